@@ -1,0 +1,358 @@
+"""Items: which of them are equal, what form X came in, and immutable tables of them."""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_array
+
+_SHIFT = np.uint64(29)
+
+
+def _group_equal(bits):
+    """First row of each distinct row of 64-bit words, and the group of every row."""
+    # Odd multipliers and a shift mix every bit of every feature into one word.
+    odd = np.random.default_rng(20240229).integers(1, 2**63, bits.shape[1], dtype=np.uint64) | 1
+    mixed = bits >> _SHIFT
+    mixed ^= bits
+    key = mixed @ odd
+    order = np.argsort(key)
+    ordered = key[order]
+    starts = np.ones(len(key), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=starts[1:])
+    inverse = np.empty(len(key), dtype=np.intp)
+    inverse[order] = np.cumsum(starts) - 1
+    first = order[starts]
+    if not np.array_equal(bits[first[inverse]], bits):  # a hash collision
+        _, first, inverse = np.unique(bits, axis=0, return_index=True, return_inverse=True)
+    return first, inverse.reshape(-1)
+
+
+def _bits(rows):
+    rows = np.ascontiguousarray(rows, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
+    return rows.view(np.uint64)
+
+
+def distinct_rows(rows):
+    """Distinct rows of an array, found by hashing and verified exactly.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        Floats. NaN equals NaN.
+
+    Returns
+    -------
+    distinct : ndarray of shape (m, d)
+        The order depends on the values alone, not on the order of ``rows``.
+    inverse : ndarray of shape (n,)
+        ``distinct[inverse]`` equals ``rows``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.duels import distinct_rows
+    >>> distinct, inverse = distinct_rows(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]))
+    >>> len(distinct), distinct[inverse[2]].tolist()
+    (2, [1.0, 2.0])
+    """
+    bits = _bits(rows)
+    if bits.shape[1] == 0:
+        return bits[:1].view(np.float64), np.zeros(len(bits), dtype=np.intp)
+    first, inverse = _group_equal(bits)
+    return bits[first].view(np.float64), inverse
+
+
+def _codes(column):
+    """Numbers that are equal where the values of a column are, from the values alone."""
+    column = np.asarray(column)
+    if column.dtype.kind == "f":
+        return np.asarray(column, dtype=np.float64)
+    try:
+        return np.unique(column, return_inverse=True)[1].reshape(-1).astype(np.float64)
+    except TypeError:  # mixed types, or missing values among strings
+        keys = [(type(value).__name__, repr(value)) for value in column.tolist()]
+        rank = {key: i for i, key in enumerate(sorted(set(keys)))}
+        return np.array([rank[key] for key in keys], dtype=np.float64)
+
+
+def group_rows(rows):
+    """Group the equal rows of a float or mixed array, a DataFrame, or an array of texts.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d) or (n,), or DataFrame of shape (n, d)
+
+    Returns
+    -------
+    first : ndarray of shape (m,)
+        One row of each group; the order of the groups depends on the values alone.
+    inverse : ndarray of shape (n,)
+        Group of each row.
+    """
+    if not is_frame(rows) and rows.ndim == 1:
+        listed = rows.tolist()
+        row_of = dict(zip(reversed(listed), range(len(listed) - 1, -1, -1), strict=True))
+        ordered = sorted(row_of)
+        rank = {text: i for i, text in enumerate(ordered)}
+        first = np.array([row_of[text] for text in ordered], dtype=np.intp)
+        return first, np.array([rank[text] for text in listed], dtype=np.intp)
+    if is_frame(rows) or rows.dtype.kind != "f":
+        column = rows.iloc.__getitem__ if hasattr(rows, "iloc") else rows.__getitem__
+        rows = np.column_stack([_codes(column((slice(None), j))) for j in range(rows.shape[1])])
+    return _group_equal(_bits(rows))
+
+
+def take_rows(rows, index):
+    """Rows of an array or a DataFrame by position."""
+    return rows.iloc[index] if hasattr(rows, "iloc") else rows[index]
+
+
+def is_frame(X):
+    """Whether X is a DataFrame (of any library)."""
+    return hasattr(X, "columns") and hasattr(X, "shape")
+
+
+def all_strings(array):
+    """Whether every element of an array is a string."""
+    if array.dtype.kind in "UT":
+        return True
+    return (
+        array.dtype.kind == "O"
+        and array.size > 0
+        and all(isinstance(value, str) for value in array.ravel().tolist())
+    )
+
+
+class Sides(NamedTuple):
+    """Items of X in rows, as they came, and how they pair up.
+
+    Attributes
+    ----------
+    kind : {"items", "texts", "indices"}
+        Features of items, texts, or positions in a table.
+    rows : array or DataFrame of shape (n, n_features), or ndarray of shape (n,)
+        Duel i has its sides in rows 2i and 2i + 1 if ``paired``.
+    paired : bool
+        Whether X held duels.
+    """
+
+    kind: str
+    rows: object
+    paired: bool
+
+
+def sides(X):
+    """Tell duels from items by the dimensions of X, and lay the items out in rows.
+
+    Parameters
+    ----------
+    X : array-like
+        (n, 2, d) duels; (n, 2) strings: text duels; (n,) strings: texts; (n, 2) integers: duels
+        by position; any other 2-D array and every DataFrame: items.
+
+    Returns
+    -------
+    Sides
+
+    Raises
+    ------
+    ValueError
+        If X has three dimensions and the second is not of length 2.
+    """
+    if is_frame(X) or hasattr(X, "tocsr"):
+        return Sides("items", X, False)
+    X = np.asarray(X)
+    if X.ndim == 3:
+        if X.shape[1] != 2:
+            raise ValueError(
+                f"X came with shape {X.shape}; duel arrays have shape (n_duels, 2, n_features)."
+            )
+        return Sides("items", X.reshape(2 * len(X), X.shape[2]), True)
+    if X.ndim == 1 and all_strings(X):
+        return Sides("texts", X, False)
+    if X.ndim == 2 and X.shape[1] == 2:
+        if all_strings(X):
+            return Sides("texts", X.reshape(-1), True)
+        if X.dtype.kind in "iu":
+            return Sides("indices", X.reshape(-1), True)
+    return Sides("items", X, False)
+
+
+def _is_missing(name):
+    try:
+        return name is None or bool(name != name)
+    except (TypeError, ValueError):  # pandas.NA has no truth value
+        return True
+
+
+def _check_names(names):
+    """Names as an object array: one-dimensional, of one type, none missing."""
+    names = names.tolist() if hasattr(names, "tolist") else list(names)
+    listed = np.empty(len(names), dtype=object)
+    listed[:] = names
+    nested = [name for name in names if isinstance(name, tuple | list | np.ndarray)]
+    if nested:
+        raise ValueError(
+            f"Names of items must be strings or numbers; {nested[0]!r} came. "
+            "Join the levels of a MultiIndex into one string first."
+        )
+    if any(map(_is_missing, names)):
+        raise ValueError("A name of an item is missing (None or NaN); drop that row or name it.")
+    if len({isinstance(name, str) for name in names}) > 1:
+        raise ValueError(
+            "Names of items mix strings with other types; make them all strings, or all numbers."
+        )
+    return listed
+
+
+class ItemTable:
+    """An immutable table of items, for the ``items=`` of estimators and for the builders.
+
+    ``sklearn.base.clone`` hands on the table itself, so a large one is never copied.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame of shape (n_items, n_features)
+        Finite features.
+    names : array-like of shape (n_items,), default=None
+        Distinct names, all strings or all numbers; by default the index of a DataFrame.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_items, n_features)
+        Read-only. Without features it holds the positions of the items, as one column.
+    names : ndarray of shape (n_items,) or None
+    feature_names : ndarray of shape (n_features,) or None
+        Columns of a DataFrame, if all are strings.
+    has_features : bool
+        False for tables built by `from_names`.
+
+    Raises
+    ------
+    ValueError
+        If X is not 2-D, not finite, or empty; if names repeat, are missing or are too few.
+
+    Examples
+    --------
+    >>> from skpref.duels import ItemTable
+    >>> table = ItemTable([[0.1, 2.0], [0.3, 1.0]], names=["tea", "coffee"])
+    >>> table.index(["coffee", "tea"])
+    array([1, 0])
+    """
+
+    def __init__(self, X, names=None):
+        if names is None and hasattr(X, "index") and is_frame(X):
+            names = X.index
+        columns = list(X.columns) if is_frame(X) else []
+        array = check_array(X, dtype=np.float64, copy=True, input_name="items")
+        named = bool(columns) and all(isinstance(column, str) for column in columns)
+        self._store(array, names, np.array(columns, dtype=object) if named else None, True)
+
+    def _store(self, X, names, feature_names, has_features):
+        names = None if names is None else _check_names(names)
+        if names is not None and len(names) != len(X):
+            raise ValueError(f"{len(names)} names came for {len(X)} items; give one for each.")
+        position = {} if names is None else {name: i for i, name in enumerate(names.tolist())}
+        if names is not None and len(position) != len(names):
+            repeated = next(n for i, n in enumerate(names.tolist()) if position[n] != i)
+            raise ValueError(
+                f"The name {repeated!r} stands for more than one item; names must be distinct "
+                "(for a DataFrame, reset_index(drop=True) numbers the rows)."
+            )
+        state = {
+            "X": X,
+            "names": names,
+            "feature_names": feature_names,
+            "has_features": has_features,
+            "_position": position,
+        }
+        self.__setstate__(state)
+
+    def __setstate__(self, state):
+        for array in (state["X"], state["names"], state["feature_names"]):
+            if array is not None:
+                array.flags.writeable = False  # pickling forgets this
+        self.__dict__.update(state)
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"An ItemTable is immutable; {name!r} cannot be set. Build a new one.")
+
+    def __delattr__(self, name):
+        raise AttributeError(f"An ItemTable is immutable; {name!r} cannot be deleted.")
+
+    def __sklearn_clone__(self):
+        return self
+
+    def __len__(self):
+        return len(self.X)
+
+    def __repr__(self):
+        what = f"{self.X.shape[1]} features" if self.has_features else "no features"
+        named = ", named" if self.names is not None else ""
+        return f"<ItemTable: {len(self)} items, {what}{named}>"
+
+    @classmethod
+    def from_names(cls, names):
+        """Table of items that have names but no features (Bradley–Terry).
+
+        The position stands for the item: no n × n array is ever made.
+
+        Parameters
+        ----------
+        names : array-like or iterable
+            Names, all strings or all numbers, of any shape; repeated ones count once, in order
+            of first appearance (so the pairs themselves will do).
+
+        Returns
+        -------
+        ItemTable
+
+        Examples
+        --------
+        >>> from skpref.duels import ItemTable
+        >>> table = ItemTable.from_names([["ann", "bob"], ["cid", "ann"]])
+        >>> table.names.tolist(), table.X.ravel().tolist(), table.has_features
+        (['ann', 'bob', 'cid'], [0.0, 1.0, 2.0], False)
+        """
+        if hasattr(names, "to_numpy"):
+            names = names.to_numpy()
+        listed = np.asarray(list(names), dtype=object).ravel().tolist()
+        distinct = _check_names(dict.fromkeys(listed))
+        if len(distinct) == 0:
+            raise ValueError("No name came; an ItemTable needs at least one item.")
+        table = cls.__new__(cls)
+        table.__dict__.clear()
+        positions = np.arange(len(distinct), dtype=np.float64)[:, None]
+        table._store(positions, distinct, None, False)
+        return table
+
+    def index(self, names):
+        """Positions of named items.
+
+        Parameters
+        ----------
+        names : array-like of any shape
+            Names of items of this table.
+
+        Returns
+        -------
+        ndarray of intp, of the shape of ``names``
+
+        Raises
+        ------
+        ValueError
+            If the table has no names, or a name is not in it.
+        """
+        if self.names is None:
+            raise ValueError("This ItemTable has no names; give ItemTable(X, names=...) some.")
+        names = np.asarray(names, dtype=object)
+        listed = names.ravel().tolist()
+        found = [self._position.get(name, -1) for name in listed]
+        if -1 in found:
+            unknown = dict.fromkeys(n for n, i in zip(listed, found, strict=True) if i < 0)
+            shown = ", ".join(map(repr, list(unknown)[:5])) + (", …" if len(unknown) > 5 else "")
+            raise ValueError(
+                f"{len(unknown)} unknown name(s) of items: {shown}. The table has {len(self)} "
+                f"items, named {self.names[0]!r} and so on; add the missing ones or drop the duels."
+            )
+        return np.array(found, dtype=np.intp).reshape(names.shape)

@@ -1,0 +1,322 @@
+"""The posterior of the utility: an equal mixture of Gaussian processes of one covariance."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import elementwise
+from scipy.special import logsumexp, ndtr, ndtri
+from sklearn.utils import check_random_state
+
+from ._likelihood import log_win_probability, win_probability
+from ._paths import SamplePaths, covariance_root, draw_weights
+from .kernels import contracted_input_gradient, diag_gradient
+
+# Rows are taken in blocks so that no intermediate array has more doubles than this (128 MiB).
+_BLOCK = 2**24
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Posterior of the utility f given duels; nothing else computes a mean or a variance.
+
+    Component s has mean k(·, Z) w_s, and all share the covariance k − k(·, Z) D Dᵀ k(Z, ·).
+    One component is a Gaussian approximation (Laplace, EP); many, one a draw of the noisy
+    margins, are the skew GP [1]_, whose low-variance estimators (eq. 5) are the mixture's
+    plain formulas.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        Prior covariance.
+    noise_variance : float
+        σ² of each utility at each presentation, in squared units of the utility.
+    anchors : ndarray of shape (n_anchors, n_features)
+        Z.
+    weights : ndarray of shape (n_anchors, n_components)
+        Columns w_s.
+    factor : ndarray of shape (n_anchors, rank)
+        D.
+
+    Notes
+    -----
+    Utilities have the prior's units: only the ratio of kernel amplitude to noise variance is
+    identified by duels. Arguments are items of shape (n, n_features).
+
+    References
+    ----------
+    .. [1] Takeno, Nomura, Karasuyama, "Towards Practical Preferential Bayesian Optimization
+       with Skew Gaussian Processes", ICML 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> duels = np.array([[[2.0], [1.0]], [[1.0], [0.0]]])
+    >>> posterior = PairwisePreferenceRegressor(optimizer=None).fit(duels).posterior_
+    >>> posterior.mean([[0.0], [2.0]]).round(2)
+    array([-0.79,  0.79])
+    >>> posterior.win_probability([[2.0]], [[0.0]]).round(2)
+    array([0.97])
+    """
+
+    kernel: object
+    noise_variance: float
+    anchors: np.ndarray
+    weights: np.ndarray
+    factor: np.ndarray
+
+    @property
+    def n_components(self):
+        """Number of Gaussian components."""
+        return self.weights.shape[1]
+
+    # -- moments -------------------------------------------------------------------------
+
+    def component_means(self, X):
+        """Mean of every component, shape (n, n_components)."""
+        X = _items(X)
+        blocks = [self.kernel(rows, self.anchors) @ self.weights for rows in self._blocks(X)]
+        return _stack(blocks, (0, self.n_components))
+
+    def component_var(self, X):
+        """Variance that all components share, shape (n,)."""
+        X = _items(X)
+        return _stack([self._shared_var(rows) for rows in self._blocks(X)], (0,))
+
+    def mean(self, X):
+        """Posterior mean utility, shape (n,)."""
+        X = _items(X)
+        centre = self.weights.mean(axis=1)
+        return _stack([self.kernel(rows, self.anchors) @ centre for rows in self._blocks(X)], (0,))
+
+    def var(self, X):
+        """Posterior variance of the utility, shape (n,)."""
+        shared = self.component_var(X)
+        return shared if self.n_components == 1 else shared + self.component_means(X).var(axis=1)
+
+    def cov(self, X):
+        """Posterior covariance of the utilities, shape (n, n)."""
+        X = _items(X)
+        cross = self.kernel(X, self.anchors)
+        half = cross @ self.factor
+        covariance = self.kernel(X) - half @ half.T
+        if self.n_components > 1:
+            means = cross @ self.weights
+            means = means - means.mean(axis=1, keepdims=True)
+            covariance += means @ means.T / self.n_components
+        return covariance
+
+    def margin(self, A, B):
+        """Mean and variance of f(a) − f(b), without observation noise, for pairs of rows.
+
+        Parameters
+        ----------
+        A, B : array-like of shape (n, n_features)
+
+        Returns
+        -------
+        mean, variance : ndarray of shape (n,)
+        """
+        means, variance = self.component_margins(A, B)
+        return means.mean(axis=1), variance + (means.var(axis=1) if means.shape[1] > 1 else 0.0)
+
+    def component_margins(self, A, B):
+        """Means (n, n_components) and the shared variance (n,) of f(a) − f(b)."""
+        A, B = _pairs(A, B)
+        means, variances = [], []
+        for rows, others in zip(self._blocks(A), self._blocks(B), strict=True):
+            cross = self.kernel(rows, self.anchors) - self.kernel(others, self.anchors)
+            half = cross @ self.factor
+            prior = self.kernel.diag(rows) + self.kernel.diag(others)
+            prior -= 2.0 * paired(self.kernel, rows, others)
+            means.append(cross @ self.weights)
+            variances.append(np.maximum(prior - np.einsum("ij,ij->i", half, half), 0.0))
+        return _stack(means, (0, self.n_components)), _stack(variances, (0,))
+
+    # -- probabilities -------------------------------------------------------------------
+
+    def win_probability(self, A, B, noise=True, log=False):
+        """P(a beats b) for pairs of rows, shape (n,).
+
+        Parameters
+        ----------
+        A, B : array-like of shape (n, n_features)
+        noise : bool, default=True
+            Probability of winning a noisy duel; False: that f(a) > f(b).
+        log : bool, default=False
+            Return its natural logarithm, finite far in the tails.
+        """
+        means, variance = self.component_margins(A, B)
+        of = log_win_probability if log else win_probability
+        each = of(means, variance[:, None], self.noise_variance, noise=noise)
+        if self.n_components == 1:
+            return each[:, 0]
+        if log:
+            return logsumexp(each, axis=1) - np.log(self.n_components)
+        return each.mean(axis=1)
+
+    def cdf(self, X, c):
+        """P(f(x) ≤ c), shape (n,); ``c`` is a number or of shape (n,)."""
+        means, deviation = self.component_means(X), np.sqrt(self.component_var(X))
+        c = np.broadcast_to(np.asarray(c, dtype=np.float64), deviation.shape)
+        return _mixture_cdf(c, means, deviation)
+
+    def quantile(self, X, q):
+        """Quantile of f(x), shape (n,), or (n, n_quantiles) for a sequence ``q`` in (0, 1).
+
+        A bracketed root of the mixture's distribution function, the bracket of [1]_ (Alg. 2).
+        """
+        q = np.asarray(q, dtype=np.float64)
+        if q.ndim > 1 or not np.all((q > 0.0) & (q < 1.0)):
+            raise ValueError(f"q must be a number or a sequence of numbers in (0, 1), got {q}.")
+        means, deviation = self.component_means(X), np.sqrt(self.component_var(X))
+        found = [_mixture_quantile(level, means, deviation) for level in np.atleast_1d(q)]
+        return found[0] if q.ndim == 0 else np.stack(found, axis=1)
+
+    def credible_interval(self, X, level=0.95):
+        """Central interval that holds f(x) with probability ``level``, shape (n, 2)."""
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level must lie in (0, 1), got {level}.")
+        return self.quantile(X, [0.5 - 0.5 * level, 0.5 + 0.5 * level])
+
+    # -- draws ---------------------------------------------------------------------------
+
+    def sample(self, X, n=1, rng=None):
+        """Joint draws of the utilities of the items, shape (n_items, n).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features)
+        n : int, default=1
+            Number of draws.
+        rng : int, RandomState, Generator or None
+        """
+        X, rng = _items(X), _generator(rng)
+        cross = self.kernel(X, self.anchors)
+        half = cross @ self.factor
+        root = covariance_root(self.kernel(X) - half @ half.T)
+        means = cross @ self.weights[:, rng.integers(self.n_components, size=n)]
+        return means + root @ rng.standard_normal((root.shape[1], n))
+
+    def sample_paths(self, n=1, rng=None):
+        """Draws of the whole function, for Thompson sampling.
+
+        Random Fourier features of the prior corrected pathwise [2]_ for RBF and Matérn kernels
+        (with constants, and sums of them); for any other kernel exact draws that are
+        conditioned on the values already asked for.
+
+        Returns
+        -------
+        SamplePaths
+            Callable: items (m, n_features) to utilities (m, n).
+
+        References
+        ----------
+        .. [2] Wilson et al., "Efficiently sampling functions from Gaussian process
+           posteriors", ICML 2020.
+        """
+        rng = _generator(rng)
+        weights = self.weights[:, rng.integers(self.n_components, size=n)]
+        return SamplePaths(self, draw_weights(self, weights, rng), rng)
+
+    def hallucinate(self, rng=None):
+        """One component, drawn at random: an ordinary GP given one draw of the margins [1]_."""
+        s = int(_generator(rng).integers(self.n_components))
+        return replace(self, weights=self.weights[:, s : s + 1])
+
+    # -- input gradients -----------------------------------------------------------------
+
+    def mean_gradient(self, X):
+        """Gradient of `mean` with respect to the items, shape (n, n_features)."""
+        X = _items(X)
+        centre = np.broadcast_to(self.weights.mean(axis=1), (len(X), len(self.anchors)))
+        return contracted_input_gradient(self.kernel, X, self.anchors, centre)
+
+    def var_gradient(self, X):
+        """Gradient of `var` with respect to the items, shape (n, n_features)."""
+        X = _items(X)
+        cross = self.kernel(X, self.anchors)
+        pull = -2.0 * (cross @ self.factor) @ self.factor.T
+        if self.n_components > 1:
+            spread = self.weights - self.weights.mean(axis=1, keepdims=True)
+            pull += (2.0 / self.n_components) * (cross @ spread) @ spread.T
+        inner = contracted_input_gradient(self.kernel, X, self.anchors, pull)
+        return diag_gradient(self.kernel, X) + inner
+
+    # -- helpers -------------------------------------------------------------------------
+
+    def _blocks(self, X):
+        widest = max(len(self.anchors), self.n_components, self.factor.shape[1], 1)
+        step = max(1, _BLOCK // widest)
+        return [X[start : start + step] for start in range(0, len(X), step)]
+
+    def _shared_var(self, rows):
+        half = self.kernel(rows, self.anchors) @ self.factor
+        return np.maximum(self.kernel.diag(rows) - np.einsum("ij,ij->i", half, half), 0.0)
+
+
+def paired(kernel, A, B):
+    """k(a_i, b_i) for every row, without the (n, n) matrix."""
+    if kernel.is_stationary():
+        return kernel(A - B, np.zeros((1, A.shape[1])))[:, 0]
+    step = 64
+    blocks = [
+        np.diagonal(kernel(A[i : i + step], B[i : i + step])) for i in range(0, len(A), step)
+    ]
+    return _stack(blocks, (0,))
+
+
+def _stack(blocks, empty):
+    return np.concatenate(blocks) if blocks else np.zeros(empty)
+
+
+def _items(X):
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2:
+        raise ValueError(
+            f"Items must be an array of shape (n, n_features), got {X.ndim} dimensions. For a "
+            "single item use X.reshape(1, -1)."
+        )
+    return X
+
+
+def _pairs(A, B):
+    A, B = _items(A), _items(B)
+    if len(A) != len(B):
+        if 1 not in (len(A), len(B)):
+            raise ValueError(f"A and B must have equally many rows, got {len(A)} and {len(B)}.")
+        n = max(len(A), len(B))
+        A, B = (np.broadcast_to(side, (n, side.shape[1])) for side in (A, B))
+    return A, B
+
+
+def _generator(rng):
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if rng is None or isinstance(rng, int | np.integer):
+        return np.random.default_rng(rng)
+    return np.random.default_rng(check_random_state(rng).randint(2**31))
+
+
+def _mixture_cdf(c, means, deviation):
+    sure = deviation <= 0.0
+    u = (c[:, None] - means) / np.where(sure, 1.0, deviation)[:, None]
+    u = np.where(sure[:, None], np.where(u >= 0.0, np.inf, -np.inf), u)
+    return ndtr(u).mean(axis=1)
+
+
+def _mixture_quantile(level, means, deviation):
+    edges = means + ndtri(level) * deviation[:, None]
+    if means.shape[1] == 1:
+        return edges[:, 0]
+    low, high = edges.min(axis=1), edges.max(axis=1)
+    slack = 1e-12 * (1.0 + np.abs(low) + np.abs(high))
+    index = np.arange(len(means))
+
+    def excess(c, row):
+        row = np.asarray(row)
+        flat, rows = np.ravel(c), np.ravel(row)
+        return np.reshape(_mixture_cdf(flat, means[rows], deviation[rows]) - level, np.shape(c))
+
+    root = elementwise.find_root(excess, (low - slack, high + slack), args=(index,))
+    return root.x

@@ -1,0 +1,186 @@
+"""Regression sets whose targets Chu and Ghahramani turned into preferences."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.io import arff
+from sklearn.utils import Bunch
+
+from skpref.datasets._fetch import data_folder, find_file
+
+
+class _Set(NamedTuple):
+    openml: str  # name of version 1 at OpenML
+    n_items: int
+    n_columns: int  # before nominal columns are spread
+    about: str
+
+
+_SETS = {
+    "abalone": _Set("abalone", 4177, 8, "age of abalones, in rings, from their measures"),
+    "housing": _Set(
+        "boston",
+        506,
+        13,
+        "median value of houses in Boston, in 1000 dollars. scikit-learn has withdrawn this set "
+        "on ethical grounds: column B assumes that segregation raises prices. Use it only to "
+        "compare with published results",
+    ),
+    "machine.cpu": _Set("machine_cpu", 209, 6, "relative performance of computers"),
+    "pyrim": _Set("pyrim", 74, 27, "activity of pyrimidines; some columns are constant"),
+    "triazines": _Set("triazines", 186, 60, "activity of triazines; some columns are constant"),
+}
+
+_DESCR = """\
+{name}: {about}.
+
+{n_items} items with {n_columns} attributes and a real target, a regression set of L. Torgo's
+collection. Chu and Ghahramani draw pairs of items and prefer the one with the larger target.
+Standardise the items first.
+
+Terms: not stated by the collection. The package holds no copy; files come from your data_home or
+from OpenML (https://www.openml.org).
+Citation: W. Chu and Z. Ghahramani, Preference learning with Gaussian processes, ICML 2005.
+"""
+
+
+def _spread(name, values, levels):
+    """Names and columns of one attribute: numbers as they are, other levels one-hot.
+
+    ``values`` are numbers, or indices into ``levels`` if there are any.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if levels is None:
+        return [name], values[:, None]
+    try:
+        return [name], np.array(levels, dtype=np.float64)[values.astype(np.intp), None]
+    except ValueError:  # levels such as M, F, I
+        one_hot = np.equal.outer(values, np.arange(len(levels))).astype(np.float64)
+        return [f"{name}={level}" for level in levels], one_hot
+
+
+def _from_file(path):
+    """Attributes (name, values, levels) and target from an ARFF file, the target last."""
+    try:
+        records, meta = arff.loadarff(str(path))
+    except (arff.ArffError, ValueError, IndexError, StopIteration) as error:
+        raise ValueError(f"{path} is no ARFF file that can be read: {error}.") from error
+    *names, target = meta.names()
+    attributes = []
+    for name in names:
+        kind, levels = meta[name]
+        values = records[name]
+        if kind == "nominal":
+            values = [levels.index(value.decode()) for value in values]
+        attributes.append((name, values, levels))
+    return attributes, records[target]
+
+
+def _from_openml(name, data_home, n_retries, delay):
+    """Attributes and target from OpenML."""
+    from sklearn.datasets import fetch_openml
+
+    try:
+        data = fetch_openml(
+            _SETS[name].openml,
+            version=1,
+            data_home=data_home,
+            as_frame=False,
+            parser="liac-arff",
+            n_retries=n_retries,
+            delay=delay,
+        )
+    except (OSError, ValueError) as error:
+        raise OSError(
+            f"The set {name!r} could not be fetched from OpenML: {error}. Try again with a "
+            f"connection, or pass as data_home= a folder that holds {name}.arff."
+        ) from error
+    levels = data.categories or {}
+    attributes = [
+        (column, values, levels.get(column))
+        for column, values in zip(data.feature_names, np.asarray(data.data).T, strict=True)
+    ]
+    return attributes, data.target
+
+
+def fetch_chu_ghahramani(name, *, data_home=None, download_if_missing=True, n_retries=3, delay=1.0):
+    """One of the regression sets of Chu and Ghahramani (2005) as items with ratings.
+
+    Read from ``<name>.arff`` in ``data_home`` if it is there, else fetched from OpenML by
+    scikit-learn, which keeps its own cache.
+
+    Parameters
+    ----------
+    name : {"machine.cpu", "pyrim", "triazines", "housing", "abalone"}
+    data_home : str, path-like or None, default=None
+        Folder that holds ``<name>.arff`` or a folder ``chu_ghahramani`` with it, and in which
+        scikit-learn caches what it fetches. None: scikit-learn's data home and the folder
+        ``skpref`` in it.
+    download_if_missing : bool, default=True
+        If False, a missing file is an error.
+    n_retries : int, default=3
+        Attempts to download.
+    delay : float, default=1.0
+        Seconds between attempts.
+
+    Returns
+    -------
+    data : Bunch
+        items : ndarray of shape (n_items, n_features)
+            Numbers as they come, other attributes one-hot.
+        target : ndarray of shape (n_items,)
+            Ratings: ``fit(items, target)`` makes the duels.
+        feature_names : list of str
+        DESCR : str
+            Description, origin, citation.
+
+    Raises
+    ------
+    ValueError
+        If ``name`` is unknown or the file is not the expected set.
+    OSError
+        If the set is neither in ``data_home`` nor to be had from OpenML.
+
+    References
+    ----------
+    W. Chu and Z. Ghahramani, "Preference learning with Gaussian processes", ICML 2005.
+
+    Examples
+    --------
+    >>> from skpref.datasets import fetch_chu_ghahramani
+    >>> data = fetch_chu_ghahramani("pyrim")  # doctest: +SKIP
+    >>> data.items.shape, data.target.shape  # doctest: +SKIP
+    ((74, 27), (74,))
+    """
+    if name not in _SETS:
+        raise ValueError(f"name={name!r}: choose one of {', '.join(sorted(_SETS))}.")
+    facts = _SETS[name]
+    home = data_folder(data_home)
+    path = find_file(home, ("chu_ghahramani",), f"{name}.arff")
+    if path is not None:
+        origin = str(path)
+        attributes, target = _from_file(path)
+    elif download_if_missing:
+        origin = f"OpenML's {facts.openml}"
+        attributes, target = _from_openml(name, data_home, n_retries, delay)
+    else:
+        raise FileNotFoundError(
+            f"No file {name}.arff in {home} or {home / 'chu_ghahramani'}, and "
+            "download_if_missing is False. Put it there or allow the download from OpenML."
+        )
+    try:
+        target = np.array(target, dtype=np.float64)
+    except ValueError as error:
+        raise ValueError(f"{origin} has a target that is no number: {error}.") from error
+    if (len(target), len(attributes)) != (facts.n_items, facts.n_columns):
+        raise ValueError(
+            f"{origin} has {len(target)} items with {len(attributes)} attributes, expected "
+            f"{facts.n_items} with {facts.n_columns}: it is damaged or another set."
+        )
+    names, columns = zip(*(_spread(*attribute) for attribute in attributes), strict=True)
+    return Bunch(
+        items=np.column_stack(columns),
+        target=target,
+        feature_names=[feature for part in names for feature in part],
+        DESCR=_DESCR.format(name=name, **facts._asdict()),
+    )

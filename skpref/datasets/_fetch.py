@@ -1,0 +1,184 @@
+"""Finding, downloading and checking files that the package may not contain."""
+
+import hashlib
+import io
+import os
+import tempfile
+import time
+import zipfile
+import zlib
+from http.client import HTTPException
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+from urllib import request
+
+from sklearn.datasets import get_data_home
+
+_LARGEST_FILE = 2**24  # bytes; no file wanted here is near it, a malicious archive may be
+
+
+class Archive(NamedTuple):
+    """A zip archive on the web and the files wanted from it.
+
+    Attributes
+    ----------
+    title : str
+        What messages call it.
+    url : str
+    folders : tuple of str
+        Folders of the data home in which the files are looked for. The first is also where
+        downloads go.
+    checksums : dict
+        File name -> SHA-256 of the contents with line feeds as line ends.
+    """
+
+    title: str
+    url: str
+    folders: tuple
+    checksums: dict
+
+
+def data_folder(data_home=None):
+    """``data_home`` as a path; None: the folder ``skpref`` in scikit-learn's data home."""
+    if data_home is None:
+        return Path(get_data_home()) / "skpref"
+    return Path(data_home).expanduser()
+
+
+def find_file(home, folders, name):
+    """Path of the file in ``home`` or in one of its ``folders``, None if it is in none."""
+    places = [home, *(home / folder for folder in folders)]
+    return next((place / name for place in places if (place / name).is_file()), None)
+
+
+def find_all(home, folders, names, how):
+    """Paths of all the files, name -> path, or an OSError that ends with ``how`` to get them."""
+    paths = {name: find_file(home, folders, name) for name in names}
+    missing = [name for name, path in paths.items() if path is None]
+    if missing:
+        looked = ", ".join(str(home / folder) for folder in ("", *folders))
+        raise FileNotFoundError(f"No file {', '.join(missing)} in any of: {looked}. {how}")
+    return paths
+
+
+def verified(content, sha256, origin):
+    """The text of a file, if it has the checksum.
+
+    Line ends are made line feeds first: a checkout or an editor may have changed them.
+
+    Raises
+    ------
+    OSError
+        If the contents are not those expected.
+    """
+    content = content.replace(b"\r\n", b"\n")
+    found = hashlib.sha256(content).hexdigest()
+    if found != sha256:
+        raise OSError(
+            f"{origin} is damaged, incomplete or another version: its SHA-256 is {found}, "
+            f"expected {sha256}. Remove it and fetch it again."
+        )
+    return content.decode("utf-8")
+
+
+def download(url, n_retries=3, delay=1.0):
+    """The bytes at ``url``; the last of ``n_retries`` errors is raised as OSError."""
+    for attempt in range(n_retries):
+        try:
+            with request.urlopen(url, timeout=60) as response:
+                return response.read()
+        except (OSError, HTTPException) as error:
+            if attempt == n_retries - 1:
+                raise OSError(str(error) or repr(error)) from error
+            time.sleep(delay)
+    raise ValueError(f"n_retries={n_retries!r}: give a whole number of 1 or more.")
+
+
+def unpack(content, archive):
+    """The wanted files of a zip archive, name -> bytes, all with the right checksum.
+
+    Only the last part of a member's name is looked at and nothing is written, so a member
+    called ``../../x`` can do no harm.
+
+    Raises
+    ------
+    OSError
+        If it is no zip archive, or a file is missing or not the one expected.
+    """
+    files = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as opened:
+            for member in opened.infolist():
+                name = PurePosixPath(member.filename).name
+                if name in archive.checksums and not member.is_dir():
+                    with opened.open(member) as stream:
+                        files[name] = stream.read(_LARGEST_FILE)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        raise OSError(f"What {archive.url} sent is no intact zip archive: {error}.") from error
+    missing = sorted(set(archive.checksums) - set(files))
+    if missing:
+        raise OSError(f"The archive {archive.url} lacks {', '.join(missing)}.")
+    for name, data in files.items():
+        verified(data, archive.checksums[name], f"{name} in {archive.url}")
+    return files
+
+
+def store(folder, name, content):
+    """Write a file in one step, so that a killed run leaves no partial one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        part = Path(scratch) / name
+        part.write_bytes(content)
+        os.replace(part, folder / name)
+
+
+def fetch_texts(archive, names, *, data_home, download_if_missing, n_retries, delay):
+    """Texts of the files ``names``, from the data home or downloaded into it.
+
+    Parameters
+    ----------
+    archive : Archive
+    names : sequence of str
+        Keys of ``archive.checksums``.
+    data_home : str, path-like or None
+    download_if_missing : bool
+    n_retries : int
+    delay : float
+        Seconds between two attempts.
+
+    Returns
+    -------
+    dict
+        Name -> text.
+
+    Raises
+    ------
+    OSError
+        If a file is neither there nor to be had, or does not have its checksum. Files that
+        are there are never overwritten.
+    """
+    home = data_folder(data_home)
+    target = home / archive.folders[0]
+    by_hand = (
+        f"To get the {archive.title} files by hand, download {archive.url}, unpack "
+        f"{', '.join(archive.checksums)} into {target}, or pass as data_home= a folder that "
+        "holds them."
+    )
+    if any(find_file(home, archive.folders, name) is None for name in names):
+        if not download_if_missing:
+            find_all(home, archive.folders, names, f"download_if_missing is False. {by_hand}")
+        try:
+            files = unpack(download(archive.url, n_retries, delay), archive)
+        except OSError as error:
+            raise OSError(
+                f"The {archive.title} files are not in {home} and could not be fetched from "
+                f"{archive.url}: {error} {by_hand}"
+            ) from error
+        for name, content in files.items():
+            if find_file(home, archive.folders, name) is None:
+                store(target, name, content)
+    paths = find_all(home, archive.folders, names, by_hand)
+    return {
+        name: verified(path.read_bytes(), archive.checksums[name], str(path))
+        for name, path in paths.items()
+    }

@@ -1,0 +1,95 @@
+"""Duels of language models with judges and ties."""
+
+import csv
+import json
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from skpref.datasets._bundled import bundled_path, read_integers, read_text
+
+_JUDGE_COLUMN = {"gpt-3": 3, "gpt-4": 4}
+_TIE = 2
+
+
+def load_llm_duels(*, judge="crowd"):
+    """Duels of 59 language models on 13 prompts (LLMFAO, 2023).
+
+    The models have no features: use ``items=ItemTable.from_names(data.model_names)``, which
+    makes the model a Bradley-Terry one. Ties are given apart from the decided duels.
+
+    Parameters
+    ----------
+    judge : {"crowd", "gpt-3", "gpt-4"}, default="crowd"
+        Whose verdicts: 124 crowd workers (8,931 verdicts) or one of two language models
+        (2,139 each) on the same pairs of answers.
+
+    Returns
+    -------
+    data : Bunch
+        X : ndarray of shape (n_duels, 2)
+            Indices into ``model_names`` of the answers shown left (first) and right (second).
+        y : ndarray of shape (n_duels,)
+            1 if the left answer won, 0 if the right one did.
+        judge : ndarray of shape (n_duels,)
+            Index of the worker; 0 throughout for "gpt-3" and "gpt-4".
+        prompt : ndarray of shape (n_duels,)
+            Index into ``prompts``.
+        ties : ndarray of shape (n_ties, 2)
+            Pairs judged equal.
+        tie_judge, tie_prompt : ndarray of shape (n_ties,)
+        model_names, organisations : list of 59 str
+            Models and those who made them.
+        prompts, prompt_names : list of 13 str
+            The text and a short name of each prompt.
+        DESCR : str
+            Description, origin, licence (CC BY 4.0).
+        filename : str
+
+    Raises
+    ------
+    ValueError
+        If ``judge`` is unknown.
+
+    References
+    ----------
+    D. Ustalov, "Large Language Model Feedback Analysis and Optimization (LLMFAO)", 2023.
+
+    Examples
+    --------
+    >>> from skpref.datasets import load_llm_duels
+    >>> data = load_llm_duels()
+    >>> data.X.shape, data.ties.shape, len(data.model_names)
+    ((5460, 2), (3471, 2), 59)
+    """
+    answers = read_integers("llmfao-pairs.csv.gz")
+    filename = "llmfao-pairs.csv.gz"
+    if judge == "crowd":
+        filename = "llmfao-crowd.csv.gz"
+        row, worker, verdict = read_integers(filename).T
+    elif judge in _JUDGE_COLUMN:
+        row = np.arange(len(answers))
+        worker = np.zeros(len(answers), dtype=np.int64)
+        verdict = answers[:, _JUDGE_COLUMN[judge]]
+    else:
+        raise ValueError(f"judge={judge!r}: choose 'crowd', 'gpt-3' or 'gpt-4'.")
+
+    prompt, shown = answers[row, 0], answers[row, 1:3]
+    tie = verdict == _TIE
+    models = list(csv.reader(read_text("llmfao-models.csv").splitlines()))[1:]
+    prompts = json.loads(read_text("llmfao-prompts.json"))
+    return Bunch(
+        X=shown[~tie],
+        y=verdict[~tie],
+        judge=worker[~tie],
+        prompt=prompt[~tie],
+        ties=shown[tie],
+        tie_judge=worker[tie],
+        tie_prompt=prompt[tie],
+        model_names=[model[0] for model in models],
+        organisations=[model[1] for model in models],
+        prompts=[entry["text"] for entry in prompts],
+        prompt_names=[entry["slug"] for entry in prompts],
+        DESCR=read_text("LLMFAO-NOTICE.txt"),
+        filename=str(bundled_path(filename)),
+    )

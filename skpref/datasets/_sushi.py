@@ -1,0 +1,235 @@
+"""SUSHI preferences: complete rankings by many people."""
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from skpref.datasets._fetch import Archive, fetch_texts
+from skpref.duels import alternate
+
+_ITEMS, _USERS = "sushi3.idata", "sushi3.udata"
+_ORDERS = {"a": "sushi3a.5000.10.order", "b": "sushi3b.5000.10.order"}
+
+SUSHI = Archive(
+    title="SUSHI",
+    url="http://www.kamishima.net/asset/sushi3-2016.zip",
+    folders=("sushi", "sushi3-2016", "sushi/sushi3-2016"),
+    checksums={
+        _ITEMS: "568d73580f82a9ffba7ee1a3750506a0517c9ce904eec41559fe4ab573911fde",
+        _USERS: "592d345613b6fbc1d7d126775eb5fb5628619e855c292166250f09651716eca2",
+        _ORDERS["a"]: "c56da325c0f58f9a38bafc650ed699b48dd2fb9f6ad64ba61ffc288d1ae4cc24",
+        _ORDERS["b"]: "a241c87331e4eabea5841aae0c8a982453cccd01b0a0f3b6a4e9cfabcdab563b",
+    },
+)
+
+# Set A numbers its ten items 0..9 anew; these are their rows in the item table.
+SET_A_ROWS = np.array([0, 1, 2, 3, 4, 6, 7, 8, 26, 29])
+
+_MINOR_GROUPS = (
+    "blue_skinned_fish",
+    "red_meat_fish",
+    "white_meat_fish",
+    "tare",
+    "clam_or_shell",
+    "squid_or_octopus",
+    "shrimp_or_crab",
+    "roe",
+    "other_seafood",
+    "egg",
+    "meat",
+    "vegetables",
+)
+_ITEM_FEATURES = [
+    "not_maki",
+    "not_seafood",
+    *_MINOR_GROUPS,
+    "lightness",
+    "frequency_eaten",
+    "price",
+    "frequency_sold",
+]
+_REGIONS = (
+    "hokkaido",
+    "tohoku",
+    "hokuriku",
+    "kanto_shizuoka",
+    "nagano_yamanashi",
+    "chukyo",
+    "kinki",
+    "chugoku",
+    "shikoku",
+    "kyushu",
+    "okinawa",
+    "foreign",
+)
+_USER_FEATURES = [
+    "female",
+    "age",
+    "seconds",
+    *(f"child_{region}" for region in _REGIONS),
+    "child_west",
+    *(f"now_{region}" for region in _REGIONS),
+    "now_west",
+    "moved",
+]
+
+_DESCR = """\
+SUSHI preference data (T. Kamishima), release of 2016
+=====================================================
+
+5,000 people in Japan each ranked ten kinds of sushi. Set A: the same ten for all. Set B: ten out of
+100, different for each. A ranking of ten makes 45 duels, 225,000 a set. Items have a style, two
+groups, four numbers; people have gender, age group, and where they grew up and live.
+
+Traps of the files, seen to here: the ten items of set A are not the first ten of the item table
+(they are rows 0, 1, 2, 3, 4, 6, 7, 8, 26, 29); the file's "heaviness/oiliness" has 0 for the
+heaviest, so it is called lightness.
+
+Terms: any research purpose; must not be redistributed without the author's permission. Therefore
+the package holds no copy and downloads it for you.
+Origin: http://www.kamishima.net/sushi/
+Citation: T. Kamishima, Nantonac Collaborative Filtering: Recommendation Based on Order Responses,
+KDD 2003, 583-588.
+"""
+
+
+def _one_hot(codes, n_levels):
+    return np.equal.outer(codes, np.arange(n_levels)).astype(np.float64)
+
+
+def _item_table(text):
+    """Names and encoded features of the 100 items."""
+    rows = [line.split("\t") for line in text.splitlines()]
+    names = np.array([row[1] for row in rows], dtype=object)
+    raw = np.array([row[2:] for row in rows], dtype=np.float64)
+    minor = _one_hot(raw[:, 2], len(_MINOR_GROUPS))
+    return names, np.column_stack([raw[:, :2], minor, raw[:, 3:]])
+
+
+def _user_table(text):
+    """Identifiers and encoded features of the 5000 people."""
+    raw = np.array(text.split(), dtype=np.int64).reshape(5000, 11)
+    child, now = _one_hot(raw[:, 5], len(_REGIONS)), _one_hot(raw[:, 8], len(_REGIONS))
+    features = np.column_stack([raw[:, 1:4], child, raw[:, 6], now, raw[:, 9:]])
+    return raw[:, 0], features.astype(np.float64)
+
+
+def _rankings(text, subset):
+    """Rows of the item table, most preferred first, one ranking a row."""
+    numbers = text.partition("\n")[2].split()
+    ranked = np.array(numbers, dtype=np.int64).reshape(5000, 12)[:, 2:]  # "0 10" leads each row
+    return SET_A_ROWS[ranked] if subset == "a" else ranked
+
+
+def fetch_sushi(
+    *,
+    subset="b",
+    users=None,
+    data_home=None,
+    download_if_missing=True,
+    n_retries=3,
+    delay=1.0,
+):
+    """Rankings of sushi by 5000 people, and the 225,000 duels that they make.
+
+    The files are looked for in ``data_home`` and downloaded into it if they are not there.
+    Their terms allow research and forbid redistribution.
+
+    Parameters
+    ----------
+    subset : {"a", "b"}, default="b"
+        "a": all rank the same 10 items; "b": each ranks 10 out of 100.
+    users : sequence of int or None, default=None
+        Rows of the people to keep, 0 to 4999, in this order; None: all.
+    data_home : str, path-like or None, default=None
+        Folder that holds the files or a folder ``sushi`` with them; None: the folder
+        ``skpref`` in scikit-learn's data home.
+    download_if_missing : bool, default=True
+        If False, missing files are an error.
+    n_retries : int, default=3
+        Attempts to download.
+    delay : float, default=1.0
+        Seconds between attempts.
+
+    Returns
+    -------
+    data : Bunch
+        X : ndarray of shape (n_duels, 2)
+            Rows of ``items``: fit with ``items=data.items``, or make duel arrays by
+            ``data.items[data.X]``. Each person has 45 duels in sequence.
+        y : ndarray of shape (n_duels,)
+            1 if the first item is preferred. Odd rows have the preferred item second.
+        user : ndarray of shape (n_duels,)
+            Row of ``users`` and of ``rankings``.
+        rankings : ndarray of shape (n_users, 10)
+            Rows of ``items``, most preferred first.
+        items : ndarray of shape (100, 18)
+            Style, major group (1: not seafood), minor group one-hot, lightness of taste
+            (0 heavy to 4 light), frequency eaten (0 to 3), relative price, share of shops
+            that sell it.
+        item_names, feature_names : ndarray of 100 str, list of 18 str
+        users : ndarray of shape (n_users, 30)
+            Gender, age group (0: 15-19 to 5: 60 and over), seconds taken, region of childhood
+            and of residence one-hot, whether each is in the west, whether the prefecture has
+            changed.
+        user_feature_names : list of 30 str
+        user_ids : ndarray of shape (n_users,)
+            Identifiers in the source.
+        DESCR : str
+            Description, origin, terms, citation.
+
+    Raises
+    ------
+    ValueError
+        If ``subset`` or ``users`` is not one of those above.
+    OSError
+        If the files are not there and cannot be downloaded, or if one has not the checksum
+        of the release of 2016. The message says what to put where.
+
+    References
+    ----------
+    T. Kamishima, "Nantonac Collaborative Filtering: Recommendation Based on Order Responses",
+    KDD 2003, 583-588.
+
+    Examples
+    --------
+    >>> from skpref.datasets import fetch_sushi
+    >>> sushi = fetch_sushi(subset="a", users=range(200))  # doctest: +SKIP
+    >>> sushi.items[sushi.X].shape  # doctest: +SKIP
+    (9000, 2, 18)
+    """
+    if subset not in _ORDERS:
+        raise ValueError(f"subset={subset!r}: choose 'a' or 'b'.")
+    kept = np.arange(5000) if users is None else np.asarray(users)
+    if kept.ndim != 1 or len(kept) == 0 or kept.dtype.kind not in "iu":
+        raise ValueError(f"users={users!r}: give a sequence of whole numbers, or None for all.")
+    if kept.min() < 0 or kept.max() > 4999:
+        raise ValueError(
+            f"users run from 0 to 4999, got {kept.min()} to {kept.max()}: give rows in that range."
+        )
+    order = _ORDERS[subset]
+    texts = fetch_texts(
+        SUSHI,
+        (_ITEMS, _USERS, order),
+        data_home=data_home,
+        download_if_missing=download_if_missing,
+        n_retries=n_retries,
+        delay=delay,
+    )
+    item_names, items = _item_table(texts[_ITEMS])
+    user_ids, user_table = _user_table(texts[_USERS])
+    rankings = _rankings(texts[order], subset)[kept]
+    better, worse = np.triu_indices(10, k=1)
+    X, y = alternate(np.stack([rankings[:, better], rankings[:, worse]], axis=-1).reshape(-1, 2))
+    return Bunch(
+        X=X,
+        y=y,
+        user=np.repeat(np.arange(len(rankings)), len(better)),
+        rankings=rankings,
+        items=items,
+        item_names=item_names,
+        feature_names=list(_ITEM_FEATURES),
+        users=user_table[kept],
+        user_feature_names=list(_USER_FEATURES),
+        user_ids=user_ids[kept],
+        DESCR=_DESCR,
+    )

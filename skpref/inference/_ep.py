@@ -1,0 +1,203 @@
+"""Expectation propagation on the margins, all sites in parallel (GPML section 3.6)."""
+
+from collections import deque
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval
+
+from .._conditioning import ItemSpace, Sites
+from .._likelihood import tilted, tilted_noise_gradient
+from ._base import Approximation, EvidenceGradient, item_gradient
+from ._laplace import starting_sites
+
+_MEMORY = 5
+# Sites enter the extrapolation as log(precision + this × prior precision).
+_FLOOR = 1e-8
+# A residual this many times the best one so far is a step gone wrong.
+_GROWTH = 30.0
+
+
+class EP(BaseEstimator):
+    """Options of expectation propagation.
+
+    The probit factor of every duel is replaced by a Gaussian site that reproduces the first two
+    moments of the factor times its cavity. Sites are updated in parallel, one factorisation a
+    sweep; Anderson's extrapolation over the last sweeps shortens the way to the fixed point,
+    and a sweep that leads away from it is taken back and damped.
+
+    Parameters
+    ----------
+    max_iter : int, default=500
+        Sweeps at most.
+    tol : float, default=1e-8
+        Stop once no tilted mean differs from its marginal by more than ``tol`` cavity standard
+        deviations, and no tilted variance by more than a share ``tol``.
+    damping : float, default=0.0
+        Share of the old site that is kept in every update, in [0, 1).
+
+    Notes
+    -----
+    The fixed point is that of EP on the noisy margins v [1]_ (two signs in that note are wrong:
+    the mean of a normal truncated to v < 0 lies *below* the cavity's).
+
+    References
+    ----------
+    .. [1] Minka, "Expectation propagation for approximate Bayesian inference", UAI 2001.
+    .. [2] Rasmussen and Williams, "Gaussian Processes for Machine Learning", section 3.6.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.inference import EP
+    >>> model = PairwisePreferenceRegressor(inference=EP(damping=0.2))
+    >>> model.set_params(inference__tol=1e-6).inference.tol
+    1e-06
+    """
+
+    _parameter_constraints = {
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "damping": [Interval(Real, 0, 1, closed="left")],
+    }
+
+    def __init__(self, max_iter=500, tol=1e-8, damping=0.0):
+        self.max_iter = max_iter
+        self.tol = tol
+        self.damping = damping
+
+    def run(self, problem, start=None):
+        """Iterate to the fixed point.
+
+        Parameters
+        ----------
+        problem : Problem
+        start : tuple, optional
+            ``state`` of an earlier `Approximation` on the same duels.
+
+        Returns
+        -------
+        Approximation
+        """
+        n_kinds = len(problem.index)
+        if start is not None:
+            tau, nu = start
+        elif isinstance(problem.space, ItemSpace):
+            tau, nu = starting_sites(problem)  # many duels a margin: from zero it may diverge
+        else:
+            tau, nu = np.zeros(n_kinds), np.zeros(n_kinds)
+        path = _Path(problem, 1.0 - self.damping)
+        best = None
+        for n_iter in range(1, self.max_iter + 1):  # noqa: B007
+            sweep = _sweep(problem, tau, nu)
+            if best is None or sweep.residual < best.residual:
+                best = sweep
+            if sweep.residual < self.tol:
+                break
+            if not sweep.residual <= _GROWTH * best.residual:
+                tau, nu = path.back(best)
+            else:
+                tau, nu = path.forward(sweep)
+        sites = Sites(best.shift, best.precision, best.log_evidence(problem))
+        converged = best.residual < self.tol
+        state = (best.tau, best.nu)
+        return Approximation(sites, best.conditioned, state, n_iter, best.residual, converged)
+
+    @staticmethod
+    def evidence_gradient(problem, approximation):
+        """Derivatives of the evidence at the fixed point (GPML 5.27; Seeger 2005)."""
+        sites, conditioned = approximation.sites, approximation.conditioned
+        sweep = _sweep(problem, *approximation.state, conditioned=conditioned)
+        slopes = tilted_noise_gradient(sweep.cavity_mean, sweep.cavity_var, problem.noise_variance)
+        gradient = item_gradient(problem.space, conditioned, sites.precision)
+        return EvidenceGradient(gradient, float(problem.counts @ slopes))
+
+
+class _Sweep:
+    """Cavities and tilted moments of given sites, and the sites that they ask for."""
+
+    def __init__(self, problem, tau, nu, conditioned):
+        self.tau, self.nu = tau, nu
+        self.precision, self.shift = problem.pool(tau), problem.pool(problem.sign * nu)
+        if conditioned is None:
+            conditioned = problem.space.condition(self.precision, self.shift)
+        self.conditioned = conditioned
+        variance = conditioned.variance[problem.index]
+        mean = problem.sign * conditioned.mean[problem.index]
+        share = 1.0 - tau * variance
+        proper = share > 1e-12  # a cavity of negative precision leaves its site as it is
+        self.share = np.where(proper, share, 1.0)
+        self.cavity_var = variance / self.share  # GPML (3.56)
+        self.pull = nu - tau * mean
+        self.cavity_mean = mean - self.cavity_var * self.pull
+        self.moments = tilted(self.cavity_mean, self.cavity_var, problem.noise_variance)
+        gradient, curvature, shrink = self.moments[1:]
+        wanted_tau = curvature / shrink  # GPML (3.59)
+        wanted_nu = (gradient + self.cavity_mean * curvature) / shrink
+        self.wanted_tau = np.where(proper, wanted_tau, tau)
+        self.wanted_nu = np.where(proper, wanted_nu, nu)
+        off_mean = np.abs(gradient - self.pull) * np.sqrt(self.cavity_var)
+        off_var = np.abs(1.0 - shrink / self.share)
+        residual = max(float(off_mean.max()), float(off_var.max()))
+        self.residual = residual if proper.all() or residual > 1.0 else 1.0
+        if not np.isfinite(self.residual):
+            self.residual = np.inf
+
+    def log_evidence(self, problem):
+        """log Z_EP (GPML 3.65), arranged so that no large terms cancel."""
+        local = self.moments.log_normaliser - 0.5 * np.log(self.share)
+        local += 0.5 * self.cavity_var * self.pull**2
+        conditioned = self.conditioned
+        joint = conditioned.dual @ conditioned.mean + conditioned.log_det
+        return float(problem.counts @ local - 0.5 * joint)
+
+
+def _sweep(problem, tau, nu, conditioned=None):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return _Sweep(problem, tau, nu, conditioned)
+
+
+class _Path:
+    """The way of the sites: Anderson's extrapolation in (log τ, ν/√τ), with a way back.
+
+    In these coordinates sites that differ by orders of magnitude weigh alike and precisions
+    stay positive.
+    """
+
+    def __init__(self, problem, step):
+        prior = np.maximum(problem.space.prior_variance[problem.index], 1e-300)
+        self._floor = _FLOOR / prior
+        self._step = step
+        self._points, self._moves = deque(maxlen=_MEMORY + 1), deque(maxlen=_MEMORY + 1)
+
+    def forward(self, sweep):
+        point = self._encode(sweep.tau, sweep.nu)
+        move = self._encode(sweep.wanted_tau, sweep.wanted_nu) - point
+        self._points.append(point)
+        self._moves.append(move)
+        target = point + self._step * move
+        if len(self._points) > 1:
+            points, moves = np.array(self._points), np.array(self._moves)
+            d_points, d_moves = np.diff(points, axis=0), np.diff(moves, axis=0)
+            # Walker and Ni, "Anderson acceleration for fixed-point iterations", 2011, eq. (1.1)
+            mix = np.linalg.lstsq(d_moves.T, move, rcond=1e-8)[0]
+            target -= mix @ (d_points + self._step * d_moves)
+        return self._decode(target)
+
+    def back(self, best):
+        self._step = max(0.5 * self._step, 0.02)
+        self._points.clear()
+        self._moves.clear()
+        point = self._encode(best.tau, best.nu)
+        move = self._encode(best.wanted_tau, best.wanted_nu) - point
+        return self._decode(point + self._step * move)
+
+    def _encode(self, tau, nu):
+        lifted = tau + self._floor
+        return np.concatenate([np.log(lifted), nu / np.sqrt(lifted)])
+
+    def _decode(self, point):
+        log_tau, scaled = np.split(point, 2)
+        lifted = np.exp(np.minimum(log_tau, 80.0))
+        return np.maximum(lifted - self._floor, 0.0), scaled * np.sqrt(lifted)

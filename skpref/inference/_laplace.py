@@ -1,0 +1,115 @@
+"""Laplace's approximation: Newton's method on the log posterior of the margins."""
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .._conditioning import Sites
+from .._likelihood import derivatives, noise_derivatives
+from ._base import Approximation, EvidenceGradient, item_gradient
+
+
+class Laplace(BaseEstimator):
+    """Options of Laplace's approximation.
+
+    The posterior is replaced by a Gaussian at its mode, found by Newton's method with
+    backtracking (GPML section 3.4; Chu and Ghahramani, "Preference learning with Gaussian
+    processes", ICML 2005).
+
+    Parameters
+    ----------
+    max_iter : int, default=100
+        Newton iterations at most.
+    tol : float, default=1e-10
+        Stop once a full step promises to raise the log posterior by less than this (nats).
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.inference import Laplace
+    >>> model = PairwisePreferenceRegressor(inference=Laplace(max_iter=50))
+    """
+
+    def __init__(self, max_iter=100, tol=1e-10):
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def run(self, problem, start=None):
+        """Find the mode.
+
+        Parameters
+        ----------
+        problem : Problem
+        start : tuple, optional
+            ``state`` of an earlier `Approximation` on the same duels.
+
+        Returns
+        -------
+        Approximation
+        """
+        space, sign, noise = problem.space, problem.sign, problem.noise_variance
+        z, w = np.zeros(space.n_margins), np.zeros(space.n_margins)
+        if start is not None:
+            w = start[0]
+            z = space.prior_times(w)
+        at, value = self._objective(problem, z, w)
+        if start is not None:
+            origin, origin_value = self._objective(problem, np.zeros_like(z), np.zeros_like(w))
+            if not value >= origin_value:
+                z, w, at, value = np.zeros_like(z), np.zeros_like(w), origin, origin_value
+        converged = False
+        for n_iter in range(1, self.max_iter + 1):  # noqa: B007
+            precision = problem.pool(at.curvature)
+            slope = problem.pool(sign * at.gradient)
+            conditioned = space.condition(precision, precision * z + slope)  # GPML Alg. 3.1
+            dz, dw = conditioned.mean - z, conditioned.dual - w
+            promise = 0.5 * float(slope @ dz - w @ dz)  # Newton decrement
+            step, bound = 1.0, 1e-14 * (1.0 + abs(value))
+            while True:
+                at, trial = self._objective(problem, z + step * dz, w + step * dw)
+                if trial >= value - bound or step < 1e-10:
+                    break
+                step *= 0.5
+            z, w, value = z + step * dz, w + step * dw, trial
+            if promise < self.tol and step == 1.0:
+                converged = True
+                break
+        precision = problem.pool(at.curvature)
+        shift = precision * z + problem.pool(sign * at.gradient)
+        conditioned = space.condition(precision, shift)
+        evidence = value - 0.5 * conditioned.log_det  # GPML (3.32)
+        sites = Sites(shift, precision, float(evidence))
+        state = (conditioned.dual,)
+        return Approximation(sites, conditioned, state, n_iter, abs(promise), converged)
+
+    @staticmethod
+    def _objective(problem, z, w):
+        at = derivatives(problem.sign * z[problem.index], problem.noise_variance)
+        return at, float(problem.counts @ at.value - 0.5 * (w @ z))
+
+    @staticmethod
+    def evidence_gradient(problem, approximation):
+        """Derivatives of the evidence, the mode's own movement included (GPML Alg. 5.1)."""
+        space, sign, noise = problem.space, problem.sign, problem.noise_variance
+        conditioned, precision = approximation.conditioned, approximation.sites.precision
+        margin = sign * conditioned.mean[problem.index]
+        at = derivatives(margin, noise)
+        by_noise = noise_derivatives(margin, noise)
+        push = 0.5 * conditioned.variance * problem.pool(sign * at.third)
+        u = push - space.gain_times(conditioned, precision, push)
+        gradient = item_gradient(space, conditioned, precision)
+        alpha, beta = space.incidence @ conditioned.dual, space.incidence @ u
+        cross = np.multiply.outer(0.5 * alpha, beta)
+        gradient += cross
+        gradient += cross.T
+        log_noise = problem.counts @ by_noise[0]
+        log_noise -= 0.5 * (conditioned.variance @ problem.pool(by_noise[2]))
+        log_noise += space.prior_times(u) @ problem.pool(sign * by_noise[1])
+        return EvidenceGradient(gradient, float(log_noise))
+
+
+def starting_sites(problem):
+    """Precision and shift of every kind of duel at the mode: where EP may start."""
+    found = Laplace(tol=1e-6).run(problem)
+    margin = problem.sign * found.conditioned.mean[problem.index]
+    at = derivatives(margin, problem.noise_variance)
+    return at.curvature, at.gradient + at.curvature * margin

@@ -1,0 +1,91 @@
+"""What the samplers share: a checked covariance and strictly positive starting positions."""
+
+import numpy as np
+from scipy.linalg import cholesky
+
+# A position may touch a wall within rounding; it is kept this far inside, so that ratios are finite.
+SMALLEST = np.finfo(np.float64).tiny
+
+
+def cholesky_factor(covariance):
+    """Lower Cholesky factor of a covariance matrix, after checking it.
+
+    Parameters
+    ----------
+    covariance : ndarray of shape (t, t)
+        Symmetric, positive definite.
+
+    Returns
+    -------
+    covariance : ndarray of shape (t, t)
+        As float64, C-contiguous.
+    factor : ndarray of shape (t, t)
+        Lower triangular L with L Lᵀ = covariance.
+
+    Raises
+    ------
+    ValueError
+        If the matrix is not square, not finite, not symmetric or not positive definite.
+    """
+    covariance = np.ascontiguousarray(covariance, dtype=np.float64)
+    if covariance.ndim != 2 or covariance.shape[0] != covariance.shape[1] or not covariance.size:
+        raise ValueError(
+            f"covariance has shape {covariance.shape}; a square matrix (t, t) with t >= 1 is needed."
+        )
+    if not np.isfinite(covariance).all():
+        raise ValueError("covariance holds NaN or infinite values; every entry must be finite.")
+    asymmetry = np.abs(covariance - covariance.T).max()
+    if asymmetry > 1e-8 * np.abs(covariance).max():
+        raise ValueError(
+            f"covariance is not symmetric (largest difference {asymmetry:.3g}); "
+            "pass (covariance + covariance.T) / 2."
+        )
+    try:
+        factor = cholesky(covariance, lower=True)
+    except np.linalg.LinAlgError as error:
+        raise ValueError(
+            "covariance is not positive definite; raise the noise variance on its diagonal."
+        ) from error
+    return covariance, factor
+
+
+def start_positions(start, n_chains, t):
+    """Starting positions of all chains, strictly positive, in an array of their own.
+
+    Parameters
+    ----------
+    start : ndarray of shape (t,) or (n_chains, t)
+        One position for all chains, or one each.
+    n_chains : int or None
+        Number of chains; None takes it from `start`.
+    t : int
+        Number of coordinates.
+
+    Returns
+    -------
+    ndarray of shape (n_chains, t)
+
+    Raises
+    ------
+    ValueError
+        If the shape does not fit, or a coordinate is not a positive number.
+    """
+    start = np.asarray(start, dtype=np.float64)
+    if n_chains is None:
+        n_chains = start.shape[0] if start.ndim == 2 else 1
+    if n_chains < 1:
+        raise ValueError(f"n_chains is {n_chains}; at least 1 is needed.")
+    if start.shape not in ((t,), (n_chains, t)):
+        raise ValueError(f"start has shape {start.shape}; allowed are ({t},) and ({n_chains}, {t}).")
+    if not np.all((start > 0) & np.isfinite(start)):
+        raise ValueError(
+            "start must be strictly positive and finite in every coordinate (the target is v > 0); "
+            "replace what is not by a small positive number."
+        )
+    return np.broadcast_to(start, (n_chains, t)).copy()
+
+
+def check_n_draws(n_draws):
+    """Raise a ValueError unless `n_draws` is at least 1."""
+    if n_draws < 1:
+        raise ValueError(f"n_draws is {n_draws}; at least 1 is needed.")

@@ -1,0 +1,87 @@
+"""Linear elliptical slice sampling of N(0, Σ) on v > 0, chains side by side; for comparison.
+
+Gessner, Kanjilal & Hennig (2020), "Integrals over Gaussians under linear domain constraints", AISTATS.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skpref.samplers._chains import SMALLEST, check_n_draws, cholesky_factor, start_positions
+
+
+class LinESSChains(NamedTuple):
+    """What `liness` returns.
+
+    Attributes
+    ----------
+    draws : ndarray of shape (n_chains, n_draws, t)
+    state : ndarray of shape (n_chains, t)
+        Last positions: pass them as `start`, with the same generator, to go on exactly.
+    mean_arc : float
+        Mean length of the allowed arc, in radians (π for one coordinate); short arcs mix slowly.
+    """
+
+    draws: np.ndarray
+    state: np.ndarray
+    mean_arc: float
+
+
+def liness(covariance, start, n_draws, *, rng, n_chains=None):
+    """Draw from N(0, Σ) on v > 0 by rejection-free elliptical slice sampling.
+
+    On the ellipse v cos θ + ν sin θ with ν ~ N(0, Σ) coordinate i is |·| cos(θ − φ_i), φ_i = atan2(ν_i, v_i):
+    positive for θ within π/2 of φ_i. All these half circles contain θ = 0, hence they meet in one arc,
+    (max φ − π/2, min φ + π/2), on which θ is uniform.
+
+    Parameters
+    ----------
+    covariance : ndarray of shape (t, t)
+        Σ, symmetric positive definite.
+    start : ndarray of shape (t,) or (n_chains, t)
+        Strictly positive starting positions.
+    n_draws : int
+        Draws of each chain.
+    rng : numpy.random.Generator
+    n_chains : int, optional
+        Chains side by side; by default as many as `start` has rows.
+
+    Returns
+    -------
+    LinESSChains
+
+    Raises
+    ------
+    ValueError
+        If the covariance is not positive definite, or `start` or a number is out of range.
+
+    References
+    ----------
+    Gessner, Kanjilal & Hennig (2020), AISTATS, section 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.samplers import liness
+    >>> chains = liness(np.eye(2), np.ones(2), 500, n_chains=16, rng=np.random.default_rng(0))
+    >>> bool(np.allclose(chains.draws.mean(axis=(0, 1)), np.sqrt(2 / np.pi), atol=0.05))
+    True
+    """
+    covariance, factor = cholesky_factor(covariance)
+    t = len(covariance)
+    check_n_draws(n_draws)
+    v = start_positions(start, n_chains, t)
+    n_chains = len(v)
+    draws = np.empty((n_chains, n_draws, t))
+    arcs = 0.0
+    for k in range(n_draws):
+        other = rng.standard_normal((n_chains, t)) @ factor.T
+        slope = other / v  # tan φ_i; v_i > 0, so the order of the angles is that of the slopes
+        begin = np.arctan(slope.max(axis=1)) - np.pi / 2
+        end = np.arctan(slope.min(axis=1)) + np.pi / 2
+        angle = begin + (end - begin) * rng.random(n_chains)
+        v = v * np.cos(angle)[:, None] + other * np.sin(angle)[:, None]
+        np.maximum(v, SMALLEST, out=v)  # the ends of the arc are exact up to rounding
+        draws[:, k] = v
+        arcs += (end - begin).mean()
+    return LinESSChains(draws, draws[:, -1].copy(), arcs / n_draws)
