@@ -1,0 +1,9 @@
+"""Gaussian-process preference learning from duels, with scikit-learn manners."""
+
+from skpref._posterior import Posterior
+from skpref._regressor import PairwisePreferenceRegressor
+from skpref.duels import ItemTable
+
+__version__ = "0.1.0"
+
+__all__ = ["ItemTable", "PairwisePreferenceRegressor", "Posterior"]

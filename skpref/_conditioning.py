@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.sparse import csr_array
 
-from ._posterior import Posterior
+from skpref._posterior import Posterior
 
 # A sweep costs about ⅔ p³ with p margins and about 3 n³ with n items.
 _ITEM_COST = 1.6
@@ -239,8 +239,8 @@ def gaussian_space(K, margins):
     return MarginSpace(K, margins) if cheap_margins else ItemSpace(K, margins)
 
 
-def condition(kernel, items, space, sites, noise_variance):
-    """The GP given the sites, as a frozen `Posterior`.
+def condition(kernel, items, space, approximation, noise_variance):
+    """The GP given an engine's sites, as a frozen `Posterior`.
 
     Parameters
     ----------
@@ -248,11 +248,12 @@ def condition(kernel, items, space, sites, noise_variance):
     items : ndarray of shape (n_items, n_features)
         The distinct items that ``space`` was built on.
     space : MarginSpace or ItemSpace
-    sites : Sites
+    approximation : Approximation
+        Its ``sites`` and the marginals ``conditioned`` on them.
     noise_variance : float
     """
-    conditioned = space.condition(sites.precision, sites.shift)
+    conditioned = approximation.conditioned
     dual = conditioned.dual if conditioned.dual.ndim == 2 else conditioned.dual[:, None]
     weights = space.incidence @ dual
-    factor = space.factor(conditioned, sites.precision)
+    factor = space.factor(conditioned, approximation.sites.precision)
     return Posterior(kernel, float(noise_variance), items, weights, factor)

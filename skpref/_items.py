@@ -91,7 +91,7 @@ def group_rows(rows):
     """
     if not is_frame(rows) and rows.ndim == 1:
         listed = rows.tolist()
-        row_of = dict(zip(reversed(listed), range(len(listed) - 1, -1, -1), strict=True))
+        row_of = dict(zip(listed, range(len(listed)), strict=True))
         ordered = sorted(row_of)
         rank = {text: i for i, text in enumerate(ordered)}
         first = np.array([row_of[text] for text in ordered], dtype=np.intp)
@@ -178,11 +178,20 @@ def sides(X):
     return Sides("items", X, False)
 
 
-def _is_missing(name):
+def is_missing(name):
+    """Whether a name is None, NaN or NA."""
     try:
         return name is None or bool(name != name)
     except (TypeError, ValueError):  # pandas.NA has no truth value
         return True
+
+
+def _flatten(names):
+    for name in names.tolist() if isinstance(names, np.ndarray) else names:
+        if isinstance(name, list | tuple | np.ndarray):
+            yield from _flatten(name)
+        else:
+            yield name
 
 
 def _check_names(names):
@@ -196,7 +205,7 @@ def _check_names(names):
             f"Names of items must be strings or numbers; {nested[0]!r} came. "
             "Join the levels of a MultiIndex into one string first."
         )
-    if any(map(_is_missing, names)):
+    if any(map(is_missing, names)):
         raise ValueError("A name of an item is missing (None or NaN); drop that row or name it.")
     if len({isinstance(name, str) for name in names}) > 1:
         raise ValueError(
@@ -314,14 +323,11 @@ class ItemTable:
         >>> table.names.tolist(), table.X.ravel().tolist(), table.has_features
         (['ann', 'bob', 'cid'], [0.0, 1.0, 2.0], False)
         """
-        if hasattr(names, "to_numpy"):
-            names = names.to_numpy()
-        listed = np.asarray(list(names), dtype=object).ravel().tolist()
-        distinct = _check_names(dict.fromkeys(listed))
+        names = names.to_numpy() if hasattr(names, "to_numpy") else names
+        distinct = _check_names(dict.fromkeys(_flatten(names)))
         if len(distinct) == 0:
             raise ValueError("No name came; an ItemTable needs at least one item.")
         table = cls.__new__(cls)
-        table.__dict__.clear()
         positions = np.arange(len(distinct), dtype=np.float64)[:, None]
         table._store(positions, distinct, None, False)
         return table

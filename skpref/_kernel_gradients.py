@@ -13,17 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist, pdist, squareform
 from scipy.special import gamma, kv
-from sklearn.gaussian_process.kernels import (
-    RBF,
-    ConstantKernel,
-    DotProduct,
-    Exponentiation,
-    Matern,
-    Product,
-    RationalQuadratic,
-    Sum,
-    WhiteKernel,
-)
+from sklearn.gaussian_process import kernels as gp
 
 # Up to this many features one pass a feature is as quick as BLAS, and exact.
 _FEW_FEATURES = 4
@@ -118,9 +108,6 @@ def _rational_radial(kernel, n_features):
         lambda u, value: value / (1.0 + u / (2.0 * alpha)),
         False,
     )
-
-
-_RADIAL = {RBF: _matern_radial, Matern: _matern_radial, RationalQuadratic: _rational_radial}
 
 
 def _power_slope(value, exponent):
@@ -265,15 +252,15 @@ def _other_parts(kernel, X):
 
 
 _PARTS = {
-    ConstantKernel: _constant_parts,
-    WhiteKernel: _white_parts,
-    DotProduct: _dot_parts,
-    RBF: _stationary_parts,
-    Matern: _stationary_parts,
-    RationalQuadratic: _rational_parts,
-    Sum: _sum_parts,
-    Product: _product_parts,
-    Exponentiation: _power_parts,
+    gp.ConstantKernel: _constant_parts,
+    gp.WhiteKernel: _white_parts,
+    gp.DotProduct: _dot_parts,
+    gp.RBF: _stationary_parts,
+    gp.Matern: _stationary_parts,
+    gp.RationalQuadratic: _rational_parts,
+    gp.Sum: _sum_parts,
+    gp.Product: _product_parts,
+    gp.Exponentiation: _power_parts,
 }
 
 
@@ -299,9 +286,8 @@ def _difference_steps(kernel, *arrays):
     ]
     eps = np.finfo(float).eps
     # The floor keeps x ± step apart for data far from the origin.
-    return np.maximum(
-        np.cbrt(eps) * np.minimum(spread, min(lengths, default=np.inf)), 64 * eps * size
-    )
+    step = np.cbrt(eps) * np.minimum(spread, min(lengths, default=np.inf))
+    return np.maximum(step, 64 * eps * size)
 
 
 def _differences(function, kernel, X, *others):
@@ -318,7 +304,8 @@ def _differences(function, kernel, X, *others):
 
 
 def _radial_terms(kernel, X, Z):
-    radial = _RADIAL[type(kernel)](kernel, X.shape[1])
+    profile = _rational_radial if type(kernel) is gp.RationalQuadratic else _matern_radial
+    radial = profile(kernel, X.shape[1])
     u = cdist(X / radial.length, Z / radial.length, "sqeuclidean")
     value = radial.value(u)
     square = radial.length**2
@@ -340,14 +327,6 @@ def _radial_terms(kernel, X, Z):
     return value, [(1.0, Leaf(gradient, contract))]
 
 
-def _constant_terms(kernel, X, Z):
-    return float(kernel.constant_value), []
-
-
-def _white_terms(kernel, X, Z):
-    return 0.0, []
-
-
 def _dot_terms(kernel, X, Z):
     def gradient(factor):
         return np.broadcast_to(factor, (len(X), len(Z)))[:, :, None] * Z
@@ -356,8 +335,8 @@ def _dot_terms(kernel, X, Z):
 
 
 def _sum_terms(kernel, X, Z):
-    (one, terms_one), (two, terms_two) = (cross_terms(k, X, Z) for k in (kernel.k1, kernel.k2))
-    return one + two, terms_one + terms_two
+    one, two = cross_terms(kernel.k1, X, Z), cross_terms(kernel.k2, X, Z)
+    return one[0] + two[0], one[1] + two[1]
 
 
 def _product_terms(kernel, X, Z):
@@ -385,15 +364,15 @@ def _other_terms(kernel, X, Z):
 
 
 _TERMS = {
-    ConstantKernel: _constant_terms,
-    WhiteKernel: _white_terms,
-    DotProduct: _dot_terms,
-    RBF: _radial_terms,
-    Matern: _radial_terms,
-    RationalQuadratic: _radial_terms,
-    Sum: _sum_terms,
-    Product: _product_terms,
-    Exponentiation: _power_terms,
+    gp.ConstantKernel: lambda kernel, X, Z: (float(kernel.constant_value), []),
+    gp.WhiteKernel: lambda kernel, X, Z: (0.0, []),
+    gp.DotProduct: _dot_terms,
+    gp.RBF: _radial_terms,
+    gp.Matern: _radial_terms,
+    gp.RationalQuadratic: _radial_terms,
+    gp.Sum: _sum_terms,
+    gp.Product: _product_terms,
+    gp.Exponentiation: _power_terms,
 }
 
 
@@ -407,14 +386,14 @@ def diagonal_gradient(kernel, X):
     if kernel.is_stationary():
         return np.zeros_like(X)
     kind = type(kernel)
-    if kind is DotProduct:
+    if kind is gp.DotProduct:
         return 2.0 * X
-    if kind is Exponentiation:
+    if kind is gp.Exponentiation:
         slope = _power_slope(kernel.kernel.diag(X), kernel.exponent)
         return slope[:, None] * diagonal_gradient(kernel.kernel, X)
-    if kind not in (Sum, Product):
+    if kind not in (gp.Sum, gp.Product):
         return _differences(kernel.diag, kernel, X)
     one, two = diagonal_gradient(kernel.k1, X), diagonal_gradient(kernel.k2, X)
-    if kind is Sum:
+    if kind is gp.Sum:
         return one + two
     return one * kernel.k2.diag(X)[:, None] + two * kernel.k1.diag(X)[:, None]

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.linalg import eigh
 
-from .kernels import spectral_sample
+from skpref.kernels import spectral_sample
 
 _N_FEATURES = 2000
 

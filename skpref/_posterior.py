@@ -7,9 +7,9 @@ from scipy.optimize import elementwise
 from scipy.special import logsumexp, ndtr, ndtri
 from sklearn.utils import check_random_state
 
-from ._likelihood import log_win_probability, win_probability
-from ._paths import SamplePaths, covariance_root, draw_weights
-from .kernels import contracted_input_gradient, diag_gradient
+from skpref._likelihood import log_win_probability, win_probability
+from skpref._paths import SamplePaths, covariance_root, draw_weights
+from skpref.kernels import contracted_input_gradient, diag_gradient
 
 # Rows are taken in blocks so that no intermediate array has more doubles than this (128 MiB).
 _BLOCK = 2**24
@@ -132,6 +132,13 @@ class Posterior:
             means.append(cross @ self.weights)
             variances.append(np.maximum(prior - np.einsum("ij,ij->i", half, half), 0.0))
         return _stack(means, (0, self.n_components)), _stack(variances, (0,))
+
+    def margin_cov(self, A, B):
+        """Covariance of the margins f(a_i) − f(b_i), shape (n, n)."""
+        A, B = _pairs(A, B)
+        both = self.cov(np.concatenate([A, B]))
+        n = len(A)
+        return both[:n, :n] + both[n:, n:] - both[:n, n:] - both[n:, :n]
 
     # -- probabilities -------------------------------------------------------------------
 
@@ -260,9 +267,7 @@ def paired(kernel, A, B):
     if kernel.is_stationary():
         return kernel(A - B, np.zeros((1, A.shape[1])))[:, 0]
     step = 64
-    blocks = [
-        np.diagonal(kernel(A[i : i + step], B[i : i + step])) for i in range(0, len(A), step)
-    ]
+    blocks = [np.diagonal(kernel(A[i : i + step], B[i : i + step])) for i in range(0, len(A), step)]
     return _stack(blocks, (0,))
 
 

@@ -6,9 +6,33 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref._builders import alternate
+from skpref._builders import (
+    alternate,
+    first_won,
+    from_columns,
+    from_pairs,
+    from_rankings,
+    from_ratings,
+    ranking_groups,
+)
+from skpref._items import ItemTable, distinct_rows
+from skpref._pairing import rated_pairs
 
-__all__ = ["Duels", "Margins", "alternate", "distinct_rows", "merge"]
+__all__ = [
+    "Duels",
+    "ItemTable",
+    "Margins",
+    "alternate",
+    "distinct_rows",
+    "first_won",
+    "from_columns",
+    "from_pairs",
+    "from_rankings",
+    "from_ratings",
+    "merge",
+    "rated_pairs",
+    "ranking_groups",
+]
 
 
 class Margins(NamedTuple):
@@ -61,34 +85,13 @@ class Duels:
         return Margins(first, second, index, sign)
 
 
-def distinct_rows(rows):
-    """Distinct rows of an array, found by hashing and verified exactly.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-        Finite floats.
-
-    Returns
-    -------
-    distinct : ndarray of shape (m, d)
-        The order depends on the values alone, not on the order of ``rows``.
-    inverse : ndarray of shape (n,)
-        ``distinct[inverse]`` equals ``rows``.
-    """
-    rows = np.ascontiguousarray(rows, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
-    if rows.shape[1] == 0:
-        return rows[:1], np.zeros(len(rows), dtype=np.intp)
-    bits = rows.view(np.uint64)
-    # Odd multipliers and shifts mix every bit of every feature into one word.
-    odd = np.random.default_rng(20240229).integers(1, 2**63, rows.shape[1], dtype=np.uint64) | 1
-    mixed = bits ^ (bits >> np.uint64(29))
-    key = (mixed * odd).sum(axis=1, dtype=np.uint64)
-    _, where, inverse = np.unique(key, return_index=True, return_inverse=True)
-    distinct = rows[where]
-    if not np.array_equal(distinct[inverse], rows):  # a hash collision
-        distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
-    return distinct, inverse.reshape(-1)
+def _count(code, n_codes):
+    """Distinct non-negative integers below ``n_codes``, sorted, and how often each occurs."""
+    if n_codes > 4 * len(code) + 1024:  # a table of counts would be mostly empty
+        return np.unique(code, return_counts=True)
+    counts = np.bincount(code, minlength=n_codes)
+    found = np.flatnonzero(counts)
+    return found, counts[found]
 
 
 def merge(items, winner, loser):
@@ -105,10 +108,11 @@ def merge(items, winner, loser):
     Duels
         Items that take part in no duel are left out.
     """
-    used, compact = np.unique(np.concatenate([winner, loser]), return_inverse=True)
+    used = np.zeros(len(items), dtype=bool)
+    used[winner] = used[loser] = True
     distinct, inverse = distinct_rows(items[used])
-    winner, loser = np.split(inverse[compact], 2)
+    compact = inverse[np.cumsum(used) - 1]
     n_items = len(distinct)
-    code, counts = np.unique(winner * n_items + loser, return_counts=True)
+    code, counts = _count(compact[winner] * n_items + compact[loser], n_items**2)
     winner, loser = np.divmod(code, n_items)
     return Duels(distinct, winner, loser, counts.astype(np.float64))

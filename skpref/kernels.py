@@ -1,19 +1,9 @@
 """Kernels on duels and on featureless items, and gradients of scikit-learn kernels."""
 
 import numpy as np
-from sklearn.gaussian_process.kernels import (
-    RBF,
-    ConstantKernel,
-    Hyperparameter,
-    Kernel,
-    Matern,
-    NormalizedKernelMixin,
-    Product,
-    StationaryKernelMixin,
-    Sum,
-)
+from sklearn.gaussian_process import kernels as gp
 
-from skpref._kernel_gradients import (
+from ._kernel_gradients import (
     Parts,
     assemble,
     condense,
@@ -22,25 +12,11 @@ from skpref._kernel_gradients import (
     symmetric_parts,
 )
 
-__all__ = [
-    "Identity",
-    "PreferenceKernel",
-    "contracted_input_gradient",
-    "diag_gradient",
-    "input_gradient",
-    "kernel_with_gradient",
-    "lengthscale_indices",
-    "spectral_sample",
-    "theta_gradient",
-]
-
 
 def _rows(X, name="X"):
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2:
-        raise ValueError(
-            f"{name} has shape {X.shape}; a 2-D array of rows (n, n_features) is needed."
-        )
+        raise ValueError(f"{name} has shape {X.shape}; give a 2-D array (n, n_features).")
     return X
 
 
@@ -51,22 +27,18 @@ def _fold(K):
     return (K[:n, :m] + K[n:, m:]) - (K[:n, m:] + K[n:, :m])  # Houlsby et al. (2012), suppl. (1)
 
 
-class PreferenceKernel(Kernel):
+class PreferenceKernel(gp.Kernel):
     """Covariance of margins f(a) − f(b) where f has a given kernel on items.
 
     k((a, b), (c, d)) = k(a, c) + k(b, d) − k(a, d) − k(b, c), so that swapping the items of a
-    duel changes the sign. It lets scikit-learn's own Gaussian processes learn from duels.
+    duel changes the sign. It lets scikit-learn's own Gaussian processes learn from duels, in rows
+    ``duels.reshape(len(duels), -1)``; an odd number of columns is a `ValueError`.
 
     Parameters
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel
         Kernel on items. Its hyperparameters are those of this kernel, prefixed ``kernel__``. A
         `WhiteKernel` in it is noise on each item at each presentation.
-
-    Notes
-    -----
-    Rows are ``duels.reshape(len(duels), -1)``: the first item's features, then the second's. An
-    odd number of columns is a `ValueError`.
 
     References
     ----------
@@ -98,7 +70,7 @@ class PreferenceKernel(Kernel):
     def hyperparameters(self):
         """Hyperparameters of the kernel on items, prefixed ``kernel__``."""
         return [
-            Hyperparameter(f"kernel__{h.name}", h.value_type, h.bounds, h.n_elements)
+            gp.Hyperparameter(f"kernel__{h.name}", h.value_type, h.bounds, h.n_elements)
             for h in self.kernel.hyperparameters
         ]
 
@@ -118,8 +90,6 @@ class PreferenceKernel(Kernel):
 
     def __eq__(self, other):
         return type(self) is type(other) and self.kernel == other.kernel
-
-    __hash__ = None
 
     def __repr__(self):
         return f"{type(self).__name__}({self.kernel})"
@@ -167,11 +137,6 @@ class PreferenceKernel(Kernel):
         """False: it depends on both items of a duel."""
         return False
 
-    @property
-    def requires_vector_input(self):
-        """True."""
-        return True
-
     def _symmetric_parts(self, X):
         n = len(X)
         base = symmetric_parts(self.kernel, self._stacked(X))
@@ -185,7 +150,7 @@ class PreferenceKernel(Kernel):
         return Parts(condense(K), np.diagonal(K).copy(), contract)
 
 
-class Identity(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
+class Identity(gp.StationaryKernelMixin, gp.NormalizedKernelMixin, gp.Kernel):
     """k(x, x') = 1 if the rows are equal, else 0: items that share nothing (Bradley–Terry).
 
     Unlike `WhiteKernel` it compares values, so equal rows of X and Y have covariance 1.
@@ -197,6 +162,9 @@ class Identity(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
     array([[0., 0., 0.],
            [1., 1., 0.]])
     """
+
+    def __init__(self):  # scikit-learn reads the parameters off the signature
+        pass
 
     def __call__(self, X, Y=None, eval_gradient=False):
         """Equality of the rows of X (n, d) and Y (m, d), and the empty gradient (n, n, 0)."""
@@ -234,9 +202,8 @@ def kernel_with_gradient(kernel, X):
     K : ndarray of shape (n, n)
         ``kernel(X)``.
     contract : callable
-        ``contract(weight)`` → ndarray (n_theta,): Σ_ij weight_ij ∂K_ij/∂theta, theta the logarithms
-        of the free hyperparameters in the order of ``kernel.theta``. ``weight`` (n, n) is symmetric:
-        only its upper triangle is read. A rough kernel's gradient is 0 at zero distance.
+        ``contract(weight)`` → ndarray (n_theta,): Σ_ij weight_ij ∂K_ij/∂theta, in the order of
+        ``kernel.theta``. ``weight`` (n, n) is symmetric: only its upper triangle is read.
 
     Raises
     ------
@@ -299,9 +266,8 @@ def input_gradient(kernel, X, Z):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.gaussian_process.kernels import DotProduct
-    >>> input_gradient(DotProduct(), np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    >>> input_gradient(DotProduct(), [[1.0, 2.0]], [[3.0, 4.0]])
     array([[[3., 4.]]])
     """
     X, Z = _rows(X), _rows(Z, "Z")
@@ -314,18 +280,12 @@ def input_gradient(kernel, X, Z):
 def contracted_input_gradient(kernel, X, Z, W):
     """Σ_j W_ij ∂k(x_i, z_j)/∂x_i, (n, d), without the (n, m, d) array of `input_gradient`.
 
-    Parameters
-    ----------
-    kernel : sklearn.gaussian_process.kernels.Kernel
-    X : array-like of shape (n, d)
-    Z : array-like of shape (m, d)
-    W : array-like that broadcasts to (n, m)
+    W is an array that broadcasts to (n, m), the rest as there.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.gaussian_process.kernels import DotProduct
-    >>> contracted_input_gradient(DotProduct(), np.zeros((1, 1)), np.array([[1.0], [2.0]]), [[1, 3]])
+    >>> contracted_input_gradient(DotProduct(), [[0.0]], [[1.0], [2.0]], [[1.0, 3.0]])
     array([[7.]])
     """
     X, Z = _rows(X), _rows(Z, "Z")
@@ -341,9 +301,8 @@ def diag_gradient(kernel, X):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.gaussian_process.kernels import DotProduct
-    >>> diag_gradient(DotProduct(), np.array([[1.0, 2.0]]))
+    >>> diag_gradient(DotProduct(), [[1.0, 2.0]])
     array([[2., 4.]])
     """
     return diagonal_gradient(kernel, _rows(X))
@@ -377,21 +336,21 @@ def lengthscale_indices(kernel):
 def _draw_frequencies(kernel, n, d, rng):
     """Draws (n, d) from the normalised spectral density, and k(x, x); None if it is not known."""
     kind = type(kernel)
-    if kind is ConstantKernel:
+    if kind is gp.ConstantKernel:
         return np.zeros((n, d)), float(kernel.constant_value)
-    if kind in (RBF, Matern):
+    if kind in (gp.RBF, gp.Matern):
         normal = rng.standard_normal((n, d))
         nu = getattr(kernel, "nu", np.inf)
         if nu != np.inf:  # the spectral density is a multivariate t with 2 nu degrees of freedom
             normal /= np.sqrt(rng.chisquare(2.0 * nu, (n, 1)) / (2.0 * nu))
         return normal / np.squeeze(kernel.length_scale), 1.0
-    if kind not in (Sum, Product):
+    if kind not in (gp.Sum, gp.Product):
         return None
     one = _draw_frequencies(kernel.k1, n, d, rng)
     two = _draw_frequencies(kernel.k2, n, d, rng)
     if one is None or two is None:
         return None
-    if kind is Product:  # a product of kernels convolves the spectral densities
+    if kind is gp.Product:  # a product of kernels convolves the spectral densities
         return one[0] + two[0], one[1] * two[1]
     total = one[1] + two[1]
     expected = n * one[1] / total
@@ -426,6 +385,7 @@ def spectral_sample(kernel, n_features, d, rng):
     Examples
     --------
     >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
     >>> frequencies, amplitudes = spectral_sample(4.0 * RBF(0.5), 100, 3, np.random.default_rng(0))
     >>> frequencies.shape, round(float(amplitudes @ amplitudes), 6)
     ((100, 3), 4.0)

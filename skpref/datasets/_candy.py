@@ -23,7 +23,7 @@ def load_candy(*, n_duels=None, random_state=0, as_frame=False):
     random_state : int, RandomState instance or None, default=0
         Draws the pairs; not used if ``n_duels`` is None.
     as_frame : bool, default=False
-        Give ``items`` as a DataFrame and ``winpercent`` as a Series, both indexed by name.
+        Give ``item_table`` as a DataFrame and ``winpercent`` as a Series, both indexed by name.
         Needs pandas. ``X`` and ``y`` are arrays in any case.
 
     Returns
@@ -33,14 +33,14 @@ def load_candy(*, n_duels=None, random_state=0, as_frame=False):
             Duel arrays, ready to fit.
         y : ndarray of shape (n_duels,)
             1 if the first sweet won, else 0.
-        items : ndarray of shape (85, 11) or DataFrame
+        item_table : ndarray of shape (85, 11) or DataFrame
             Nine yes/no attributes, sugar and price percentiles between 0 and 1.
         item_names : ndarray of shape (85,)
         feature_names : list of 11 str
         winpercent : ndarray of shape (85,) or Series
             Share of its duels that each sweet won, in per cent.
         pairs : ndarray of shape (n_duels, 2)
-            Rows of ``items`` that make up ``X``.
+            Rows of ``item_table`` that make up ``X``.
         DESCR : str
             Description, origin, licence (CC BY 4.0).
         filename : str
@@ -91,7 +91,7 @@ def load_candy(*, n_duels=None, random_state=0, as_frame=False):
     return Bunch(
         X=X,
         y=y,
-        items=items,
+        item_table=items,
         item_names=names,
         feature_names=feature_names,
         winpercent=winpercent,

@@ -90,13 +90,13 @@ def fetch_cars(*, experiment=1, data_home=None):
     -------
     data : Bunch
         X : ndarray of shape (n_duels, 2)
-            Rows of ``items``: fit with ``items=data.items``, or make duel arrays by
-            ``data.items[data.X]``.
+            Rows of ``item_table``: fit with ``items=data.item_table``, or make duel arrays by
+            ``data.item_table[data.X]``.
         y : ndarray of shape (n_duels,)
             1 if the first car is preferred. Odd rows have the preferred car second.
         user : ndarray of shape (n_duels,)
             Row of ``users``.
-        items : ndarray of shape (10, 5) or (20, 7)
+        item_table : ndarray of shape (10, 5) or (20, 7)
             Body one-hot, automatic transmission, engine capacity in litres, hybrid, in
             experiment 2 also all-wheel drive.
         feature_names : list of str
@@ -124,7 +124,7 @@ def fetch_cars(*, experiment=1, data_home=None):
     --------
     >>> from skpref.datasets import fetch_cars
     >>> cars = fetch_cars(data_home="downloads/cars")  # doctest: +SKIP
-    >>> cars.items[cars.X].shape  # doctest: +SKIP
+    >>> cars.item_table[cars.X].shape  # doctest: +SKIP
     (2675, 2, 5)
     """
     if experiment not in (1, 2):
@@ -161,7 +161,7 @@ def fetch_cars(*, experiment=1, data_home=None):
         X=X,
         y=y,
         user=rows[:, 0],
-        items=items,
+        item_table=items,
         feature_names=feature_names,
         users=users[:, :4],
         user_feature_names=["education", "age", "gender", "region"],

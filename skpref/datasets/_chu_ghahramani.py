@@ -126,10 +126,10 @@ def fetch_chu_ghahramani(name, *, data_home=None, download_if_missing=True, n_re
     Returns
     -------
     data : Bunch
-        items : ndarray of shape (n_items, n_features)
+        item_table : ndarray of shape (n_items, n_features)
             Numbers as they come, other attributes one-hot.
         target : ndarray of shape (n_items,)
-            Ratings: ``fit(items, target)`` makes the duels.
+            Ratings: ``fit(data.item_table, data.target)`` makes the duels.
         feature_names : list of str
         DESCR : str
             Description, origin, citation.
@@ -149,7 +149,7 @@ def fetch_chu_ghahramani(name, *, data_home=None, download_if_missing=True, n_re
     --------
     >>> from skpref.datasets import fetch_chu_ghahramani
     >>> data = fetch_chu_ghahramani("pyrim")  # doctest: +SKIP
-    >>> data.items.shape, data.target.shape  # doctest: +SKIP
+    >>> data.item_table.shape, data.target.shape  # doctest: +SKIP
     ((74, 27), (74,))
     """
     if name not in _SETS:
@@ -179,7 +179,7 @@ def fetch_chu_ghahramani(name, *, data_home=None, download_if_missing=True, n_re
         )
     names, columns = zip(*(_spread(*attribute) for attribute in attributes), strict=True)
     return Bunch(
-        items=np.column_stack(columns),
+        item_table=np.column_stack(columns),
         target=target,
         feature_names=[feature for part in names for feature in part],
         DESCR=_DESCR.format(name=name, **facts._asdict()),

@@ -154,15 +154,15 @@ def fetch_sushi(
     -------
     data : Bunch
         X : ndarray of shape (n_duels, 2)
-            Rows of ``items``: fit with ``items=data.items``, or make duel arrays by
-            ``data.items[data.X]``. Each person has 45 duels in sequence.
+            Rows of ``item_table``: fit with ``items=data.item_table``, or make duel arrays by
+            ``data.item_table[data.X]``. Each person has 45 duels in sequence.
         y : ndarray of shape (n_duels,)
             1 if the first item is preferred. Odd rows have the preferred item second.
         user : ndarray of shape (n_duels,)
             Row of ``users`` and of ``rankings``.
         rankings : ndarray of shape (n_users, 10)
-            Rows of ``items``, most preferred first.
-        items : ndarray of shape (100, 18)
+            Rows of ``item_table``, most preferred first.
+        item_table : ndarray of shape (100, 18)
             Style, major group (1: not seafood), minor group one-hot, lightness of taste
             (0 heavy to 4 light), frequency eaten (0 to 3), relative price, share of shops
             that sell it.
@@ -194,7 +194,7 @@ def fetch_sushi(
     --------
     >>> from skpref.datasets import fetch_sushi
     >>> sushi = fetch_sushi(subset="a", users=range(200))  # doctest: +SKIP
-    >>> sushi.items[sushi.X].shape  # doctest: +SKIP
+    >>> sushi.item_table[sushi.X].shape  # doctest: +SKIP
     (9000, 2, 18)
     """
     if subset not in _ORDERS:
@@ -225,7 +225,7 @@ def fetch_sushi(
         y=y,
         user=np.repeat(np.arange(len(rankings)), len(better)),
         rankings=rankings,
-        items=items,
+        item_table=items,
         item_names=item_names,
         feature_names=list(_ITEM_FEATURES),
         users=user_table[kept],

@@ -1,8 +1,8 @@
 """Engines: how the posterior is computed. Each is also an options object for ``inference=``."""
 
-from ._base import Approximation, EvidenceGradient, Problem
-from ._ep import EP
-from ._laplace import Laplace
+from skpref.inference._base import Approximation, EvidenceGradient, Problem
+from skpref.inference._ep import EP
+from skpref.inference._laplace import Laplace
 
 ENGINES = {"laplace": Laplace, "ep": EP}
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._conditioning import Conditioned, Sites
+from skpref._conditioning import Conditioned, Sites
 
 
 class Problem(NamedTuple):

@@ -1,16 +1,15 @@
 """Expectation propagation on the margins, all sites in parallel (GPML section 3.6)."""
 
 from collections import deque
-from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval
 
-from .._conditioning import ItemSpace, Sites
-from .._likelihood import tilted, tilted_noise_gradient
-from ._base import Approximation, EvidenceGradient, item_gradient
-from ._laplace import starting_sites
+from skpref._conditioning import ItemSpace, Sites
+from skpref._likelihood import tilted, tilted_noise_gradient
+from skpref._parameters import check_number
+from skpref.inference._base import Approximation, EvidenceGradient, item_gradient
+from skpref.inference._laplace import starting_sites
 
 _MEMORY = 5
 # Sites enter the extrapolation as log(precision + this × prior precision).
@@ -56,12 +55,6 @@ class EP(BaseEstimator):
     1e-06
     """
 
-    _parameter_constraints = {
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "damping": [Interval(Real, 0, 1, closed="left")],
-    }
-
     def __init__(self, max_iter=500, tol=1e-8, damping=0.0):
         self.max_iter = max_iter
         self.tol = tol
@@ -80,6 +73,9 @@ class EP(BaseEstimator):
         -------
         Approximation
         """
+        check_number("max_iter", self.max_iter, low=1, integer=True)
+        check_number("tol", self.tol, low=0.0, open_low=True)
+        check_number("damping", self.damping, low=0.0, high=1.0, open_high=True)
         n_kinds = len(problem.index)
         if start is not None:
             tau, nu = start

@@ -3,9 +3,10 @@
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._conditioning import Sites
-from .._likelihood import derivatives, noise_derivatives
-from ._base import Approximation, EvidenceGradient, item_gradient
+from skpref._conditioning import Sites
+from skpref._likelihood import derivatives, noise_derivatives
+from skpref._parameters import check_number
+from skpref.inference._base import Approximation, EvidenceGradient, item_gradient
 
 
 class Laplace(BaseEstimator):
@@ -46,7 +47,9 @@ class Laplace(BaseEstimator):
         -------
         Approximation
         """
-        space, sign, noise = problem.space, problem.sign, problem.noise_variance
+        check_number("max_iter", self.max_iter, low=1, integer=True)
+        check_number("tol", self.tol, low=0.0, open_low=True)
+        space, sign = problem.space, problem.sign
         z, w = np.zeros(space.n_margins), np.zeros(space.n_margins)
         if start is not None:
             w = start[0]

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.linalg import cholesky
 
-# A position may touch a wall within rounding; it is kept this far inside, so that ratios are finite.
-SMALLEST = np.finfo(np.float64).tiny
+# A position may touch a wall within rounding; it is kept this far inside, so that ratios stay finite.
+SMALLEST = 1e-300
 
 
 def cholesky_factor(covariance):
@@ -76,7 +76,9 @@ def start_positions(start, n_chains, t):
     if n_chains < 1:
         raise ValueError(f"n_chains is {n_chains}; at least 1 is needed.")
     if start.shape not in ((t,), (n_chains, t)):
-        raise ValueError(f"start has shape {start.shape}; allowed are ({t},) and ({n_chains}, {t}).")
+        raise ValueError(
+            f"start has shape {start.shape}; allowed are ({t},) and ({n_chains}, {t})."
+        )
     if not np.all((start > 0) & np.isfinite(start)):
         raise ValueError(
             "start must be strictly positive and finite in every coordinate (the target is v > 0); "

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from skpref.samplers._chains import SMALLEST, check_n_draws, cholesky_factor, start_positions
-from skpref.samplers.truncated_normal import from_uniform
+from skpref.samplers.truncated_normal import quantile_below
 
 # Coordinates whose conditional means are kept up to date one by one; the rest follow by one product
 # of matrices a block.
@@ -73,38 +73,40 @@ def gibbs(covariance, start, n_draws, *, rng, n_chains=None, radius_move=True):
     covariance, factor = cholesky_factor(covariance)
     t = len(covariance)
     check_n_draws(n_draws)
-    # Coordinates by chains: the values of one coordinate over the chains lie together.
-    v = np.ascontiguousarray(start_positions(start, n_chains, t).T)
-    n_chains = v.shape[1]
-
     precision = cho_solve((factor, True), np.eye(t))  # Gibbs needs every entry of Σ⁻¹
     scale = np.sqrt(precision.diagonal())
-    # Rows P_j/√P_jj without the diagonal: times v they are −(conditional mean)/(conditional sd), that is
-    # the truncation points, since (v_j − [Pv]_j/P_jj) √P_jj = −Σ_{i≠j} P_ji v_i/√P_jj.  # GPML (5.12)
-    pull = precision / scale[:, None]
+    # In units of its conditional sd 1/√P_jj coordinate j has the conditional mean (pull v)_j:
+    # v_j − [Pv]_j / P_jj = −Σ_{i≠j} P_ji v_i / P_jj.  # GPML (5.12)
+    pull = precision / np.multiply.outer(-scale, scale)
     np.fill_diagonal(pull, 0.0)
+    # Coordinates by chains: the values of one coordinate over the chains lie together.
+    start = start_positions(start, n_chains, t)
+    n_chains = len(start)
+    v = np.ascontiguousarray(start.T) * scale[:, None]
 
     draws = np.empty((n_chains, n_draws, t))
     for k in range(n_draws):
         if radius_move:
-            radius2 = np.einsum("ic,ic->c", v, precision @ v)
+            radius2 = np.einsum("ic,ic->c", v, v - pull @ v)
             v *= np.sqrt(rng.chisquare(t, n_chains) / radius2)
-        _sweep(v, pull, scale, 1.0 - rng.random((t, n_chains)))
-        draws[:, k] = v.T
+        _sweep(v, pull, 1.0 - rng.random((t, n_chains)))
+        draws[:, k] = (v / scale[:, None]).T
+        v = (
+            np.ascontiguousarray(draws[:, k].T) * scale[:, None]
+        )  # as on starting from the state, to the last bit
     return GibbsChains(draws, draws[:, -1].copy())
 
 
-def _sweep(v, pull, scale, uniform):
+def _sweep(v, pull, uniform):
     """Renew every coordinate of v (t, n_chains) once, in place."""
     t = len(v)
     for begin in range(0, t, _BLOCK):
         end = min(begin + _BLOCK, t)
-        lower = pull[begin:end] @ v
-        within = pull[begin:end, begin:end]
+        means = pull[begin:end] @ v
+        within = np.ascontiguousarray(pull[begin:end, begin:end].T)[:, :, None]
         for i, j in enumerate(range(begin, end)):
-            new = from_uniform(lower[i], uniform[j])
-            new -= lower[i]
-            new /= scale[j]
+            # mean + x with x ~ N(0, 1) given x >= −mean; by symmetry mean − (x given x <= mean)
+            new = means[i] - quantile_below(means[i], uniform[j])
             np.maximum(new, SMALLEST, out=new)
-            lower[i + 1 :] += within[i + 1 :, i, None] * (new - v[j])
+            means[i + 1 :] += within[i, i + 1 :] * (new - v[j])
             v[j] = new

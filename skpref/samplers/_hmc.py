@@ -28,6 +28,10 @@ try:  # rows += coefficient × row of a table in one compiled pass: twice as fas
 except ImportError:  # pragma: no cover - it is not public, though unchanged since 2008
     _csr_matvecs = None
 
+# Events between two looks at which trajectories are over: a look costs as much as an event or two, and
+# those that are over wait for it.
+_STEPS = 4
+
 
 class HMCChains(NamedTuple):
     """What `hmc` returns.
@@ -134,45 +138,52 @@ def _run(covariance, positions, draws, max_walls):
 
     chain = np.arange(n_chains)  # the chain in each row of the work arrays
     draw = np.zeros(n_chains, dtype=np.int64)  # the draw that it is at
-    begun = np.zeros(n_chains, dtype=np.int64)  # the step at which its trajectory began
+    met = np.zeros(n_chains, dtype=np.int64)  # walls met by its trajectory
     ends = np.stack([draws[:, 0], positions])  # A and B: positions at τ = π/2 and at τ = 0
     ratio = np.empty((n_chains, t))
     row_start = np.arange(n_chains) * t
-    step = 0
-    with np.errstate(divide="ignore", invalid="ignore"):  # B_i = 0 gives −inf: first, as it should
-        while chain.size:
-            np.abs(ends[1], out=ratio)
-            np.divide(ends[0], ratio, out=ratio)
-            first = ratio.argmin(axis=1)
-            at_first = row_start + first
-            clear = ratio.ravel().take(at_first) >= 0  # no wall before π/2
-            finished = clear
-            if step - begun.min() >= max_walls:
-                finished = clear | (step - begun >= max_walls)
-            coefficients = ends.reshape(2, -1).take(at_first, axis=1)  # A_j and B_j
-            which = finished.nonzero()[0]
-            if which.size:
-                rows, at, ended = chain[which], draw[which], clear[which]
-                walls[rows, at] = np.where(ended, step - begun[which], max_walls + 1)
-                end = np.maximum(ends[0, which], SMALLEST)
-                if not ended.all():  # rejected: where the trajectory began
-                    began_at = np.where((at > 0)[:, None], draws[rows, at - 1], positions[rows])
-                    end[~ended] = began_at[~ended]
-                draws[rows, at] = end
-                draw[which] = at = at + 1
-                begun[which] = step + 1
-                coefficients[:, which] = 0.0  # a new trajectory: nothing to reflect in this step
-                ends[1, which] = end
-                ends[0, which] = draws[rows, np.minimum(at, n_draws - 1)]
-                if at.max() == n_draws:
-                    alive = draw < n_draws
-                    chain, draw, begun, first = (x[alive] for x in (chain, draw, begun, first))
-                    ends = np.ascontiguousarray(ends[:, alive])
-                    coefficients = np.ascontiguousarray(coefficients[:, alive])
-                    ratio, row_start = ratio[: chain.size], row_start[: chain.size]
-            _reflect(ends, coefficients, first, reflectors)
-            step += 1
+    while chain.size:
+        for _ in range(_STEPS):
+            hit = _next_event(ends, ratio, row_start, reflectors)
+            met += hit
+        too_many = met > max_walls
+        which = (too_many | ~hit).nonzero()[0]
+        if not which.size:
+            continue
+        rows, at = chain[which], draw[which]
+        rejected = too_many[which]
+        walls[rows, at] = np.minimum(met[which], max_walls + 1)
+        end = np.maximum(ends[0, which], SMALLEST)
+        if rejected.any():
+            began = np.where((at > 0)[:, None], draws[rows, at - 1], positions[rows])
+            end[rejected] = began[rejected]
+        draws[rows, at] = end
+        ends[1, which] = end
+        ends[0, which] = draws[
+            rows, np.minimum(at + 1, n_draws - 1)
+        ]  # the momentum that waits there
+        met[which] = 0
+        draw[which] = at + 1
+        if at.max() + 1 == n_draws:
+            alive = draw < n_draws
+            chain, draw, met = chain[alive], draw[alive], met[alive]
+            ends = np.ascontiguousarray(ends[:, alive])
+            ratio, row_start = ratio[: chain.size], row_start[: chain.size]
     return walls
+
+
+def _next_event(ends, ratio, row_start, reflectors):
+    """Take each trajectory past its next wall, in place; say which of them met one before π/2."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # B_i = 0 gives −inf: first, as it should
+        np.abs(ends[1], out=ratio)
+        np.divide(ends[0], ratio, out=ratio)
+    first = ratio.argmin(axis=1)
+    at_first = row_start + first
+    hit = ~(ratio.ravel().take(at_first) >= 0)
+    coefficients = ends.reshape(2, -1).take(at_first, axis=1)  # A_j and B_j
+    coefficients *= hit
+    _reflect(ends, coefficients, first, reflectors)
+    return hit
 
 
 def _reflect(ends, coefficients, first, reflectors):
@@ -182,7 +193,7 @@ def _reflect(ends, coefficients, first, reflectors):
         ends += coefficients[:, :, None] * reflectors[first]
         return
     # A sparse matrix with one entry a row, (2 n_chains, t), times the table, added to A and B.
-    pointer = np.arange(2 * n_chains + 1)
+    pointer = np.arange(2 * n_chains + 1, dtype=first.dtype)
     column = np.concatenate((first, first))
     _csr_matvecs(
         2 * n_chains, t, t, pointer, column, coefficients.ravel(), reflectors.ravel(), ends.ravel()

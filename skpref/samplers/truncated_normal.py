@@ -44,24 +44,27 @@ def truncated_normal(lower, rng, size=None):
     if np.isnan(lower).any() or np.isposinf(lower).any():
         raise ValueError("lower holds NaN or +inf; finite numbers and -inf are allowed.")
     shape = lower.shape if size is None else size
-    uniform = 1.0 - rng.random(shape)  # (0, 1]: 0 would give inf
-    return from_uniform(np.broadcast_to(lower, uniform.shape), uniform)
+    uniform = np.asarray(1.0 - rng.random(shape))  # (0, 1]: 0 would give inf
+    lower = np.broadcast_to(lower, uniform.shape)
+    return np.maximum(lower, -quantile_below(-lower, uniform))
 
 
-def from_uniform(lower, uniform):
-    """Quantile of N(0, 1) given x >= lower at upper-tail probability `uniform`, in (0, 1].
+def quantile_below(upper, uniform):
+    """Quantile Φ⁻¹(u Φ(upper)) of N(0, 1) given x <= upper.
 
     Parameters
     ----------
-    lower, uniform : ndarray of equal shape
+    upper, uniform : ndarray of equal shape
+        Truncation points, and probabilities in (0, 1].
 
     Returns
     -------
     ndarray of the same shape
     """
-    x = np.negative(ndtri(uniform * ndtr(-lower)))
-    far = lower > _TAIL
-    if far.any():
-        log_tail = log_ndtr(-lower[far]) + np.log(uniform[far])
-        x[far] = -ndtri_exp(log_tail)
-    return np.maximum(x, lower)
+    x = np.asarray(ndtr(upper))
+    x *= uniform
+    ndtri(x, out=x)
+    if x.size and upper.min() < -_TAIL:
+        far = upper < -_TAIL
+        x[far] = ndtri_exp(log_ndtr(upper[far]) + np.log(uniform[far]))
+    return x

@@ -1,0 +1,131 @@
+"""What the benchmark scripts share: problems, versions, tables."""
+
+import csv
+import json
+import os
+import platform
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+HART6_ALPHA = np.array([1.0, 1.2, 3.0, 3.2])
+HART6_A = np.array(
+    [
+        [10, 3, 17, 3.5, 1.7, 8],
+        [0.05, 10, 17, 0.1, 8, 14],
+        [3, 3.5, 1.7, 10, 17, 8],
+        [17, 8, 0.05, 10, 0.1, 14],
+    ]
+)
+HART6_P = 1e-4 * np.array(
+    [
+        [1312, 1696, 5569, 124, 8283, 5886],
+        [2329, 4135, 8307, 3736, 1004, 9991],
+        [2348, 1451, 3522, 2883, 3047, 6650],
+        [4047, 8828, 8732, 5743, 1091, 381],
+    ]
+)
+
+
+def data_folder():
+    """Folder of data sets that are not bundled: SKPREF_DATA or ../shared/data."""
+    return Path(os.environ.get("SKPREF_DATA", ROOT.parent / "shared" / "data"))
+
+
+def problems_file():
+    """Published problem file: SKPREF_PEERS or ../shared/peers/problems.npz, if it is there."""
+    default = ROOT.parent / "shared" / "peers" / "problems.npz"
+    path = Path(os.environ.get("SKPREF_PEERS", default))
+    return path if path.is_file() else None
+
+
+def hartmann6(X):
+    """Hartmann-6, to be maximised, on the unit cube."""
+    inner = np.einsum("ij,nij->ni", HART6_A, (X[:, None, :] - HART6_P) ** 2)
+    return np.exp(-inner) @ HART6_ALPHA
+
+
+def load_problem(name, noise_variance, n_duels, path=None):
+    """Winners, losers and noise-free held-out duels of ``gp4`` or ``hart6``.
+
+    From the published file where it is present, else the same kind of problem from a seed.
+
+    Returns
+    -------
+    dict with W, L (n_duels, d), test_a, test_b (1000, d), test_y (1000,), source
+    """
+    path = path or problems_file()
+    if path is not None:
+        data = np.load(path)
+        key = f"{name}_{noise_variance:g}" if noise_variance >= 1e-3 else f"{name}_0.0001"
+        return {
+            "W": data[f"{key}_W"][:n_duels],
+            "L": data[f"{key}_L"][:n_duels],
+            "test_a": data[f"{name}_test_a"],
+            "test_b": data[f"{name}_test_b"],
+            "test_y": data[f"{name}_test_y"],
+            "source": "published",
+        }
+    return _generate(name, noise_variance, n_duels)
+
+
+def _generate(name, noise_variance, n_duels):
+    rng = np.random.default_rng(0)
+    d = 4 if name == "gp4" else 6
+    X = rng.random((2 * n_duels + 2000, d))
+    if name == "gp4":
+        frequencies = rng.standard_normal((4000, d)) / 0.5
+        phases = rng.uniform(0, 2 * np.pi, 4000)
+        f = np.cos(X @ frequencies.T + phases) @ rng.standard_normal(4000) * np.sqrt(2 / 4000)
+    else:
+        f = hartmann6(X)
+        f = (f - f.mean()) / f.std()
+    train, test = X[: 2 * n_duels], X[2 * n_duels :]
+    noisy = f[: 2 * n_duels] + np.sqrt(noise_variance) * rng.standard_normal(2 * n_duels)
+    first = noisy[:n_duels] > noisy[n_duels:]
+    a, b = train[:n_duels], train[n_duels:]
+    return {
+        "W": np.where(first[:, None], a, b),
+        "L": np.where(first[:, None], b, a),
+        "test_a": test[:1000],
+        "test_b": test[1000:],
+        "test_y": (f[2 * n_duels :][:1000] > f[2 * n_duels :][1000:]).astype(int),
+        "source": "generated",
+    }
+
+
+def versions(*packages):
+    """Versions that a table should carry."""
+    found = {"python": platform.python_version(), "machine": platform.machine()}
+    for package in ("skpref", "numpy", "scipy", "scikit-learn", *packages):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "source"
+    return found
+
+
+def report(rows, path, **extra):
+    """Print rows (dicts) as a table and write them as CSV, versions in a JSON beside it."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    cells = [[_show(row.get(column, "")) for column in columns] for row in rows]
+    widths = [max(len(c), *(len(row[i]) for row in cells)) for i, c in enumerate(columns)]
+    for line in [columns, *cells]:
+        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as handle:
+        writer = csv.DictWriter(handle, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+    about = {"versions": versions(), "argv": sys.argv[1:], **extra}
+    path.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n")
+    print(f"written: {path}")
+
+
+def _show(value):
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,272 @@
+"""Hyperparameters: kernel and noise by maximising the evidence, with a lengthscale prior."""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF
+
+from skpref._conditioning import gaussian_space
+from skpref._parameters import check_number
+from skpref.inference import Problem
+from skpref.kernels import Identity, kernel_with_gradient, lengthscale_indices
+
+# Default lengthscales, in standard deviations of a feature times √d (√d keeps the correlation
+# of two random items the same whatever their number of features).
+_MEDIAN = 1.0
+_SPREAD = 1.0
+_RANGE = 1e3
+# While searching, sites this close to their fixed point give gradients good to about 1e-5.
+_SEARCH_TOL = 1e-5
+
+
+class LengthscalePrior(NamedTuple):
+    """Independent normals on some of the log lengthscales in ``kernel.theta``."""
+
+    index: np.ndarray
+    centre: np.ndarray
+    deviation: float
+
+    def log_density(self, theta):
+        """Unnormalised log density and its gradient."""
+        gradient = np.zeros(len(theta))
+        gradient[self.index] = -(theta[self.index] - self.centre) / self.deviation**2
+        offset = theta[self.index] - self.centre
+        return -0.5 * float(offset @ offset) / self.deviation**2, gradient
+
+
+class Evaluation(NamedTuple):
+    """One run of an engine at given hyperparameters."""
+
+    space: object
+    approximation: object
+    gradient: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class EvidenceProblem:
+    """The log evidence of duels as a function of ``np.r_[kernel.theta, log σ²]``.
+
+    Attributes
+    ----------
+    duels : Duels
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    noise_variance : float
+    noise_bounds : tuple of float or None
+        None: the noise is not among the hyperparameters.
+    engine : Laplace or EP
+    """
+
+    duels: object
+    kernel: object
+    noise_variance: float
+    noise_bounds: tuple | None
+    engine: object
+
+    @property
+    def theta(self):
+        """Current hyperparameters, natural logarithms."""
+        noise = [] if self.noise_bounds is None else [np.log(self.noise_variance)]
+        return np.concatenate([self.kernel.theta, noise])
+
+    @property
+    def bounds(self):
+        """Bounds of `theta`, shape (n_theta, 2)."""
+        noise = [] if self.noise_bounds is None else [np.log(self.noise_bounds)]
+        return np.array([*self.kernel.bounds, *noise]).reshape(-1, 2)
+
+    def at(self, theta):
+        """The same problem at other hyperparameters."""
+        n_kernel = len(self.kernel.theta)
+        noise = self.noise_variance if self.noise_bounds is None else float(np.exp(theta[-1]))
+        kernel = self.kernel.clone_with_theta(theta[:n_kernel])
+        return replace(self, kernel=kernel, noise_variance=noise)
+
+    def evaluate(self, start=None, eval_gradient=False):
+        """Run the engine here.
+
+        Parameters
+        ----------
+        start : tuple, optional
+            State of an earlier run, to start from.
+        eval_gradient : bool, default=False
+
+        Returns
+        -------
+        Evaluation
+        """
+        margins, items = self.duels.margins, self.duels.items
+        contract = None
+        if eval_gradient and len(self.kernel.theta):
+            K, contract = kernel_with_gradient(self.kernel, items)
+        else:
+            K = self.kernel(items)
+        if not np.all(np.isfinite(K)):
+            raise ValueError(
+                f"The kernel {self.kernel} is not finite on the items. Rescale the features "
+                "(for instance Itemwise(StandardScaler())) or choose other hyperparameters."
+            )
+        space = gaussian_space(K, margins)
+        problem = Problem(
+            space, margins.index, margins.sign, self.duels.counts, self.noise_variance
+        )
+        found = self.engine.run(problem, start)
+        if start is not None and not found.converged:
+            found = self.engine.run(problem)
+        if not eval_gradient:
+            return Evaluation(space, found, None)
+        slopes = self.engine.evidence_gradient(problem, found)
+        by_kernel = contract(slopes.covariance) if contract is not None else np.zeros(0)
+        by_noise = [] if self.noise_bounds is None else [slopes.log_noise]
+        return Evaluation(space, found, np.concatenate([by_kernel, by_noise]))
+
+
+def feature_spread(items):
+    """Standard deviation of every feature, 1 where it is constant; safe at any scale."""
+    size = np.max(np.abs(items), axis=0, initial=0.0)
+    size = np.where(size > 0.0, size, 1.0)
+    spread = np.std(items / size, axis=0) * size
+    # A spread at the level of rounding is a constant feature.
+    return np.where(spread > 1e-13 * size, spread, 1.0)
+
+
+def default_kernel(items, has_features=True):
+    """RBF of unit amplitude, one lengthscale a feature; start and bounds follow the spread."""
+    if not has_features:
+        return Identity()
+    centre = _MEDIAN * np.sqrt(items.shape[1]) * feature_spread(items)
+    bounds = np.stack([centre / _RANGE, centre * _RANGE], axis=1)
+    return RBF(length_scale=centre, length_scale_bounds=bounds)
+
+
+def lengthscale_prior(prior, kernel, items):
+    """The prior on the lengthscales of ``kernel``, or None.
+
+    Parameters
+    ----------
+    prior : "lognormal", None or (median, deviation)
+        ``"lognormal"``: median √d standard deviations of the feature, deviation 1 of the log.
+    kernel : Kernel
+    items : ndarray of shape (n_items, n_features)
+    """
+    if prior is None:
+        return None
+    found = lengthscale_indices(kernel)
+    if isinstance(prior, str):
+        if prior != "lognormal":
+            raise ValueError(
+                "lengthscale_prior must be 'lognormal', None or a pair (median, deviation of "
+                f"the logarithm), got {prior!r}."
+            )
+        spread = np.log(feature_spread(items)) + np.log(_MEDIAN * np.sqrt(items.shape[1]))
+        deviation = _SPREAD
+    else:
+        try:
+            median, deviation = prior
+        except (TypeError, ValueError):
+            raise ValueError(
+                "lengthscale_prior must be 'lognormal', None or a pair (median, deviation of "
+                f"the logarithm), got {prior!r}."
+            ) from None
+        check_number("the median of lengthscale_prior", median, low=0.0, open_low=True)
+        check_number("the deviation of lengthscale_prior", deviation, low=0.0, open_low=True)
+        spread = np.full(items.shape[1], np.log(median))
+    if not found:
+        return None
+    centre = [spread.mean() if feature is None else spread[feature] for _, feature in found]
+    index = np.array([position for position, _ in found])
+    return LengthscalePrior(index, np.array(centre), float(deviation))
+
+
+class _Search:
+    """Objective of the search: minus log evidence minus log prior, sites warm-started."""
+
+    def __init__(self, problem, prior):
+        engine = clone(problem.engine)
+        engine.set_params(tol=max(engine.tol, _SEARCH_TOL))
+        self._problem, self._prior = replace(problem, engine=engine), prior
+        self._state = None
+
+    def __call__(self, theta, eval_gradient=True):
+        here = self._problem.at(theta)
+        evaluation = here.evaluate(self._state, eval_gradient)
+        self._state = evaluation.approximation.state
+        value = evaluation.approximation.sites.log_evidence
+        gradient = evaluation.gradient
+        if self._prior is not None:
+            log_density, slope = self._prior.log_density(theta)
+            value += log_density
+            gradient = gradient + slope if eval_gradient else None
+        return (-value, -gradient) if eval_gradient else -value
+
+
+def learn(problem, prior=None, *, optimizer="fmin_l_bfgs_b", n_restarts=0, rng=None, n_jobs=None):
+    """Maximise the evidence (times the prior) over the free hyperparameters.
+
+    Parameters
+    ----------
+    problem : EvidenceProblem
+    prior : LengthscalePrior, optional
+    optimizer : "fmin_l_bfgs_b" or callable
+        A callable gets ``(obj_func, initial_theta, bounds)`` and returns
+        ``(theta_opt, func_min)``, as in scikit-learn.
+    n_restarts : int
+        Further starts, drawn uniformly within the (finite) bounds.
+    rng : RandomState
+    n_jobs : int, optional
+        Starts in parallel by joblib.
+
+    Returns
+    -------
+    EvidenceProblem
+        At the best hyperparameters found.
+    """
+    bounds, theta = problem.bounds, problem.theta
+    starts = [np.clip(theta, bounds[:, 0], bounds[:, 1])]
+    if n_restarts:
+        if not np.all(np.isfinite(bounds)):
+            raise ValueError(
+                "Restarts (n_restarts_optimizer > 0) need finite bounds on every hyperparameter; "
+                "give finite bounds to the kernel and noise_variance_bounds."
+            )
+        starts += [rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(n_restarts)]
+    results = Parallel(n_jobs=n_jobs)(
+        delayed(_search)(problem, prior, optimizer, start, bounds) for start in starts
+    )
+    best = min(results, key=lambda result: result[1])
+    if best[2]:
+        warnings.warn(best[2], ConvergenceWarning, stacklevel=4)
+    return problem.at(best[0])
+
+
+def _search(problem, prior, optimizer, start, bounds):
+    """Best hyperparameters, objective there, and a complaint (empty if all went well)."""
+    objective = _Search(problem, prior)
+    if callable(optimizer):
+        theta, value = optimizer(obj_func=objective, initial_theta=start, bounds=bounds)
+        return np.asarray(theta), float(value), ""
+    if optimizer != "fmin_l_bfgs_b":
+        raise ValueError(
+            f"optimizer must be 'fmin_l_bfgs_b', None or a callable, got {optimizer!r}."
+        )
+    found = minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": 200, "ftol": 1e-8, "gtol": 1e-4},
+    )
+    complaint = ""
+    if not found.success and found.nit >= 200:
+        complaint = (
+            "The search for hyperparameters stopped after 200 iterations. Scale the features "
+            "(for instance Itemwise(StandardScaler())), narrow the bounds of the kernel, or pass "
+            "an optimizer of your own."
+        )
+    return found.x, float(found.fun), complaint

@@ -1,0 +1,37 @@
+"""Checks of parameters, with errors that say what came and what is allowed."""
+
+from numbers import Integral, Real
+
+import numpy as np
+
+
+def check_number(
+    name, value, *, low=-np.inf, high=np.inf, open_low=False, open_high=False, integer=False
+):
+    """Return ``value`` if it is a number in the interval, else raise.
+
+    Raises
+    ------
+    TypeError
+        If it is no number (no integer where ``integer``).
+    ValueError
+        If it lies outside, or is NaN.
+    """
+    kind = Integral if integer else Real
+    if not isinstance(value, kind) or isinstance(value, bool | np.bool_):
+        wanted = "an integer" if integer else "a number"
+        raise TypeError(f"{name} must be {wanted}, got {value!r} of type {type(value).__name__}.")
+    above = value > low if open_low else value >= low
+    below = value < high if open_high else value <= high
+    if not (above and below):
+        left, right = "(" if open_low else "[", ")" if open_high else "]"
+        raise ValueError(f"{name} must lie in {left}{low}, {high}{right}, got {value!r}.")
+    return value
+
+
+def check_choice(name, value, choices):
+    """Return ``value`` if it is one of ``choices``, else raise ValueError."""
+    if not isinstance(value, str) or value not in choices:
+        allowed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {allowed}, got {value!r}.")
+    return value

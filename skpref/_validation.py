@@ -1,0 +1,289 @@
+"""The only door for user data: X, y and qid become `Duels`, items or pairs of items."""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
+
+from skpref.duels import Duels, ItemTable, merge, rated_pairs
+
+_FORMS = (
+    "duel arrays of shape (n_duels, 2, n_features), items with ratings of shape "
+    "(n_items, n_features), or, with the constructor's items=, integer pairs of shape (n_duels, 2)"
+)
+
+
+class Training(NamedTuple):
+    """What `fit` was given.
+
+    Attributes
+    ----------
+    duels : Duels
+    classes : ndarray of shape (2,) or None
+        Labels of (second won, first won); None for rated items.
+    """
+
+    duels: Duels
+    classes: np.ndarray | None
+
+
+class Query(NamedTuple):
+    """Items (``second`` is None) or pairs of items to predict.
+
+    Attributes
+    ----------
+    first : ndarray of shape (n, n_features)
+    second : ndarray of shape (n, n_features) or None
+    """
+
+    first: np.ndarray
+    second: np.ndarray | None
+
+
+def check_training(estimator, X, y, qid, table):
+    """Validate the arguments of ``fit``; sets n_features_in_ and feature_names_in_.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    X, y, qid : array-like
+    table : ItemTable or None
+
+    Returns
+    -------
+    Training
+    """
+    form, X = _form(X)
+    if table is not None:
+        _describe(estimator, table)
+        if form == "frame" or (X.ndim == 2 and not _integers(X)):
+            kind = "a DataFrame" if form == "frame" else f"a 2-D array of dtype {X.dtype}"
+            raise ValueError(
+                f"With items= given, X must hold integer pairs of shape (n_duels, 2) or duel "
+                f"arrays of shape (n_duels, 2, n_features), but {kind} of shape {X.shape} came. "
+                "If its values are positions in the table, pass X.astype(int); if its rows are "
+                "items with ratings, leave items= out."
+            )
+        if _integers(X) and X.ndim != 3:
+            if qid is not None:
+                raise ValueError("qid belongs to items with ratings; duels take none.")
+            _check_pair_shape(X)
+            first, second = _positions(X, len(table)).T
+            return _duels_from(table.X, first, second, y)
+    if form == "array" and X.ndim == 3:
+        if qid is not None:
+            raise ValueError("qid belongs to items with ratings (2-D X); duels take none.")
+        X = _check_duel_array(X)
+        if table is None:
+            _reset(estimator, X.shape[2])
+        else:
+            _check_width(estimator, X.shape[2])
+        n_duels, _, n_features = X.shape
+        rows = X.reshape(2 * n_duels, n_features)
+        return _duels_from(rows, np.arange(0, 2 * n_duels, 2), np.arange(1, 2 * n_duels, 2), y)
+    return _rated(estimator, X, y, qid)
+
+
+def _rated(estimator, X, y, qid):
+    X, y = validate_data(estimator, X, y, dtype=np.float64, y_numeric=True)
+    if qid is not None:
+        qid = column_or_1d(qid)
+        check_consistent_length(X, qid)
+    if len(X) == 1:
+        raise ValueError(
+            "X and y make no duel: there is 1 sample, and a duel needs two items whose ratings "
+            "differ. If X holds duels, its shape is (n_duels, 2, n_features)."
+        )
+    winner, loser = rated_pairs(y, qid)
+    return Training(merge(X, winner, loser), None)
+
+
+def _duels_from(items, first, second, y):
+    if not len(first):
+        raise ValueError(
+            "X holds no duel (0 samples), while a minimum of 1 is required. Give at least one "
+            "row of a winner and a loser."
+        )
+    won, classes = check_outcomes(y, len(first))
+    winner, loser = np.where(won, first, second), np.where(won, second, first)
+    return Training(merge(items, winner, loser), classes)
+
+
+def check_outcomes(y, n_duels):
+    """Outcomes as booleans (first won), and the two labels (second won, first won).
+
+    Parameters
+    ----------
+    y : array-like of shape (n_duels,) or None
+        Labels in {0, 1}, {-1, 1} or booleans; None: the first won each.
+    n_duels : int
+    """
+    if y is None:
+        return np.ones(n_duels, dtype=bool), np.array([0, 1])
+    y = column_or_1d(y)
+    if len(y) != n_duels:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {n_duels} duels, "
+            f"{len(y)} outcomes in y."
+        )
+    if y.dtype.kind == "b":
+        return y.copy(), np.array([False, True])
+    if y.dtype.kind == "O":
+        try:
+            y = y.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(_bad_outcomes(y)) from None
+    if y.dtype.kind not in "iuf":
+        raise ValueError(_bad_outcomes(y))
+    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+        raise ValueError(
+            "Outcomes y contain NaN or infinity. Leave out duels without an outcome (ties too)."
+        )
+    present = np.unique(y)
+    if np.isin(present, (0, 1)).all():
+        return y == 1, np.array([0, 1])
+    if np.isin(present, (-1, 1)).all():
+        return y == 1, np.array([-1, 1])
+    raise ValueError(_bad_outcomes(y))
+
+
+def _bad_outcomes(y):
+    some = list(dict.fromkeys(y[:1000].tolist()))[:5]
+    return (
+        f"Outcomes of duels must be in {{0, 1}}, {{-1, 1}} or booleans (1: the first won), got "
+        f"values such as {some}. Encode them so, leave out ties, or pass y=None if the first item "
+        "won every duel. Ratings belong to 2-D items, not to duels."
+    )
+
+
+def check_query(estimator, X, table):
+    """Validate the argument of ``predict``: items or duels, by shape and dtype.
+
+    Returns
+    -------
+    Query
+    """
+    if isinstance(X, ItemTable):
+        X = X.X
+    form, X = _form(X)
+    if table is not None and form == "array" and _integers(X) and X.ndim in (1, 2):
+        if X.ndim == 1:
+            return Query(table.X[_positions(X, len(table))], None)
+        _check_pair_shape(X)
+        first, second = _positions(X, len(table)).T
+        return Query(table.X[first], table.X[second])
+    if form == "array" and X.ndim == 3:
+        X = _check_duel_array(X)
+        _check_width(estimator, X.shape[2])
+        return Query(np.ascontiguousarray(X[:, 0]), np.ascontiguousarray(X[:, 1]))
+    X = validate_data(estimator, X, dtype=np.float64, reset=False)
+    return Query(X, None)
+
+
+def check_pairs(estimator, X, table):
+    """Validate duels for methods that take nothing else."""
+    query = check_query(estimator, X, table)
+    if query.second is None:
+        raise ValueError(
+            f"Duels are needed here, {len(query.first)} items came. X must be of shape "
+            "(n_duels, 2, n_features)"
+            f"{'' if table is None else ' or integer pairs of shape (n_duels, 2)'}; "
+            "for utilities of items call predict."
+        )
+    return query
+
+
+def check_items(items):
+    """The constructor's ``items=`` as an ItemTable, or None."""
+    return items if items is None or isinstance(items, ItemTable) else ItemTable(items)
+
+
+def _form(X):
+    """Tell frames and sparse matrices, left to scikit-learn, from arrays."""
+    if hasattr(X, "columns") and hasattr(X, "shape"):
+        return "frame", X
+    if hasattr(X, "tocsr"):
+        return "sparse", X
+    array = X if isinstance(X, np.ndarray) else _as_array(X)
+    # Anything but plain arrays of duels goes to scikit-learn as it came.
+    return "array", array
+
+
+def _as_array(X):
+    try:
+        return np.asarray(X)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"X could not be read as an array ({error}); X may be {_FORMS}.") from None
+
+
+def _integers(X):
+    return X.dtype.kind in "iu"
+
+
+def _check_pair_shape(X):
+    if X.ndim != 2 or X.shape[1] != 2:
+        raise ValueError(
+            f"Integer X with items= must have shape (n_duels, 2), pairs of positions in the "
+            f"table; got shape {X.shape}."
+        )
+
+
+def _positions(X, n_items):
+    if X.size and (X.min() < 0 or X.max() >= n_items):
+        wrong = X.min() if X.min() < 0 else X.max()
+        raise ValueError(
+            f"Positions in the table of items must lie in [0, {n_items - 1}], got {wrong}. "
+            "Count from 0; the table is the constructor's items=."
+        )
+    return X.astype(np.intp)
+
+
+def _check_duel_array(X):
+    if X.shape[1] != 2:
+        raise ValueError(
+            f"A 3-D X must have shape (n_duels, 2, n_features), got {X.shape}. Stack the two "
+            "sides with np.stack([first, second], axis=1)."
+        )
+    if X.shape[2] == 0:
+        raise ValueError(
+            f"0 feature(s) (shape={X.shape}) while a minimum of 1 is required. For items without "
+            "features pass items=ItemTable.from_names(names) and integer pairs."
+        )
+    if len(X) == 0:
+        raise ValueError(
+            f"X holds no duel (0 samples, shape={X.shape}) while a minimum of 1 is required."
+        )
+    if X.dtype.kind in "OUS":
+        try:
+            X = X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"Duel arrays must be numeric, got dtype {X.dtype} ({error}). Encode texts and "
+                "categories with Itemwise(transformer)."
+            ) from None
+    return check_array(X, allow_nd=True, dtype=np.float64, input_name="X")
+
+
+def _reset(estimator, n_features):
+    estimator.n_features_in_ = n_features
+    if hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+
+
+def _describe(estimator, table):
+    _reset(estimator, table.X.shape[1])
+    if table.feature_names is not None:
+        estimator.feature_names_in_ = np.asarray(table.feature_names, dtype=object)
+
+
+def _check_width(estimator, n_features):
+    if n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {n_features} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )

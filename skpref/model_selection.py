@@ -1,0 +1,218 @@
+"""Splitters that keep items apart, so that no test duel has an item seen in training."""
+
+import numbers
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from sklearn.model_selection import BaseCrossValidator
+from sklearn.utils import check_random_state
+
+from skpref._items import group_rows, sides
+
+__all__ = ["ItemKFold", "ItemShuffleSplit", "item_components"]
+
+
+def _item_codes(X):
+    """Number of the item on each side: shape (n, 2) for duels, (n, 1) for items."""
+    _, rows, paired = sides(X)
+    if hasattr(rows, "tocsr") or rows.ndim not in (1, 2):
+        raise ValueError(
+            f"X of shape {rows.shape} holds neither duels (n, 2, n_features), nor pairs of "
+            "positions or texts (n, 2), nor items (n, n_features) as a dense array."
+        )
+    return group_rows(rows)[1].reshape(-1, 2 if paired else 1)
+
+
+def item_components(X):
+    """Connected component of each duel: duels of different components share no item.
+
+    Pass it as ``groups`` to scikit-learn's ``GroupKFold`` to keep items apart and yet drop no
+    duel, where the comparisons fall into many components (a few items for each respondent, say).
+
+    Parameters
+    ----------
+    X : array-like
+        Duel arrays (n_duels, 2, n_features), pairs of positions or texts (n_duels, 2), or items
+        (n_items, n_features), where equal items make a component.
+
+    Returns
+    -------
+    ndarray of int of shape (n_duels,)
+        Numbered from 0 in order of first appearance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.model_selection import item_components
+    >>> item_components(np.array([[0, 1], [2, 3], [1, 4]])).tolist()
+    [0, 1, 0]
+    """
+    codes = _item_codes(X)
+    n_items = int(codes.max()) + 1
+    edges = (np.ones(len(codes)), (codes[:, 0], codes[:, -1]))
+    _, label = connected_components(coo_array(edges, shape=(n_items, n_items)), directed=False)
+    _, first, inverse = np.unique(label[codes[:, 0]], return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
+
+
+class _ItemSplitter(BaseCrossValidator):
+    """Splits of rows made from splits of the distinct items."""
+
+    def split(self, X, y=None, groups=None):
+        """Indices of training and test duels.
+
+        Parameters
+        ----------
+        X : array-like
+            Duel arrays (n_duels, 2, n_features), pairs of positions or texts (n_duels, 2), or
+            items (n_items, n_features).
+        y, groups : ignored
+
+        Yields
+        ------
+        train, test : ndarray of int
+            Rows of X.
+
+        Raises
+        ------
+        ValueError
+            If there are too few items, or a split has no row to train or test on.
+        """
+        if self.mixed not in ("drop", "test"):
+            raise ValueError(f'mixed must be "drop" or "test"; {self.mixed!r} came.')
+        codes = _item_codes(X)
+        n_items = int(codes.max()) + 1 if len(codes) else 0
+        for i, held_out in enumerate(self._held_out(n_items)):
+            unseen = np.zeros(n_items, dtype=bool)
+            unseen[held_out] = True
+            unseen = unseen[codes]
+            train = np.flatnonzero(~unseen.any(axis=1))
+            test = np.flatnonzero(
+                unseen.all(axis=1) if self.mixed == "drop" else unseen.any(axis=1)
+            )
+            if len(train) == 0 or len(test) == 0:
+                remedy = ', take mixed="test"' if self.mixed == "drop" else ""
+                raise ValueError(
+                    f"Split {i} holds out {len(held_out)} of {n_items} items, which leaves "
+                    f"{len(train)} rows to train on and {len(test)} to test on. Hold out another "
+                    f"share of the items{remedy}, or use GroupKFold with item_components(X)."
+                )
+            yield train, test
+
+
+class ItemKFold(_ItemSplitter):
+    """K folds of items: test duels are between items that no training duel has.
+
+    Duels that share items leak across folds of duels (``KFold``): their score tells how well the
+    next duel among known items is predicted. Folds of items tell how well duels of **new** items
+    are predicted. The distinct items are split into folds of nearly equal size. For each fold,
+    duels without any of its items train, duels with both items in it test, and mixed duels do
+    as ``mixed`` says.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        With ``n_splits`` equal to the number of items and ``mixed="test"``, leaves one item out.
+    shuffle : bool, default=False
+        Shuffle the items; otherwise positions are split in order, and other items in an order
+        that depends on their values alone, never on the order of the rows.
+    random_state : int, RandomState or None, default=None
+        For ``shuffle``.
+    mixed : {"drop", "test"}, default="drop"
+        What becomes of duels between an item of the fold and one outside: dropped from this
+        split, or tested.
+
+    Notes
+    -----
+    If everyone meets everyone, K folds train on about (1 − 1/K)² of the duels and test on 1/K²
+    each ("drop") or on all others ("test"). The test folds are therefore no partition, which
+    ``cross_val_score`` and ``GridSearchCV`` do not need but ``cross_val_predict`` does. Rated
+    items (n_items, n_features) are split as rows, equal ones together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.model_selection import ItemKFold
+    >>> pairs = np.array([[0, 1], [2, 3], [1, 2], [3, 2]])
+    >>> for train, test in ItemKFold(2).split(pairs):
+    ...     print(train, test)
+    [1 3] [0]
+    [0] [1 3]
+    """
+
+    def __init__(self, n_splits=5, *, shuffle=False, random_state=None, mixed="drop"):
+        self.n_splits = n_splits
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.mixed = mixed
+
+    def get_n_splits(self, X=None, y=None, groups=None):
+        """Number of folds."""
+        return self.n_splits
+
+    def _held_out(self, n_items):
+        if not isinstance(self.n_splits, numbers.Integral) or self.n_splits < 2:
+            raise ValueError(f"n_splits must be an integer of at least 2; {self.n_splits!r} came.")
+        if self.n_splits > n_items:
+            raise ValueError(
+                f"{self.n_splits} folds need as many distinct items; there are {n_items}. "
+                "Take fewer folds."
+            )
+        if self.random_state is not None and not self.shuffle:
+            raise ValueError("random_state has no effect without shuffle=True; set it or drop it.")
+        order = np.arange(n_items)
+        if self.shuffle:
+            order = check_random_state(self.random_state).permutation(n_items)
+        return np.array_split(order, self.n_splits)
+
+
+class ItemShuffleSplit(_ItemSplitter):
+    """Random splits of items: test duels are between items that no training duel has.
+
+    As `ItemKFold`, but every split holds out a fresh random share of the items, so that the
+    share and the number of splits are free of each other: a larger share leaves more duels
+    between held-out items.
+
+    Parameters
+    ----------
+    n_splits : int, default=10
+    test_size : float or int, default=0.3
+        Share of the distinct items held out, in (0, 1), or their number.
+    random_state : int, RandomState or None, default=None
+    mixed : {"drop", "test"}, default="drop"
+        What becomes of duels between a held-out item and another: dropped, or tested.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.model_selection import ItemShuffleSplit
+    >>> pairs = np.array([[i, j] for i in range(6) for j in range(i)])
+    >>> splits = ItemShuffleSplit(2, test_size=3, random_state=0).split(pairs)
+    >>> [(len(train), len(test)) for train, test in splits]
+    [(3, 3), (3, 3)]
+    """
+
+    def __init__(self, n_splits=10, *, test_size=0.3, random_state=None, mixed="drop"):
+        self.n_splits = n_splits
+        self.test_size = test_size
+        self.random_state = random_state
+        self.mixed = mixed
+
+    def get_n_splits(self, X=None, y=None, groups=None):
+        """Number of splits."""
+        return self.n_splits
+
+    def _held_out(self, n_items):
+        if not isinstance(self.n_splits, numbers.Integral) or self.n_splits < 1:
+            raise ValueError(f"n_splits must be a positive integer; {self.n_splits!r} came.")
+        whole = isinstance(self.test_size, numbers.Integral)
+        n_test = int(self.test_size) if whole else int(np.ceil(self.test_size * n_items))
+        if not 0 < n_test < n_items or not (whole or 0 < self.test_size < 1):
+            raise ValueError(
+                f"test_size={self.test_size!r} holds out {n_test} of {n_items} items; give a share "
+                "in (0, 1) or a number that leaves some items on both sides."
+            )
+        rng = check_random_state(self.random_state)
+        for _ in range(self.n_splits):
+            yield rng.permutation(n_items)[:n_test]
