@@ -4,7 +4,6 @@ import csv
 import json
 import os
 import platform
-import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -122,7 +121,7 @@ def report(rows, path, **extra):
         writer = csv.DictWriter(handle, columns)
         writer.writeheader()
         writer.writerows(rows)
-    about = {"versions": versions(), "argv": sys.argv[1:], **extra}
+    about = {"versions": versions(), **extra}
     path.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n")
     print(f"written: {path}")
 

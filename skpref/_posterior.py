@@ -154,6 +154,15 @@ class Posterior:
             Return its natural logarithm, finite far in the tails.
         """
         means, variance = self.component_margins(A, B)
+        return self._mix(means, variance, noise, log)
+
+    def log_outcomes(self, A, B):
+        """Log probabilities (second wins, first wins) of noisy duels, shape (n, 2)."""
+        means, variance = self.component_margins(A, B)
+        sides = [self._mix(sign * means, variance, True, True) for sign in (-1.0, 1.0)]
+        return np.stack(sides, axis=1)
+
+    def _mix(self, means, variance, noise, log):
         of = log_win_probability if log else win_probability
         each = of(means, variance[:, None], self.noise_variance, noise=noise)
         if self.n_components == 1:

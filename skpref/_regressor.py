@@ -305,9 +305,7 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
     def predict_log_proba(self, X):
         """Natural logarithm of `predict_proba`, finite far in the tails."""
         pairs = self._pairs(X)
-        first = self.posterior_.win_probability(pairs.first, pairs.second, log=True)
-        second = self.posterior_.win_probability(pairs.second, pairs.first, log=True)
-        return np.stack([second, first], axis=1)
+        return self.posterior_.log_outcomes(pairs.first, pairs.second)
 
     @available_if(_fitted_on_duels)
     def decision_function(self, X):

@@ -14,12 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import root
-from scipy.special import log_ndtr
+from scipy.special import erfcx, log_ndtr
 
 from skpref.samplers._chains import cholesky_factor
 from skpref.samplers.truncated_normal import quantile_below
-
-_LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
 class OrthantProbability(NamedTuple):
@@ -175,7 +173,7 @@ def _tilt(covariance):
     def equations(point):
         x, shift = np.append(point[: t - 1], 0.0), np.append(point[t - 1 :], 0.0)
         upper = unit @ x + shift
-        hazard = np.exp(-0.5 * upper**2 - _LOG_SQRT_2PI - log_ndtr(upper))  # φ/Φ
+        hazard = _hazard(upper)
         slope = -hazard * (hazard + upper)  # its derivative
         below = unit[:, : t - 1]
         gradient = np.concatenate(((below.T @ hazard) - shift[:-1], (shift - x + hazard)[:-1]))
@@ -201,6 +199,11 @@ def _tilt(covariance):
     return _Tilting(order, factor, unit, shift, float(bound))
 
 
+def _hazard(upper):
+    """φ/Φ at `upper`, to full relative precision: near-singular Σ has it in the thousands."""
+    return np.sqrt(2.0 / np.pi) / erfcx(-upper / np.sqrt(2.0))
+
+
 def _ordered_factor(covariance):
     """Permutation that puts the least likely constraint first at each step, and its Cholesky factor.
 
@@ -221,9 +224,7 @@ def _ordered_factor(covariance):
         rest = covariance[order[k + 1 :], order[k]] - factor[k + 1 :, :k] @ factor[k, :k]
         factor[k + 1 :, k] = rest / factor[k, k]
         upper = mean[k] / factor[k, k]
-        z = np.exp(-0.5 * upper**2 - _LOG_SQRT_2PI - log_ndtr(upper))
-        # z is the mean of the k-th standard normal beyond −upper
-        mean[k + 1 :] += factor[k + 1 :, k] * z
+        mean[k + 1 :] += factor[k + 1 :, k] * _hazard(upper)  # E[z_k | z_k >= −upper]
         variance[k + 1 :] -= factor[k + 1 :, k] ** 2
         floor = np.finfo(np.float64).eps * covariance.diagonal()[order[k + 1 :]]
         variance[k + 1 :] = np.maximum(variance[k + 1 :], floor)
