@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from skpref._items import ItemTable, distinct_rows, is_frame
-from skpref._pairing import rated_pairs, ranked_pairs, ranking_counts
+from skpref._pairing import ranked_pairs, ranking_counts, rated_pairs
 
 
 def alternate(pairs):

@@ -23,6 +23,7 @@ _SPREAD = 1.0
 _RANGE = 1e3
 # While searching, sites this close to their fixed point give gradients good to about 1e-5.
 _SEARCH_TOL = 1e-5
+_MAX_SEARCH = 200
 
 
 class LengthscalePrior(NamedTuple):
@@ -190,12 +191,12 @@ class _Search:
         engine = clone(problem.engine)
         engine.set_params(tol=max(engine.tol, _SEARCH_TOL))
         self._problem, self._prior = replace(problem, engine=engine), prior
-        self._state = None
+        self.state = None
 
     def __call__(self, theta, eval_gradient=True):
         here = self._problem.at(theta)
-        evaluation = here.evaluate(self._state, eval_gradient)
-        self._state = evaluation.approximation.state
+        evaluation = here.evaluate(self.state, eval_gradient)
+        self.state = evaluation.approximation.state
         value = evaluation.approximation.sites.log_evidence
         gradient = evaluation.gradient
         if self._prior is not None:
@@ -223,8 +224,10 @@ def learn(problem, prior=None, *, optimizer="fmin_l_bfgs_b", n_restarts=0, rng=N
 
     Returns
     -------
-    EvidenceProblem
+    problem : EvidenceProblem
         At the best hyperparameters found.
+    state : tuple
+        To start the engine from there.
     """
     bounds, theta = problem.bounds, problem.theta
     starts = [np.clip(theta, bounds[:, 0], bounds[:, 1])]
@@ -238,35 +241,39 @@ def learn(problem, prior=None, *, optimizer="fmin_l_bfgs_b", n_restarts=0, rng=N
     results = Parallel(n_jobs=n_jobs)(
         delayed(_search)(problem, prior, optimizer, start, bounds) for start in starts
     )
-    best = min(results, key=lambda result: result[1])
-    if best[2]:
-        warnings.warn(best[2], ConvergenceWarning, stacklevel=4)
-    return problem.at(best[0])
+    best = min(results, key=lambda result: result.value)
+    if best.complaint:
+        warnings.warn(best.complaint, ConvergenceWarning, stacklevel=3)
+    return problem.at(best.theta), best.state
+
+
+class _Found(NamedTuple):
+    """End of one search; ``complaint`` is empty if all went well."""
+
+    theta: np.ndarray
+    value: float
+    state: tuple
+    complaint: str
 
 
 def _search(problem, prior, optimizer, start, bounds):
-    """Best hyperparameters, objective there, and a complaint (empty if all went well)."""
     objective = _Search(problem, prior)
     if callable(optimizer):
         theta, value = optimizer(obj_func=objective, initial_theta=start, bounds=bounds)
-        return np.asarray(theta), float(value), ""
-    if optimizer != "fmin_l_bfgs_b":
-        raise ValueError(
-            f"optimizer must be 'fmin_l_bfgs_b', None or a callable, got {optimizer!r}."
-        )
+        return _Found(np.asarray(theta, dtype=np.float64), float(value), objective.state, "")
     found = minimize(
         objective,
         start,
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
-        options={"maxiter": 200, "ftol": 1e-8, "gtol": 1e-4},
+        options={"maxiter": _MAX_SEARCH, "ftol": 1e-7, "gtol": 1e-3},
     )
     complaint = ""
-    if not found.success and found.nit >= 200:
+    if found.nit >= _MAX_SEARCH:
         complaint = (
-            "The search for hyperparameters stopped after 200 iterations. Scale the features "
-            "(for instance Itemwise(StandardScaler())), narrow the bounds of the kernel, or pass "
-            "an optimizer of your own."
+            f"The search for hyperparameters stopped after {_MAX_SEARCH} iterations. Scale the "
+            "features (for instance Itemwise(StandardScaler())), narrow the bounds of the kernel, "
+            "or pass an optimizer of your own."
         )
-    return found.x, float(found.fun), complaint
+    return _Found(found.x, float(found.fun), objective.state, complaint)

@@ -184,9 +184,10 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
             kernel = clone(self.kernel)
         rng = check_random_state(self.random_state)
         problem = EvidenceProblem(duels, kernel, float(self.noise_variance), noise_bounds, engine)
+        state = None
+        prior = lengthscale_prior(self.lengthscale_prior, kernel, duels.items)
         if self.optimizer is not None and len(problem.theta):
-            prior = lengthscale_prior(self.lengthscale_prior, kernel, duels.items)
-            problem = learn(
+            problem, state = learn(
                 problem,
                 prior,
                 optimizer=self.optimizer,
@@ -194,7 +195,7 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
                 rng=rng,
                 n_jobs=self.n_jobs,
             )
-        result = problem.evaluate()
+        result = problem.evaluate(state)
         found = result.approximation
         if not found.converged:
             warnings.warn(
@@ -237,6 +238,8 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         check_number("noise_variance", self.noise_variance, low=0.0, high=np.inf, open_low=True)
         if not np.isfinite(self.noise_variance):
             raise ValueError(f"noise_variance must be finite, got {self.noise_variance!r}.")
+        if not (self.optimizer is None or callable(self.optimizer)):
+            check_choice("optimizer", self.optimizer, ("fmin_l_bfgs_b",))
         check_number("n_restarts_optimizer", self.n_restarts_optimizer, low=0, integer=True)
         bounds = self.noise_variance_bounds
         if self.optimizer is None or (isinstance(bounds, str) and bounds == "fixed"):

@@ -30,8 +30,8 @@ __all__ = [
     "from_rankings",
     "from_ratings",
     "merge",
-    "rated_pairs",
     "ranking_groups",
+    "rated_pairs",
 ]
 
 

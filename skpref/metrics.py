@@ -10,12 +10,7 @@ import warnings
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_array,
-    check_consistent_length,
-    column_or_1d,
-)
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from skpref.duels import first_won
 
@@ -231,28 +226,29 @@ def concordance(scores, ratings, qid=None, *, sample_weight=None):
         for a, name in ((scores, "scores"), (ratings, "ratings"))
     )
     check_consistent_length(scores, ratings, qid)
-    weight = _check_sample_weight(sample_weight, scores, dtype=np.float64)
+    weight = np.ones(len(scores)) if sample_weight is None else column_or_1d(sample_weight)
+    weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    check_consistent_length(scores, weight)
     if weight.min() < 0:
         raise ValueError(f"sample_weight must not be negative; {weight.min():.3g} came.")
-    group = 0 if qid is None else np.unique(column_or_1d(qid), return_inverse=True)[1]
-    n = len(scores)
-    rating = np.unique(ratings, return_inverse=True)[1] + n * group
-    # Ranks that ascend with the group first make no inversion between groups.
-    score = np.unique(scores, return_inverse=True)[1] + n * group
-    rating, score = (np.unique(a, return_inverse=True)[1] for a in (rating, score))
-    group = np.broadcast_to(group, n)
+    group = np.zeros(len(scores)) if qid is None else column_or_1d(qid)
+    scores, ratings, group, weight = (a[weight > 0] for a in (scores, ratings, group, weight))
 
-    in_group, same_rating = _pair_weight(group, weight), _pair_weight(rating, weight)
-    comparable = in_group - same_rating
-    order = np.lexsort((score, rating))
-    wrong = _inversions(score[order], weight[order])
-    both = np.unique(rating * n + score, return_inverse=True)[1]
-    tied = _pair_weight(score, weight) - _pair_weight(both, weight)
-    if not _has_pair(group, rating, weight):
+    group, rating, score = (np.unique(a, return_inverse=True)[1] for a in (group, ratings, scores))
+    n = len(scores)
+    # Ranks that ascend with the group first make no inversion between groups.
+    rating = np.unique(rating + n * group, return_inverse=True)[1]
+    score = np.unique(score + n * group, return_inverse=True)[1]
+    if n == 0 or rating.max() == group.max():  # one rating in every group
         warnings.warn(
             "Concordance is undefined: no two items of a group differ in rating.",
             UndefinedMetricWarning,
             stacklevel=2,
         )
         return float("nan")
-    return 1.0 - (wrong + 0.5 * tied) / comparable
+    comparable = _pair_weight(group, weight) - _pair_weight(rating, weight)
+    order = np.lexsort((score, rating))
+    wrong = _inversions(score[order], weight[order])
+    both = np.unique(rating * n + score, return_inverse=True)[1]
+    tied = _pair_weight(score, weight) - _pair_weight(both, weight)
+    return (comparable - wrong - 0.5 * tied) / comparable

@@ -74,7 +74,7 @@ def hmc(covariance, start, n_draws, *, rng, n_chains=None, max_walls=None):
         Chains side by side; by default as many as `start` has rows. 64 is a good number: a step
         of all chains costs little more than a step of one.
     max_walls : int, optional
-        Cap on the walls of one trajectory, by default 100 t + 1000.
+        Cap on the walls of one trajectory, by default 20 000 + 100 t. Contradictory answers raise the number
 
     Returns
     -------
@@ -108,7 +108,7 @@ def hmc(covariance, start, n_draws, *, rng, n_chains=None, max_walls=None):
     t = len(covariance)
     check_n_draws(n_draws)
     positions = start_positions(start, n_chains, t)
-    max_walls = 100 * t + 1000 if max_walls is None else max_walls
+    max_walls = 20_000 + 100 * t if max_walls is None else max_walls
     if max_walls < 0:
         raise ValueError(f"max_walls is {max_walls}; it must be at least 0.")
 
