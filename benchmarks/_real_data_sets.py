@@ -1,5 +1,6 @@
 """Tasks of ``real_data.py``: splits of real duels, every set of features made for all alike."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -153,22 +154,9 @@ def tasks():
         Task("sushi b, by person", "20 of 45 pairs", True, sushi_users),
         Task("sushi b, pooled", "other people", True, sushi_pooled),
     ]
-    for experiment in (1, 2):
-
-        def by_person(n_splits, experiment=experiment):
-            return cars_users(n_splits, experiment)
-
-        def pooled(n_splits, experiment=experiment):
-            return cars_pooled(n_splits, experiment)
-
-        found += [
-            Task(f"cars {experiment}, by person", "20 of the pairs", True, by_person),
-            Task(f"cars {experiment}, pooled", "other people", True, pooled),
-        ]
-    for name in RATED:
-
-        def of_name(n_splits, name=name):
-            return rated(n_splits, name)
-
-        found.append(Task(name, "new items", False, of_name))
+    for k in (1, 2):
+        by_person, pooled = (partial(make, experiment=k) for make in (cars_users, cars_pooled))
+        found.append(Task(f"cars {k}, by person", "20 of the pairs", True, by_person))
+        found.append(Task(f"cars {k}, pooled", "other people", True, pooled))
+    found += [Task(name, "new items", False, partial(rated, name=name)) for name in RATED]
     return found

@@ -120,6 +120,15 @@ class _Space:
         """A f."""
         return utility[self.first] - utility[self.second]
 
+    def prior_covariance(self):
+        """S = A K Aᵀ."""
+        from_first, from_second = self.K[self.first], self.K[self.second]
+        S = from_first[:, self.first]
+        S -= from_first[:, self.second]
+        S -= from_second[:, self.first]
+        S += from_second[:, self.second]
+        return S
+
     def prior_times(self, vector):
         """S vector."""
         return self.difference(self.K @ (self.incidence @ vector))
@@ -134,11 +143,7 @@ class MarginSpace(_Space):
 
     def __init__(self, K, margins):
         super().__init__(K, margins)
-        from_first, from_second = K[self.first], K[self.second]
-        self.S = from_first[:, self.first]
-        self.S -= from_first[:, self.second]
-        self.S -= from_second[:, self.first]
-        self.S += from_second[:, self.second]
+        self.S = self.prior_covariance()
         self.prior_variance = np.maximum(np.diagonal(self.S), 0.0)
 
     def condition(self, precision, shift):

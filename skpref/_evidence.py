@@ -44,7 +44,7 @@ class LengthscalePrior(NamedTuple):
 class Evaluation(NamedTuple):
     """One run of an engine at given hyperparameters."""
 
-    space: object
+    problem: Problem
     approximation: object
     gradient: np.ndarray | None
 
@@ -120,11 +120,11 @@ class EvidenceProblem:
         if start is not None and not found.converged:
             found = self.engine.run(problem)
         if not eval_gradient:
-            return Evaluation(space, found, None)
+            return Evaluation(problem, found, None)
         slopes = self.engine.evidence_gradient(problem, found)
         by_kernel = contract(slopes.covariance) if contract is not None else np.zeros(0)
         by_noise = [] if self.noise_bounds is None else [slopes.log_noise]
-        return Evaluation(space, found, np.concatenate([by_kernel, by_noise]))
+        return Evaluation(problem, found, np.concatenate([by_kernel, by_noise]))
 
 
 def feature_spread(items):

@@ -8,13 +8,17 @@ from sklearn.utils.validation import check_array
 _SHIFT = np.uint64(29)
 
 
-def _group_equal(bits):
-    """First row of each distinct row of 64-bit words, and the group of every row."""
-    # Odd multipliers and a shift mix every bit of every feature into one word.
+def _hash(bits):
+    """Mix every bit of every feature into one word, by odd multipliers and a shift."""
     odd = np.random.default_rng(20240229).integers(1, 2**63, bits.shape[1], dtype=np.uint64) | 1
     mixed = bits >> _SHIFT
     mixed ^= bits
-    key = mixed @ odd
+    return mixed @ odd
+
+
+def _group_equal(bits):
+    """One row of each distinct row of 64-bit words, and the group of every row."""
+    key = _hash(bits)
     order = np.argsort(key)
     ordered = key[order]
     starts = np.ones(len(key), dtype=bool)

@@ -12,8 +12,9 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 _SQRT_HALF = np.sqrt(0.5)
 _SQRT_2_OVER_PI = np.sqrt(2.0 / np.pi)
-# Below this the inverse Mills ratio is expanded in 1/u²: u + φ/Φ would cancel.
-_FAR = -60.0
+# Below this u + φ/Φ would cancel; at this depth the continued fraction is exact to rounding.
+_FAR = -5.0
+_DEPTH = 30
 
 
 def margin_variance(noise_variance):
@@ -42,17 +43,36 @@ class Tilted(NamedTuple):
     shrink: np.ndarray
 
 
-def inverse_mills(u):
-    """Return r = φ(u)/Φ(u) and r (u + r) = −d²log Φ/du², both to full relative precision."""
+class _Mills(NamedTuple):
+    """r = φ(u)/Φ(u), r (u + r) = −d²log Φ/du², one minus that, and d³log Φ/du³."""
+
+    ratio: np.ndarray
+    curvature: np.ndarray
+    left: np.ndarray
+    third: np.ndarray
+
+
+def _mills(u):
+    """All of `_Mills` to nearly full relative precision, however negative u is."""
     with np.errstate(over="ignore", divide="ignore"):
-        ratio = _SQRT_2_OVER_PI / erfcx(-_SQRT_HALF * u)
-    curvature = ratio * (u + ratio)
-    far = u < _FAR
+        ratio = np.asarray(_SQRT_2_OVER_PI / erfcx(-_SQRT_HALF * u))
+    curvature = np.asarray(ratio * (u + ratio))
+    left = np.asarray(1.0 - curvature)
+    third = np.asarray(curvature * (u + 2.0 * ratio) - ratio)  # dr/du = −r (u + r)
+    far = np.asarray(u < _FAR)
     if np.any(far):
-        q = 1.0 / np.square(np.where(far, u, -1.0))
-        # Asymptotic series of Mills' ratio: r = |u| (1 + q − 2q² + 10q³ − …).
-        curvature = np.where(far, 1.0 - q * (1.0 - q * (6.0 - 50.0 * q)), curvature)
-    return ratio, curvature
+        x = -np.asarray(u)[far]
+        # r = x + t with t = 1/(x + 2/(x + 3/(x + …))), Abramowitz and Stegun (26.2.14)
+        after = np.zeros_like(x)
+        for k in range(_DEPTH, 2, -1):
+            after = k / (x + after)
+        then = 2.0 / (x + after)
+        t = 1.0 / (x + then)
+        # With t (x + then) = 1 every difference below is of terms of unlike size.
+        left[far] = t * (then - t)
+        curvature[far] = 1.0 - left[far]
+        third[far] = curvature[far] * t * then * (after - then)
+    return _Mills(ratio, curvature, left, third)
 
 
 def win_probability(mean, variance, noise_variance, *, noise=True):
@@ -87,14 +107,9 @@ def derivatives(z, noise_variance):
     """log p and derivatives with respect to the margin (`Derivatives`)."""
     scale = np.sqrt(margin_variance(noise_variance))
     u = z / scale
-    ratio, curvature = inverse_mills(u)
-    third = curvature * (u + 2.0 * ratio) - ratio  # d³/du³ log Φ, with dr/du = −r(u + r)
-    far = u < _FAR
-    if np.any(far):
-        inverse = 1.0 / np.where(far, u, -1.0)
-        q = inverse**2
-        third = np.where(far, -2.0 * inverse * q * (1.0 - q * (12.0 - 150.0 * q)), third)
-    return Derivatives(log_ndtr(u), ratio / scale, curvature / scale**2, third / scale**3)
+    mills = _mills(u)
+    third = mills.third / scale**3
+    return Derivatives(log_ndtr(u), mills.ratio / scale, mills.curvature / scale**2, third)
 
 
 def noise_derivatives(z, noise_variance):
@@ -123,15 +138,10 @@ def tilted(mean, variance, noise_variance):
     total = variance + noise
     scale = np.sqrt(total)
     u = mean / scale
-    ratio, curvature = inverse_mills(u)
+    mills = _mills(u)
     # 1 − v β = (s² + v (1 − r(u + r))) / (v + s²), a sum of non-negative terms
-    left = 1.0 - curvature
-    far = u < _FAR
-    if np.any(far):
-        q = 1.0 / np.square(np.where(far, u, -1.0))
-        left = np.where(far, q * (1.0 - q * (6.0 - 50.0 * q)), left)
-    shrink = (noise + variance * np.maximum(left, 0.0)) / total
-    return Tilted(log_ndtr(u), ratio / scale, curvature / total, shrink)
+    shrink = (noise + variance * np.maximum(mills.left, 0.0)) / total
+    return Tilted(log_ndtr(u), mills.ratio / scale, mills.curvature / total, shrink)
 
 
 def tilted_noise_gradient(mean, variance, noise_variance):

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from skpref._conditioning import condition
 from skpref._evidence import EvidenceProblem, default_kernel, learn, lengthscale_prior
@@ -32,6 +32,16 @@ def _fitted_on_duels(estimator):
         "items with ratings it is a plain regressor; duel probabilities are at "
         "posterior_.win_probability(a, b)."
     )
+
+
+def _check_kernel(kernel, items):
+    try:
+        kernel(items[:1])
+    except ValueError as error:
+        raise ValueError(
+            f"The kernel {kernel} does not take items of {items.shape[1]} features: {error} "
+            "Give it one length_scale, or one a feature."
+        ) from error
 
 
 class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
@@ -182,8 +192,11 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
             kernel = default_kernel(duels.items, table is None or table.has_features)
         else:
             kernel = clone(self.kernel)
+        _check_kernel(kernel, duels.items)
         rng = check_random_state(self.random_state)
-        problem = EvidenceProblem(duels, kernel, float(self.noise_variance), noise_bounds, engine)
+        problem = EvidenceProblem(
+            duels, kernel, float(self.noise_variance), noise_bounds, engine.evidence_engine()
+        )
         state = None
         prior = lengthscale_prior(self.lengthscale_prior, kernel, duels.items)
         if self.optimizer is not None and len(problem.theta):
@@ -197,6 +210,7 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
             )
         result = problem.evaluate(state)
         found = result.approximation
+        sampler, engine = engine, problem.engine
         if not found.converged:
             warnings.warn(
                 f"{type(engine).__name__} stopped after {found.n_iter} iterations at a residual of "
@@ -206,13 +220,16 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=2,
             )
+        seed = rng.randint(np.iinfo(np.int32).max)
+        found = sampler.refine(result.problem, found, np.random.default_rng(seed))
+        self.diagnostics_ = found.diagnostics
         self.items_ = table
         self.duels_ = duels
         self.kernel_, self.noise_variance_ = problem.kernel, problem.noise_variance
         self.log_marginal_likelihood_value_ = found.sites.log_evidence
         self.n_iter_ = found.n_iter
         self.posterior_ = condition(
-            problem.kernel, duels.items, result.space, found, problem.noise_variance
+            problem.kernel, duels.items, result.problem.space, found, problem.noise_variance
         )
         if training.classes is not None:
             self.classes_ = training.classes
@@ -225,7 +242,7 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         engine = self.inference
         if isinstance(engine, str):
             engine = ENGINES[check_choice("inference", engine, ENGINES)]()
-        elif not hasattr(engine, "evidence_gradient"):
+        elif isinstance(engine, type) or not hasattr(engine, "refine"):
             raise ValueError(
                 f"inference must be one of {', '.join(map(repr, ENGINES))} or an options object "
                 f"from skpref.inference such as EP(damping=0.2), got {engine!r}."
@@ -235,11 +252,14 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
                 "kernel must be a kernel of sklearn.gaussian_process.kernels or None, got "
                 f"{self.kernel!r}."
             )
-        check_number("noise_variance", self.noise_variance, low=0.0, high=np.inf, open_low=True)
-        if not np.isfinite(self.noise_variance):
-            raise ValueError(f"noise_variance must be finite, got {self.noise_variance!r}.")
-        if not (self.optimizer is None or callable(self.optimizer)):
-            check_choice("optimizer", self.optimizer, ("fmin_l_bfgs_b",))
+        check_number("tol of the engine", engine.evidence_engine().tol, low=0.0, open_low=True)
+        noise = self.noise_variance
+        check_number("noise_variance", noise, low=0.0, open_low=True, open_high=True)
+        optimizer = self.optimizer
+        if not (optimizer is None or callable(optimizer) or optimizer == "fmin_l_bfgs_b"):
+            raise ValueError(
+                f"optimizer must be 'fmin_l_bfgs_b', None or a callable, got {optimizer!r}."
+            )
         check_number("n_restarts_optimizer", self.n_restarts_optimizer, low=0, integer=True)
         bounds = self.noise_variance_bounds
         if self.optimizer is None or (isinstance(bounds, str) and bounds == "fixed"):
@@ -346,6 +366,8 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         won, _ = check_outcomes(y, len(query.first))
         margin = self.posterior_.margin(query.first, query.second)[0]
         right = np.where(margin == 0.0, 0.5, (margin > 0.0) == won)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, margin, ensure_non_negative=True)
         return float(np.average(right, weights=sample_weight))
 
     def sample_y(self, X, n_samples=1, random_state=0):
@@ -361,6 +383,7 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         -------
         ndarray of shape (n, n_samples)
         """
+        check_number("n_samples", n_samples, low=1, integer=True)
         query = self._query(X)
         if query.second is None:
             return self.posterior_.sample(query.first, n_samples, random_state)
@@ -387,7 +410,11 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         engine, noise_bounds = self._check_parameters()
         problem = EvidenceProblem(
-            self.duels_, self.kernel_, self.noise_variance_, noise_bounds, engine
+            self.duels_,
+            self.kernel_,
+            self.noise_variance_,
+            noise_bounds,
+            engine.evidence_engine(),
         )
         if theta is not None:
             theta = np.asarray(theta, dtype=np.float64)

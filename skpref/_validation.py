@@ -3,13 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import (
-    check_array,
-    check_consistent_length,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
+from skpref._items import is_missing
 from skpref.duels import Duels, ItemTable, merge, rated_pairs
 
 _FORMS = (
@@ -63,11 +59,13 @@ def check_training(estimator, X, y, qid, table):
         _describe(estimator, table)
         if form == "frame" or (X.ndim == 2 and not _integers(X)):
             kind = "a DataFrame" if form == "frame" else f"a 2-D array of dtype {X.dtype}"
+            as_array = "X.to_numpy()" if form == "frame" else "X"
             raise ValueError(
                 f"With items= given, X must hold integer pairs of shape (n_duels, 2) or duel "
                 f"arrays of shape (n_duels, 2, n_features), but {kind} of shape {X.shape} came. "
-                "If its values are positions in the table, pass X.astype(int); if its rows are "
-                "items with ratings, leave items= out."
+                f"If its values are positions in the table, pass {as_array}.astype(int); if they "
+                f"are names of items, pass items.index({as_array}) with items= an ItemTable that "
+                "has names; if its rows are items with ratings, leave items= out."
             )
         if _integers(X) and X.ndim != 3:
             if qid is not None:
@@ -86,14 +84,21 @@ def check_training(estimator, X, y, qid, table):
         n_duels, _, n_features = X.shape
         rows = X.reshape(2 * n_duels, n_features)
         return _duels_from(rows, np.arange(0, 2 * n_duels, 2), np.arange(1, 2 * n_duels, 2), y)
-    return _rated(estimator, X, y, qid)
+    return _rated(estimator, X, y, qid, table)
 
 
-def _rated(estimator, X, y, qid):
-    X, y = validate_data(estimator, X, y, dtype=np.float64, y_numeric=True)
-    if qid is not None:
-        qid = column_or_1d(qid)
-        check_consistent_length(X, qid)
+def _rated(estimator, X, y, qid, table):
+    _check_dimensions(X, table)
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
+            f"is None. X of shape {X.shape} reads as items, whose ratings y gives. Only duels do "
+            "without y: arrays of shape (n_duels, 2, n_features), or integer pairs together with "
+            "the constructor's items=."
+        )
+    _check_real(y, "y")
+    X, y = _validate_items(estimator, X, y, y_numeric=True)
+    qid = None if qid is None else _groups(qid, len(X))
     if len(X) == 1:
         raise ValueError(
             "X and y make no duel: there is 1 sample, and a duel needs two items whose ratings "
@@ -103,12 +108,45 @@ def _rated(estimator, X, y, qid):
     return Training(merge(X, winner, loser), None)
 
 
-def _duels_from(items, first, second, y):
-    if not len(first):
+def _validate_items(estimator, *arrays, **options):
+    try:
+        return validate_data(estimator, *arrays, dtype=np.float64, **options)
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
         raise ValueError(
-            "X holds no duel (0 samples), while a minimum of 1 is required. Give at least one "
-            "row of a winner and a loser."
+            f"X must be numeric: {error}. Encode texts and categories with Itemwise(transformer); "
+            "names of items become positions by items.index(names), with items= an ItemTable."
+        ) from None
+
+
+def _groups(qid, n_items):
+    """Groups of rated items as integers."""
+    shape = np.asarray(qid).shape
+    if shape not in ((n_items,), (n_items, 1)):
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {n_items} items, qid of "
+            f"shape {shape}. Its shape must be (n_items,), the label of every item's group."
         )
+    qid = column_or_1d(qid)
+    if qid.dtype.kind == "f":
+        gaps = ~np.isfinite(qid)
+    else:
+        gaps = np.array([is_missing(label) for label in qid.tolist()], dtype=bool)
+    if gaps.any():
+        raise ValueError(
+            f"qid contains NaN, None or infinity in {gaps.sum()} of {n_items} places, first in "
+            f"row {gaps.argmax()}. Give every item the label of its group."
+        )
+    try:
+        return np.unique(qid, return_inverse=True)[1]
+    except TypeError:
+        raise ValueError(
+            "qid mixes labels of different types; make them all strings, or all numbers."
+        ) from None
+
+
+def _duels_from(items, first, second, y):
     won, classes = check_outcomes(y, len(first))
     winner, loser = np.where(won, first, second), np.where(won, second, first)
     return Training(merge(items, winner, loser), classes)
@@ -125,15 +163,18 @@ def check_outcomes(y, n_duels):
     """
     if y is None:
         return np.ones(n_duels, dtype=bool), np.array([0, 1])
-    y = column_or_1d(y)
+    _check_real(y, "y")
+    y = column_or_1d(y, warn=True)
     if len(y) != n_duels:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {n_duels} duels, "
-            f"{len(y)} outcomes in y."
+            f"{len(y)} outcomes in y. Give one outcome for each row of X."
         )
     if y.dtype.kind == "b":
         return y.copy(), np.array([False, True])
     if y.dtype.kind == "O":
+        if any(isinstance(label, str) for label in y.tolist()):
+            raise ValueError(_bad_outcomes(y))
         try:
             y = y.astype(np.float64)
         except (TypeError, ValueError):
@@ -142,7 +183,8 @@ def check_outcomes(y, n_duels):
         raise ValueError(_bad_outcomes(y))
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         raise ValueError(
-            "Outcomes y contain NaN or infinity. Leave out duels without an outcome (ties too)."
+            f"Outcomes y contain NaN, None or infinity in {np.sum(~np.isfinite(y))} of {n_duels} "
+            "places. Leave out duels without an outcome (ties too)."
         )
     present = np.unique(y)
     if np.isin(present, (0, 1)).all():
@@ -181,8 +223,8 @@ def check_query(estimator, X, table):
         X = _check_duel_array(X)
         _check_width(estimator, X.shape[2])
         return Query(np.ascontiguousarray(X[:, 0]), np.ascontiguousarray(X[:, 1]))
-    X = validate_data(estimator, X, dtype=np.float64, reset=False)
-    return Query(X, None)
+    _check_dimensions(X, table)
+    return Query(_validate_items(estimator, X, reset=False), None)
 
 
 def check_pairs(estimator, X, table):
@@ -200,7 +242,17 @@ def check_pairs(estimator, X, table):
 
 def check_items(items):
     """The constructor's ``items=`` as an ItemTable, or None."""
-    return items if items is None or isinstance(items, ItemTable) else ItemTable(items)
+    if items is None or isinstance(items, ItemTable):
+        return items
+    try:
+        return ItemTable(items)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
+            "items= must be an ItemTable or finite numbers of shape (n_items, n_features): "
+            f"{str(error).rstrip('.')}. For items without features pass "
+            "ItemTable.from_names(names)."
+        ) from error
 
 
 def _form(X):
@@ -210,7 +262,12 @@ def _form(X):
     if hasattr(X, "tocsr"):
         return "sparse", X
     array = X if isinstance(X, np.ndarray) else _as_array(X)
-    # Anything but plain arrays of duels goes to scikit-learn as it came.
+    _check_real(array, "X")
+    if array.dtype.kind in "mMV":
+        raise ValueError(
+            f"X must be numeric, got dtype {array.dtype}. Turn it into numbers first (times, for "
+            "instance, into days since a date)."
+        )
     return "array", array
 
 
@@ -219,6 +276,34 @@ def _as_array(X):
         return np.asarray(X)
     except (TypeError, ValueError) as error:
         raise ValueError(f"X could not be read as an array ({error}); X may be {_FORMS}.") from None
+
+
+def _check_real(values, name):
+    dtype = np.asarray(values).dtype
+    if dtype.kind == "c":
+        raise ValueError(
+            f"Complex data not supported: {name} has dtype {dtype}. Pass real numbers, such as "
+            f"{name}.real."
+        )
+
+
+def _check_dimensions(X, table):
+    """Whether X, no duel array, has two dimensions."""
+    if len(X.shape) == 2 or hasattr(X, "tocsr"):
+        return
+    came = f"shape {X.shape}" if X.shape else "a scalar"
+    if not X.shape and getattr(X, "dtype", None) == np.dtype(object):
+        came = type(X.item()).__name__
+    remedy = (
+        "Reshape your data: X.reshape(1, -1) is one item, X.reshape(-1, 1) are items of one "
+        "feature, X.reshape(1, 2, -1) is one duel."
+    )
+    if table is not None:
+        remedy += (
+            " Positions in the table of items are integers: X.astype(int), or items.index(X) if X "
+            "holds names."
+        )
+    raise ValueError(f"X may be {_FORMS}; got {came}. {remedy}")
 
 
 def _integers(X):
@@ -234,7 +319,11 @@ def _check_pair_shape(X):
 
 
 def _positions(X, n_items):
-    if X.size and (X.min() < 0 or X.max() >= n_items):
+    if len(X) == 0:
+        raise ValueError(
+            f"X holds no position (0 samples, shape={X.shape}) while a minimum of 1 is required."
+        )
+    if X.min() < 0 or X.max() >= n_items:
         wrong = X.min() if X.min() < 0 else X.max()
         raise ValueError(
             f"Positions in the table of items must lie in [0, {n_items - 1}], got {wrong}. "
@@ -266,7 +355,14 @@ def _check_duel_array(X):
                 f"Duel arrays must be numeric, got dtype {X.dtype} ({error}). Encode texts and "
                 "categories with Itemwise(transformer)."
             ) from None
-    return check_array(X, allow_nd=True, dtype=np.float64, input_name="X")
+    X = check_array(X, allow_nd=True, dtype=np.float64, ensure_all_finite=False, input_name="X")
+    if not np.isfinite(X).all():
+        gaps = ~np.isfinite(X).all(axis=(1, 2))
+        raise ValueError(
+            f"Input X contains NaN or infinity in {gaps.sum()} of {len(X)} duels, first in row "
+            f"{gaps.argmax()}. Leave these duels out, or put Itemwise(SimpleImputer()) before."
+        )
+    return X
 
 
 def _reset(estimator, n_features):

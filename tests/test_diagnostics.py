@@ -20,7 +20,9 @@ def autoregression(phi, n_chains, n_draws, seed=0):
     return lfilter([1.0], [1.0, -phi], noise, axis=1)
 
 
-CHAINS = [(n_chains, n_draws) for n_chains in (2, 4, 7) for n_draws in (4, 5, 7, 8, 11, 50, 101, 1000)]
+CHAINS = [
+    (n_chains, n_draws) for n_chains in (2, 4, 7) for n_draws in (4, 5, 7, 8, 11, 50, 101, 1000)
+]
 PHIS = [-0.9, -0.3, 0.0, 0.6, 0.95, 0.99]
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import log_ndtr
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import chi2, kstest, multivariate_normal, norm
 
 from skpref.samplers import minimax_draws, orthant_probability
 
@@ -54,7 +54,9 @@ def test_three_coordinates_arcsine():
 @pytest.mark.parametrize("seed", range(3))
 def test_against_scipy(seed):
     covariance = random_correlation(8, seed)
-    exact = multivariate_normal(np.zeros(8), covariance, maxpts=400_000, abseps=1e-8).cdf(np.zeros(8))
+    exact = multivariate_normal(np.zeros(8), covariance, maxpts=400_000, abseps=1e-8).cdf(
+        np.zeros(8)
+    )
     estimate = orthant_probability(covariance, 10_000, np.random.default_rng(0))
     assert abs(estimate.log_probability - np.log(exact)) < 4 * estimate.relative_error + 2e-3
 
@@ -69,6 +71,20 @@ def test_one_factor_down_to_near_singular(noise_variance, signs):
     estimate = orthant_probability(covariance, 5000, np.random.default_rng(0))
     assert_probability(estimate, log_probability)
     assert estimate.relative_error < 0.05
+
+
+def test_contradictory_answers_at_small_noise():
+    """a > b, b > c, c > a: only the noise allows it; three coordinates have the arcsine formula."""
+    incidence = np.array([[1, -1, 0], [0, 1, -1], [-1, 0, 1]], dtype=float)
+    for noise_variance in (1e-2, 1e-4, 1e-6, 1e-8):
+        covariance = incidence @ incidence.T + 2 * noise_variance * np.eye(3)
+        estimate = orthant_probability(covariance, 5000, np.random.default_rng(0))
+        correlation = covariance / covariance[0, 0]
+        angles = 3 * np.arcsin(correlation[0, 1])
+        exact = 0.125 + angles / (4 * np.pi)
+        assert np.exp(estimate.log_probability) == pytest.approx(
+            exact, rel=4 * estimate.relative_error + 1e-6
+        )
 
 
 def test_stated_error_is_the_spread_of_repetitions():
@@ -119,8 +135,6 @@ def test_draws_of_two_coordinates_follow_the_angle():
     white, edges = draws @ whitener.T, np.eye(2) @ whitener.T
     angle = np.arctan2(white[:, 1], white[:, 0])
     low, high = np.sort(np.arctan2(edges[:, 1], edges[:, 0]))
-    from scipy.stats import chi2, kstest
-
     assert kstest((angle - low) / (high - low), "uniform").pvalue > 1e-3
     assert kstest((white**2).sum(axis=1), chi2(2).cdf).pvalue > 1e-3
 

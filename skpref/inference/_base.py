@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from skpref._conditioning import Conditioned, Sites
 
@@ -44,6 +45,8 @@ class Approximation(NamedTuple):
     residual : float
         How far from convergence the last iteration was, in the engine's own measure.
     converged : bool
+    diagnostics : Diagnostics or None
+        Of the chains, if the engine samples.
     """
 
     sites: Sites
@@ -52,6 +55,19 @@ class Approximation(NamedTuple):
     n_iter: int
     residual: float
     converged: bool
+    diagnostics: object = None
+
+
+class GaussianEngine(BaseEstimator):
+    """An engine of one Gaussian component: it has an evidence of its own."""
+
+    def evidence_engine(self):
+        """The engine whose evidence sets the hyperparameters."""
+        return self
+
+    def refine(self, problem, approximation, rng):
+        """Nothing to refine: the approximation is the posterior."""
+        return approximation
 
 
 class EvidenceGradient(NamedTuple):

@@ -3,12 +3,10 @@
 from collections import deque
 
 import numpy as np
-from sklearn.base import BaseEstimator
-
 from skpref._conditioning import ItemSpace, Sites
 from skpref._likelihood import tilted, tilted_noise_gradient
 from skpref._parameters import check_number
-from skpref.inference._base import Approximation, EvidenceGradient, item_gradient
+from skpref.inference._base import Approximation, EvidenceGradient, GaussianEngine, item_gradient
 from skpref.inference._laplace import starting_sites
 
 _MEMORY = 5
@@ -18,7 +16,7 @@ _FLOOR = 1e-8
 _GROWTH = 30.0
 
 
-class EP(BaseEstimator):
+class EP(GaussianEngine):
     """Options of expectation propagation.
 
     The probit factor of every duel is replaced by a Gaussian site that reproduces the first two

@@ -1,15 +1,14 @@
 """Laplace's approximation: Newton's method on the log posterior of the margins."""
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from skpref._conditioning import Sites
 from skpref._likelihood import derivatives, noise_derivatives
 from skpref._parameters import check_number
-from skpref.inference._base import Approximation, EvidenceGradient, item_gradient
+from skpref.inference._base import Approximation, EvidenceGradient, GaussianEngine, item_gradient
 
 
-class Laplace(BaseEstimator):
+class Laplace(GaussianEngine):
     """Options of Laplace's approximation.
 
     The posterior is replaced by a Gaussian at its mode, found by Newton's method with

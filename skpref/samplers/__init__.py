@@ -1,12 +1,13 @@
 """Samplers of the truncated normal N(0, Σ) on v > 0, and diagnostics of their chains.
 
-Pure functions of arrays: the covariance of the margins comes in (built by the caller), draws and a state
-to go on from come out; a `numpy.random.Generator` is passed in.
+Pure functions of arrays: the covariance of the margins comes in (built by the caller), draws and a
+state to go on from come out; a `numpy.random.Generator` is passed in.
 
 - `hmc`: exact Hamiltonian Monte Carlo, the fast one;
 - `gibbs`: coordinate Gibbs sweeps;
 - `liness`: linear elliptical slice sampling, for comparison;
-- `minimax_draws`, `orthant_probability`: independent draws and Pr(v > 0), for up to about 50 coordinates;
+- `minimax_draws`, `orthant_probability`: independent draws and Pr(v > 0), for up to about 50
+  coordinates;
 - `truncated_normal`: the univariate case, exact in the tails;
 - `diagnostics`: R̂, effective sample size, Monte Carlo standard error.
 """

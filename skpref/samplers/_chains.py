@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.linalg import cholesky
 
-# A position may touch a wall within rounding; it is kept this far inside, so that ratios stay finite.
+# A position may touch a wall within rounding; it is kept this far inside, so that ratios stay
+# finite.
 SMALLEST = 1e-300
 
 
@@ -30,7 +31,7 @@ def cholesky_factor(covariance):
     covariance = np.ascontiguousarray(covariance, dtype=np.float64)
     if covariance.ndim != 2 or covariance.shape[0] != covariance.shape[1] or not covariance.size:
         raise ValueError(
-            f"covariance has shape {covariance.shape}; a square matrix (t, t) with t >= 1 is needed."
+            f"covariance has shape {covariance.shape}; a square matrix (t, t), t >= 1, is needed."
         )
     if not np.isfinite(covariance).all():
         raise ValueError("covariance holds NaN or infinite values; every entry must be finite.")

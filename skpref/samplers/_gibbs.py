@@ -1,7 +1,7 @@
 """Coordinate Gibbs sampling of N(0, Σ) on v > 0, chains side by side.
 
-Takeno, Nomura & Karasuyama (2023), Algorithm 3, with the conditional mean as in GPML (5.12) and a move
-of the radius before each sweep.
+Takeno, Nomura & Karasuyama (2023), Algorithm 3, with the conditional mean as in GPML (5.12) and a
+move of the radius before each sweep.
 """
 
 from typing import NamedTuple
@@ -46,8 +46,9 @@ def gibbs(covariance, start, n_draws, *, rng, n_chains=None, radius_move=True):
     n_chains : int, optional
         Chains side by side; by default as many as `start` has rows.
     radius_move : bool, default=True
-        Before each sweep scale v by s, where s² vᵀΣ⁻¹v ~ χ²_t. v > 0 is a cone, so that the radius is
-        independent of the direction: an exact move, and the one along which coordinates are slow.
+        Before each sweep scale v by s, where s² vᵀΣ⁻¹v ~ χ²_t. v > 0 is a cone, so that the radius
+        is independent of the direction: an exact move, and the one along which coordinates are
+        slow.
 
     Returns
     -------

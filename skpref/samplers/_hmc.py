@@ -1,20 +1,21 @@
-"""Exact Hamiltonian Monte Carlo for N(0, Σ) on v > 0: many chains side by side, each in its own time.
+"""Exact Hamiltonian Monte Carlo for N(0, Σ) on v > 0: chains side by side, each in its own time.
 
 Pakman & Paninski (2014), "Exact Hamiltonian Monte Carlo for truncated multivariate Gaussians",
 Journal of Computational and Graphical Statistics 23, with momenta a ~ N(0, Σ).
 
-The trajectory v(τ) = A sin τ + B cos τ, τ in [0, π/2], is turned back at each wall that it meets. At a
-hit of wall j the momentum is reflected, a ← R a with R = I − (2/Σ_jj) Σ_j e_jᵀ, and R leaves a position
-with v_j = 0 where it is. So from the hit on the *whole* ellipse is R v(τ): it is enough to reflect A
-and B, and no time, sine or arctangent is ever computed (method of images):
+The trajectory v(τ) = A sin τ + B cos τ, τ in [0, π/2], is turned back at each wall that it meets.
+At a hit of wall j the momentum is reflected, a ← R a with R = I − (2/Σ_jj) Σ_j e_jᵀ, and R leaves a
+position with v_j = 0 where it is. So from the hit on the *whole* ellipse is R v(τ): it is enough to
+reflect A and B, and no time, sine or arctangent is ever computed (method of images):
 
-- v(π/2) = A, so a wall is ahead if and only if A_i < 0; then B_i > 0 and it is met at tan τ_i = −B_i/A_i;
-- the first wall ahead is the one with the smallest A_i/|B_i|, and if that is positive, A is the end;
+- v(π/2) = A, so wall i is ahead if and only if A_i < 0; then B_i > 0 and tan τ_i = −B_i/A_i;
+- the first wall ahead is the one with the smallest A_i/|B_i|, and if that is positive, A is the
+  end;
 - reflecting turns A_j, B_j into −A_j, −B_j exactly (the diagonal of 2Σ_j/Σ_jj is exactly 2), hence
   wall j is never met twice in a row, and there is no position to be rounded below 0 at the hit.
 
-|B_i| instead of B_i is the guard against rounding: a coordinate that was left a hair below 0 and is on
-its way out (A_i < 0, B_i <= 0) comes first and is put right at once.
+|B_i| instead of B_i is the guard against rounding: a coordinate that was left a hair below 0 and is
+on its way out (A_i < 0, B_i <= 0) comes first and is put right at once.
 """
 
 from typing import NamedTuple
@@ -28,8 +29,8 @@ try:  # rows += coefficient × row of a table in one compiled pass: twice as fas
 except ImportError:  # pragma: no cover - it is not public, though unchanged since 2008
     _csr_matvecs = None
 
-# Events between two looks at which trajectories are over: a look costs as much as an event or two, and
-# those that are over wait for it.
+# Events between two looks at which trajectories are over: a look costs as much as an event or two,
+# and those that are over wait for it.
 _STEPS = 4
 
 
@@ -56,17 +57,17 @@ class HMCChains(NamedTuple):
 def hmc(covariance, start, n_draws, *, rng, n_chains=None, max_walls=None):
     """Draw from N(0, Σ) on v > 0 by exact Hamiltonian Monte Carlo.
 
-    Each draw is the end of a trajectory of length π/2 with a fresh momentum. A trajectory that meets
-    more than `max_walls` walls is rejected: the position is kept and the draw repeated. That is exact
-    (the reversed trajectory meets as many), while stopping it there would be biased.
+    Each draw is the end of a trajectory of length π/2 with a fresh momentum. A trajectory that
+    meets more than `max_walls` walls is rejected: the position is kept and the draw repeated. That
+    is exact (the reversed trajectory meets as many), while stopping it there would be biased.
 
     Parameters
     ----------
     covariance : ndarray of shape (t, t)
         Σ, symmetric positive definite.
     start : ndarray of shape (t,) or (n_chains, t)
-        Strictly positive starting positions, for example the mean of the truncated normal as found by
-        expectation propagation.
+        Strictly positive starting positions, for example the mean of the truncated normal as found
+        by expectation propagation.
     n_draws : int
         Draws of each chain, none of them discarded: burn-in is the caller's.
     rng : numpy.random.Generator
@@ -74,7 +75,8 @@ def hmc(covariance, start, n_draws, *, rng, n_chains=None, max_walls=None):
         Chains side by side; by default as many as `start` has rows. 64 is a good number: a step
         of all chains costs little more than a step of one.
     max_walls : int, optional
-        Cap on the walls of one trajectory, by default 20 000 + 100 t. Contradictory answers raise the number
+        Cap on the walls of one trajectory, by default 20 000 + 100 t. Consistent answers meet about
+        t/2 walls; contradictory ones many more, growing as 1/σ.
 
     Returns
     -------
@@ -87,8 +89,9 @@ def hmc(covariance, start, n_draws, *, rng, n_chains=None, max_walls=None):
 
     Notes
     -----
-    `n` draws and then `m` draws from the returned state with the same generator are the same numbers
-    as `n + m` draws: momenta are drawn in the order of the draws, whatever the chains' progress.
+    `n` draws and then `m` draws from the returned state with the same generator are the same
+    numbers as `n + m` draws: momenta are drawn in the order of the draws, whatever the chains'
+    progress.
 
     References
     ----------

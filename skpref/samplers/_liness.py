@@ -1,6 +1,7 @@
 """Linear elliptical slice sampling of N(0, Σ) on v > 0, chains side by side; for comparison.
 
-Gessner, Kanjilal & Hennig (2020), "Integrals over Gaussians under linear domain constraints", AISTATS.
+Gessner, Kanjilal & Hennig (2020), "Integrals over Gaussians under linear domain constraints",
+AISTATS.
 """
 
 from typing import NamedTuple
@@ -30,9 +31,9 @@ class LinESSChains(NamedTuple):
 def liness(covariance, start, n_draws, *, rng, n_chains=None):
     """Draw from N(0, Σ) on v > 0 by rejection-free elliptical slice sampling.
 
-    On the ellipse v cos θ + ν sin θ with ν ~ N(0, Σ) coordinate i is |·| cos(θ − φ_i), φ_i = atan2(ν_i, v_i):
-    positive for θ within π/2 of φ_i. All these half circles contain θ = 0, hence they meet in one arc,
-    (max φ − π/2, min φ + π/2), on which θ is uniform.
+    On the ellipse v cos θ + ν sin θ with ν ~ N(0, Σ) coordinate i is |·| cos(θ − φ_i), φ_i =
+    atan2(ν_i, v_i): positive for θ within π/2 of φ_i. All these half circles contain θ = 0, hence
+    they meet in one arc, (max φ − π/2, min φ + π/2), on which θ is uniform.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Minimax exponential tilting for N(0, Σ) on v > 0: Pr(v > 0), and independent exact draws.
 
-Botev (2017), "The normal law under linear restrictions: simulation and estimation via minimax tilting",
-Journal of the Royal Statistical Society B 79. For up to about 50 coordinates. It shares nothing with
-the Markov chains, and so serves as their outside truth.
+Botev (2017), "The normal law under linear restrictions: simulation and estimation via minimax
+tilting", Journal of the Royal Statistical Society B 79. For up to about 50 coordinates. It shares
+nothing with the Markov chains, and so serves as their outside truth.
 
 With Σ = L Lᵀ and v = L z, z is drawn coordinate by coordinate, z_k ~ N(μ_k, 1) given
 z_k >= −c_k, c = (L/diag(L) − I) z, and the logarithm of the likelihood ratio is
@@ -13,11 +13,13 @@ point (x, μ) the bound ψ <= ψ(x, μ) holds for all z, which is what acceptanc
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import root
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import erfcx, log_ndtr
 
 from skpref.samplers._chains import cholesky_factor
 from skpref.samplers.truncated_normal import quantile_below
+
+_MAX_NEWTON = 200
 
 
 class OrthantProbability(NamedTuple):
@@ -140,7 +142,7 @@ def minimax_draws(covariance, n, rng, *, smallest_acceptance=1e-5):
         if proposed * smallest_acceptance > max(found, 10):
             raise RuntimeError(
                 f"Only {found} of {proposed} proposals were accepted (t = {len(tilting.shift)}): "
-                "exact independent draws are out of reach here; use hmc, or a larger noise variance."
+                "independent draws are out of reach here; use hmc, or a larger noise variance."
             )
         share = max(found, 1) / proposed
         batch = int(np.clip(1.1 * (n - found) / share + 100, 1000, 100_000))
@@ -170,33 +172,69 @@ def _tilt(covariance):
     unit = factor / factor.diagonal()[:, None]
     np.fill_diagonal(unit, 0.0)
 
-    def equations(point):
-        x, shift = np.append(point[: t - 1], 0.0), np.append(point[t - 1 :], 0.0)
-        upper = unit @ x + shift
-        hazard = _hazard(upper)
-        slope = -hazard * (hazard + upper)  # its derivative
-        below = unit[:, : t - 1]
-        gradient = np.concatenate(((below.T @ hazard) - shift[:-1], (shift - x + hazard)[:-1]))
-        cross = (slope[:, None] * below)[:-1] - np.eye(t - 1)
-        jacobian = np.block(
-            [[below.T @ (slope[:, None] * below), cross.T], [cross, np.diag(1.0 + slope[:-1])]]
-        )
-        return gradient, jacobian
+    x, shift, bound = _saddle_point(unit + np.eye(t))
+    return _Tilting(order, factor, unit, shift, bound)
 
-    if t == 1:
-        return _Tilting(order, factor, unit, np.zeros(1), float(np.log(0.5)))
-    for method in ("hybr", "lm"):
-        solution = root(equations, np.zeros(2 * (t - 1)), jac=True, method=method, tol=1e-12)
-        if np.abs(equations(solution.x)[0]).max() < 1e-6:
+
+def _saddle_point(transform):
+    """x, μ and ψ at the saddle point, for `transform` M = L/diag(L), by Newton's method.
+
+    Minimising over μ first leaves a concave problem in x alone. With y = M x, the distance to the
+    walls in conditional standard deviations, the best μ_k makes x_k the mean of the proposal:
+    s + φ(s)/Φ(s) = y_k with s = μ_k + y_k − x_k. What is left is Σ_k H(y_k) − x_k²/2 + log Φ(y_t), with
+    H' = φ(s)/Φ(s), where x_t = μ_t = 0. H behaves like log y at the walls: a barrier, under which
+    Newton's method with halved steps converges from any y > 0, however close to singular Σ is.
+    """
+    t = len(transform)
+    free = transform[:, : t - 1]
+    x = solve_triangular(transform[: t - 1, : t - 1], np.ones(t - 1), lower=True)
+    value, s = _profile(x, free)
+    for _ in range(_MAX_NEWTON):
+        hazard = _hazard(s)
+        slope = hazard * (hazard + s)
+        curvature = slope.copy()
+        curvature[:-1] /= _mean_slope(s[:-1])  # −H''
+        gradient = free.T @ hazard - x
+        root = np.sqrt(curvature)[:, None] * free
+        try:
+            step = cho_solve(cho_factor(np.eye(t - 1) + root.T @ root), gradient)
+        except np.linalg.LinAlgError:
             break
-    else:
-        raise RuntimeError(
-            f"The saddle point of minimax tilting was not found (t = {t}): the covariance is too close "
-            "to singular; use hmc, or a larger noise variance."
-        )
-    x, shift = np.append(solution.x[: t - 1], 0.0), np.append(solution.x[t - 1 :], 0.0)
-    bound = np.sum(0.5 * shift**2 - shift * x + log_ndtr(unit @ x + shift))
-    return _Tilting(order, factor, unit, shift, float(bound))
+        decrement = float(gradient @ step)
+        if not decrement > 1e-16:  # twice the distance of ψ from its maximum
+            y = free @ x
+            shift = np.append(s[:-1] - y[:-1] + x, 0.0)
+            return np.append(x, 0.0), shift, float(value)
+        size = 1.0
+        while size > 1e-12:
+            new_value, new_s = _profile(x + size * step, free)
+            if new_value >= value + 0.1 * size * decrement - 1e-12 * abs(value):
+                break
+            size /= 2
+        x, value, s = x + size * step, new_value, new_s
+    raise RuntimeError(
+        f"The saddle point of minimax tilting was not found (t = {t}): the covariance is too near "
+        "to singular; use hmc, or a larger noise variance."
+    )
+
+
+def _profile(x, free):
+    """ψ minimised over μ, and s = μ + y − x (its last entry y_t); −inf outside y > 0."""
+    y = free @ x
+    if not np.all(y[:-1] > 0):
+        return -np.inf, y
+    s = y.copy()
+    s[:-1] = y[:-1] - 1.0 / y[:-1]
+    for _ in range(60):  # the mean is convex and increasing in s: Newton cannot fail
+        change = (_mean(s[:-1]) - y[:-1]) / _mean_slope(s[:-1])
+        s[:-1] -= change
+        if np.all(np.abs(change) <= 1e-13 * (1.0 + np.abs(s[:-1]))):
+            break
+    with np.errstate(over="ignore"):
+        # log Φ(s) + s²/2, without its cancellation where s is far below 0
+        scaled = np.where(s < 0, np.log(0.5 * erfcx(-s / np.sqrt(2.0))), log_ndtr(s) + 0.5 * s**2)
+    value = np.sum(scaled[:-1] + y[:-1] * (0.5 * y[:-1] - s[:-1]) - 0.5 * x**2) + log_ndtr(y[-1])
+    return value, s
 
 
 def _hazard(upper):
@@ -204,11 +242,30 @@ def _hazard(upper):
     return np.sqrt(2.0 / np.pi) / erfcx(-upper / np.sqrt(2.0))
 
 
-def _ordered_factor(covariance):
-    """Permutation that puts the least likely constraint first at each step, and its Cholesky factor.
+def _mean(upper):
+    """Mean of N(upper, 1) given that it is positive: upper + φ/Φ, without the cancellation."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        q = 1.0 / upper**2
+        return np.where(
+            upper < -200.0, -(1.0 - 2.0 * q + 10.0 * q**2) / upper, upper + _hazard(upper)
+        )
 
-    Gibson, Glasbey & Elston (1994), as in Botev (2017), section 2: each variable that is placed is set
-    to its mean given its own constraint.
+
+def _mean_slope(upper):
+    """Derivative of `_mean`, the variance of the truncated normal."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        q = 1.0 / upper**2
+        hazard = _hazard(upper)
+        return np.where(
+            upper < -200.0, q - 6.0 * q**2 + 50.0 * q**3, 1.0 - hazard * (hazard + upper)
+        )
+
+
+def _ordered_factor(covariance):
+    """Permutation with the least likely constraint first at each step, and its Cholesky factor.
+
+    Gibson, Glasbey & Elston (1994), as in Botev (2017), section 2: each variable that is placed is
+    set to its mean given its own constraint.
     """
     t = len(covariance)
     order = np.arange(t)

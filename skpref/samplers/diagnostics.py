@@ -1,7 +1,7 @@
 """Convergence diagnostics of Markov chains, for all coordinates at once.
 
-Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), "Rank-normalization, folding, and localization: an
-improved R̂ for assessing convergence of MCMC", Bayesian Analysis 16.
+Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), "Rank-normalization, folding, and
+localization: an improved R̂ for assessing convergence of MCMC", Bayesian Analysis 16.
 """
 
 import numpy as np
@@ -54,7 +54,8 @@ def effective_draws(draws, kind="bulk"):
     draws : ndarray of shape (n_chains, n_draws, ...)
         At least 4 draws a chain.
     kind : {"bulk", "tail", "mean"}, default="bulk"
-        "bulk": of the rank-normalised draws; "tail": the smaller one for the 5 % and 95 % quantiles;
+        "bulk": of the rank-normalised draws; "tail": the smaller of those for the 5 % and the 95 %
+        quantile;
         "mean": of the draws as they are, the one behind `mcse_mean`.
 
     Returns
@@ -118,7 +119,7 @@ def _by_coordinate(function, draws):
     draws = np.asarray(draws, dtype=np.float64)
     if draws.ndim < 2 or draws.shape[1] < 4 or draws.shape[0] < 1:
         raise ValueError(
-            f"draws has shape {draws.shape}; (n_chains, n_draws, ...) with at least 4 draws is needed."
+            f"draws has shape {draws.shape}; (n_chains, n_draws, ...), at least 4 draws, is needed."
         )
     flat = draws.reshape(*draws.shape[:2], -1)
     width = max(1, _CHUNK // (flat.shape[0] * flat.shape[1]))
@@ -178,8 +179,9 @@ def _effective_tail(draws):
 def _quantile(draws, probability):
     """Hyndman & Fan's type 7 over all chains, in the arithmetic of scipy's mquantiles.
 
-    Where the quantile is a draw, rounding decides whether that draw counts as below it; numpy rounds
-    otherwise, and the tail's effective sample size would differ from ArviZ's by a few per cent.
+    Where the quantile is a draw, rounding decides whether that draw counts as below it; numpy
+    rounds otherwise, and the tail's effective sample size would differ from ArviZ's by a few per
+    cent.
     """
     pooled = np.sort(draws.reshape(-1, draws.shape[2]), axis=0)
     position = len(pooled) * probability + (1.0 - probability)
@@ -203,9 +205,9 @@ def _effective(draws):
     correlation = 1.0 - (within - covariance) / overall  # (10)
     correlation[0] = 1.0
 
-    # Sums of neighbours (lag 2p, lag 2p + 1), positive and decreasing in truth (Geyer 1992). They are
-    # added up to the first that is not positive, or to the last but one, and made decreasing; of
-    # the pair they stop at, the even lag counts once if it is positive.
+    # Sums of neighbours (lag 2p, lag 2p + 1), positive and decreasing in truth (Geyer 1992). They
+    # are added up to the first that is not positive, or to the last but one, and made decreasing;
+    # of the pair they stop at, the even lag counts once if it is positive.
     last = max((n_draws - 1) // 2 - 1, 0)
     even = correlation[0 : 2 * last + 1 : 2]
     pairs = even + correlation[1 : 2 * last + 2 : 2]

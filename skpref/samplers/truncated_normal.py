@@ -1,18 +1,18 @@
-"""Univariate standard normal truncated below: exact draws at any truncation point, without loops."""
+"""Univariate standard normal truncated below: exact draws at any truncation point, no loops."""
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
-# Up to here Φ(−lower) times the smallest uniform is a normal number (Φ(−37) ~ 6e-300), and ndtri is exact
-# to rounding; it is several times faster than working with logarithms.
+# Up to here Φ(−lower) times the smallest uniform is a normal number (Φ(−37) ~ 6e-300), and ndtri is
+# exact to rounding; it is several times faster than working with logarithms.
 _TAIL = 36.0
 
 
 def truncated_normal(lower, rng, size=None):
     """Draw x ~ N(0, 1) given x >= lower.
 
-    By inversion of the survival function: 1 − Φ(x) = u (1 − Φ(lower)) with u uniform on (0, 1], that is
-    x = −Φ⁻¹(u Φ(−lower)), and the same in logarithms in the far tail. One uniform a draw.
+    By inversion of the survival function: 1 − Φ(x) = u (1 − Φ(lower)) with u uniform on (0, 1],
+    that is x = −Φ⁻¹(u Φ(−lower)), and the same in logarithms in the far tail. One uniform a draw.
 
     Parameters
     ----------

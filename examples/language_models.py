@@ -1,0 +1,60 @@
+"""Rank language models from duels of their answers: items without features.
+
+59 models answered 13 prompts; crowd workers said which of two answers is better, or that they are
+equal. The models have no features, only names: `ItemTable.from_names` gives every model a utility
+of its own, independent of the others before any duel is seen. That is Thurstone's model with a
+normal prior, a probit twin of Bradley and Terry's.
+
+The ranking is told with 95 % credible intervals, for GPT-4 as the judge too.
+"""
+
+import numpy as np
+
+from skpref import ItemTable, PairwisePreferenceRegressor
+from skpref.datasets import load_llm_duels
+
+
+def rank(judge):
+    """Fitted model, and the models' positions from best to worst."""
+    duels = load_llm_duels(judge=judge)
+    table = ItemTable.from_names(duels.model_names)
+    model = PairwisePreferenceRegressor(items=table).fit(duels.X, duels.y)
+    return duels, model, np.argsort(-model.predict(table))
+
+
+def main():
+    duels, model, order = rank("crowd")
+    table, names = model.items_, duels.model_names
+    n_ties = len(duels.ties)
+    print(
+        f"{len(duels.X)} decided duels of {len(names)} models; {n_ties} ties "
+        f"({n_ties / (n_ties + len(duels.X)):.0%} of the verdicts) are left out,\n"
+        "so a probability below is that of winning *if there is a winner*.\n"
+    )
+    mean = model.predict(table)
+    interval = model.posterior_.credible_interval(table.X, 0.95)
+    print("The ten best by the crowd: utility, 95 % credible interval, decided duels")
+    for i in order[:10]:
+        low, high = interval[i]
+        seen = np.sum(duels.X == i)
+        print(f"  {names[i]:28s} {mean[i]:+.2f}  [{low:+.2f}, {high:+.2f}]  {seen}")
+
+    best, tenth = order[0], order[9]
+    win = model.predict_proba([[best, tenth]])[0, 1]
+    # Without the noise of single judgements: is its utility larger?
+    sure = model.posterior_.win_probability(table.X[[best]], table.X[[tenth]], noise=False)[0]
+    print(f"\n{names[best]} against {names[tenth]}:")
+    print(f"  wins the next decided duel with probability {win:.2f}")
+    print(f"  has the larger utility with probability {sure:.2f}")
+
+    _, _, by_gpt4 = rank("gpt-4")
+    both = set(order[:10]) & set(by_gpt4[:10])
+    print(f"\nGPT-4 as the judge shares {len(both)} of these ten; its best is {names[by_gpt4[0]]}.")
+    print(
+        "The intervals take verdicts as independent. They are not quite: a worker judged many\n"
+        "pairs, a pair was judged by several workers, and there are only 13 prompts."
+    )
+
+
+if __name__ == "__main__":
+    main()
