@@ -60,9 +60,9 @@ def rbf(a, b):
 def hartmann6(x):
     a = np.array([[10, 3, 17, 3.5, 1.7, 8], [0.05, 10, 17, 0.1, 8, 14],
                   [3, 3.5, 1.7, 10, 17, 8], [17, 8, 0.05, 10, 0.1, 14]])  # fmt: skip
-    p = np.array([[1312, 1696, 5569, 124, 8283, 5886], [2329, 4135, 8307, 3736, 1004, 9991],
-                  [2348, 1451, 3522, 2883, 3047, 6650], [4047, 8828, 8732, 5743, 1091, 381]])  # fmt: skip
-    inner = np.einsum("kd,nkd->nk", a, (x[:, None, :] - 1e-4 * p) ** 2)
+    p = [[1312, 1696, 5569, 124, 8283, 5886], [2329, 4135, 8307, 3736, 1004, 9991],
+         [2348, 1451, 3522, 2883, 3047, 6650], [4047, 8828, 8732, 5743, 1091, 381]]  # fmt: skip
+    inner = np.einsum("kd,nkd->nk", a, (x[:, None, :] - 1e-4 * np.array(p)) ** 2)
     return np.exp(-inner) @ np.array([1.0, 1.2, 3.0, 3.2])
 
 
@@ -104,8 +104,8 @@ def measure(sampler, covariance, start, seconds, rng):
     begin = time.perf_counter()
     state = draw(covariance, start, 3, rng=rng).state
     pilot = (time.perf_counter() - begin) / 3
-    memory = int(2.5e8 / start.size)  # 2 GB of draws
-    n_draws = int(np.clip(seconds / pilot, 50, max(50, min(5000, memory))))
+    most = max(50, int(1e7 / start.size))  # 80 MB of draws
+    n_draws = int(np.clip(seconds / pilot, 50, most))
     begin = time.perf_counter()
     chains = draw(covariance, state, n_draws, rng=rng)
     taken = time.perf_counter() - begin

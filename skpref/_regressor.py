@@ -15,6 +15,7 @@ from skpref._evidence import EvidenceProblem, default_kernel, learn, lengthscale
 from skpref._parameters import check_choice, check_number
 from skpref._validation import (
     check_items,
+    check_kernel,
     check_outcomes,
     check_pairs,
     check_query,
@@ -32,16 +33,6 @@ def _fitted_on_duels(estimator):
         "items with ratings it is a plain regressor; duel probabilities are at "
         "posterior_.win_probability(a, b)."
     )
-
-
-def _check_kernel(kernel, items):
-    try:
-        kernel(items[:1])
-    except ValueError as error:
-        raise ValueError(
-            f"The kernel {kernel} does not take items of {items.shape[1]} features: {error} "
-            "Give it one length_scale, or one a feature."
-        ) from error
 
 
 class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
@@ -192,7 +183,7 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
             kernel = default_kernel(duels.items, table is None or table.has_features)
         else:
             kernel = clone(self.kernel)
-        _check_kernel(kernel, duels.items)
+        check_kernel(kernel, duels.items)
         rng = check_random_state(self.random_state)
         problem = EvidenceProblem(
             duels, kernel, float(self.noise_variance), noise_bounds, engine.evidence_engine()

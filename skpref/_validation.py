@@ -255,6 +255,17 @@ def check_items(items):
         ) from error
 
 
+def check_kernel(kernel, items):
+    """Whether the kernel takes these items."""
+    try:
+        kernel(items[:1])
+    except ValueError as error:
+        raise ValueError(
+            f"The kernel {kernel} does not take items of {items.shape[1]} features: "
+            f"{str(error).rstrip('.')}. Give it one length_scale, or one a feature."
+        ) from error
+
+
 def _form(X):
     """Tell frames and sparse matrices, left to scikit-learn, from arrays."""
     if hasattr(X, "columns") and hasattr(X, "shape"):

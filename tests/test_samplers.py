@@ -244,12 +244,18 @@ def test_going_on_from_the_state_is_one_long_run(sampler):
 
 def test_hmc_does_not_depend_on_how_chains_are_stepped(monkeypatch):
     covariance = duel_covariance(25, 1e-3)
-    expected = hmc(covariance, np.ones(25), 12, n_chains=10, rng=np.random.default_rng(8))
+
+    def run():
+        rng = np.random.default_rng(8)
+        return hmc(covariance, np.ones(25), 12, n_chains=10, rng=rng, max_walls=10)
+
+    expected = run()
+    assert 0.1 < expected.rejected_share < 0.9
     monkeypatch.setattr(_hmc, "_STEPS", 1)
-    one_by_one = hmc(covariance, np.ones(25), 12, n_chains=10, rng=np.random.default_rng(8))
+    one_by_one = run()
     np.testing.assert_array_equal(one_by_one.draws, expected.draws)
     monkeypatch.setattr(_hmc, "_csr_matvecs", None)
-    plain = hmc(covariance, np.ones(25), 12, n_chains=10, rng=np.random.default_rng(8))
+    plain = run()
     np.testing.assert_allclose(plain.draws, expected.draws, rtol=1e-8)
     np.testing.assert_array_equal(plain.walls, expected.walls)
 

@@ -172,17 +172,16 @@ def _tilt(covariance):
     unit = factor / factor.diagonal()[:, None]
     np.fill_diagonal(unit, 0.0)
 
-    x, shift, bound = _saddle_point(unit + np.eye(t))
-    return _Tilting(order, factor, unit, shift, bound)
+    return _Tilting(order, factor, unit, *_saddle_point(unit + np.eye(t)))
 
 
 def _saddle_point(transform):
-    """x, μ and ψ at the saddle point, for `transform` M = L/diag(L), by Newton's method.
+    """μ and ψ at the saddle point, for `transform` M = L/diag(L), by Newton's method.
 
     Minimising over μ first leaves a concave problem in x alone. With y = M x, the distance to the
     walls in conditional standard deviations, the best μ_k makes x_k the mean of the proposal:
-    s + φ(s)/Φ(s) = y_k with s = μ_k + y_k − x_k. What is left is Σ_k H(y_k) − x_k²/2 + log Φ(y_t), with
-    H' = φ(s)/Φ(s), where x_t = μ_t = 0. H behaves like log y at the walls: a barrier, under which
+    s + φ(s)/Φ(s) = y_k with s = μ_k + y_k − x_k. What is left is Σ_k H(y_k) − x_k²/2 + log Φ(y_t),
+    with H' = φ(s)/Φ(s) and x_t = μ_t = 0. H behaves like log y at the walls: a barrier, under which
     Newton's method with halved steps converges from any y > 0, however close to singular Σ is.
     """
     t = len(transform)
@@ -204,7 +203,7 @@ def _saddle_point(transform):
         if not decrement > 1e-16:  # twice the distance of ψ from its maximum
             y = free @ x
             shift = np.append(s[:-1] - y[:-1] + x, 0.0)
-            return np.append(x, 0.0), shift, float(value)
+            return shift, float(value)
         size = 1.0
         while size > 1e-12:
             new_value, new_s = _profile(x + size * step, free)

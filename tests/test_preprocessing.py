@@ -1,0 +1,369 @@
+"""Itemwise: one transformer for both sides of duels."""
+
+import pickle
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn import config_context
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from skpref.preprocessing import Itemwise
+
+
+class DifferenceModel(BaseEstimator):
+    """Logistic regression on differences of features, as a stand-in for an estimator."""
+
+    _estimator_type = "regressor"
+
+    def fit(self, X, y):
+        self.model_ = LogisticRegression(fit_intercept=False).fit(X[:, 0] - X[:, 1], y)
+        return self
+
+    def predict_proba(self, X):
+        return self.model_.predict_proba(X[:, 0] - X[:, 1])
+
+    def predict(self, X):
+        return X @ self.model_.coef_[0]
+
+    def score(self, X, y):
+        return self.model_.score(X[:, 0] - X[:, 1], y)
+
+
+@pytest.fixture
+def duels():
+    """Duels of ten items, of which some are seen far more often than others."""
+    rng = np.random.default_rng(0)
+    items = rng.normal([5.0, -3.0, 0.0], [10.0, 0.1, 1.0], size=(10, 3))
+    first, second = np.minimum(rng.geometric(0.4, (2, 80)) - 1, 9)
+    X = np.stack([items[first], items[second]], axis=1)
+    return X, (first < second).astype(int)
+
+
+# --- scikit-learn's own checks
+
+
+@pytest.mark.parametrize(
+    "estimator, n_passed",
+    [(Itemwise(), 46), (Itemwise(StandardScaler()), 45), (Itemwise(PCA(1)), 46)],
+    ids=["passthrough", "scaler", "pca"],
+)
+def test_check_estimator(estimator, n_passed):
+    results = check_estimator(estimator, on_fail=None, on_skip=None)
+    passed = [r["check_name"] for r in results if r["status"] == "passed"]
+    other = {r["check_name"]: r["status"] for r in results if r["status"] != "passed"}
+    assert other == {"check_array_api_input": "skipped"}  # wants SCIPY_ARRAY_API
+    assert len(passed) == n_passed
+
+
+# --- both sides alike, one fit on the distinct items
+
+
+def test_fit_is_that_of_the_distinct_items(duels):
+    X, _ = duels
+    itemwise = Itemwise(StandardScaler()).fit(X)
+    truth = StandardScaler().fit(np.unique(X.reshape(-1, 3), axis=0))
+    np.testing.assert_allclose(itemwise.transformer_.mean_, truth.mean_, rtol=1e-12)
+    np.testing.assert_allclose(itemwise.transformer_.scale_, truth.scale_, rtol=1e-12)
+    for side in (0, 1):
+        np.testing.assert_allclose(
+            itemwise.transform(X)[:, side], truth.transform(X[:, side]), atol=1e-12
+        )
+
+
+def test_repeats_order_and_orientation_change_nothing(duels):
+    X, _ = duels
+    order = np.random.default_rng(1).permutation(len(X))
+    one = Itemwise(PCA(2)).fit(X)
+    other = Itemwise(PCA(2)).fit(np.concatenate([X[order], X[:20]])[:, ::-1])
+    assert np.array_equal(one.transform(X), other.transform(X))
+    assert np.array_equal(one.transform(X)[:, ::-1], one.transform(X[:, ::-1]))
+
+
+def test_fit_transform_equals_fit_then_transform_and_leaves_x(duels):
+    X, _ = duels
+    X.flags.writeable = False
+    itemwise = Itemwise(StandardScaler())
+    assert np.array_equal(itemwise.fit_transform(X), itemwise.fit(X).transform(X))
+
+
+def test_items_and_duels_are_transformed_alike(duels):
+    X, _ = duels
+    itemwise = Itemwise(StandardScaler()).fit(X)
+    assert itemwise.n_features_in_ == 3
+    assert np.array_equal(itemwise.transform(X[:, 0]), itemwise.transform(X)[:, 0])
+    fitted_on_items = Itemwise(StandardScaler()).fit(X.reshape(-1, 3))
+    assert np.array_equal(fitted_on_items.transform(X), itemwise.transform(X))
+
+
+def test_passthrough_returns_the_values(duels):
+    X, _ = duels
+    assert np.array_equal(Itemwise().fit_transform(X), X)
+    assert Itemwise().fit(X).get_feature_names_out(["a", "b", "c"]).tolist() == ["a", "b", "c"]
+
+
+def test_inverse_transform_returns_the_duels(duels):
+    X, _ = duels
+    itemwise = Itemwise(StandardScaler()).fit(X)
+    np.testing.assert_allclose(itemwise.inverse_transform(itemwise.transform(X)), X, atol=1e-12)
+    np.testing.assert_allclose(
+        itemwise.inverse_transform(itemwise.transform(X[:, 0])), X[:, 0], atol=1e-12
+    )
+    assert np.array_equal(Itemwise().fit(X).inverse_transform(X), X)
+    assert not hasattr(Itemwise(TruncatedTable()), "inverse_transform")
+    assert not hasattr(Itemwise(TruncatedTable()), "get_feature_names_out")
+
+
+class TruncatedTable(TransformerMixin, BaseEstimator):
+    """A transformer that loses rows."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return np.asarray(X)[:1]
+
+
+def test_sparse_output_comes_out_dense(duels):
+    X, _ = duels
+    X = np.round(X[..., 2:])
+    dense = Itemwise(OneHotEncoder(sparse_output=False)).fit_transform(X)
+    out = Itemwise(OneHotEncoder()).fit_transform(X)
+    assert isinstance(out, np.ndarray)
+    assert np.array_equal(out, dense)
+    assert np.array_equal(out.sum(axis=2), np.ones((len(X), 2)))
+
+
+def test_missing_values_are_left_to_the_transformer(duels):
+    X, _ = duels
+    X[3, 0, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        Itemwise().fit(X)
+    out = Itemwise(make_pipeline(SimpleImputer(), StandardScaler())).fit_transform(X)
+    assert np.isfinite(out).all()
+
+
+def test_equal_rows_with_nan_count_once():
+    X = np.array([[[np.nan], [1.0]], [[np.nan], [3.0]], [[np.nan], [1.0]]])
+    counter = FunctionTransformer(lambda rows: np.full_like(rows, len(rows)))
+    assert np.all(Itemwise(counter).fit_transform(X) == 3)
+
+
+def test_integers_keep_their_type():
+    X = np.array([[[2**60 + 1], [2**60]], [[2**60], [2**60 + 2]]])  # floats cannot tell them apart
+    assert np.array_equal(Itemwise().fit_transform(X), X)
+
+
+# --- DataFrames and mixed columns
+
+TABLE = pd.DataFrame({"colour": ["red", "blue", "red", "green"], "size": [1.0, 2.0, 1.0, 4.0]})
+COLUMNS = ColumnTransformer(
+    [("c", OneHotEncoder(handle_unknown="ignore"), ["colour"]), ("s", StandardScaler(), ["size"])]
+)
+
+
+def test_frames_of_mixed_columns_reach_the_transformer():
+    itemwise = Itemwise(COLUMNS).fit(TABLE)
+    truth = clone(COLUMNS).fit(TABLE.drop_duplicates())
+    np.testing.assert_allclose(itemwise.transform(TABLE), truth.transform(TABLE))
+    assert itemwise.feature_names_in_.tolist() == ["colour", "size"]
+    assert itemwise.n_features_in_ == 2
+    assert (
+        itemwise.get_feature_names_out().tolist() == truth.get_feature_names_out().tolist()
+    )
+
+
+def test_duels_of_mixed_columns_follow_a_fit_on_a_frame():
+    itemwise = Itemwise(COLUMNS).fit(TABLE)
+    pairs = np.array([[0, 1], [3, 2]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        out = itemwise.transform(TABLE.to_numpy()[pairs])
+    np.testing.assert_allclose(out, itemwise.transform(TABLE)[pairs])
+
+
+def test_object_duels_take_a_column_transformer_by_place():
+    pairs = np.array([[0, 1], [3, 2], [1, 3]])
+    by_place = ColumnTransformer(
+        [("c", OneHotEncoder(), [0]), ("s", StandardScaler(), [1])], sparse_threshold=0
+    )
+    out = Itemwise(by_place).fit_transform(TABLE.to_numpy()[pairs])
+    truth = clone(by_place).fit(TABLE.drop_duplicates().to_numpy())
+    np.testing.assert_allclose(out, truth.transform(TABLE.to_numpy())[pairs], atol=1e-12)
+
+
+def test_missing_categories_do_not_stop_the_grouping():
+    frame = TABLE.assign(colour=["red", None, "red", np.nan])
+    out = Itemwise(COLUMNS).fit_transform(frame)
+    assert np.array_equal(out[0], out[2])
+    assert np.isfinite(out).all()
+
+
+def test_numeric_frames_keep_scikit_learns_manners(duels):
+    X, _ = duels
+    frame = pd.DataFrame(X[:, 0], columns=["a", "b", "c"])
+    itemwise = Itemwise(StandardScaler()).fit(frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        expected = itemwise.transform(frame)
+        assert np.array_equal(itemwise.transform(X)[:, 0], expected)  # duels never have names
+    with pytest.warns(UserWarning, match="Itemwise was fitted with feature names") as record:
+        assert np.array_equal(itemwise.transform(X[:, 0]), expected)
+    assert len(record) == 1
+    with pytest.raises(ValueError, match="feature names should match"):
+        itemwise.transform(frame[["b", "a", "c"]])
+    without = Itemwise(StandardScaler()).fit(X)
+    with pytest.warns(UserWarning, match="Itemwise was fitted without feature names") as record:
+        assert np.array_equal(without.transform(frame), without.transform(X[:, 0]))
+    assert len(record) == 1
+    with pytest.raises(ValueError, match="NaN"):
+        Itemwise().fit(frame.assign(a=np.nan))
+
+
+def test_output_stays_an_array_under_pandas_output(duels):
+    X, _ = duels
+    with config_context(transform_output="pandas"):
+        assert isinstance(Itemwise(StandardScaler()).fit_transform(X), np.ndarray)
+
+
+# --- texts
+
+TEXTS = ["the cat sat", "a dog ran", "the dog sat", "cats and dogs"]
+
+
+@pytest.mark.parametrize("dtype", [object, str])
+def test_texts_are_vectorised_once_each(dtype):
+    pairs = np.array([[0, 1], [2, 3], [0, 2], [0, 3]])
+    X = np.array(TEXTS, dtype=dtype)[pairs]
+    itemwise = Itemwise(TfidfVectorizer()).fit(X)
+    truth = TfidfVectorizer().fit(TEXTS)  # each counts once in the document frequencies
+    np.testing.assert_allclose(
+        itemwise.transform(X), truth.transform(TEXTS).toarray()[pairs], rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        itemwise.transform(np.array(TEXTS, dtype=dtype)), truth.transform(TEXTS).toarray()
+    )
+    assert itemwise.transform(TEXTS).shape[0] == 4
+    assert itemwise.get_feature_names_out().tolist() == truth.get_feature_names_out().tolist()
+    assert not hasattr(itemwise, "n_features_in_")
+    assert itemwise.transform(pd.Series(TEXTS, dtype="str")).shape[0] == 4
+
+
+def test_repeated_texts_cost_little():
+    rng = np.random.default_rng(0)
+    words = np.array([f"w{i}" for i in range(500)])
+    texts = np.array([" ".join(rng.choice(words, 100)) for _ in range(50)], dtype=object)
+    X = texts[rng.integers(0, 50, (5000, 2))]
+    calls = []
+
+    def count(rows):
+        calls.append(len(rows))
+        return np.ones((len(rows), 1))
+
+    start = time.perf_counter()
+    Itemwise(FunctionTransformer(count)).fit_transform(X)
+    assert calls == [50]
+    assert time.perf_counter() - start < 1.0
+
+
+def test_refitting_forgets_the_other_kind(duels):
+    X, _ = duels
+    itemwise = Itemwise().fit(X)
+    itemwise.set_params(transformer=TfidfVectorizer()).fit(TEXTS)
+    assert not hasattr(itemwise, "n_features_in_")
+    with pytest.raises(ValueError, match="fitted on texts, but features came"):
+        itemwise.transform(X)
+    itemwise.set_params(transformer=StandardScaler()).fit(X)
+    with pytest.raises(ValueError, match="fitted on features, but texts came"):
+        itemwise.transform(TEXTS)
+
+
+# --- as a part of other things
+
+
+def test_pipelines_searches_clones_and_pickles(duels):
+    X, y = duels
+    model = make_pipeline(Itemwise(StandardScaler()), DifferenceModel())
+    search = GridSearchCV(
+        model, {"itemwise__transformer__with_mean": [True, False]}, cv=3, error_score="raise"
+    ).fit(X, y)
+    # Differences do not see the mean.
+    a, b = search.cv_results_["mean_test_score"]
+    assert a == b
+    again = pickle.loads(pickle.dumps(search.best_estimator_))
+    assert np.array_equal(again.predict_proba(X), search.best_estimator_.predict_proba(X))
+    assert np.array_equal(clone(again).fit(X, y).predict(X[:, 0]), again.predict(X[:, 0]))
+
+
+def test_scaling_makes_the_units_of_a_feature_immaterial(duels):
+    X, y = duels
+    model = make_pipeline(Itemwise(StandardScaler()), DifferenceModel())
+    expected = model.fit(X, y).predict_proba(X)
+    units = X * [1e6, 1e-6, 1.0]
+    np.testing.assert_allclose(model.fit(units, y).predict_proba(units), expected, atol=1e-5)
+
+
+def test_text_pipeline_predicts_duels_and_items():
+    rng = np.random.default_rng(0)
+    texts = np.array([f"{w} {v}" for w in ("good", "bad") for v in "pqrst for all of us".split()])
+    first, second = rng.integers(0, 5, 40), rng.integers(5, 10, 40)
+    swap = np.arange(40) % 2 == 0
+    X = texts[np.stack([np.where(swap, second, first), np.where(swap, first, second)], axis=1)]
+    vectorise = make_pipeline(TfidfVectorizer(), TruncatedSVD(3, random_state=0))
+    model = make_pipeline(Itemwise(vectorise), DifferenceModel()).fit(X, (~swap).astype(int))
+    assert model.predict_proba(X)[~swap, 1].min() > 0.5 > model.predict_proba(X)[swap, 1].max()
+    assert model.predict(texts)[:5].min() > model.predict(texts)[5:].max()
+
+
+# --- bad input
+
+
+@pytest.mark.parametrize(
+    "transformer, X, match",
+    [
+        ("passthrough", np.array([[0, 1], [2, 0]]), "pairs of positions in a table"),
+        ("passthrough", np.zeros((4, 3, 2)), r"duel arrays have shape \(n_duels, 2, n_features\)"),
+        ("passthrough", np.zeros(4), "Expected 2D array"),
+        ("passthrough", np.zeros((0, 2, 3)), "minimum of 1 is required"),
+        ("passthrough", np.full((2, 2, 1), np.inf), "infinity"),
+        ("passthrough", np.array([["a", "b"]]), r"must return one row an item"),
+        ("passthrough", TABLE, "could not convert string to float"),
+        (StandardScaler(), np.zeros((2, 2, 0)), r"0 feature\(s\)"),
+        (FunctionTransformer(), TABLE.to_numpy(), "values that are not numbers"),
+        (TruncatedTable(), np.arange(12.0).reshape(3, 2, 2), r"shape \(1, 2\) for 6 items"),
+        (TfidfVectorizer(), pd.DataFrame({"a": TEXTS, "b": TEXTS}), "to_numpy.. holds text duels"),
+        (SelectKBest(k=1), np.arange(12.0).reshape(3, 2, 2), "requires y to be passed"),
+    ],
+)
+def test_itemwise_refuses(transformer, X, match):
+    with pytest.raises(ValueError, match=match):
+        Itemwise(transformer).fit_transform(X)
+
+
+def test_sparse_input_and_other_widths_are_refused(duels):
+    X, _ = duels
+    with pytest.raises(TypeError, match="dense data is required"):
+        Itemwise(StandardScaler()).fit(sparse.csr_array(X[:, 0]))
+    with pytest.raises(ValueError, match="X has 2 features, but Itemwise is expecting 3"):
+        Itemwise(StandardScaler()).fit(X).transform(X[..., :2])
+    with pytest.raises(ValueError, match="X has 2 features, but Itemwise is expecting 3"):
+        Itemwise().fit(pd.DataFrame(X[:, 0], columns=list("abc"))).transform(X[..., :2])
+
+
+@pytest.mark.parametrize("transformer", [None, "scale", 3])
+def test_transformers_must_be_transformers(transformer):
+    with pytest.raises(TypeError, match="give an object with fit and transform"):
+        Itemwise(transformer).fit([[1.0]])
