@@ -1,0 +1,478 @@
+"""scikit-learn's own estimator checks, and their twins on duel arrays for every engine."""
+
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.utils.estimator_checks import _NotAnArray, check_estimator
+from sklearn.utils.fixes import parse_version
+
+from skpref import ItemTable, PairwisePreferenceRegressor
+from skpref.inference import ENGINES
+
+N_CHECKS = 52  # of scikit-learn 1.9
+# How many draws is not the point here: a seed must give the same ones again.
+QUICK = {"gibbs": {"draws": 64, "chains": 4, "thin": 1}, "hmc": {"draws": 64, "chains": 4}}
+pytestmark = pytest.mark.filterwarnings("ignore:The chains have not mixed")
+METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
+
+
+@pytest.mark.parametrize("inference", ["ep", "laplace"])
+def test_scikit_learn_checks(inference):
+    estimator = PairwisePreferenceRegressor(inference=inference)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sklearn.exceptions.SkipTestWarning)
+        results = check_estimator(estimator, on_fail=None)
+    version = parse_version(sklearn.__version__)
+    if (version.major, version.minor) == (1, 9):
+        assert len(results) == N_CHECKS
+    assert len(results) >= N_CHECKS
+    failed = {
+        result["check_name"]: (result["status"], result["exception"])
+        for result in results
+        if result["status"] != "passed"
+    }
+    skipped = failed.pop("check_array_api_input", ("skipped", None))
+    assert skipped[0] == "skipped"
+    assert not failed
+
+
+def duels(n_duels=16, n_features=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_duels, 2, n_features))
+    y = (X[:, 0].sum(axis=1) > X[:, 1].sum(axis=1)).astype(int)
+    return X, y
+
+
+@pytest.fixture(params=sorted(ENGINES))
+def model(request):
+    """An unfitted estimator for each engine, without learning, which is not the point here."""
+    engine = ENGINES[request.param](**QUICK.get(request.param, {}))
+    return PairwisePreferenceRegressor(inference=engine, optimizer=None, random_state=0)
+
+
+def state(estimator):
+    return joblib.hash({name: vars(estimator)[name] for name in sorted(vars(estimator))})
+
+
+def outputs(fitted, X):
+    return {name: getattr(fitted, name)(X) for name in METHODS} | {
+        "std": fitted.predict(X, return_std=True)[1],
+        "utility": fitted.predict(X[:, 0]),
+        "score": fitted.score(X),
+    }
+
+
+def assert_same(fitted, other, X, **tolerance):
+    ours, theirs = outputs(fitted, X), outputs(other, X)
+    for name in ours:
+        assert_allclose(ours[name], theirs[name], err_msg=name, **tolerance)
+
+
+# -- parameters ----------------------------------------------------------------------------
+
+
+def test_init_only_assigns():
+    values = {name: object() for name in PairwisePreferenceRegressor().get_params(deep=False)}
+    kept = vars(PairwisePreferenceRegressor(**values))
+    assert kept.keys() == values.keys()
+    assert all(kept[name] is values[name] for name in values)
+
+
+def test_clone_has_the_parameters_but_not_the_fit(model):
+    X, y = duels()
+    copy = clone(model.set_params(kernel=RBF(0.7)).fit(X, y))
+    assert not any(name.endswith("_") for name in vars(copy))
+    assert copy.get_params(deep=False).keys() == model.get_params(deep=False).keys()
+    assert copy.kernel == model.kernel and copy.kernel is not model.kernel
+    assert repr(copy) == repr(model)
+    assert_same(copy.fit(X, y), model, X, rtol=1e-12)
+
+
+def test_get_params_round_trip(model):
+    params = model.get_params()
+    assert_same(
+        PairwisePreferenceRegressor().set_params(**model.get_params(deep=False)).fit(*duels()),
+        clone(model).fit(*duels()),
+        duels()[0],
+        rtol=1e-12,
+    )
+    assert params.keys() == model.set_params(**params).get_params().keys()
+
+
+def test_fit_changes_no_parameter():
+    X, y = duels()
+    model = PairwisePreferenceRegressor(kernel=RBF([1.0, 2.0]), random_state=0)
+    before = joblib.hash(model.get_params())
+    learned = model.fit(X, y).kernel_.theta
+    assert joblib.hash(model.get_params()) == before
+    assert not np.allclose(learned, model.kernel.theta)  # something was there to change
+
+
+def test_predicting_changes_nothing(model):
+    X, y = duels()
+    model.fit(X, y)
+    before = state(model)
+    outputs(model, X)
+    model.predict(X, return_cov=True)
+    model.sample_y(X, 3)
+    model.log_marginal_likelihood(eval_gradient=True)
+    assert state(model) == before
+
+
+def test_global_random_state_is_left_alone(model):
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    model.fit(*duels()).sample_y(duels()[0], 2)
+    assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+# -- fitting -------------------------------------------------------------------------------
+
+
+def test_fit_returns_self(model):
+    assert model.fit(*duels()) is model
+
+
+def test_fit_is_idempotent(model):
+    X, y = duels()
+    first = outputs(model.fit(X, y), X)
+    second = outputs(model.fit(X, y), X)
+    for name in first:
+        assert_array_equal(first[name], second[name], err_msg=name)
+
+
+def test_refit_forgets_the_first_fit(model):
+    X, y = duels()
+    three, outcomes = duels(n_features=3, seed=1)
+    model.fit(three, np.where(outcomes, 1, -1))
+    assert model.n_features_in_ == 3 and model.classes_.tolist() == [-1, 1]
+    model.fit(X, y)
+    assert model.n_features_in_ == 2 and model.classes_.tolist() == [0, 1]
+    assert_same(model, clone(model).fit(X, y), X, rtol=1e-12)
+    assert vars(model).keys() == vars(clone(model).fit(X, y)).keys()
+
+
+def test_refit_on_ratings_forgets_the_classes(model):
+    pd = pytest.importorskip("pandas")
+    X, y = duels()
+    model.fit(pd.DataFrame(X[:, 0], columns=["a", "b"]), X[:, 0, 0])
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    assert not hasattr(model, "classes_") and not hasattr(model, "predict_proba")
+    model.fit(X, y)
+    assert hasattr(model, "classes_") and not hasattr(model, "feature_names_in_")
+    model.fit(X[:, 0], X[:, 0, 0])
+    assert not hasattr(model, "classes_") and not hasattr(model, "predict_proba")
+
+
+def test_order_of_training_duels_does_not_matter(model):
+    X, y = duels()
+    order = np.random.default_rng(3).permutation(len(X))
+    assert_same(model.fit(X, y), clone(model).fit(X[order], y[order]), X, rtol=1e-7, atol=1e-9)
+
+
+def test_orientation_of_training_duels_does_not_matter(model):
+    X, y = duels()
+    flip = np.arange(len(X)) % 3 == 0
+    turned = np.where(flip[:, None, None], X[:, ::-1], X)
+    other = clone(model).fit(turned, np.where(flip, 1 - y, y))
+    assert_same(model.fit(X, y), other, X, rtol=1e-7, atol=1e-9)
+
+
+def test_labels_may_be_any_of_three_kinds(model):
+    X, y = duels()
+    model.fit(X, y)
+    signed = clone(model).fit(X, np.where(y, 1, -1))
+    boolean = clone(model).fit(X, y.astype(bool))
+    winners_first = np.where(y[:, None, None], X, X[:, ::-1])
+    for other in (signed, boolean, clone(model).fit(winners_first), clone(model).fit(X, y * 1.0)):
+        assert_same(model, other, X, rtol=1e-7, atol=1e-9)
+    assert model.classes_.tolist() == [0, 1]
+    assert signed.classes_.tolist() == [-1, 1]
+    assert boolean.classes_.tolist() == [False, True]
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.float32, np.int8, np.uint8, object])
+def test_containers_and_dtypes_of_y(kind):
+    X, y = duels()
+    model = PairwisePreferenceRegressor(optimizer=None)
+    other = clone(model).fit(X, kind(y) if kind in (list, tuple) else y.astype(kind))
+    assert_same(model.fit(X, y), other, X, rtol=1e-12)
+
+
+def test_outcomes_in_a_series():
+    pd = pytest.importorskip("pandas")
+    X, y = duels()
+    model = PairwisePreferenceRegressor(optimizer=None).fit(X, y)
+    for dtype in ("int64", "boolean", "Int64", object):
+        other = clone(model).fit(X, pd.Series(y, index=np.arange(50, 66)).astype(dtype))
+        assert_same(model, other, X, rtol=1e-12)
+
+
+def test_outcomes_in_a_column_warn(model):
+    X, y = duels()
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        other = clone(model).fit(X, y[:, None])
+    assert_same(model.fit(X, y), other, X, rtol=1e-12)
+    with pytest.raises(ValueError, match="1d array"):
+        model.fit(X, np.column_stack([y, y]))
+
+
+# -- forms of X ----------------------------------------------------------------------------
+
+
+def test_lists_equal_arrays(model):
+    X, y = duels()
+    other = clone(model).fit(X.tolist(), y.tolist())
+    assert_same(model.fit(X, y), other, X, rtol=1e-12)
+    assert_array_equal(model.predict(X.tolist()), model.predict(X))
+    assert_array_equal(model.predict_proba(X.tolist()), model.predict_proba(X))
+
+
+def test_things_that_only_turn_into_arrays(model):
+    X, y = duels()
+    other = clone(model).fit(_NotAnArray(X), _NotAnArray(y))
+    assert_same(model.fit(X, y), other, X, rtol=1e-12)
+    assert_array_equal(model.predict_proba(_NotAnArray(X)), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.int8, object, bool])
+def test_dtypes_of_X(model, dtype):
+    X, y = duels()
+    X = np.round(4.0 * X).astype(dtype)
+    exact = X.astype(np.float64)
+    other = clone(model).fit(X, y)
+    assert_same(model.fit(exact, y), other, exact, rtol=1e-12)
+    assert_array_equal(model.predict_proba(X), model.predict_proba(exact))
+    assert model.predict(X).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        np.asfortranarray,
+        lambda X: np.repeat(X, 2, axis=0)[::2],
+        lambda X: X[::-1].copy()[::-1],
+        lambda X: np.ascontiguousarray(X.transpose(2, 1, 0)).transpose(2, 1, 0),
+        lambda X: np.repeat(X, 2, axis=2)[:, :, ::2],
+        lambda X: X.astype(">f8"),
+    ],
+    ids=["fortran", "strided rows", "backwards", "transposed", "strided features", "big-endian"],
+)
+def test_layouts_of_X(model, view):
+    X, y = duels()
+    other = clone(model).fit(view(X), y)
+    assert_same(model.fit(X, y), other, X, rtol=1e-12)
+    assert_array_equal(model.predict_proba(view(X)), model.predict_proba(X))
+
+
+def test_read_only_and_mapped_input(model, tmp_path):
+    X, y = duels()
+    paths = joblib.dump((X, y), tmp_path / "duels")
+    mapped_X, mapped_y = joblib.load(paths[0], mmap_mode="r")
+    assert isinstance(mapped_X, np.memmap) and not mapped_X.flags.writeable
+    model.fit(X, y)
+    assert_same(model, clone(model).fit(mapped_X, mapped_y), mapped_X, rtol=1e-12)
+    assert_array_equal(model.predict(mapped_X), model.predict(X))
+
+
+def test_input_is_not_changed(model):
+    X, y = duels()
+    kept_X, kept_y = X.copy(), y.copy()
+    outputs(model.fit(X, y), X)
+    assert_array_equal(X, kept_X)
+    assert_array_equal(y, kept_y)
+    X[:] = 0.0  # nor is it referred to later
+    assert_same(model, clone(model).fit(kept_X, y), kept_X, rtol=1e-12)
+
+
+def test_one_feature(model):
+    X, y = duels(n_features=1)
+    model.fit(X, y)
+    assert model.n_features_in_ == 1
+    assert model.score(X, y) == 1.0
+
+
+def test_one_duel(model):
+    X, _ = duels(1)
+    probability = model.fit(X).predict_proba(X)
+    assert 0.5 < probability[0, 1] < 1.0
+
+
+def test_zero_samples_and_zero_features(model):
+    with pytest.raises(ValueError, match=r"0 samples.* minimum of 1 is required"):
+        model.fit(np.zeros((0, 2, 3)), [])
+    with pytest.raises(ValueError, match=r"0 feature\(s\).* minimum of 1 is required"):
+        model.fit(np.zeros((4, 2, 0)), np.ones(4))
+    fitted = model.fit(*duels())
+    with pytest.raises(ValueError, match=r"0 samples.* minimum of 1 is required"):
+        fitted.predict_proba(np.zeros((0, 2, 2)))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_not_finite(model, value):
+    X, y = duels()
+    broken = X.copy()
+    broken[3, 1, 0] = value
+    with pytest.raises(ValueError, match="NaN or infinity in 1 of 16 duels, first in row 3"):
+        model.fit(broken, y)
+    fitted = model.fit(X, y)
+    for method in METHODS:
+        with pytest.raises(ValueError, match="NaN or infinity"):
+            getattr(fitted, method)(broken)
+
+
+def test_complex_and_sparse(model):
+    X, y = duels()
+    with pytest.raises(ValueError, match="Complex data not supported: X has dtype complex128"):
+        model.fit(X + 1j, y)
+    for matrix in (sparse.csr_array(X[:, 0]), sparse.coo_array(X), sparse.csr_matrix(X[:, 0])):
+        with pytest.raises(TypeError, match="Sparse data was passed for X"):
+            model.fit(matrix, y)
+    model.fit(X, y)
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        model.predict_proba(X + 1j)
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        model.predict(sparse.coo_array(X))
+
+
+def test_number_of_features(model):
+    X, y = duels()
+    assert not hasattr(model, "n_features_in_")
+    assert model.fit(X, y).n_features_in_ == 2
+    for wrong in (duels(n_features=3)[0], duels(n_features=1)[0]):
+        message = rf"X has {wrong.shape[2]} features, but \w+ is expecting 2 features"
+        for method in METHODS:
+            with pytest.raises(ValueError, match=message):
+                getattr(model, method)(wrong)
+        with pytest.raises(ValueError, match=message):
+            model.predict(wrong[:, 0])
+
+
+@pytest.mark.parametrize("n_sides", [1, 3])
+def test_number_of_sides(model, n_sides):
+    X = np.ones((5, n_sides, 2))
+    message = rf"\(n_duels, 2, n_features\), got \(5, {n_sides}, 2\).*np.stack"
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, np.ones(5))
+    fitted = model.fit(*duels())
+    for method in METHODS:
+        with pytest.raises(ValueError, match=message):
+            getattr(fitted, method)(X)
+
+
+def test_not_fitted(model):
+    X, y = duels()
+    for call in (
+        lambda: model.predict(X),
+        lambda: model.predict(X[:, 0], return_std=True),
+        lambda: model.score(X, y),
+        lambda: model.sample_y(X),
+        lambda: model.log_marginal_likelihood(),
+    ):
+        with pytest.raises(NotFittedError, match="is not fitted yet"):
+            call()
+    # These two are found on models of duels only, so they are absent before any fit.
+    for method in METHODS[1:]:
+        assert not hasattr(model, method)
+
+
+# -- predicting ----------------------------------------------------------------------------
+
+
+def test_subsets_are_predicted_as_the_whole(model):
+    X, y = duels()
+    model.fit(X, y)
+    whole = outputs(model, X)
+    for size in (1, 5):
+        parts = [outputs(model, X[i : i + size]) for i in range(0, len(X), size)]
+        for name in whole.keys() - {"score"}:
+            found = np.concatenate([part[name] for part in parts])
+            assert_allclose(found, whole[name], rtol=1e-9, atol=1e-10, err_msg=name)
+
+
+def test_order_of_predicted_duels_does_not_matter(model):
+    X, y = duels()
+    model.fit(X, y)
+    order = np.random.default_rng(4).permutation(len(X))
+    whole, permuted = outputs(model, X), outputs(model, X[order])
+    for name in whole.keys() - {"score"}:
+        assert_allclose(permuted[name], whole[name][order], rtol=1e-9, atol=1e-10, err_msg=name)
+
+
+def test_swapping_the_items_of_a_duel(model):
+    X, y = duels()
+    model.fit(X, y)
+    assert_allclose(model.predict(X[:, ::-1]), -model.predict(X), rtol=1e-9, atol=1e-12)
+    assert_allclose(model.predict_proba(X[:, ::-1])[:, ::-1], model.predict_proba(X), rtol=1e-9)
+    same = np.stack([X[:, 0], X[:, 0]], axis=1)
+    assert_allclose(model.predict_proba(same), 0.5, rtol=1e-12)
+
+
+def test_probabilities_margins_and_labels_agree(model):
+    X, y = duels()
+    model.fit(X, np.where(y, 1, -1))
+    probability = model.predict_proba(X)
+    assert_allclose(probability.sum(axis=1), 1.0, rtol=1e-12)
+    assert_allclose(np.log(probability), model.predict_log_proba(X), rtol=1e-9, atol=1e-12)
+    assert_array_equal(model.decision_function(X), model.predict(X))
+    called = model.classes_[probability.argmax(axis=1)]
+    assert_array_equal(called, model.classes_[(model.decision_function(X) > 0.0).astype(int)])
+
+
+def test_utilities_are_finite_and_one_dimensional(model):
+    X, y = duels()
+    utility = model.fit(X, y).predict(X.reshape(-1, 2))
+    assert utility.shape == (32,) and np.isfinite(utility).all()
+    margins = utility[::2] - utility[1::2]
+    assert_allclose(margins, model.predict(X), rtol=1e-9, atol=1e-10)
+
+
+def test_pickle(model):
+    X, y = duels()
+    model.fit(X, y)
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        copy = pickle.loads(pickle.dumps(model, protocol))
+        before, after = outputs(model, X), outputs(copy, X)
+        for name in before:
+            assert_array_equal(after[name], before[name], err_msg=name)
+    assert vars(copy).keys() == vars(model).keys()
+
+
+# -- positions in a table ------------------------------------------------------------------
+
+
+def test_twins_on_positions(model):
+    rng = np.random.default_rng(5)
+    table, pairs = ItemTable(rng.standard_normal((7, 2))), rng.integers(7, size=(16, 2))
+    y = (table.X[pairs[:, 0], 0] > table.X[pairs[:, 1], 0]).astype(int)
+    model.set_params(items=table).fit(pairs, y)
+    pairs.flags.writeable = False
+    before = state(model)
+    for X in (pairs.tolist(), pairs.astype(np.uint8), np.asfortranarray(pairs), table.X[pairs]):
+        assert_same(model, clone(model).fit(X, y), table.X[pairs], rtol=1e-9, atol=1e-12)
+        assert_allclose(model.predict_proba(X), model.predict_proba(pairs), rtol=1e-12)
+    assert_allclose(model.predict(pairs[:, 0]), model.predict(table.X[pairs[:, 0]]), rtol=1e-12)
+    assert_allclose(model.predict(pairs)[:4], model.predict(pairs[:4]), rtol=1e-9, atol=1e-12)
+    assert state(model) == before
+    copy = pickle.loads(pickle.dumps(model))
+    assert_array_equal(copy.predict_proba(pairs), model.predict_proba(pairs))
+    assert model.n_features_in_ == 2
+
+
+def test_equal_rows_of_a_table_are_one_item(model):
+    rng = np.random.default_rng(6)
+    rows, pairs = rng.standard_normal((5, 2)), rng.integers(5, size=(16, 2))
+    y = (rows[pairs[:, 0], 0] > rows[pairs[:, 1], 0]).astype(int)
+    model.set_params(items=rows).fit(pairs, y)
+    doubled = np.concatenate([rows, rows])
+    elsewhere = pairs + 5 * rng.integers(2, size=pairs.shape)
+    other = clone(model).set_params(items=doubled).fit(elsewhere, y)
+    assert_same(model, other, rows[pairs], rtol=1e-9, atol=1e-12)
