@@ -9,12 +9,13 @@ default the environment variable SKPREF_PEERS, or ../shared/peers/problems.npz b
 repository: arrays `gp4_0.0001_W`, `gp4_0.0001_L`, ... of winners and losers); without it equivalent
 ones are made from a seed.
 
-The figure is the smallest effective sample size over the coordinates of v, divided by the seconds
-of the run without burn-in: Geyer's initial monotone sequence on the raw values of all chains, with
-the variance between the chains. All samplers start from positions that exact HMC has already
-brought to the target, so a sampler that does not move at all still shows about one effective draw a
-chain: R̂ tells (beyond 1.05 the figure is an upper bound, marked <). The columns of published
-samplers are theirs as measured on one core of 2.6 GHz; `ratio` is HMC here over the best of them.
+The figure is the smallest effective sample size over the coordinates of v, divided by the
+processor seconds of the run without burn-in (one thread: wall-clock of a free core): Geyer's
+initial monotone sequence on the raw values of all chains, with the variance between the chains. All
+samplers start from positions that exact HMC has already brought to the target, so a sampler that
+does not move at all still shows about one effective draw a chain: R̂ tells (beyond 1.05 the figure
+is an upper bound, marked <). The columns of published samplers are theirs as measured on one core
+of 2.6 GHz; `ratio` is HMC here over the best of them.
 """
 
 import argparse
@@ -101,14 +102,14 @@ def covariance_of(path, name, noise_variance, t, flipped):
 def measure(sampler, covariance, start, seconds, rng):
     """Run for about so many seconds, at least 50 draws a chain; return the measured fields."""
     draw = SAMPLERS[sampler]
-    begin = time.perf_counter()
+    begin = time.process_time()
     state = draw(covariance, start, 3, rng=rng).state
-    pilot = (time.perf_counter() - begin) / 3
+    pilot = (time.process_time() - begin) / 3
     most = max(50, int(1e7 / start.size))  # 80 MB of draws
     n_draws = int(np.clip(seconds / pilot, 50, most))
-    begin = time.perf_counter()
+    begin = time.process_time()
     chains = draw(covariance, state, n_draws, rng=rng)
-    taken = time.perf_counter() - begin
+    taken = time.process_time() - begin
     smallest = float(effective_draws(chains.draws, "mean").min())
     fields = {
         "sampler": sampler,

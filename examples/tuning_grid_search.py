@@ -7,6 +7,9 @@ engine are reached by their names, here ``inference__damping``.
 Folds of *items* are used (`ItemKFold`), so that the score is for sweets never seen. The damping
 changes how expectation propagation gets to its fixed point, not where that is: its scores agree,
 its times may not.
+
+A kernel with a part of its own for every item (a second RBF of very short lengthscale) does best:
+sweets differ in more than their eleven attributes.
 """
 
 import numpy as np
@@ -30,11 +33,13 @@ def main():
             ("model", PairwisePreferenceRegressor(inference=EP())),
         ]
     )
-    width = np.sqrt(candy.X.shape[2])  # of the order of the distance between two scaled items
+    n_features = candy.X.shape[2]
+    width = np.sqrt(n_features)  # of the order of the distance between two scaled items
     kernels = {
-        "RBF, a lengthscale a feature": RBF(np.full(candy.X.shape[2], width)),
+        "RBF, a lengthscale a feature": RBF(np.full(n_features, width)),
         "RBF, one lengthscale": RBF(width),
         "Matérn 3/2, one lengthscale": Matern(width, nu=1.5),
+        "RBF, one lengthscale, with a part of its own": RBF(width) + 0.3 * RBF(1e-3, "fixed"),
     }
     search = GridSearchCV(
         pipeline,
@@ -52,7 +57,8 @@ def main():
     results = search.cv_results_
     for i in np.argsort(-results["mean_test_score"], kind="stable"):
         setting = results["params"][i]
-        name = next(n for n, k in kernels.items() if k == setting["model__kernel"])
+        # By identity: kernels of one and of many lengthscales can compare as equal.
+        name = next(n for n, k in kernels.items() if k is setting["model__kernel"])
         print(
             f"{-results['mean_test_score'][i]:.3f}      {setting['model__inference__damping']:.1f}"
             f"       {results['mean_fit_time'][i]:.2f} s   {name}"

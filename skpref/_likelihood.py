@@ -54,11 +54,11 @@ class _Mills(NamedTuple):
 
 def _mills(u):
     """All of `_Mills` to nearly full relative precision, however negative u is."""
-    with np.errstate(over="ignore", divide="ignore"):
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         ratio = np.asarray(_SQRT_2_OVER_PI / erfcx(-_SQRT_HALF * u))
-    curvature = np.asarray(ratio * (u + ratio))
-    left = np.asarray(1.0 - curvature)
-    third = np.asarray(curvature * (u + 2.0 * ratio) - ratio)  # dr/du = −r (u + r)
+        curvature = np.asarray(ratio * (u + ratio))
+        left = np.asarray(1.0 - curvature)
+        third = np.asarray(curvature * (u + 2.0 * ratio) - ratio)  # dr/du = −r (u + r)
     far = np.asarray(u < _FAR)
     if np.any(far):
         x = -np.asarray(u)[far]

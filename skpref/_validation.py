@@ -177,7 +177,7 @@ def check_outcomes(y, n_duels):
             raise ValueError(_bad_outcomes(y))
         try:
             y = y.astype(np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(_bad_outcomes(y)) from None
     if y.dtype.kind not in "iuf":
         raise ValueError(_bad_outcomes(y))
@@ -195,10 +195,10 @@ def check_outcomes(y, n_duels):
 
 
 def _bad_outcomes(y):
-    some = list(dict.fromkeys(y[:1000].tolist()))[:5]
+    some = ", ".join(list(dict.fromkeys(map(repr, y[:1000].tolist())))[:5])
     return (
         f"Outcomes of duels must be in {{0, 1}}, {{-1, 1}} or booleans (1: the first won), got "
-        f"values such as {some}. Encode them so, leave out ties, or pass y=None if the first item "
+        f"values such as [{some}]. Encode them so, leave out ties, or pass y=None if the first item "
         "won every duel. Ratings belong to 2-D items, not to duels."
     )
 
@@ -361,7 +361,7 @@ def _check_duel_array(X):
     if X.dtype.kind in "OUS":
         try:
             X = X.astype(np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(
                 f"Duel arrays must be numeric, got dtype {X.dtype} ({error}). Encode texts and "
                 "categories with Itemwise(transformer)."

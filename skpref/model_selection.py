@@ -15,12 +15,15 @@ __all__ = ["ItemKFold", "ItemShuffleSplit", "item_components"]
 
 def _item_codes(X):
     """Number of the item on each side: shape (n, 2) for duels, (n, 1) for items."""
-    _, rows, paired = sides(X)
-    if hasattr(rows, "tocsr") or rows.ndim not in (1, 2):
+    kind, rows, paired = sides(X)
+    flat = kind == "texts" or paired or len(rows.shape) == 2
+    if hasattr(rows, "tocsr") or not flat:
         raise ValueError(
             f"X of shape {rows.shape} holds neither duels (n, 2, n_features), nor pairs of "
             "positions or texts (n, 2), nor items (n, n_features) as a dense array."
         )
+    if rows.shape[0] == 0:
+        raise ValueError(f"X of shape {np.shape(X)} holds no duel and no item; give at least one.")
     return group_rows(rows)[1].reshape(-1, 2 if paired else 1)
 
 
@@ -82,7 +85,7 @@ class _ItemSplitter(BaseCrossValidator):
         if self.mixed not in ("drop", "test"):
             raise ValueError(f'mixed must be "drop" or "test"; {self.mixed!r} came.')
         codes = _item_codes(X)
-        n_items = int(codes.max()) + 1 if len(codes) else 0
+        n_items = int(codes.max()) + 1
         for i, held_out in enumerate(self._held_out(n_items)):
             unseen = np.zeros(n_items, dtype=bool)
             unseen[held_out] = True
@@ -135,10 +138,8 @@ class ItemKFold(_ItemSplitter):
     >>> import numpy as np
     >>> from skpref.model_selection import ItemKFold
     >>> pairs = np.array([[0, 1], [2, 3], [1, 2], [3, 2]])
-    >>> for train, test in ItemKFold(2).split(pairs):
-    ...     print(train, test)
-    [1 3] [0]
-    [0] [1 3]
+    >>> [(train.tolist(), test.tolist()) for train, test in ItemKFold(2).split(pairs)]
+    [([1, 3], [0]), ([0], [1, 3])]
     """
 
     def __init__(self, n_splits=5, *, shuffle=False, random_state=None, mixed="drop"):

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.gaussian_process.kernels import RBF, DotProduct, Kernel
 
 from skpref._conditioning import ItemSpace, MarginSpace, condition, gaussian_space
 from skpref._posterior import Posterior
@@ -53,3 +54,73 @@ def random_duels(seed, n_items, n_duels, n_features=2, noise=0.3):
     margin = utility[first] - utility[second] + noise * rng.standard_normal(n_duels)
     won = margin > 0.0
     return items, np.where(won, first, second), np.where(won, second, first)
+
+
+class Hard(NamedTuple):
+    """Data that break careless code, and the win probabilities that they must give."""
+
+    kernel: Kernel
+    duels: Duels
+    pair: tuple  # two items of shape (1, 2)
+    least: float  # bounds on P(first beats second)
+    most: float
+
+
+def _contradictory():
+    rng = np.random.default_rng(0)
+    items = rng.uniform(size=(60, 2))
+    first = rng.integers(60, size=1000)
+    second = (first + rng.integers(1, 60, size=1000)) % 60
+    both = np.concatenate([first, second]), np.concatenate([second, first])
+    return Hard(RBF(0.5), merge(items, *both), (items[:1], items[1:2]), 0.5, 0.5)
+
+
+def _one_pair(won, lost):
+    items = np.array([[0.3, 0.4], [0.0, 0.0]])
+    winner = np.repeat([0, 1], [won, lost])
+    even = won == lost
+    bounds = (0.5, 0.5) if even else (0.9 if won > 1 else 0.5, 1.0)
+    return Hard(RBF(0.5), merge(items, winner, 1 - winner), (items[:1], items[1:]), *bounds)
+
+
+def _near_identical():
+    items = 0.3 + 1e-9 * np.random.default_rng(0).standard_normal((500, 2))
+    winner = np.arange(500)
+    duels = merge(items, winner, (winner + 1) % 500)
+    return Hard(RBF(0.5), duels, (items[:1], items[1:2]), 0.45, 0.55)
+
+
+def _against_itself():
+    items = np.array([[0.3, 0.4], [0.0, 0.0]])
+    duels = merge(items, np.array([0, 0]), np.array([0, 1]))
+    return Hard(RBF(0.5), duels, (items[:1], items[1:]), 0.5, 1.0)
+
+
+def _semidefinite():
+    items, winner, loser = random_duels(0, 30, 200, noise=0.0)
+    order = np.argsort(items.sum(axis=1))
+    pair = (items[order[-1:]], items[order[:1]])
+    return Hard(DotProduct(), merge(items, winner, loser), pair, 0.9, 1.0)
+
+
+HARD = {
+    "contradictory": _contradictory,
+    "one duel": lambda: _one_pair(1, 0),
+    "all alike": lambda: _one_pair(3000, 0),
+    "even": lambda: _one_pair(1000, 1000),
+    "near-identical items": _near_identical,
+    "an item against itself": _against_itself,
+    "semidefinite": _semidefinite,
+}
+
+
+def check_hard(found, hard):
+    """Converged, finite, and predicting what the data say."""
+    assert found.approximation.converged
+    assert np.isfinite(found.log_evidence)
+    assert np.all(found.approximation.conditioned.variance >= 0.0)
+    probability = found.posterior.win_probability(*hard.pair)
+    assert hard.least - 1e-6 <= probability[0] <= hard.most + 1e-6
+    both = np.concatenate(hard.pair)
+    assert np.all(np.isfinite(found.posterior.mean(both)))
+    assert np.all(np.linalg.eigvalsh(found.posterior.cov(both)) > -1e-9)

@@ -20,8 +20,8 @@ from skpref.duels import (
     from_rankings,
     from_ratings,
     merge,
-    rated_pairs,
     ranking_groups,
+    rated_pairs,
 )
 
 
@@ -105,9 +105,7 @@ def test_margins_recover_every_kind_of_duel():
     f = rng.normal(size=len(duels.items))
     margins = duels.margins
     z = f[margins.first] - f[margins.second]
-    np.testing.assert_array_equal(
-        margins.sign * z[margins.index], f[duels.winner] - f[duels.loser]
-    )
+    np.testing.assert_array_equal(margins.sign * z[margins.index], f[duels.winner] - f[duels.loser])
     assert len(set(map(frozenset, zip(margins.first, margins.second, strict=True)))) == len(z)
 
 
@@ -135,9 +133,7 @@ def test_alternate_needs_pairs(pairs):
         alternate(pairs)
 
 
-@pytest.mark.parametrize(
-    "outcomes", [[1, 0, 1], [1, -1, 1], [True, False, True], [1.0, 0.0, 1.0]]
-)
+@pytest.mark.parametrize("outcomes", [[1, 0, 1], [1, -1, 1], [True, False, True], [1.0, 0.0, 1.0]])
 def test_first_won_reads_every_kind_of_label(outcomes):
     assert first_won(outcomes).tolist() == [True, False, True]
     assert first_won(pd.Series(outcomes)).tolist() == [True, False, True]

@@ -181,9 +181,7 @@ def test_frames_of_mixed_columns_reach_the_transformer():
     np.testing.assert_allclose(itemwise.transform(TABLE), truth.transform(TABLE))
     assert itemwise.feature_names_in_.tolist() == ["colour", "size"]
     assert itemwise.n_features_in_ == 2
-    assert (
-        itemwise.get_feature_names_out().tolist() == truth.get_feature_names_out().tolist()
-    )
+    assert itemwise.get_feature_names_out().tolist() == truth.get_feature_names_out().tolist()
 
 
 def test_duels_of_mixed_columns_follow_a_fit_on_a_frame():
@@ -242,6 +240,7 @@ def test_output_stays_an_array_under_pandas_output(duels):
 # --- texts
 
 TEXTS = ["the cat sat", "a dog ran", "the dog sat", "cats and dogs"]
+TEXT_FRAME = pd.DataFrame({"left": TEXTS, "right": TEXTS})
 
 
 @pytest.mark.parametrize("dtype", [object, str])
@@ -318,7 +317,9 @@ def test_scaling_makes_the_units_of_a_feature_immaterial(duels):
 
 def test_text_pipeline_predicts_duels_and_items():
     rng = np.random.default_rng(0)
-    texts = np.array([f"{w} {v}" for w in ("good", "bad") for v in "pqrst for all of us".split()])
+    texts = np.array(
+        [f"{w} {v}" for w in ("good", "bad") for v in ["pqrst", "for", "all", "of", "us"]]
+    )
     first, second = rng.integers(0, 5, 40), rng.integers(5, 10, 40)
     swap = np.arange(40) % 2 == 0
     X = texts[np.stack([np.where(swap, second, first), np.where(swap, first, second)], axis=1)]
@@ -344,7 +345,11 @@ def test_text_pipeline_predicts_duels_and_items():
         (StandardScaler(), np.zeros((2, 2, 0)), r"0 feature\(s\)"),
         (FunctionTransformer(), TABLE.to_numpy(), "values that are not numbers"),
         (TruncatedTable(), np.arange(12.0).reshape(3, 2, 2), r"shape \(1, 2\) for 6 items"),
-        (TfidfVectorizer(), pd.DataFrame({"a": TEXTS, "b": TEXTS}), "to_numpy.. holds text duels"),
+        (
+            TfidfVectorizer(),
+            pd.DataFrame({"left": TEXTS, "right": TEXTS}),
+            "to_numpy.. holds text duels",
+        ),
         (SelectKBest(k=1), np.arange(12.0).reshape(3, 2, 2), "requires y to be passed"),
     ],
 )
@@ -353,6 +358,7 @@ def test_itemwise_refuses(transformer, X, match):
         Itemwise(transformer).fit_transform(X)
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_sparse_input_and_other_widths_are_refused(duels):
     X, _ = duels
     with pytest.raises(TypeError, match="dense data is required"):

@@ -162,9 +162,8 @@ def _run(covariance, positions, draws, max_walls):
             end[rejected] = began[rejected]
         draws[rows, at] = end
         ends[1, which] = end
-        ends[0, which] = draws[
-            rows, np.minimum(at + 1, n_draws - 1)
-        ]  # the momentum that waits there
+        waiting = np.minimum(at + 1, n_draws - 1)  # the place of the next draw holds its momentum
+        ends[0, which] = draws[rows, waiting]
         met[which] = 0
         draw[which] = at + 1
         if at.max() + 1 == n_draws:

@@ -1,0 +1,213 @@
+"""Acquisitions: how promising an item is as the challenger, and the derivatives of that.
+
+Each takes `Moments` and gives a `Value`; larger is better. The first group looks at the
+challenger alone, the second at its duel with the incumbent. With several components (draws of
+the margins) a probability or an expectation is averaged over them.
+"""
+
+import numpy as np
+from scipy.special import erfcx, log_ndtr, ndtr, ndtri, owens_t
+
+from skpref._likelihood import margin_variance
+from skpref.optimize._surface import Value
+
+_LOG_2PI = np.log(2.0 * np.pi)
+_SQRT_HALF = np.sqrt(0.5)
+_LOG_SQRT_HALF_PI = 0.5 * np.log(0.5 * np.pi)
+# Of HB-UCB, paper 002 appendix F.
+_ROOT_BETA = 2.0
+# Of EIIG and DuelUCB, as in the experiments of paper 002.
+_PROBABILITY_WEIGHT = 0.1
+_UPPER = 0.95
+# C² of BALD's closed form, in units of the margin noise (Houlsby et al. 2012).
+_BALD = 0.5 * np.pi * np.log(2.0)
+
+
+def _density(z):
+    return np.exp(-0.5 * (z * z + _LOG_2PI))
+
+
+def _log_improvement(z):
+    """log(φ(z) + z Φ(z)) without cancellation (Ament et al. 2023, eq. 9)."""
+    z = np.asarray(z, dtype=np.float64)
+    near = np.maximum(z, -1.0)
+    value = np.log(_density(near) + near * ndtr(near))
+    far = np.minimum(z, -1.0)
+    # φ + zΦ = φ (1 − |z| √(π/2) erfcx(|z|/√2)); beyond 10³ that bracket is 1/z² to rounding.
+    product = np.log(-far) + np.log(erfcx(-_SQRT_HALF * far)) + _LOG_SQRT_HALF_PI
+    with np.errstate(divide="ignore"):
+        bracket = np.log(-np.expm1(np.minimum(product, 0.0)))
+    bracket = np.where(far < -1e3, -2.0 * np.log(-far), bracket)
+    tail = -0.5 * far * far - 0.5 * _LOG_2PI + bracket
+    return np.where(z > -1.0, value, tail)
+
+
+def _improvement_parts(moments):
+    deviation = np.sqrt(moments.var)[:, None]
+    return deviation, (moments.mean - moments.threshold) / deviation
+
+
+def expected_improvement(moments):
+    """E[(f(x) − threshold)⁺] (Mockus et al. 1978)."""
+    deviation, z = _improvement_parts(moments)
+    n_components = z.shape[1]
+    value = (deviation * np.exp(_log_improvement(z))).mean(axis=1)
+    by_deviation = _density(z).mean(axis=1)
+    return Value(value, ndtr(z) / n_components, 0.5 * by_deviation / deviation[:, 0])
+
+
+def log_expected_improvement(moments):
+    """Logarithm of expected improvement, which has a gradient everywhere (Ament et al. 2023)."""
+    deviation, z = _improvement_parts(moments)
+    each = np.log(deviation) + _log_improvement(z)
+    top = each.max(axis=1, keepdims=True)
+    scaled = np.exp(each - top)
+    total = scaled.sum(axis=1, keepdims=True)
+    value = (top + np.log(total / z.shape[1]))[:, 0]
+    by_mean = np.exp(log_ndtr(z) - top) / total
+    by_deviation = (np.exp(-0.5 * (z * z + _LOG_2PI) - top) / total).sum(axis=1)
+    return Value(value, by_mean, 0.5 * by_deviation / deviation[:, 0])
+
+
+def probability_of_improvement(moments):
+    """log P(f(x) > threshold)."""
+    deviation, z = _improvement_parts(moments)
+    each = log_ndtr(z)
+    top = each.max(axis=1, keepdims=True)
+    total = np.exp(each - top).sum(axis=1, keepdims=True)
+    value = (top + np.log(total / z.shape[1]))[:, 0]
+    by_z = np.exp(-0.5 * (z * z + _LOG_2PI) - top) / total
+    by_var = -0.5 * (by_z * z).sum(axis=1) / moments.var
+    return Value(value, by_z / deviation, by_var)
+
+
+def posterior_mean(moments):
+    """Mean of f(x)."""
+    n, n_components = moments.mean.shape
+    return Value(moments.mean.mean(axis=1), np.full((n, n_components), 1.0 / n_components))
+
+
+def upper_confidence_bound(moments):
+    """Mean plus two standard deviations of f(x) (√β = 2)."""
+    n_components = moments.mean.shape[1]
+    centre = moments.mean.mean(axis=1, keepdims=True)
+    off = moments.mean - centre
+    deviation = np.sqrt(moments.var + np.mean(off * off, axis=1))
+    by_mean = (1.0 + _ROOT_BETA * off / deviation[:, None]) / n_components
+    return Value(centre[:, 0] + _ROOT_BETA * deviation, by_mean, 0.5 * _ROOT_BETA / deviation)
+
+
+# --- of the duel with the incumbent ---------------------------------------------------------
+
+
+def _margin(moments):
+    """Means (n, S) and variance (n,) of f(x) − f(incumbent)."""
+    mean = moments.mean - moments.incumbent_mean
+    var = moments.var + moments.incumbent_var - 2.0 * moments.cov
+    return mean, np.maximum(var, 1e-12 * (moments.var + moments.incumbent_var))
+
+
+def _of_margin(value, by_mean, by_var):
+    return Value(value, by_mean, by_var, -2.0 * by_var)
+
+
+def bivariate_expected_improvement(moments):
+    """E[(f(x) − f(incumbent))⁺] (Nielsen et al. 2015)."""
+    mean, var = _margin(moments)
+    deviation = np.sqrt(var)[:, None]
+    z = mean / deviation
+    value = (deviation * np.exp(_log_improvement(z))).mean(axis=1)
+    by_var = 0.5 * _density(z).mean(axis=1) / deviation[:, 0]
+    return _of_margin(value, ndtr(z) / z.shape[1], by_var)
+
+
+def eubo(moments):
+    """E[max(f(x), f(incumbent))], the expected utility of the best option (Lin et al. 2022).
+
+    In closed form for two items: E[f(incumbent)] + E[(f(x) − f(incumbent))⁺].
+    """
+    found = bivariate_expected_improvement(moments)
+    return found._replace(value=found.value + moments.incumbent_mean.mean())
+
+
+def maximally_uncertain_challenge(moments):
+    """Variance of the probability of winning (González et al. 2017; Fauvel and Chalk 2021).
+
+    With c² = 2σ², h = μ/√(c² + s²) and a = c/√(c² + 2s²), E[Φ(g/c)] = Φ(h) and
+    E[Φ(g/c)²] = Φ(h) − 2 T(h, a), T being Owen's function.
+    """
+    mean, var = _margin(moments)
+    n_components = mean.shape[1]
+    noise = margin_variance(moments.noise_variance)
+    total = (noise + var)[:, None]
+    h = mean / np.sqrt(total)
+    wide = (noise + 2.0 * var)[:, None]
+    a = np.sqrt(noise / wide)
+    win, slope = ndtr(h), _density(h)
+    # averages over the components: a draw's own variance, and that of the draws' means
+    centre = win.mean(axis=1, keepdims=True)
+    value = (win - 2.0 * owens_t(h, a)).mean(axis=1) - centre[:, 0] ** 2
+    by_h = slope * (1.0 - 2.0 * centre) + 2.0 * slope * (ndtr(a * h) - 0.5)
+    by_a = -np.exp(-0.5 * h * h * (1.0 + a * a)) / (np.pi * (1.0 + a * a))
+    by_var = (by_h * (-0.5 * h / total) + by_a * (-a / wide)).mean(axis=1)
+    return _of_margin(value, by_h / np.sqrt(total) / n_components, by_var)
+
+
+def expected_win_and_information(moments):
+    """EIIG of Benavoli et al. (2021): k log P(x wins) **plus** the information gained (nats).
+
+    The information is that between the outcome and f, by the closed form of BALD (Houlsby
+    et al. 2012). The original subtracts it; paper 002 (section 6, note 2) adds it.
+    """
+    mean, var = _margin(moments)
+    n_components = mean.shape[1]
+    noise = margin_variance(moments.noise_variance)
+    root = np.sqrt(noise + var)[:, None]
+    u = mean / root
+    win = np.clip(ndtr(u).mean(axis=1), 1e-300, 1.0 - 1e-16)
+    lose = np.maximum(ndtr(-u).mean(axis=1), 1e-300)
+    spread = (var + _BALD * noise)[:, None]
+    inner = np.log(2.0) * np.sqrt(_BALD * noise / spread) * np.exp(-0.5 * mean * mean / spread)
+    entropy = -win * np.log(win) - lose * np.log(lose)
+    value = _PROBABILITY_WEIGHT * np.log(win) + entropy - inner.mean(axis=1)
+    by_win = (_PROBABILITY_WEIGHT / win + np.log(lose) - np.log(win))[:, None]
+    density = _density(u)
+    by_mean = by_win * density / root + inner * mean / spread
+    by_var = by_win * density * (-0.5 * u / root**2)
+    by_var = by_var - inner * (0.5 * mean * mean / spread**2 - 0.5 / spread)
+    return _of_margin(value, by_mean / n_components, by_var.mean(axis=1))
+
+
+def upper_margin(moments):
+    """Upper 95 % quantile of f(x) − f(incumbent) (DuelUCB, Benavoli et al. 2021)."""
+    mean, var = _margin(moments)
+    deviation = np.sqrt(var)[:, None]
+    edges = mean + ndtri(_UPPER) * deviation
+    low, high = edges.min(axis=1), edges.max(axis=1)
+    while np.any(high - low > 1e-12 * (1.0 + np.abs(high))):
+        middle = 0.5 * (low + high)
+        if np.all((middle <= low) | (middle >= high)):
+            break
+        above = ndtr((middle[:, None] - mean) / deviation).mean(axis=1) > _UPPER
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    value = 0.5 * (low + high)
+    z = (value[:, None] - mean) / deviation
+    weight = _density(z)
+    weight /= weight.sum(axis=1, keepdims=True)
+    # implicit derivative of Σ_s Φ((q − m_s)/s) = 0.95 S
+    by_var = 0.5 * (weight * z).sum(axis=1) / deviation[:, 0]
+    return _of_margin(value, weight, by_var)
+
+
+ACQUISITIONS = {
+    "ei": expected_improvement,
+    "log_ei": log_expected_improvement,
+    "pi": probability_of_improvement,
+    "ucb": upper_confidence_bound,
+    "mean": posterior_mean,
+    "bvei": bivariate_expected_improvement,
+    "muc": maximally_uncertain_challenge,
+    "eubo": eubo,
+    "eiig": expected_win_and_information,
+    "duel_ucb": upper_margin,
+}

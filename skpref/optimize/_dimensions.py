@@ -1,0 +1,262 @@
+"""One parameter of a space: how its values sit in the unit interval (or in one-hot columns).
+
+Every kind has the same few members: ``width`` columns, ``free`` if a gradient may move it,
+``place`` (quantiles to columns), ``snap`` (columns to the nearest value's), ``encode`` (value to
+columns), ``decode`` (columns to value), ``near`` (columns of neighbouring values), ``describe``.
+"""
+
+from numbers import Integral, Real
+
+import numpy as np
+
+# Distinct categories are as far apart as the two ends of a range.
+_CATEGORY = np.sqrt(0.5)
+# Where a distribution has no end, this much probability is left out at that side.
+_TAIL = 1e-6
+# Values this far out of a range, as a share of it, are rounding.
+_SLACK = 1e-9
+
+
+def _real(name, value):
+    good = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    if not good or not np.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {value!r}.")
+    return float(value)
+
+
+class Interval:
+    """A range of numbers, spread evenly."""
+
+    width, free = 1, True
+
+    def __init__(self, name, low, high):
+        low, high = _real(f"The lower bound of {name}", low), _real(f"The upper bound of {name}", high)
+        if not low < high:
+            raise ValueError(f"{name} must have its lower bound below the upper, got {(low, high)}.")
+        self.name, self.low, self.high = name, low, high
+
+    def place(self, quantile):
+        return np.asarray(quantile, dtype=np.float64)[:, None]
+
+    def snap(self, columns):
+        return np.clip(columns, 0.0, 1.0)
+
+    def encode(self, value):
+        share = (_real(self.name, value) - self.low) / (self.high - self.low)
+        if not -_SLACK <= share <= 1.0 + _SLACK:
+            raise ValueError(
+                f"{self.name} = {value!r} lies outside [{self.low}, {self.high}]. Tell only duels "
+                "of items in the space, or widen it."
+            )
+        return [min(max(share, 0.0), 1.0)]
+
+    def decode(self, columns):
+        value = self.low + float(columns[0]) * (self.high - self.low)
+        return min(max(value, self.low), self.high)
+
+    def near(self, columns):
+        return np.zeros((0, 1))
+
+    def describe(self):
+        return ["range", self.low, self.high]
+
+
+class Steps:
+    """Ordered values, each at the middle of its step of the unit interval."""
+
+    width, free = 1, False
+
+    def __init__(self, name, values):
+        self.name, self.values = name, values
+
+    def place(self, quantile):
+        n = len(self.values)
+        index = np.minimum((np.asarray(quantile) * n).astype(np.intp), n - 1)
+        return ((index + 0.5) / n)[:, None]
+
+    def snap(self, columns):
+        return self.place(np.clip(columns[:, 0], 0.0, 1.0))
+
+    def encode(self, value):
+        if isinstance(value, Real) and value in self.values:
+            return [(self.values.index(value) + 0.5) / len(self.values)]
+        ends = f"from {self.values[0]} to {self.values[-1]}"
+        raise ValueError(f"{self.name} = {value!r} is not one of its {len(self.values)} values {ends}.")
+
+    def _index(self, columns):
+        return min(int(columns[0] * len(self.values)), len(self.values) - 1)
+
+    def decode(self, columns):
+        return self.values[self._index(columns)]
+
+    def near(self, columns):
+        n, here = len(self.values), self._index(columns)
+        far = max(1, n // 10)
+        found = {here + step for step in (-far, -1, 1, far)}
+        return np.array([[(k + 0.5) / n] for k in sorted(found) if 0 <= k < n]).reshape(-1, 1)
+
+    def describe(self):
+        values = self.values
+        if isinstance(values, range):
+            return ["integers", values[0], values[-1]]
+        return ["ordered", *map(float, values)]
+
+
+class Choice:
+    """Values without an order: one column for two of them, else one-hot."""
+
+    free = False
+
+    def __init__(self, name, values):
+        self.name, self.values = name, list(values)
+        n = len(self.values)
+        self.width = 1 if n == 2 else n
+        self._codes = np.array([[0.0], [1.0]]) if n == 2 else _CATEGORY * np.eye(n)
+
+    def place(self, quantile):
+        n = len(self.values)
+        return self._codes[np.minimum((np.asarray(quantile) * n).astype(np.intp), n - 1)]
+
+    def snap(self, columns):
+        return self._codes[self._index(columns)]
+
+    def _index(self, columns):
+        return np.argmin(np.abs(columns[:, None, :] - self._codes).sum(axis=2), axis=1)
+
+    def encode(self, value):
+        for candidate, code in zip(self.values, self._codes, strict=True):
+            if type(candidate) is type(value) and candidate == value:
+                return code.tolist()
+        for candidate, code in zip(self.values, self._codes, strict=True):
+            if candidate == value:
+                return code.tolist()
+        raise ValueError(f"{self.name} = {value!r} is not one of its choices {self.values}.")
+
+    def decode(self, columns):
+        return self.values[int(self._index(np.asarray(columns)[None, :])[0])]
+
+    def near(self, columns):
+        here = int(self._index(np.asarray(columns)[None, :])[0])
+        return np.delete(self._codes, here, axis=0)
+
+    def describe(self):
+        return ["choice", *map(repr, self.values)]
+
+
+class Distribution:
+    """A continuous scipy.stats distribution; its cdf maps it to the unit interval."""
+
+    width, free = 1, True
+
+    def __init__(self, name, distribution):
+        self.name, self._distribution = name, distribution
+        self._ppf = getattr(distribution, "ppf", None) or distribution.icdf
+        ends = np.array([self._ppf(0.0), self._ppf(1.0)], dtype=np.float64)
+        self._ends = np.where(np.isfinite(ends), [0.0, 1.0], [_TAIL, 1.0 - _TAIL])
+
+    def place(self, quantile):
+        return self.snap(np.asarray(quantile, dtype=np.float64)[:, None])
+
+    def snap(self, columns):
+        return np.clip(columns, *self._ends)
+
+    def encode(self, value):
+        share = float(self._distribution.cdf(_real(self.name, value)))
+        low, high = (float(self._ppf(end)) for end in self._ends)
+        slack = _SLACK * (1.0 + abs(value))
+        if self._ends[0] == 0.0 and value < low - slack:
+            raise ValueError(f"{self.name} = {value!r} lies below its support, which begins at {low}.")
+        if self._ends[1] == 1.0 and value > high + slack:
+            raise ValueError(f"{self.name} = {value!r} lies above its support, which ends at {high}.")
+        return [min(max(share, self._ends[0]), self._ends[1])]
+
+    def decode(self, columns):
+        return float(self._ppf(float(columns[0])))
+
+    def near(self, columns):
+        return np.zeros((0, 1))
+
+    def describe(self):
+        return ["distribution", *_parameters(self._distribution)]
+
+
+class DiscreteDistribution:
+    """A discrete scipy.stats distribution: a value sits at the middle of its cdf step."""
+
+    width, free = 1, False
+
+    def __init__(self, name, distribution):
+        self.name, self._distribution = name, distribution
+
+    def _middle(self, value):
+        before = self._distribution.cdf(value - 1)
+        return 0.5 * (before + self._distribution.cdf(value))
+
+    def place(self, quantile):
+        inside = np.clip(quantile, _TAIL, 1.0 - _TAIL)
+        return self._middle(self._distribution.ppf(inside))[:, None]
+
+    def snap(self, columns):
+        return self.place(columns[:, 0])
+
+    def encode(self, value):
+        value = _real(self.name, value)
+        if not self._distribution.pmf(value) > 0.0:
+            raise ValueError(f"{self.name} = {value!r} has probability 0 under its distribution.")
+        return [float(self._middle(value))]
+
+    def decode(self, columns):
+        return int(self._distribution.ppf(float(columns[0])))
+
+    def near(self, columns):
+        value = self.decode(columns)
+        found = [k for k in (value - 1, value + 1) if self._distribution.pmf(k) > 0.0]
+        return np.array([[self._middle(k)] for k in found], dtype=np.float64).reshape(-1, 1)
+
+    def describe(self):
+        return ["discrete distribution", *_parameters(self._distribution)]
+
+
+def _parameters(distribution):
+    family = getattr(distribution, "dist", None)
+    if family is None:
+        return [repr(distribution)]
+    keywords = sorted(distribution.kwds.items())
+    return [family.name, [float(x) for x in distribution.args], [[k, float(v)] for k, v in keywords]]
+
+
+def make_dimension(name, spec):
+    """The dimension that one entry of a dict space stands for.
+
+    Parameters
+    ----------
+    name : str
+    spec : frozen scipy.stats distribution, pair of numbers, or list of choices
+
+    Raises
+    ------
+    ValueError
+        If it is none of them.
+    """
+    if hasattr(spec, "cdf") and (hasattr(spec, "ppf") or hasattr(spec, "icdf")):
+        discrete = hasattr(getattr(spec, "dist", None), "pmf")
+        return DiscreteDistribution(name, spec) if discrete else Distribution(name, spec)
+    if isinstance(spec, tuple) and len(spec) == 2:
+        if all(isinstance(end, Integral) and not isinstance(end, bool) for end in spec):
+            low, high = (int(end) for end in spec)
+            if not low < high:
+                raise ValueError(f"{name} must have its lower bound below the upper, got {spec}.")
+            return Steps(name, range(low, high + 1))
+        return Interval(name, *spec)
+    if isinstance(spec, list | np.ndarray):
+        values = list(spec.tolist() if isinstance(spec, np.ndarray) else spec)
+        if len(values) < 2 or any(a == b for i, a in enumerate(values) for b in values[:i]):
+            raise ValueError(f"{name} needs at least two distinct choices, got {values}.")
+        numbers = all(isinstance(v, Real) and not isinstance(v, bool) for v in values)
+        if numbers and all(a < b for a, b in zip(values, values[1:], strict=False)):
+            return Steps(name, values)
+        return Choice(name, values)
+    raise ValueError(
+        f"{name} must be a frozen scipy.stats distribution, a tuple (low, high) (two ints: "
+        f"integers, both included) or a list of choices, got {spec!r}."
+    )

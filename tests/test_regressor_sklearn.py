@@ -1,0 +1,511 @@
+"""The estimator among scikit-learn's tools: searches, routing, inspection, pickling, sampling."""
+
+import joblib
+import numpy as np
+import pytest
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import approx_fprime
+from scipy.stats import spearmanr
+from sklearn.base import clone
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
+from sklearn.inspection import PartialDependenceDisplay, permutation_importance
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    cross_val_predict,
+    cross_val_score,
+    learning_curve,
+    train_test_split,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skpref import ItemTable, PairwisePreferenceRegressor
+from skpref.inference import EP, Laplace
+from skpref.kernels import PreferenceKernel
+from skpref.metrics import (
+    accuracy_scorer,
+    brier_scorer,
+    concordance,
+    log_loss_scorer,
+    roc_auc_scorer,
+)
+from skpref.preprocessing import Itemwise
+
+N_ITEMS = 12
+ENGINE_NAMES = ["laplace", "ep"]
+
+
+def utility(items):
+    return np.sin(2.0 * items[:, 0]) + 0.5 * items[:, 1]
+
+
+@pytest.fixture(scope="module")
+def items():
+    return np.random.default_rng(0).uniform(-1.5, 1.5, (N_ITEMS, 2))
+
+
+@pytest.fixture(scope="module")
+def duels(items):
+    """60 noisy duels of 12 items."""
+    rng = np.random.default_rng(1)
+    pairs = np.array([rng.choice(N_ITEMS, 2, replace=False) for _ in range(60)])
+    noisy = utility(items)[pairs] + 0.3 * rng.standard_normal(pairs.shape)
+    return items[pairs], (noisy[:, 0] > noisy[:, 1]).astype(int)
+
+
+@pytest.fixture(params=ENGINE_NAMES)
+def fixed(request):
+    """Without learning."""
+    return PairwisePreferenceRegressor(
+        RBF(1.0), inference=request.param, noise_variance=0.1, optimizer=None
+    )
+
+
+# -- scores and searches -------------------------------------------------------------------
+
+
+def by_hand(model, X, y, score):
+    """Scores over three plain folds."""
+    found = []
+    for train, test in KFold(3).split(X):
+        fitted = clone(model).fit(X[train], y[train])
+        found.append(score(fitted, X[test], y[test]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("scoring", "score"),
+    [
+        (None, lambda m, X, y: np.mean((m.predict_proba(X)[:, 1] > 0.5) == y)),
+        ("neg_log_loss", lambda m, X, y: -log_loss(y, m.predict_proba(X))),
+        ("neg_brier_score", lambda m, X, y: -brier_score_loss(y, m.predict_proba(X)[:, 1])),
+        ("roc_auc", lambda m, X, y: roc_auc_score(y, m.predict(X))),
+        (accuracy_scorer, lambda m, X, y: np.mean((m.predict_proba(X)[:, 1] > 0.5) == y)),
+        (log_loss_scorer, lambda m, X, y: -log_loss(y, m.predict_proba(X))),
+        (brier_scorer, lambda m, X, y: -brier_score_loss(y, m.predict_proba(X)[:, 1])),
+        (roc_auc_scorer, lambda m, X, y: roc_auc_score(y, m.predict_proba(X)[:, 1])),
+    ],
+    ids=["default", "log", "brier", "auc", "our accuracy", "our log", "our brier", "our auc"],
+)
+def test_cross_val_score(duels, fixed, scoring, score):
+    X, y = duels
+    found = cross_val_score(fixed, X, y, cv=KFold(3), scoring=scoring, error_score="raise")
+    assert_allclose(found, by_hand(fixed, X, y, score), rtol=1e-10)
+    assert len(set(found)) > 1
+
+
+def test_signed_labels_score_the_same(duels, fixed):
+    X, y = duels
+    for scoring in (None, "neg_log_loss", "neg_brier_score", "roc_auc", log_loss_scorer):
+        options = {"cv": 3, "scoring": scoring, "error_score": "raise"}
+        zero_one = cross_val_score(fixed, X, y, **options)
+        assert_allclose(cross_val_score(fixed, X, np.where(y, 1, -1), **options), zero_one)
+
+
+def test_accuracy_of_scikit_learn_is_for_classifiers(duels, fixed):
+    with pytest.raises(ValueError, match="mix of binary and continuous"):
+        cross_val_score(fixed, *duels, scoring="accuracy", error_score="raise", cv=2)
+
+
+def test_our_scorers_take_folds_of_one_class(duels, fixed):
+    X, y = duels
+    winners_first = np.where(y[:, None, None], X, X[:, ::-1])
+    ours = cross_val_score(fixed, winners_first, np.ones(60), cv=3, scoring=log_loss_scorer)
+    assert_allclose(ours, cross_val_score(fixed, X, y, cv=3, scoring="neg_log_loss"))
+
+
+def test_cross_val_predict_of_probabilities(duels, fixed):
+    X, y = duels
+    found = cross_val_predict(fixed, X, y, cv=KFold(3), method="predict_proba")
+    expected = by_hand(fixed, X, y, lambda model, X, y: model.predict_proba(X))
+    assert_allclose(found, np.concatenate(expected), rtol=1e-10)
+
+
+def test_grid_search_over_a_pipeline_in_two_processes(duels):
+    X, y = duels
+    stretched = X * [1.0, 1e4]
+    model = PairwisePreferenceRegressor(RBF(1.0), inference=EP(), optimizer=None)
+    pipeline = make_pipeline(Itemwise(StandardScaler()), model)
+    name = "pairwisepreferenceregressor"
+    grid = {
+        f"{name}__inference__damping": [0.0, 0.3],
+        f"{name}__kernel__length_scale": [1e3, 1.0],
+        f"{name}__noise_variance": [0.1],
+    }
+    search = GridSearchCV(
+        pipeline, grid, scoring="neg_log_loss", cv=3, n_jobs=2, error_score="raise"
+    ).fit(stretched, y)
+    loss = -search.cv_results_["mean_test_score"].reshape(2, 2)
+    # Damping changes the way to the fixed point, not the point.
+    assert_allclose(loss[0], loss[1], atol=1e-6)
+    # Over so long a lengthscale all utilities are equal, and every duel is a toss.
+    assert_allclose(loss[0, 0], np.log(2.0), atol=0.01)
+    assert loss[0, 1] < 0.5
+    assert search.best_params_[f"{name}__kernel__length_scale"] == 1.0
+    assert search.best_estimator_.predict(stretched[:, 0]).shape == (60,)
+    assert search.predict_proba(stretched).shape == (60, 2)
+    assert_array_equal(search.classes_, [0, 1])
+    # The scaler hides the units.
+    rescaled = clone(search.best_estimator_).fit(X, y).predict_proba(X)
+    assert_allclose(rescaled, search.predict_proba(stretched), rtol=1e-6)
+
+
+def test_learning_curve(duels, fixed):
+    X, y = duels
+    sizes, train, test = learning_curve(
+        fixed, X, y, train_sizes=[5, 40], cv=3, scoring="neg_log_loss", error_score="raise"
+    )
+    assert sizes.tolist() == [5, 40]
+    assert test.mean(axis=1)[1] > test.mean(axis=1)[0]
+    assert train.mean(axis=1)[1] > test.mean(axis=1)[1]
+
+
+def test_train_test_split_keeps_duels_whole(duels, fixed):
+    X, y = duels
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
+    assert X_train.shape == (45, 2, 2) and X_test.shape == (15, 2, 2)
+    known = {(duel.tobytes(), label) for duel, label in zip(X, y.tolist(), strict=True)}
+    split = zip(np.concatenate([X_train, X_test]), [*y_train, *y_test], strict=True)
+    assert {(duel.tobytes(), int(label)) for duel, label in split} == known
+    assert fixed.fit(X_train, y_train).score(X_test, y_test) > 0.7
+
+
+# -- groups of rated items -----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def rated():
+    """Items of four groups whose ratings are shifted, so that only groups are comparable."""
+    rng = np.random.default_rng(2)
+    X, qid = rng.uniform(-1.5, 1.5, (40, 2)), np.repeat(np.arange(4), 10)
+    return X, utility(X) + 100.0 * np.array([0, 3, 1, 2])[qid], qid
+
+
+def test_routing_of_qid(rated, fixed):
+    X, y, qid = rated
+    expected = []
+    for train, test in GroupKFold(4).split(X, y, qid):
+        fitted = clone(fixed).fit(X[train], y[train], qid=qid[train])
+        expected.append(fitted.score(X[test], y[test], qid=qid[test]))
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = fixed.set_fit_request(qid=True).set_score_request(qid=True)
+        params = {"qid": qid, "groups": qid}
+        found = cross_val_score(model, X, y, params=params, cv=GroupKFold(4), error_score="raise")
+        assert_allclose(found, expected)
+        piped = make_pipeline(StandardScaler(), model)
+        through = cross_val_score(piped, X, y, params={"qid": qid}, cv=4, error_score="raise")
+        assert through.mean() > 0.85
+        unasked = clone(fixed).set_fit_request(qid=None)
+        with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match="qid"):
+            cross_val_score(unasked, X, y, params={"qid": qid}, error_score="raise")
+    assert np.mean(expected) > 0.9
+
+
+def test_only_items_of_one_group_are_compared(rated, fixed):
+    X, y, qid = rated
+    with_groups = clone(fixed).fit(X, y, qid=qid)
+    unshifted = clone(fixed).fit(X, utility(X), qid=qid)
+    assert_array_equal(with_groups.predict(X), unshifted.predict(X))
+    named = clone(fixed).fit(X, y, qid=np.array(list("bacd"))[qid])
+    assert_allclose(named.predict(X), with_groups.predict(X), rtol=1e-9)
+    ungrouped = clone(fixed).fit(X, y)
+    assert concordance(with_groups.predict(X), utility(X)) > 0.93
+    assert concordance(ungrouped.predict(X), utility(X)) < 0.9
+
+
+# -- inspection ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trained_on", ["duels", "ratings"])
+def test_partial_dependence(duels, items, fixed, trained_on):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    model = fixed.fit(*duels) if trained_on == "duels" else fixed.fit(items, utility(items))
+    display = PartialDependenceDisplay.from_estimator(
+        model, items, [0, (0, 1)], grid_resolution=5, kind=["both", "average"]
+    )
+    curve = display.pd_results[0]
+    for value, average in zip(curve["grid_values"][0], curve["average"][0], strict=True):
+        moved = items.copy()
+        moved[:, 0] = value
+        assert_allclose(average, model.predict(moved).mean(), rtol=1e-10)
+    assert curve["individual"].shape == (1, N_ITEMS, 5)
+    matplotlib.pyplot.close("all")
+
+
+def test_permutation_importance(items, fixed):
+    rng = np.random.default_rng(3)
+    useless = np.column_stack([utility(items), rng.standard_normal(N_ITEMS)])
+    model = fixed.set_params(kernel=RBF([1.0, 1e3])).fit(useless, utility(items))
+    found = permutation_importance(model, useless, utility(items), n_repeats=10, random_state=0)
+    assert found.importances_mean[0] > 0.3
+    assert abs(found.importances_mean[1]) < 1e-6
+    # Trained on duels, the ratings of items can still score it.
+    pairs = rng.permuted(np.tile(np.arange(N_ITEMS), (40, 1)), axis=1)[:, :2]
+    y = utility(items)[pairs[:, 0]] > utility(items)[pairs[:, 1]]
+    model.fit(useless[pairs], y)
+    found = permutation_importance(model, useless, utility(items), n_repeats=10, random_state=0)
+    assert found.importances_mean[0] > 0.3 > abs(found.importances_mean[1])
+
+
+# -- parameters, copies, names -------------------------------------------------------------
+
+
+def test_nested_parameters(duels):
+    X, y = duels
+    model = PairwisePreferenceRegressor(
+        ConstantKernel(2.0) * RBF(1.0), inference=EP(), optimizer=None
+    )
+    model.set_params(kernel__k2__length_scale=0.5, inference__tol=1e-3)
+    assert model.kernel.k2.length_scale == 0.5 and model.inference.tol == 1e-3
+    rough = model.fit(X, y)
+    rough_iterations, rough_proba = rough.n_iter_, rough.predict_proba(X)
+    fine = model.set_params(inference__tol=1e-10).fit(X, y)
+    assert fine.n_iter_ > rough_iterations
+    assert 0.0 < np.abs(fine.predict_proba(X) - rough_proba).max() < 1e-2
+    assert fine.kernel_.k2.length_scale == 0.5
+    with pytest.raises(ValueError, match="Invalid parameter lengthscale"):
+        model.set_params(kernel__k2__lengthscale=1.0)
+
+
+@pytest.mark.parametrize("engine", [Laplace(max_iter=7), EP(damping=0.25, tol=1e-4)])
+def test_options_of_engines_clone(engine):
+    copy = clone(PairwisePreferenceRegressor(inference=engine))
+    assert copy.inference is not engine
+    assert copy.inference.get_params() == engine.get_params()
+
+
+def test_names_stand_for_default_options(duels):
+    X, y = duels
+    for name, engine in (("laplace", Laplace()), ("ep", EP())):
+        by_name = PairwisePreferenceRegressor(inference=name, optimizer=None).fit(X, y)
+        by_object = PairwisePreferenceRegressor(inference=engine, optimizer=None).fit(X, y)
+        assert_array_equal(by_name.predict_proba(X), by_object.predict_proba(X))
+
+
+def test_joblib_round_trip(duels, fixed, tmp_path):
+    X, y = duels
+    fixed.set_params(optimizer="fmin_l_bfgs_b").fit(X, y)
+    copy = joblib.load(joblib.dump(fixed, tmp_path / "model", compress=3)[0])
+    assert_array_equal(copy.predict_proba(X), fixed.predict_proba(X))
+    assert copy.log_marginal_likelihood() == fixed.log_marginal_likelihood()
+    assert_array_equal(copy.sample_y(X, 2), fixed.sample_y(X, 2))
+
+
+def test_clone_does_not_copy_an_item_table(items):
+    table = ItemTable(items)
+    model = PairwisePreferenceRegressor(items=table, optimizer=None)
+    assert clone(model).items is table
+    assert clone(make_pipeline(model)).named_steps["pairwisepreferenceregressor"].items is table
+    assert model.fit([[0, 1]]).items_ is table
+    plain = PairwisePreferenceRegressor(items=items)
+    assert clone(plain).items is not items
+    assert_array_equal(clone(plain).items, items)
+
+
+def test_folds_of_positions(items, duels, fixed):
+    """Positions split as duel arrays do, and score the same."""
+    X, y = duels
+    where = {row.tobytes(): i for i, row in enumerate(items)}
+    pairs = np.array([[where[side.tobytes()] for side in duel] for duel in X])
+    by_position = clone(fixed).set_params(items=ItemTable(items))
+    for scoring in (None, "neg_log_loss", "roc_auc"):
+        options = {"cv": 3, "scoring": scoring, "error_score": "raise"}
+        found = cross_val_score(by_position, pairs, y, **options)
+        assert_allclose(found, cross_val_score(fixed, X, y, **options), rtol=1e-9)
+
+
+def test_feature_names(items, duels, fixed):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(items, columns=["sweet", "sour"])
+    fixed.fit(frame, utility(items))
+    assert fixed.feature_names_in_.tolist() == ["sweet", "sour"]
+    assert_array_equal(fixed.predict(frame), fixed.predict(frame.iloc[::-1])[::-1])
+    with pytest.raises(ValueError, match="feature names should match"):
+        fixed.predict(frame.rename(columns={"sour": "bitter"}))
+    with pytest.raises(ValueError, match="must be in the same order"):
+        fixed.predict(frame[["sour", "sweet"]])
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        fixed.predict(items)
+    with_table = clone(fixed).set_params(items=frame).fit([[0, 1], [2, 1]])
+    assert with_table.feature_names_in_.tolist() == ["sweet", "sour"]
+    assert_allclose(with_table.predict(frame), with_table.predict(np.arange(N_ITEMS)))
+    fixed.fit(*duels)  # arrays have no names
+    assert not hasattr(fixed, "feature_names_in_")
+
+
+def test_duel_probabilities_exist_after_duels_only(items, duels, fixed):
+    X, y = duels
+    fixed.fit(items, utility(items))
+    for name in ("predict_proba", "predict_log_proba", "decision_function"):
+        assert not hasattr(fixed, name)
+        with pytest.raises(AttributeError, match=name) as caught:
+            getattr(fixed, name)
+        assert "posterior_.win_probability(a, b)" in str(caught.value.__cause__)
+    ratings_proba = fixed.posterior_.win_probability(X[:, 0], X[:, 1])
+    assert np.mean((ratings_proba > 0.5) == y) > 0.8
+    fixed.fit(X, y)
+    assert_allclose(
+        fixed.predict_proba(X)[:, 1], fixed.posterior_.win_probability(X[:, 0], X[:, 1])
+    )
+
+
+# -- standard deviations, draws ------------------------------------------------------------
+
+
+def test_standard_deviation_and_covariance_agree(items, duels, fixed):
+    X, y = duels
+    fixed.fit(X, y)
+    difference = np.kron(np.eye(60), [[1.0, -1.0]])
+    rows = X.reshape(-1, 2)
+    mean, cov = fixed.predict(rows, return_cov=True)
+    assert_allclose(np.sqrt(np.diag(cov)), fixed.predict(rows, return_std=True)[1], rtol=1e-8)
+    assert np.linalg.eigvalsh(cov).min() > -1e-10
+    margin, margin_cov = fixed.predict(X, return_cov=True)
+    assert_allclose(margin, difference @ mean, atol=1e-12)
+    assert_allclose(margin_cov, difference @ cov @ difference.T, atol=1e-12)
+    std = fixed.predict(X, return_std=True)[1]
+    assert_allclose(np.sqrt(np.diag(margin_cov)), std, rtol=1e-7)
+    with pytest.raises(RuntimeError, match="Only one of return_std and return_cov"):
+        fixed.predict(X, return_std=True, return_cov=True)
+
+
+def test_draws_have_the_moments_of_the_posterior(items, duels, fixed):
+    X, y = duels
+    fixed.fit(X, y)
+    n_draws = 20_000
+    for query in (items, X[:6]):
+        mean, cov = fixed.predict(query, return_cov=True)
+        draws = fixed.sample_y(query, n_draws, random_state=7)
+        assert draws.shape == (len(query), n_draws)
+        error = np.sqrt(np.diag(cov) / n_draws)
+        assert np.abs((draws.mean(axis=1) - mean) / error).max() < 4.5
+        scale = np.sqrt(np.outer(np.diag(cov), np.diag(cov)) + cov**2) / np.sqrt(n_draws)
+        assert np.abs((np.cov(draws) - cov) / scale).max() < 4.5
+        assert_array_equal(draws[:, :3], fixed.sample_y(query, n_draws, random_state=7)[:, :3])
+    assert not np.allclose(fixed.sample_y(items, 1, 0), fixed.sample_y(items, 1, 1))
+
+
+# -- hyperparameters -----------------------------------------------------------------------
+
+
+@pytest.fixture(params=ENGINE_NAMES)
+def learning(request):
+    return PairwisePreferenceRegressor(RBF([1.0, 1.0]), inference=request.param)
+
+
+def test_evidence_at_the_learned_hyperparameters(duels, learning):
+    learning.fit(*duels)
+    theta = np.r_[learning.kernel_.theta, np.log(learning.noise_variance_)]
+    value = learning.log_marginal_likelihood_value_
+    assert_allclose(learning.log_marginal_likelihood(), value, rtol=1e-7)
+    assert_allclose(learning.log_marginal_likelihood(theta), value, rtol=1e-7)
+    moved = theta + np.array([0.3, -0.2, 0.1])
+    gradient = learning.log_marginal_likelihood(moved, eval_gradient=True)[1]
+    numeric = approx_fprime(moved, learning.log_marginal_likelihood, 1e-5)
+    assert_allclose(gradient, numeric, rtol=1e-3, atol=1e-4)
+
+
+def test_learning_raises_the_evidence(duels, learning):
+    X, y = duels
+    learning.set_params(lengthscale_prior=None).fit(X, y)
+    start = clone(learning).set_params(optimizer=None).fit(X, y).log_marginal_likelihood_value_
+    assert learning.log_marginal_likelihood_value_ > start + 1.0
+    # The gradient vanishes but where it points out of the bounds.
+    theta = np.r_[learning.kernel_.theta, np.log(learning.noise_variance_)]
+    bounds = np.vstack([learning.kernel_.bounds, np.log(learning.noise_variance_bounds)])
+    gradient = learning.log_marginal_likelihood(theta, eval_gradient=True)[1]
+    inside = (theta > bounds[:, 0] + 1e-6) & (theta < bounds[:, 1] - 1e-6)
+    assert inside.any()
+    assert np.abs(gradient[inside]).max() < 0.02
+
+
+def test_the_prior_pulls_lengthscales_towards_its_median(duels, learning):
+    X, y = duels
+    free = clone(learning).set_params(lengthscale_prior=None).fit(X, y)
+    distance = []
+    for deviation in (10.0, 0.3, 0.01):
+        model = clone(learning).set_params(lengthscale_prior=(5.0, deviation)).fit(X, y)
+        distance.append(np.abs(model.kernel_.theta - np.log(5.0)).max())
+        assert model.log_marginal_likelihood_value_ <= free.log_marginal_likelihood_value_ + 1e-4
+    assert distance[0] > distance[1] > distance[2]
+    assert distance[2] < 0.05
+
+
+def test_fixed_hyperparameters_stay(duels, learning):
+    X, y = duels
+    model = clone(learning).set_params(noise_variance=0.3, noise_variance_bounds="fixed").fit(X, y)
+    assert model.noise_variance_ == 0.3
+    assert len(model.log_marginal_likelihood(eval_gradient=True)[1]) == 2
+    held = ConstantKernel(3.0, "fixed") * RBF(0.4, "fixed")
+    model = clone(learning).set_params(kernel=held).fit(X, y)
+    assert model.kernel_ == held
+    assert model.noise_variance_ != learning.noise_variance
+    model.set_params(noise_variance_bounds="fixed").fit(X, y)
+    assert model.noise_variance_ == learning.noise_variance
+
+
+def test_restarts_do_not_depend_on_the_number_of_processes(duels, learning):
+    X, y = duels
+    learning.set_params(n_restarts_optimizer=2, random_state=0)
+    alone = clone(learning).fit(X, y)
+    together = clone(learning).set_params(n_jobs=2).fit(X, y)
+    assert_array_equal(alone.kernel_.theta, together.kernel_.theta)
+    assert alone.noise_variance_ == together.noise_variance_
+    assert_array_equal(alone.predict_proba(X), together.predict_proba(X))
+    single = clone(learning).set_params(n_restarts_optimizer=0, lengthscale_prior=None).fit(X, y)
+    better = clone(learning).set_params(lengthscale_prior=None).fit(X, y)
+    slack = 1e-6
+    assert better.log_marginal_likelihood_value_ > single.log_marginal_likelihood_value_ - slack
+
+
+def test_callable_optimizer(duels, learning):
+    X, y = duels
+    seen = {}
+
+    def optimizer(obj_func, initial_theta, bounds):
+        value, gradient = obj_func(initial_theta)
+        plain = obj_func(initial_theta, eval_gradient=False)
+        seen.update(start=initial_theta, bounds=bounds, value=value, gradient=gradient, plain=plain)
+        target = initial_theta - 0.1 * gradient / np.abs(gradient).max()
+        return target, obj_func(target, eval_gradient=False)
+
+    model = learning.set_params(optimizer=optimizer, lengthscale_prior=None).fit(X, y)
+    start = np.r_[learning.kernel.theta, np.log(learning.noise_variance)]
+    assert_allclose(seen["start"], start)
+    assert_allclose(seen["bounds"], np.log([(1e-5, 1e5), (1e-5, 1e5), (1e-4, 10.0)]))
+    assert_allclose(seen["value"], -model.log_marginal_likelihood(start), rtol=1e-5)
+    assert_allclose(seen["plain"], seen["value"], rtol=1e-5)
+    learned = np.r_[model.kernel_.theta, np.log(model.noise_variance_)]
+    assert_allclose(learned, start - 0.1 * seen["gradient"] / np.abs(seen["gradient"]).max())
+    assert model.log_marginal_likelihood_value_ > -seen["value"]
+
+
+# -- another library -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", [RBF(1.0), 2.0 * Matern(1.5, nu=2.5)], ids=str)
+def test_against_gaussian_process_classifier(duels, items, kernel):
+    """scikit-learn's Laplace with a logistic link on the margins' kernel: nearly the same model.
+
+    Its link 1 / (1 + exp(−z)) lies within 0.01 of Φ(z / 1.702), so 2σ² = 1.702².
+    """
+    X, y = duels
+    other = GaussianProcessClassifier(PreferenceKernel(kernel), optimizer=None)
+    other.fit(X.reshape(60, -1), y)
+    model = PairwisePreferenceRegressor(
+        kernel, inference="laplace", noise_variance=1.702**2 / 2.0, optimizer=None
+    ).fit(X, y)
+    first, second = np.triu_indices(N_ITEMS, 1)
+    test = np.stack([items[first], items[second]], axis=1)
+    ours = model.predict_proba(test)[:, 1]
+    theirs = other.predict_proba(test.reshape(len(test), -1))[:, 1]
+    assert spearmanr(ours, theirs).statistic > 0.999
+    assert_allclose(ours, theirs, atol=0.02)
+    # Not a trivial agreement near one half.
+    assert np.ptp(theirs) > 0.6
