@@ -32,12 +32,12 @@ def main():
         "so a probability below is that of winning *if there is a winner*.\n"
     )
     mean = model.predict(table)
+    seen = np.bincount(duels.X.ravel(), minlength=len(names))
     interval = model.posterior_.credible_interval(table.X, 0.95)
     print("The ten best by the crowd: utility, 95 % credible interval, decided duels")
     for i in order[:10]:
         low, high = interval[i]
-        seen = np.sum(duels.X == i)
-        print(f"  {names[i]:28s} {mean[i]:+.2f}  [{low:+.2f}, {high:+.2f}]  {seen}")
+        print(f"  {names[i]:28s} {mean[i]:+.2f}  [{low:+.2f}, {high:+.2f}]  {seen[i]}")
 
     best, tenth = order[0], order[9]
     win = model.predict_proba([[best, tenth]])[0, 1]

@@ -1,9 +1,9 @@
 """A picture of what duels teach: one feature, a hidden truth, twenty-five duels.
 
-A smooth utility on the interval from 0 to 10 is hidden. Twenty-five pairs of points fight noisy duels;
-the model sees only who won. The upper panel shows the hidden utility, the posterior mean with its
-95 % credible interval, and a few functions drawn from the posterior. The lower panel shows the
-duels: an arc joins the two items, a full dot marks the winner, an open one the loser.
+A smooth utility on the interval from 0 to 10 is hidden. Twenty-five pairs of points fight noisy
+duels; the model sees only who won. The upper panel shows the hidden utility, the posterior mean
+with its 95 % credible interval, and a few functions drawn from the posterior. The lower panel
+shows the duels: an arc joins the two items, a full dot marks the winner, an open one the loser.
 
 Duels tell differences only, so every curve is drawn relative to its own average over the interval.
 Where few duels were fought the interval is wide.

@@ -40,7 +40,7 @@ def main():
     kernel = ConstantKernel(1.0) * RBF(np.ones(3)) + WhiteKernel(1.0)
     numbers = GaussianProcessRegressor(kernel, normalize_y=True, alpha=1e-8).fit(wines, ratings)
 
-    print(f"{len(wines)} wines, {n_judges} judges; duels: {int(with_qid.duels_.counts.sum())} ")
+    print(f"{len(wines)} wines, {n_judges} judges; duels: {int(with_qid.duels_.counts.sum())}")
     print("Share of pairs of new wines in the right order")
     for name, model in {
         "duels within a judge (qid)": with_qid,

@@ -15,6 +15,7 @@ Only 500 of about 11,000 training duels are used, to be done within seconds.
 import numpy as np
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -54,7 +55,9 @@ def main():
         train = rng.choice(np.flatnonzero(data.topic != topic), 500, replace=False)
         X, y = data.X[train], data.y[train]
 
-        process = make_pipeline(Itemwise(text_features()), PairwisePreferenceRegressor())
+        # The second part of the kernel is the text's own: it is more than its eleven numbers.
+        kernel = RBF(3.0) + 0.3 * RBF(1e-3, "fixed")
+        process = make_pipeline(Itemwise(text_features()), PairwisePreferenceRegressor(kernel))
         # Without an intercept: swapping the arguments must swap the probabilities.
         linear = make_pipeline(
             Itemwise(text_features()),
@@ -81,9 +84,10 @@ def main():
     print(f"  logistic     right {linear:.3f}  log loss {linear_loss:.3f}")
     print(f"  GP           right {process:.3f}  log loss {process_loss:.3f}")
     print(
-        "\nWhat is seen: length alone calls most duels, and the words of other topics add little.\n"
-        "Topics differ more from each other than the methods do, and another draw of the training\n"
-        "duels moves the means by about 0.03: none of the three is shown to be the better one."
+        "\nWhat is seen: length alone calls most duels; the words of other topics add little, and\n"
+        "on such features the GP is no better than logistic regression. Topics differ more from\n"
+        "each other than the methods do, and another draw of the training duels moves the means\n"
+        "of either by about 0.02."
     )
 
 

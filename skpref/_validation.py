@@ -198,8 +198,8 @@ def _bad_outcomes(y):
     some = ", ".join(list(dict.fromkeys(map(repr, y[:1000].tolist())))[:5])
     return (
         f"Outcomes of duels must be in {{0, 1}}, {{-1, 1}} or booleans (1: the first won), got "
-        f"values such as [{some}]. Encode them so, leave out ties, or pass y=None if the first item "
-        "won every duel. Ratings belong to 2-D items, not to duels."
+        f"values such as [{some}]. Encode them so, leave out ties, or pass y=None if the first "
+        "item won every duel. Ratings belong to 2-D items, not to duels."
     )
 
 

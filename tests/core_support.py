@@ -79,7 +79,7 @@ def _one_pair(won, lost):
     items = np.array([[0.3, 0.4], [0.0, 0.0]])
     winner = np.repeat([0, 1], [won, lost])
     even = won == lost
-    bounds = (0.5, 0.5) if even else (0.9 if won > 1 else 0.5, 1.0)
+    bounds = (0.5, 0.5) if even else (0.5, 1.0)
     return Hard(RBF(0.5), merge(items, winner, 1 - winner), (items[:1], items[1:]), *bounds)
 
 

@@ -2,7 +2,8 @@
 
 Every kind has the same few members: ``width`` columns, ``free`` if a gradient may move it,
 ``place`` (quantiles to columns), ``snap`` (columns to the nearest value's), ``encode`` (value to
-columns), ``decode`` (columns to value), ``near`` (columns of neighbouring values), ``describe``.
+columns), ``decode`` (columns to value), ``near`` (columns of neighbouring values), ``clean`` (the
+value as it is kept), ``describe``.
 """
 
 from numbers import Integral, Real
@@ -54,6 +55,9 @@ class Interval:
         value = self.low + float(columns[0]) * (self.high - self.low)
         return min(max(value, self.low), self.high)
 
+    def clean(self, value):
+        return min(max(float(value), self.low), self.high)
+
     def near(self, columns):
         return np.zeros((0, 1))
 
@@ -88,6 +92,9 @@ class Steps:
 
     def decode(self, columns):
         return self.values[self._index(columns)]
+
+    def clean(self, value):
+        return self.values[self.values.index(value)]
 
     def near(self, columns):
         n, here = len(self.values), self._index(columns)
@@ -135,6 +142,9 @@ class Choice:
     def decode(self, columns):
         return self.values[int(self._index(np.asarray(columns)[None, :])[0])]
 
+    def clean(self, value):
+        return self.decode(self.encode(value))
+
     def near(self, columns):
         here = int(self._index(np.asarray(columns)[None, :])[0])
         return np.delete(self._codes, here, axis=0)
@@ -173,6 +183,9 @@ class Distribution:
     def decode(self, columns):
         return float(self._ppf(float(columns[0])))
 
+    def clean(self, value):
+        return float(value)
+
     def near(self, columns):
         return np.zeros((0, 1))
 
@@ -207,6 +220,9 @@ class DiscreteDistribution:
 
     def decode(self, columns):
         return int(self._distribution.ppf(float(columns[0])))
+
+    def clean(self, value):
+        return int(value)
 
     def near(self, columns):
         value = self.decode(columns)

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import check_array
 
-from skpref.optimize._dimensions import Interval, make_dimension
+from skpref.optimize._dimensions import Choice, Interval, make_dimension
 
 # An item of a pool is recognised up to this distance, in shares of the pool's ranges.
 _SAME = 1e-7
@@ -85,10 +85,9 @@ class Box:
                 found.append(moved)
         return np.concatenate(found) if found else np.zeros((0, self.n_columns))
 
-    def to_row(self, item):
-        """Unit-cube row of an item, which is checked."""
+    def _values(self, item):
         if self.names is None:
-            values = _vector(item, self.n_dimensions)
+            return _vector(item, self.n_dimensions)
         else:
             if not isinstance(item, dict):
                 raise ValueError(
@@ -101,17 +100,38 @@ class Box:
                 raise ValueError(
                     f"An item must have the keys {self.names}; missing: {missing}, not known: {extra}."
                 )
-            values = [item[name] for name in self.names]
-        pairs = zip(self.dimensions, values, strict=True)
+            return [item[name] for name in self.names]
+
+    def to_row(self, item):
+        """Unit-cube row of an item, which is checked."""
+        pairs = zip(self.dimensions, self._values(item), strict=True)
         return np.concatenate([each.encode(value) for each, value in pairs])
+
+    def clean(self, item):
+        """A checked item as it is kept: floats, ints, and the choices themselves."""
+        return self._assemble(
+            [each.clean(v) for each, v in zip(self.dimensions, self._values(item), strict=True)]
+        )
+
+    def _assemble(self, values):
+        if self.names is None:
+            return np.array(values, dtype=np.float64)
+        return dict(zip(self.names, values, strict=True))
+
+    def dump(self, item):
+        """The item in JSON's terms; choices by their position."""
+        pairs = zip(self.dimensions, self._values(item), strict=True)
+        return [each.values.index(v) if isinstance(each, Choice) else v for each, v in pairs]
+
+    def load(self, values):
+        """The item that `dump` wrote."""
+        pairs = zip(self.dimensions, values, strict=True)
+        return self._assemble([e.values[v] if isinstance(e, Choice) else v for e, v in pairs])
 
     def to_item(self, row):
         """Item of a row: an array (d,) or a dict."""
         pairs = zip(self.dimensions, self._slices, strict=True)
-        values = [each.decode(row[part]) for each, part in pairs]
-        if self.names is None:
-            return np.array(values)
-        return dict(zip(self.names, values, strict=True))
+        return self._assemble([each.decode(row[part]) for each, part in pairs])
 
     def pack(self, duel):
         """Two items as one value: an array (2, d), or a tuple of two dicts."""
@@ -175,6 +195,18 @@ class Pool:
         """The candidate of a row."""
         index = self._row_at.get(np.ascontiguousarray(row).tobytes())
         return self._items[self._nearest(row)[0] if index is None else index].copy()
+
+    def clean(self, item):
+        """The candidate that an item stands for."""
+        return self.to_item(self.to_row(item))
+
+    def dump(self, item):
+        """The item in JSON's terms."""
+        return item.tolist()
+
+    def load(self, values):
+        """The item that `dump` wrote."""
+        return np.array(values, dtype=np.float64)
 
     def pack(self, duel):
         """Two items as an array (2, d)."""

@@ -1,8 +1,9 @@
 """Minimax exponential tilting for N(0, Σ) on v > 0: Pr(v > 0), and independent exact draws.
 
 Botev (2017), "The normal law under linear restrictions: simulation and estimation via minimax
-tilting", Journal of the Royal Statistical Society B 79. For up to about 50 coordinates. It shares
-nothing with the Markov chains, and so serves as their outside truth.
+tilting", Journal of the Royal Statistical Society B 79. For up to about 50 coordinates. It
+shares with the Markov chains only the univariate truncated normal (Gibbs), and serves as their
+outside truth.
 
 With Σ = L Lᵀ and v = L z, z is drawn coordinate by coordinate, z_k ~ N(μ_k, 1) given
 z_k >= −c_k, c = (L/diag(L) − I) z, and the logarithm of the likelihood ratio is

@@ -1,0 +1,16 @@
+"""Preferential optimisation: ask for a duel, tell who won."""
+
+from skpref.optimize._optimizer import (
+    HallucinationBelieverOptimizer,
+    PreferenceOptimizer,
+    Told,
+)
+from skpref.optimize._strategies import STRATEGIES, Strategy
+
+__all__ = [
+    "STRATEGIES",
+    "HallucinationBelieverOptimizer",
+    "PreferenceOptimizer",
+    "Strategy",
+    "Told",
+]

@@ -1,0 +1,130 @@
+"""Arguments of an optimizer, checked, and as plain values for the journal."""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from skpref._parameters import check_choice, check_number
+from skpref.inference import ENGINES, EP, HMC, Gibbs, Laplace
+from skpref.optimize import _model
+from skpref.optimize._acquisition import ACQUISITIONS
+from skpref.optimize._strategies import INCUMBENTS, Strategy
+
+_DRAWS = 400
+
+
+class Configuration(NamedTuple):
+    """Checked arguments.
+
+    ``hallucinating`` tells whether the working posterior is a hallucination.
+    """
+
+    strategy: Strategy
+    hallucinating: bool
+    spec: _model.ModelSpec
+    n_initial: int
+    refit_every: int | None
+
+
+def configure(space, options):
+    """Check the arguments of an optimizer.
+
+    Parameters
+    ----------
+    space : Box or Pool
+    options : dict
+        inference, incumbent, acquisition, kernel, noise_variance, lengthscale_prior, n_initial,
+        refit_every.
+
+    Returns
+    -------
+    Configuration
+    """
+    hallucinating, engine = _engine(options["inference"])
+    check_choice("incumbent", options["incumbent"], INCUMBENTS)
+    acquisition = options["acquisition"]
+    if not callable(acquisition):
+        check_choice("acquisition", acquisition, [*ACQUISITIONS, "thompson", "random"])
+    kernel = options["kernel"]
+    kernel = _model.default_kernel(space.n_columns) if kernel is None else clone(kernel)
+    try:
+        kernel(np.zeros((1, space.n_columns)))
+    except ValueError as error:
+        raise ValueError(
+            f"The kernel {kernel} does not take unit-cube rows of {space.n_columns} columns: {error}."
+        ) from error
+    noise = options["noise_variance"]
+    learned = isinstance(noise, str)
+    if learned:
+        check_choice("noise_variance", noise, ("learn",))
+        value, bounds = _model.NOISE_PRIOR[0], _model.NOISE_BOUNDS
+    else:
+        value, bounds = float(check_number("noise_variance", noise, low=0.0, open_low=True)), None
+    prior = _model.default_prior(kernel, _check_prior(options["lengthscale_prior"]), learned)
+    spec = _model.ModelSpec(kernel, value, bounds, prior, engine)
+    n_initial = options["n_initial"]
+    n_initial = 3 * space.n_dimensions if n_initial is None else n_initial
+    check_number("n_initial", n_initial, low=0, integer=True)
+    every = options["refit_every"]
+    if every is not None:
+        check_number("refit_every", every, low=1, integer=True)
+    strategy = Strategy(options["inference"], options["incumbent"], acquisition)
+    return Configuration(strategy, hallucinating, spec, int(n_initial), every)
+
+
+def _check_prior(prior):
+    if prior is None:
+        return None
+    try:
+        median, deviation = prior
+    except (TypeError, ValueError):
+        raise ValueError(
+            "lengthscale_prior must be None or a pair (median on the unit cube, deviation of the "
+            f"logarithm), got {prior!r}."
+        ) from None
+    check_number("the median of lengthscale_prior", median, low=0.0, open_low=True)
+    check_number("the deviation of lengthscale_prior", deviation, low=0.0, open_low=True)
+    return float(median), float(deviation)
+
+
+def _engine(inference):
+    if isinstance(inference, str):
+        check_choice("inference", inference, ["hallucination", *ENGINES])
+        if inference == "hallucination":
+            return True, EP()
+        sampled = inference in ("gibbs", "hmc")
+        return False, ENGINES[inference](**({"draws": _DRAWS} if sampled else {}))
+    if not isinstance(inference, Laplace | EP | Gibbs | HMC):
+        raise TypeError(
+            f"inference must be 'hallucination', one of {[*ENGINES]} or an engine, got {inference!r}."
+        )
+    return False, clone(inference)
+
+
+def describe(space, options, initial_duels):
+    """The arguments as plain values: two equal descriptions make the same run."""
+    described = {"space": space.describe(), "initial_duels": initial_duels}
+    for name, value in options.items():
+        if callable(value):
+            value = getattr(value, "__qualname__", None) or type(value).__qualname__
+        elif hasattr(value, "get_params"):
+            parameters = sorted(value.get_params().items())
+            value = [type(value).__name__, [[key, repr(part)] for key, part in parameters]]
+        elif isinstance(value, tuple):
+            value = list(value)
+        elif isinstance(value, np.generic):
+            value = value.item()
+        described[name] = value
+    return described
+
+
+def seed_of(random_state):
+    """A seed (non-negative integer), or None for None."""
+    if random_state is None or random_state is np.random:
+        return None
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return int(check_number("random_state", random_state, low=0, integer=True))

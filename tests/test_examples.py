@@ -1,0 +1,75 @@
+"""Every example runs headless, without warnings, and prints what it promises."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+PROMISED = {
+    "first_steps_candy.py": ["P(Twix beats", "called right", "chocolate"],
+    "language_models.py": ["ties", "GPT 4", "95 % credible interval"],
+    "picture_1d.py": ["25 duels", "the 95 % interval holds"],
+    "rated_items.py": ["duels: 540", "duels within a judge"],
+    "text_duels.py": ["longer wins", "logistic", "GP", "What is seen"],
+    "tuning_grid_search.py": ["Best log loss", "Refitted on all duels"],
+}
+
+
+def run(name, *arguments):
+    environment = os.environ | {
+        "MPLBACKEND": "Agg",
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONIOENCODING": "utf-8",
+    }
+    return subprocess.run(
+        [sys.executable, "-W", "default", str(ROOT / "examples" / name), *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        cwd=ROOT,
+        env=environment,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_all_examples_are_listed():
+    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(PROMISED)
+
+
+@pytest.mark.parametrize("name", sorted(PROMISED))
+def test_example_runs(name):
+    done = run(name)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for words in PROMISED[name]:
+        assert words in done.stdout
+
+
+def test_picture_is_saved_where_asked(tmp_path):
+    pytest.importorskip("matplotlib")
+    target = tmp_path / "picture.png"
+    done = run("picture_1d.py", "--save", str(target))
+    assert done.returncode == 0, done.stderr
+    assert target.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_language_models_ranks_as_the_plain_counts_do():
+    # An outside truth: the best of the crowd also wins most of its decided duels.
+    from skpref.datasets import load_llm_duels
+
+    duels = load_llm_duels()
+    names = duels.model_names
+    best = next(
+        line for line in run("language_models.py").stdout.splitlines() if line.startswith("  ")
+    )
+    number = next(i for i, name in enumerate(names) if best.strip().startswith(name + " "))
+    seen = (number == duels.X).any(axis=1)
+    won = (duels.X[:, 0] == number) == (duels.y == 1)
+    assert won[seen].mean() > 0.6
+    assert str(seen.sum()) in best.split()
