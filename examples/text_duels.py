@@ -9,7 +9,10 @@ Four of the 32 topics are held out in turn. The model is compared with
 - the rule "the longer argument wins",
 - logistic regression on the difference of the same features.
 
-Only 500 of about 11,000 training duels are used, to be done within seconds.
+Only 500 of about 11,000 training duels are used, to be done within seconds. The kernel was chosen
+among seven settings by the log loss on these same four topics, three draws of training duels each,
+so the GP's figures here are a little too kind to it; the default kernel came out at 0.56 where this
+one had 0.54 and logistic regression 0.53.
 """
 
 import numpy as np

@@ -151,8 +151,9 @@ def _saddle_point(L):
 
     if t == 1:
         return np.zeros(1)
-    found = root(residual, np.zeros(t - 1))
-    return np.append(found.x, 0.0) if found.success else np.zeros(t)
+    ways = [root(residual, np.zeros(t - 1), method=method) for method in ("hybr", "lm")]
+    best = min(ways, key=lambda way: np.abs(way.fun).max())
+    return np.append(best.x, 0.0)
 
 
 class DuelTruth(NamedTuple):

@@ -209,5 +209,3 @@ def test_semidefinite_root_reproduces_the_matrix(rank):
     F = semidefinite_root(B @ B.T)
     np.testing.assert_allclose(F @ F.T, B @ B.T, atol=1e-13)
     assert F.shape[1] in (max(rank, 1), 8)
-
-

@@ -53,7 +53,8 @@ def test_oracle_agrees_with_scipy_on_six_duels():
 
 
 @pytest.mark.parametrize(
-    ("noise_variance", "far", "far_evidence"), [(0.1, 0.02, 0.1), (0.3, 0.01, 0.03), (1.0, 0.01, 0.03)]
+    ("noise_variance", "far", "far_evidence"),
+    [(0.1, 0.02, 0.1), (0.3, 0.01, 0.03), (1.0, 0.01, 0.03)],
 )
 def test_probabilities_and_evidence_are_close_to_exact(noise_variance, far, far_evidence):
     for seed in range(200):
@@ -103,7 +104,8 @@ def test_tilted_moments_equal_the_marginals(noise_variance, space):
 
 
 @pytest.mark.parametrize(
-    ("noise_variance", "seeds"), [(1e-4, range(6)), (1e-2, range(6, 200, 6)), (0.1, range(200)), (1.0, range(200))]
+    ("noise_variance", "seeds"),
+    [(1e-4, range(6)), (1e-2, range(6, 200, 6)), (0.1, range(200)), (1.0, range(200))],
 )
 def test_fixed_point_is_that_of_serial_ep_on_noisy_unmerged_margins(noise_variance, seeds):
     for seed in seeds:

@@ -144,8 +144,9 @@ def test_prior_is_a_normal_on_log_lengthscales_and_nothing_else():
         return norm.logpdf(theta[1:3], np.log(0.7), 0.4).sum()
 
     value, gradient = prior.log_density(theta)
-    other, _ = prior.log_density(theta + [1.0, 0.3, -0.2, 5.0])
-    moved = reference(theta + [1.0, 0.3, -0.2, 5.0])
+    elsewhere = theta + np.array([1.0, 0.3, -0.2, 5.0])
+    other, _ = prior.log_density(elsewhere)
+    moved = reference(elsewhere)
     assert other - value == pytest.approx(moved - reference(theta), abs=1e-12)
     np.testing.assert_allclose(gradient, central_gradient(reference, theta), atol=1e-8)
 
@@ -171,8 +172,8 @@ def test_default_prior_has_its_median_at_root_d_spreads():
 
 @pytest.mark.parametrize("prior", ["normal", (1.0,), 3, (0.0, 1.0), (1.0, -1.0)])
 def test_a_bad_prior_says_what_is_allowed(prior):
-    with pytest.raises((ValueError), match="lengthscale_prior must"):
-        lengthscale_prior(prior, RBF(), np.zeros((3, 1)) + [[0.0], [1.0], [2.0]])
+    with pytest.raises(ValueError, match="lengthscale_prior must"):
+        lengthscale_prior(prior, RBF(), np.arange(3.0)[:, None])
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6, 1e150])

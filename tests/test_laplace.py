@@ -52,7 +52,7 @@ class Joint:
             def slope(t, i=i):
                 return central_gradient(self, u + t * np.eye(self.n)[i], step)
 
-            rows.append((8 * (slope(step) - slope(-step)) - slope(2 * step) + slope(-2 * step)))
+            rows.append(8 * (slope(step) - slope(-step)) - slope(2 * step) + slope(-2 * step))
         return np.array(rows) / (12.0 * step)
 
 
@@ -81,7 +81,10 @@ def test_the_mode_is_stationary(noise_variance, space):
         small = small_problem(seed)
         found = solve_small(TIGHT_LAPLACE, small, noise_variance, space)
         used = np.unique([small.winner, small.loser])
-        items, A = small.items[used], incidence(small.winner, small.loser, len(small.items))[:, used]
+        items, A = (
+            small.items[used],
+            incidence(small.winner, small.loser, len(small.items))[:, used],
+        )
         K = small.kernel(items)
         f = found.posterior.mean(items)
         # K⁻¹ f = Aᵀ ∇log p(A f): stated without the inverse

@@ -175,7 +175,7 @@ def test_margins_of_near_identical_items(distance):
     slope = posterior.mean_gradient(X) @ step
     np.testing.assert_allclose(mean / distance, slope, rtol=2e-3, atol=1e-16 / distance)
     if distance > 1e-7:
-        far_mean, far_variance = posterior.margin(X + 1e-3 * step, X)
+        _, far_variance = posterior.margin(X + 1e-3 * step, X)
         np.testing.assert_allclose(variance / distance**2, far_variance / 1e-6, rtol=1e-2)
     # Where rounding has eaten the variance, nothing is claimed to be sure.
     order = posterior.win_probability(X + distance * step, X, noise=False, log=True)

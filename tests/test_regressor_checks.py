@@ -117,6 +117,17 @@ def test_fit_changes_no_parameter():
     assert not np.allclose(learned, model.kernel.theta)  # something was there to change
 
 
+def test_new_parameters_wait_for_the_next_fit(model):
+    X, y = duels()
+    model.set_params(kernel=RBF(0.7), noise_variance=0.1).fit(X, y)
+    before = outputs(model, X)
+    model.set_params(kernel__length_scale=7.0, noise_variance=1.0)
+    after = outputs(model, X)
+    for name in before:
+        assert_array_equal(after[name], before[name], err_msg=name)
+    assert not np.allclose(model.fit(X, y).predict(X), before["predict"])
+
+
 def test_predicting_changes_nothing(model):
     X, y = duels()
     model.fit(X, y)

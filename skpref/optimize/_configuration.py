@@ -27,7 +27,7 @@ class Configuration(NamedTuple):
     refit_every: int | None
 
 
-def configure(space, options):
+def configure(space, options, n_given):
     """Check the arguments of an optimizer.
 
     Parameters
@@ -36,6 +36,8 @@ def configure(space, options):
     options : dict
         inference, incumbent, acquisition, kernel, noise_variance, lengthscale_prior, n_initial,
         refit_every.
+    n_given : int
+        Number of initial duels that were given.
 
     Returns
     -------
@@ -52,7 +54,8 @@ def configure(space, options):
         kernel(np.zeros((1, space.n_columns)))
     except ValueError as error:
         raise ValueError(
-            f"The kernel {kernel} does not take unit-cube rows of {space.n_columns} columns: {error}."
+            f"The kernel {kernel} does not take unit-cube rows of {space.n_columns} columns: "
+            f"{error}."
         ) from error
     noise = options["noise_variance"]
     learned = isinstance(noise, str)
@@ -64,13 +67,14 @@ def configure(space, options):
     prior = _model.default_prior(kernel, _check_prior(options["lengthscale_prior"]), learned)
     spec = _model.ModelSpec(kernel, value, bounds, prior, engine)
     n_initial = options["n_initial"]
-    n_initial = 3 * space.n_dimensions if n_initial is None else n_initial
-    check_number("n_initial", n_initial, low=0, integer=True)
+    if n_initial is None:
+        n_initial = n_given or 3 * space.n_dimensions
+    n_initial = max(int(check_number("n_initial", n_initial, low=0, integer=True)), n_given)
     every = options["refit_every"]
     if every is not None:
         check_number("refit_every", every, low=1, integer=True)
     strategy = Strategy(options["inference"], options["incumbent"], acquisition)
-    return Configuration(strategy, hallucinating, spec, int(n_initial), every)
+    return Configuration(strategy, hallucinating, spec, n_initial, every)
 
 
 def _check_prior(prior):
@@ -97,14 +101,15 @@ def _engine(inference):
         return False, ENGINES[inference](**({"draws": _DRAWS} if sampled else {}))
     if not isinstance(inference, Laplace | EP | Gibbs | HMC):
         raise TypeError(
-            f"inference must be 'hallucination', one of {[*ENGINES]} or an engine, got {inference!r}."
+            f"inference must be 'hallucination', one of {[*ENGINES]} or an engine, got "
+            f"{inference!r}."
         )
     return False, clone(inference)
 
 
-def describe(space, options, initial_duels):
+def describe(space, options):
     """The arguments as plain values: two equal descriptions make the same run."""
-    described = {"space": space.describe(), "initial_duels": initial_duels}
+    described = {"space": space.describe()}
     for name, value in options.items():
         if callable(value):
             value = getattr(value, "__qualname__", None) or type(value).__qualname__

@@ -6,6 +6,7 @@ columns), ``decode`` (columns to value), ``near`` (columns of neighbouring value
 value as it is kept), ``describe``.
 """
 
+from itertools import pairwise
 from numbers import Integral, Real
 
 import numpy as np
@@ -31,9 +32,14 @@ class Interval:
     width, free = 1, True
 
     def __init__(self, name, low, high):
-        low, high = _real(f"The lower bound of {name}", low), _real(f"The upper bound of {name}", high)
+        low, high = (
+            _real(f"The lower bound of {name}", low),
+            _real(f"The upper bound of {name}", high),
+        )
         if not low < high:
-            raise ValueError(f"{name} must have its lower bound below the upper, got {(low, high)}.")
+            raise ValueError(
+                f"{name} must have its lower bound below the upper, got {(low, high)}."
+            )
         self.name, self.low, self.high = name, low, high
 
     def place(self, quantile):
@@ -85,7 +91,9 @@ class Steps:
         if isinstance(value, Real) and value in self.values:
             return [(self.values.index(value) + 0.5) / len(self.values)]
         ends = f"from {self.values[0]} to {self.values[-1]}"
-        raise ValueError(f"{self.name} = {value!r} is not one of its {len(self.values)} values {ends}.")
+        raise ValueError(
+            f"{self.name} = {value!r} is not one of its {len(self.values)} values {ends}."
+        )
 
     def _index(self, columns):
         return min(int(columns[0] * len(self.values)), len(self.values) - 1)
@@ -175,9 +183,13 @@ class Distribution:
         low, high = (float(self._ppf(end)) for end in self._ends)
         slack = _SLACK * (1.0 + abs(value))
         if self._ends[0] == 0.0 and value < low - slack:
-            raise ValueError(f"{self.name} = {value!r} lies below its support, which begins at {low}.")
+            raise ValueError(
+                f"{self.name} = {value!r} lies below its support, which begins at {low}."
+            )
         if self._ends[1] == 1.0 and value > high + slack:
-            raise ValueError(f"{self.name} = {value!r} lies above its support, which ends at {high}.")
+            raise ValueError(
+                f"{self.name} = {value!r} lies above its support, which ends at {high}."
+            )
         return [min(max(share, self._ends[0]), self._ends[1])]
 
     def decode(self, columns):
@@ -238,7 +250,11 @@ def _parameters(distribution):
     if family is None:
         return [repr(distribution)]
     keywords = sorted(distribution.kwds.items())
-    return [family.name, [float(x) for x in distribution.args], [[k, float(v)] for k, v in keywords]]
+    return [
+        family.name,
+        [float(x) for x in distribution.args],
+        [[k, float(v)] for k, v in keywords],
+    ]
 
 
 def make_dimension(name, spec):
@@ -269,7 +285,7 @@ def make_dimension(name, spec):
         if len(values) < 2 or any(a == b for i, a in enumerate(values) for b in values[:i]):
             raise ValueError(f"{name} needs at least two distinct choices, got {values}.")
         numbers = all(isinstance(v, Real) and not isinstance(v, bool) for v in values)
-        if numbers and all(a < b for a, b in zip(values, values[1:], strict=False)):
+        if numbers and all(a < b for a, b in pairwise(values)):
             return Steps(name, values)
         return Choice(name, values)
     raise ValueError(

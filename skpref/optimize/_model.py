@@ -21,9 +21,11 @@ from skpref.inference._skew import _NoisyMargins
 from skpref.kernels import lengthscale_indices
 from skpref.samplers import hmc
 
-# log-normal priors: median and standard deviation of the logarithm
+# Log-normal prior: median and standard deviation of the logarithm.
 LENGTHSCALE_PRIOR = (0.5, 0.75)
-NOISE_PRIOR = (1e-3, 2.0)
+# log-Student-t prior of the noise variance: median, scale of the logarithm, degrees of freedom.
+# Its tail lets consistent answers push the noise far down, while a few wrong ones do not.
+NOISE_PRIOR = (0.1, 1.0, 1.0)
 LENGTHSCALE_BOUNDS = (0.02, 20.0)
 NOISE_BOUNDS = (1e-5, 1.0)
 # Trajectories of a chain that starts afresh, and of one that goes on.
@@ -33,19 +35,28 @@ _MAX_WALLS = 5000
 _REFIT = {"maxiter": 12, "ftol": 1e-6, "gtol": 1e-2}
 
 
-class NormalPrior(NamedTuple):
-    """Independent normals on some hyperparameters of ``np.r_[kernel.theta, log σ²]``."""
+class HyperPrior(NamedTuple):
+    """Independent Student-t densities on some of ``np.r_[kernel.theta, log σ²]``.
+
+    Infinite degrees of freedom are a normal.
+    """
 
     index: np.ndarray
     centre: np.ndarray
-    deviation: np.ndarray
+    scale: np.ndarray
+    dof: np.ndarray
 
     def log_density(self, theta):
         """Unnormalised log density and its gradient."""
-        offset = (theta[self.index] - self.centre) / self.deviation
+        offset = (theta[self.index] - self.centre) / self.scale
+        square = offset * offset
         gradient = np.zeros(len(theta))
-        gradient[self.index] = -offset / self.deviation
-        return -0.5 * float(offset @ offset), gradient
+        normal = np.isinf(self.dof)
+        dof = np.where(normal, 1.0, self.dof)
+        tail = -0.5 * (dof + 1.0) * np.log1p(square / dof)
+        slope = -(dof + 1.0) * offset / (dof + square)
+        gradient[self.index] = np.where(normal, -offset, slope) / self.scale
+        return float(np.sum(np.where(normal, -0.5 * square, tail))), gradient
 
 
 @dataclass(frozen=True)
@@ -59,7 +70,7 @@ class ModelSpec:
         The value, or where learning starts.
     noise_bounds : tuple or None
         None: the noise is fixed.
-    prior : NormalPrior or None
+    prior : HyperPrior
     engine : engine
         `Laplace`, `EP`, `Gibbs` or `HMC`.
     """
@@ -78,7 +89,11 @@ class ModelSpec:
     def problem(self, duels):
         """The evidence of these duels."""
         return EvidenceProblem(
-            duels, self.kernel, self.noise_variance, self.noise_bounds, self.engine.evidence_engine()
+            duels,
+            self.kernel,
+            self.noise_variance,
+            self.noise_bounds,
+            self.engine.evidence_engine(),
         )
 
 
@@ -121,18 +136,21 @@ def default_kernel(n_columns):
 
 
 def default_prior(kernel, lengthscale_prior, noise_learned):
-    """Log-normal priors on the lengthscales of a kernel and on the noise variance."""
-    index, centre, deviation = [], [], []
+    """Priors on the logarithms of the lengthscales of a kernel and of the noise variance."""
+    index, centre, scale, dof = [], [], [], []
     if lengthscale_prior is not None:
         for position, _ in lengthscale_indices(kernel):
             index.append(position)
             centre.append(np.log(lengthscale_prior[0]))
-            deviation.append(lengthscale_prior[1])
+            scale.append(lengthscale_prior[1])
+            dof.append(np.inf)
     if noise_learned:
         index.append(len(kernel.theta))
         centre.append(np.log(NOISE_PRIOR[0]))
-        deviation.append(NOISE_PRIOR[1])
-    return NormalPrior(np.array(index, dtype=np.intp), np.array(centre), np.array(deviation))
+        scale.append(NOISE_PRIOR[1])
+        dof.append(NOISE_PRIOR[2])
+    parts = (np.array(part, dtype=np.float64) for part in (centre, scale, dof))
+    return HyperPrior(np.array(index, dtype=np.intp), *parts)
 
 
 def tally(rows, winner, loser):
@@ -258,4 +276,6 @@ def hallucinate(fit, margins, rng):
     given = fit.approximation._replace(sites=sites, conditioned=conditioned)
     told = np.empty(len(draw))
     told[order] = draw
-    return condition(fit.kernel, fit.duels.items, fit.problem.space, given, fit.noise_variance), told
+    return condition(
+        fit.kernel, fit.duels.items, fit.problem.space, given, fit.noise_variance
+    ), told

@@ -1,5 +1,8 @@
 """Spaces of items: bounds, named parameters, or a pool; the optimiser sees unit-cube rows."""
 
+import hashlib
+from itertools import pairwise
+
 import numpy as np
 from sklearn.utils.validation import check_array
 
@@ -46,7 +49,8 @@ def make_space(space, candidates=None):
         raise ValueError(f"Bounds could not be read as numbers of shape (d, 2): {error}.") from None
     if bounds.ndim != 2 or bounds.shape[1] != 2 or not len(bounds):
         raise ValueError(
-            f"Bounds must have shape (d, 2), a row (low, high) for each feature, got {bounds.shape}."
+            "Bounds must have shape (d, 2), a row (low, high) for each feature, got "
+            f"{bounds.shape}."
         )
     return Box([Interval(f"feature {i}", *row) for i, row in enumerate(bounds)], None)
 
@@ -59,7 +63,7 @@ class Box:
     def __init__(self, dimensions, names):
         self.dimensions, self.names = dimensions, names
         ends = np.cumsum([0, *(each.width for each in dimensions)])
-        self._slices = [slice(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+        self._slices = [slice(a, b) for a, b in pairwise(ends)]
         self.n_columns = int(ends[-1])
         self.n_dimensions = len(dimensions)
         self.free = np.concatenate([np.full(each.width, each.free) for each in dimensions])
@@ -98,7 +102,8 @@ class Box:
             extra = [name for name in item if name not in self.names]
             if missing or extra:
                 raise ValueError(
-                    f"An item must have the keys {self.names}; missing: {missing}, not known: {extra}."
+                    f"An item must have the keys {self.names}; missing: {missing}, not known: "
+                    f"{extra}."
                 )
             return [item[name] for name in self.names]
 
@@ -222,8 +227,6 @@ class Pool:
 
 
 def _digest(array):
-    import hashlib
-
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 

@@ -1,0 +1,148 @@
+"""The shape of the package: imports point downwards, files stay short, errors are for users."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "skpref"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+MOST_LINES = 420
+
+# Lowest first. A module may import those of lower layers and, within its own subpackage, any
+# that do not lead back to it.
+LAYERS = (
+    ("_parameters", "_items", "_likelihood", "_kernel_gradients"),
+    ("_pairing", "kernels", "samplers"),
+    ("_builders",),
+    ("duels",),
+    ("_validation", "datasets", "metrics", "model_selection", "preprocessing", "_paths"),
+    ("_posterior",),
+    ("_conditioning",),
+    ("inference",),
+    ("_evidence",),
+    ("_regressor",),
+    ("_collaborative", "active", "optimize"),
+    ("plotting",),
+    ("__init__",),
+)
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+
+
+def dotted(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def unit(module):
+    """Top-level module or subpackage of a dotted name."""
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+NAMES = {dotted(path) for path in MODULES}
+
+
+def imports(path):
+    """Modules of the package that a file imports, wherever in the file, submodules resolved."""
+    here = dotted(path)
+    package = here if path.name == "__init__.py" else here.rpartition(".")[0]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*parents, *([base] if base else [])])
+            for name in node.names:
+                inner = f"{base}.{name.name}"
+                found.add(inner if inner in NAMES else base)
+    return {name for name in found if name in NAMES and name != here}
+
+
+GRAPH = {dotted(path): imports(path) for path in MODULES}
+
+
+def test_every_module_has_a_layer():
+    unknown = {unit(name) for name in GRAPH} - set(RANK)
+    assert not unknown, f"add {sorted(unknown)} to LAYERS"
+
+
+def test_the_graph_was_read():
+    assert {"skpref.kernels", "skpref._likelihood"} <= GRAPH["skpref._posterior"]
+    assert "skpref._kernel_gradients" in GRAPH["skpref.kernels"]
+
+
+@pytest.mark.parametrize("name", sorted(GRAPH))
+def test_imports_point_downwards(name):
+    above = {
+        other
+        for other in GRAPH[name]
+        if unit(other) != unit(name) and RANK[unit(other)] >= RANK[unit(name)]
+    }
+    assert not above, f"{name} imports {sorted(above)}, which are not below it"
+
+
+def test_there_are_no_cycles():
+    done, path = set(), []
+
+    def visit(name):
+        assert name not in path, " → ".join([*path[path.index(name) :], name])
+        if name in done:
+            return
+        path.append(name)
+        for other in sorted(GRAPH[name]):
+            visit(other)
+        path.pop()
+        done.add(name)
+
+    for name in sorted(GRAPH):
+        visit(name)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*MODULES, *sorted((ROOT / "tests").glob("*.py"))],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_files_are_short(path):
+    n_lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert n_lines <= MOST_LINES, f"{path.name} has {n_lines} lines: split it by what it is about"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_users_get_errors_not_asserts_prints_or_exits(path):
+    banned = {"print", "exit", "quit", "breakpoint"}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        assert not isinstance(node, ast.Assert), f"{path.name}:{node.lineno}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in banned, f"{path.name}:{node.lineno}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_noise_is_doubled_in_one_place(path):
+    doubled = re.findall(
+        r"2(?:\.0)? \* (?:\w+\.)*noise_variance_?\b", path.read_text(encoding="utf-8")
+    )
+    assert len(doubled) == (1 if path.name == "_likelihood.py" else 0)
+
+
+def test_core_needs_four_packages_only():
+    allowed = {"numpy", "scipy", "sklearn", "joblib", "skpref"}
+    optional = {"pandas", "matplotlib", "arviz", "tqdm"}
+    for path in MODULES:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                roots = {name.name.split(".")[0] for name in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                roots = {node.module.split(".")[0]}
+            else:
+                continue
+            extra = roots - allowed - set(sys.stdlib_module_names)
+            on_use = extra and node not in tree.body and extra <= optional
+            assert not extra or on_use, f"{path.name}:{node.lineno} imports {sorted(extra)}"
