@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 from _skew_setting import (
+    KNOWN,
     NOISE_VARIANCE,
     covariance_of,
     engines,
     fit,
     kernel_of,
+    known_kernel,
     trial_of,
     typical_margins,
 )
@@ -173,22 +175,25 @@ def _autocorrelation(x):
 def calibration(name, trial, draws=2000):
     """Log-loss, accuracy and reliability counts of noisy held-out duels."""
     data = trial_of(name, trial)
-    learned = PairwisePreferenceRegressor().fit(data.X)
-    settings = {
-        "paper": (kernel_of(name, trial), NOISE_VARIANCE),
-        "default": (learned.kernel_, learned.noise_variance_),
-    }
+    if name == KNOWN:
+        settings = {"true": (known_kernel(), NOISE_VARIANCE)}
+    else:
+        learned = PairwisePreferenceRegressor().fit(data.X)
+        settings = {
+            "paper": (kernel_of(name, trial), NOISE_VARIANCE),
+            "default": (learned.kernel_, learned.noise_variance_),
+        }
     rows = []
     for hyperparameters, (kernel, noise_variance) in settings.items():
         for engine in (HMC(draws=draws), EP(), Laplace()):
             model = fit(kernel, data.X, engine, trial, noise_variance)
-            first = model.predict_proba(data.held_out)[:, 1]
-            right = np.where(data.held_out_y == 1, first, 1.0 - first)
-            confidence = np.maximum(first, 1.0 - first)
+            both = model.predict_log_proba(data.held_out)
+            log_right = both[np.arange(len(both)), data.held_out_y]
+            right, confidence = np.exp(log_right), np.exp(both.max(axis=1))
             correct = right > 0.5
             row = {"function": name, "trial": trial, "hyperparameters": hyperparameters}
             row |= {"engine": type(engine).__name__.lower()}
-            row |= {"log_loss": -np.log(right).mean(), "brier": np.mean((1.0 - right) ** 2)}
+            row |= {"log_loss": -log_right.mean(), "brier": np.mean((1.0 - right) ** 2)}
             row |= {"accuracy": correct.mean()}
             cell = np.clip(np.searchsorted(EDGES, confidence, "right") - 1, 0, len(EDGES) - 2)
             for j in range(len(EDGES) - 1):

@@ -16,6 +16,8 @@ from skpref._posterior import Posterior
 
 # A sweep costs about ⅔ p³ with p margins and about 3 n³ with n items.
 _ITEM_COST = 1.6
+# Rounding never leaves a covariance further than this from semi-definite, relative to its scale.
+_REPAIRABLE = 1e-6
 # Where precision × prior variance is below this, 1 − diag(B⁻¹) has lost digits.
 _WEAK = 1e-3
 
@@ -63,10 +65,11 @@ def cholesky(matrix):
     """
     matrix = np.asarray(matrix, dtype=np.float64)
     factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
-    jitter = np.finfo(np.float64).eps * max(float(np.max(np.diagonal(matrix), initial=0.0)), 1e-300)
-    while info != 0:
+    scale = max(float(np.max(np.diagonal(matrix), initial=0.0)), 1e-300)
+    jitter = np.finfo(np.float64).eps * scale
+    while _failed(factor, info):
         jitter *= 8.0
-        if not np.isfinite(jitter):
+        if not jitter <= _REPAIRABLE * scale:
             raise ValueError(
                 "a covariance matrix holds NaN or infinity, or is far from positive "
                 "semi-definite: check that the kernel is a valid covariance function and that "
@@ -77,13 +80,18 @@ def cholesky(matrix):
     return factor
 
 
+def _failed(factor, info):
+    # LAPACK lets NaN pass with info = 0.
+    return info != 0 or not np.isfinite(np.diagonal(factor).sum())
+
+
 def semidefinite_root(matrix):
     """F (n, r) with F Fᵀ equal to a positive semi-definite matrix to machine precision.
 
     Cholesky where it exists, else pivoted Cholesky, which stops at the numerical rank r.
     """
     factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
-    if info == 0:
+    if not _failed(factor, info):
         return factor
     scale = float(np.max(np.diagonal(matrix), initial=0.0))
     tolerance = len(matrix) * np.finfo(np.float64).eps * scale
@@ -94,10 +102,10 @@ def semidefinite_root(matrix):
 
 
 def _inverse_cholesky(matrix):
-    """L⁻¹ and log-determinant of I-plus-semidefinite ``matrix`` (overwritten)."""
-    factor, info = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
-    if info != 0:
-        factor = cholesky(np.tril(matrix) + np.tril(matrix, -1).T)
+    """L⁻¹ and log-determinant of an I-plus-semidefinite matrix."""
+    factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
+    if _failed(factor, info):
+        factor = cholesky(matrix)
     log_det = 2.0 * float(np.sum(np.log(np.diagonal(factor))))
     inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
     return inverse, log_det

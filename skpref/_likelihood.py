@@ -8,6 +8,7 @@ All functions are vectorised over margins and stable hundreds of standard deviat
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import elementwise
 from scipy.special import erfcx, log_ndtr, ndtr
 
 _SQRT_HALF = np.sqrt(0.5)
@@ -149,3 +150,56 @@ def tilted_noise_gradient(mean, variance, noise_variance):
     noise = margin_variance(noise_variance)
     moments = tilted(mean, variance, noise_variance)
     return -0.5 * noise * mean * moments.gradient / (variance + noise)
+
+
+def repeated_site(mean, variance, counts, noise_variance):
+    """Site that EP gives each of several equal duels, all of their sites being unknown.
+
+    With one duel this is the usual update. With c duels on one margin each site's cavity holds
+    the other c − 1; updating them side by side from a common cavity overshoots, so their common
+    fixed point is solved for. At a given u, mean over deviation of the probit's argument, the
+    cavity variance is the root of a quadratic, and what is left is monotone in u.
+
+    Parameters
+    ----------
+    mean, variance : ndarray
+        Of the margin without any of these sites; the variance is positive.
+    counts : ndarray
+        Numbers c of equal duels.
+    noise_variance : float
+
+    Returns
+    -------
+    precision, shift : ndarray
+        Of one site; NaN where no root was bracketed.
+    """
+    noise = margin_variance(noise_variance)
+    others = counts - 1.0
+
+    def cavity(u, target, variance, others):
+        mills = _mills(u)
+        b = noise - variance * mills.left + others * mills.curvature * variance
+        rest = np.sqrt(b * b + 4.0 * mills.left * variance * noise)
+        small = 2.0 * variance * noise / np.where(b > 0.0, b + rest, 1.0)
+        large = (rest - b) / np.where(mills.left > 0.0, 2.0 * mills.left, 1.0)
+        cavity_var = np.where(b > 0.0, small, large)
+        scale = np.sqrt(cavity_var + noise)
+        precision = mills.curvature / (noise + cavity_var * mills.left)
+        shift = mills.ratio * scale / (noise + cavity_var * mills.left) + u * scale * precision
+        return u * scale / cavity_var - target - others * shift, precision, shift
+
+    def excess(*args):
+        return cavity(*args)[0]
+
+    args = (mean / variance, variance, others)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        alone = mean / np.sqrt(variance + noise)  # where u lies for one duel
+        low, high = np.minimum(alone, 0.0) - 1.0, np.maximum(alone, 0.0) + 2.0
+        for _ in range(60):
+            below, above = excess(low, *args) < 0.0, excess(high, *args) > 0.0
+            if below.all() and above.all():
+                break
+            low, high = np.where(below, low, 2.0 * low), np.where(above, high, 1.5 * high)
+        found = elementwise.find_root(excess, (low, high), args=args)
+        _, precision, shift = cavity(found.x, *args)
+    return np.where(found.success, precision, np.nan), np.where(found.success, shift, np.nan)

@@ -8,6 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 
 from skpref._conditioning import (
     Sites,
+    _inverse_cholesky,
     cholesky,
     condition,
     gaussian_space,
@@ -188,6 +189,15 @@ def test_cholesky_repairs_what_rounding_spoilt_and_no_more():
     np.testing.assert_allclose(factor @ factor.T, matrix, atol=1e-11)
     definite = matrix + np.eye(40)
     np.testing.assert_allclose(cholesky(definite), np.linalg.cholesky(definite), rtol=1e-12)
+
+
+def test_the_inverse_factor_is_that_of_the_repaired_matrix():
+    B = np.random.default_rng(0).normal(size=(40, 5))
+    matrix = B @ B.T - 1e-13 * np.eye(40)  # plain Cholesky fails half way
+    inverse, log_det = _inverse_cholesky(matrix.copy().T)
+    factor = np.linalg.inv(inverse)
+    np.testing.assert_allclose(factor @ factor.T, matrix, atol=1e-9)
+    assert log_det == pytest.approx(2.0 * np.log(np.diagonal(factor)).sum(), rel=1e-9)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

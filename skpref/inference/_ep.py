@@ -4,7 +4,7 @@ from collections import deque
 
 import numpy as np
 from skpref._conditioning import ItemSpace, Sites
-from skpref._likelihood import tilted, tilted_noise_gradient
+from skpref._likelihood import repeated_site, tilted, tilted_noise_gradient
 from skpref._parameters import check_number
 from skpref.inference._base import Approximation, EvidenceGradient, GaussianEngine, item_gradient
 from skpref.inference._laplace import starting_sites
@@ -30,14 +30,14 @@ class EP(GaussianEngine):
         Sweeps at most.
     tol : float, default=1e-8
         Stop once no tilted mean differs from its marginal by more than ``tol`` cavity standard
-        deviations, and no tilted variance by more than a share ``tol``.
+        deviations, and no tilted variance by more than a share ``tol``, times the count of the
+        duel.
     damping : float, default=0.0
         Share of the old site that is kept in every update, in [0, 1).
 
     Notes
     -----
-    The fixed point is that of EP on the noisy margins v [1]_ (two signs in that note are wrong:
-    the mean of a normal truncated to v < 0 lies *below* the cavity's).
+    The fixed point is the same as that of EP on the noisy margins v > 0.
 
     References
     ----------
@@ -77,8 +77,8 @@ class EP(GaussianEngine):
         n_kinds = len(problem.index)
         if start is not None:
             tau, nu = start
-        elif isinstance(problem.space, ItemSpace):
-            tau, nu = starting_sites(problem)  # many duels a margin: from zero it may diverge
+        elif isinstance(problem.space, ItemSpace) or np.any(problem.counts > 1.0):
+            tau, nu = starting_sites(problem)  # many duels an item: from zero it may diverge
         else:
             tau, nu = np.zeros(n_kinds), np.zeros(n_kinds)
         path = _Path(problem, 1.0 - self.damping)
@@ -89,6 +89,7 @@ class EP(GaussianEngine):
                 best = sweep
             if sweep.residual < self.tol:
                 break
+            sweep.settle_repeats(problem)
             if not sweep.residual <= _GROWTH * best.residual:
                 tau, nu = path.back(best)
             else:
@@ -133,10 +134,26 @@ class _Sweep:
         self.wanted_nu = np.where(proper, wanted_nu, nu)
         off_mean = np.abs(gradient - self.pull) * np.sqrt(self.cavity_var)
         off_var = np.abs(1.0 - shrink / self.share)
-        residual = max(float(off_mean.max()), float(off_var.max()))
+        residual = float(np.max(problem.counts * np.maximum(off_mean, off_var)))
         self.residual = residual if proper.all() or residual > 1.0 else 1.0
         if not np.isfinite(self.residual):
             self.residual = np.inf
+
+    def settle_repeats(self, problem):
+        """Let the sites of equal duels ask for their common fixed point."""
+        counts, variance = problem.counts, self.cavity_var * self.share
+        mean = self.cavity_mean + self.cavity_var * self.pull
+        share = 1.0 - counts * self.tau * variance
+        repeated = (counts > 1.0) & (share > 1e-12) & (variance > 0.0)
+        if not repeated.any():
+            return
+        every = np.flatnonzero(repeated)
+        without = variance[every] / share[every]
+        centre = mean[every] - without * counts[every] * self.pull[every]
+        tau, nu = repeated_site(centre, without, counts[every], problem.noise_variance)
+        solved = np.isfinite(tau) & np.isfinite(nu)
+        self.wanted_tau[every[solved]] = tau[solved]
+        self.wanted_nu[every[solved]] = nu[solved]
 
     def log_evidence(self, problem):
         """log Z_EP (GPML 3.65), arranged so that no large terms cancel."""

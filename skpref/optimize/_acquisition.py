@@ -19,6 +19,7 @@ _ROOT_BETA = 2.0
 # Of EIIG and DuelUCB, as in the experiments of paper 002.
 _PROBABILITY_WEIGHT = 0.1
 _UPPER = 0.95
+_MAX_NEWTON = 100
 # C² of BALD's closed form, in units of the margin noise (Houlsby et al. 2012).
 _BALD = 0.5 * np.pi * np.log(2.0)
 
@@ -178,19 +179,30 @@ def expected_win_and_information(moments):
     return _of_margin(value, by_mean / n_components, by_var.mean(axis=1))
 
 
+def _quantile(level, mean, deviation, low, high):
+    """Quantile of an equal mixture of normals between two bounds, by Newton within a bracket."""
+    value = 0.5 * (low + high)
+    for _ in range(_MAX_NEWTON):
+        z = (value[:, None] - mean) / deviation
+        excess = ndtr(z).mean(axis=1) - level
+        low, high = np.where(excess < 0.0, value, low), np.where(excess < 0.0, high, value)
+        slope = _density(z).mean(axis=1) / deviation[:, 0]
+        step = value - excess / np.maximum(slope, 1e-300)
+        inside = (step >= low) & (step <= high)
+        following = np.where(inside, step, 0.5 * (low + high))
+        done = np.abs(following - value) <= 1e-13 * (1.0 + np.abs(value))
+        value = following
+        if done.all():
+            break
+    return value
+
+
 def upper_margin(moments):
     """Upper 95 % quantile of f(x) − f(incumbent) (DuelUCB, Benavoli et al. 2021)."""
     mean, var = _margin(moments)
     deviation = np.sqrt(var)[:, None]
     edges = mean + ndtri(_UPPER) * deviation
-    low, high = edges.min(axis=1), edges.max(axis=1)
-    while np.any(high - low > 1e-12 * (1.0 + np.abs(high))):
-        middle = 0.5 * (low + high)
-        if np.all((middle <= low) | (middle >= high)):
-            break
-        above = ndtr((middle[:, None] - mean) / deviation).mean(axis=1) > _UPPER
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    value = 0.5 * (low + high)
+    value = _quantile(_UPPER, mean, deviation, edges.min(axis=1), edges.max(axis=1))
     z = (value[:, None] - mean) / deviation
     weight = _density(z)
     weight /= weight.sum(axis=1, keepdims=True)

@@ -52,7 +52,7 @@ def _reflect(rows):
     return 1.0 - np.abs(1.0 - np.abs(rows) % 2.0)
 
 
-def maximise(surface, space, seeds, rng, allowed=None):
+def maximise(surface, space, seeds, rng, allowed=None, n_screen=_SCREEN):
     """The row where the surface is largest.
 
     Parameters
@@ -64,6 +64,8 @@ def maximise(surface, space, seeds, rng, allowed=None):
     rng : numpy.random.Generator
     allowed : callable, optional
         Rows (n, n_columns) to booleans: those that may be returned.
+    n_screen : int
+        Rows spread over the space.
 
     Returns
     -------
@@ -71,7 +73,7 @@ def maximise(surface, space, seeds, rng, allowed=None):
         None if none of the rows looked at is allowed.
     value : float
     """
-    rows = screening_rows(space, seeds, rng)
+    rows = screening_rows(space, seeds, rng, n_screen)
     values = surface.value(rows)
     values = np.where(np.isfinite(values), values, -np.inf)
     if space.pool is None:

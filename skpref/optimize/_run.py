@@ -8,6 +8,8 @@ from skpref.optimize._model import Memory
 
 # Told items this close to a known one (unit cube, largest coordinate) are that one.
 _SAME = 1e-7
+# Two items closer than this (likewise) are no duel.
+_APART = 1e-6
 
 
 class Items:
@@ -85,6 +87,11 @@ class Run:
         return winner, loser
 
 
+def apart(row, rows):
+    """Whether rows differ from a row by more than rounding, (n,)."""
+    return np.abs(rows - row).max(axis=1) > _APART
+
+
 def without(pending, duel):
     """Pending duels less one, whichever way round it is."""
     for k, each in enumerate(pending):
@@ -126,12 +133,12 @@ def exclusion(run, items, near):
         asked.append((a, b, near if n_told == len(run.told) else 0.0))
 
     def allowed(row, rows):
-        good = np.abs(rows - row).max(axis=1) > 1e-6
+        good = apart(row, rows)
         for a, b, radius in asked:
             for one, other in ((a, b), (b, a)):
                 if np.linalg.norm(items.rows[one] - row) <= max(radius, _SAME):
                     distance = np.linalg.norm(rows - items.rows[other], axis=1)
-                    good &= distance > max(radius, 1e-6)
+                    good &= distance > max(radius, _APART)
         return good
 
     return allowed

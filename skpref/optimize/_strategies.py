@@ -6,10 +6,11 @@ import numpy as np
 
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._maximise import maximise, screening_rows
+from skpref.optimize._run import apart
 from skpref.optimize._surface import Numeric, Surface
 
-# Two items closer than this (unit cube, largest coordinate) are no duel.
-_APART = 1e-6
+# A path costs a thousand trigonometric functions a row.
+_PATH_SCREEN = 256
 _SEEDS = 8
 _ALTERNATIONS = 4
 
@@ -126,11 +127,6 @@ def random_duel(space, allowed, rng, tries=200):
     return None
 
 
-def apart(row, rows):
-    """Whether rows differ from a row by more than rounding, (n,)."""
-    return np.abs(rows - row).max(axis=1) > _APART
-
-
 # --- incumbents -----------------------------------------------------------------------------
 
 
@@ -140,8 +136,8 @@ def best_seen(posterior, seen):
 
 
 def _thompson_incumbent(view):
-    row, _ = maximise(_path(view), view.space, _top(view.gaussian, view), view.rng)
-    return row
+    seeds = _top(view.gaussian, view)
+    return maximise(_path(view), view.space, seeds, view.rng, n_screen=_PATH_SCREEN)[0]
 
 
 def _random_incumbent(view):
@@ -201,7 +197,7 @@ def _challenger(acquisition, view, incumbent):
         return rows[view.rng.choice(good)] if len(good) else None
     if isinstance(acquisition, str) and acquisition == "thompson":
         seeds = _top(view.gaussian, view)
-        return maximise(_path(view), view.space, seeds, view.rng, allowed)[0]
+        return maximise(_path(view), view.space, seeds, view.rng, allowed, _PATH_SCREEN)[0]
     posterior = view.draw()
     surface = surface_of(acquisition, posterior, incumbent, view.seen)
     seeds = _top(posterior, view)
