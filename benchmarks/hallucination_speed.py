@@ -3,7 +3,7 @@
     python benchmarks/hallucination_speed.py [--repeats 30] [--without-1000]
 
 A hallucination from scratch: fit of `PairwisePreferenceRegressor` with fixed hyperparameters and
-`HMC(draws=1, chains=1)`, that is EP, its mean as a start, and nine trajectories. Then `HMC()`
+`HMC(draws=1, chains=1)`, that is EP, its mean as a start, and six trajectories. Then `HMC()`
 (1 000 draws) at 200 duels with 1 000 duel probabilities, and at 1 000 duels. Duels of `gp4`.
 Medians and minima over the repeats: on a machine shared with other work the minimum is nearer to
 what an idle one does.

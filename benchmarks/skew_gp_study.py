@@ -1,12 +1,12 @@
 """The first half of Takeno, Nomura and Karasuyama (ICML 2023) once more: how good are Gaussian
 approximations of the skew GP, and how fast is sampling it?
 
-    python benchmarks/skew_gp_study.py [--part fig1 compare rmse chains evidence calibration]
+    python benchmarks/skew_gp_study.py [--part fig1 compare rmse chains evidence calibration small]
                                        [--trials 10] [--n-jobs 1] [--quick]
 
 Tables (CSV) and pictures (PNG) go to doc/skew_study, or to a temporary folder with --quick (a
 smoke run). Every finished unit of work is appended to its table at once, so a run that was
-stopped goes on where it was; delete a table to have it made anew. About eight minutes on one core.
+stopped goes on where it was; delete a table to have it made anew. About twenty minutes on one core.
 """
 
 import argparse
@@ -19,11 +19,12 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # befo
 
 import _skew_examples
 import _skew_figures
+import _skew_small
 import _skew_units
 from _skew_setting import FUNCTIONS, KNOWN, OUTPUT, TRIALS, Table
 from joblib import Parallel, delayed
 
-PARTS = ("fig1", "compare", "rmse", "chains", "evidence", "calibration")
+PARTS = ("fig1", "compare", "rmse", "chains", "evidence", "calibration", "small")
 
 
 def _run(table, units, work, n_jobs):
@@ -107,6 +108,17 @@ def calibration(folder, options):
     _skew_figures.calibration(folder, table.rows())
 
 
+def small(folder, options):
+    table = Table(folder / "small.csv", ("noise_variance", "seed"))
+    _run(table, list(product(_skew_small.NOISES, options.seeds)), _skew_small.small, options.n_jobs)
+    for noise_variance in _skew_small.NOISES:
+        rows = [row for row in table.rows() if row["noise_variance"] == noise_variance]
+        worst = {k: max(row[f"{k}_error"] for row in rows) for k in ("sampled", "ep", "laplace")}
+        fewest = min(row["smallest_ess"] for row in rows)
+        shown = ", ".join(f"{k} {v:.4f}" for k, v in worst.items())
+        print(f"σ² = {noise_variance:g}: largest errors {shown}; smallest ESS {fewest:.0f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--part", nargs="+", choices=PARTS, default=PARTS)
@@ -118,6 +130,7 @@ def main():
     options.trials = min(options.trials, 1) if options.quick else options.trials
     options.functions = ["holder"] if options.quick else list(FUNCTIONS)
     options.units = list(product(options.functions, range(options.trials)))
+    options.seeds = range(3 if options.quick else 200)
     folder = Path(tempfile.mkdtemp()) if options.quick else OUTPUT
     folder.mkdir(parents=True, exist_ok=True)
     for part in options.part:

@@ -69,7 +69,7 @@ def cholesky(matrix):
     jitter = np.finfo(np.float64).eps * scale
     while _failed(factor, info):
         jitter *= 8.0
-        if not jitter <= _REPAIRABLE * scale:
+        if not (np.isfinite(scale) and jitter <= _REPAIRABLE * scale):
             raise ValueError(
                 "a covariance matrix holds NaN or infinity, or is far from positive "
                 "semi-definite: check that the kernel is a valid covariance function and that "

@@ -9,7 +9,7 @@ from scipy import stats
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 
-from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer
+from skpref.optimize import HallucinationBelieverOptimizer
 
 SQUARE = [[-5.0, 10.0], [0.0, 15.0]]
 MIXED = {"rate": stats.loguniform(1e-4, 1e-1), "depth": (1, 12), "kind": ["a", "b", "c"]}
@@ -364,32 +364,6 @@ def test_nothing_told_yet():
         with pytest.raises(NotFittedError, match="No duel was told yet"):
             look()
     assert made.history_ == []
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"acquisition": "best"}, ValueError, "acquisition must be one of"),
-        ({"incumbent": "best"}, ValueError, "incumbent must be one of"),
-        ({"noise_variance": "guess"}, ValueError, "noise_variance must be one of 'learn'"),
-        ({"noise_variance": 0.0}, ValueError, "noise_variance must lie in"),
-        ({"kernel": RBF([1.0, 1.0, 1.0])}, ValueError, "does not take unit-cube rows of 2"),
-        ({"n_initial": -1}, ValueError, "n_initial must lie in"),
-        ({"refit_every": 0}, ValueError, "refit_every must lie in"),
-        ({"lengthscale_prior": "broad"}, ValueError, "None or a pair"),
-        ({"initial_duels": [[[0.0, 1.0], [0.0, 1.0]]]}, ValueError, "two different items"),
-    ],
-)
-def test_arguments_are_checked(options, error, message):
-    with pytest.raises(error, match=message):
-        optimizer(**options)
-
-
-def test_engines_are_checked():
-    with pytest.raises(TypeError, match="inference must be 'hallucination'"):
-        PreferenceOptimizer(SQUARE, inference=3)
-    with pytest.raises(ValueError, match="n must lie in"):
-        optimizer().ask(0)
 
 
 # --- quickness ------------------------------------------------------------------------------

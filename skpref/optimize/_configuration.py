@@ -111,11 +111,11 @@ def describe(space, options):
     """The arguments as plain values: two equal descriptions make the same run."""
     described = {"space": space.describe()}
     for name, value in options.items():
-        if callable(value):
-            value = getattr(value, "__qualname__", None) or type(value).__qualname__
-        elif hasattr(value, "get_params"):
+        if hasattr(value, "get_params"):  # kernels are callable too
             parameters = sorted(value.get_params().items())
             value = [type(value).__name__, [[key, repr(part)] for key, part in parameters]]
+        elif callable(value):
+            value = getattr(value, "__qualname__", None) or type(value).__qualname__
         elif isinstance(value, tuple):
             value = list(value)
         elif isinstance(value, np.generic):

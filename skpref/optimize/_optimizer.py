@@ -57,7 +57,8 @@ class PreferenceOptimizer:
         On rows of the unit cube (categories one-hot). None: Matérn-3/2, unit amplitude, one
         lengthscale a column.
     noise_variance : "learn" or float, default="learn"
-        σ² of each utility at each presentation, in units of the kernel's amplitude.
+        σ² of each utility at each presentation, in units of the kernel's amplitude; learned with
+        a broad log-normal prior of median 0.001.
     lengthscale_prior : (median, deviation) or None, default=(0.5, 0.75)
         Log-normal prior on the unit cube's lengthscales; deviation of the logarithm.
     n_initial : int, default=None

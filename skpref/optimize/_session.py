@@ -15,7 +15,7 @@ from skpref.optimize._strategies import View, best_seen, propose, random_duel
 # cube, times the root of the number of columns); afterwards only that duel itself is left out.
 _NEAR = 0.02
 # By default the hyperparameters are learned anew once the duels have grown by this share.
-_GROWTH = 0.02
+_GROWTH = 0.04
 
 
 class Session:

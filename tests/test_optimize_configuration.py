@@ -1,0 +1,103 @@
+"""Arguments of an optimizer: what is refused, and what makes a run's description."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+from skpref.inference import EP
+from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer
+from skpref.optimize._configuration import describe, seed_of
+from skpref.optimize._space import make_space
+
+SQUARE = [[-5.0, 10.0], [0.0, 15.0]]
+
+
+def optimizer(**options):
+    return HallucinationBelieverOptimizer(SQUARE, random_state=0, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"acquisition": "best"}, ValueError, "acquisition must be one of"),
+        ({"incumbent": "best"}, ValueError, "incumbent must be one of"),
+        ({"noise_variance": "guess"}, ValueError, "noise_variance must be one of 'learn'"),
+        ({"noise_variance": 0.0}, ValueError, "noise_variance must lie in"),
+        ({"kernel": RBF([1.0, 1.0, 1.0])}, ValueError, "does not take unit-cube rows of 2"),
+        ({"n_initial": -1}, ValueError, "n_initial must lie in"),
+        ({"refit_every": 0}, ValueError, "refit_every must lie in"),
+        ({"lengthscale_prior": "broad"}, ValueError, "None or a pair"),
+        ({"initial_duels": [[[0.0, 1.0], [0.0, 1.0]]]}, ValueError, "two different items"),
+    ],
+)
+def test_arguments_are_checked(options, error, message):
+    with pytest.raises(error, match=message):
+        optimizer(**options)
+
+
+def test_engines_are_checked():
+    with pytest.raises(TypeError, match="inference must be 'hallucination'"):
+        PreferenceOptimizer(SQUARE, inference=3)
+    with pytest.raises(ValueError, match="n must lie in"):
+        optimizer().ask(0)
+
+
+def test_nothing_to_learn_is_fine():
+    made = optimizer(kernel=RBF(0.3, "fixed"), noise_variance=1e-2, n_initial=2)
+    made.run(lambda first, second: first[0] > second[0], 5)
+    assert made.posterior_.kernel == RBF(0.3, "fixed")
+    assert made.posterior_.noise_variance == 1e-2
+
+
+def test_amplitudes_and_priors_of_ones_own():
+    made = optimizer(kernel=ConstantKernel(2.0) * RBF(0.3), lengthscale_prior=(1.0, 0.1))
+    made.run(lambda first, second: first[0] > second[0], 8)
+    assert 0.5 < made.posterior_.kernel.k2.length_scale < 2.0
+
+
+def test_a_tight_prior_holds_the_lengthscales():
+    made = optimizer(lengthscale_prior=(0.7, 1e-3))
+    made.run(lambda first, second: first[0] > second[0], 8)
+    np.testing.assert_allclose(made.posterior_.kernel.length_scale, 0.7, rtol=0.01)
+
+
+def test_the_callers_kernel_is_not_changed():
+    kernel = RBF([0.3, 0.3])
+    made = optimizer(kernel=kernel)
+    made.run(lambda first, second: first[0] > second[0], 8)
+    assert kernel == RBF([0.3, 0.3])
+    assert made.posterior_.kernel != kernel
+
+
+def test_descriptions_tell_configurations_apart():
+    boxes = [
+        {"a": stats.uniform(0.0, 1.0)},
+        {"a": stats.uniform(0.0, 2.0)},
+        {"a": stats.norm(0.0, 1.0)},
+        {"a": (0.0, 1.0)},
+        {"a": (0, 1)},
+        {"a": ["x", "y"]},
+        {"b": ["x", "y"]},
+    ]
+    options = [
+        {"kernel": RBF(0.30000001)},
+        {"kernel": RBF(0.3)},
+        {"inference": EP(tol=1e-6)},
+        {"inference": EP()},
+        {"acquisition": test_descriptions_tell_configurations_apart},
+    ]
+    texts = [json.dumps(describe(make_space(box), {})) for box in boxes]
+    texts += [json.dumps(describe(make_space(SQUARE), option)) for option in options]
+    assert len(set(texts)) == len(boxes) + len(options)
+
+
+def test_seeds_from_every_kind_of_random_state():
+    assert seed_of(7) == 7
+    assert seed_of(None) is None
+    for kind in (np.random.default_rng, np.random.RandomState):
+        assert seed_of(kind(1)) == seed_of(kind(1)) != seed_of(kind(2))
+    with pytest.raises(ValueError, match="random_state must lie in"):
+        seed_of(-1)
