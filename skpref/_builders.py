@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from skpref._items import ItemTable, distinct_rows, is_frame
+from skpref._outcomes import read_outcomes
 from skpref._pairing import ranked_pairs, ranking_counts, rated_pairs
 
 
@@ -73,14 +74,7 @@ def first_won(outcomes):
     [True, False, True]
     """
     outcomes = column_or_1d(outcomes)
-    labels = set(outcomes.tolist())
-    if not (labels <= {0, 1} or labels <= {-1, 1}):
-        shown = ", ".join(sorted(map(repr, labels))[:5])
-        raise ValueError(
-            f"Outcomes must be {{0, 1}}, {{-1, 1}} or booleans, 1 where the first item won; "
-            f"{shown} came. Drop ties and unknown outcomes."
-        )
-    return outcomes == 1
+    return read_outcomes(outcomes)[0]
 
 
 def _finish(X, outcomes):

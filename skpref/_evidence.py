@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from skpref._conditioning import gaussian_space
 from skpref._parameters import check_number
@@ -17,28 +17,55 @@ from skpref.inference import Problem
 from skpref.kernels import Identity, kernel_with_gradient, lengthscale_indices
 
 # Default lengthscales, in standard deviations of a feature times √d (√d keeps the correlation
-# of two random items the same whatever their number of features).
-_MEDIAN = 1.0
-_SPREAD = 1.0
+# of two random items the same whatever their number of features). Logarithms of lengthscales
+# share a normal level and deviate from it by Student's t: many like ones, a few quite unlike.
+_LEVEL = 1.0
+_DEVIATION = 0.3
+_FREEDOM = 4.0
 _RANGE = 1e3
+# Amplitude of each item's own part of the utility, which no feature explains, and its bounds.
+_OWN = 0.1
+_OWN_BOUNDS = (1e-4, 10.0)
 # While searching, sites this close to their fixed point give gradients good to about 1e-5.
 _SEARCH_TOL = 1e-5
 _MAX_SEARCH = 200
 
 
 class LengthscalePrior(NamedTuple):
-    """Independent normals on some of the log lengthscales in ``kernel.theta``."""
+    """Prior on some of the log lengthscales in ``kernel.theta``.
+
+    Attributes
+    ----------
+    index : ndarray of int
+        Where they are in theta.
+    centre : ndarray
+        Their medians.
+    deviation : float
+        Without ``level`` the standard deviation of independent normals; with it the scale of
+        the t-distributed deviations from the common level.
+    level : float or None
+        Standard deviation of the common level (the mean offset from ``centre``).
+    """
 
     index: np.ndarray
     centre: np.ndarray
     deviation: float
+    level: float | None = None
 
     def log_density(self, theta):
         """Unnormalised log density and its gradient."""
-        gradient = np.zeros(len(theta))
-        gradient[self.index] = -(theta[self.index] - self.centre) / self.deviation**2
         offset = theta[self.index] - self.centre
-        return -0.5 * float(offset @ offset) / self.deviation**2, gradient
+        gradient = np.zeros(len(theta))
+        if self.level is None:
+            scaled = offset / self.deviation
+            gradient[self.index] = -scaled / self.deviation
+            return -0.5 * float(scaled @ scaled), gradient
+        mean = offset.mean()
+        scaled = (offset - mean) / self.deviation
+        slopes = (_FREEDOM + 1.0) * scaled / (_FREEDOM + scaled**2) / self.deviation
+        gradient[self.index] = slopes.mean() - slopes - mean / self.level**2 / len(offset)
+        tails = 0.5 * (_FREEDOM + 1.0) * np.log1p(scaled**2 / _FREEDOM)
+        return -float(tails.sum()) - 0.5 * float(mean / self.level) ** 2, gradient
 
 
 class Evaluation(NamedTuple):
@@ -136,13 +163,27 @@ def feature_spread(items):
     return np.where(spread > 1e-13 * size, spread, 1.0)
 
 
-def default_kernel(items, has_features=True):
-    """RBF of unit amplitude, one lengthscale a feature; start and bounds follow the spread."""
+def default_kernel(duels, has_features=True, learned=True):
+    """RBF of unit amplitude, one lengthscale a feature; start and bounds follow the spread.
+
+    Where hyperparameters are ``learned`` and items meet more than one opponent, each item also
+    has a part of its own that its features do not explain.
+    """
     if not has_features:
         return Identity()
-    centre = _MEDIAN * np.sqrt(items.shape[1]) * feature_spread(items)
-    bounds = np.stack([centre / _RANGE, centre * _RANGE], axis=1)
-    return RBF(length_scale=centre, length_scale_bounds=bounds)
+    items = duels.items
+    centre = np.sqrt(items.shape[1]) * feature_spread(items)
+    with np.errstate(over="ignore"):
+        bounds = np.stack([centre / _RANGE, centre * _RANGE], axis=1)
+    if not np.all(np.isfinite(bounds)):
+        raise ValueError(
+            f"Features spread over up to {centre.max():.1e}, too near the largest number of double "
+            "precision. Rescale them (for instance Itemwise(StandardScaler()))."
+        )
+    kernel = RBF(length_scale=centre, length_scale_bounds=bounds)
+    if learned and len(items) < 2 * len(duels.winner):
+        kernel = kernel + ConstantKernel(_OWN, _OWN_BOUNDS) * Identity()
+    return kernel
 
 
 def lengthscale_prior(prior, kernel, items):
@@ -151,7 +192,8 @@ def lengthscale_prior(prior, kernel, items):
     Parameters
     ----------
     prior : "lognormal", None or (median, deviation)
-        ``"lognormal"``: median √d standard deviations of the feature, deviation 1 of the log.
+        ``"lognormal"``: medians of √d standard deviations of the feature; a level common to all
+        features, of standard deviation 1 of the log, and deviations from it of scale 0.3.
     kernel : Kernel
     items : ndarray of shape (n_items, n_features)
     """
@@ -164,8 +206,8 @@ def lengthscale_prior(prior, kernel, items):
                 "lengthscale_prior must be 'lognormal', None or a pair (median, deviation of "
                 f"the logarithm), got {prior!r}."
             )
-        spread = np.log(feature_spread(items)) + np.log(_MEDIAN * np.sqrt(items.shape[1]))
-        deviation = _SPREAD
+        spread = np.log(feature_spread(items)) + 0.5 * np.log(items.shape[1])
+        deviation, level = _DEVIATION, _LEVEL
     else:
         try:
             median, deviation = prior
@@ -174,14 +216,16 @@ def lengthscale_prior(prior, kernel, items):
                 "lengthscale_prior must be 'lognormal', None or a pair (median, deviation of "
                 f"the logarithm), got {prior!r}."
             ) from None
-        check_number("the median of lengthscale_prior", median, low=0.0, open_low=True)
-        check_number("the deviation of lengthscale_prior", deviation, low=0.0, open_low=True)
+        inside = {"low": 0.0, "open_low": True, "open_high": True}
+        check_number("the median of lengthscale_prior", median, **inside)
+        check_number("the deviation of lengthscale_prior", deviation, **inside)
+        level = None
         spread = np.full(items.shape[1], np.log(median))
     if not found:
         return None
     centre = [spread.mean() if feature is None else spread[feature] for _, feature in found]
     index = np.array([position for position, _ in found])
-    return LengthscalePrior(index, np.array(centre), float(deviation))
+    return LengthscalePrior(index, np.array(centre), float(deviation), level)
 
 
 class _Search:
@@ -259,8 +303,18 @@ class _Found(NamedTuple):
 def _search(problem, prior, optimizer, start, bounds):
     objective = _Search(problem, prior)
     if callable(optimizer):
-        theta, value = optimizer(obj_func=objective, initial_theta=start, bounds=bounds)
-        return _Found(np.asarray(theta, dtype=np.float64), float(value), objective.state, "")
+        result = optimizer(obj_func=objective, initial_theta=start, bounds=bounds)
+        try:
+            theta, value = result
+            theta, value = np.asarray(theta, dtype=np.float64), float(value)
+        except (TypeError, ValueError):
+            theta, value = np.zeros(0), np.nan
+        if theta.shape != start.shape or not np.all(np.isfinite([*theta, value])):
+            raise ValueError(
+                f"optimizer must return (theta_opt, func_min), finite and theta of shape "
+                f"{start.shape}; got {result!r}."
+            )
+        return _Found(theta, value, objective.state, "")
     found = minimize(
         objective,
         start,

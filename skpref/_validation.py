@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from skpref._items import is_missing
-from skpref.duels import Duels, ItemTable, merge, rated_pairs
+from skpref._outcomes import read_outcomes
+from skpref.duels import Duels, ItemTable, distinct_rows, merge, rated_pairs
 
 _FORMS = (
     "duel arrays of shape (n_duels, 2, n_features), items with ratings of shape "
@@ -104,7 +105,7 @@ def _rated(estimator, X, y, qid, table):
             "X and y make no duel: there is 1 sample, and a duel needs two items whose ratings "
             "differ. If X holds duels, its shape is (n_duels, 2, n_features)."
         )
-    winner, loser = rated_pairs(y, qid)
+    winner, loser = rated_pairs(y, qid, tiebreak=distinct_rows(X)[1])
     return Training(merge(X, winner, loser), None)
 
 
@@ -170,37 +171,7 @@ def check_outcomes(y, n_duels):
             f"Found input variables with inconsistent numbers of samples: {n_duels} duels, "
             f"{len(y)} outcomes in y. Give one outcome for each row of X."
         )
-    if y.dtype.kind == "b":
-        return y.copy(), np.array([False, True])
-    if y.dtype.kind == "O":
-        if any(isinstance(label, str) for label in y.tolist()):
-            raise ValueError(_bad_outcomes(y))
-        try:
-            y = y.astype(np.float64)
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError(_bad_outcomes(y)) from None
-    if y.dtype.kind not in "iuf":
-        raise ValueError(_bad_outcomes(y))
-    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
-        raise ValueError(
-            f"Outcomes y contain NaN, None or infinity in {np.sum(~np.isfinite(y))} of {n_duels} "
-            "places. Leave out duels without an outcome (ties too)."
-        )
-    present = np.unique(y)
-    if np.isin(present, (0, 1)).all():
-        return y == 1, np.array([0, 1])
-    if np.isin(present, (-1, 1)).all():
-        return y == 1, np.array([-1, 1])
-    raise ValueError(_bad_outcomes(y))
-
-
-def _bad_outcomes(y):
-    some = ", ".join(list(dict.fromkeys(map(repr, y[:1000].tolist())))[:5])
-    return (
-        f"Outcomes of duels must be in {{0, 1}}, {{-1, 1}} or booleans (1: the first won), got "
-        f"values such as [{some}]. Encode them so, leave out ties, or pass y=None if the first "
-        "item won every duel. Ratings belong to 2-D items, not to duels."
-    )
+    return read_outcomes(y)
 
 
 def check_query(estimator, X, table):
@@ -211,7 +182,8 @@ def check_query(estimator, X, table):
     Query
     """
     if isinstance(X, ItemTable):
-        X = X.X
+        _check_width(estimator, X.X.shape[1])
+        return Query(X.X, None)
     form, X = _form(X)
     if table is not None and form == "array" and _integers(X) and X.ndim in (1, 2):
         if X.ndim == 1:
@@ -224,7 +196,13 @@ def check_query(estimator, X, table):
         _check_width(estimator, X.shape[2])
         return Query(np.ascontiguousarray(X[:, 0]), np.ascontiguousarray(X[:, 1]))
     _check_dimensions(X, table)
-    return Query(_validate_items(estimator, X, reset=False), None)
+    X = _validate_items(estimator, X, reset=False)
+    if table is not None and not table.has_features and not np.isin(X, table.X).all():
+        raise ValueError(
+            "Items without features are known by their position alone: rows must be integers "
+            f"in [0, {len(table) - 1}]. Pass positions as integers, or items.index(names)."
+        )
+    return Query(X, None)
 
 
 def check_pairs(estimator, X, table):

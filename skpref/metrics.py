@@ -155,12 +155,13 @@ def brier_scorer(estimator, X, y=None, sample_weight=None):
 
 
 def roc_auc_scorer(estimator, X, y=None, sample_weight=None):
-    """Scorer: area under the ROC curve of the probability that the first item wins.
+    """Scorer: area under the ROC curve of the mean margin, as ``scoring="roc_auc"``.
 
     It needs both outcomes; with one alone it is NaN, with an ``UndefinedMetricWarning``.
     """
-    won, proba = _won_and_proba(y, estimator.predict_proba(X))
-    return float(roc_auc_score(won, proba[:, 1], sample_weight=sample_weight))
+    margin = estimator.decision_function(X)
+    won = np.ones(len(margin), dtype=bool) if y is None else first_won(y)
+    return float(roc_auc_score(won, margin, sample_weight=sample_weight))
 
 
 def _pair_weight(code, weight):

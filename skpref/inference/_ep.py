@@ -3,6 +3,7 @@
 from collections import deque
 
 import numpy as np
+
 from skpref._conditioning import ItemSpace, Sites
 from skpref._likelihood import repeated_site, tilted, tilted_noise_gradient
 from skpref._parameters import check_number
