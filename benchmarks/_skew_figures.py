@@ -114,7 +114,7 @@ def chains(folder, traces):
     )
     for line, (name, by_sampler) in zip(axes, traces.items(), strict=True):
         for ax, (sampler, trace) in zip(line, by_sampler.items(), strict=False):
-            ax.plot(trace[::2], lw=0.5, color="#333333")
+            ax.plot(np.arange(0, len(trace), 2), trace[::2], lw=0.5, color="#333333")
             ax.set_title(f"{TITLES[name]}: {SAMPLER_NAMES[sampler]}", fontsize=9)
             x = trace[len(trace) // 10 :] - trace[len(trace) // 10 :].mean()
             full = np.correlate(x, x, "full")[len(x) - 1 :]
@@ -122,7 +122,9 @@ def chains(folder, traces):
         line[3].axhline(0.0, color="grey", lw=0.8)
         line[3].set_title("autocorrelation by lag", fontsize=9)
     axes[0, 3].legend(fontsize=8)
-    axes[-1, 1].set_xlabel("every second draw of one chain; the coordinate of v that mixes worst")
+    axes[-1, 1].set_xlabel(
+        "draw of one chain (every second shown); the coordinate of v that mixes worst"
+    )
     _save(figure, folder / "fig3_6a_7a.png")
 
 

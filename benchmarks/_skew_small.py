@@ -17,7 +17,7 @@ from oracles import small_problem
 from test_skew import contradicts, truth_of
 
 NOISES = (1e-6, 1e-4, 1e-2, 1.0)
-DRAWS, ENOUGH = 60_000, 50_000
+DRAWS, ENOUGH = 66_000, 50_000
 
 
 def small(noise_variance, seed):

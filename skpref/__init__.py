@@ -3,7 +3,14 @@
 from skpref._posterior import Posterior
 from skpref._regressor import PairwisePreferenceRegressor
 from skpref.duels import ItemTable
+from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer
 
 __version__ = "0.1.0"
 
-__all__ = ["ItemTable", "PairwisePreferenceRegressor", "Posterior"]
+__all__ = [
+    "HallucinationBelieverOptimizer",
+    "ItemTable",
+    "PairwisePreferenceRegressor",
+    "Posterior",
+    "PreferenceOptimizer",
+]

@@ -228,7 +228,7 @@ def lengthscale_prior(prior, kernel, items):
     return LengthscalePrior(index, np.array(centre), float(deviation), level)
 
 
-class _Search:
+class SearchObjective:
     """Objective of the search: minus log evidence minus log prior, sites warm-started."""
 
     def __init__(self, problem, prior):
@@ -301,7 +301,7 @@ class _Found(NamedTuple):
 
 
 def _search(problem, prior, optimizer, start, bounds):
-    objective = _Search(problem, prior)
+    objective = SearchObjective(problem, prior)
     if callable(optimizer):
         result = optimizer(obj_func=objective, initial_theta=start, bounds=bounds)
         try:

@@ -76,7 +76,7 @@ class Posterior:
     def component_means(self, X):
         """Mean of every component, shape (n, n_components)."""
         X = self._items(X)
-        blocks = [self.kernel(rows, self.anchors) @ self.weights for rows in self._blocks(X)]
+        blocks = [self._cross(rows) @ self.weights for rows in self._blocks(X)]
         return _stack(blocks, (0, self.n_components))
 
     def component_var(self, X):
@@ -88,7 +88,7 @@ class Posterior:
         """Posterior mean utility, shape (n,)."""
         X = self._items(X)
         centre = self.weights.mean(axis=1)
-        return _stack([self.kernel(rows, self.anchors) @ centre for rows in self._blocks(X)], (0,))
+        return _stack([self._cross(rows) @ centre for rows in self._blocks(X)], (0,))
 
     def var(self, X):
         """Posterior variance of the utility, shape (n,)."""
@@ -98,7 +98,7 @@ class Posterior:
     def cov(self, X):
         """Posterior covariance of the utilities, shape (n, n)."""
         X = self._items(X)
-        cross = self.kernel(X, self.anchors)
+        cross = self._cross(X)
         half = cross @ self.factor
         covariance = self.kernel(X) - half @ half.T
         if self.n_components > 1:
@@ -126,7 +126,7 @@ class Posterior:
         A, B = self._pairs(A, B)
         means, variances = [], []
         for rows, others in zip(self._blocks(A), self._blocks(B), strict=True):
-            cross = self.kernel(rows, self.anchors) - self.kernel(others, self.anchors)
+            cross = self._cross(rows) - self._cross(others)
             half = cross @ self.factor
             scale = self.kernel.diag(rows) + self.kernel.diag(others)
             prior = scale - 2.0 * paired(self.kernel, rows, others)
@@ -211,7 +211,7 @@ class Posterior:
         rng : int, RandomState, Generator or None
         """
         X, rng = self._items(X), _generator(rng)
-        cross = self.kernel(X, self.anchors)
+        cross = self._cross(X)
         half = cross @ self.factor
         root = covariance_root(self.kernel(X) - half @ half.T)
         means = cross @ self.weights[:, rng.integers(self.n_components, size=n)]
@@ -254,7 +254,7 @@ class Posterior:
     def var_gradient(self, X):
         """Gradient of `var` with respect to the items, shape (n, n_features)."""
         X = self._items(X)
-        cross = self.kernel(X, self.anchors)
+        cross = self._cross(X)
         pull = -2.0 * (cross @ self.factor) @ self.factor.T
         if self.n_components > 1:
             spread = self.weights - self.weights.mean(axis=1, keepdims=True)
@@ -287,13 +287,22 @@ class Posterior:
             A, B = (np.broadcast_to(side, (n, side.shape[1])) for side in (A, B))
         return A, B
 
+    def _cross(self, X):
+        K = self.kernel(X, self.anchors)
+        if not np.isfinite(K.sum()):
+            raise ValueError(
+                f"The kernel {self.kernel} is not finite between these items and the training "
+                "items: they lie too far apart for double precision. Rescale or drop them."
+            )
+        return K
+
     def _blocks(self, X):
         widest = max(len(self.anchors), self.n_components, self.factor.shape[1], 1)
         step = max(1, _BLOCK // widest)
         return [X[start : start + step] for start in range(0, len(X), step)]
 
     def _shared_var(self, rows):
-        half = self.kernel(rows, self.anchors) @ self.factor
+        half = self._cross(rows) @ self.factor
         return np.maximum(self.kernel.diag(rows) - np.einsum("ij,ij->i", half, half), 0.0)
 
 

@@ -5,14 +5,14 @@ import warnings
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from skpref._conditioning import condition
 from skpref._evidence import EvidenceProblem, default_kernel, learn, lengthscale_prior
-from skpref._parameters import check_choice, check_number
+from skpref._parameters import check_number
+from skpref._settings import check_settings
 from skpref._validation import (
     check_items,
     check_kernel,
@@ -21,7 +21,6 @@ from skpref._validation import (
     check_query,
     check_training,
 )
-from skpref.inference import ENGINES
 from skpref.metrics import concordance
 
 
@@ -179,7 +178,7 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         ValueError
             If X, y or a parameter is not of an allowed form; the message says which are.
         """
-        engine, noise_bounds = self._check_parameters()
+        engine, noise_bounds = check_settings(self)
         table = check_items(self.items)
         training = check_training(self, X, y, qid, table)
         duels = training.duels
@@ -232,44 +231,6 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         elif hasattr(self, "classes_"):
             del self.classes_
         return self
-
-    def _check_parameters(self):
-        """Engine and noise bounds (None: held) after checking every parameter."""
-        engine = self.inference
-        if isinstance(engine, str):
-            engine = ENGINES[check_choice("inference", engine, ENGINES)]()
-        elif isinstance(engine, type) or not hasattr(engine, "refine"):
-            raise ValueError(
-                f"inference must be one of {', '.join(map(repr, ENGINES))} or an options object "
-                f"from skpref.inference such as EP(damping=0.2), got {engine!r}."
-            )
-        if self.kernel is not None and not isinstance(self.kernel, Kernel):
-            raise TypeError(
-                "kernel must be a kernel of sklearn.gaussian_process.kernels or None, got "
-                f"{self.kernel!r}."
-            )
-        check_number("tol of the engine", engine.evidence_engine().tol, low=0.0, open_low=True)
-        noise = self.noise_variance
-        check_number("noise_variance", noise, low=0.0, open_low=True, open_high=True)
-        optimizer = self.optimizer
-        if not (optimizer is None or callable(optimizer) or optimizer == "fmin_l_bfgs_b"):
-            raise ValueError(
-                f"optimizer must be 'fmin_l_bfgs_b', None or a callable, got {optimizer!r}."
-            )
-        check_number("n_restarts_optimizer", self.n_restarts_optimizer, low=0, integer=True)
-        bounds = self.noise_variance_bounds
-        if self.optimizer is None or (isinstance(bounds, str) and bounds == "fixed"):
-            return engine, None
-        try:
-            low, high = (float(bound) for bound in bounds)
-        except (TypeError, ValueError):
-            low, high = np.nan, np.nan
-        if not 0.0 < low <= high < np.inf:
-            raise ValueError(
-                "noise_variance_bounds must be 'fixed' or a pair 0 < low <= high < inf, got "
-                f"{bounds!r}."
-            )
-        return engine, (low, high)
 
     # -- prediction ----------------------------------------------------------------------
 
@@ -404,7 +365,7 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
             If ``eval_gradient``.
         """
         check_is_fitted(self)
-        engine, noise_bounds = self._check_parameters()
+        engine, noise_bounds = check_settings(self)
         problem = EvidenceProblem(
             self.duels_,
             self.kernel_,

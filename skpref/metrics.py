@@ -155,11 +155,14 @@ def brier_scorer(estimator, X, y=None, sample_weight=None):
 
 
 def roc_auc_scorer(estimator, X, y=None, sample_weight=None):
-    """Scorer: area under the ROC curve of the mean margin, as ``scoring="roc_auc"``.
+    """Scorer: area under the ROC curve of the margins, as ``scoring="roc_auc"``.
 
     It needs both outcomes; with one alone it is NaN, with an ``UndefinedMetricWarning``.
     """
-    margin = estimator.decision_function(X)
+    if hasattr(estimator, "decision_function"):
+        margin = estimator.decision_function(X)
+    else:
+        margin = estimator.predict_proba(X)[:, 1]
     won = np.ones(len(margin), dtype=bool) if y is None else first_won(y)
     return float(roc_auc_score(won, margin, sample_weight=sample_weight))
 

@@ -143,7 +143,7 @@ def test_first_won_reads_every_kind_of_label(outcomes):
     "outcomes", [[1, 0, -1], [1, 2], [0.5, 1.0], ["1", "0"], [1.0, np.nan], [None, 1]]
 )
 def test_first_won_refuses_other_labels(outcomes):
-    with pytest.raises(ValueError, match=r"Outcomes must be \{0, 1\}"):
+    with pytest.raises(ValueError, match=r"Outcomes of duels must be in \{0, 1\}"):
         first_won(np.array(outcomes, dtype=object))
 
 
@@ -299,7 +299,7 @@ def test_items_without_features_give_positions():
         (FRAME.to_numpy(), [[0, 1, 2]], None, "at least one row of two items"),
         (FRAME.to_numpy(), [[0, 1], [2]], None, "at least one row of two items"),
         (FRAME.to_numpy(), [[0, 1]], [1, 0], "2 outcomes came for 1 duels"),
-        (FRAME.to_numpy(), [[0, 1], [1, 2]], [0.5, 1], "Drop ties"),
+        (FRAME.to_numpy(), [[0, 1], [1, 2]], [0.5, 1], "leave out ties"),
     ],
 )
 def test_from_pairs_refuses(items, pairs, outcomes, match):
@@ -339,7 +339,7 @@ def test_from_columns_alternates_without_outcomes():
         (MATCHES, ["lx"], ["rx"], "zz", r"no column \['zz'\]"),
         (MATCHES.assign(rx=[1, np.nan, 2]), ["lx"], ["rx"], None, r"\['rx'\] must hold finite"),
         (MATCHES.assign(rx=["p", "q", "r"]), ["lx"], ["rx"], None, "Itemwise"),
-        (MATCHES, ["lx"], ["rx"], "lx", r"Outcomes must be \{0, 1\}"),
+        (MATCHES, ["lx"], ["rx"], "lx", r"Outcomes of duels must be in \{0, 1\}"),
     ],
 )
 def test_from_columns_refuses(frame, first, second, outcome, match):

@@ -15,7 +15,7 @@ MOST_LINES = 420
 # Lowest first. A module may import those of lower layers and, within its own subpackage, any
 # that do not lead back to it.
 LAYERS = (
-    ("_parameters", "_items", "_likelihood", "_kernel_gradients"),
+    ("_parameters", "_outcomes", "_items", "_likelihood", "_kernel_gradients"),
     ("_pairing", "kernels", "samplers"),
     ("_builders",),
     ("duels",),
@@ -23,7 +23,7 @@ LAYERS = (
     ("_posterior",),
     ("_conditioning",),
     ("inference",),
-    ("_evidence",),
+    ("_evidence", "_settings"),
     ("_regressor",),
     ("_collaborative", "active", "optimize"),
     ("plotting",),

@@ -103,7 +103,7 @@ def test_small_probabilities_of_the_second_column_are_not_rounded_away():
 @pytest.mark.parametrize(
     "y, proba, match",
     [
-        ([1, 2], [0.5, 0.5], r"Outcomes must be \{0, 1\}"),
+        ([1, 2], [0.5, 0.5], r"Outcomes of duels must be in \{0, 1\}"),
         ([1, 0], [0.5, 1.5], "decision_function"),
         ([1, 0], [0.5, -0.1], r"lie in \[0, 1\]"),
         ([1, 0], [0.5, np.nan], "NaN"),

@@ -82,7 +82,7 @@ class _Sampled(BaseEstimator):
             a chain), ``state`` holds the last positions (n_chains, n_duels).
         """
         self._check()
-        margins = _NoisyMargins(problem)
+        margins = NoisyMargins(problem)
         chains = min(self.chains, self.draws)
         per_chain = -(-self.draws // chains)
         covariance = margins.covariance()
@@ -160,7 +160,8 @@ class HMC(_Sampled):
     Notes
     -----
     Cost grows as duels² × walls met; repeated duels count each. Beyond a few thousand duels use
-    ``"ep"``, whose error then is small.
+    ``"ep"``, whose error then is small. Answers that contradict each other under next to no noise
+    cost thousands of walls a draw: raise the noise, or with a handful of duels use `Gibbs`.
 
     References
     ----------
@@ -264,7 +265,7 @@ class Gibbs(_Sampled):
         return found._replace(draws=found.draws[:, self.thin - 1 :: self.thin]) if keep else found
 
 
-class _NoisyMargins:
+class NoisyMargins:
     """v of every single duel: repeated duels have noise of their own."""
 
     def __init__(self, problem):

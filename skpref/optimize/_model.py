@@ -14,10 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Matern
 
 from skpref._conditioning import condition
-from skpref._evidence import EvidenceProblem, _Search
+from skpref._evidence import EvidenceProblem, SearchObjective
 from skpref.duels import Duels
 from skpref.inference import EP
-from skpref.inference._skew import _NoisyMargins
+from skpref.inference._skew import NoisyMargins
 from skpref.kernels import lengthscale_indices
 from skpref.samplers import hmc
 
@@ -210,7 +210,7 @@ def _padded(state, n):
 
 def _learn(problem, prior, start):
     """Hyperparameters of the largest posterior density near the present ones."""
-    objective = _Search(problem, prior)
+    objective = SearchObjective(problem, prior)
     objective.state = start
     bounds = problem.bounds
     found = minimize(
@@ -251,7 +251,7 @@ def hallucinate(fit, margins, rng):
     posterior : Posterior
     margins : ndarray of shape (n_told,)
     """
-    noisy = _NoisyMargins(fit.problem)
+    noisy = NoisyMargins(fit.problem)
     order = np.argsort(fit.kind, kind="stable")  # repeated duels follow each other there
     start = noisy.typical(fit.approximation.conditioned.mean)
     known = order < len(margins)
