@@ -11,8 +11,8 @@ from skpref._likelihood import log_win_probability, win_probability
 from skpref._paths import SamplePaths, covariance_root, draw_weights
 from skpref.kernels import contracted_input_gradient, diag_gradient
 
-# Rows are taken in blocks so that no intermediate array has more doubles than this (128 MiB).
-_BLOCK = 2**24
+# Rows are taken in blocks so that no intermediate array has more doubles than this (16 MiB).
+_BLOCK = 2**21
 _EPS = np.finfo(np.float64).eps
 
 
@@ -92,8 +92,11 @@ class Posterior:
 
     def var(self, X):
         """Posterior variance of the utility, shape (n,)."""
-        shared = self.component_var(X)
-        return shared if self.n_components == 1 else shared + self.component_means(X).var(axis=1)
+        X, shared = self._items(X), self.component_var(X)
+        if self.n_components == 1:
+            return shared
+        spread = [self.component_means(rows).var(axis=1) for rows in self._blocks(X)]
+        return shared + _stack(spread, (0,))
 
     def cov(self, X):
         """Posterior covariance of the utilities, shape (n, n)."""
@@ -118,8 +121,13 @@ class Posterior:
         -------
         mean, variance : ndarray of shape (n,)
         """
-        means, variance = self.component_margins(A, B)
-        return means.mean(axis=1), variance + (means.var(axis=1) if means.shape[1] > 1 else 0.0)
+
+        def moments(means, variance):
+            spread = means.var(axis=1) if means.shape[1] > 1 else 0.0
+            return np.stack([means.mean(axis=1), variance + spread], axis=1)
+
+        mean, variance = self._by_pairs(A, B, moments, (0, 2)).T
+        return mean, variance
 
     def component_margins(self, A, B):
         """Means (n, n_components) and the shared variance (n,) of f(a) − f(b)."""
@@ -156,14 +164,16 @@ class Posterior:
         log : bool, default=False
             Return its natural logarithm, finite far in the tails.
         """
-        means, variance = self.component_margins(A, B)
-        return self._mix(means, variance, noise, log)
+        return self._by_pairs(A, B, lambda m, v: self._mix(m, v, noise, log), (0,))
 
     def log_outcomes(self, A, B):
         """Log probabilities (second wins, first wins) of noisy duels, shape (n, 2)."""
-        means, variance = self.component_margins(A, B)
-        sides = [self._mix(sign * means, variance, True, True) for sign in (-1.0, 1.0)]
-        return np.stack(sides, axis=1)
+
+        def both(means, variance):
+            sides = [self._mix(sign * means, variance, True, True) for sign in (-1.0, 1.0)]
+            return np.stack(sides, axis=1)
+
+        return self._by_pairs(A, B, both, (0, 2))
 
     def _mix(self, means, variance, noise, log):
         of = log_win_probability if log else win_probability
@@ -176,9 +186,10 @@ class Posterior:
 
     def cdf(self, X, c):
         """P(f(x) ≤ c), shape (n,); ``c`` is a number or of shape (n,)."""
-        means, deviation = self.component_means(X), np.sqrt(self.component_var(X))
-        c = np.broadcast_to(np.asarray(c, dtype=np.float64), deviation.shape)
-        return _mixture_cdf(c, means, deviation)
+        X = self._items(X)
+        c = np.broadcast_to(np.asarray(c, dtype=np.float64), (len(X),))
+        blocks = zip(self._blocks(X), self._blocks(c), strict=True)
+        return _stack([_mixture_cdf(at, *self._mixture(rows)) for rows, at in blocks], (0,))
 
     def quantile(self, X, q):
         """Quantile of f(x), shape (n,), or (n, n_quantiles) for a sequence ``q`` in (0, 1).
@@ -188,9 +199,14 @@ class Posterior:
         q = np.asarray(q, dtype=np.float64)
         if q.ndim > 1 or not np.all((q > 0.0) & (q < 1.0)):
             raise ValueError(f"q must be a number or a sequence of numbers in (0, 1), got {q}.")
-        means, deviation = self.component_means(X), np.sqrt(self.component_var(X))
-        found = [_mixture_quantile(level, means, deviation) for level in np.atleast_1d(q)]
-        return found[0] if q.ndim == 0 else np.stack(found, axis=1)
+        levels = np.atleast_1d(q)
+
+        def of_block(rows):
+            mixture = self._mixture(rows)
+            return np.stack([_mixture_quantile(level, *mixture) for level in levels], axis=1)
+
+        found = _stack([of_block(rows) for rows in self._blocks(self._items(X))], (0, len(levels)))
+        return found[:, 0] if q.ndim == 0 else found
 
     def credible_interval(self, X, level=0.95):
         """Central interval that holds f(x) with probability ``level``, shape (n, 2)."""
@@ -300,6 +316,16 @@ class Posterior:
         widest = max(len(self.anchors), self.n_components, self.factor.shape[1], 1)
         step = max(1, _BLOCK // widest)
         return [X[start : start + step] for start in range(0, len(X), step)]
+
+    def _mixture(self, rows):
+        """Means of the components and the deviation that they share."""
+        return self.component_means(rows), np.sqrt(self.component_var(rows))
+
+    def _by_pairs(self, A, B, reduce, empty):
+        """``reduce(component means, shared variance)`` of the margins, block by block."""
+        A, B = self._pairs(A, B)
+        blocks = zip(self._blocks(A), self._blocks(B), strict=True)
+        return _stack([reduce(*self.component_margins(a, b)) for a, b in blocks], empty)
 
     def _shared_var(self, rows):
         half = self._cross(rows) @ self.factor

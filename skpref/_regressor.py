@@ -21,6 +21,7 @@ from skpref._validation import (
     check_query,
     check_training,
 )
+from skpref.inference._skew import carry_over
 from skpref.metrics import concordance
 
 
@@ -90,6 +91,8 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
     duels_ : Duels
         Distinct items and distinct duels, with counts.
     items_ : ItemTable or None
+    diagnostics_ : Diagnostics or None
+        Of the chains, if the engine samples.
     n_iter_ : int
         Iterations of the engine in the last run.
     n_features_in_ : int
@@ -216,7 +219,11 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
                 stacklevel=2,
             )
         seed = rng.randint(np.iinfo(np.int32).max)
-        found = sampler.refine(result.problem, found, np.random.default_rng(seed))
+        warm, options = getattr(sampler, "warm_start", False), {}
+        if warm and getattr(self, "_positions", None) is not None:
+            options["start"] = carry_over(self.duels_, self._positions, duels)
+        found = sampler.refine(result.problem, found, np.random.default_rng(seed), **options)
+        self._positions = found.state[0] if warm else None
         self.diagnostics_ = found.diagnostics
         self.items_ = table
         self.duels_ = duels

@@ -79,11 +79,3 @@ class EvidenceGradient(NamedTuple):
 
     covariance: np.ndarray
     log_noise: float
-
-
-def item_gradient(space, conditioned, precision):
-    """½ (α αᵀ − D Dᵀ), α = Aᵀ w: the Gaussian part of d log Z / dK (GPML 5.9, 5.27)."""
-    alpha = space.incidence @ conditioned.dual
-    gradient = np.multiply.outer(0.5 * alpha, alpha)
-    gradient -= 0.5 * space.gram(conditioned, precision)
-    return gradient

@@ -7,7 +7,7 @@ import numpy as np
 from skpref._conditioning import ItemSpace, Sites
 from skpref._likelihood import repeated_site, tilted, tilted_noise_gradient
 from skpref._parameters import check_number
-from skpref.inference._base import Approximation, EvidenceGradient, GaussianEngine, item_gradient
+from skpref.inference._base import Approximation, EvidenceGradient, GaussianEngine
 from skpref.inference._laplace import starting_sites
 
 _MEMORY = 5
@@ -106,7 +106,10 @@ class EP(GaussianEngine):
         sites, conditioned = approximation.sites, approximation.conditioned
         sweep = _sweep(problem, *approximation.state, conditioned=conditioned)
         slopes = tilted_noise_gradient(sweep.cavity_mean, sweep.cavity_var, problem.noise_variance)
-        gradient = item_gradient(problem.space, conditioned, sites.precision)
+        alpha = problem.space.incidence @ conditioned.dual
+        gradient = np.multiply.outer(alpha, alpha)
+        gradient -= problem.space.gram(conditioned, sites.precision)  # ½ (α αᵀ − D Dᵀ)
+        gradient *= 0.5
         return EvidenceGradient(gradient, float(problem.counts @ slopes))
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from skpref._conditioning import Sites
 from skpref._likelihood import derivatives, noise_derivatives
 from skpref._parameters import check_number
-from skpref.inference._base import Approximation, EvidenceGradient, GaussianEngine, item_gradient
+from skpref.inference._base import Approximation, EvidenceGradient, GaussianEngine
 
 
 class Laplace(GaussianEngine):
@@ -98,11 +98,11 @@ class Laplace(GaussianEngine):
         by_noise = noise_derivatives(margin, noise)
         push = 0.5 * conditioned.variance * problem.pool(sign * at.third)
         u = push - space.gain_times(conditioned, precision, push)
-        gradient = item_gradient(space, conditioned, precision)
+        # ½ (α αᵀ + α βᵀ + β αᵀ − D Dᵀ) with α = Aᵀ w and β = Aᵀ u
         alpha, beta = space.incidence @ conditioned.dual, space.incidence @ u
-        cross = np.multiply.outer(0.5 * alpha, beta)
-        gradient += cross
-        gradient += cross.T
+        gradient = np.stack([alpha, beta], axis=1) @ np.stack([alpha + beta, alpha])
+        gradient -= space.gram(conditioned, precision)
+        gradient *= 0.5
         log_noise = problem.counts @ by_noise[0]
         log_noise -= 0.5 * (conditioned.variance @ problem.pool(by_noise[2]))
         log_noise += space.prior_times(u) @ problem.pool(sign * by_noise[1])

@@ -1,0 +1,43 @@
+"""What the twins of scikit-learn's checks share: small duels, quick engines, comparisons."""
+
+import joblib
+import numpy as np
+from numpy.testing import assert_allclose
+
+from skpref import PairwisePreferenceRegressor
+from skpref.inference import ENGINES
+
+# How many draws is not the point here: a seed must give the same ones again.
+QUICK = {"gibbs": {"draws": 64, "chains": 4, "thin": 1}, "hmc": {"draws": 64, "chains": 4}}
+METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
+
+
+def duels(n_duels=16, n_features=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_duels, 2, n_features))
+    y = (X[:, 0].sum(axis=1) > X[:, 1].sum(axis=1)).astype(int)
+    return X, y
+
+
+def make_model(name):
+    """An unfitted estimator for each engine, without learning, which is not the point here."""
+    engine = ENGINES[name](**QUICK.get(name, {}))
+    return PairwisePreferenceRegressor(inference=engine, optimizer=None, random_state=0)
+
+
+def state(estimator):
+    return joblib.hash({name: vars(estimator)[name] for name in sorted(vars(estimator))})
+
+
+def outputs(fitted, X):
+    return {name: getattr(fitted, name)(X) for name in METHODS} | {
+        "std": fitted.predict(X, return_std=True)[1],
+        "utility": fitted.predict(X[:, 0]),
+        "score": fitted.score(X),
+    }
+
+
+def assert_same(fitted, other, X, **tolerance):
+    ours, theirs = outputs(fitted, X), outputs(other, X)
+    for name in ours:
+        assert_allclose(ours[name], theirs[name], err_msg=name, **tolerance)

@@ -1,0 +1,206 @@
+"""Builders of duel arrays from pairs, columns and ranked lists."""
+
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from duels_support import FRAME, won_pairs
+
+from skpref.duels import (
+    ItemTable,
+    from_columns,
+    from_pairs,
+    from_rankings,
+    ranking_groups,
+)
+
+# --- from_pairs
+
+
+def test_every_way_of_naming_gives_the_same_duels():
+    names = [["c", "a"], ["c", "b"], ["a", "b"]]
+    positions = np.array([[2, 0], [2, 1], [0, 1]])
+    expected = won_pairs(FRAME.to_numpy()[positions], [1, 1, 1])
+    table = ItemTable(FRAME.to_numpy(), names=["a", "b", "c"])
+    ways = [
+        (FRAME, names),
+        (FRAME, pd.DataFrame(names)),
+        (table, names),
+        (FRAME.to_numpy(), positions),
+        (FRAME.to_numpy(), positions.tolist()),
+    ]
+    for items, pairs in ways:
+        X, y = from_pairs(items, pairs)
+        assert won_pairs(X, y) == expected
+        assert set(y.tolist()) == {0, 1}
+
+
+def test_names_are_looked_up_in_the_index_not_by_place():
+    frame = pd.DataFrame({"u": [0.1, 0.2, 0.3]}, index=[20, 10, 0])
+    X, y = from_pairs(frame, [[0, 20]])
+    assert (X.ravel().tolist(), y.tolist()) == ([0.3, 0.1], [1])
+
+
+@pytest.mark.parametrize("outcomes", [[1, 0, 1], [-1, 1, 1], [False, True, True]])
+def test_two_outcomes_keep_orientation_and_labels(outcomes):
+    pairs = np.array([[0, 1], [1, 2], [0, 2]])
+    X, y = from_pairs(FRAME.to_numpy(), pairs, outcomes)
+    assert np.array_equal(X, FRAME.to_numpy()[pairs])
+    assert y.tolist() == [int(v) for v in outcomes]
+
+
+@pytest.mark.parametrize("outcome", [1, 0, -1, True, False])
+def test_one_outcome_is_alternated(outcome):
+    pairs = np.array([[0, 1], [1, 2], [0, 2]])
+    X, y = from_pairs(None, pairs, [outcome] * 3)
+    assert set(y.tolist()) == {0, 1}
+    assert won_pairs(X, y) == won_pairs(pairs, [outcome == 1] * 3)
+
+
+def test_items_without_features_give_positions():
+    pairs = [["ann", "bob"], ["cid", "ann"]]
+    X, y = from_pairs(ItemTable.from_names(pairs), pairs)
+    assert (X.tolist(), y.tolist()) == ([[0, 1], [0, 2]], [1, 0])
+    assert X.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    "items, pairs, outcomes, match",
+    [
+        (None, [["a", "b"]], None, r"ItemTable\.from_names\(names\) first"),
+        (FRAME.to_numpy(), [["a", "b"]], None, "DataFrame indexed by name"),
+        (FRAME, [[0, 1]], None, r"unknown name\(s\) of items: 0, 1"),
+        (FRAME, [["a", "z"]], None, "'z'"),
+        (FRAME, [["a", np.nan]], None, "nan"),
+        (FRAME.to_numpy(), [[0.0, 1.0]], None, "must be integers"),
+        (FRAME.to_numpy(), [[True, False]], None, "must be integers"),
+        (FRAME.to_numpy(), [[0, -1]], None, "Position -1 is negative"),
+        (FRAME.to_numpy(), [[0, 3]], None, "Position 3 is out of range for 3 items"),
+        (FRAME.to_numpy(), [[0, 1], [2, 2]], None, "Pair 1 sets item 2 against itself"),
+        (FRAME.to_numpy(), np.zeros((0, 2), int), None, "at least one row"),
+        (FRAME.to_numpy(), [[0, 1, 2]], None, "at least one row of two items"),
+        (FRAME.to_numpy(), [[0, 1], [2]], None, "at least one row of two items"),
+        (FRAME.to_numpy(), [[0, 1]], [1, 0], "2 outcomes came for 1 duels"),
+        (FRAME.to_numpy(), [[0, 1], [1, 2]], [0.5, 1], "leave out ties"),
+    ],
+)
+def test_from_pairs_refuses(items, pairs, outcomes, match):
+    with pytest.raises(ValueError, match=match):
+        from_pairs(items, pairs, outcomes)
+
+
+# --- from_columns
+
+MATCHES = pd.DataFrame(
+    {"lx": [1, 2, 3], "ly": [4.0, 5, 6], "rx": [7, 8, 9], "ry": [1.0, 2, 3], "won": [1, 0, 0]}
+)
+
+
+def test_from_columns_stacks_both_sides():
+    X, y = from_columns(MATCHES, ["lx", "ly"], ["rx", "ry"], "won")
+    assert X[0].tolist() == [[1.0, 4.0], [7.0, 1.0]]
+    assert y.tolist() == [1, 0, 0]
+    again = from_columns(MATCHES, ["lx", "ly"], ["rx", "ry"], MATCHES["won"].to_numpy())
+    assert np.array_equal(X, again[0])
+    assert np.array_equal(y, again[1])
+
+
+def test_from_columns_alternates_without_outcomes():
+    X, y = from_columns(MATCHES, "lx", "rx")
+    assert won_pairs(X, y) == won_pairs(MATCHES[["lx", "rx"]].to_numpy(float)[..., None], [1] * 3)
+    assert y.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "frame, first, second, outcome, match",
+    [
+        (MATCHES.to_numpy(), ["lx"], ["rx"], None, "needs a DataFrame"),
+        (MATCHES, ["lx", "ly"], ["rx"], None, "2 columns came for the first item and 1"),
+        (MATCHES, [], [], None, "same features of both"),
+        (MATCHES, ["lx"], ["zz"], None, r"no column \['zz'\]"),
+        (MATCHES, ["lx"], ["rx"], "zz", r"no column \['zz'\]"),
+        (MATCHES.assign(rx=[1, np.nan, 2]), ["lx"], ["rx"], None, r"\['rx'\] must hold finite"),
+        (MATCHES.assign(rx=["p", "q", "r"]), ["lx"], ["rx"], None, "Itemwise"),
+        (MATCHES, ["lx"], ["rx"], "lx", r"Outcomes of duels must be in \{0, 1\}"),
+    ],
+)
+def test_from_columns_refuses(frame, first, second, outcome, match):
+    with pytest.raises(ValueError, match=match):
+        from_columns(frame, first, second, outcome)
+
+
+# --- from_rankings
+
+RANKINGS = [["c", "a", "b"], ["b"], ["a", "c"]]
+
+
+def test_rankings_give_all_pairs_of_each_list():
+    table = ItemTable.from_names(["a", "b", "c"])
+    X, y = from_rankings(RANKINGS, table)
+    expected = Counter(
+        repr(table.index(pair).tolist()) for r in RANKINGS for pair in combinations(r, 2)
+    )
+    assert won_pairs(X, y) == expected
+    assert set(y.tolist()) == {0, 1}
+
+
+def test_adjacent_rankings_give_neighbours_alone():
+    table = ItemTable.from_names(["a", "b", "c"])
+    X, y = from_rankings(RANKINGS, table, adjacent=True)
+    assert won_pairs(X, y) == Counter(["[2, 0]", "[0, 1]", "[0, 2]"])
+
+
+def test_lists_and_padded_arrays_say_the_same():
+    lists = [[2, 0, 1], [1, 2]]
+    expected = from_rankings(lists)
+    padded = [
+        np.array([[2, 0, 1], [1, 2, -1]]),
+        np.array([[2, 0, 1], [1, 2, np.nan]]),
+        pd.DataFrame([[2, 0, 1], [1, 2, None]], dtype="Int64"),
+        [(2, 0, 1), (1, 2, None)],
+    ]
+    for rankings in padded:
+        X, y = from_rankings(rankings)
+        assert np.array_equal(X, expected[0])
+        assert np.array_equal(y, expected[1])
+
+
+def test_rankings_of_items_with_features_gather_them():
+    X, y = from_rankings([["c", "a"], ["a", "b"]], FRAME)
+    assert won_pairs(X, y) == won_pairs([[[1.0], [0.0]], [[0.0], [0.5]]], [1, 1])
+
+
+@pytest.mark.parametrize("adjacent", [False, True])
+def test_ranking_groups_match_the_duels(adjacent):
+    rankings = [[0, 1, 2, 3], [4], [], [5, 6, 7]]
+    X, _ = from_rankings(rankings, adjacent=adjacent)
+    groups = ranking_groups(rankings, adjacent=adjacent)
+    assert len(groups) == len(X)
+    for pair, group in zip(X.tolist(), groups, strict=True):
+        assert set(pair) <= set(rankings[group])
+
+
+@pytest.mark.parametrize(
+    "rankings, items, match",
+    [
+        ([[0, 1, 0]], None, "Ranking 0 names item 0 twice"),
+        ([["a", "b"], ["b", "b"]], FRAME, "Ranking 1 names item 'b' twice"),
+        ([[0], [1]], None, "None of the 2 rankings has two items"),
+        ([], None, "None of the 0 rankings"),
+        ([["a", "b"]], None, r"ItemTable\.from_names"),
+        ([["a", "z"]], FRAME, "'z'"),
+        ([["a", 1]], FRAME, "mix strings with numbers"),
+        ([[0, -1, 1]], None, "before its end"),
+        ([[0, -2]], None, "Position -2 is negative"),
+        ([[0, 9]], [[1.0], [2.0]], "out of range"),
+        ([[0.5, 1.0]], None, "must be integers"),
+        (["ab", "cd"], None, "Ranking 0 is 'ab'"),
+        ([{1, 2}], None, "list of items in order"),
+        ("abc", None, "list of lists"),
+    ],
+)
+def test_from_rankings_refuses(rankings, items, match):
+    with pytest.raises(ValueError, match=match):
+        from_rankings(rankings, items)

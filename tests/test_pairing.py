@@ -1,0 +1,127 @@
+"""Duels made of ratings: which items meet."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from duels_support import won_pairs
+
+from skpref.duels import (
+    ItemTable,
+    from_ratings,
+    rated_pairs,
+)
+
+
+def brute(ratings, qid):
+    n = range(len(ratings))
+    return {(i, j) for i in n for j in n if qid[i] == qid[j] and ratings[i] > ratings[j]}
+
+
+def test_few_ratings_make_all_pairs():
+    rng = np.random.default_rng(0)
+    ratings, qid = rng.integers(0, 4, 40), rng.choice(["p", "q", "r"], 40)
+    pairs = list(zip(*map(np.ndarray.tolist, rated_pairs(ratings, qid)), strict=True))
+    assert set(pairs) == brute(ratings, qid)
+    assert len(pairs) == len(set(pairs))
+
+
+def test_many_distinct_ratings_meet_at_powers_of_two():
+    rng = np.random.default_rng(1)
+    qid = np.repeat([0, 1], [200, 90])
+    ratings = rng.permutation(290) / 3.0
+    winner, loser = rated_pairs(ratings, qid)
+    found = set(zip(winner.tolist(), loser.tolist(), strict=True))
+    expected = set()
+    for group in (0, 1):
+        members = np.flatnonzero(qid == group)
+        by_rank = members[np.argsort(ratings[members])].tolist()
+        for step in (1, 2, 4, 8, 16, 32, 64, 128):
+            expected |= set(zip(by_rank[step:], by_rank, strict=False))
+    assert found == expected
+    assert len(winner) == len(found)
+
+
+@pytest.mark.parametrize("n_levels", [2, 3, 10, 100])
+def test_tied_ratings_are_spread_evenly(n_levels):
+    n = 400
+    rng = np.random.default_rng(n_levels)
+    ratings = np.floor(n_levels * rng.beta(1, 3, n))  # levels of very unequal sizes
+    winner, loser = rated_pairs(ratings)
+    pairs = set(zip(winner.tolist(), loser.tolist(), strict=True))
+    assert pairs <= brute(ratings, np.zeros(n))
+    assert len(pairs) == len(winner) <= 2 * n * np.log2(n)
+    beaten, beats = np.bincount(loser, minlength=n), np.bincount(winner, minlength=n)
+    assert beaten[ratings < ratings.max()].min() >= 1
+    assert beats[ratings > ratings.min()].min() >= 1
+    for level in np.unique(ratings):  # nobody in a level meets many more than another
+        meets = (beaten + beats)[ratings == level]
+        assert meets.max() <= 3 * max(meets.min(), np.log2(n))
+
+
+def test_budget_counts_all_groups_together():
+    ratings = np.arange(80.0)
+    assert len(rated_pairs(ratings, max_pairs=3160)[0]) == 80 * 79 // 2
+    assert len(rated_pairs(ratings, max_pairs=3159)[0]) == sum(80 - 2**k for k in range(7))
+    assert len(rated_pairs(ratings, max_pairs=None)[0]) == 80 * 79 // 2
+    qid = np.repeat(np.arange(40), 2)
+    assert len(rated_pairs(ratings, qid, max_pairs=39)[0]) == 40
+    assert len(rated_pairs(np.arange(300.0))[0]) < 2300
+
+
+@pytest.mark.parametrize("max_pairs", [0, 10**6])
+def test_ratings_ignore_row_order_even_with_ties(max_pairs):
+    rng = np.random.default_rng(4)
+    items = rng.normal(size=(60, 2))
+    ratings, qid = rng.integers(0, 6, 60), rng.integers(0, 2, 60)
+    order = rng.permutation(60)
+    one = from_ratings(items, ratings, qid, max_pairs=max_pairs)
+    other = from_ratings(items[order], ratings[order], qid[order], max_pairs=max_pairs)
+    assert np.array_equal(one[0], other[0])
+    assert np.array_equal(one[1], other[1])
+
+
+def test_ratings_only_matter_by_their_order():
+    rng = np.random.default_rng(5)
+    ratings = rng.integers(0, 30, 200) / 10.0
+    for one, other in zip(rated_pairs(ratings), rated_pairs(np.exp(ratings)), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_from_ratings_takes_every_kind_of_items():
+    frame = pd.DataFrame({"u": [0.1, 0.2, 0.3]}, index=["a", "a", "b"])
+    ratings = [1.0, 3.0, 2.0]
+    X, y = from_ratings(frame, ratings)
+    expected = won_pairs([[[0.2], [0.1]], [[0.2], [0.3]], [[0.3], [0.1]]], [1, 1, 1])
+    assert won_pairs(X, y) == expected
+    assert won_pairs(*from_ratings(ItemTable(frame.to_numpy()), ratings)) == expected
+    positions = Counter(["[1, 0]", "[1, 2]", "[2, 0]"])
+    assert won_pairs(*from_ratings(None, ratings)) == positions
+    assert won_pairs(*from_ratings(ItemTable.from_names("abc"), ratings)) == positions
+    assert set(y.tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    "ratings, kwargs, match",
+    [
+        ([1.0, np.nan], {}, "1 of 2 ratings are NaN or infinite"),
+        ([1.0, np.inf], {}, "1 of 2 ratings are NaN or infinite"),
+        (["good", "bad"], {}, "finite numbers"),
+        ([1.0, 1.0], {}, "No duel results"),
+        ([1.0], {}, "No duel results"),
+        ([1.0, 2.0], {"qid": [0, 1]}, "different ratings within a qid"),
+        ([1.0, 2.0], {"qid": [0]}, "inconsistent numbers of samples"),
+        ([1.0, 2.0], {"qid": [0, np.nan]}, "qid has NaN"),
+        ([1.0, 2.0], {"max_pairs": -1}, "non-negative integer or None"),
+        ([1.0, 2.0], {"max_pairs": 1.5}, "non-negative integer or None"),
+    ],
+)
+def test_rated_pairs_refuses(ratings, kwargs, match):
+    with pytest.raises(ValueError, match=match):
+        rated_pairs(ratings, **kwargs)
+
+
+def test_from_ratings_refuses_unequal_lengths():
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        from_ratings([[1.0], [2.0]], [1.0, 2.0, 3.0])

@@ -1,0 +1,92 @@
+"""Bad queries of a fitted model have an error that says what is allowed and what to do."""
+
+import numpy as np
+import pytest
+from inputs_support import ITEMS, NAMED, PAIRS, TABLE, WON, X, Y, cases, model, put
+from scipy import sparse
+
+from skpref import PairwisePreferenceRegressor
+
+
+@cases(
+    ("bad", "error", "match"),
+    ("NaN", put(X, (7, 0, 0), np.nan), ValueError, "NaN or infinity in 1 of 20 duels, .*row 7"),
+    ("no rows", X[:0], ValueError, r"no duel \(0 samples"),
+    ("no items", ITEMS[:0], ValueError, r"0 sample\(s\)"),
+    ("wider", np.zeros((3, 2, 5)), ValueError, "X has 5 features, but .* expecting 2 features"),
+    ("wider items", np.zeros((3, 5)), ValueError, "X has 5 features, but .* expecting 2 features"),
+    ("1-D", np.zeros(2), ValueError, "Reshape your data"),
+    ("4-D", np.zeros((2, 2, 2, 2)), ValueError, r"X may be .*got shape \(2, 2, 2, 2\)"),
+    (
+        "three sides",
+        np.zeros((2, 3, 2)),
+        ValueError,
+        r"\(n_duels, 2, n_features\), got \(2, 3, 2\)",
+    ),
+    ("texts", [["a", "b"]], ValueError, "must be numeric: could not convert"),
+    ("table of names", NAMED, ValueError, "X has 1 features, but .* expecting 2 features"),
+    ("sparse", sparse.csr_array(ITEMS), TypeError, "Sparse data was passed"),
+)
+def test_predict(bad, error, match):
+    fitted = model().fit(X, Y)
+    with pytest.raises(error, match=match):
+        fitted.predict(bad)
+    with pytest.raises(error, match=match):
+        fitted.score(bad, Y)
+    with pytest.raises(error, match=match):
+        fitted.sample_y(bad)
+
+
+@cases(
+    ("bad", "match"),
+    ("negative", [-1], r"must lie in \[0, 5\], got -1"),
+    ("too large", [[0, 6]], r"must lie in \[0, 5\], got 6"),
+    ("three columns", np.zeros((3, 3), int), r"must have shape \(n_duels, 2\).*\(3, 3\)"),
+    ("no pairs", np.zeros((0, 2), int), r"no position \(0 samples"),
+    ("no positions", np.zeros(0, int), r"no position \(0 samples"),
+    ("names", ["ann", "bob"], r"items\.index\(X\) if X holds names"),
+    ("name pairs", [["ann", "bob"]], r"items\.index\(names\)"),
+    ("float positions", np.arange(3.0), r"integers: X\.astype\(int\)"),
+)
+def test_predict_with_a_table(bad, match):
+    fitted = model(items=NAMED).fit(PAIRS, WON)
+    with pytest.raises(ValueError, match=match):
+        fitted.predict(bad)
+
+
+def test_probabilities_need_duels():
+    needs = r"Duels are needed here, 8 items came.*\(n_duels, 2, n_features\).*call predict"
+    fitted = model().fit(X, Y)
+    for method in (fitted.predict_proba, fitted.predict_log_proba, fitted.decision_function):
+        with pytest.raises(ValueError, match=needs):
+            method(ITEMS)
+    needs = "Duels are needed here, 3 items came.*or integer pairs"
+    with pytest.raises(ValueError, match=needs):
+        model(items=TABLE).fit(PAIRS).predict_proba(np.arange(3))
+
+
+@cases(
+    ("weight", "match"),
+    ("negative", -np.ones(20), "Negative values in data passed to `sample_weight`"),
+    ("too few", np.ones(19), r"sample_weight.shape == \(19,\), expected \(20,\)"),
+    ("all zero", np.zeros(20), "at least one non-zero"),
+    ("NaN", np.full(20, np.nan), "sample_weight contains NaN"),
+)
+def test_weights_of_the_score(weight, match):
+    with pytest.raises(ValueError, match=match):
+        model().fit(X, Y).score(X, Y, sample_weight=weight)
+
+
+def test_other_arguments():
+    fitted = model().fit(X, Y)
+    with pytest.raises(ValueError, match=r"needs their ratings: score\(X, y\)"):
+        fitted.score(ITEMS)
+    with pytest.raises(ValueError, match=r"n_samples must lie in \[1, inf\], got 0"):
+        fitted.sample_y(X, 0)
+    with pytest.raises(TypeError, match=r"n_samples must be an integer, got 1\.5"):
+        fitted.sample_y(X, 1.5)
+    with pytest.raises(ValueError, match=r"theta must have shape \(2,\) \(kernel_.theta\), got"):
+        fitted.log_marginal_likelihood([0.0])
+    learned = PairwisePreferenceRegressor().fit(X, Y)
+    with pytest.raises(ValueError, match=r"shape \(3,\) \(kernel_.theta, log σ²\), got \(2,\)"):
+        learned.log_marginal_likelihood([0.0, 0.0])
