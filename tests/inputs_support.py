@@ -5,6 +5,7 @@ import pytest
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 
+RNG = np.random.default_rng(0)
 X = RNG.standard_normal((20, 2, 2))
 Y = (X[:, 0].sum(axis=1) > X[:, 1].sum(axis=1)).astype(int)
 ITEMS = RNG.standard_normal((8, 2))

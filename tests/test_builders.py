@@ -1,4 +1,4 @@
-"""Builders of duel arrays from pairs, columns and ranked lists."""
+"""Builders of duel arrays: orientation, outcomes, from pairs, columns and ranked lists."""
 
 from collections import Counter
 from itertools import combinations
@@ -10,11 +10,60 @@ from duels_support import FRAME, won_pairs
 
 from skpref.duels import (
     ItemTable,
+    alternate,
+    first_won,
     from_columns,
     from_pairs,
     from_rankings,
     ranking_groups,
 )
+
+# --- outcomes and orientation
+
+
+def test_alternate_keeps_the_winners_and_shows_both_outcomes():
+    pairs = np.random.default_rng(0).normal(size=(5, 2, 3))
+    before = pairs.copy()
+    X, y = alternate(pairs)
+    assert won_pairs(X, y) == won_pairs(pairs, np.ones(5))
+    assert set(y.tolist()) == {0, 1}
+    assert y.dtype == np.int64
+    assert np.array_equal(pairs, before)
+
+
+def test_alternate_takes_texts():
+    X, y = alternate([["good", "bad"], ["fair", "poor"]])
+    assert (X.tolist(), y.tolist()) == ([["good", "bad"], ["poor", "fair"]], [1, 0])
+
+
+@pytest.mark.parametrize("pairs", [[1, 2], [[1, 2, 3]]])
+def test_alternate_needs_pairs(pairs):
+    with pytest.raises(ValueError, match="second axis must have length 2"):
+        alternate(pairs)
+
+
+@pytest.mark.parametrize("outcomes", [[1, 0, 1], [1, -1, 1], [True, False, True], [1.0, 0.0, 1.0]])
+def test_first_won_reads_every_kind_of_label(outcomes):
+    assert first_won(outcomes).tolist() == [True, False, True]
+    assert first_won(pd.Series(outcomes)).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "match"),
+    [
+        ([1, 0, -1], r"Outcomes of duels must be in \{0, 1\}.*Encode them"),
+        ([1, 2], r"Outcomes of duels must be in \{0, 1\}"),
+        ([0.5, 1.0], r"Outcomes of duels must be in \{0, 1\}"),
+        (["1", "0"], r"Outcomes of duels must be in \{0, 1\}"),
+        ([1.0, np.nan], "Outcomes y contain NaN, None or infinity in 1 of 2 places. Leave out"),
+        ([None, 1], "Outcomes y contain NaN, None or infinity in 1 of 2 places. Leave out"),
+        ([np.inf, 1], "Outcomes y contain NaN, None or infinity in 1 of 2 places. Leave out"),
+    ],
+)
+def test_first_won_refuses_other_labels(outcomes, match):
+    with pytest.raises(ValueError, match=match):
+        first_won(np.array(outcomes, dtype=object))
+
 
 # --- from_pairs
 

@@ -1,10 +1,9 @@
-"""Log evidence and its gradients against differences; priors, defaults and the search."""
+"""Log evidence and its gradients against differences, and the search for its maximum."""
 
 import numpy as np
 import pytest
 from core_support import SPACES, TIGHT_EP, TIGHT_LAPLACE, random_duels
 from oracles import central_gradient
-from scipy.integrate import quad
 from scipy.stats import multivariate_normal, norm
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -21,8 +20,6 @@ from skpref import PairwisePreferenceRegressor
 from skpref import _evidence as evidence
 from skpref._evidence import (
     EvidenceProblem,
-    LengthscalePrior,
-    default_kernel,
     learn,
     lengthscale_prior,
 )
@@ -131,73 +128,6 @@ def test_a_kernel_of_nan_is_named():
         ).evaluate()
 
 
-# -- prior and defaults ----------------------------------------------------------------------
-
-
-def test_prior_is_a_normal_on_log_lengthscales_and_nothing_else():
-    kernel = ConstantKernel(2.0) * RBF([0.5, 1.5])
-    items = np.random.default_rng(0).normal(size=(30, 2)) * [1.0, 10.0]
-    prior = lengthscale_prior((0.7, 0.4), kernel, items)
-    theta = np.append(kernel.theta, np.log(0.1))
-
-    def reference(theta):
-        return norm.logpdf(theta[1:3], np.log(0.7), 0.4).sum()
-
-    value, gradient = prior.log_density(theta)
-    elsewhere = theta + np.array([1.0, 0.3, -0.2, 5.0])
-    other, _ = prior.log_density(elsewhere)
-    moved = reference(elsewhere)
-    assert other - value == pytest.approx(moved - reference(theta), abs=1e-12)
-    np.testing.assert_allclose(gradient, central_gradient(reference, theta), atol=1e-8)
-
-
-def test_default_prior_has_its_median_at_root_d_spreads():
-    items = np.random.default_rng(0).normal(size=(50, 4)) * [1.0, 10.0, 1e-6, 1e6]
-    kernel = RBF(np.ones(4))
-    prior = lengthscale_prior("lognormal", kernel, items)
-    np.testing.assert_allclose(np.exp(prior.centre), 2.0 * items.std(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(default_kernel(items).length_scale, 2.0 * items.std(axis=0))
-    below = quad(
-        lambda t: np.exp(
-            prior._replace(index=[0], centre=prior.centre[:1]).log_density(np.array([t]))[0]
-        ),
-        -20,
-        prior.centre[0],
-    )[0]
-    assert below == pytest.approx(0.5 * np.sqrt(2.0 * np.pi), rel=1e-6)
-    assert lengthscale_prior(None, kernel, items) is None
-    assert lengthscale_prior("lognormal", DotProduct(), items) is None
-    assert isinstance(prior, LengthscalePrior)
-
-
-@pytest.mark.parametrize("prior", ["normal", (1.0,), 3, (0.0, 1.0), (1.0, -1.0)])
-def test_a_bad_prior_says_what_is_allowed(prior):
-    with pytest.raises(ValueError, match="lengthscale_prior must"):
-        lengthscale_prior(prior, RBF(), np.arange(3.0)[:, None])
-
-
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6, 1e150])
-def test_the_unit_of_a_feature_changes_nothing(scale):
-    items, winner, loser = random_duels(5, 12, 50)
-    X = np.random.default_rng(0).uniform(-1, 1, (5, 2, 2))
-    pairs = np.stack([winner, loser], axis=1)
-    unit = np.array([1.0, scale])
-
-    def probability(unit):
-        duels, y = from_pairs(items * unit, pairs)
-        return PairwisePreferenceRegressor().fit(duels, y).predict_proba(X * unit)
-
-    np.testing.assert_allclose(probability(unit), probability(np.ones(2)), atol=1e-4)
-
-
-def test_a_constant_feature_is_harmless():
-    items, winner, loser = random_duels(5, 12, 50)
-    items = np.column_stack([items, np.full(12, 0.1)])
-    assert default_kernel(items).length_scale[2] == pytest.approx(np.sqrt(3.0))
-    X, y = from_pairs(items, np.stack([winner, loser], axis=1))
-    assert np.all(np.isfinite(PairwisePreferenceRegressor().fit(X, y).predict_proba(X)))
-
-
 # -- the search ------------------------------------------------------------------------------
 
 
@@ -261,6 +191,30 @@ def test_a_callable_optimizer_is_called_as_in_scikit_learn():
 
     found, _ = learn(problem, optimizer=optimizer)
     np.testing.assert_allclose(found.theta, problem.theta + 0.25)
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        None,
+        3.0,
+        "ab",
+        (np.zeros(2),),
+        (np.zeros(3), 0.0),
+        (np.zeros((1, 2)), 0.0),
+        (np.array([0.0, np.nan]), 0.0),
+        (np.zeros(2), np.inf),
+        (["a", "b"], 0.0),
+        (np.zeros(2), None),
+        (np.zeros(2), 0.0, {}),
+    ],
+    ids=repr,
+)
+def test_an_optimizer_that_returns_nonsense_is_named(nonsense):
+    duels = merge(*random_duels(7, 10, 30))
+    problem = EvidenceProblem(duels, RBF(1.0), 0.1, (1e-3, 10.0), EP())
+    with pytest.raises(ValueError, match=r"optimizer must return \(theta_opt, func_min\).*\(2,\)"):
+        learn(problem, optimizer=lambda obj_func, initial_theta, bounds: nonsense)
 
 
 def test_no_convergence_is_a_warning_with_the_remedy():

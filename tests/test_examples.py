@@ -12,9 +12,13 @@ ROOT = Path(__file__).resolve().parents[1]
 PROMISED = {
     "first_steps_candy.py": ["P(Twix beats", "called right", "chocolate"],
     "language_models.py": ["ties", "GPT 4", "95 % credible interval"],
+    "optimise_ten_lines.py": ["Best after 25 duels"],
+    "pick_from_pool.py": ["after 30 duels", "would be liked better"],
     "picture_1d.py": ["25 duels", "the 95 % interval holds"],
     "rated_items.py": ["duels: 540", "duels within a judge"],
+    "resume_run.py": ["same question pending: True", "after undo the same again: True"],
     "text_duels.py": ["longer wins", "logistic", "GP", "What is seen"],
+    "tune_image_filter.py": ["Best after 35 duels", "of the noisy picture"],
     "tuning_grid_search.py": ["Best log loss", "Refitted on all duels"],
 }
 

@@ -11,6 +11,7 @@ from skpref._likelihood import (
     log_win_probability,
     margin_variance,
     noise_derivatives,
+    repeated_site,
     standardise,
     tilted,
     tilted_noise_gradient,
@@ -119,6 +120,44 @@ def test_tilted_moments_by_quadrature(mean, variance, noise_variance):
     assert mean + variance * found.gradient[0] == pytest.approx(tilted_mean, abs=1e-11 * sd)
     assert variance * found.shrink[0] == pytest.approx(tilted_variance, rel=1e-11)
     assert 1.0 - variance * found.curvature[0] == pytest.approx(found.shrink[0], abs=1e-13)
+
+
+@pytest.mark.parametrize("noise_variance", [1e-6, 1e-3, 0.1, 1.0])
+@pytest.mark.parametrize("count", [1.0, 2.0, 7.0, 100.0, 1e4, 1e6])
+def test_repeated_sites_are_the_fixed_point_of_ep(count, noise_variance):
+    """A cavity of c − 1 of these sites, times the probit, has the moments of all c sites."""
+    variance = 0.8
+    mean = np.sqrt(variance) * np.array([-5.0, -2.0, -0.3, 0.0, 1.0, 5.0])
+    tau, nu = repeated_site(mean, np.full(6, variance), np.full(6, count), noise_variance)
+    assert np.all(tau >= 0.0)
+    precision = 1.0 / variance + (count - 1.0) * tau
+    cavity = (mean / variance + (count - 1.0) * nu) / precision
+    for i in range(6):
+        _, truth, spread = tilted_by_quadrature(cavity[i], 1.0 / precision[i], noise_variance)
+        here = (mean[i] / variance + count * nu[i]) / (precision[i] + tau[i])
+        assert here == pytest.approx(truth, abs=1e-8 * np.sqrt(spread), rel=1e-8)
+        assert 1.0 / (precision[i] + tau[i]) == pytest.approx(spread, rel=1e-8)
+
+
+def test_a_site_that_is_not_repeated_is_the_ordinary_update():
+    rng = np.random.default_rng(0)
+    mean, variance = 3.0 * rng.normal(size=50), np.exp(rng.normal(size=50))
+    tau, nu = repeated_site(mean, variance, np.ones(50), 0.05)
+    found = tilted(mean, variance, 0.05)
+    after = variance * found.shrink
+    np.testing.assert_allclose(1.0 / variance + tau, 1.0 / after, rtol=1e-10)
+    moved = (mean + variance * found.gradient) / after
+    np.testing.assert_allclose(mean / variance + nu, moved, rtol=1e-10)
+
+
+def test_repeated_sites_of_different_counts_do_not_mix():
+    mean, variance = np.array([-1.0, 0.5, 2.0]), np.array([0.1, 1.0, 5.0])
+    counts = np.array([3.0, 1e5, 1.0])
+    together = repeated_site(mean, variance, counts, 0.02)
+    for i in range(3):
+        alone = repeated_site(mean[i : i + 1], variance[i : i + 1], counts[i : i + 1], 0.02)
+        for part, single in zip(together, alone, strict=True):
+            assert part[i] == pytest.approx(single[0], rel=1e-8)
 
 
 @pytest.mark.parametrize("z", [-5.3, -0.7, 0.0, 0.4, 2.1])

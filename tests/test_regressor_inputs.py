@@ -181,9 +181,9 @@ def test_positions(pairs, match):
 
 def test_floats_with_a_table_have_two_readings():
     both = r"(?s)positions in the table, pass X\.astype\(int\).*items with ratings, leave items="
-    for X in (PAIRS * 1.0, ITEMS[:4], PAIRS.astype(np.float32).tolist()):
+    for floats in (PAIRS * 1.0, ITEMS[:4], PAIRS.astype(np.float32).tolist()):
         with pytest.raises(ValueError, match=both):
-            model(items=TABLE).fit(X, WON)
+            model(items=TABLE).fit(floats, WON)
     pd = pytest.importorskip("pandas")
     both = both.replace(r"X\.", r"X\.to_numpy\(\)\.")
     for frame in (pd.DataFrame(PAIRS), pd.DataFrame(PAIRS * 1.0)):

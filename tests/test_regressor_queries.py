@@ -1,8 +1,11 @@
 """Bad queries of a fitted model have an error that says what is allowed and what to do."""
 
+import warnings
+
 import numpy as np
 import pytest
 from inputs_support import ITEMS, NAMED, PAIRS, TABLE, WON, X, Y, cases, model, put
+from numpy.testing import assert_allclose
 from scipy import sparse
 
 from skpref import PairwisePreferenceRegressor
@@ -90,3 +93,41 @@ def test_other_arguments():
     learned = PairwisePreferenceRegressor().fit(X, Y)
     with pytest.raises(ValueError, match=r"shape \(3,\) \(kernel_.theta, log σ²\), got \(2,\)"):
         learned.log_marginal_likelihood([0.0, 0.0])
+
+
+# -- tables as queries ---------------------------------------------------------------------
+
+
+def test_a_table_made_of_a_frame_is_predicted_without_warning():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(TABLE, columns=["sweet", "sour"])
+    fitted = model(items=ItemTable(frame)).fit(PAIRS, WON)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        by_table = fitted.predict(fitted.items_)
+        by_frame = fitted.predict(frame)
+        by_position = fitted.predict(np.arange(6))
+        _, std = fitted.predict(fitted.items_, return_std=True)
+    assert_allclose(by_table, by_position)
+    assert_allclose(by_frame, by_position)
+    assert np.isfinite(by_table).all() and np.isfinite(std).all()
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        fitted.predict(TABLE)
+
+
+@pytest.mark.parametrize("bad", [[[77.0]], [[0.5]], [[-1.0]], [[1.0], [6.0]], [[1e300]]], ids=str)
+def test_featureless_items_are_known_by_position_alone(bad):
+    fitted = model(items=NAMED).fit(PAIRS, WON)
+    match = r"by their position alone: rows must be integers in \[0, 5\]\. Pass positions"
+    with pytest.raises(ValueError, match=match):
+        fitted.predict(bad)
+    for allowed in ([[2.0], [5.0]], [2, 5], NAMED.X[[2, 5]]):  # the remedy
+        assert_allclose(fitted.predict(allowed), fitted.predict(NAMED)[[2, 5]])
+
+
+def test_featureless_duels_by_value_are_known_by_position_alone():
+    fitted = model(items=NAMED).fit(PAIRS, WON)
+    pairs = np.array([[[0.0], [1.0]]])
+    assert_allclose(fitted.predict_proba(pairs), fitted.predict_proba([[0, 1]]))
+    with pytest.raises(ValueError, match="position alone"):
+        fitted.predict_proba(pairs + 77.0)

@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles import tilted_by_quadrature
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
@@ -118,7 +119,8 @@ def test_thousands_of_contradictory_duels(learning, noise):
     items = np.random.default_rng(0).standard_normal((40, 2))
     pairs = make_pairs(items, 2000)
     coin = np.random.default_rng(1).integers(2, size=2000)
-    learning.set_params(items=items, noise_variance=noise)
+    # An own part for each item would follow the chance majorities.
+    learning.set_params(kernel=RBF([1.0, 1.0]), items=items, noise_variance=noise)
     for bounds in ("fixed", (1e-4, 10.0)):
         learning.set_params(noise_variance_bounds=bounds).fit(pairs, coin)
         check_sound(learning, items[pairs])
@@ -149,6 +151,28 @@ def test_all_duels_alike(learning, n_duels):
     check_sound(learning.fit(many), make_duels(20, 3, seed=1)[0])
     assert once < learning.predict_proba(X)[0, 1] < 1.0
     assert len(learning.duels_.items) == 2
+
+
+@pytest.mark.parametrize("n_duels", [5_000, 50_000])
+def test_one_duel_told_tens_of_thousands_of_times(n_duels):
+    """EP's fixed point, verified by hand on the only margin that there is."""
+    duel = np.array([[[0.0, 0.0], [1.0, 0.5]]])
+    model = PairwisePreferenceRegressor(RBF(0.5), optimizer=None)
+    model.fit(np.repeat(duel, n_duels, axis=0))
+    mean, std = model.predict(duel, return_std=True)
+    prior = 2.0 - 2.0 * RBF(0.5)(duel[0])[0, 1]
+    assert np.isfinite(mean[0]) and 0.0 < mean[0] < 3.0
+    assert 0.0 < std[0] < np.sqrt(prior)
+    assert 0.999 < model.predict_proba(duel)[0, 1] < 1.0
+    tau = (1.0 / std[0] ** 2 - 1.0 / prior) / n_duels
+    nu = mean[0] / std[0] ** 2 / n_duels
+    cavity = 1.0 / std[0] ** 2 - tau
+    _, truth, spread = tilted_by_quadrature(
+        (mean[0] / std[0] ** 2 - nu) / cavity, 1.0 / cavity, model.noise_variance_
+    )
+    # Ten digits of the posterior leave this many of a single site.
+    assert_allclose(mean[0] - truth, 0.0, atol=1e-6 * std[0])
+    assert_allclose(std[0] ** 2, spread, rtol=1e-6)
 
 
 def test_many_unanimous_duels_among_few_items(learning):

@@ -14,9 +14,9 @@ from skpref.optimize._surface import Value
 _LOG_2PI = np.log(2.0 * np.pi)
 _SQRT_HALF = np.sqrt(0.5)
 _LOG_SQRT_HALF_PI = 0.5 * np.log(0.5 * np.pi)
-# Of HB-UCB, paper 002 appendix F.
+# Of HB-UCB, Takeno et al. 2023 appendix F.
 _ROOT_BETA = 2.0
-# Of EIIG and DuelUCB, as in the experiments of paper 002.
+# Of EIIG and DuelUCB, as in the experiments of Takeno et al. 2023.
 _PROBABILITY_WEIGHT = 0.1
 _UPPER = 0.95
 _MAX_NEWTON = 100
@@ -158,7 +158,7 @@ def expected_win_and_information(moments):
     """EIIG of Benavoli et al. (2021): k log P(x wins) **plus** the information gained (nats).
 
     The information is that between the outcome and f, by the closed form of BALD (Houlsby
-    et al. 2012). The original subtracts it; paper 002 (section 6, note 2) adds it.
+    et al. 2012). The original subtracts it; Takeno et al. 2023 (section 6, note 2) adds it.
     """
     mean, var = _margin(moments)
     n_components = mean.shape[1]

@@ -237,7 +237,7 @@ def gaussian_posterior(fit):
 
 
 def hallucinate(fit, margins, rng):
-    """An ordinary GP: f given one draw of the noisy margins (paper 002, Alg. 1).
+    """An ordinary GP: f given one draw of the noisy margins (Takeno et al. 2023, Alg. 1).
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ class PreferenceOptimizer:
     """Preferential Bayesian optimisation with any engine, incumbent rule and acquisition.
 
     Ask for a duel, show it, tell who won. `HallucinationBelieverOptimizer` is the one to use;
-    this class also runs the methods that paper 002 [1]_ compares it with, which
+    this class also runs the methods that the paper [1]_ compares it with, which
     ``skpref.optimize.STRATEGIES`` lists: ``PreferenceOptimizer(space,
     **STRATEGIES["EP-MUC"]._asdict())``.
 

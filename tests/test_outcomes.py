@@ -1,0 +1,63 @@
+"""Labels of duels: what they say, and which are refused."""
+
+import numpy as np
+import pytest
+
+from skpref._outcomes import read_outcomes
+from skpref._validation import check_outcomes
+from skpref.duels import first_won
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ([1, 0, 1], [0, 1]),
+        ([1, -1, 1], [-1, 1]),
+        ([True, False, True], [False, True]),
+        ([1.0, 0.0, 1.0], [0, 1]),
+        (np.array([True, 0, 1.0], dtype=object), [0, 1]),
+        (np.array([1, 0, 1], dtype=np.uint8), [0, 1]),
+    ],
+)
+def test_labels_say_who_won(labels, classes):
+    won, found = read_outcomes(np.asarray(labels))
+    assert won.tolist() == [True, False, True]
+    assert found.tolist() == classes
+    assert found.dtype == np.asarray(classes).dtype
+
+
+def test_a_single_label_reads_as_zero_and_one_where_it_may():
+    assert read_outcomes(np.ones(3))[1].tolist() == [0, 1]
+    assert read_outcomes(np.zeros(3))[1].tolist() == [0, 1]
+    assert read_outcomes(-np.ones(3))[1].tolist() == [-1, 1]
+
+
+def test_booleans_are_copied():
+    y = np.array([True, False])
+    won, _ = read_outcomes(y)
+    won[:] = False
+    assert y.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("labels", "match"),
+    [
+        ([0, -1], r"got values such as \[0, -1\]. Encode"),
+        ([0.25, 1.0], "Ratings belong to 2-D items"),
+        (["a", "b"], r"got values such as \['a', 'b'\]"),
+        (np.array(["1", 0], dtype=object), r"must be in \{0, 1\}, \{-1, 1\} or booleans"),
+        (np.array([{}, 1], dtype=object), "must be in"),
+        (np.array([10**400, 1], dtype=object), "must be in"),
+        (np.array([1, 0]).astype("datetime64[D]"), "must be in"),
+        ([1.0, np.nan, np.inf], "Outcomes y contain NaN, None or infinity in 2 of 3 places"),
+        (np.array([None, 1], dtype=object), r"in 1 of 2 places\. Leave out .* \(ties too\)"),
+    ],
+)
+def test_all_readers_refuse_alike(labels, match):
+    readers = (read_outcomes, first_won, lambda y: check_outcomes(y, len(y)))
+    told = set()
+    for reader in readers:
+        with pytest.raises(ValueError, match=match) as caught:
+            reader(np.asarray(labels))
+        told.add(str(caught.value))
+    assert len(told) == 1
