@@ -1,8 +1,8 @@
 """Real preference data: small open sets in the package, fetchers for the rest; test functions.
 
-Every function that gives data returns a :class:`sklearn.utils.Bunch` whose ``DESCR`` states origin and terms.
-Outcomes ``y`` are 1 where the first item of a duel won. Features of the items are called
-``item_table``, because ``bunch.items`` is a method of every dictionary.
+Every function that gives data returns a :class:`sklearn.utils.Bunch` whose ``DESCR`` states
+origin and terms. Outcomes ``y`` are 1 where the first item of a duel won. Features of the items
+are called ``item_table``, because ``bunch.items`` is a method of every dictionary.
 """
 
 from skpref.datasets._arguments import load_convincing_arguments

@@ -1,7 +1,7 @@
 """Test functions of optimisation, and judges who compare by them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
@@ -185,7 +185,7 @@ class BenchmarkFunction:
     bounds: np.ndarray
     optimum: float
     maximisers: np.ndarray
-    _formula: Callable
+    _formula: Callable = field(repr=False)
 
     def __call__(self, X):
         """Values of items.
@@ -277,8 +277,7 @@ class BenchmarkFunction:
         ----------
         noise : float, default=0.0
             Standard deviation, in the function's units, of normal noise on the value of each
-            item at each presentation. Its square over that of the values is the estimator's
-            ``noise_variance`` on standardised utilities.
+            item at each presentation (σ of the model, whose ``noise_variance`` is σ²).
         flip : float, default=0.0
             Probability that the answer is turned round.
         rng : None, int or Generator, default=None
@@ -357,7 +356,7 @@ def load_test_function(name):
     >>> branin = load_test_function("branin")
     >>> round(branin.optimum, 6), branin.bounds.tolist()
     (-0.397887, [[-5.0, 10.0], [0.0, 15.0]])
-    >>> judge = branin.judge(flip=0.1, rng=0)
+    >>> judge = branin.judge(flip=0.1, rng=1)
     >>> judge(branin.maximisers[0], [0.0, 0.0])
     1
     """

@@ -1,0 +1,217 @@
+"""Regret against duels, and seconds of each question, of the methods on the test functions.
+
+    python benchmarks/regret.py [--functions branin hartmann-3] [--methods default HB-EI EUBO]
+        [--seeds 0 1 2 3] [--duels 60] [--flip 0.1] [--jobs 2] [--fresh] [--table]
+
+A unit of work is a (function, method, flip, seed). All methods get the same 3 d duels of uniform
+random items and the same judge for a seed; then ``--duels`` further ones are asked and told, and
+after each the regret of the recommended item is noted, with the seconds of `ask` alone and from
+calling `tell` to holding the next duel. Each finished unit is appended to
+``results/regret.csv``: run again, what is there is skipped (unless more duels are wanted than it
+has, or ``--fresh``), so a run may be stopped at any time. ``--table`` prints what the file has
+for the chosen functions, methods, seeds and flip (all, where none is chosen) and runs nothing.
+
+"default" is `HallucinationBelieverOptimizer` as it comes; the others are ``STRATEGIES`` with the
+defaults of `PreferenceOptimizer`. Single-threaded; with ``--jobs`` above the number of free cores
+the seconds mean little.
+"""
+
+import argparse
+import csv
+import hashlib
+import os
+import time
+from collections import defaultdict
+from pathlib import Path
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy; workers inherit it
+    os.environ[variable] = "1"
+
+import joblib
+import numpy as np
+from common import RESULTS, ROOT
+
+from skpref.datasets import TEST_FUNCTIONS, load_test_function
+from skpref.optimize import STRATEGIES, HallucinationBelieverOptimizer, PreferenceOptimizer
+
+METHODS = ("default", *STRATEGIES)
+UNIT = ("function", "method", "flip", "seed")
+SERIES = ("regret", "ask_seconds", "wait_seconds")
+COLUMNS = (*UNIT, "duels", *SERIES, "sources")
+STEPS = (20, 40, 60, 100)
+FLOOR = 1e-4
+
+
+def build(method, bounds, seed):
+    """The optimizer of a method."""
+    if method == "default":
+        return HallucinationBelieverOptimizer(bounds, random_state=seed)
+    return PreferenceOptimizer(bounds, **STRATEGIES[method]._asdict(), random_state=seed)
+
+
+def sources():
+    """Digest of the package's modules: units of different code are told apart."""
+    digest = hashlib.sha256()
+    for path in sorted((ROOT / "skpref").rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:8]
+
+
+def run(name, method, flip, seed, n_duels):
+    """One unit of work.
+
+    Returns
+    -------
+    dict of COLUMNS
+        Series have one number a duel: regret after it, seconds of the `ask` that gave it, seconds
+        from calling `tell` on the one before to holding it (first: `ask` alone).
+    """
+    function = load_test_function(name)
+    judge = function.judge(flip=flip, rng=np.random.default_rng([seed, 1]))
+    optimizer = build(method, function.bounds, seed)
+    d = len(function.bounds)
+    start = np.random.default_rng([seed, 0]).random((3 * d, 2, d))
+    for duel in function.from_unit(start):
+        optimizer.tell(duel, judge(*duel))
+    begin = time.perf_counter()
+    duel = optimizer.ask()
+    ask_seconds = [time.perf_counter() - begin]
+    wait_seconds, regret = [*ask_seconds], []
+    for k in range(n_duels):
+        outcome = judge(*duel)
+        begin = time.perf_counter()
+        optimizer.tell(duel, outcome)
+        told = time.perf_counter()
+        if k < n_duels - 1:
+            duel = optimizer.ask()
+            held = time.perf_counter()
+            ask_seconds.append(held - told)
+            wait_seconds.append(held - begin)
+        regret.append(function.regret(optimizer.recommend()))
+    series = {"regret": regret, "ask_seconds": ask_seconds, "wait_seconds": wait_seconds}
+    row = {"function": name, "method": method, "flip": flip, "seed": seed, "duels": n_duels}
+    row |= {key: " ".join(f"{v:.4g}" for v in values) for key, values in series.items()}
+    return row | {"sources": sources()}
+
+
+# --- the file -------------------------------------------------------------------------------
+
+
+def read(path):
+    """Finished units by (function, method, flip, seed), the last of each; torn lines are left."""
+    found = {}
+    if not path.is_file():
+        return found
+    with path.open(newline="") as handle:
+        for row in csv.DictReader(handle):
+            try:
+                n_duels = int(row["duels"])
+                series = {key: np.array(row[key].split(), dtype=float) for key in SERIES}
+                unit = (row["function"], row["method"], float(row["flip"]), int(row["seed"]))
+            except (AttributeError, KeyError, TypeError, ValueError):
+                continue
+            whole = len(row["sources"] or "") == 8
+            if whole and all(len(values) == n_duels for values in series.values()):
+                found[unit] = series | {"sources": row["sources"]}
+    return found
+
+
+def append(path, row):
+    """Add a unit; a line torn by a kill is ended first."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = path.read_bytes() if path.is_file() else b""
+    with path.open("a", newline="") as handle:
+        if text and not text.endswith(b"\n"):
+            handle.write("\r\n")
+        writer = csv.DictWriter(handle, COLUMNS)
+        if not text:
+            writer.writeheader()
+        writer.writerow(row)
+        handle.flush()
+        os.fsync(handle.fileno())
+
+
+# --- tables ---------------------------------------------------------------------------------
+
+
+def quartiles(values):
+    """Median and quartiles as text."""
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+    return f"{middle:6.2f} ({low:5.2f} {high:5.2f})"
+
+
+def table(units):
+    """Print log10 regret after the steps and milliseconds, a line a function, flip and method."""
+    groups = defaultdict(list)
+    for (name, method, flip, _), series in sorted(units.items()):
+        groups[name, flip, method].append(series)
+    if not groups:
+        print("No finished unit of these functions, methods, seeds and flip.")
+        return
+    heads = [f"log10 regret @{step}".rjust(21) for step in STEPS]
+    print("function      flip method    seeds " + " ".join(heads) + "  ms: ask wait  95 %")
+    ranks = {name: k for k, name in enumerate((*TEST_FUNCTIONS, *METHODS))}
+    order = sorted(groups, key=lambda key: (ranks[key[0]], key[1], ranks[key[2]]))
+    for name, flip, method in order:
+        found = groups[name, flip, method]
+        cells = []
+        for step in STEPS:
+            reached = [s["regret"][step - 1] for s in found if len(s["regret"]) >= step]
+            text = quartiles(np.log10(np.maximum(reached, FLOOR))) if reached else "-"
+            fewer = f" n={len(reached)}" if 0 < len(reached) < len(found) else ""
+            cells.append((text + fewer).rjust(21))
+        ask = 1e3 * np.median(np.concatenate([s["ask_seconds"] for s in found]))
+        wait = 1e3 * np.concatenate([s["wait_seconds"][1:] for s in found])
+        times = f"{ask:8.1f} {np.median(wait):5.1f} {np.quantile(wait, 0.95):5.1f}"
+        print(f"{name:13} {flip:4g} {method:10}{len(found):5} " + " ".join(cells) + times)
+    states = {series["sources"] for series in units.values()}
+    if states != {sources()}:
+        print(f"Run with the package as in {sorted(states)}, now {sources()}: see --fresh.")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--functions", nargs="+", choices=TEST_FUNCTIONS)
+    parser.add_argument("--methods", nargs="+", choices=METHODS)
+    parser.add_argument("--seeds", nargs="+", type=int)
+    parser.add_argument("--duels", type=int, default=60, help="after the 3 d random ones")
+    parser.add_argument("--flip", type=float, help="share of answers turned round (0)")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--fresh", action="store_true", help="run also what the file has")
+    parser.add_argument("--table", action="store_true", help="print the file's figures only")
+    parser.add_argument("--results", type=Path, default=RESULTS / "regret.csv")
+    options = parser.parse_args()
+    if options.duels < 1:
+        parser.error("--duels must be 1 or more")
+
+    def chosen(unit):
+        wanted = (
+            options.functions,
+            options.methods,
+            None if options.flip is None else [options.flip],
+            options.seeds,
+        )
+        return all(one is None or value in one for value, one in zip(unit, wanted, strict=True))
+
+    done = read(options.results)
+    if not options.table:
+        flip = 0.0 if options.flip is None else options.flip
+        units = [
+            (name, method, flip, seed)
+            for seed in options.seeds or range(2)
+            for name in options.functions or ("branin", "hartmann-3")
+            for method in options.methods or ("default", "HB-EI", "random")
+        ]
+        enough = {unit for unit, series in done.items() if len(series["regret"]) >= options.duels}
+        left = [unit for unit in units if options.fresh or unit not in enough]
+        print(f"{len(units)} units, {len(units) - len(left)} of them done")
+        parallel = joblib.Parallel(n_jobs=options.jobs, return_as="generator_unordered")
+        for row in parallel(joblib.delayed(run)(*unit, options.duels) for unit in left):
+            append(options.results, row)
+            print(*(row[key] for key in UNIT), "regret", row["regret"].split()[-1], flush=True)
+        done = {unit: series for unit, series in read(options.results).items() if unit in units}
+    table({unit: series for unit, series in done.items() if chosen(unit)})
+
+
+if __name__ == "__main__":
+    main()
