@@ -70,4 +70,4 @@ print("\nSpread of the feature / lengthscale (larger: the utility varies more al
 print(f"  {'':18s} alone  with a part of its own")
 for j in np.argsort(-with_own):
     print(f"  {candy.feature_names[j]:18s} {alone[j]:.2f}   {with_own[j]:.2f}")
-print("Alone, price and sugar tell apart sweets of equal ingredients: that is no taste for them.")
+print("Alone, every lengthscale is cut short until the attributes tell each sweet from all others.")
