@@ -15,7 +15,6 @@ MODULES = [
     "skpref.datasets",
     "skpref.duels",
     "skpref.inference",
-    "skpref.kernels",
     "skpref.metrics",
     "skpref.model_selection",
     "skpref.optimize",

@@ -167,6 +167,20 @@ def test_scorers_drive_a_grid_search(duels):
     assert search.best_params_ == {"C": 1.0}
 
 
+def test_auc_ranks_by_the_margin_where_there_is_one(duels):
+    """As scikit-learn's: the order of probabilities is another one where margins are unsure."""
+
+    class Unsure(DifferenceModel):
+        def decision_function(self, X):
+            return self.model_.decision_function(X[:, 0] - X[:, 1]) * np.arange(len(X))
+
+    X, y = duels
+    model = Unsure().fit(X, y)
+    expected = roc_auc_score(y, model.decision_function(X))
+    assert roc_auc_scorer(model, X, y) == pytest.approx(expected, rel=1e-12)
+    assert expected != pytest.approx(roc_auc_score(y, model.predict_proba(X)[:, 1]), rel=1e-6)
+
+
 def test_auc_of_one_class_is_undefined(duels):
     X, y = duels
     model = DifferenceModel().fit(X, y)
