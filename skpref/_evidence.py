@@ -181,7 +181,7 @@ def default_kernel(duels, has_features=True, learned=True):
             "precision. Rescale them (for instance Itemwise(StandardScaler()))."
         )
     kernel = RBF(length_scale=centre, length_scale_bounds=bounds)
-    if learned and len(items) < 2 * len(duels.winner):
+    if learned and len(items) < 2 * len(duels.margins.first):
         kernel = kernel + ConstantKernel(_OWN, _OWN_BOUNDS) * Identity()
     return kernel
 

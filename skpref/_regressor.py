@@ -51,9 +51,9 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         than one opponent, plus a part of each item's own that no feature explains, a learned
         constant times `skpref.kernels.Identity`. For items without features
         (`ItemTable.from_names`) None stands for independent utilities of unit variance.
-    inference : {"ep", "laplace"} or engine, default="ep"
-        How the posterior is computed; an options object from `skpref.inference`, such as
-        ``EP(damping=0.2)``, can be tuned by ``inference__damping``.
+    inference : {"ep", "laplace", "hmc", "gibbs"} or engine, default="ep"
+        How the posterior is computed ("hmc" and "gibbs" sample it); an options object from
+        `skpref.inference`, such as ``EP(damping=0.2)``, is tuned by ``inference__damping``.
     noise_variance : float, default=1e-2
         σ² of **each** item's utility at each presentation; a margin carries 2σ². The starting
         value where it is learned.
@@ -73,7 +73,7 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
     n_restarts_optimizer : int, default=0
         Further starts of the search, drawn log-uniformly within the bounds.
     random_state : int, RandomState instance or None, default=None
-        For the restarts.
+        For the restarts and the samplers.
     n_jobs : int, default=None
         Restarts in parallel by joblib.
 
@@ -181,7 +181,8 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         ValueError
             If X, y or a parameter is not of an allowed form; the message says which are.
         """
-        engine, noise_bounds = check_settings(self)
+        sampler, noise_bounds = check_settings(self)
+        engine = sampler.evidence_engine()
         table = check_items(self.items)
         training = check_training(self, X, y, qid, table)
         duels = training.duels
@@ -192,9 +193,8 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
             kernel = clone(self.kernel)
         check_kernel(kernel, duels.items)
         rng = check_random_state(self.random_state)
-        problem = EvidenceProblem(
-            duels, kernel, float(self.noise_variance), noise_bounds, engine.evidence_engine()
-        )
+        noise = float(self.noise_variance)
+        problem = EvidenceProblem(duels, kernel, noise, noise_bounds, engine)
         state = None
         prior = lengthscale_prior(self.lengthscale_prior, kernel, duels.items)
         if self.optimizer is not None and len(problem.theta):
@@ -208,13 +208,12 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
             )
         result = problem.evaluate(state)
         found = result.approximation
-        sampler, engine = engine, problem.engine
         if not found.converged:
+            name = type(engine).__name__
             warnings.warn(
-                f"{type(engine).__name__} stopped after {found.n_iter} iterations at a residual of "
+                f"{name} stopped after {found.n_iter} iterations at a residual of "
                 f"{found.residual:.1e} (tol={engine.tol:g}). Raise noise_variance or its lower "
-                f"bound, or pass inference={type(engine).__name__}(max_iter=...) with more "
-                "iterations.",
+                f"bound, or pass inference={name}(max_iter=...) with more iterations.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -373,12 +372,9 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         engine, noise_bounds = check_settings(self)
+        engine = engine.evidence_engine()
         problem = EvidenceProblem(
-            self.duels_,
-            self.kernel_,
-            self.noise_variance_,
-            noise_bounds,
-            engine.evidence_engine(),
+            self.duels_, self.kernel_, self.noise_variance_, noise_bounds, engine
         )
         if theta is not None:
             theta = np.asarray(theta, dtype=np.float64)

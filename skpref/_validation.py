@@ -82,6 +82,7 @@ def check_training(estimator, X, y, qid, table):
             _reset(estimator, X.shape[2])
         else:
             _check_width(estimator, X.shape[2])
+            _check_known(X, table)
         n_duels, _, n_features = X.shape
         rows = X.reshape(2 * n_duels, n_features)
         return _duels_from(rows, np.arange(0, 2 * n_duels, 2), np.arange(1, 2 * n_duels, 2), y)
@@ -194,15 +195,20 @@ def check_query(estimator, X, table):
     if form == "array" and X.ndim == 3:
         X = _check_duel_array(X)
         _check_width(estimator, X.shape[2])
+        _check_known(X, table)
         return Query(np.ascontiguousarray(X[:, 0]), np.ascontiguousarray(X[:, 1]))
     _check_dimensions(X, table)
     X = _validate_items(estimator, X, reset=False)
+    _check_known(X, table)
+    return Query(X, None)
+
+
+def _check_known(X, table):
     if table is not None and not table.has_features and not np.isin(X, table.X).all():
         raise ValueError(
             "Items without features are known by their position alone: rows must be integers "
             f"in [0, {len(table) - 1}]. Pass positions as integers, or items.index(names)."
         )
-    return Query(X, None)
 
 
 def check_pairs(estimator, X, table):

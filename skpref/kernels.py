@@ -12,6 +12,18 @@ from ._kernel_gradients import (
     symmetric_parts,
 )
 
+__all__ = [
+    "Identity",
+    "PreferenceKernel",
+    "contracted_input_gradient",
+    "diag_gradient",
+    "input_gradient",
+    "kernel_with_gradient",
+    "lengthscale_indices",
+    "spectral_sample",
+    "theta_gradient",
+]
+
 
 def _rows(X, name="X"):
     X = np.asarray(X, dtype=np.float64)

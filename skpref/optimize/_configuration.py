@@ -87,8 +87,9 @@ def _check_prior(prior):
             "lengthscale_prior must be None or a pair (median on the unit cube, deviation of the "
             f"logarithm), got {prior!r}."
         ) from None
-    check_number("the median of lengthscale_prior", median, low=0.0, open_low=True)
-    check_number("the deviation of lengthscale_prior", deviation, low=0.0, open_low=True)
+    inside = {"low": 0.0, "open_low": True, "open_high": True}
+    check_number("the median of lengthscale_prior", median, **inside)
+    check_number("the deviation of lengthscale_prior", deviation, **inside)
     return float(median), float(deviation)
 
 
