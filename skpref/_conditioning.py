@@ -72,8 +72,9 @@ def cholesky(matrix):
         if not (np.isfinite(scale) and jitter <= _REPAIRABLE * scale):
             raise ValueError(
                 "a covariance matrix holds NaN or infinity, or is far from positive "
-                "semi-definite: check that the kernel is a valid covariance function and that "
-                "its hyperparameters are finite"
+                "semi-definite: check that the kernel is a valid covariance function with finite "
+                "hyperparameters; for a polynomial kernel centre and scale the features, for "
+                "instance by Itemwise(StandardScaler())"
             )
         shifted = matrix + jitter * np.eye(len(matrix))
         factor, info = lapack.dpotrf(shifted, lower=1, clean=1)

@@ -26,8 +26,11 @@ _RANGE = 1e3
 # Amplitude of each item's own part of the utility, which no feature explains, and its bounds.
 _OWN = 0.1
 _OWN_BOUNDS = (1e-4, 10.0)
+# Items this near, in standard deviations of a feature, are the same one up to rounding.
+_SAME = 1e-4
 # While searching, sites this close to their fixed point give gradients good to about 1e-5.
 _SEARCH_TOL = 1e-5
+_SEARCH_ITERATIONS = 100
 _MAX_SEARCH = 200
 
 
@@ -181,8 +184,12 @@ def default_kernel(duels, has_features=True, learned=True):
             "precision. Rescale them (for instance Itemwise(StandardScaler()))."
         )
     kernel = RBF(length_scale=centre, length_scale_bounds=bounds)
-    if learned and len(items) < 2 * len(duels.margins.first):
-        kernel = kernel + ConstantKernel(_OWN, _OWN_BOUNDS) * Identity()
+    first, second = duels.margins.first, duels.margins.second
+    apart = first != second
+    n_met = len(np.unique([first[apart], second[apart]]))
+    if learned and n_met < 2 * np.count_nonzero(apart):
+        own = RBF(length_scale=_SAME * feature_spread(items), length_scale_bounds="fixed")
+        kernel = kernel + ConstantKernel(_OWN, _OWN_BOUNDS) * own
     return kernel
 
 
@@ -233,7 +240,9 @@ class SearchObjective:
 
     def __init__(self, problem, prior):
         engine = clone(problem.engine)
-        engine.set_params(tol=max(engine.tol, _SEARCH_TOL))
+        engine.set_params(
+            tol=max(engine.tol, _SEARCH_TOL), max_iter=min(engine.max_iter, _SEARCH_ITERATIONS)
+        )
         self._problem, self._prior = replace(problem, engine=engine), prior
         self.state = None
 
@@ -321,7 +330,7 @@ def _search(problem, prior, optimizer, start, bounds):
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
-        options={"maxiter": _MAX_SEARCH, "ftol": 1e-7, "gtol": 1e-3},
+        options={"maxiter": _MAX_SEARCH, "ftol": 1e-6, "gtol": 1e-3},
     )
     complaint = ""
     if found.nit >= _MAX_SEARCH:

@@ -46,8 +46,8 @@ class SamplePaths:
         self._weights = weights - D @ (D.T @ at_anchors)
 
     def __call__(self, X):
-        X = np.asarray(X, dtype=np.float64)
         posterior = self._posterior
+        X = posterior.check_items(X)
         return self._prior(X) + posterior.kernel(X, posterior.anchors) @ self._weights
 
 

@@ -75,24 +75,24 @@ class Posterior:
 
     def component_means(self, X):
         """Mean of every component, shape (n, n_components)."""
-        X = self._items(X)
+        X = self.check_items(X)
         blocks = [self._cross(rows) @ self.weights for rows in self._blocks(X)]
         return _stack(blocks, (0, self.n_components))
 
     def component_var(self, X):
         """Variance that all components share, shape (n,)."""
-        X = self._items(X)
+        X = self.check_items(X)
         return _stack([self._shared_var(rows) for rows in self._blocks(X)], (0,))
 
     def mean(self, X):
         """Posterior mean utility, shape (n,)."""
-        X = self._items(X)
+        X = self.check_items(X)
         centre = self.weights.mean(axis=1)
         return _stack([self._cross(rows) @ centre for rows in self._blocks(X)], (0,))
 
     def var(self, X):
         """Posterior variance of the utility, shape (n,)."""
-        X, shared = self._items(X), self.component_var(X)
+        X, shared = self.check_items(X), self.component_var(X)
         if self.n_components == 1:
             return shared
         spread = [self.component_means(rows).var(axis=1) for rows in self._blocks(X)]
@@ -100,7 +100,7 @@ class Posterior:
 
     def cov(self, X):
         """Posterior covariance of the utilities, shape (n, n)."""
-        X = self._items(X)
+        X = self.check_items(X)
         cross = self._cross(X)
         half = cross @ self.factor
         covariance = self.kernel(X) - half @ half.T
@@ -186,7 +186,7 @@ class Posterior:
 
     def cdf(self, X, c):
         """P(f(x) ≤ c), shape (n,); ``c`` is a number or of shape (n,)."""
-        X = self._items(X)
+        X = self.check_items(X)
         c = np.broadcast_to(np.asarray(c, dtype=np.float64), (len(X),))
         blocks = zip(self._blocks(X), self._blocks(c), strict=True)
         return _stack([_mixture_cdf(at, *self._mixture(rows)) for rows, at in blocks], (0,))
@@ -205,7 +205,9 @@ class Posterior:
             mixture = self._mixture(rows)
             return np.stack([_mixture_quantile(level, *mixture) for level in levels], axis=1)
 
-        found = _stack([of_block(rows) for rows in self._blocks(self._items(X))], (0, len(levels)))
+        found = _stack(
+            [of_block(rows) for rows in self._blocks(self.check_items(X))], (0, len(levels))
+        )
         return found[:, 0] if q.ndim == 0 else found
 
     def credible_interval(self, X, level=0.95):
@@ -226,7 +228,7 @@ class Posterior:
             Number of draws.
         rng : int, RandomState, Generator or None
         """
-        X, rng = self._items(X), _generator(rng)
+        X, rng = self.check_items(X), _generator(rng)
         cross = self._cross(X)
         half = cross @ self.factor
         root = covariance_root(self.kernel(X) - half @ half.T)
@@ -263,13 +265,13 @@ class Posterior:
 
     def mean_gradient(self, X):
         """Gradient of `mean` with respect to the items, shape (n, n_features)."""
-        X = self._items(X)
+        X = self.check_items(X)
         centre = np.broadcast_to(self.weights.mean(axis=1), (len(X), len(self.anchors)))
         return contracted_input_gradient(self.kernel, X, self.anchors, centre)
 
     def var_gradient(self, X):
         """Gradient of `var` with respect to the items, shape (n, n_features)."""
-        X = self._items(X)
+        X = self.check_items(X)
         cross = self._cross(X)
         pull = -2.0 * (cross @ self.factor) @ self.factor.T
         if self.n_components > 1:
@@ -280,7 +282,8 @@ class Posterior:
 
     # -- helpers -------------------------------------------------------------------------
 
-    def _items(self, X):
+    def check_items(self, X):
+        """Items as a finite float array of the right shape."""
         X = np.asarray(X, dtype=np.float64)
         if X.ndim != 2:
             raise ValueError(
@@ -292,10 +295,12 @@ class Posterior:
             raise ValueError(
                 f"The posterior is of items with n_features = {n_features}, got {X.shape[1]}."
             )
+        if not np.all(np.isfinite(X)):
+            raise ValueError("Items contain NaN or infinity; impute or drop them.")
         return X
 
     def _pairs(self, A, B):
-        A, B = self._items(A), self._items(B)
+        A, B = self.check_items(A), self.check_items(B)
         if len(A) != len(B):
             if 1 not in (len(A), len(B)):
                 raise ValueError(f"A and B must have equally many rows, got {len(A)} and {len(B)}.")

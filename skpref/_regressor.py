@@ -49,11 +49,12 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         its start and bounds following the spread of each feature (only the ratio of amplitude
         to noise is identified by duels); where hyperparameters are learned and items meet more
         than one opponent, plus a part of each item's own that no feature explains, a learned
-        constant times `skpref.kernels.Identity`. For items without features
+        constant times an RBF so short that it tells all items apart. For items without features
         (`ItemTable.from_names`) None stands for independent utilities of unit variance.
     inference : {"ep", "laplace", "hmc", "gibbs"} or engine, default="ep"
         How the posterior is computed ("hmc" and "gibbs" sample it); an options object from
-        `skpref.inference`, such as ``EP(damping=0.2)``, is tuned by ``inference__damping``.
+        `skpref.inference`, such as ``EP(damping=0.2)``, is tuned by ``inference__damping``
+        (the strings have no options: pass ``inference=EP()`` to a grid).
     noise_variance : float, default=1e-2
         σ² of **each** item's utility at each presentation; a margin carries 2σ². The starting
         value where it is learned.

@@ -183,8 +183,7 @@ def check_query(estimator, X, table):
     Query
     """
     if isinstance(X, ItemTable):
-        _check_width(estimator, X.X.shape[1])
-        return Query(X.X, None)
+        return Query(_table_items(estimator, X, table), None)
     form, X = _form(X)
     if table is not None and form == "array" and _integers(X) and X.ndim in (1, 2):
         if X.ndim == 1:
@@ -201,6 +200,28 @@ def check_query(estimator, X, table):
     X = _validate_items(estimator, X, reset=False)
     _check_known(X, table)
     return Query(X, None)
+
+
+def _table_items(estimator, asked, table):
+    """Items of a table that is asked about, which need not be the fitted one."""
+    fitted_on_features = table is None or table.has_features
+    if asked.has_features != fitted_on_features:
+        raise ValueError(
+            "The model was fitted on items "
+            + ("with features, this ItemTable has none." if fitted_on_features else "without.")
+            + " Pass a table of the same kind, or positions in the fitted one."
+        )
+    if not asked.has_features:
+        return table.X[table.index(asked.names)]
+    _check_width(estimator, asked.X.shape[1])
+    seen = getattr(estimator, "feature_names_in_", None)
+    named = asked.feature_names
+    if seen is not None and named is not None and list(seen) != list(named):
+        raise ValueError(
+            f"The table has features {list(named)}, the model was fitted on {list(seen)}. Give "
+            "the same columns in the same order."
+        )
+    return asked.X
 
 
 def _check_known(X, table):
@@ -242,12 +263,17 @@ def check_items(items):
 def check_kernel(kernel, items):
     """Whether the kernel takes these items."""
     try:
-        kernel(items[:1])
+        shape = np.shape(kernel(items[:1]))
     except ValueError as error:
         raise ValueError(
             f"The kernel {kernel} does not take items of {items.shape[1]} features: "
             f"{str(error).rstrip('.')}. Give it one length_scale, or one a feature."
         ) from error
+    if shape != (1, 1):
+        raise ValueError(
+            f"A {type(kernel).__name__} gives an array of shape {shape} for one item; it must "
+            "give one number a pair of items. Take one of its parts."
+        )
 
 
 def _form(X):

@@ -150,10 +150,11 @@ def test_an_own_part_where_an_item_meets_more_than_one_opponent():
     kernel = default_kernel(chain(items))
     alone = default_kernel(once_met(items))
     # The own part is of an item alone, known or not, and it is learned.
-    other = items + 1e-9
     np.testing.assert_allclose(kernel(items) - alone(items), 0.1 * np.eye(50), atol=1e-12)
-    np.testing.assert_allclose(kernel(items, other), alone(items, other), rtol=1e-12)
-    np.testing.assert_allclose(kernel(other[:3], other[:3]).diagonal(), 1.1)
+    np.testing.assert_allclose(kernel(items, items * 1.01), alone(items, items * 1.01), rtol=1e-12)
+    # Rounding keeps it: the last digit of a feature often depends on the size of a batch.
+    rounded = items.astype(np.float32).astype(np.float64)
+    np.testing.assert_allclose(kernel(rounded, items).diagonal(), 1.1, rtol=1e-5)
     assert len(kernel.theta) == len(alone.theta) + 1
 
 
@@ -164,7 +165,26 @@ def test_no_own_part_where_nothing_is_learned():
     held = PairwisePreferenceRegressor(optimizer=None).fit(X, y)
     learned = PairwisePreferenceRegressor().fit(X, y)
     assert isinstance(held.kernel_, RBF)
-    assert "Identity" in repr(learned.kernel_)
+    assert learned.kernel_.k2.k2.length_scale_bounds == "fixed"
+
+
+def test_a_duel_of_an_item_with_itself_is_no_opponent():
+    items = np.random.default_rng(2).normal(size=(60, 3))
+    winner, loser = np.append(np.arange(0, 60, 2), 0), np.append(np.arange(1, 60, 2), 0)
+    assert isinstance(default_kernel(merge(items, winner, loser)), RBF)
+
+
+def test_rounded_items_are_the_items_they_were():
+    items = np.random.default_rng(2).normal(size=(30, 20))
+    rng = np.random.default_rng(3)
+    pairs = np.array([(i, j) for i in range(30) for j in range(i)])
+    pairs = pairs[rng.permutation(len(pairs))[:200]]
+    rating = items[:, 0] + 2.0 * rng.normal(size=30)
+    X, y = items[pairs], rating[pairs[:, 0]] > rating[pairs[:, 1]]
+    model = PairwisePreferenceRegressor().fit(X, y)
+    assert model.kernel_.k2.k1.constant_value > 0.01  # there is an own part to lose
+    change = model.predict_proba(X.astype(np.float32)) - model.predict_proba(X)
+    assert np.abs(change).max() < 1e-3
 
 
 def test_items_without_features_are_independent():

@@ -19,8 +19,6 @@ from skpref import PairwisePreferenceRegressor
 from skpref.inference import ENGINES
 
 N_CHECKS = 52  # of scikit-learn 1.9
-
-N_CHECKS = 52  # of scikit-learn 1.9
 pytestmark = pytest.mark.filterwarnings("ignore:The chains have not mixed")
 
 

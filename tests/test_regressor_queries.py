@@ -3,10 +3,12 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from inputs_support import ITEMS, NAMED, PAIRS, TABLE, WON, X, Y, cases, model, put
 from numpy.testing import assert_allclose
 from scipy import sparse
+from sklearn.gaussian_process.kernels import RBF, CompoundKernel
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 
@@ -27,7 +29,7 @@ from skpref import ItemTable, PairwisePreferenceRegressor
         r"\(n_duels, 2, n_features\), got \(2, 3, 2\)",
     ),
     ("texts", [["a", "b"]], ValueError, "must be numeric: could not convert"),
-    ("table of names", NAMED, ValueError, "X has 1 features, but .* expecting 2 features"),
+    ("table of names", NAMED, ValueError, "fitted on items with features, this ItemTable has none"),
     ("sparse", sparse.csr_array(ITEMS), TypeError, "Sparse data was passed"),
 )
 def test_predict(bad, error, match):
@@ -129,3 +131,32 @@ def test_featureless_duels_by_value_are_those_by_position():
     fitted = model(items=NAMED).fit(PAIRS, WON)
     pairs = np.array([[[0.0], [1.0]]])
     assert_allclose(fitted.predict_proba(pairs), fitted.predict_proba([[0, 1]]))
+
+
+def test_a_table_is_asked_by_its_names_or_columns():
+    fitted = model(items=NAMED).fit(PAIRS, WON)
+    turned = ItemTable.from_names(NAMED.names[::-1])
+    np.testing.assert_allclose(fitted.predict(turned), fitted.predict(NAMED)[::-1])
+    with pytest.raises(ValueError, match="stranger"):
+        fitted.predict(ItemTable.from_names(["stranger"]))
+    frame = pd.DataFrame(ITEMS, columns=["a", "b"])
+    featured = model(items=ItemTable(frame)).fit(PAIRS, WON)
+    np.testing.assert_allclose(featured.predict(ItemTable(frame)), featured.predict(frame))
+    with pytest.raises(ValueError, match="same columns in the same order"):
+        featured.predict(ItemTable(frame[["b", "a"]]))
+    with pytest.raises(ValueError, match="fitted on items without"):
+        fitted.predict(ItemTable(ITEMS[:, :1]))
+
+
+def test_kernels_of_many_numbers_a_pair_are_refused():
+    kernel = CompoundKernel([RBF(), RBF(2.0)])
+    with pytest.raises(ValueError, match="CompoundKernel gives an array of shape"):
+        model(kernel=kernel).fit(X, Y)
+
+
+def test_the_posterior_names_missing_values():
+    posterior = model().fit(X, Y).posterior_
+    with pytest.raises(ValueError, match="Items contain NaN"):
+        posterior.mean([[np.nan, 0.0]])
+    with pytest.raises(ValueError, match="got 1 dimensions"):
+        posterior.sample_paths(1, 0)(np.zeros(2))
