@@ -88,7 +88,7 @@ def test_one_duel_is_exact(noise_variance):
 @pytest.mark.parametrize("noise_variance", [1e-6, *NOISES])
 @pytest.mark.parametrize("space", ["margins", "items"])
 def test_tilted_moments_equal_the_marginals(noise_variance, space):
-    for seed in range(0, 200, 5):
+    for seed in range(200):
         found = solve_small(EP(), small_problem(seed), noise_variance, space)
         problem, (tau, nu) = found.problem, found.approximation.state
         mean = problem.sign * found.approximation.conditioned.mean[problem.index]
@@ -99,8 +99,8 @@ def test_tilted_moments_equal_the_marginals(noise_variance, space):
             _, tilted_mean, tilted_var = tilted_by_quadrature(
                 cavity_mean[i], cavity_var[i], noise_variance
             )
-            assert abs(tilted_mean - mean[i]) < 1.01e-8 * np.sqrt(cavity_var[i])
-            assert abs(tilted_var / variance[i] - 1.0) < 1.05e-8
+            assert abs(tilted_mean - mean[i]) < 1e-8 * np.sqrt(cavity_var[i])
+            assert abs(tilted_var / variance[i] - 1.0) < 1e-8
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Ask and tell: what a session of questions promises, and that the best is found."""
+"""Ask and tell: what a run of questions promises, and that the best is found."""
 
 import pickle
 import time

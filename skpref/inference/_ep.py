@@ -29,7 +29,7 @@ class EP(GaussianEngine):
     ----------
     max_iter : int, default=500
         Sweeps at most.
-    tol : float, default=1e-8
+    tol : float, default=5e-9
         Stop once no tilted mean differs from its marginal by more than ``tol`` cavity standard
         deviations, and no tilted variance by more than a share ``tol``, times the count of the
         duel.
@@ -54,7 +54,7 @@ class EP(GaussianEngine):
     1e-06
     """
 
-    def __init__(self, max_iter=500, tol=1e-8, damping=0.0):
+    def __init__(self, max_iter=500, tol=5e-9, damping=0.0):
         self.max_iter = max_iter
         self.tol = tol
         self.damping = damping
@@ -84,7 +84,7 @@ class EP(GaussianEngine):
             tau, nu = np.zeros(n_kinds), np.zeros(n_kinds)
         path = _Path(problem, 1.0 - self.damping)
         best = None
-        for n_iter in range(1, self.max_iter + 1):  # noqa: B007
+        for n_iter in range(1, self.max_iter + 1):  # noqa: B007 (used below the loop)
             sweep = _sweep(problem, tau, nu)
             if best is None or sweep.residual < best.residual:
                 best = sweep

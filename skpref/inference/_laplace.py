@@ -59,7 +59,7 @@ class Laplace(GaussianEngine):
             if not value >= origin_value:
                 z, w, at, value = np.zeros_like(z), np.zeros_like(w), origin, origin_value
         converged = False
-        for n_iter in range(1, self.max_iter + 1):  # noqa: B007
+        for n_iter in range(1, self.max_iter + 1):  # noqa: B007 (used below the loop)
             precision = problem.pool(at.curvature)
             slope = problem.pool(sign * at.gradient)
             conditioned = space.condition(precision, precision * z + slope)  # GPML Alg. 3.1
