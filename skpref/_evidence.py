@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from skpref._conditioning import gaussian_space
-from skpref._parameters import check_number
+from skpref._parameters import check_lognormal
 from skpref.inference import Problem
 from skpref.kernels import Identity, kernel_with_gradient, lengthscale_indices
 
@@ -28,6 +28,7 @@ _OWN = 0.1
 _OWN_BOUNDS = (1e-4, 10.0)
 # Items this near, in standard deviations of a feature, are the same one up to rounding.
 _SAME = 1e-4
+_PRIORS = "'lognormal', None or a pair (median, deviation of the logarithm)"
 # While searching, sites this close to their fixed point give gradients good to about 1e-5.
 _SEARCH_TOL = 1e-5
 _SEARCH_ITERATIONS = 100
@@ -209,23 +210,11 @@ def lengthscale_prior(prior, kernel, items):
     found = lengthscale_indices(kernel)
     if isinstance(prior, str):
         if prior != "lognormal":
-            raise ValueError(
-                "lengthscale_prior must be 'lognormal', None or a pair (median, deviation of "
-                f"the logarithm), got {prior!r}."
-            )
+            raise ValueError(f"lengthscale_prior must be {_PRIORS}, got {prior!r}.")
         spread = np.log(feature_spread(items)) + 0.5 * np.log(items.shape[1])
         deviation, level = _DEVIATION, _LEVEL
     else:
-        try:
-            median, deviation = prior
-        except (TypeError, ValueError):
-            raise ValueError(
-                "lengthscale_prior must be 'lognormal', None or a pair (median, deviation of "
-                f"the logarithm), got {prior!r}."
-            ) from None
-        inside = {"low": 0.0, "open_low": True, "open_high": True}
-        check_number("the median of lengthscale_prior", median, **inside)
-        check_number("the deviation of lengthscale_prior", deviation, **inside)
+        median, deviation = check_lognormal(prior, _PRIORS)
         level = None
         spread = np.full(items.shape[1], np.log(median))
     if not found:

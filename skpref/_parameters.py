@@ -35,3 +35,22 @@ def check_choice(name, value, choices):
         allowed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {allowed}, got {value!r}.")
     return value
+
+
+def check_lognormal(prior, allowed):
+    """Median and deviation of the logarithm of ``lengthscale_prior``, or raise.
+
+    Parameters
+    ----------
+    prior : (float, float)
+    allowed : str
+        What the error says may come.
+    """
+    try:
+        median, deviation = prior
+    except (TypeError, ValueError):
+        raise ValueError(f"lengthscale_prior must be {allowed}, got {prior!r}.") from None
+    inside = {"low": 0.0, "open_low": True, "open_high": True}
+    check_number("the median of lengthscale_prior", median, **inside)
+    check_number("the deviation of lengthscale_prior", deviation, **inside)
+    return float(median), float(deviation)

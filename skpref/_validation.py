@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from skpref._items import is_missing
+from skpref._items import is_frame, is_missing
 from skpref._outcomes import read_outcomes
 from skpref.duels import Duels, ItemTable, distinct_rows, merge, rated_pairs
 
@@ -278,7 +278,7 @@ def check_kernel(kernel, items):
 
 def _form(X):
     """Tell frames and sparse matrices, left to scikit-learn, from arrays."""
-    if hasattr(X, "columns") and hasattr(X, "shape"):
+    if is_frame(X):
         return "frame", X
     if hasattr(X, "tocsr"):
         return "sparse", X

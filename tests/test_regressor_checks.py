@@ -110,6 +110,7 @@ def test_predicting_changes_nothing(model):
 
 
 def test_global_random_state_is_left_alone(model):
+    # The old global generator is the very thing that must not move.
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     model.fit(*duels()).sample_y(duels()[0], 2)
     assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002

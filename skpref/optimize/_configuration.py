@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from skpref._parameters import check_choice, check_number
+from skpref._parameters import check_choice, check_lognormal, check_number
 from skpref.inference import ENGINES, EP, HMC, Gibbs, Laplace
 from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
@@ -80,17 +80,8 @@ def configure(space, options, n_given):
 def _check_prior(prior):
     if prior is None:
         return None
-    try:
-        median, deviation = prior
-    except (TypeError, ValueError):
-        raise ValueError(
-            "lengthscale_prior must be None or a pair (median on the unit cube, deviation of the "
-            f"logarithm), got {prior!r}."
-        ) from None
-    inside = {"low": 0.0, "open_low": True, "open_high": True}
-    check_number("the median of lengthscale_prior", median, **inside)
-    check_number("the deviation of lengthscale_prior", deviation, **inside)
-    return float(median), float(deviation)
+    allowed = "None or a pair (median on the unit cube, deviation of the logarithm)"
+    return check_lognormal(prior, allowed)
 
 
 def _engine(inference):
