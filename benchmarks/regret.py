@@ -9,7 +9,8 @@ after each the regret of the recommended item is noted, with the seconds of `ask
 calling `tell` to holding the next duel. Each finished unit is appended to
 ``results/regret.csv``: run again, what is there is skipped (unless more duels are wanted than it
 has, or ``--fresh``), so a run may be stopped at any time. ``--table`` prints what the file has
-for the chosen functions, methods, seeds and flip (all, where none is chosen) and runs nothing.
+for the chosen functions, methods, seeds and flip (all, where none is chosen) and runs nothing;
+``PEERS`` that ``peer_regret.py`` ran are shown with ours.
 
 "default" is `HallucinationBelieverOptimizer` as it comes; the others are ``STRATEGIES`` with the
 defaults of `PreferenceOptimizer`. Single-threaded; with ``--jobs`` above the number of free cores
@@ -35,6 +36,7 @@ from skpref.datasets import TEST_FUNCTIONS, load_test_function
 from skpref.optimize import STRATEGIES, HallucinationBelieverOptimizer, PreferenceOptimizer
 
 METHODS = ("default", *STRATEGIES)
+PEERS = ("Optuna", "BoTorch-EUBO", "paper-HB-EI")  # run by peer_regret.py, never here
 UNIT = ("function", "method", "flip", "seed")
 SERIES = ("regret", "ask_seconds", "wait_seconds")
 COLUMNS = (*UNIT, "duels", *SERIES, "sources")
@@ -149,8 +151,8 @@ def table(units):
         print("No finished unit of these functions, methods, seeds and flip.")
         return
     heads = [f"log10 regret @{step}".rjust(21) for step in STEPS]
-    print("function      flip method    seeds " + " ".join(heads) + "  ms: ask wait  95 %")
-    ranks = {name: k for k, name in enumerate((*TEST_FUNCTIONS, *METHODS))}
+    print("function      flip method       seeds " + " ".join(heads) + "  ms: ask wait  95 %")
+    ranks = {name: k for k, name in enumerate((*TEST_FUNCTIONS, *METHODS, *PEERS))}
     order = sorted(groups, key=lambda key: (ranks[key[0]], key[1], ranks[key[2]]))
     for name, flip, method in order:
         found = groups[name, flip, method]
@@ -163,16 +165,16 @@ def table(units):
         ask = 1e3 * np.median(np.concatenate([s["ask_seconds"] for s in found]))
         wait = 1e3 * np.concatenate([s["wait_seconds"][1:] for s in found])
         times = f"{ask:8.1f} {np.median(wait):5.1f} {np.quantile(wait, 0.95):5.1f}"
-        print(f"{name:13} {flip:4g} {method:10}{len(found):5} " + " ".join(cells) + times)
-    states = {series["sources"] for series in units.values()}
-    if states != {sources()}:
+        print(f"{name:13} {flip:4g} {method:13}{len(found):5} " + " ".join(cells) + times)
+    states = {series["sources"] for unit, series in units.items() if unit[1] not in PEERS}
+    if states - {sources()}:
         print(f"Run with the package as in {sorted(states)}, now {sources()}: see --fresh.")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--functions", nargs="+", choices=TEST_FUNCTIONS)
-    parser.add_argument("--methods", nargs="+", choices=METHODS)
+    parser.add_argument("--methods", nargs="+", choices=(*METHODS, *PEERS))
     parser.add_argument("--seeds", nargs="+", type=int)
     parser.add_argument("--duels", type=int, default=60, help="after the 3 d random ones")
     parser.add_argument("--flip", type=float, help="share of answers turned round (0)")
@@ -180,9 +182,14 @@ def main():
     parser.add_argument("--fresh", action="store_true", help="run also what the file has")
     parser.add_argument("--table", action="store_true", help="print the file's figures only")
     parser.add_argument("--results", type=Path, default=RESULTS / "regret.csv")
+    parser.add_argument(
+        "--peer-results", type=Path, default=RESULTS / "regret_peers.csv", help="for --table"
+    )
     options = parser.parse_args()
     if options.duels < 1:
         parser.error("--duels must be 1 or more")
+    if not options.table and set(options.methods or ()) & set(PEERS):
+        parser.error("peers are run by peer_regret.py, and shown here by --table")
 
     def chosen(unit):
         wanted = (
@@ -194,7 +201,9 @@ def main():
         return all(one is None or value in one for value, one in zip(unit, wanted, strict=True))
 
     done = read(options.results)
-    if not options.table:
+    if options.table:
+        done |= read(options.peer_results)
+    else:
         flip = 0.0 if options.flip is None else options.flip
         units = [
             (name, method, flip, seed)
