@@ -1,11 +1,24 @@
 """Draws of whole functions from a posterior (pathwise conditioning, Wilson et al. 2020)."""
 
 import numpy as np
-from scipy.linalg import eigh
+from numpy.polynomial import Chebyshev, Polynomial
+from scipy.linalg import eigh, solve_triangular
+from scipy.linalg.lapack import dpstrf
 
+from skpref._kernel_gradients import _difference_steps, cross_terms
 from skpref.kernels import spectral_sample
 
 _N_FEATURES = 2000
+# Rows whose phases are taken together.
+_ROWS = 16
+# cos 2πt as a polynomial in t², for |t| ≤ 1/2.
+_SERIES = Chebyshev.interpolate(lambda u: np.cos(2.0 * np.pi * np.sqrt(u)), 9, [0.0, 0.25])
+_SERIES = _SERIES.convert(kind=Polynomial).coef
+# A lazy draw's differences take steps of about 2e-3 lengthscales; over the usual ones, this many
+# times smaller, its values differ by rounding alone.
+_WIDER = 330.0
+# Items whose variance given the others is this share of the prior's are fixed by them.
+_FIXED = 1e-12
 
 
 def covariance_root(covariance):
@@ -50,26 +63,96 @@ class SamplePaths:
         X = posterior.check_items(X)
         return self._prior(X) + posterior.kernel(X, posterior.anchors) @ self._weights
 
+    def value_and_gradient(self, X):
+        """The utilities and their gradients in the items.
+
+        In closed form where the prior is drawn by random features; else the prior's part is by
+        central differences, whose items the draw is then conditioned on too.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_features)
+
+        Returns
+        -------
+        value : ndarray of shape (m, n_paths)
+        gradient : ndarray of shape (m, n_features, n_paths)
+        """
+        posterior = self._posterior
+        X, anchors = posterior.check_items(X), posterior.anchors
+        value, gradient = self._prior.value_and_gradient(X)
+        K, terms = cross_terms(posterior.kernel, X, anchors)
+        K = np.broadcast_to(K, (len(X), len(anchors)))
+        for factor, leaf in terms:
+            along = [leaf.contract(factor * np.broadcast_to(w, K.shape)) for w in self._weights.T]
+            gradient = gradient + np.stack(along, axis=2)
+        return value + K @ self._weights, gradient
+
+
+def _cosine(turns):
+    """cos 2πt to 1e-14, several times as quick as numpy's cosine of doubles."""
+    square = turns - np.rint(turns)
+    square *= square
+    value = _SERIES[-1] * square
+    for coefficient in _SERIES[-2:0:-1]:
+        value += coefficient
+        value *= square
+    value += _SERIES[0]
+    return value
+
 
 class _FourierPrior:
+    """Σ_k a_k cos(ω_kᵀx) + b_k sin(ω_kᵀx), with a and b of each path's own."""
+
     def __init__(self, frequencies, amplitudes, n_paths, rng):
-        self._frequencies = frequencies
+        self._frequencies, self._shift = frequencies / (2.0 * np.pi), 0.0
         shape = (len(amplitudes), n_paths)
-        self._cosine = amplitudes[:, None] * rng.standard_normal(shape)
-        self._sine = amplitudes[:, None] * rng.standard_normal(shape)
+        self._along = amplitudes[:, None] * rng.standard_normal(shape)
+        self._across = amplitudes[:, None] * rng.standard_normal(shape)
+        if n_paths == 1:  # a cos t + b sin t = |(a, b)| cos(t − φ): half the cost
+            self._shift = np.arctan2(self._across, self._along)[:, 0] / (2.0 * np.pi)
+            self._along, self._across = np.hypot(self._along, self._across), None
+
+    def _turns(self, X):
+        """Phases (m, n_frequencies), of few rows at a time: they stay in the cache."""
+        for start in range(0, max(len(X), 1), _ROWS):
+            yield X[start : start + _ROWS] @ self._frequencies.T - self._shift
+
+    def _value(self, cosine, sine):
+        value = cosine @ self._along
+        return value if self._across is None else value + sine @ self._across
 
     def __call__(self, X):
-        phase = X @ self._frequencies.T
-        return np.cos(phase) @ self._cosine + np.sin(phase) @ self._sine
+        single = self._across is None
+        parts = ((_cosine(t), None if single else _cosine(t - 0.25)) for t in self._turns(X))
+        return np.concatenate([self._value(*part) for part in parts])
+
+    def value_and_gradient(self, X):
+        values, gradients = [], []
+        speed = 2.0 * np.pi * self._frequencies.T
+        for turns in self._turns(X):
+            cosine, sine = _cosine(turns), _cosine(turns - 0.25)
+            values.append(self._value(cosine, sine))
+            slope = (-sine[:, None, :] * speed) @ self._along
+            if self._across is not None:
+                slope += (cosine[:, None, :] * speed) @ self._across
+            gradients.append(slope)
+        return np.concatenate(values), np.concatenate(gradients)
 
 
 class _LazyPrior:
-    """Prior values drawn when first asked for, given all those drawn before."""
+    """Prior values drawn when first asked for, given all those drawn before.
+
+    They are given by those of a basis, items of which none is all but fixed by the others.
+    """
 
     def __init__(self, kernel, n_paths, n_features, rng):
         self._kernel, self._rng = kernel, rng
         self._X = np.zeros((0, n_features))
         self._values = np.zeros((0, n_paths))
+        self._basis = np.zeros(0, dtype=np.intp)
+        self._root = np.zeros((0, 0))  # Cholesky factor of the basis' covariance
+        self._normal = np.zeros((0, n_paths))
 
     def __call__(self, X):
         rows = np.concatenate([self._X, X])
@@ -82,15 +165,32 @@ class _LazyPrior:
         where = [position.get(int(k), int(k)) for k in first[inverse.reshape(-1)[known:]]]
         return self._values[where]
 
+    def value_and_gradient(self, X):
+        n, d = X.shape
+        moves = _WIDER * _difference_steps(self._kernel, X, self._X) * np.eye(d)
+        above, below = X[:, None, :] + moves, X[:, None, :] - moves
+        value = self(np.concatenate([X, above.reshape(-1, d), below.reshape(-1, d)]))
+        high, low = value[n:].reshape(2, n, d, -1)
+        taken = np.einsum("ijj->ij", above - below)  # the steps as rounded
+        return value[:n], (high - low) / taken[:, :, None]
+
     def _extend(self, X):
-        normal = self._rng.standard_normal((len(X), self._values.shape[1]))
-        covariance, mean = self._kernel(X), 0.0
-        if len(self._X):
-            values, vectors = eigh(self._kernel(self._X))
-            keep = values > values[-1] * len(values) * np.finfo(np.float64).eps
-            half = vectors[:, keep] / np.sqrt(values[keep])
-            gain = self._kernel(X, self._X) @ half
-            mean = gain @ (half.T @ self._values)
-            covariance = covariance - gain @ gain.T
-        self._values = np.concatenate([self._values, mean + covariance_root(covariance) @ normal])
+        covariance, half = self._kernel(X), np.zeros((0, len(X)))
+        least = _FIXED * np.diagonal(covariance).max()
+        if len(self._basis):
+            cross = self._kernel(self._X[self._basis], X)
+            half = solve_triangular(self._root, cross, lower=True)
+            covariance = covariance - half.T @ half
+        factor, order, rank, _ = dpstrf(covariance, tol=least, lower=1)
+        order = order - 1
+        factor = np.tril(factor)[:, :rank]
+        normal = self._rng.standard_normal((rank, self._values.shape[1]))
+        values = half.T @ self._normal
+        values[order] += factor @ normal
+        corner = np.zeros((len(self._root), rank))
+        below = np.hstack([half[:, order[:rank]].T, factor[:rank]])
+        self._root = np.vstack([np.hstack([self._root, corner]), below])
+        self._basis = np.append(self._basis, len(self._X) + order[:rank])
+        self._normal = np.concatenate([self._normal, normal])
+        self._values = np.concatenate([self._values, values])
         self._X = np.concatenate([self._X, X])

@@ -16,7 +16,7 @@ from skpref.optimize._acquisition import (
 from skpref.optimize._maximise import maximise
 from skpref.optimize._space import make_space
 from skpref.optimize._strategies import surface_of
-from skpref.optimize._surface import Moments, Numeric, Surface
+from skpref.optimize._surface import Moments, Numeric, PathSurface, Surface
 
 # Where an improvement is neither sure nor hopeless, so that simulation sees all.
 X_SIMULATED = {1: (0.25, 1.0), 4: (0.95, 0.1)}
@@ -242,6 +242,45 @@ def test_a_pool_is_searched_whole():
     space = make_space(None, table)
     row, _ = maximise(Numeric(bumps), space, np.zeros((0, 2)), np.random.default_rng(0))
     assert bumps(row[None])[0] == bumps(space.pool).max()
+
+
+class Counted(Numeric):
+    """A surface that counts the rows it was asked for."""
+
+    n_rows = 0
+
+    def value(self, X):
+        self.n_rows += len(X)
+        return super().value(X)
+
+
+def test_a_coarse_surface_spares_the_surface_itself():
+    space = make_space([[0, 1], [0, 1]])
+    found, none = Counted(bumps), np.zeros((0, 2))
+    coarse = Numeric(lambda X: np.sqrt(bumps(X)) + 0.01 * np.sin(40.0 * X[:, 0]))
+    row, value = maximise(found, space, none, np.random.default_rng(0), coarse=coarse)
+    np.testing.assert_allclose(row, [0.8, 0.3], atol=1e-4)
+    assert value == pytest.approx(1.0, abs=1e-6)
+    assert found.n_rows < 1000
+
+
+def test_a_coarse_surface_leaves_a_pool_whole():
+    table = np.random.default_rng(0).random((500, 2))
+    space, none = make_space(None, table), np.zeros((0, 2))
+    wrong = Numeric(lambda X: -bumps(X))
+    row, _ = maximise(Numeric(bumps), space, none, np.random.default_rng(0), coarse=wrong)
+    assert bumps(row[None])[0] == bumps(space.pool).max()
+
+
+@pytest.mark.parametrize("kernel", ["matern32", "sum"])
+def test_the_top_of_a_path_is_found(kernel):
+    paths = posterior(KERNELS[kernel]).sample_paths(1, 5)
+    surface, space = PathSurface(paths), make_space([[0, 1], [0, 1]])
+    row, value = maximise(surface, space, np.zeros((0, 2)), np.random.default_rng(0), n_screen=256)
+    assert surface.value(row[None])[0] == pytest.approx(value, abs=1e-8)
+    axis = np.linspace(0.0, 1.0, 21)
+    grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    assert value >= surface.value(grid).max() - 1e-9
 
 
 def test_the_margin_of_the_incumbent_with_itself_is_nothing():

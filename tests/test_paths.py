@@ -9,7 +9,7 @@ from scipy.stats import kstest, norm
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, RationalQuadratic
 
 from skpref import ItemTable, PairwisePreferenceRegressor
-from skpref._paths import covariance_root
+from skpref._paths import _cosine, covariance_root
 from skpref._posterior import Posterior
 from skpref.duels import merge
 from skpref.inference import EP
@@ -26,6 +26,10 @@ EXACT = {
     "rational": RationalQuadratic(0.9, alpha=0.7),
     "linear": DotProduct(0.6),
     "linear without offset": DotProduct(0.0) + 0.4 * RationalQuadratic(),
+}
+SMOOTH = {
+    **{name: kernel for name, kernel in FOURIER.items() if name != "matern12"},
+    "product": RBF([0.7, 1.2]) * Matern(1.0, nu=2.5) + 0.3 * Matern(0.8, nu=1.5),
 }
 N_PATHS = 20_000
 X = np.random.default_rng(8).uniform(-1.2, 1.2, (6, 2))
@@ -114,6 +118,73 @@ def test_the_same_items_have_the_same_values_on_every_call(name):
     assert paths(np.zeros((0, 2))).shape == (0, 3)
     copy = pickle.loads(pickle.dumps(paths))
     np.testing.assert_allclose(copy(X), first, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_paths", [1, 3])
+def test_a_path_does_not_depend_on_the_company_of_an_item(n_paths):
+    many = np.random.default_rng(2).uniform(-1.5, 1.5, (70, 2))
+    paths = posterior_of(FOURIER["matern32"]).sample_paths(n_paths, rng=1)
+    alone = np.concatenate([paths(row[None]) for row in many])
+    np.testing.assert_allclose(paths(many), alone, atol=1e-12)
+    each = [paths.value_and_gradient(row[None])[1] for row in many]
+    np.testing.assert_allclose(paths.value_and_gradient(many)[1], np.concatenate(each), atol=1e-10)
+
+
+def test_one_path_alone_has_the_law_of_one_of_many():
+    posterior = posterior_of(FOURIER["rbf"])
+    draws = np.concatenate([posterior.sample_paths(1, rng)(X[:2]) for rng in range(800)], axis=1)
+    mean, variance = posterior.margin(X[:1], X[1:2])
+    for values, centre, sd in (
+        (draws[0], posterior.mean(X)[0], np.sqrt(posterior.var(X)[0])),
+        (draws[0] - draws[1], mean[0], np.sqrt(variance[0])),
+    ):
+        assert kstest(values, norm(centre, sd).cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("n_paths", [1, 3])
+@pytest.mark.parametrize("name", SMOOTH)
+def test_gradients_agree_with_central_differences(name, n_paths):
+    paths = posterior_of(SMOOTH[name]).sample_paths(n_paths, rng=3)
+    value, gradient = paths.value_and_gradient(X)
+    np.testing.assert_allclose(value, paths(X), rtol=1e-12, atol=1e-13)
+    moves = 1e-5 * np.eye(2)
+    slopes = [(paths(X + move) - paths(X - move)) / 2e-5 for move in moves]
+    np.testing.assert_allclose(gradient, np.stack(slopes, axis=1), atol=1e-6)
+    assert paths.value_and_gradient(np.zeros((0, 2)))[1].shape == (0, 2, n_paths)
+
+
+def test_the_gradient_of_a_linear_path_is_its_direction():
+    paths = posterior_of(EXACT["linear"]).sample_paths(3, rng=3)
+    value, gradient = paths.value_and_gradient(X)
+    for one in gradient:
+        np.testing.assert_allclose(one, gradient[0], atol=1e-4)
+    rise = np.einsum("nd,dp->np", X - X[0], gradient[0])
+    np.testing.assert_allclose(value - value[0], rise, atol=1e-4)
+
+
+def test_gradients_of_a_path_drawn_as_it_goes():
+    paths = posterior_of(EXACT["rational"]).sample_paths(2, rng=3)
+    gradient = paths.value_and_gradient(X)[1]
+    slopes = [(paths(X + move) - paths(X - move)) / 0.02 for move in 0.01 * np.eye(2)]
+    np.testing.assert_allclose(gradient, np.stack(slopes, axis=1), atol=5e-3)
+    again, repeated = paths.value_and_gradient(X)
+    np.testing.assert_allclose(again, paths(X), atol=1e-10)
+    np.testing.assert_allclose(repeated, gradient, atol=1e-6)
+
+
+def test_gradients_are_of_items_of_the_right_shape():
+    paths = posterior_of(FOURIER["rbf"]).sample_paths(1, rng=0)
+    with pytest.raises(ValueError, match="n_features = 2, got 3"):
+        paths.value_and_gradient(np.zeros((4, 3)))
+    with pytest.raises(ValueError, match="reshape"):
+        paths.value_and_gradient(np.zeros(2))
+
+
+def test_the_cosine_of_turns():
+    turns = np.concatenate([np.linspace(-0.5, 0.5, 10_001), [0.0, 0.25, 1.75, -2.0, 3.5]])
+    np.testing.assert_allclose(_cosine(turns), np.cos(2.0 * np.pi * turns), atol=1e-14)
+    far = np.random.default_rng(0).uniform(-1e3, 1e3, 1000)
+    np.testing.assert_allclose(_cosine(far), np.cos(2.0 * np.pi * far), atol=2e-12)
 
 
 @pytest.mark.parametrize("name", ["rbf", "rational"])

@@ -7,6 +7,8 @@ from scipy.optimize import minimize
 from scipy.stats import qmc
 
 _SCREEN = 1024
+# Rows that a coarse surface leaves for the surface itself.
+_KEPT = 192
 _CLIMBS = 4
 _MAX_CLIMB = 40
 # Perturbations of the seeds: their number for each, and their sizes.
@@ -52,7 +54,7 @@ def _reflect(rows):
     return 1.0 - np.abs(1.0 - np.abs(rows) % 2.0)
 
 
-def maximise(surface, space, seeds, rng, allowed=None, n_screen=_SCREEN):
+def maximise(surface, space, seeds, rng, allowed=None, n_screen=_SCREEN, coarse=None):
     """The row where the surface is largest.
 
     Parameters
@@ -66,6 +68,8 @@ def maximise(surface, space, seeds, rng, allowed=None, n_screen=_SCREEN):
         Rows (n, n_columns) to booleans: those that may be returned.
     n_screen : int
         Rows spread over the space.
+    coarse : Surface, optional
+        A cheap likeness of the surface, which sorts out most of the rows of a box first.
 
     Returns
     -------
@@ -74,6 +78,8 @@ def maximise(surface, space, seeds, rng, allowed=None, n_screen=_SCREEN):
     value : float
     """
     rows = screening_rows(space, seeds, rng, n_screen)
+    if coarse is not None and space.pool is None:
+        rows = rows[np.argsort(-coarse.value(rows), kind="stable")[:_KEPT]]
     values = surface.value(rows)
     values = np.where(np.isfinite(values), values, -np.inf)
     if space.pool is None:

@@ -8,6 +8,7 @@ from skpref._parameters import check_number
 from skpref._validation import check_outcomes
 from skpref.optimize._configuration import configure, describe, seed_of
 from skpref.optimize._model import LENGTHSCALE_PRIOR
+from skpref.optimize._run import Loop
 from skpref.optimize._session import Session
 from skpref.optimize._space import make_space
 
@@ -26,7 +27,7 @@ class Told(NamedTuple):
     outcome: int
 
 
-class PreferenceOptimizer:
+class PreferenceOptimizer(Loop):
     """Preferential Bayesian optimisation with any engine, incumbent rule and acquisition.
 
     Ask for a duel, show it, tell who won. `HallucinationBelieverOptimizer` is the one to use;
@@ -217,39 +218,6 @@ class PreferenceOptimizer:
         self._session.undo()
         return self
 
-    def run(self, compare, n_duels, callback=None, progress=False):
-        """Ask and tell until ``n_duels`` more duels are told.
-
-        Parameters
-        ----------
-        compare : callable
-            ``compare(first, second)`` → outcome as in `tell`, or None to skip.
-        n_duels : int
-        callback : callable, optional
-            Called with the optimizer after each duel; if it returns True the run stops.
-        progress : bool, default=False
-            Show a progress bar, if tqdm is installed.
-
-        Returns
-        -------
-        ndarray of shape (d,) or dict
-            `recommend`, at the end.
-        """
-        check_number("n_duels", n_duels, low=1, integer=True)
-        end = self.n_told_ + n_duels
-        with _Bar(n_duels, progress) as bar:
-            while self.n_told_ < end:
-                duel = self.ask()
-                outcome = compare(duel[0], duel[1])
-                if outcome is None:
-                    self.skip(duel)
-                    continue
-                self.tell(duel, outcome)
-                bar.update()
-                if callback is not None and callback(self) is True:
-                    break
-        return self.recommend()
-
     # -- results -------------------------------------------------------------------------
 
     def recommend(self):
@@ -373,27 +341,3 @@ class HallucinationBelieverOptimizer(PreferenceOptimizer):
             journal=journal,
             random_state=random_state,
         )
-
-
-class _Bar:
-    """tqdm's bar, or nothing."""
-
-    def __init__(self, total, shown):
-        self._bar = None
-        if shown:
-            try:
-                from tqdm.auto import tqdm
-            except ImportError:
-                return
-            self._bar = tqdm(total=total, unit="duel")
-
-    def __enter__(self):
-        return self
-
-    def update(self):
-        if self._bar is not None:
-            self._bar.update()
-
-    def __exit__(self, *_):
-        if self._bar is not None:
-            self._bar.close()

@@ -1,9 +1,15 @@
-"""The state of a run: what was told, what is pending, and what the next question starts from."""
+"""The state of a run: what was told, what is pending, and what the next question starts from.
 
+And the loop that asks a function until enough is told.
+"""
+
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
+from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
 
+from skpref._parameters import check_number
 from skpref.optimize._model import Memory
 
 # Told items this close to a known one (unit cube, largest coordinate) are that one.
@@ -142,3 +148,89 @@ def exclusion(run, items, near):
         return good
 
     return allowed
+
+
+class Loop(CallbackSupportMixin):
+    """`run`, for a class with `ask`, `tell`, `skip`, `recommend` and `n_told_`."""
+
+    @with_callbacks
+    def run(self, compare, n_duels, callback=None, progress=False):
+        """Ask and tell until ``n_duels`` more duels are told.
+
+        Each duel is a task, within that of the run, of the scikit-learn callbacks set by
+        ``set_callbacks``, such as ``sklearn.callback.ProgressBar()``.
+
+        Parameters
+        ----------
+        compare : callable
+            ``compare(first, second)`` → outcome as in `tell`, or None to skip.
+        n_duels : int
+        callback : callable, optional
+            Called with the optimizer after each duel; if it returns True the run stops.
+        progress : bool, default=False
+            Show a progress bar: tqdm's, else scikit-learn's (which needs rich), else none.
+
+        Returns
+        -------
+        ndarray of shape (d,) or dict
+            `recommend`, at the end.
+        """
+        check_number("n_duels", n_duels, low=1, integer=True)
+        root = self._init_callback_context("run", max_subtasks=n_duels)
+        root.call_on_fit_task_begin(estimator=self)
+        end, stop = self.n_told_ + n_duels, False
+        with _bar(self, root, progress) as advance:
+            for task in _tasks(root):
+                task.call_on_fit_task_begin(estimator=self)
+                duel = self.ask()
+                while (outcome := compare(duel[0], duel[1])) is None:
+                    duel = self.skip(duel).ask()
+                self.tell(duel, outcome)
+                stop = task.call_on_fit_task_end(estimator=self)
+                advance(task)
+                if callback is not None:
+                    stop |= callback(self) is True
+                if stop or self.n_told_ >= end:
+                    break
+        root.call_on_fit_task_end(estimator=self)
+        return self.recommend()
+
+
+def _tasks(root):
+    """A task for each duel; what is told after an undo repeats the last one."""
+    task = None
+    for _ in range(root.max_subtasks):
+        task = root.subcontext("duel")
+        yield task
+    while True:
+        yield task
+
+
+@contextmanager
+def _bar(optimizer, root, shown):
+    """A function that advances the progress bar by a task."""
+    bar = _make_bar(root.max_subtasks) if shown else None
+    if isinstance(bar, ProgressBar):
+        bar.setup(optimizer, root)
+        try:
+            bar.on_fit_task_begin(optimizer, root)
+            yield lambda task: bar.on_fit_task_end(optimizer, task)
+            bar.on_fit_task_end(optimizer, root)
+        finally:
+            bar.teardown(optimizer, root)
+    elif bar is not None:
+        with bar:
+            yield lambda task: bar.update()
+    else:
+        yield lambda task: None
+
+
+def _make_bar(total):
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        try:
+            return ProgressBar()
+        except ImportError:  # without rich
+            return None
+    return tqdm(total=total, unit="duel")

@@ -1,5 +1,6 @@
 """How the next duel is chosen: (engine, incumbent rule, acquisition) as data."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -7,11 +8,13 @@ import numpy as np
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._maximise import maximise, screening_rows
 from skpref.optimize._run import apart
-from skpref.optimize._surface import Numeric, Surface
+from skpref.optimize._surface import Numeric, PathSurface, Surface
 
-# A path costs a thousand trigonometric functions a row.
+# A path costs thousands of cosines a row.
 _PATH_SCREEN = 256
 _SEEDS = 8
+# Components of a mixture that are enough to see which rows are worth the whole of it.
+_COARSE = 64
 _ALTERNATIONS = 4
 
 
@@ -162,8 +165,7 @@ def _top(posterior, view):
 
 
 def _path(view):
-    path = view.draw().sample_paths(1, view.rng)
-    return Numeric(lambda X: path(X)[:, 0])
+    return PathSurface(view.draw().sample_paths(1, view.rng))
 
 
 def surface_of(acquisition, posterior, incumbent, seen):
@@ -200,8 +202,12 @@ def _challenger(acquisition, view, incumbent):
         return maximise(_path(view), view.space, seeds, view.rng, allowed, _PATH_SCREEN)[0]
     posterior = view.draw()
     surface = surface_of(acquisition, posterior, incumbent, view.seen)
+    coarse, every = None, posterior.n_components // _COARSE
+    if every > 1:
+        few = replace(posterior, weights=posterior.weights[:, ::every])
+        coarse = surface_of(acquisition, few, incumbent, view.seen)
     seeds = _top(posterior, view)
-    return maximise(surface, view.space, seeds, view.rng, allowed)[0]
+    return maximise(surface, view.space, seeds, view.rng, allowed, coarse=coarse)[0]
 
 
 def _joint(strategy, view):

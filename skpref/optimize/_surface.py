@@ -102,6 +102,28 @@ class Surface:
         return found.value, gradient
 
 
+class PathSurface:
+    """A drawn function as a surface: what Thompson sampling maximises.
+
+    Parameters
+    ----------
+    paths : SamplePaths
+        Of one path.
+    """
+
+    def __init__(self, paths):
+        self._paths = paths
+
+    def value(self, X):
+        """The utility at the rows of X, (n,)."""
+        return self._paths(X)[:, 0]
+
+    def value_and_gradient(self, X):
+        """The utility (n,) and its gradient in the items (n, d)."""
+        value, gradient = self._paths.value_and_gradient(X)
+        return value[:, 0], gradient[:, :, 0]
+
+
 class Numeric:
     """Any function of items as a surface; gradients by central differences."""
 

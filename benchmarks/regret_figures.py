@@ -1,0 +1,119 @@
+"""Pictures of what ``regret.py`` wrote: regret over duels and over seconds, twelve functions.
+
+    python benchmarks/regret_figures.py [--results FILE] [--output doc/regret_study] [--flip 0]
+
+``fig4_8_duels.png`` and ``fig4_8_seconds.png`` have every method of Takeno et al. (2023), Fig. 4
+and 8, and the additional ones; ``fig9.png`` the hallucination believer with several acquisitions.
+A line is the median over seeds of the log10 regret of the recommended item (floor 1e-4), a band
+its quartiles for the method in the title role. ``ranks.csv`` has a line a method: its mean rank
+over the functions, median log10 regret a function, and seconds a run.
+"""
+
+import argparse
+import csv
+from collections import defaultdict
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from common import RESULTS, ROOT
+from regret import FLOOR, METHODS, read
+
+from skpref.datasets import TEST_FUNCTIONS
+
+BELIEVERS = ("default", "HB-EI", "HB-UCB", "HB-mean", "HB-MUC", "HB-BVEI")
+OTHERS = ("default", *(m for m in METHODS if m not in BELIEVERS), "HB-EI", "HB-UCB")
+N_DUELS = 100
+
+
+def groups_of(path, flip):
+    """{(function, method): (log10 regret (n_seeds, n), cumulative seconds (n_seeds, n))}."""
+    found = defaultdict(list)
+    for (name, method, flipped, _), series in sorted(read(path).items()):
+        if flipped == flip and len(series["regret"]) >= N_DUELS:
+            regret = np.log10(np.maximum(series["regret"][:N_DUELS], FLOOR))
+            found[name, method].append((regret, np.cumsum(series["wait_seconds"][:N_DUELS])))
+    return {
+        key: tuple(np.array(part) for part in zip(*runs, strict=True))
+        for key, runs in found.items()
+    }
+
+
+def draw(groups, methods, over_seconds, path):
+    """Twelve panels, a line a method."""
+    figure, axes = plt.subplots(3, 4, figsize=(17, 11), layout="constrained")
+    colours = {m: plt.get_cmap("tab20")(k) for k, m in enumerate(methods)}
+    for axis, name in zip(axes.flat, TEST_FUNCTIONS, strict=True):
+        for method in methods:
+            if (name, method) not in groups:
+                continue
+            regret, seconds = groups[name, method]
+            low, middle, high = np.quantile(regret, [0.25, 0.5, 0.75], axis=0)
+            x = np.median(seconds, axis=0) if over_seconds else np.arange(1, N_DUELS + 1)
+            bold = method == "default"
+            dashed = "--" if method == "random" else "-"
+            colour = "black" if bold else colours[method]
+            width = 2.4 if bold else 1.3
+            axis.plot(x, middle, dashed, color=colour, lw=width, label=method, zorder=2 + bold)
+            if bold:
+                axis.fill_between(x, low, high, color="black", alpha=0.12, lw=0)
+        if over_seconds:
+            axis.set_xscale("log")
+        axis.set_title(name)
+    for axis in axes[-1]:
+        axis.set_xlabel("seconds of waiting" if over_seconds else "duels after the 3 d random ones")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("log10 regret")
+    handles, labels = max((axis.get_legend_handles_labels() for axis in axes.flat), key=len)
+    figure.legend(handles, labels, loc="outside lower center", ncols=9)
+    figure.savefig(path, dpi=70)
+    plt.close(figure)
+
+
+def ranks(groups, path):
+    """Write and print the table of methods."""
+    methods = [m for m in METHODS if any((name, m) in groups for name in TEST_FUNCTIONS)]
+    medians = np.full((len(methods), len(TEST_FUNCTIONS)), np.nan)
+    seconds, seeds = np.full(medians.shape, np.nan), []
+    for i, method in enumerate(methods):
+        for j, name in enumerate(TEST_FUNCTIONS):
+            if (name, method) in groups:
+                regret, waited = groups[name, method]
+                medians[i, j] = np.median(regret[:, -1])
+                seconds[i, j] = np.median(waited[:, -1])
+        seeds.append(
+            min(len(groups[n, method][0]) for n in TEST_FUNCTIONS if (n, method) in groups)
+        )
+    rounded = np.round(medians, 2)  # methods that are level share a rank
+    below = (rounded[None] < rounded[:, None]).sum(axis=1)
+    level = (rounded[None] == rounded[:, None]).sum(axis=1)
+    place = np.where(np.isnan(medians), np.nan, below + 0.5 * (level + 1))
+    with path.open("w", newline="") as handle:
+        writer = csv.writer(handle)
+        writer.writerow(["method", "seeds", "mean_rank", "seconds_a_run", *TEST_FUNCTIONS])
+        for k in np.argsort(np.nanmean(place, axis=1)):
+            row = [methods[k], seeds[k], f"{np.nanmean(place[k]):.2f}"]
+            row += [f"{np.nanmean(seconds[k]):.1f}", *(f"{v:.2f}" for v in medians[k])]
+            writer.writerow(row)
+            print(*row, sep="\t")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=Path, default=RESULTS / "regret.csv")
+    parser.add_argument("--output", type=Path, default=ROOT / "doc" / "regret_study")
+    parser.add_argument("--flip", type=float, default=0.0)
+    options = parser.parse_args()
+    groups = groups_of(options.results, options.flip)
+    options.output.mkdir(parents=True, exist_ok=True)
+    draw(groups, OTHERS, False, options.output / "fig4_8_duels.png")
+    draw(groups, OTHERS, True, options.output / "fig4_8_seconds.png")
+    draw(groups, BELIEVERS, False, options.output / "fig9.png")
+    ranks(groups, options.output / "ranks.csv")
+
+
+if __name__ == "__main__":
+    main()
