@@ -4,8 +4,7 @@ import io
 
 import matplotlib
 import numpy as np
-from _skew_setting import KNOWN, TITLES
-from _skew_units import EDGES
+from _skew_setting import TITLES
 from PIL import Image
 
 matplotlib.use("Agg")
@@ -17,7 +16,7 @@ SAMPLER_NAMES = {"liness": "LinESS", "gibbs": "Gibbs", "hmc": "HMC"}
 DPI = 80
 
 
-def _save(figure, path):
+def save(figure, path):
     """PNG of 64 colours: a third of the size."""
     drawn = io.BytesIO()
     figure.savefig(drawn, dpi=DPI)
@@ -25,11 +24,11 @@ def _save(figure, path):
     Image.open(drawn).convert("RGB").quantize(64).save(path, optimize=True)
 
 
-def _pick(rows, **wanted):
+def pick(rows, **wanted):
     return [row for row in rows if all(row[k] == v for k, v in wanted.items())]
 
 
-def _column(rows, name):
+def column(rows, name):
     return np.array([row[name] for row in rows])
 
 
@@ -40,10 +39,10 @@ def fig1(folder, lines, duels, density):
     top = max(density[engine].max() for engine in ("truth", "ep"))
     for (left, right), duel in zip(axes, duels, strict=True):
         engine = duel["engine"]
-        rows = _pick(lines, engine=engine)
-        x = _column(rows, "x")
-        left.fill_between(x, _column(rows, "low"), _column(rows, "high"), alpha=0.3)
-        left.plot(x, _column(rows, "mean"))
+        rows = pick(lines, engine=engine)
+        x = column(rows, "x")
+        left.fill_between(x, column(rows, "low"), column(rows, "high"), alpha=0.3)
+        left.plot(x, column(rows, "mean"))
         left.axvline(winner, color="green", lw=1, ls="--", label="winner")
         left.axvline(loser, color="firebrick", lw=1, ls=":", label="loser")
         left.set(title=f"{NAMES[engine]}: mean and 95 % interval", xlim=(0, 1), ylabel="f(x)")
@@ -61,11 +60,11 @@ def fig1(folder, lines, duels, density):
         )
     axes[0, 0].legend(loc="lower left")
     axes[2, 0].set_xlabel("x")
-    _save(figure, folder / "fig1.png")
+    save(figure, folder / "fig1.png")
 
 
 def compare(folder, points):
-    functions = [name for name in TITLES if _pick(points, function=name)]
+    functions = [name for name in TITLES if pick(points, function=name)]
     titles = {"mean": "mean", "mode": "mode", "probability": "P(first > second)"}
     rows = len(functions)
     figure, axes = plt.subplots(
@@ -76,19 +75,19 @@ def compare(folder, points):
         for engine in ("laplace", "ep"):
             for statistic, title in titles.items():
                 ax = next(place)
-                chosen = _pick(points, function=name, statistic=statistic)
-                truth, estimate = _column(chosen, "truth"), _column(chosen, engine)
+                chosen = pick(points, function=name, statistic=statistic)
+                truth, estimate = column(chosen, "truth"), column(chosen, engine)
                 ax.scatter(truth, estimate, s=4, alpha=0.4, color=COLOURS[engine], lw=0)
                 ends = [truth.min(), truth.max()]
                 ax.plot(ends, ends, color="black", lw=1)
                 ax.set_title(f"{NAMES[engine]}, {title}", fontsize=9)
         line[0].set_ylabel(TITLES[name])
     figure.supxlabel("exact")
-    _save(figure, folder / "fig2a_6c_7c.png")
+    save(figure, folder / "fig2a_6c_7c.png")
 
 
 def rmse(folder, rows):
-    functions = [name for name in TITLES if _pick(rows, function=name)]
+    functions = [name for name in TITLES if pick(rows, function=name)]
     figure, axes = plt.subplots(
         1, 3, figsize=(11, 3.4), layout="constrained", sharex=True, squeeze=False
     )
@@ -96,16 +95,16 @@ def rmse(folder, rows):
     for ax, statistic in zip(axes[0], ("mean", "median", "probability"), strict=True):
         for name in functions:
             for estimator, style in (("conditional", "-"), ("plain", "--")):
-                chosen = _pick(rows, function=name, statistic=statistic, estimator=estimator)
-                draws = np.unique(_column(chosen, "draws"))
-                per_trial = [_column(_pick(chosen, draws=n), "rmse") for n in draws]
+                chosen = pick(rows, function=name, statistic=statistic, estimator=estimator)
+                draws = np.unique(column(chosen, "draws"))
+                per_trial = [column(pick(chosen, draws=n), "rmse") for n in draws]
                 error = np.sqrt(np.mean(np.square(per_trial), axis=1))
                 label = f"{TITLES[name]}, {estimator}"
                 ax.loglog(draws, error, style, color=colours[name], label=label, marker=".")
         ax.set(title=f"RMSE of the {statistic}", xlabel="draws")
         ax.grid(alpha=0.3)
     axes[0, 0].legend(fontsize=7)
-    _save(figure, folder / "fig2b_6b_7b.png")
+    save(figure, folder / "fig2b_6b_7b.png")
 
 
 def chains(folder, traces):
@@ -125,11 +124,11 @@ def chains(folder, traces):
     axes[-1, 1].set_xlabel(
         "draw of one chain (every second shown); the coordinate of v that mixes worst"
     )
-    _save(figure, folder / "fig3_6a_7a.png")
+    save(figure, folder / "fig3_6a_7a.png")
 
 
 def evidence(folder, rows):
-    first, second = (np.unique(_column(rows, k)) for k in ("first", "second"))
+    first, second = (np.unique(column(rows, k)) for k in ("first", "second"))
     kinds = {"exact": "minimax tilting", "scipy": "scipy", "ep": "EP", "laplace": "Laplace"}
     figure, axes = plt.subplots(1, 4, figsize=(14, 3.3), layout="constrained", sharey=True)
     for ax, (kind, title) in zip(axes, kinds.items(), strict=True):
@@ -140,43 +139,11 @@ def evidence(folder, rows):
             )
         value[~np.isfinite(value)] = np.nan
         image = ax.pcolormesh(first, second, value, shading="nearest")
-        seconds = np.median(_column(rows, f"{kind}_seconds"))
+        seconds = np.median(column(rows, f"{kind}_seconds"))
         ax.set_title(f"{title}: {1e3 * seconds:.0f} ms", fontsize=10)
         best = np.unravel_index(np.nanargmax(value), value.shape)
         ax.plot(first[best[1]], second[best[0]], "x", color="red")
         figure.colorbar(image, ax=ax)
         ax.set_xlabel("first lengthscale")
     axes[0].set_ylabel("second lengthscale")
-    _save(figure, folder / "fig5.png")
-
-
-def reliability(rows):
-    """Mean confidence said, share right and number of duels in every cell of `EDGES`."""
-    cells = range(len(EDGES) - 1)
-    n, said, right = (
-        np.array([sum(r[f"{what}_{j}"] for r in rows) for j in cells])
-        for what in ("n", "said", "right")
-    )
-    filled = np.maximum(n, 1)
-    return np.where(n, said / filled, np.nan), np.where(n, right / filled, np.nan), n
-
-
-def calibration(folder, rows):
-    panels = [("paper", name) for name in TITLES] + [("true", KNOWN)]
-    panels = [(s, n) for s, n in panels if _pick(rows, function=n, hyperparameters=s)]
-    figure, axes = plt.subplots(
-        1, len(panels), figsize=(3.4 * len(panels), 3.4), layout="constrained", squeeze=False
-    )
-    for ax, (setting, name) in zip(axes[0], panels, strict=True):
-        ax.plot([0.5, 1], [0.5, 1], color="grey", lw=1)
-        for engine in ("hmc", "ep", "laplace"):
-            chosen = _pick(rows, function=name, hyperparameters=setting, engine=engine)
-            said, right, _ = reliability(chosen)
-            loss = _column(chosen, "log_loss").mean()
-            label = f"{NAMES[engine]}, log-loss {loss:.3f}"
-            ax.plot(said, right, marker=".", color=COLOURS[engine], label=label)
-        title = "a draw of the prior" if name == KNOWN else TITLES[name]
-        ax.set(title=title, xlabel="probability said", ylim=(0.4, 1.02))
-        ax.legend(fontsize=7, loc="lower right")
-    axes[0, 0].set_ylabel("share right")
-    _save(figure, folder / "calibration.png")
+    save(figure, folder / "fig5.png")

@@ -52,12 +52,11 @@ TITLES = {"ackley4": "Ackley-4", "holder": "Holder table", "hartmann6": "Hartman
 
 
 class Trial(NamedTuple):
-    """Duels of one trial, winner first, the pairs asked about, and held-out duels."""
+    """Duels of one trial, winner first, the pairs asked about, and held-out duels by kind."""
 
     X: np.ndarray
     asked: np.ndarray
-    held_out: np.ndarray
-    held_out_y: np.ndarray
+    held_out: dict
 
 
 def known_kernel():
@@ -75,35 +74,43 @@ def _prior_draw(trial, n_features=4000):
 
 
 def trial_of(name, trial, n_held_out=1000):
-    """Training duels, 100 pairs (the training pairs and as many new ones), held-out duels."""
+    """Training duels, 100 pairs (the training pairs and as many new ones), held-out duels.
+
+    Held-out duels ``(pairs, outcomes)`` are of three kinds: "new" items, new pairs of the items
+    "seen" in training, and the training pairs "again", each judged with noise of its own.
+    """
     function, d = (_prior_draw(trial), 4) if name == KNOWN else FUNCTIONS[name]
     rng = np.random.default_rng([trial, d])
 
-    def duels(n):
-        pairs = rng.random((n, 2, d))
-        value = function(pairs.reshape(-1, d)).reshape(n, 2)
-        value = value + np.sqrt(NOISE_VARIANCE) * rng.standard_normal((n, 2))
+    def judged(pairs, rng):
+        value = function(pairs.reshape(-1, d)).reshape(-1, 2)
+        value = value + np.sqrt(NOISE_VARIANCE) * rng.standard_normal(value.shape)
         return pairs, value[:, 0] > value[:, 1]
 
-    pairs, first = duels(N_DUELS)
+    pairs, first = judged(rng.random((N_DUELS, 2, d)), rng)
     asked = np.concatenate([pairs, rng.random((N_DUELS, 2, d))])
-    held_out, held_out_y = duels(n_held_out)
+    held_out = {"new": judged(rng.random((n_held_out, 2, d)), rng)}
+    rng = np.random.default_rng([trial, d, 1])
+    items = pairs.reshape(-1, d)
+    ends = [rng.choice(len(items), 2, replace=False) for _ in range(n_held_out // 2)]
+    held_out["seen"] = judged(items[np.array(ends)], rng)
+    held_out["again"] = judged(np.tile(pairs, (4, 1, 1)), rng)
     X = np.where(first[:, None, None], pairs, pairs[:, ::-1])
-    return Trial(X, asked, held_out, held_out_y.astype(int))
+    return Trial(X, asked, held_out)
 
 
 @lru_cache(maxsize=64)
 def kernel_of(name, trial):
     """The kernel that Laplace's evidence chooses."""
-    d = FUNCTIONS[name][1]
+    X = trial_of(name, trial).X
     model = PairwisePreferenceRegressor(
-        RBF(np.full(d, 0.2), BOUNDS),
+        RBF(np.full(X.shape[2], 0.2), BOUNDS),
         inference=Laplace(),
         noise_variance=NOISE_VARIANCE,
         noise_variance_bounds="fixed",
         lengthscale_prior=None,
     )
-    return model.fit(trial_of(name, trial).X).kernel_
+    return model.fit(X).kernel_
 
 
 def fit(kernel, X, inference, seed=0, noise_variance=NOISE_VARIANCE):

@@ -23,7 +23,8 @@ class Posterior:
     Component s has mean k(·, Z) w_s, and all share the covariance k − k(·, Z) D Dᵀ k(Z, ·).
     One component is a Gaussian approximation (Laplace, EP); many, one a draw of the noisy
     margins, are the skew GP [1]_, whose low-variance estimators (eq. 5) are the mixture's
-    plain formulas.
+    plain formulas; only probabilities of duels have one component more (see
+    `win_probability`).
 
     Parameters
     ----------
@@ -163,6 +164,14 @@ class Posterior:
             Probability of winning a noisy duel; False: that f(a) > f(b).
         log : bool, default=False
             Return its natural logarithm, finite far in the tails.
+
+        Notes
+        -----
+        The average over n > 1 draws cannot tell probabilities below 1/n: the logarithm of what no
+        draw speaks for is that of one draw's far tail. So a Gaussian of the mixture's mean and
+        variance counts as one component more (a defensive mixture: Hesterberg, Technometrics
+        1995). It moves no probability by more than 1/(n + 1), the less the more draws, and the
+        two outcomes still sum to 1. `cdf` and `quantile` are of the draws alone.
         """
         return self._by_pairs(A, B, lambda m, v: self._mix(m, v, noise, log), (0,))
 
@@ -180,8 +189,11 @@ class Posterior:
         each = of(means, variance[:, None], self.noise_variance, noise=noise)
         if self.n_components == 1:
             return each[:, 0]
+        spread = variance + means.var(axis=1)
+        matched = of(means.mean(axis=1), spread, self.noise_variance, noise=noise)
+        each = np.column_stack([each, matched])
         if log:
-            return logsumexp(each, axis=1) - np.log(self.n_components)
+            return logsumexp(each, axis=1) - np.log(each.shape[1])
         return each.mean(axis=1)
 
     def cdf(self, X, c):
@@ -245,7 +257,8 @@ class Posterior:
         Returns
         -------
         SamplePaths
-            Callable: items (m, n_features) to utilities (m, n).
+            Callable: items (m, n_features) to utilities (m, n); its ``value_and_gradient`` also
+            gives their gradients.
 
         References
         ----------

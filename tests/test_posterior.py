@@ -95,17 +95,49 @@ def test_many_components_are_an_equal_mixture(name):
     np.testing.assert_allclose(variance, np.diagonal(D @ covariance @ D.T), atol=1e-10)
 
 
-def test_mixture_probabilities_are_averages_over_components():
+@pytest.mark.parametrize("noise", [True, False])
+def test_duel_probabilities_are_of_the_components_and_a_gaussian_like_all(noise):
     posterior, means, shared = many_components()
     D = np.eye(9)[:4] - np.eye(9)[4:8]
-    variance = np.diagonal(D @ shared @ D.T)
-    for noise in (True, False):
-        sd = np.sqrt(variance + (2.0 * NOISE if noise else 0.0))
-        truth = np.mean([norm.sf(0.0, D @ m, sd) for m in means.T], axis=0)
-        found = posterior.win_probability(X[:4], X[4:8], noise=noise)
-        np.testing.assert_allclose(found, truth, rtol=1e-10)
-        log = posterior.win_probability(X[:4], X[4:8], noise=noise, log=True)
-        np.testing.assert_allclose(np.exp(log), truth, rtol=1e-10)
+    added = 2.0 * NOISE if noise else 0.0
+    sd = np.sqrt(np.diagonal(D @ shared @ D.T) + added)
+    of_components = np.sum([norm.sf(0.0, D @ m, sd) for m in means.T], axis=0)
+    like_all = np.sqrt(np.diagonal(D @ (shared + np.cov(means, bias=True)) @ D.T) + added)
+    of_gaussian = norm.sf(0.0, D @ means.mean(axis=1), like_all)
+    found = posterior.win_probability(X[:4], X[4:8], noise=noise)
+    np.testing.assert_allclose(6.0 * found - of_components, of_gaussian, rtol=1e-9)
+    log = posterior.win_probability(X[:4], X[4:8], noise=noise, log=True)
+    np.testing.assert_allclose(np.exp(log), found, rtol=1e-10)
+
+
+@pytest.mark.parametrize("n", [2, 20, 2000])
+def test_one_component_more_moves_no_probability_far(n):
+    posterior, _, _ = many_components(n=n, spread=6.0)
+    means, variance = posterior.component_margins(X, X[::-1])
+    plain = norm.cdf(means / np.sqrt(variance + 2.0 * NOISE)[:, None]).mean(axis=1)
+    found = posterior.win_probability(X, X[::-1])
+    assert np.abs(found - plain).max() <= 1.0 / (n + 1)
+    np.testing.assert_allclose(found + posterior.win_probability(X[::-1], X), 1.0, rtol=1e-14)
+    both = posterior.log_outcomes(X, X[::-1])
+    np.testing.assert_allclose(np.exp(both).sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(np.exp(both[:, 1]), found, rtol=1e-12)
+    assert found[4] == 0.5  # an item against itself
+
+
+@pytest.mark.parametrize("depth", [4.0, 6.0, 12.0])
+def test_log_probabilities_beyond_the_draws_err_by_the_log_of_their_number(depth):
+    # The margin is normal, so the truth is its tail; no draw comes within 70 deviations of it.
+    n, best, origin = 200, np.array([[1.0, 0.0]]), np.zeros((1, 2))
+    draws = norm.ppf((np.arange(n) + 0.5) / n)
+    weights = depth + draws[None] / draws.std()
+    posterior = Posterior(DotProduct(0.0), 1e-4, best, weights, np.array([[np.sqrt(1.0 - 1e-4)]]))
+    truth = norm.logcdf(-depth / np.sqrt(1.0 + 3e-4))
+    found = posterior.win_probability(origin, best, log=True)[0]
+    assert found == pytest.approx(truth - np.log(n + 1), abs=1e-6)
+
+
+def test_distribution_functions_are_averages_over_components():
+    posterior, means, shared = many_components()
     sd, c = np.sqrt(np.diagonal(shared)), np.linspace(-2.0, 2.0, 9)
     truth = np.mean([norm.cdf(c, m, sd) for m in means.T], axis=0)
     np.testing.assert_allclose(posterior.cdf(X, c), truth, rtol=1e-10)
