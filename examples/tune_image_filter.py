@@ -10,6 +10,7 @@ two are much alike.
 """
 
 import sys
+from contextlib import suppress
 
 import numpy as np
 from scipy import ndimage
@@ -60,6 +61,7 @@ def by_eye(optimizer, noisy):
     """Show pairs until q is pressed."""
     import matplotlib.pyplot as plt
 
+    plt.rcParams["keymap.save"] = plt.rcParams["keymap.quit"] = []  # matplotlib's own s and q
     figure, axes = plt.subplots(1, 2, figsize=(10, 5.5))
     state = {}
 
@@ -80,8 +82,9 @@ def by_eye(optimizer, noisy):
     def pressed(event):
         if event.key == "s":
             optimizer.skip(state["duel"])
-        elif event.key == "u" and optimizer.n_told_:
-            optimizer.undo()
+        elif event.key == "u":
+            with suppress(ValueError):  # nothing to undo yet
+                optimizer.undo()
         elif event.key == "q":
             plt.close(figure)
             return
@@ -105,6 +108,9 @@ def main(arguments):
     else:
         optimizer = HallucinationBelieverOptimizer(SPACE, random_state=0)
         optimizer.run(simulated_judge(clean, noisy, rng), 35)
+    if not optimizer.n_told_:
+        print("No duel was told.")
+        return
     best = optimizer.recommend()
     error = np.sqrt(np.mean((develop(noisy, best) - clean) ** 2))
     print(f"Best after {optimizer.n_told_} duels:")

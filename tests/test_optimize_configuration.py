@@ -5,13 +5,14 @@ import json
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import RBF, CompoundKernel, ConstantKernel
 
 from skpref.inference import EP
 from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer
 from skpref.optimize._configuration import describe, seed_of
 from skpref.optimize._space import make_space
 
+TABLE = np.histogram([1.0, 2.0, 2.5, 4.0], bins=3)
 SQUARE = [[-5.0, 10.0], [0.0, 15.0]]
 
 
@@ -26,6 +27,10 @@ def optimizer(**options):
         ({"incumbent": "best"}, ValueError, "incumbent must be one of"),
         ({"noise_variance": "guess"}, ValueError, "noise_variance must be one of 'learn'"),
         ({"noise_variance": 0.0}, ValueError, "noise_variance must lie in"),
+        ({"noise_variance": np.inf}, ValueError, "noise_variance must lie in"),
+        ({"kernel": CompoundKernel([RBF(), RBF()])}, TypeError, "one covariance matrix"),
+        ({"kernel": "rbf"}, TypeError, "kernel must be None or a kernel"),
+        ({"incumbent": "joint", "acquisition": "thompson"}, ValueError, "'joint' needs an acq"),
         ({"kernel": RBF([1.0, 1.0, 1.0])}, ValueError, "does not take unit-cube rows of 2"),
         ({"n_initial": -1}, ValueError, "n_initial must lie in"),
         ({"refit_every": 0}, ValueError, "refit_every must lie in"),
@@ -81,6 +86,8 @@ def test_descriptions_tell_configurations_apart():
         {"a": (0, 1)},
         {"a": ["x", "y"]},
         {"b": ["x", "y"]},
+        {"a": stats.rv_discrete(values=([1, 4, 9], [0.2, 0.3, 0.5]))},
+        {"a": stats.rv_discrete(values=([1, 4, 8], [0.2, 0.3, 0.5]))},
     ]
     options = [
         {"kernel": RBF(0.30000001)},
@@ -92,6 +99,24 @@ def test_descriptions_tell_configurations_apart():
     texts = [json.dumps(describe(make_space(box), {})) for box in boxes]
     texts += [json.dumps(describe(make_space(SQUARE), option)) for option in options]
     assert len(set(texts)) == len(boxes) + len(options)
+
+
+def test_descriptions_hold_nothing_of_the_process():
+    for one, two in (
+        ({"a": stats.norm}, {"a": stats.norm()}),
+        ({"a": stats.rv_histogram(TABLE)}, {"a": stats.rv_histogram(TABLE)}),
+    ):
+        found = json.dumps(describe(make_space(one), {}))
+        assert found == json.dumps(describe(make_space(two), {}))
+        assert " at 0x" not in found
+    assert json.dumps(describe(make_space(SQUARE), {"lengthscale_prior": (np.float32(0.5), 1.0)}))
+
+
+def test_acquisitions_of_a_wrong_shape_are_named():
+    made = optimizer(acquisition=lambda posterior, X, incumbent: 1.0, n_initial=1)
+    made.tell([[0.0, 1.0], [1.0, 1.0]], 1)
+    with pytest.raises(ValueError, match="must return one value for each row of X"):
+        made.ask()
 
 
 def test_seeds_from_every_kind_of_random_state():

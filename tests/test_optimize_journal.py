@@ -249,6 +249,43 @@ def test_a_torn_header_begins_anew(tmp_path):
     assert made.n_told_ == 2
 
 
+@pytest.mark.parametrize("content", [b'{"volume": 0.6}', b"\x89PNG\x00\x01", b"a shopping list"])
+def test_another_file_without_a_line_end_is_not_touched(tmp_path, content):
+    path = tmp_path / "settings.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="is not a journal of this package"):
+        optimizer(path)
+    assert path.read_bytes() == content
+
+
+def test_a_header_torn_anywhere_begins_anew(tmp_path):
+    path = tmp_path / "run.jsonl"
+    optimizer(path)
+    whole = path.read_bytes()
+    for content in (whole[:1], whole[:12], whole[:40], whole[:-1], bytes(200)):
+        path.write_bytes(content)
+        with pytest.warns(UserWarning, match=r"last line \(1\)"):
+            optimizer(path)
+        assert path.read_bytes() == whole
+
+
+def test_a_record_that_could_not_be_written_is_taken_back(tmp_path, monkeypatch):
+    path = tmp_path / "run.jsonl"
+    made = answer(optimizer(path), 4)
+    duel, before = made.ask(), path.read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            made.tell(duel, 1)
+    assert path.read_bytes() == before
+    assert made.n_told_ == 4
+    assert made.tell(duel, 1).n_told_ == optimizer(path).n_told_ == 5
+
+
 def change(path, line, old, new):
     lines = path.read_bytes().split(b"\n")
     lines[line - 1] = lines[line - 1].replace(old, new, 1)

@@ -3,9 +3,11 @@
 import sys
 import types
 
+import numpy as np
 import pytest
 from sklearn.callback import FitCallback, ProgressBar
 
+from skpref.optimize import HallucinationBelieverOptimizer
 from skpref.optimize._run import Loop
 
 
@@ -123,6 +125,14 @@ def test_skips_and_stops():
         made.run(closer, 0)
 
 
+def test_numpy_truth_stops_and_other_values_do_not():
+    made = Halving()
+    made.run(closer, 5, lambda asker: np.bool_(asker.n_told_ == 2))
+    assert made.n_told_ == 2
+    made.run(closer, 3, lambda asker: 1)
+    assert made.n_told_ == 5
+
+
 def test_a_callback_may_take_answers_back():
     made, undone = Halving(), []
 
@@ -188,3 +198,10 @@ def test_the_bar_of_scikit_learn(no_tqdm, capsys, set_by_hand):
     assert "100%" in shown
     with pytest.raises(RuntimeError, match="the judge left"):  # and its thread ends
         made.run(breaks, 3, progress=not set_by_hand)
+
+
+def test_a_judge_without_a_return_is_told_so():
+    made = HallucinationBelieverOptimizer([(0.0, 1.0)], random_state=0)
+    with pytest.raises(ValueError, match="returned None, which skips a duel, 100 times in a row"):
+        made.run(lambda first, second: None, 3)
+    assert made.n_told_ == 0

@@ -56,7 +56,7 @@ def test_categories_are_equally_far_apart(mixed):
     item = random_items(mixed, 1)[0]
     rows = [mixed.to_row({**item, "kind": kind}) for kind in "abc"]
     distances = [np.linalg.norm(rows[i] - rows[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
-    assert distances == pytest.approx([1.0, 1.0, 1.0])
+    assert distances == pytest.approx([0.5, 0.5, 0.5])
 
 
 def test_rows_and_items_stand_for_each_other(mixed):
@@ -96,6 +96,16 @@ def test_neighbours_change_one_discrete_parameter(mixed):
     assert {other["size"] for other in near} == {32, 64, 256}
     assert {other["depth"] for other in near} == {1, 2}
     assert False in {other["shuffle"] for other in near}
+
+
+def test_neighbours_reach_over_gaps_and_stop_at_the_ends():
+    space = make_space({"n": stats.rv_discrete(values=([1, 4, 9], [0.2, 0.3, 0.5]))})
+    for n, beside in ((1, {4}), (4, {1, 9}), (9, {4})):
+        near = space.neighbours(space.to_row({"n": n}))
+        assert {space.to_item(row)["n"] for row in near} == beside
+    tail = make_space({"n": stats.poisson(3.0)})
+    near = tail.neighbours(tail.to_row({"n": 100}))  # where the cdf is 1
+    assert all(tail.to_item(row)["n"] > 0 for row in near)
 
 
 def test_items_survive_json_exactly(mixed):
@@ -170,6 +180,11 @@ def test_incomplete_items_are_refused(mixed):
         ({"a": ["x"]}, "at least two distinct choices"),
         ({"a": ["x", "x"]}, "at least two distinct choices"),
         ({"a": 3.0}, "frozen scipy.stats distribution, a tuple"),
+        ({"a": stats.poisson}, r"needs parameters \(mu\)"),
+        ({"a": stats.randint(3, 4)}, "at least two values"),
+        ({"a": stats.rv_discrete(values=([0.5, 1.5], [0.5, 0.5]))}, "only integers are possible"),
+        ({"a": ["x", float("nan")]}, "NaN among its choices"),
+        ([[-1e308, 1e308]], "difference is finite"),
     ],
 )
 def test_spaces_that_cannot_be_read(space, message):
@@ -203,3 +218,11 @@ def test_pool_is_standardised_and_told_apart():
 def test_constant_features_of_a_pool_do_no_harm():
     pool = make_space(None, np.array([[1.0, 7.0], [2.0, 7.0]]))
     assert np.isfinite(pool.pool).all()
+
+
+def test_ranges_of_integers_too_long_to_tell_apart_are_refused():
+    with pytest.raises(ValueError, match="wide has 100000001 integers"):
+        make_space({"wide": (0, 10**8)})
+    space = make_space({"long": (0, 100_000)})
+    rows = np.array([space.to_row({"long": k}) for k in (5, 6, 99_999, 100_000)])
+    assert np.diff(rows, axis=0)[[0, 2]].min() > 5e-6

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from skpref._parameters import check_choice, check_lognormal, check_number
 from skpref.inference import ENGINES, EP, HMC, Gibbs, Laplace
@@ -48,7 +49,19 @@ def configure(space, options, n_given):
     acquisition = options["acquisition"]
     if not callable(acquisition):
         check_choice("acquisition", acquisition, [*ACQUISITIONS, "thompson", "random"])
+        if options["incumbent"] == "joint" and acquisition not in ACQUISITIONS:
+            raise ValueError(
+                f"incumbent 'joint' needs an acquisition with values to climb, got "
+                f"{acquisition!r}; use incumbent {acquisition!r} with it."
+            )
     kernel = options["kernel"]
+    if kernel is not None and (
+        not isinstance(kernel, Kernel) or isinstance(kernel, CompoundKernel)
+    ):
+        raise TypeError(
+            f"kernel must be None or a kernel of sklearn.gaussian_process.kernels that gives one "
+            f"covariance matrix (no CompoundKernel), got {kernel!r}."
+        )
     kernel = _model.default_kernel(space.n_columns) if kernel is None else clone(kernel)
     try:
         kernel(np.zeros((1, space.n_columns)))
@@ -63,7 +76,10 @@ def configure(space, options, n_given):
         check_choice("noise_variance", noise, ("learn",))
         value, bounds = _model.NOISE_PRIOR[0], _model.NOISE_BOUNDS
     else:
-        value, bounds = float(check_number("noise_variance", noise, low=0.0, open_low=True)), None
+        value, bounds = (
+            float(check_number("noise_variance", noise, low=0.0, open_low=True, open_high=True)),
+            None,
+        )
     prior = _model.default_prior(kernel, _check_prior(options["lengthscale_prior"]), learned)
     spec = _model.ModelSpec(kernel, value, bounds, prior, engine)
     n_initial = options["n_initial"]
@@ -108,8 +124,8 @@ def describe(space, options):
             value = [type(value).__name__, [[key, repr(part)] for key, part in parameters]]
         elif callable(value):
             value = getattr(value, "__qualname__", None) or type(value).__qualname__
-        elif isinstance(value, tuple):
-            value = list(value)
+        elif isinstance(value, tuple | list):
+            value = [part.item() if isinstance(part, np.generic) else part for part in value]
         elif isinstance(value, np.generic):
             value = value.item()
         described[name] = value

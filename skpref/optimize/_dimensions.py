@@ -10,13 +10,19 @@ from itertools import pairwise
 from numbers import Integral, Real
 
 import numpy as np
+from scipy.stats import rv_continuous, rv_discrete
 
-# Distinct categories are as far apart as the two ends of a range.
-_CATEGORY = np.sqrt(0.5)
+# How far apart two categories are, in ranges of a number: near what two numbers drawn at random
+# are, so that what is learned of one category is believed of the next until duels say otherwise.
+_CATEGORY = 0.5
+# Neighbours of longer ranges of integers would be one item up to rounding.
+_MAX_STEPS = 100_000
 # Where a distribution has no end, this much probability is left out at that side.
 _TAIL = 1e-6
 # Values this far out of a range, as a share of it, are rounding.
 _SLACK = 1e-9
+# Where a distribution without a name and parameters is looked at, to tell it from others.
+_PROBES = np.linspace(0.01, 0.99, 25)
 
 
 def _real(name, value):
@@ -39,6 +45,10 @@ class Interval:
         if not low < high:
             raise ValueError(
                 f"{name} must have its lower bound below the upper, got {(low, high)}."
+            )
+        if not np.isfinite(high - low):
+            raise ValueError(
+                f"{name} must have bounds whose difference is finite, got {(low, high)}."
             )
         self.name, self.low, self.high = name, low, high
 
@@ -126,7 +136,8 @@ class Choice:
         self.name, self.values = name, list(values)
         n = len(self.values)
         self.width = 1 if n == 2 else n
-        self._codes = np.array([[0.0], [1.0]]) if n == 2 else _CATEGORY * np.eye(n)
+        one_hot = np.sqrt(0.5) * np.eye(n)
+        self._codes = _CATEGORY * (np.array([[0.0], [1.0]]) if n == 2 else one_hot)
 
     def place(self, quantile):
         n = len(self.values)
@@ -168,7 +179,7 @@ class Distribution:
 
     def __init__(self, name, distribution):
         self.name, self._distribution = name, distribution
-        self._ppf = getattr(distribution, "ppf", None) or distribution.icdf
+        self._ppf = _inverse(distribution)
         ends = np.array([self._ppf(0.0), self._ppf(1.0)], dtype=np.float64)
         self._ends = np.where(np.isfinite(ends), [0.0, 1.0], [_TAIL, 1.0 - _TAIL])
 
@@ -212,6 +223,16 @@ class DiscreteDistribution:
 
     def __init__(self, name, distribution):
         self.name, self._distribution = name, distribution
+        self._ppf = _inverse(distribution)
+        found = np.unique(self._ppf(np.clip(_PROBES, _TAIL, 1.0 - _TAIL)))
+        ends = self._ppf(np.array([_TAIL, 1.0 - _TAIL]))
+        if np.any(found % 1):
+            raise ValueError(
+                f"{name} has a discrete distribution of values such as {found[found % 1 > 0][0]}; "
+                "only integers are possible. Give other values as a list of choices."
+            )
+        if ends[0] == ends[1]:
+            raise ValueError(f"{name} needs at least two values, its distribution has {ends[0]}.")
 
     def _middle(self, value):
         before = self._distribution.cdf(value - 1)
@@ -219,7 +240,7 @@ class DiscreteDistribution:
 
     def place(self, quantile):
         inside = np.clip(quantile, _TAIL, 1.0 - _TAIL)
-        return self._middle(self._distribution.ppf(inside))[:, None]
+        return self._middle(self._ppf(inside))[:, None]
 
     def snap(self, columns):
         return self.place(columns[:, 0])
@@ -231,7 +252,8 @@ class DiscreteDistribution:
         return [float(self._middle(value))]
 
     def decode(self, columns):
-        return int(self._distribution.ppf(float(columns[0])))
+        # a value far in a tail has a column of 0 or 1, where the quantile may be no value
+        return int(self._ppf(np.clip(float(columns[0]), 1e-300, 1.0 - 1e-16)))
 
     def clean(self, value):
         return int(value)
@@ -239,16 +261,48 @@ class DiscreteDistribution:
     def near(self, columns):
         value = self.decode(columns)
         found = [k for k in (value - 1, value + 1) if self._distribution.pmf(k) > 0.0]
+        for side in (-1, 1):
+            if value + side not in found:  # an end, or a gap in the support
+                beyond = float(columns[0]) + side * (0.5 * self._distribution.pmf(value) + 1e-9)
+                k = int(self._ppf(np.clip(beyond, _TAIL, 1.0 - _TAIL)))
+                found += [k] if (k - value) * side > 0 else []
         return np.array([[self._middle(k)] for k in found], dtype=np.float64).reshape(-1, 1)
 
     def describe(self):
         return ["discrete distribution", *_parameters(self._distribution)]
 
 
+def _inverse(distribution):
+    return getattr(distribution, "ppf", None) or distribution.icdf
+
+
+def _is_discrete(distribution):
+    if hasattr(distribution, "dist"):
+        return hasattr(distribution.dist, "pmf")
+    # scipy's newer distributions all have a pmf, of zeros where they are continuous
+    pmf = getattr(distribution, "pmf", None)
+    return pmf is not None and bool(pmf(_inverse(distribution)(0.5)) > 0.0)
+
+
+def _freeze(name, distribution):
+    if not isinstance(distribution, rv_continuous | rv_discrete):
+        return distribution
+    try:
+        return distribution()
+    except TypeError:
+        raise ValueError(
+            f"{name} is a family of distributions that needs parameters ({distribution.shapes}); "
+            f"give a frozen one, as in {distribution.name}(...)."
+        ) from None
+
+
 def _parameters(distribution):
     family = getattr(distribution, "dist", None)
     if family is None:
         return [repr(distribution)]
+    if family.name == "Distribution":  # scipy's name of a table or a histogram
+        quantiles = np.asarray(_inverse(distribution)(_PROBES), dtype=np.float64)
+        return [type(family).__name__, quantiles.tolist()]
     keywords = sorted(distribution.kwds.items())
     return [
         family.name,
@@ -271,19 +325,26 @@ def make_dimension(name, spec):
         If it is none of them.
     """
     if hasattr(spec, "cdf") and (hasattr(spec, "ppf") or hasattr(spec, "icdf")):
-        discrete = hasattr(getattr(spec, "dist", None), "pmf")
-        return DiscreteDistribution(name, spec) if discrete else Distribution(name, spec)
+        spec = _freeze(name, spec)
+        return (DiscreteDistribution if _is_discrete(spec) else Distribution)(name, spec)
     if isinstance(spec, tuple) and len(spec) == 2:
         if all(isinstance(end, Integral) and not isinstance(end, bool) for end in spec):
             low, high = (int(end) for end in spec)
             if not low < high:
                 raise ValueError(f"{name} must have its lower bound below the upper, got {spec}.")
+            if high - low > _MAX_STEPS:
+                raise ValueError(
+                    f"{name} has {high - low + 1} integers; up to {_MAX_STEPS + 1} can be told "
+                    "apart. Give floats, (float(low), float(high)), and round what is asked."
+                )
             return Steps(name, range(low, high + 1))
         return Interval(name, *spec)
     if isinstance(spec, list | np.ndarray):
         values = list(spec.tolist() if isinstance(spec, np.ndarray) else spec)
         if len(values) < 2 or any(a == b for i, a in enumerate(values) for b in values[:i]):
             raise ValueError(f"{name} needs at least two distinct choices, got {values}.")
+        if any(isinstance(v, Real) and np.isnan(v) for v in values):
+            raise ValueError(f"{name} has NaN among its choices, which equals nothing: {values}.")
         numbers = all(isinstance(v, Real) and not isinstance(v, bool) for v in values)
         if numbers and all(a < b for a, b in pairwise(values)):
             return Steps(name, values)

@@ -9,6 +9,7 @@ import json
 import os
 import warnings
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 FORMAT = "skpref-journal"
@@ -22,6 +23,13 @@ def _text(record):
 def _line(record):
     text = _text(record)
     return f'{{"crc":"{zlib.crc32(text.encode()):08x}","record":{text}}}\n'.encode()
+
+
+def _begins(content):
+    """Whether a file may be the beginning of a journal's first line."""
+    opening = _line({"type": FORMAT})[:-3]
+    content = content.rstrip(b"\0")[: len(opening)]  # what never reached the disk may be zeros
+    return opening.startswith(content[:8] + opening[8:16][: len(content[8:16])] + content[16:])
 
 
 class Journal:
@@ -47,7 +55,8 @@ class Journal:
         Raises
         ------
         ValueError
-            If a line other than a torn last one cannot be read; it names the line.
+            If a line other than a torn last one cannot be read; it names the line. If all there
+            is is no beginning of a journal; the file is left as it is.
         """
         if not self.path.exists():
             return []
@@ -55,6 +64,8 @@ class Journal:
         *lines, rest = content.split(b"\n")
         records = [self._parse(line, i + 1) for i, line in enumerate(lines)]
         self._size = len(content) - len(rest)
+        if rest and not lines and not _begins(rest):
+            raise ValueError(f"{self.path} is not a journal of this package. Give another path.")
         if rest:
             warnings.warn(
                 f"The last line ({len(lines) + 1}) of the journal {self.path} is torn and was "
@@ -88,6 +99,8 @@ class Journal:
         ------
         RuntimeError
             If the file is not as this object left it.
+        OSError
+            If it cannot be written; what part of the record was is taken back.
         """
         present = self.path.stat().st_size if self.path.exists() else 0
         if present != self._size:
@@ -97,10 +110,15 @@ class Journal:
                 "from its end, or give this one a journal of its own."
             )
         line = _line(record)
-        with self.path.open("ab") as file:
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with self.path.open("ab") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:  # the caller's state stays as it was, so must the file
+            with suppress(OSError):
+                os.truncate(self.path, self._size)
+            raise
         if not self._size:
             self._sync_folder()
         self._size += len(line)

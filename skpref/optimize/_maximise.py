@@ -117,6 +117,8 @@ def _climb(surface, space, start):
         if space.free.all():
             break
         near = space.neighbours(row)
+        if not len(near):
+            break
         others = surface.value(near)
         best = int(np.argmax(others))
         if not others[best] > value + 1e-9 * (1.0 + abs(value)):

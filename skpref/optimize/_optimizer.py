@@ -59,7 +59,7 @@ class PreferenceOptimizer(Loop):
         lengthscale a column.
     noise_variance : "learn" or float, default="learn"
         σ² of each utility at each presentation, in units of the kernel's amplitude; learned with
-        a broad log-normal prior of median 0.001.
+        a broad log-normal prior of median 0.003.
     lengthscale_prior : (median, deviation) or None, default=(0.5, 0.75)
         Log-normal prior on the unit cube's lengthscales; deviation of the logarithm.
     n_initial : int, default=None
@@ -185,7 +185,10 @@ class PreferenceOptimizer(Loop):
             If the items are equal, not finite or outside the space, or the outcome is no such
             value. Nothing is changed then.
         """
-        won = int(check_outcomes([outcome], 1)[0][0])
+        outcome = np.asarray([outcome])
+        if outcome.size != 1:
+            raise ValueError(f"One outcome is told at a time, got {outcome.size}: {outcome[0]}.")
+        won = int(check_outcomes(outcome.reshape(1), 1)[0][0])
         self._session.tell(self._session.pair(duel), won)
         return self
 

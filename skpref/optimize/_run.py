@@ -14,6 +14,8 @@ from skpref.optimize._model import Memory
 
 # Told items this close to a known one (unit cube, largest coordinate) are that one.
 _SAME = 1e-7
+# Skips in a row that are taken for a judge without a `return`.
+_MAX_SKIPS = 100
 # Two items closer than this (likewise) are no duel.
 _APART = 1e-6
 
@@ -170,6 +172,11 @@ class Loop(CallbackSupportMixin):
         progress : bool, default=False
             Show a progress bar: tqdm's, else scikit-learn's (which needs rich), else none.
 
+        Raises
+        ------
+        ValueError
+            If ``compare`` skips a hundred duels in a row.
+
         Returns
         -------
         ndarray of shape (d,) or dict
@@ -183,13 +190,21 @@ class Loop(CallbackSupportMixin):
             for task in _tasks(root):
                 task.call_on_fit_task_begin(estimator=self)
                 duel = self.ask()
+                skips = 0
                 while (outcome := compare(duel[0], duel[1])) is None:
+                    skips += 1
+                    if skips == _MAX_SKIPS:
+                        raise ValueError(
+                            f"compare returned None, which skips a duel, {skips} times in a row: "
+                            "return 1 (or True) if the first won, else 0."
+                        )
                     duel = self.skip(duel).ask()
                 self.tell(duel, outcome)
                 stop = task.call_on_fit_task_end(estimator=self)
                 advance(task)
                 if callback is not None:
-                    stop |= callback(self) is True
+                    wish = callback(self)
+                    stop |= isinstance(wish, bool | np.bool_) and bool(wish)
                 if stop or self.n_told_ >= end:
                     break
         root.call_on_fit_task_end(estimator=self)

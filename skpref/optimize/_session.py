@@ -14,6 +14,8 @@ from skpref.optimize._strategies import View, best_seen, propose, random_duel
 # After a skip, until something is told, no duel this close to the skipped one is asked (unit
 # cube, times the root of the number of columns); afterwards only that duel itself is left out.
 _NEAR = 0.02
+# Duels drawn, at most, for one whose items differ as floats.
+_REDRAWS = 50
 # By default the hyperparameters are learned anew once the duels have grown by this share.
 _GROWTH = 0.04
 
@@ -168,8 +170,7 @@ class Session:
         gaussian = _model.gaussian_posterior(fit)
         view = View(self.space, self.seen(), last_winner, gaussian, draw, allowed, rng)
         found = self._or_any(propose(self.configuration.strategy, view), run, rng)
-        duel = tuple(self.items.add_row(row) for row in found)
-        return run.ask([duel], counter, memory)
+        return run.ask([self._taken_in(found, allowed, rng)], counter, memory)
 
     def _designed(self, run, allowed, rng):
         for duel in self._initial[run.counter :]:
@@ -177,7 +178,21 @@ class Session:
         rows = initial_duel(self.space, self.seed, run.counter - len(self._initial))
         if not allowed(rows[0], rows[1][None])[0]:
             rows = self._or_any(random_duel(self.space, allowed, rng), run, rng)
-        return tuple(self.items.add_row(row) for row in rows)
+        return self._taken_in(rows, allowed, rng)
+
+    def _taken_in(self, rows, allowed, rng):
+        """Indices of two rows; where both stand for the same floats, of two others."""
+        for _ in range(_REDRAWS):
+            if rows is None:
+                break
+            first, second = (self.items.add_row(row) for row in rows)
+            if first != second:
+                return first, second
+            rows = random_duel(self.space, allowed, rng)
+        raise ValueError(
+            "No two items of the space can be told apart in floating point. Widen it, or shift "
+            "and scale its parameters."
+        )
 
     def _or_any(self, found, run, rng):
         """Where every duel was skipped before, all but the last skipped are free again."""

@@ -134,7 +134,13 @@ class Numeric:
 
     def value(self, X):
         """The function at the rows of X, (n,)."""
-        return np.asarray(self._function(X), dtype=np.float64).reshape(-1)
+        found = np.asarray(self._function(X), dtype=np.float64)
+        if found.size != len(X):
+            raise ValueError(
+                f"An acquisition must return one value for each row of X, {len(X)} of them; got "
+                f"an array of shape {found.shape}."
+            )
+        return found.reshape(-1)
 
     def value_and_gradient(self, X):
         """The function (n,) and its gradient (n, d)."""
