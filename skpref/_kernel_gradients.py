@@ -273,7 +273,7 @@ def symmetric_parts(kernel, X):
 # --- gradients with respect to the inputs --------------------------------------------------------
 
 
-def _difference_steps(kernel, *arrays):
+def difference_steps(kernel, *arrays):
     """Steps of central differences, (d,): small beside the data and the kernel's own lengths."""
     rows = np.concatenate(arrays)
     size = np.abs(rows).max(axis=0)
@@ -293,7 +293,7 @@ def _difference_steps(kernel, *arrays):
 def _differences(function, kernel, X, *others):
     """Central differences of ``function(X)`` along each feature of X, on a new last axis."""
     columns = []
-    for k, step in enumerate(_difference_steps(kernel, X, *others)):
+    for k, step in enumerate(difference_steps(kernel, X, *others)):
         above, below = X.copy(), X.copy()
         above[:, k] += step
         below[:, k] -= step

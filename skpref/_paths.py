@@ -5,7 +5,7 @@ from numpy.polynomial import Chebyshev, Polynomial
 from scipy.linalg import eigh, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from skpref._kernel_gradients import _difference_steps, cross_terms
+from skpref._kernel_gradients import difference_steps, cross_terms
 from skpref.kernels import spectral_sample
 
 _N_FEATURES = 2000
@@ -167,7 +167,7 @@ class _LazyPrior:
 
     def value_and_gradient(self, X):
         n, d = X.shape
-        moves = _WIDER * _difference_steps(self._kernel, X, self._X) * np.eye(d)
+        moves = _WIDER * difference_steps(self._kernel, X, self._X) * np.eye(d)
         above, below = X[:, None, :] + moves, X[:, None, :] - moves
         value = self(np.concatenate([X, above.reshape(-1, d), below.reshape(-1, d)]))
         high, low = value[n:].reshape(2, n, d, -1)

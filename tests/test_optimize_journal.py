@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -120,10 +121,13 @@ def test_killed_at_any_moment_nothing_is_lost(tmp_path, seed, uninterrupted):
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
     )
-    heard = process.stdout.readline()  # the run has begun
-    time.sleep(random.Random(seed).uniform(0.0, 0.2))
-    process.kill()  # SIGKILL
+    moment = random.Random(seed)
+    n_heard = moment.randrange(1, 2 * N_STEPS - 6)  # lines: well before the run's end
+    heard = "".join(process.stdout.readline() for _ in range(n_heard))
+    time.sleep(moment.uniform(0.0, 0.03))
+    process.kill()
     heard += process.communicate()[0]
+    assert process.returncode == -signal.SIGKILL  # it had not ended by itself
     asked = [line.split()[1] for line in heard.splitlines() if line.startswith("asked ")]
     n_told = heard.count("told\n")
     assert asked[:-1] == [duel.tobytes().hex() for duel in uninterrupted[: len(asked) - 1]]
