@@ -5,7 +5,7 @@ from numpy.polynomial import Chebyshev, Polynomial
 from scipy.linalg import eigh, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from skpref._kernel_gradients import difference_steps, cross_terms
+from skpref._kernel_gradients import cross_terms, difference_steps
 from skpref.kernels import spectral_sample
 
 _N_FEATURES = 2000
