@@ -42,7 +42,9 @@ class Posterior:
     Notes
     -----
     Utilities have the prior's units: only the ratio of kernel amplitude to noise variance is
-    identified by duels. Arguments are items of shape (n, n_features).
+    identified by duels. Arguments are items of shape (n, n_features). Means, variances,
+    probabilities and quantiles are found in blocks of rows, in about 150 MiB however many there
+    are (plus the answer); covariances, joint draws and single components are whole arrays.
 
     References
     ----------
@@ -209,7 +211,7 @@ class Posterior:
         A bracketed root of the mixture's distribution function, the bracket of [1]_ (Alg. 2).
         """
         q = np.asarray(q, dtype=np.float64)
-        if q.ndim > 1 or not np.all((q > 0.0) & (q < 1.0)):
+        if q.ndim > 1 or not q.size or not np.all((q > 0.0) & (q < 1.0)):
             raise ValueError(f"q must be a number or a sequence of numbers in (0, 1), got {q}.")
         levels = np.atleast_1d(q)
 

@@ -187,6 +187,7 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         table = check_items(self.items)
         training = check_training(self, X, y, qid, table)
         duels = training.duels
+        sampler.check_size(duels)
         if self.kernel is None:
             has_features = table is None or table.has_features
             kernel = default_kernel(duels, has_features, self.optimizer is not None)
@@ -211,10 +212,13 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         found = result.approximation
         if not found.converged:
             name = type(engine).__name__
+            remedy = f"pass inference={name}(max_iter=...) with more iterations"
+            if engine is not sampler:
+                remedy = "another evidence= of the engine; its draws do not depend on it"
             warnings.warn(
                 f"{name} stopped after {found.n_iter} iterations at a residual of "
                 f"{found.residual:.1e} (tol={engine.tol:g}). Raise noise_variance or its lower "
-                f"bound, or pass inference={name}(max_iter=...) with more iterations.",
+                f"bound, or {remedy}.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

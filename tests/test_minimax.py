@@ -164,3 +164,8 @@ def test_bad_input():
         minimax_draws(np.eye(2), 0, rng)
     with pytest.raises(ValueError, match="not positive definite"):
         orthant_probability(np.ones((2, 2)), 100, rng)
+    for function in (orthant_probability, minimax_draws):
+        with pytest.raises(TypeError, match=r"n must be an integer, got 2\.5"):
+            function(np.eye(2), 2.5, rng)
+        with pytest.raises(TypeError, match=r"rng must be a numpy\.random\.Generator, got 0"):
+            function(np.eye(2), 10, 0)

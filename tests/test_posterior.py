@@ -378,6 +378,7 @@ def test_one_row_meets_every_row():
         (lambda p: p.margin(X[:3], X[:2]), "equally many rows, got 3 and 2"),
         (lambda p: p.quantile(X, 1.0), "numbers in \\(0, 1\\)"),
         (lambda p: p.quantile(X, [[0.5]]), "numbers in \\(0, 1\\)"),
+        (lambda p: p.quantile(X, []), "numbers in \\(0, 1\\)"),
         (lambda p: p.quantile(X, np.nan), "numbers in \\(0, 1\\)"),
         (lambda p: p.credible_interval(X, 95), "level must lie in \\(0, 1\\), got 95"),
     ],

@@ -187,6 +187,38 @@ def test_hmc_agrees_with_independent_exact_draws(name):
     assert effective_draws(chains.draws).min() > 0.3 * 64 * n
 
 
+HARDER = HARD | {
+    "one part in a million apart": lambda: 1.0 - 1e-6 + 1e-6 * np.eye(10),
+    "few items, t = 20, σ² = 1e-6": lambda: duel_covariance(20, 1e-6, n_items=12, seed=1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HARDER)
+def test_every_sampler_leaves_exact_draws_exact(name):
+    """From independent exact draws, some transitions: moments stay, however slow the mixing.
+
+    Those of the whitened coordinates too, or the directions of small variance would hide.
+    """
+    covariance = HARDER[name]()
+    whitener = np.linalg.inv(np.linalg.cholesky(covariance)).T
+    rng = np.random.default_rng(14)
+    exact = minimax_draws(covariance, 24_000, rng).draws
+    start, other = exact[:8000], exact[8000:]
+    for sampler, draw in SAMPLERS.items():
+        n_chains = 500 if sampler == "hmc" and "1e-6" in name else 8000
+        n_draws = {"hmc": 2, "gibbs": 8, "liness": 40}[sampler]
+        draws = draw(covariance, start[:n_chains], n_draws, rng=rng).state
+        for mine, theirs in ((draws, other), (draws @ whitener, other @ whitener)):
+            assert_same_moments(mine, theirs)
+            assert_same_moments(*(x[:, :, None] * x[:, None, :] for x in (mine, theirs)))
+
+
+def assert_same_moments(a, b, n_errors=4.0):
+    """Means of independent draws within so many standard errors."""
+    error = np.hypot(a.std(axis=0) / np.sqrt(len(a)), b.std(axis=0) / np.sqrt(len(b)))
+    assert np.all(np.abs(a.mean(axis=0) - b.mean(axis=0)) <= n_errors * error)
+
+
 @pytest.mark.parametrize("sampler", ["gibbs", "liness"])
 @pytest.mark.parametrize(("t", "noise_variance"), [(10, 1e-2), (20, 0.1)])
 def test_other_samplers_agree_with_independent_exact_draws(sampler, t, noise_variance):
@@ -302,6 +334,31 @@ def test_input_is_left_alone_and_bad_input_is_named(sampler):
         draw([[np.nan]], np.ones(1), 4, rng=rng)
 
 
-def test_negative_cap_is_an_error():
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_arguments_of_the_wrong_type_are_named(sampler):
+    draw, rng = SAMPLERS[sampler], np.random.default_rng(0)
+    for bad in (2.5, "2", None, True, np.nan):
+        with pytest.raises(TypeError, match="n_draws must be an integer, got"):
+            draw(np.eye(2), np.ones(2), bad, rng=rng)
+    with pytest.raises(TypeError, match=r"n_chains must be an integer, got 2\.0"):
+        draw(np.eye(2), np.ones(2), 3, rng=rng, n_chains=2.0)
+    for bad in (0, None, np.random.RandomState(0)):
+        with pytest.raises(TypeError, match=r"rng must be a numpy\.random\.Generator"):
+            draw(np.eye(2), np.ones(2), 3, rng=bad)
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-300, 1e-170, 1e170])
+def test_gibbs_recovers_from_starts_whose_squares_are_no_doubles(tiny):
+    covariance = MATRICES["negative"]
+    draws = gibbs(covariance, [tiny, tiny], 30, n_chains=4000, rng=np.random.default_rng(0)).state
+    mean, _ = moments_by_quadrature(covariance)
+    assert np.all(np.abs(draws.mean(axis=0) - mean) < 4 * draws.std(axis=0) / np.sqrt(4000))
+
+
+def test_a_bad_cap_is_an_error():
+    rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="max_walls is -1"):
-        hmc(np.eye(2), np.ones(2), 3, rng=np.random.default_rng(0), max_walls=-1)
+        hmc(np.eye(2), np.ones(2), 3, rng=rng, max_walls=-1)
+    for bad in (np.nan, "many", 2.5):
+        with pytest.raises(TypeError, match="max_walls must be an integer"):
+            hmc(np.eye(2), np.ones(2), 3, rng=rng, max_walls=bad)

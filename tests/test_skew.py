@@ -342,14 +342,19 @@ def test_scikit_learn_checks(engine):
         (HMC(burn_in="none"), "burn_in.*'auto'"),
         (Gibbs(thin=0), "thin"),
         (HMC(evidence="svi"), "evidence.*'ep'"),
+        (HMC(max_walls=-1), "max_walls"),
+        (HMC(max_walls="many"), "max_walls must be an integer"),
+        (HMC(max_walls=np.nan), "max_walls must be an integer"),
     ],
 )
-def test_bad_options_are_refused(engine, message):
+def test_bad_options_are_refused(engine, message, monkeypatch):
+    monkeypatch.setattr(EP, "run", None)  # before any work is done
     with pytest.raises((ValueError, TypeError), match=message):
         fitted(smooth_duels(3), engine)
 
 
-def test_too_many_duels_are_refused_with_the_way_out():
+def test_too_many_duels_are_refused_with_the_way_out(monkeypatch):
+    monkeypatch.setattr(EP, "run", None)  # before any work is done
     X = np.repeat(smooth_duels(1), 10_001, axis=0)
     with pytest.raises(ValueError, match=r"10001 duels are too many.*inference='ep'"):
         fitted(X, HMC(draws=1), noise_variance=10.0)

@@ -64,6 +64,22 @@ def test_same_generator_same_draws_and_input_untouched():
     np.testing.assert_array_equal(first, truncated_normal(lower, np.random.default_rng(3)))
 
 
+@pytest.mark.parametrize("lower", [1e8, 1e100, 1e155, 1e200, 1.7e308])
+def test_draws_are_finite_wherever_the_bound_is(lower):
+    draws = truncated_normal(np.array([lower, -lower]), np.random.default_rng(0), size=(100, 2))
+    assert np.all(np.isfinite(draws))
+    np.testing.assert_allclose(draws[:, 0], lower, rtol=1e-14)
+    np.testing.assert_array_equal(
+        draws[:, 1], truncated_normal([0.0, -np.inf], np.random.default_rng(0), (100, 2))[:, 1]
+    )
+
+
+@pytest.mark.parametrize("rng", [0, None, np.random.RandomState(0)])
+def test_only_generators_are_taken(rng):
+    with pytest.raises(TypeError, match=r"must be a numpy.random.Generator.*default_rng\(seed\)"):
+        truncated_normal(0.0, rng)
+
+
 @pytest.mark.parametrize("lower", [np.nan, np.inf, [0.0, np.nan]])
 def test_bad_truncation_points(lower):
     with pytest.raises(ValueError, match=r"NaN or \+inf"):

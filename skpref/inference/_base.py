@@ -65,6 +65,9 @@ class GaussianEngine(BaseEstimator):
         """The engine whose evidence sets the hyperparameters."""
         return self
 
+    def check_size(self, duels):
+        """Any number of duels will do."""
+
     def refine(self, problem, approximation, rng):
         """Nothing to refine: the approximation is the posterior."""
         return approximation

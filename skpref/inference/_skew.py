@@ -60,7 +60,12 @@ class _Sampled(BaseEstimator):
 
     def evidence_engine(self):
         """The engine whose evidence sets the hyperparameters and whose mean starts the chains."""
+        self._check()
         return clone(_EVIDENCE[check_choice("evidence", self.evidence, _EVIDENCE)])
+
+    def check_size(self, duels):
+        """Raise a ValueError, before any work, if these `Duels` are too many."""
+        _check_size(duels.counts)
 
     def refine(self, problem, approximation, rng, start=None):
         """Draw v given v > 0 and turn every draw into a component.
@@ -88,18 +93,27 @@ class _Sampled(BaseEstimator):
         covariance = margins.covariance()
         state = margins.start(approximation.conditioned.mean, start, chains)
         automatic = isinstance(self.burn_in, str)
-        burn_in = self._first_burn_in[start is not None] if automatic else int(self.burn_in)
+        warm = start is not None and bool(np.any(start > 0.0))
+        burn_in = self._first_burn_in[warm] if automatic else int(self.burn_in)
         if burn_in:
             state = self._sample(covariance, state, burn_in, rng, keep=False).state
         for _ in range(_TRIES):
             found = self._sample(covariance, state, per_chain, rng)
-            split = rhat(found.draws) if per_chain >= 4 else None
+            split = _split_rhat(found.draws) if per_chain >= 4 else None
             if split is None or not automatic or np.all(split <= _tolerated(found.draws.shape)):
                 break
             state, burn_in = found.state, burn_in + per_chain  # what was kept was burn-in still
         diagnostics = None if split is None else _diagnose(found, split, burn_in)
         if diagnostics is not None:
             self._complain(diagnostics, _tolerated(found.draws.shape))
+        elif getattr(found, "rejected_share", 0.0) > 0.1:
+            warnings.warn(
+                f"{found.rejected_share:.0%} of the trajectories were rejected at max_walls, so "
+                "that draws may be where the chains began. Raise max_walls of the engine, or "
+                "noise_variance.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         draws = found.draws.reshape(-1, covariance.shape[0])
         sites = margins.sites(draws, approximation.sites.log_evidence)
         conditioned = problem.space.condition(sites.precision, sites.shift)
@@ -123,6 +137,7 @@ class _Sampled(BaseEstimator):
         remedy = f"Raise draws or {self._slack} of the engine"
         if diagnostics.rejected_share > 0.1:
             remedy += f" or its max_walls ({diagnostics.rejected_share:.0%} were rejected there)"
+            remedy += ", for a handful of duels use inference='gibbs'"
         if not isinstance(self, HMC):
             remedy += ", use inference='hmc', which mixes far better"
         warnings.warn(
@@ -205,6 +220,11 @@ class HMC(_Sampled):
     def _sample(self, covariance, state, n_draws, rng, keep=True):
         return hmc(covariance, state, n_draws, rng=rng, max_walls=self.max_walls)
 
+    def _check(self):
+        super()._check()
+        if self.max_walls is not None:
+            check_number("max_walls", self.max_walls, low=0, integer=True)
+
 
 class Gibbs(_Sampled):
     """Options of coordinate Gibbs sampling on the noisy margins.
@@ -265,16 +285,20 @@ class Gibbs(_Sampled):
         return found._replace(draws=found.draws[:, self.thin - 1 :: self.thin]) if keep else found
 
 
+def _check_size(counts):
+    n_duels = int(counts.sum())
+    if n_duels > _LARGEST:
+        raise ValueError(
+            f"{n_duels} duels are too many to sample their margins (at most {_LARGEST}). Use "
+            "inference='ep', whose error is small with so many, or fewer duels."
+        )
+
+
 class NoisyMargins:
     """v of every single duel: repeated duels have noise of their own."""
 
     def __init__(self, problem):
-        n_duels = int(problem.counts.sum())
-        if n_duels > _LARGEST:
-            raise ValueError(
-                f"{n_duels} duels are too many to sample their margins (at most {_LARGEST}). Use "
-                "inference='ep', whose error is small with so many, or fewer duels."
-            )
+        _check_size(problem.counts)
         kind = np.repeat(np.arange(len(problem.counts)), problem.counts.astype(np.intp))
         self._problem = problem
         self._index, self._sign = problem.index[kind], problem.sign[kind]
@@ -353,13 +377,20 @@ def _tolerated(shape):
     return max(_MIXED, float(np.sqrt((length - 1 + by_chance) / length)))
 
 
+def _split_rhat(draws):
+    """R̂, infinite where no chain has moved: v is continuous, a constant one is stuck."""
+    split = rhat(draws)
+    return np.where(np.isnan(split), np.inf, split)
+
+
 def _diagnose(found, split, burn_in):
     draws = found.draws
+    stuck = np.ptp(draws, axis=(0, 1)) == 0.0
     return Diagnostics(
         split,
-        effective_draws(draws, "bulk"),
-        effective_draws(draws, "tail"),
-        mcse_mean(draws),
+        np.where(stuck, 1.0, effective_draws(draws, "bulk")),
+        np.where(stuck, 1.0, effective_draws(draws, "tail")),
+        np.where(stuck, np.inf, mcse_mean(draws)),
         draws.shape[0] * draws.shape[1],
         burn_in,
         getattr(found, "rejected_share", 0.0),

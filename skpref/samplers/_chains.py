@@ -1,5 +1,7 @@
 """What the samplers share: a checked covariance and strictly positive starting positions."""
 
+from numbers import Integral
+
 import numpy as np
 from scipy.linalg import cholesky
 
@@ -74,8 +76,7 @@ def start_positions(start, n_chains, t):
     start = np.asarray(start, dtype=np.float64)
     if n_chains is None:
         n_chains = start.shape[0] if start.ndim == 2 else 1
-    if n_chains < 1:
-        raise ValueError(f"n_chains is {n_chains}; at least 1 is needed.")
+    check_count("n_chains", n_chains)
     if start.shape not in ((t,), (n_chains, t)):
         raise ValueError(
             f"start has shape {start.shape}; allowed are ({t},) and ({n_chains}, {t})."
@@ -85,10 +86,21 @@ def start_positions(start, n_chains, t):
             "start must be strictly positive and finite in every coordinate (the target is v > 0); "
             "replace what is not by a small positive number."
         )
-    return np.broadcast_to(start, (n_chains, t)).copy()
+    start = np.broadcast_to(start, (n_chains, t)).copy()
+    return np.maximum(start, SMALLEST, out=start)
 
 
-def check_n_draws(n_draws):
-    """Raise a ValueError unless `n_draws` is at least 1."""
-    if n_draws < 1:
-        raise ValueError(f"n_draws is {n_draws}; at least 1 is needed.")
+def check_count(name, value, least=1):
+    """Raise an error that names the argument unless it is an integer, at least `least`."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}.")
+    if value < least:
+        raise ValueError(f"{name} is {value}; at least {least} is needed.")
+
+
+def check_generator(rng):
+    """Raise a TypeError unless `rng` is a `numpy.random.Generator`."""
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(
+            f"rng must be a numpy.random.Generator, got {rng!r}; pass np.random.default_rng(seed)."
+        )

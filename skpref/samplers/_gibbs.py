@@ -7,9 +7,15 @@ move of the radius before each sweep.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve
+from scipy.linalg import cho_solve, solve_triangular
 
-from skpref.samplers._chains import SMALLEST, check_n_draws, cholesky_factor, start_positions
+from skpref.samplers._chains import (
+    SMALLEST,
+    check_count,
+    check_generator,
+    cholesky_factor,
+    start_positions,
+)
 from skpref.samplers.truncated_normal import quantile_below
 
 # Coordinates whose conditional means are kept up to date one by one; the rest follow by one product
@@ -73,7 +79,8 @@ def gibbs(covariance, start, n_draws, *, rng, n_chains=None, radius_move=True):
     """
     covariance, factor = cholesky_factor(covariance)
     t = len(covariance)
-    check_n_draws(n_draws)
+    check_count("n_draws", n_draws)
+    check_generator(rng)
     precision = cho_solve((factor, True), np.eye(t))  # Gibbs needs every entry of Σ⁻¹
     scale = np.sqrt(precision.diagonal())
     # In units of its conditional sd 1/√P_jj coordinate j has the conditional mean (pull v)_j:
@@ -89,6 +96,11 @@ def gibbs(covariance, start, n_draws, *, rng, n_chains=None, radius_move=True):
     for k in range(n_draws):
         if radius_move:
             radius2 = np.einsum("ic,ic->c", v, v - pull @ v)
+            lost = ~((radius2 > 0.0) & (radius2 < np.inf))
+            if lost.any():  # squares out of the range of doubles, or cancelled
+                v[:, lost] /= v[:, lost].max(axis=0)
+                white = solve_triangular(factor, v[:, lost] / scale[:, None], lower=True)
+                radius2[lost] = np.einsum("ic,ic->c", white, white)
             v *= np.sqrt(rng.chisquare(t, n_chains) / radius2)
         _sweep(v, pull, 1.0 - rng.random((t, n_chains)))
         draws[:, k] = (v / scale[:, None]).T

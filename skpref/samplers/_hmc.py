@@ -22,7 +22,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref.samplers._chains import SMALLEST, check_n_draws, cholesky_factor, start_positions
+from skpref.samplers._chains import (
+    SMALLEST,
+    check_count,
+    check_generator,
+    cholesky_factor,
+    start_positions,
+)
 
 try:  # rows += coefficient × row of a table in one compiled pass: twice as fast as ufuncs
     from scipy.sparse._sparsetools import csr_matvecs as _csr_matvecs
@@ -109,11 +115,11 @@ def hmc(covariance, start, n_draws, *, rng, n_chains=None, max_walls=None):
     """
     covariance, factor = cholesky_factor(covariance)
     t = len(covariance)
-    check_n_draws(n_draws)
+    check_count("n_draws", n_draws)
+    check_generator(rng)
     positions = start_positions(start, n_chains, t)
     max_walls = 20_000 + 100 * t if max_walls is None else max_walls
-    if max_walls < 0:
-        raise ValueError(f"max_walls is {max_walls}; it must be at least 0.")
+    check_count("max_walls", max_walls, least=0)
 
     draws = _momenta(factor, len(positions), n_draws, rng)
     walls = _run(covariance, positions, draws, max_walls)

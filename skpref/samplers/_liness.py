@@ -8,7 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref.samplers._chains import SMALLEST, check_n_draws, cholesky_factor, start_positions
+from skpref.samplers._chains import (
+    SMALLEST,
+    check_count,
+    check_generator,
+    cholesky_factor,
+    start_positions,
+)
 
 
 class LinESSChains(NamedTuple):
@@ -70,7 +76,8 @@ def liness(covariance, start, n_draws, *, rng, n_chains=None):
     """
     covariance, factor = cholesky_factor(covariance)
     t = len(covariance)
-    check_n_draws(n_draws)
+    check_count("n_draws", n_draws)
+    check_generator(rng)
     v = start_positions(start, n_chains, t)
     n_chains = len(v)
     draws = np.empty((n_chains, n_draws, t))

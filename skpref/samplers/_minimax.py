@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import erfcx, log_ndtr
 
-from skpref.samplers._chains import cholesky_factor
+from skpref.samplers._chains import check_count, check_generator, cholesky_factor
 from skpref.samplers.truncated_normal import quantile_below
 
 _MAX_NEWTON = 200
@@ -82,8 +82,8 @@ def orthant_probability(covariance, n, rng):
     >>> bool(abs(np.exp(estimate.log_probability) - 1 / 10) < 0.002)
     True
     """
-    if n < 2:
-        raise ValueError(f"n is {n}; at least 2 proposals are needed for an error estimate.")
+    check_count("n", n, least=2)  # an error estimate needs two
+    check_generator(rng)
     tilting = _tilt(covariance)
     _, log_ratio = _propose(tilting, n, rng)
     largest = log_ratio.max()
@@ -130,8 +130,8 @@ def minimax_draws(covariance, n, rng, *, smallest_acceptance=1e-5):
     >>> result.draws.shape, bool(result.draws.min() > 0), bool(result.acceptance > 0.5)
     ((1000, 9), True, True)
     """
-    if n < 1:
-        raise ValueError(f"n is {n}; at least 1 draw is needed.")
+    check_count("n", n)
+    check_generator(rng)
     tilting = _tilt(covariance)
     accepted, found, proposed, batch = [], 0, 0, max(n, 1000)
     while found < n:

@@ -3,9 +3,13 @@
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
+from skpref.samplers._chains import check_generator
+
 # Up to here Φ(−lower) times the smallest uniform is a normal number (Φ(−37) ~ 6e-300), and ndtri is
 # exact to rounding; it is several times faster than working with logarithms.
 _TAIL = 36.0
+# From here on, long before log Φ overflows, a draw and its bound are the same double.
+_FARTHEST = 1e100
 
 
 def truncated_normal(lower, rng, size=None):
@@ -43,6 +47,7 @@ def truncated_normal(lower, rng, size=None):
     lower = np.asarray(lower, dtype=np.float64)
     if np.isnan(lower).any() or np.isposinf(lower).any():
         raise ValueError("lower holds NaN or +inf; finite numbers and -inf are allowed.")
+    check_generator(rng)
     shape = lower.shape if size is None else size
     uniform = np.asarray(1.0 - rng.random(shape))  # (0, 1]: 0 would give inf
     lower = np.broadcast_to(lower, uniform.shape)
@@ -66,5 +71,7 @@ def quantile_below(upper, uniform):
     ndtri(x, out=x)
     if x.size and upper.min() < -_TAIL:
         far = upper < -_TAIL
-        x[far] = ndtri_exp(log_ndtr(upper[far]) + np.log(uniform[far]))
+        bound = np.maximum(upper[far], -_FARTHEST)
+        x[far] = ndtri_exp(log_ndtr(bound) + np.log(uniform[far]))
+        np.copyto(x, upper, where=upper < -_FARTHEST)
     return x
