@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skpref.optimize import HallucinationBelieverOptimizer
+from skpref.optimize import HallucinationBelieverOptimizer, _model
 
 
 def optimizer(space, **options):
@@ -66,3 +66,20 @@ def test_an_outcome_may_come_in_an_array_of_one():
     assert made.history_[-1].outcome == 0
     with pytest.raises(ValueError, match="One outcome is told at a time, got 2"):
         made.tell([[0.1], [0.2]], [1, 0])
+
+
+def test_contradictions_at_tiny_noise_still_give_a_fresh_draw():
+    # Every trajectory meets thousands of walls there, and would leave the draw where it was.
+    made = optimizer([[0.0, 1.0]] * 2, noise_variance=1e-8, n_initial=4)
+    for k in range(8):
+        made.tell([[0.1, 0.2], [0.8, 0.7]], k % 2)
+    made.ask()
+    session = made._session
+    fit = session.fit()
+    draws = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        draws.append(_model.hallucinate(fit, session.run.memory.margins, rng)[1])
+    draws = np.array(draws)
+    assert (draws > 0.0).all()
+    assert np.ptp(draws, axis=0).min() > 0.0

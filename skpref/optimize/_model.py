@@ -19,7 +19,7 @@ from skpref.duels import Duels
 from skpref.inference import EP
 from skpref.inference._skew import NoisyMargins
 from skpref.kernels import lengthscale_indices
-from skpref.samplers import hmc
+from skpref.samplers import gibbs, hmc
 
 # Log-normal priors: median and standard deviation of the logarithm.
 LENGTHSCALE_PRIOR = (0.5, 0.75)
@@ -34,6 +34,8 @@ NOISE_BOUNDS = (1e-5, 1.0)
 _BURN_IN = 12
 _BETWEEN = 4
 _MAX_WALLS = 5000
+# Of Gibbs where trajectories are rejected.
+_SWEEPS = 50
 _REFIT = {"maxiter": 12, "ftol": 1e-6, "gtol": 1e-2}
 
 
@@ -260,6 +262,8 @@ def hallucinate(fit, margins, rng):
     start[known] = margins[order[known]]
     steps = _BETWEEN if len(margins) else _BURN_IN
     chain = hmc(noisy.covariance(), start, steps, rng=rng, max_walls=_MAX_WALLS)
+    if chain.rejected_share > 0.5:  # contradictions at tiny noise: a wedge with too many walls
+        chain = gibbs(noisy.covariance(), start, _SWEEPS, rng=rng)
     draw = chain.state[0]
     sites = noisy.sites(draw[None], fit.approximation.sites.log_evidence)
     conditioned = fit.problem.space.condition(sites.precision, sites.shift)
