@@ -2,11 +2,11 @@
 
     python benchmarks/regret_figures.py [--results FILE] [--output doc/regret_study] [--flip 0]
 
-``fig4_8_duels.png`` and ``fig4_8_seconds.png`` have every method of Takeno et al. (2023), Fig. 4
-and 8, and the additional ones; ``fig9.png`` the hallucination believer with several acquisitions.
-A line is the median over seeds of the log10 regret of the recommended item (floor 1e-4), a band
-its quartiles for the method in the title role. ``ranks.csv`` has a line a method: its mean rank
-over the functions, median log10 regret a function, and seconds a run.
+``fig4_8_duels.png`` and ``fig4_8_seconds.png`` have the methods of Takeno et al. (2023), Fig. 4
+and 8, and ours; ``fig9.png`` the hallucination believer with several acquisitions. A line is the
+median over seeds of the log10 regret of the recommended item (floor 1e-4), the grey band the
+quartiles of the default. ``ranks.csv`` has a line a method: its seeds, its mean rank over the
+functions, median seconds of waiting in a run, and median log10 regret of every function.
 """
 
 import argparse
