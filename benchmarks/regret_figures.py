@@ -62,6 +62,7 @@ def draw(groups, methods, over_seconds, path):
                 axis.fill_between(x, low, high, color="black", alpha=0.12, lw=0)
         if over_seconds:
             axis.set_xscale("log")
+            axis.set_xlim(left=1e-2)
         axis.set_title(name)
     for axis in axes[-1]:
         axis.set_xlabel("seconds of waiting" if over_seconds else "duels after the 3 d random ones")
