@@ -261,9 +261,10 @@ def hallucinate(fit, margins, rng):
     known = order < len(margins)
     start[known] = margins[order[known]]
     steps = _BETWEEN if len(margins) else _BURN_IN
-    chain = hmc(noisy.covariance(), start, steps, rng=rng, max_walls=_MAX_WALLS)
+    covariance = noisy.covariance()
+    chain = hmc(covariance, start, steps, rng=rng, max_walls=_MAX_WALLS)
     if chain.rejected_share > 0.5:  # contradictions at tiny noise: a wedge with too many walls
-        chain = gibbs(noisy.covariance(), start, _SWEEPS, rng=rng)
+        chain = gibbs(covariance, start, _SWEEPS, rng=rng)
     draw = chain.state[0]
     sites = noisy.sites(draw[None], fit.approximation.sites.log_evidence)
     conditioned = fit.problem.space.condition(sites.precision, sites.shift)

@@ -172,15 +172,15 @@ class Loop(CallbackSupportMixin):
         progress : bool, default=False
             Show a progress bar: tqdm's, else scikit-learn's (which needs rich), else none.
 
-        Raises
-        ------
-        ValueError
-            If ``compare`` skips a hundred duels in a row.
-
         Returns
         -------
         ndarray of shape (d,) or dict
             `recommend`, at the end.
+
+        Raises
+        ------
+        ValueError
+            If ``compare`` skips a hundred duels in a row.
         """
         check_number("n_duels", n_duels, low=1, integer=True)
         root = self._init_callback_context("run", max_subtasks=n_duels)
