@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from judged_support import ENGINE_NAMES, N_ITEMS, fixed_model, make_duels, make_items
+from judged_support import ENGINE_NAMES, N_ITEMS
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import approx_fprime
 from scipy.stats import spearmanr
@@ -12,22 +12,6 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from skpref import PairwisePreferenceRegressor
 from skpref.kernels import PreferenceKernel
-
-
-@pytest.fixture(scope="module")
-def items():
-    return make_items()
-
-
-@pytest.fixture(scope="module")
-def duels(items):
-    return make_duels(items)
-
-
-@pytest.fixture(params=ENGINE_NAMES)
-def fixed(request):
-    return fixed_model(request.param)
-
 
 # -- standard deviations, draws ------------------------------------------------------------
 

@@ -4,7 +4,7 @@ import joblib
 import numpy as np
 import pytest
 import sklearn
-from judged_support import ENGINE_NAMES, N_ITEMS, fixed_model, make_duels, make_items, utility
+from judged_support import N_ITEMS, utility
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -32,22 +32,6 @@ from skpref.metrics import (
     roc_auc_scorer,
 )
 from skpref.preprocessing import Itemwise
-
-
-@pytest.fixture(scope="module")
-def items():
-    return make_items()
-
-
-@pytest.fixture(scope="module")
-def duels(items):
-    return make_duels(items)
-
-
-@pytest.fixture(params=ENGINE_NAMES)
-def fixed(request):
-    return fixed_model(request.param)
-
 
 # -- scores and searches -------------------------------------------------------------------
 

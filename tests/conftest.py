@@ -1,0 +1,19 @@
+"""Fixtures that more than one module of tests uses."""
+
+import pytest
+from judged_support import ENGINE_NAMES, fixed_model, make_duels, make_items
+
+
+@pytest.fixture(scope="module")
+def items():
+    return make_items()
+
+
+@pytest.fixture(scope="module")
+def duels(items):
+    return make_duels(items)
+
+
+@pytest.fixture(params=ENGINE_NAMES)
+def fixed(request):
+    return fixed_model(request.param)
