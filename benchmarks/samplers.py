@@ -4,10 +4,10 @@
 
 Duels of random items: `gp4` (a draw of a Gaussian process, four features) and `hart6` (Hartmann-6,
 standardised), kernel RBF with lengthscale 0.5 and unit amplitude, noise variance σ² on each
-utility. `flipped` has winner and loser swapped in a tenth of the duels. They are read from PATH (by
-default the environment variable SKPREF_PEERS, or ../shared/peers/problems.npz beside the
-repository: arrays `gp4_0.0001_W`, `gp4_0.0001_L`, ... of winners and losers); without it equivalent
-ones are made from a seed.
+utility. `flipped` has winner and loser swapped in a tenth of the duels; there a mixture of HMC and
+Gibbs is measured, too. They are read from PATH (by default the environment variable SKPREF_PEERS,
+or ../shared/peers/problems.npz beside the repository: arrays `gp4_0.0001_W`, `gp4_0.0001_L`, ... of
+winners and losers); without it equivalent ones are made from a seed.
 
 The figure is the smallest effective sample size over the coordinates of v, divided by the
 processor seconds of the run without burn-in (one thread: wall-clock of a free core): Geyer's
@@ -24,6 +24,7 @@ import os
 import platform
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -35,7 +36,7 @@ import skpref
 from skpref.samplers import effective_draws, gibbs, hmc, liness, rhat
 
 ROOT = Path(__file__).resolve().parents[1]
-SAMPLERS = {"hmc": hmc, "gibbs": gibbs, "liness": liness}
+SWEEPS = 4  # of Gibbs after each trajectory of the mixture
 MIXED = 1.05
 
 # (problem, σ²) -> t -> smallest effective sample size per second of paper's Gibbs, Optuna
@@ -52,6 +53,25 @@ FIELDS = [
     "rhat", "paper_gibbs_per_second", "optuna_gibbs_per_second", "skewgp_liness_per_second",
     "ratio_to_best_published",
 ]  # fmt: skip
+
+
+class Mixture(NamedTuple):
+    draws: np.ndarray
+    state: np.ndarray
+
+
+def mixture(covariance, start, n_draws, *, rng):
+    """A trajectory of HMC and then sweeps of Gibbs, again and again; every position is a draw."""
+    parts = []
+    state = start
+    for k in range(n_draws):
+        chains = (gibbs if k % (SWEEPS + 1) else hmc)(covariance, state, 1, rng=rng)
+        state = chains.state
+        parts.append(chains.draws)
+    return Mixture(np.concatenate(parts, axis=1), state)
+
+
+SAMPLERS = {"hmc": hmc, "gibbs": gibbs, "liness": liness, "mixture": mixture}
 
 
 def rbf(a, b):
@@ -103,8 +123,8 @@ def measure(sampler, covariance, start, seconds, rng):
     """Run for about so many seconds, at least 50 draws a chain; return the measured fields."""
     draw = SAMPLERS[sampler]
     begin = time.process_time()
-    state = draw(covariance, start, 3, rng=rng).state
-    pilot = (time.process_time() - begin) / 3
+    state = draw(covariance, start, SWEEPS + 1, rng=rng).state
+    pilot = (time.process_time() - begin) / (SWEEPS + 1)
     most = max(50, int(1e7 / start.size))  # 80 MB of draws
     n_draws = int(np.clip(seconds / pilot, 50, most))
     begin = time.process_time()
@@ -175,6 +195,8 @@ def main():
             start = hmc(covariance, start, 10, rng=rng).state
             published = () if flipped else PUBLISHED[name, noise_variance].get(t, ())
             for sampler in options.samplers:
+                if sampler == "mixture" and not flipped:
+                    continue
                 row = {
                     "problem": name,
                     "noise_variance": noise_variance,

@@ -83,3 +83,13 @@ def test_contradictions_at_tiny_noise_still_give_a_fresh_draw():
     draws = np.array(draws)
     assert (draws > 0.0).all()
     assert np.ptp(draws, axis=0).min() > 0.0
+
+
+def test_its_repr_tells_where_the_run_is():
+    made = optimizer({"n": (1, 9), "x": (0.0, 1.0)})
+    made.tell(made.ask(), 1).ask()
+    shown = repr(made)
+    assert "HallucinationBelieverOptimizer" in shown
+    assert "2 dimensions" in shown
+    assert "acquisition='log_ei'" in shown
+    assert shown.endswith("duels told: 1, pending: 1>")

@@ -137,6 +137,14 @@ class PreferenceOptimizer(Loop):
         seed = seed_of(random_state)
         self._session = Session(self._space, configuration, initial, journal, described, seed)
 
+    def __repr__(self):
+        run, strategy = self._session.run, self._session.configuration.strategy
+        parts = [f"{name}={value!r}" for name, value in strategy._asdict().items()]
+        return (
+            f"<{type(self).__name__}: {self._space.n_dimensions} dimensions, {', '.join(parts)}; "
+            f"duels told: {len(run.told)}, pending: {len(run.pending)}>"
+        )
+
     # -- the loop ------------------------------------------------------------------------
 
     def ask(self, n=None):
