@@ -8,7 +8,6 @@ All functions are vectorised over margins and stable hundreds of standard deviat
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import elementwise
 from scipy.special import erfcx, log_ndtr, ndtr
 
 _SQRT_HALF = np.sqrt(0.5)
@@ -16,6 +15,9 @@ _SQRT_2_OVER_PI = np.sqrt(2.0 / np.pi)
 # Below this u + φ/Φ would cancel; at this depth the continued fraction is exact to rounding.
 _FAR = -5.0
 _DEPTH = 30
+_NEWTON = 100
+_STALLED = 1e-9
+_EPS = np.finfo(np.float64).eps
 
 
 def margin_variance(noise_variance):
@@ -35,13 +37,15 @@ class Derivatives(NamedTuple):
 class Tilted(NamedTuple):
     """One site times its cavity: log normaliser and its derivatives in the cavity mean.
 
-    ``shrink`` is tilted variance over cavity variance, in (0, 1].
+    ``shrink`` is tilted variance over cavity variance, in (0, 1]; ``u`` is mean over deviation of
+    the probit's argument, of which log Φ is the log normaliser.
     """
 
     log_normaliser: np.ndarray
     gradient: np.ndarray
     curvature: np.ndarray
     shrink: np.ndarray
+    u: np.ndarray
 
 
 class _Mills(NamedTuple):
@@ -142,7 +146,7 @@ def tilted(mean, variance, noise_variance):
     mills = _mills(u)
     # 1 − v β = (s² + v (1 − r(u + r))) / (v + s²), a sum of non-negative terms
     shrink = (noise + variance * np.maximum(mills.left, 0.0)) / total
-    return Tilted(log_ndtr(u), mills.ratio / scale, mills.curvature / total, shrink)
+    return Tilted(log_ndtr(u), mills.ratio / scale, mills.curvature / total, shrink, u)
 
 
 def tilted_noise_gradient(mean, variance, noise_variance):
@@ -152,13 +156,14 @@ def tilted_noise_gradient(mean, variance, noise_variance):
     return -0.5 * noise * mean * moments.gradient / (variance + noise)
 
 
-def repeated_site(mean, variance, counts, noise_variance):
+def repeated_site(mean, variance, counts, noise_variance, start=None):
     """Site that EP gives each of several equal duels, all of their sites being unknown.
 
     With one duel this is the usual update. With c duels on one margin each site's cavity holds
     the other c − 1; updating them side by side from a common cavity overshoots, so their common
     fixed point is solved for. At a given u, mean over deviation of the probit's argument, the
-    cavity variance is the root of a quadratic, and what is left is monotone in u.
+    cavity variance is the root of a quadratic, and what is left is monotone in u: Newton's
+    method, within the bracket that the signs so far have left.
 
     Parameters
     ----------
@@ -167,39 +172,65 @@ def repeated_site(mean, variance, counts, noise_variance):
     counts : ndarray
         Numbers c of equal duels.
     noise_variance : float
+    start : ndarray, optional
+        Where to look for u; by default where it is for one duel.
 
     Returns
     -------
     precision, shift : ndarray
-        Of one site; NaN where no root was bracketed.
+        Of one site; NaN where no root was found.
     """
     noise = margin_variance(noise_variance)
-    others = counts - 1.0
-
-    def cavity(u, target, variance, others):
-        mills = _mills(u)
-        b = noise - variance * mills.left + others * mills.curvature * variance
-        rest = np.sqrt(b * b + 4.0 * mills.left * variance * noise)
-        small = 2.0 * variance * noise / np.where(b > 0.0, b + rest, 1.0)
-        large = (rest - b) / np.where(mills.left > 0.0, 2.0 * mills.left, 1.0)
-        cavity_var = np.where(b > 0.0, small, large)
-        scale = np.sqrt(cavity_var + noise)
-        precision = mills.curvature / (noise + cavity_var * mills.left)
-        shift = mills.ratio * scale / (noise + cavity_var * mills.left) + u * scale * precision
-        return u * scale / cavity_var - target - others * shift, precision, shift
-
-    def excess(*args):
-        return cavity(*args)[0]
-
-    args = (mean / variance, variance, others)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        alone = mean / np.sqrt(variance + noise)  # where u lies for one duel
-        low, high = np.minimum(alone, 0.0) - 1.0, np.maximum(alone, 0.0) + 2.0
-        for _ in range(60):
-            below, above = excess(low, *args) < 0.0, excess(high, *args) > 0.0
-            if below.all() and above.all():
+        alone = mean / np.sqrt(variance + noise)
+        u = alone if start is None else np.where(np.isfinite(start), start, alone)
+        low, high, moved = np.full(u.shape, -np.inf), np.full(u.shape, np.inf), np.inf
+        for _ in range(_NEWTON):
+            found = _equal_duels(u, mean, variance, counts - 1.0, noise)
+            low = np.where(found.excess < 0.0, u, low)
+            high = np.where(found.excess > 0.0, u, high)
+            reach = 1.0 + np.abs(u)
+            step = np.clip(-found.excess / found.slope, -reach, reach)
+            step = np.where(np.isnan(step), -np.sign(found.excess) * reach, step)
+            stalled = 2.0 * np.abs(step) > moved  # small: rounding is all that is left
+            done = np.abs(step) <= np.where(stalled, _STALLED, 4.0 * _EPS) * reach
+            bracketed = np.isfinite(high - low)
+            ahead = u + step
+            out = (ahead < low) | (ahead > high) | stalled
+            ahead = np.where(out & bracketed, 0.5 * (low + high), ahead)
+            moved = np.abs(ahead - u)
+            if done.all():
                 break
-            low, high = np.where(below, low, 2.0 * low), np.where(above, high, 1.5 * high)
-        found = elementwise.find_root(excess, (low, high), args=args)
-        _, precision, shift = cavity(found.x, *args)
-    return np.where(found.success, precision, np.nan), np.where(found.success, shift, np.nan)
+            u = np.where(done, u, ahead)
+    return np.where(done, found.precision, np.nan), np.where(done, found.shift, np.nan)
+
+
+class _EqualDuels(NamedTuple):
+    """How far u is from the fixed point, the derivative of that, and the site there."""
+
+    excess: np.ndarray
+    slope: np.ndarray
+    precision: np.ndarray
+    shift: np.ndarray
+
+
+def _equal_duels(u, mean, variance, others, noise):
+    mills = _mills(u)
+    # l V² + b V − v s² = 0, from 1/V = 1/v + (c − 1) × precision
+    b = noise - variance * mills.left + others * mills.curvature * variance
+    rest = np.sqrt(b * b + 4.0 * mills.left * variance * noise)
+    small = 2.0 * variance * noise / np.where(b > 0.0, b + rest, 1.0)
+    large = (rest - b) / np.where(mills.left > 0.0, 2.0 * mills.left, 1.0)
+    cavity_var = np.where(b > 0.0, small, large)
+    scale = np.sqrt(cavity_var + noise)
+    width = noise + cavity_var * mills.left
+    lever = mills.ratio + u * mills.curvature
+    precision, shift = mills.curvature / width, scale * lever / width
+    excess = u * scale / cavity_var - mean / variance - others * shift
+    # Derivatives in u: −rest × dV/du is that of the quadratic at fixed V.
+    d_var = mills.third * cavity_var * ((1.0 + others) * variance - cavity_var) / rest
+    d_scale = 0.5 * d_var / scale
+    d_width = d_var * mills.left + cavity_var * mills.third
+    d_shift = (lever * (d_scale - scale * d_width / width) - scale * u * mills.third) / width
+    slope = (scale + u * d_scale - u * scale * d_var / cavity_var) / cavity_var - others * d_shift
+    return _EqualDuels(excess, slope, precision, shift)

@@ -13,6 +13,7 @@ from skpref._conditioning import condition
 from skpref._evidence import EvidenceProblem, default_kernel, learn, lengthscale_prior
 from skpref._parameters import check_number
 from skpref._settings import check_settings
+from skpref._threads import blas_threads
 from skpref._validation import (
     check_items,
     check_kernel,
@@ -196,47 +197,48 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         check_kernel(kernel, duels.items)
         rng = check_random_state(self.random_state)
         noise = float(self.noise_variance)
-        problem = EvidenceProblem(duels, kernel, noise, noise_bounds, engine)
-        state = None
-        prior = lengthscale_prior(self.lengthscale_prior, kernel, duels.items)
-        if self.optimizer is not None and len(problem.theta):
-            problem, state = learn(
-                problem,
-                prior,
-                optimizer=self.optimizer,
-                n_restarts=self.n_restarts_optimizer,
-                rng=rng,
-                n_jobs=self.n_jobs,
+        with blas_threads(min(len(duels.items), len(duels.counts))):
+            problem = EvidenceProblem(duels, kernel, noise, noise_bounds, engine)
+            state = None
+            prior = lengthscale_prior(self.lengthscale_prior, kernel, duels.items)
+            if self.optimizer is not None and len(problem.theta):
+                problem, state = learn(
+                    problem,
+                    prior,
+                    optimizer=self.optimizer,
+                    n_restarts=self.n_restarts_optimizer,
+                    rng=rng,
+                    n_jobs=self.n_jobs,
+                )
+            result = problem.evaluate(state)
+            found = result.approximation
+            if not found.converged:
+                name = type(engine).__name__
+                remedy = f"pass inference={name}(max_iter=...) with more iterations"
+                if engine is not sampler:
+                    remedy = "another evidence= of the engine; its draws do not depend on it"
+                warnings.warn(
+                    f"{name} stopped after {found.n_iter} iterations at a residual of "
+                    f"{found.residual:.1e} (tol={engine.tol:g}). Raise noise_variance or its lower "
+                    f"bound, or {remedy}.",
+                    ConvergenceWarning,
+                    stacklevel=2,
+                )
+            seed = rng.randint(np.iinfo(np.int32).max)
+            warm, options = getattr(sampler, "warm_start", False), {}
+            if warm and getattr(self, "_positions", None) is not None:
+                options["start"] = carry_over(self.duels_, self._positions, duels)
+            found = sampler.refine(result.problem, found, np.random.default_rng(seed), **options)
+            self._positions = found.state[0] if warm else None
+            self.posterior_ = condition(
+                problem.kernel, duels.items, result.problem.space, found, problem.noise_variance
             )
-        result = problem.evaluate(state)
-        found = result.approximation
-        if not found.converged:
-            name = type(engine).__name__
-            remedy = f"pass inference={name}(max_iter=...) with more iterations"
-            if engine is not sampler:
-                remedy = "another evidence= of the engine; its draws do not depend on it"
-            warnings.warn(
-                f"{name} stopped after {found.n_iter} iterations at a residual of "
-                f"{found.residual:.1e} (tol={engine.tol:g}). Raise noise_variance or its lower "
-                f"bound, or {remedy}.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        seed = rng.randint(np.iinfo(np.int32).max)
-        warm, options = getattr(sampler, "warm_start", False), {}
-        if warm and getattr(self, "_positions", None) is not None:
-            options["start"] = carry_over(self.duels_, self._positions, duels)
-        found = sampler.refine(result.problem, found, np.random.default_rng(seed), **options)
-        self._positions = found.state[0] if warm else None
         self.diagnostics_ = found.diagnostics
         self.items_ = table
         self.duels_ = duels
         self.kernel_, self.noise_variance_ = problem.kernel, problem.noise_variance
         self.log_marginal_likelihood_value_ = found.sites.log_evidence
         self.n_iter_ = found.n_iter
-        self.posterior_ = condition(
-            problem.kernel, duels.items, result.problem.space, found, problem.noise_variance
-        )
         if training.classes is not None:
             self.classes_ = training.classes
         elif hasattr(self, "classes_"):

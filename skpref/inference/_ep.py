@@ -131,7 +131,7 @@ class _Sweep:
         self.pull = nu - tau * mean
         self.cavity_mean = mean - self.cavity_var * self.pull
         self.moments = tilted(self.cavity_mean, self.cavity_var, problem.noise_variance)
-        gradient, curvature, shrink = self.moments[1:]
+        _, gradient, curvature, shrink, _ = self.moments
         wanted_tau = curvature / shrink  # GPML (3.59)
         wanted_nu = (gradient + self.cavity_mean * curvature) / shrink
         self.wanted_tau = np.where(proper, wanted_tau, tau)
@@ -154,7 +154,9 @@ class _Sweep:
         every = np.flatnonzero(repeated)
         without = variance[every] / share[every]
         centre = mean[every] - without * counts[every] * self.pull[every]
-        tau, nu = repeated_site(centre, without, counts[every], problem.noise_variance)
+        tau, nu = repeated_site(
+            centre, without, counts[every], problem.noise_variance, self.moments.u[every]
+        )
         solved = np.isfinite(tau) & np.isfinite(nu)
         self.wanted_tau[every[solved]] = tau[solved]
         self.wanted_nu[every[solved]] = nu[solved]

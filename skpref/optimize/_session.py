@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from skpref._threads import blas_threads
 from skpref.optimize import _model
 from skpref.optimize._design import initial_duel
 from skpref.optimize._journal import Journal, check_header, header
@@ -56,11 +57,12 @@ class Session:
         """Pending duels, at least as many as wanted."""
         known = len(self.run.pending)
         if known < wanted:
-            if self._modelled:
-                self.fit()
-            later = self.run
-            while len(later.pending) < wanted:
-                later = self._next(later)
+            with self._threads():
+                if self._modelled:
+                    self.fit()
+                later = self.run
+                while len(later.pending) < wanted:
+                    later = self._next(later)
             record = {
                 "type": "ask",
                 "duels": [self._dump(duel) for duel in later.pending[known:]],
@@ -79,7 +81,8 @@ class Session:
         self.run = self.run.tell(*duel, won)
         self._fitted = None
         if self._modelled:
-            self.fit()
+            with self._threads():
+                self.fit()
 
     def skip(self, duel):
         """Take a refusal in."""
@@ -130,10 +133,11 @@ class Session:
 
     def posterior(self):
         """The engine's posterior; of hallucinations, EP's."""
-        fit = self.fit()
-        if self.configuration.hallucinating:
-            return self.gaussian()
-        return _model.posterior_of(self.configuration.spec, fit, self._generator(0))
+        with self._threads():
+            fit = self.fit()
+            if self.configuration.hallucinating:
+                return self.gaussian()
+            return _model.posterior_of(self.configuration.spec, fit, self._generator(0))
 
     def seen(self):
         """Rows of the items of the told duels."""
@@ -143,7 +147,11 @@ class Session:
     def best(self):
         """Index of the item of the largest posterior mean among those seen."""
         self.check_told()
-        return self.items.add_row(best_seen(self.gaussian(), self.seen()))
+        with self._threads():
+            return self.items.add_row(best_seen(self.gaussian(), self.seen()))
+
+    def _threads(self):
+        return blas_threads(len(self.run.told))
 
     # -- the next question ---------------------------------------------------------------
 

@@ -1,0 +1,67 @@
+"""Small problems run on one BLAS thread, and leave the number of threads as it was."""
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from skpref import PairwisePreferenceRegressor
+from skpref._threads import SMALL
+from skpref.optimize import HallucinationBelieverOptimizer
+
+
+def threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+@pytest.fixture(autouse=True)
+def two_threads():
+    with threadpool_limits(2, user_api="blas"):
+        if threads() != {2}:
+            pytest.skip(f"this BLAS does not take two threads: {threadpool_info()}")
+        yield
+        assert threads() == {2}
+
+
+@pytest.mark.parametrize(("n_duels", "expected"), [(30, 1), (SMALL, 2)])
+def test_a_fit_shares_only_large_matrices_out(n_duels, expected):
+    seen = set()
+
+    class Watching(RBF):
+        def __call__(self, X, Y=None, eval_gradient=False):
+            if len(X) == 2 * n_duels:
+                seen.update(threads())
+            return super().__call__(X, Y, eval_gradient)
+
+    X = np.random.default_rng(0).random((n_duels, 2, 3))
+    PairwisePreferenceRegressor(Watching(), optimizer=None, noise_variance=0.1).fit(X)
+    assert seen == {expected}
+    assert threads() == {2}
+
+
+def test_a_failing_fit_gives_the_threads_back():
+    class Broken(RBF):
+        def __call__(self, X, Y=None, eval_gradient=False):
+            if len(X) > 3:
+                raise RuntimeError("broken")
+            return super().__call__(X, Y, eval_gradient)
+
+    X = np.random.default_rng(0).random((9, 2, 2))
+    with pytest.raises(RuntimeError, match="broken"):
+        PairwisePreferenceRegressor(Broken(), optimizer=None).fit(X)
+    assert threads() == {2}
+
+
+def test_questions_are_found_with_one_thread():
+    seen = set()
+
+    def acquisition(posterior, X, incumbent):
+        seen.update(threads())
+        return posterior.mean(X)
+
+    optimizer = HallucinationBelieverOptimizer(
+        [[0.0, 1.0]], acquisition=acquisition, random_state=0, n_initial=2
+    )
+    optimizer.run(lambda a, b: a[0] > b[0], 4)
+    assert seen == {1}
+    assert threads() == {2}
