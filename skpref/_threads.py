@@ -5,9 +5,10 @@ from functools import cache
 
 from threadpoolctl import ThreadpoolController  # scikit-learn requires it
 
-# Below this side a matrix gains nothing from a second thread, and the hundreds of products of a
-# fit lose by waking it: at 200 duels learning took 1.7 s with two threads, 0.24 s with one.
-SMALL = 500
+# The wheels of numpy and scipy bring a BLAS each, and a fit goes from one to the other hundreds of
+# times; waking threads costs more than they save. Learning from 200, 500, 1000 duels on two cores
+# took 1.7, 5.8, 30 s with two threads, 0.24, 2.4, 18 s with one.
+SMALL = 1000
 
 
 @cache

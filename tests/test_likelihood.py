@@ -160,6 +160,28 @@ def test_repeated_sites_of_different_counts_do_not_mix():
             assert part[i] == pytest.approx(single[0], rel=1e-8)
 
 
+@pytest.mark.parametrize("noise_variance", [1e-10, 1e-3, 1.0, 100.0])
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e6])
+def test_repeated_sites_are_found_at_any_scale_from_anywhere(noise_variance, scale):
+    rng = np.random.default_rng(0)
+    variance = scale * np.exp(rng.normal(size=300))
+    mean = np.sqrt(variance) * rng.normal(size=300) * np.exp(2.0 * rng.normal(size=300))
+    counts = np.floor(np.exp(rng.uniform(0.7, 13.0, 300)))
+    tau, nu = repeated_site(mean, variance, counts, noise_variance)
+    assert np.all(tau >= 0.0)
+    precision = 1.0 / variance + (counts - 1.0) * tau
+    cavity = (mean / variance + (counts - 1.0) * nu) / precision
+    found = tilted(cavity, 1.0 / precision, noise_variance)  # by quadrature: see above
+    np.testing.assert_allclose(1.0 / (precision + tau), found.shrink / precision, rtol=1e-8)
+    here = (mean / variance + counts * nu) / (precision + tau)
+    moved = cavity + found.gradient / precision
+    assert np.all(np.abs(here - moved) < 1e-8 * np.sqrt(1.0 / precision))
+    for start in (np.full(300, -1e3), 20.0 * rng.normal(size=300), np.full(300, np.nan)):
+        again = repeated_site(mean, variance, counts, noise_variance, start)
+        np.testing.assert_allclose(again[0], tau, rtol=1e-7, atol=1e-300)
+        np.testing.assert_allclose(again[1], nu, rtol=1e-7, atol=1e-300)
+
+
 @pytest.mark.parametrize("z", [-5.3, -0.7, 0.0, 0.4, 2.1])
 def test_noise_derivatives_against_differences(z):
     margin, log_noise = np.array([z]), np.log(0.3)

@@ -34,7 +34,8 @@ def test_a_fit_shares_only_large_matrices_out(n_duels, expected):
             return super().__call__(X, Y, eval_gradient)
 
     X = np.random.default_rng(0).random((n_duels, 2, 3))
-    PairwisePreferenceRegressor(Watching(), optimizer=None, noise_variance=0.1).fit(X)
+    options = {"inference": "laplace", "optimizer": None, "noise_variance": 0.1}
+    PairwisePreferenceRegressor(Watching(), **options).fit(X)
     assert seen == {expected}
     assert threads() == {2}
 
