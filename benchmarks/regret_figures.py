@@ -5,8 +5,9 @@
 ``fig4_8_duels.png`` and ``fig4_8_seconds.png`` have the methods of Takeno et al. (2023), Fig. 4
 and 8, and ours; ``fig9.png`` the hallucination believer with several acquisitions. A line is the
 median over seeds of the log10 regret of the recommended item (floor 1e-4), the grey band the
-quartiles of the default. ``ranks.csv`` has a line a method: its seeds, its mean rank over the
-functions, median seconds of waiting in a run, and median log10 regret of every function.
+quartiles of the default. ``ranks.csv`` has a line a method: its seeds, its rank among the methods
+at the same function and seed, averaged, the same of its medians over seeds, median seconds of
+waiting in a run, and median log10 regret of every function.
 """
 
 import argparse
@@ -77,29 +78,37 @@ def draw(groups, methods, over_seconds, path):
 def ranks(groups, path):
     """Write and print the table of methods."""
     methods = [m for m in METHODS if any((name, m) in groups for name in TEST_FUNCTIONS)]
-    medians = np.full((len(methods), len(TEST_FUNCTIONS)), np.nan)
-    seconds, seeds = np.full(medians.shape, np.nan), []
-    for i, method in enumerate(methods):
-        for j, name in enumerate(TEST_FUNCTIONS):
-            if (name, method) in groups:
-                regret, waited = groups[name, method]
-                medians[i, j] = np.median(regret[:, -1])
-                seconds[i, j] = np.median(waited[:, -1])
-        seeds.append(
-            min(len(groups[n, method][0]) for n in TEST_FUNCTIONS if (n, method) in groups)
-        )
-    rounded = np.round(medians, 2)  # methods that are level share a rank
-    below = (rounded[None] < rounded[:, None]).sum(axis=1)
-    level = (rounded[None] == rounded[:, None]).sum(axis=1)
-    place = np.where(np.isnan(medians), np.nan, below + 0.5 * (level + 1))
+    names = [name for name in TEST_FUNCTIONS if any((name, m) in groups for m in methods)]
+    medians = np.full((len(methods), len(names)), np.nan)
+    seconds, paired, seeds = medians.copy(), medians.copy(), []
+    for j, name in enumerate(names):
+        found = [groups.get((name, method)) for method in methods]
+        for i, runs in enumerate(found):
+            if runs is not None:
+                medians[i, j] = np.median(runs[0][:, -1])
+                seconds[i, j] = np.median(runs[1][:, -1])
+        seeds.append([0 if runs is None else len(runs[0]) for runs in found])
+        if len(set(seeds[-1])) == 1:
+            paired[:, j] = places(np.array([runs[0][:, -1] for runs in found])).mean(axis=1)
+    place = places(medians)
     with path.open("w", newline="") as handle:
         writer = csv.writer(handle)
-        writer.writerow(["method", "seeds", "mean_rank", "seconds_a_run", *TEST_FUNCTIONS])
-        for k in np.argsort(np.nanmean(place, axis=1)):
-            row = [methods[k], seeds[k], f"{np.nanmean(place[k]):.2f}"]
+        heads = ["method", "seeds", "mean_rank", "mean_rank_of_medians", "seconds_a_run"]
+        writer.writerow([*heads, *names])
+        for k in np.argsort(np.nanmean(paired, axis=1)):
+            row = [methods[k], min(count[k] for count in seeds if count[k])]
+            row += [f"{np.nanmean(rank[k]):.2f}" for rank in (paired, place)]
             row += [f"{np.nanmean(seconds[k]):.1f}", *(f"{v:.2f}" for v in medians[k])]
             writer.writerow(row)
             print(*row, sep="\t")
+
+
+def places(values):
+    """Ranks from 1 down each column; what is level to two digits shares one."""
+    rounded = np.round(values, 2)
+    below = (rounded[None] < rounded[:, None]).sum(axis=1)
+    level = (rounded[None] == rounded[:, None]).sum(axis=1)
+    return np.where(np.isnan(values), np.nan, below + 0.5 * (level + 1))
 
 
 def main():
