@@ -1,6 +1,7 @@
 """Threads of linear algebra: one where matrices are too small to be worth sharing out."""
 
-from contextlib import nullcontext
+import threading
+from contextlib import ExitStack, contextmanager
 from functools import cache
 
 from threadpoolctl import ThreadpoolController  # scikit-learn requires it
@@ -11,11 +12,34 @@ from threadpoolctl import ThreadpoolController  # scikit-learn requires it
 SMALL = 1000
 
 
+class _Limit:
+    """A limit of the whole process: the first to enter sets it, the last to leave lifts it."""
+
+    def __init__(self):
+        self._lock, self._inside, self._stack = threading.Lock(), 0, ExitStack()
+
+    def enter(self):
+        with self._lock:
+            if self._inside == 0:
+                self._stack.enter_context(_controller().limit(limits=1, user_api="blas"))
+            self._inside += 1
+
+    def leave(self):
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._stack.close()
+
+
 @cache
 def _controller():
     return ThreadpoolController()
 
 
+_ONE = _Limit()
+
+
+@contextmanager
 def blas_threads(side):
     """A context in which BLAS has one thread if the largest matrices are small.
 
@@ -23,11 +47,12 @@ def blas_threads(side):
     ----------
     side : int
         Of the largest square matrices that are multiplied or factorised.
-
-    Returns
-    -------
-    context manager
     """
     if side >= SMALL:
-        return nullcontext()
-    return _controller().limit(limits=1, user_api="blas")
+        yield
+        return
+    _ONE.enter()
+    try:
+        yield
+    finally:
+        _ONE.leave()

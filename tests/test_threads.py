@@ -6,7 +6,7 @@ from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from skpref import PairwisePreferenceRegressor
-from skpref._threads import SMALL
+from skpref._threads import SMALL, blas_threads
 from skpref.optimize import HallucinationBelieverOptimizer
 
 
@@ -65,4 +65,15 @@ def test_questions_are_found_with_one_thread():
     )
     optimizer.run(lambda a, b: a[0] > b[0], 4)
     assert seen == {1}
+    assert threads() == {2}
+
+
+def test_fits_that_overlap_leave_the_threads_as_they_were():
+    # As in two Python threads: whoever leaves last must not restore what it found, one thread.
+    first, second = blas_threads(10), blas_threads(10)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert threads() == {1}
+    second.__exit__(None, None, None)
     assert threads() == {2}
