@@ -380,18 +380,19 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         engine, noise_bounds = check_settings(self)
         engine = engine.evidence_engine()
-        problem = EvidenceProblem(
-            self.duels_, self.kernel_, self.noise_variance_, noise_bounds, engine
-        )
-        if theta is not None:
-            theta = np.asarray(theta, dtype=np.float64)
-            if theta.shape != problem.theta.shape:
-                raise ValueError(
-                    f"theta must have shape {problem.theta.shape} (kernel_.theta"
-                    f"{', log σ²' if noise_bounds is not None else ''}), got {theta.shape}."
-                )
-            problem = problem.at(theta)
-        result = problem.evaluate(eval_gradient=eval_gradient)
+        with blas_threads(min(len(self.duels_.items), len(self.duels_.counts))):
+            problem = EvidenceProblem(
+                self.duels_, self.kernel_, self.noise_variance_, noise_bounds, engine
+            )
+            if theta is not None:
+                theta = np.asarray(theta, dtype=np.float64)
+                if theta.shape != problem.theta.shape:
+                    raise ValueError(
+                        f"theta must have shape {problem.theta.shape} (kernel_.theta"
+                        f"{', log σ²' if noise_bounds is not None else ''}), got {theta.shape}."
+                    )
+                problem = problem.at(theta)
+            result = problem.evaluate(eval_gradient=eval_gradient)
         value = result.approximation.sites.log_evidence
         return (value, result.gradient) if eval_gradient else value
 

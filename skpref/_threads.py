@@ -1,5 +1,6 @@
 """Threads of linear algebra: one where matrices are too small to be worth sharing out."""
 
+import os
 import threading
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -8,7 +9,7 @@ from threadpoolctl import ThreadpoolController  # scikit-learn requires it
 
 # The wheels of numpy and scipy bring a BLAS each, and a fit goes from one to the other hundreds of
 # times; waking threads costs more than they save. Learning from 200, 500, 1000 duels on two cores
-# took 1.7, 5.8, 30 s with two threads, 0.24, 2.4, 18 s with one.
+# took 1.7, 5.8, 30 s with two threads, 0.24, 2.4, 18 s with one. Beyond, many cores may gain.
 SMALL = 1000
 
 
@@ -17,6 +18,12 @@ class _Limit:
 
     def __init__(self):
         self._lock, self._inside, self._stack = threading.Lock(), 0, ExitStack()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=lambda: self._lock.acquire(),
+                after_in_parent=lambda: self._lock.release(),
+                after_in_child=self._forked,
+            )
 
     def enter(self):
         with self._lock:
@@ -26,9 +33,14 @@ class _Limit:
 
     def leave(self):
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
+            if self._inside == 1:
                 self._stack.close()
+            self._inside = max(self._inside - 1, 0)
+
+    def _forked(self):
+        """In a child no other thread lives on; BLAS is left as it is, as its locks may be held."""
+        self._lock, self._inside = threading.Lock(), 0
+        self._stack.pop_all()
 
 
 @cache

@@ -1,5 +1,8 @@
 """Small problems run on one BLAS thread, and leave the number of threads as it was."""
 
+import os
+import threading
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
@@ -77,3 +80,41 @@ def test_fits_that_overlap_leave_the_threads_as_they_were():
     assert threads() == {1}
     second.__exit__(None, None, None)
     assert threads() == {2}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_forked_while_another_thread_fits_goes_on():
+    inside, enough = threading.Event(), threading.Event()
+
+    def fitting():
+        with blas_threads(10):
+            inside.set()
+            enough.wait()
+
+    other = threading.Thread(target=fitting)
+    other.start()
+    inside.wait()
+    child = os.fork()
+    if child == 0:
+        with blas_threads(10), blas_threads(10):
+            os._exit(0 if threads() == {1} else 1)
+    _, status = os.waitpid(child, 0)
+    enough.set()
+    other.join()
+    assert status == 0
+
+
+def test_the_evidence_is_computed_with_one_thread():
+    seen = set()
+
+    class Watching(RBF):
+        def __call__(self, X, Y=None, eval_gradient=False):
+            seen.update(threads())
+            return super().__call__(X, Y, eval_gradient)
+
+    X = np.random.default_rng(0).random((9, 2, 2))
+    model = PairwisePreferenceRegressor(Watching(), optimizer=None).fit(X)
+    seen.clear()
+    model.log_marginal_likelihood(eval_gradient=True)
+    assert seen == {1}
