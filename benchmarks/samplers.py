@@ -62,13 +62,15 @@ class Mixture(NamedTuple):
 
 def mixture(covariance, start, n_draws, *, rng):
     """A trajectory of HMC and then sweeps of Gibbs, again and again; every position is a draw."""
-    parts = []
+    parts, found = [], 0
     state = start
-    for k in range(n_draws):
-        chains = (gibbs if k % (SWEEPS + 1) else hmc)(covariance, state, 1, rng=rng)
-        state = chains.state
-        parts.append(chains.draws)
-    return Mixture(np.concatenate(parts, axis=1), state)
+    while found < n_draws:
+        for sampler, share in ((hmc, 1), (gibbs, SWEEPS)):
+            chains = sampler(covariance, state, share, rng=rng)
+            state = chains.state
+            parts.append(chains.draws)
+            found += share
+    return Mixture(np.concatenate(parts, axis=1)[:, :n_draws], state)
 
 
 SAMPLERS = {"hmc": hmc, "gibbs": gibbs, "liness": liness, "mixture": mixture}

@@ -15,6 +15,8 @@ _SQRT_2_OVER_PI = np.sqrt(2.0 / np.pi)
 # Below this u + φ/Φ would cancel; at this depth the continued fraction is exact to rounding.
 _FAR = -5.0
 _DEPTH = 30
+# Steps of Newton's method at most, and how small (relative) a step that no longer halves must be to
+# be taken for rounding.
 _NEWTON = 100
 _STALLED = 1e-9
 _EPS = np.finfo(np.float64).eps
@@ -192,7 +194,7 @@ def repeated_site(mean, variance, counts, noise_variance, start=None):
             reach = 1.0 + np.abs(u)
             step = np.clip(-found.excess / found.slope, -reach, reach)
             step = np.where(np.isnan(step), -np.sign(found.excess) * reach, step)
-            stalled = 2.0 * np.abs(step) > moved  # small: rounding is all that is left
+            stalled = 2.0 * np.abs(step) > moved
             done = np.abs(step) <= np.where(stalled, _STALLED, 4.0 * _EPS) * reach
             bracketed = np.isfinite(high - low)
             ahead = u + step

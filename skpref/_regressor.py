@@ -197,7 +197,7 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         check_kernel(kernel, duels.items)
         rng = check_random_state(self.random_state)
         noise = float(self.noise_variance)
-        with blas_threads(min(len(duels.items), len(duels.counts))):
+        with blas_threads(engine.side(duels)):
             problem = EvidenceProblem(duels, kernel, noise, noise_bounds, engine)
             state = None
             prior = lengthscale_prior(self.lengthscale_prior, kernel, duels.items)
@@ -224,15 +224,16 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
                     ConvergenceWarning,
                     stacklevel=2,
                 )
-            seed = rng.randint(np.iinfo(np.int32).max)
-            warm, options = getattr(sampler, "warm_start", False), {}
-            if warm and getattr(self, "_positions", None) is not None:
-                options["start"] = carry_over(self.duels_, self._positions, duels)
+        seed = rng.randint(np.iinfo(np.int32).max)
+        warm, options = getattr(sampler, "warm_start", False), {}
+        if warm and getattr(self, "_positions", None) is not None:
+            options["start"] = carry_over(self.duels_, self._positions, duels)
+        with blas_threads(sampler.side(duels)):
             found = sampler.refine(result.problem, found, np.random.default_rng(seed), **options)
-            self._positions = found.state[0] if warm else None
             self.posterior_ = condition(
                 problem.kernel, duels.items, result.problem.space, found, problem.noise_variance
             )
+        self._positions = found.state[0] if warm else None
         self.diagnostics_ = found.diagnostics
         self.items_ = table
         self.duels_ = duels
@@ -380,7 +381,7 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         engine, noise_bounds = check_settings(self)
         engine = engine.evidence_engine()
-        with blas_threads(min(len(self.duels_.items), len(self.duels_.counts))):
+        with blas_threads(engine.side(self.duels_)):
             problem = EvidenceProblem(
                 self.duels_, self.kernel_, self.noise_variance_, noise_bounds, engine
             )

@@ -35,7 +35,7 @@ class _Limit:
         with self._lock:
             if self._inside == 1:
                 self._stack.close()
-            self._inside = max(self._inside - 1, 0)
+            self._inside = max(self._inside - 1, 0)  # 0 in a child that was forked inside
 
     def _forked(self):
         """In a child no other thread lives on; BLAS is left as it is, as its locks may be held."""

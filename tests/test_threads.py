@@ -10,7 +10,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from skpref import PairwisePreferenceRegressor
 from skpref._threads import SMALL, blas_threads
+from skpref.inference import HMC, _skew
 from skpref.optimize import HallucinationBelieverOptimizer
+from skpref.samplers import hmc
 
 
 def threads():
@@ -41,6 +43,23 @@ def test_a_fit_shares_only_large_matrices_out(n_duels, expected):
     PairwisePreferenceRegressor(Watching(), **options).fit(X)
     assert seen == {expected}
     assert threads() == {2}
+
+
+def test_chains_of_many_repeated_duels_share_their_matrices_out(monkeypatch):
+    # Two items, but a covariance of the margins of all single duels.
+    seen = []
+
+    def watching(*args, **options):
+        seen.append(threads())
+        return hmc(*args, **options)
+
+    monkeypatch.setattr(_skew, "hmc", watching)
+    X = np.array([[[0.0], [1.0]]])
+    for n_duels in (20, SMALL):
+        model = PairwisePreferenceRegressor(RBF(), inference=HMC(draws=4), optimizer=None)
+        model.set_params(noise_variance=1.0).fit(np.repeat(X, n_duels, axis=0))
+    assert seen[0] == {1}
+    assert seen[-1] == {2}
 
 
 def test_a_failing_fit_gives_the_threads_back():

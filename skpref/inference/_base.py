@@ -68,6 +68,10 @@ class GaussianEngine(BaseEstimator):
     def check_size(self, duels):
         """Any number of duels will do."""
 
+    def side(self, duels):
+        """Of the largest square matrices that are multiplied or factorised."""
+        return min(len(duels.items), len(duels.counts))
+
     def refine(self, problem, approximation, rng):
         """Nothing to refine: the approximation is the posterior."""
         return approximation

@@ -67,6 +67,10 @@ class _Sampled(BaseEstimator):
         """Raise a ValueError, before any work, if these `Duels` are too many."""
         _check_size(duels.counts)
 
+    def side(self, duels):
+        """Of the largest square matrices: the covariance of the margins of single duels."""
+        return int(duels.counts.sum())
+
     def refine(self, problem, approximation, rng, start=None):
         """Draw v given v > 0 and turn every draw into a component.
 

@@ -1,9 +1,9 @@
 """What the samplers share: a checked covariance and strictly positive starting positions."""
 
-from numbers import Integral
-
 import numpy as np
 from scipy.linalg import cholesky
+
+from skpref._parameters import check_number
 
 # A position may touch a wall within rounding; it is kept this far inside, so that ratios stay
 # finite.
@@ -76,7 +76,7 @@ def start_positions(start, n_chains, t):
     start = np.asarray(start, dtype=np.float64)
     if n_chains is None:
         n_chains = start.shape[0] if start.ndim == 2 else 1
-    check_count("n_chains", n_chains)
+    check_number("n_chains", n_chains, low=1, integer=True)
     if start.shape not in ((t,), (n_chains, t)):
         raise ValueError(
             f"start has shape {start.shape}; allowed are ({t},) and ({n_chains}, {t})."
@@ -88,14 +88,6 @@ def start_positions(start, n_chains, t):
         )
     start = np.broadcast_to(start, (n_chains, t)).copy()
     return np.maximum(start, SMALLEST, out=start)
-
-
-def check_count(name, value, least=1):
-    """Raise an error that names the argument unless it is an integer, at least `least`."""
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}.")
-    if value < least:
-        raise ValueError(f"{name} is {value}; at least {least} is needed.")
 
 
 def check_generator(rng):

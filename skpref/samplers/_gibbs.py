@@ -9,13 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
-from skpref.samplers._chains import (
-    SMALLEST,
-    check_count,
-    check_generator,
-    cholesky_factor,
-    start_positions,
-)
+from skpref._parameters import check_number
+from skpref.samplers._chains import SMALLEST, check_generator, cholesky_factor, start_positions
 from skpref.samplers.truncated_normal import quantile_below
 
 # Coordinates whose conditional means are kept up to date one by one; the rest follow by one product
@@ -79,7 +74,7 @@ def gibbs(covariance, start, n_draws, *, rng, n_chains=None, radius_move=True):
     """
     covariance, factor = cholesky_factor(covariance)
     t = len(covariance)
-    check_count("n_draws", n_draws)
+    check_number("n_draws", n_draws, low=1, integer=True)
     check_generator(rng)
     precision = cho_solve((factor, True), np.eye(t))  # Gibbs needs every entry of Σ⁻¹
     scale = np.sqrt(precision.diagonal())

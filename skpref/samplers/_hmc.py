@@ -22,13 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref.samplers._chains import (
-    SMALLEST,
-    check_count,
-    check_generator,
-    cholesky_factor,
-    start_positions,
-)
+from skpref._parameters import check_number
+from skpref.samplers._chains import SMALLEST, check_generator, cholesky_factor, start_positions
 
 try:  # rows += coefficient × row of a table in one compiled pass: twice as fast as ufuncs
     from scipy.sparse._sparsetools import csr_matvecs as _csr_matvecs
@@ -115,11 +110,11 @@ def hmc(covariance, start, n_draws, *, rng, n_chains=None, max_walls=None):
     """
     covariance, factor = cholesky_factor(covariance)
     t = len(covariance)
-    check_count("n_draws", n_draws)
+    check_number("n_draws", n_draws, low=1, integer=True)
     check_generator(rng)
     positions = start_positions(start, n_chains, t)
     max_walls = 20_000 + 100 * t if max_walls is None else max_walls
-    check_count("max_walls", max_walls, least=0)
+    check_number("max_walls", max_walls, low=0, integer=True)
 
     draws = _momenta(factor, len(positions), n_draws, rng)
     walls = _run(covariance, positions, draws, max_walls)

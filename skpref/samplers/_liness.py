@@ -8,13 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref.samplers._chains import (
-    SMALLEST,
-    check_count,
-    check_generator,
-    cholesky_factor,
-    start_positions,
-)
+from skpref._parameters import check_number
+from skpref.samplers._chains import SMALLEST, check_generator, cholesky_factor, start_positions
 
 
 class LinESSChains(NamedTuple):
@@ -76,7 +71,7 @@ def liness(covariance, start, n_draws, *, rng, n_chains=None):
     """
     covariance, factor = cholesky_factor(covariance)
     t = len(covariance)
-    check_count("n_draws", n_draws)
+    check_number("n_draws", n_draws, low=1, integer=True)
     check_generator(rng)
     v = start_positions(start, n_chains, t)
     n_chains = len(v)

@@ -17,7 +17,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import erfcx, log_ndtr
 
-from skpref.samplers._chains import check_count, check_generator, cholesky_factor
+from skpref._parameters import check_number
+from skpref.samplers._chains import check_generator, cholesky_factor
 from skpref.samplers.truncated_normal import quantile_below
 
 _MAX_NEWTON = 200
@@ -82,7 +83,7 @@ def orthant_probability(covariance, n, rng):
     >>> bool(abs(np.exp(estimate.log_probability) - 1 / 10) < 0.002)
     True
     """
-    check_count("n", n, least=2)  # an error estimate needs two
+    check_number("n", n, low=2, integer=True)  # an error estimate needs two
     check_generator(rng)
     tilting = _tilt(covariance)
     _, log_ratio = _propose(tilting, n, rng)
@@ -130,7 +131,7 @@ def minimax_draws(covariance, n, rng, *, smallest_acceptance=1e-5):
     >>> result.draws.shape, bool(result.draws.min() > 0), bool(result.acceptance > 0.5)
     ((1000, 9), True, True)
     """
-    check_count("n", n)
+    check_number("n", n, low=1, integer=True)
     check_generator(rng)
     tilting = _tilt(covariance)
     accepted, found, proposed, batch = [], 0, 0, max(n, 1000)
