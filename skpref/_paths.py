@@ -182,6 +182,8 @@ class _LazyPrior:
             half = solve_triangular(self._root, cross, lower=True)
             covariance = covariance - half.T @ half
         factor, order, rank, _ = dpstrf(covariance, tol=least, lower=1)
+        if np.diagonal(covariance).max() <= least:
+            rank = 0  # LAPACK looks at the tolerance from the second pivot on
         order = order - 1
         factor = np.tril(factor)[:, :rank]
         normal = self._rng.standard_normal((rank, self._values.shape[1]))
