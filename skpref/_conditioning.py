@@ -253,7 +253,7 @@ def gaussian_space(K, margins):
     return MarginSpace(K, margins) if cheap_margins else ItemSpace(K, margins)
 
 
-def condition(kernel, items, space, approximation, noise_variance):
+def condition(kernel, items, space, approximation, likelihood):
     """The GP given an engine's sites, as a frozen `Posterior`.
 
     Parameters
@@ -264,10 +264,10 @@ def condition(kernel, items, space, approximation, noise_variance):
     space : MarginSpace or ItemSpace
     approximation : Approximation
         Its ``sites`` and the marginals ``conditioned`` on them.
-    noise_variance : float
+    likelihood : Likelihood
     """
     conditioned = approximation.conditioned
     dual = conditioned.dual if conditioned.dual.ndim == 2 else conditioned.dual[:, None]
     weights = space.incidence @ dual
     factor = space.factor(conditioned, approximation.sites.precision)
-    return Posterior(kernel, float(noise_variance), items, weights, factor)
+    return Posterior(kernel, likelihood, items, weights, factor)

@@ -37,6 +37,21 @@ def check_choice(name, value, choices):
     return value
 
 
+def check_bounds(name: str, bounds: object) -> tuple[float, float] | None:
+    """Bounds (low, high) of a positive hyperparameter, None for "fixed", or raise ValueError."""
+    if isinstance(bounds, str) and bounds == "fixed":
+        return None
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        low, high = np.nan, np.nan
+    if not 0.0 < low <= high < np.inf:
+        raise ValueError(
+            f"{name} must be 'fixed' or a pair 0 < low <= high < inf, got {bounds!r}."
+        )
+    return low, high
+
+
 def check_lognormal(prior, allowed):
     """Median and deviation of the logarithm of ``lengthscale_prior``, or raise.
 

@@ -7,9 +7,10 @@ from scipy.optimize import elementwise
 from scipy.special import logsumexp, ndtr, ndtri
 from sklearn.utils import check_random_state
 
-from skpref._likelihood import log_win_probability, win_probability
 from skpref._paths import SamplePaths, covariance_root, draw_weights
 from skpref.kernels import contracted_input_gradient, diag_gradient
+from skpref.likelihoods import Likelihood
+from skpref.likelihoods._gaussian import sign_proba
 
 # Rows are taken in blocks so that no intermediate array has more doubles than this (16 MiB).
 _BLOCK = 2**21
@@ -30,8 +31,8 @@ class Posterior:
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel
         Prior covariance.
-    noise_variance : float
-        σ² of each utility at each presentation, in squared units of the utility.
+    likelihood : Likelihood
+        Probability of an answer given the margin, such as `Probit`.
     anchors : ndarray of shape (n_anchors, n_features)
         Z.
     weights : ndarray of shape (n_anchors, n_components)
@@ -64,10 +65,15 @@ class Posterior:
     """
 
     kernel: object
-    noise_variance: float
+    likelihood: Likelihood
     anchors: np.ndarray
     weights: np.ndarray
     factor: np.ndarray
+
+    @property
+    def noise_variance(self):
+        """σ² of each utility at each presentation: half the noise variance of a margin."""
+        return 0.5 * self.likelihood.margin_variance
 
     @property
     def n_components(self):
@@ -175,28 +181,39 @@ class Posterior:
         1995). It moves no probability by more than 1/(n + 1), the less the more draws, and the
         two outcomes still sum to 1. `cdf` and `quantile` are of the draws alone.
         """
-        return self._by_pairs(A, B, lambda m, v: self._mix(m, v, noise, log), (0,))
+        if noise:
+            proba = self.outcome_log_proba(A, B)[:, -1]
+            return proba if log else np.exp(proba)
 
-    def log_outcomes(self, A, B):
-        """Log probabilities (second wins, first wins) of noisy duels, shape (n, 2)."""
+        def ahead(means, variance):
+            return self._mix(lambda m, v: sign_proba(m, v, log=True)[..., None], means, variance)
 
-        def both(means, variance):
-            sides = [self._mix(sign * means, variance, True, True) for sign in (-1.0, 1.0)]
-            return np.stack(sides, axis=1)
+        proba = self._by_pairs(A, B, ahead, (0, 1))[:, 0]
+        return proba if log else np.exp(proba)
 
-        return self._by_pairs(A, B, both, (0, 2))
+    def outcome_log_proba(self, A, B):
+        """Log-probabilities of the outcomes of duels, observation noise included.
 
-    def _mix(self, means, variance, noise, log):
-        of = log_win_probability if log else win_probability
-        each = of(means, variance[:, None], self.noise_variance, noise=noise)
+        Parameters
+        ----------
+        A, B : array-like of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, n_outcomes)
+            Columns "second won" and "first won".
+        """
+        of = self.likelihood.outcome_log_proba
+        return self._by_pairs(A, B, lambda m, v: self._mix(of, m, v), (0, 2))
+
+    def _mix(self, of, means, variance):
+        """Logarithm of the mean over the components, and a Gaussian of their moments."""
         if self.n_components == 1:
-            return each[:, 0]
+            return of(means[:, 0], variance)
         spread = variance + means.var(axis=1)
-        matched = of(means.mean(axis=1), spread, self.noise_variance, noise=noise)
-        each = np.column_stack([each, matched])
-        if log:
-            return logsumexp(each, axis=1) - np.log(each.shape[1])
-        return each.mean(axis=1)
+        each = np.column_stack([means, means.mean(axis=1)])
+        wide = np.column_stack([np.broadcast_to(variance[:, None], means.shape), spread])
+        return logsumexp(of(each, wide), axis=1) - np.log(each.shape[1])
 
     def cdf(self, X, c):
         """P(f(x) ≤ c), shape (n,); ``c`` is a number or of shape (n,)."""

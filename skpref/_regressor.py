@@ -1,42 +1,21 @@
 """PairwisePreferenceRegressor: talks to users, computes nothing itself."""
 
-import warnings
+from typing import Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.exceptions import ConvergenceWarning
+from numpy.typing import ArrayLike, NDArray
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from skpref._conditioning import condition
-from skpref._evidence import EvidenceProblem, default_kernel, learn, lengthscale_prior
-from skpref._parameters import check_number
-from skpref._settings import check_settings
-from skpref._threads import blas_threads
-from skpref._validation import (
-    check_items,
-    check_kernel,
-    check_outcomes,
-    check_pairs,
-    check_query,
-    check_training,
-)
-from skpref.inference._skew import carry_over
-from skpref.metrics import concordance
+from skpref._fitting import Fitted, evidence, fit_posterior
+from skpref._predictions import UtilityEstimator
+from skpref._progress import progress
+from skpref._settings import check_settings, make_model
+from skpref._validation import check_items, check_training
 
 
-def _fitted_on_duels(estimator):
-    if getattr(estimator, "classes_", None) is not None:
-        return True
-    raise AttributeError(
-        f"{type(estimator).__name__} predicts outcomes once it was fitted on duels. After a fit on "
-        "items with ratings it is a plain regressor; duel probabilities are at "
-        "posterior_.win_probability(a, b)."
-    )
-
-
-class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
+class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
     r"""Gaussian-process utility learned from duels ("this one was better than that one").
 
     The winner of a duel is the item whose utility, seen with normal noise of variance σ² on
@@ -78,6 +57,15 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         For the restarts and the samplers.
     n_jobs : int, default=None
         Restarts in parallel by joblib.
+    likelihood : Likelihood, default=None
+        Another probability of an answer given the margin than the probit, an object of
+        `skpref.likelihoods.Likelihood`; ``noise_variance`` and its bounds then do nothing.
+    id_column : int or str, default=None
+        Feature that says who the item is, while the other features may change from duel to duel.
+        The default kernel then gives who it is a part of the utility of its own.
+    verbose : int, default=0
+        1: say what is learned and, every few seconds, how far it is; 2: every evaluation. Callbacks
+        set by ``set_callbacks`` are told of each evaluation too.
 
     Attributes
     ----------
@@ -85,18 +73,23 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         Posterior of the utility; see there for quantiles, draws and gradients.
     kernel_ : Kernel
         With the hyperparameters used.
+    likelihood_ : Likelihood
+        With the hyperparameters used.
     noise_variance_ : float
+        σ², of a likelihood that has it.
     log_marginal_likelihood_value_ : float
         Log evidence at ``kernel_`` and ``noise_variance_``, without the prior.
     classes_ : ndarray of shape (2,)
         Labels of (second won, first won); only after a fit on duels.
+    observations_ : Observations
+        Distinct items and the answers, as they came.
     duels_ : Duels
-        Distinct items and distinct duels, with counts.
+        Distinct duels among them, with counts.
     items_ : ItemTable or None
     diagnostics_ : Diagnostics or None
         Of the chains, if the engine samples.
     n_iter_ : int
-        Iterations of the engine in the last run.
+        Iterations of the engine in its last run, in its own measure (draws of a chain).
     n_features_in_ : int
         Features of an item.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -147,6 +140,9 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         n_restarts_optimizer=0,
         random_state=None,
         n_jobs=None,
+        likelihood=None,
+        id_column=None,
+        verbose=0,
     ):
         self.kernel = kernel
         self.inference = inference
@@ -158,10 +154,21 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         self.n_restarts_optimizer = n_restarts_optimizer
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.likelihood = likelihood
+        self.id_column = id_column
+        self.verbose = verbose
 
     # -- fitting -------------------------------------------------------------------------
 
-    def fit(self, X, y=None, *, qid=None):
+    @with_callbacks
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn the utility.
 
         Parameters
@@ -173,6 +180,9 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
             first won every duel. For rated items their ratings, larger is better.
         qid : array-like of shape (n_items,), default=None
             Groups of rated items; only items of one group are compared.
+        sample_weight : array-like of shape (n_duels,) or (n_items,), default=None
+            How often each duel counts, at least 0; a pair of rated items counts the product of
+            their weights. Engines that sample take whole numbers.
 
         Returns
         -------
@@ -183,192 +193,54 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         ValueError
             If X, y or a parameter is not of an allowed form; the message says which are.
         """
-        sampler, noise_bounds = check_settings(self)
-        engine = sampler.evidence_engine()
+        settings = check_settings(self)
         table = check_items(self.items)
-        training = check_training(self, X, y, qid, table)
-        duels = training.duels
-        sampler.check_size(duels)
-        if self.kernel is None:
-            has_features = table is None or table.has_features
-            kernel = default_kernel(duels, has_features, self.optimizer is not None)
-        else:
-            kernel = clone(self.kernel)
-        check_kernel(kernel, duels.items)
+        training = check_training(self, X, y, qid, table, sample_weight)
+        observations = training.observations
+        model = make_model(self, settings, observations, table is None or table.has_features)
+        start = getattr(self, "_start", None) if model.engine.warm_start else None
         rng = check_random_state(self.random_state)
-        noise = float(self.noise_variance)
-        with blas_threads(engine.side(duels)):
-            problem = EvidenceProblem(duels, kernel, noise, noise_bounds, engine)
-            state = None
-            prior = lengthscale_prior(self.lengthscale_prior, kernel, duels.items)
-            if self.optimizer is not None and len(problem.theta):
-                problem, state = learn(
-                    problem,
-                    prior,
-                    optimizer=self.optimizer,
-                    n_restarts=self.n_restarts_optimizer,
-                    rng=rng,
-                    n_jobs=self.n_jobs,
-                )
-            result = problem.evaluate(state)
-            found = result.approximation
-            if not found.converged:
-                name = type(engine).__name__
-                remedy = f"pass inference={name}(max_iter=...) with more iterations"
-                if engine is not sampler:
-                    remedy = "another evidence= of the engine; its draws do not depend on it"
-                warnings.warn(
-                    f"{name} stopped after {found.n_iter} iterations at a residual of "
-                    f"{found.residual:.1e} (tol={engine.tol:g}). Raise noise_variance or its lower "
-                    f"bound, or {remedy}.",
-                    ConvergenceWarning,
-                    stacklevel=2,
-                )
-        seed = rng.randint(np.iinfo(np.int32).max)
-        warm, options = getattr(sampler, "warm_start", False), {}
-        if warm and getattr(self, "_positions", None) is not None:
-            options["start"] = carry_over(self.duels_, self._positions, duels)
-        with blas_threads(sampler.side(duels)):
-            found = sampler.refine(result.problem, found, np.random.default_rng(seed), **options)
-            self.posterior_ = condition(
-                problem.kernel, duels.items, result.problem.space, found, problem.noise_variance
+        with progress(self, observations, model, settings.search is not None) as monitor:
+            fitted = fit_posterior(
+                observations, model, start, rng, search=settings.search, monitor=monitor
             )
-        self._positions = found.state[0] if warm else None
-        self.diagnostics_ = found.diagnostics
+        return self._keep(fitted, training, table)
+
+    def _keep(self, fitted: Fitted, training, table) -> Self:
+        """The fitted attributes, all at once."""
+        model, state = fitted.model, fitted.state
+        self._model = model
+        self._start = state._replace(sites=None) if model.engine.warm_start else None
+        self.posterior_ = fitted.posterior
+        self.diagnostics_ = fitted.diagnostics
         self.items_ = table
-        self.duels_ = duels
-        self.kernel_, self.noise_variance_ = problem.kernel, problem.noise_variance
-        self.log_marginal_likelihood_value_ = found.sites.log_evidence
-        self.n_iter_ = found.n_iter
+        self.observations_ = fitted.observations
+        self.kernel_, self.likelihood_ = model.kernel, model.likelihood
+        if hasattr(model.likelihood, "noise_variance"):
+            self.noise_variance_ = model.likelihood.noise_variance
+        self.log_marginal_likelihood_value_ = fitted.log_evidence
+        self.n_iter_ = fitted.n_iter
         if training.classes is not None:
             self.classes_ = training.classes
         elif hasattr(self, "classes_"):
             del self.classes_
         return self
 
-    # -- prediction ----------------------------------------------------------------------
+    @property
+    def duels_(self):
+        """Distinct duels of the last fit, with counts."""
+        check_is_fitted(self)
+        return self.observations_.duels
 
-    def predict(self, X, return_std=False, return_cov=False):
-        """Posterior mean utility of items, or mean margin of duels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_items, n_features) or (n_duels, 2, n_features)
-            With ``items=`` also integers: (n_items,) or (n_duels, 2).
-        return_std : bool, default=False
-            Also return the standard deviation of the (noise-free) utility or margin.
-        return_cov : bool, default=False
-            Also return their joint covariance; not both.
-
-        Returns
-        -------
-        mean : ndarray of shape (n,)
-        std : ndarray of shape (n,)
-        cov : ndarray of shape (n, n)
-        """
-        if return_std and return_cov:
-            raise RuntimeError("Only one of return_std and return_cov can be True.")
-        query = self._query(X)
-        posterior = self.posterior_
-        if query.second is None:
-            mean = posterior.mean(query.first)
-            if return_cov:
-                return mean, posterior.cov(query.first)
-            return (mean, np.sqrt(posterior.var(query.first))) if return_std else mean
-        mean, variance = posterior.margin(query.first, query.second)
-        if return_cov:
-            return mean, posterior.margin_cov(query.first, query.second)
-        return (mean, np.sqrt(variance)) if return_std else mean
-
-    @available_if(_fitted_on_duels)
-    def predict_proba(self, X):
-        """Probabilities of the outcomes of duels, observation noise included.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_duels, 2, n_features), or integer pairs with ``items=``
-
-        Returns
-        -------
-        ndarray of shape (n_duels, 2)
-            Columns as `classes_`: second won, first won.
-        """
-        return np.exp(self.predict_log_proba(X))
-
-    @available_if(_fitted_on_duels)
-    def predict_log_proba(self, X):
-        """Natural logarithm of `predict_proba`, finite far in the tails."""
-        pairs = self._pairs(X)
-        return self.posterior_.log_outcomes(pairs.first, pairs.second)
-
-    @available_if(_fitted_on_duels)
-    def decision_function(self, X):
-        """Mean margin of duels; positive where the first item is more likely to win."""
-        pairs = self._pairs(X)
-        return self.posterior_.margin(pairs.first, pairs.second)[0]
-
-    def score(self, X, y=None, *, qid=None, sample_weight=None):
-        """Share of duels called right, or of rated pairs ordered right.
-
-        Parameters
-        ----------
-        X : array-like
-            Duels or rated items.
-        y : array-like
-            Outcomes (None: the first won each) or ratings.
-        qid : array-like of shape (n_items,), default=None
-            Groups of rated items.
-        sample_weight : array-like of shape (n_duels,) or (n_items,), default=None
-            A pair of items weighs the product of their weights.
-
-        Returns
-        -------
-        float
-            A margin of exactly zero counts one half.
-        """
-        query = self._query(X)
-        if query.second is None:
-            if y is None:
-                raise ValueError("Scoring items needs their ratings: score(X, y).")
-            utility = self.posterior_.mean(query.first)
-            return concordance(utility, y, qid, sample_weight=sample_weight)
-        if qid is not None:
-            raise ValueError("qid belongs to items with ratings; duels take none.")
-        won, _ = check_outcomes(y, len(query.first))
-        margin = self.posterior_.margin(query.first, query.second)[0]
-        right = np.where(margin == 0.0, 0.5, (margin > 0.0) == won)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, margin, ensure_non_negative=True)
-        return float(np.average(right, weights=sample_weight))
-
-    def sample_y(self, X, n_samples=1, random_state=0):
-        """Joint draws of utilities (of margins, for duels) from the posterior.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_items, n_features) or (n_duels, 2, n_features)
-        n_samples : int, default=1
-        random_state : int, RandomState instance or None, default=0
-
-        Returns
-        -------
-        ndarray of shape (n, n_samples)
-        """
-        check_number("n_samples", n_samples, low=1, integer=True)
-        query = self._query(X)
-        if query.second is None:
-            return self.posterior_.sample(query.first, n_samples, random_state)
-        both = np.concatenate([query.first, query.second])
-        first, second = np.split(self.posterior_.sample(both, n_samples, random_state), 2)
-        return first - second
-
-    def log_marginal_likelihood(self, theta=None, eval_gradient=False):
-        """Log evidence of the training duels.
+    def log_marginal_likelihood(
+        self, theta: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> float | tuple[float, NDArray[np.float64]]:
+        """Log evidence of the training duels, as fitted (parameters set since do nothing).
 
         Parameters
         ----------
         theta : array-like, default=None
-            ``np.r_[kernel_.theta, log σ²]``, the last only if the noise is learned; None: the
+            ``np.r_[kernel_.theta, log σ²]``, the last only if the noise was learned; None: the
             fitted values.
         eval_gradient : bool, default=False
 
@@ -379,30 +251,15 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
             If ``eval_gradient``.
         """
         check_is_fitted(self)
-        engine, noise_bounds = check_settings(self)
-        engine = engine.evidence_engine()
-        with blas_threads(engine.side(self.duels_)):
-            problem = EvidenceProblem(
-                self.duels_, self.kernel_, self.noise_variance_, noise_bounds, engine
-            )
-            if theta is not None:
-                theta = np.asarray(theta, dtype=np.float64)
-                if theta.shape != problem.theta.shape:
-                    raise ValueError(
-                        f"theta must have shape {problem.theta.shape} (kernel_.theta"
-                        f"{', log σ²' if noise_bounds is not None else ''}), got {theta.shape}."
-                    )
-                problem = problem.at(theta)
-            result = problem.evaluate(eval_gradient=eval_gradient)
-        value = result.approximation.sites.log_evidence
-        return (value, result.gradient) if eval_gradient else value
-
-    # -- helpers -------------------------------------------------------------------------
-
-    def _query(self, X):
-        check_is_fitted(self)
-        return check_query(self, X, self.items_)
-
-    def _pairs(self, X):
-        check_is_fitted(self)
-        return check_pairs(self, X, self.items_)
+        model = self._model
+        if theta is not None:
+            theta = np.asarray(theta, dtype=np.float64)
+            if theta.shape != model.theta.shape:
+                raise ValueError(
+                    f"theta must have shape {model.theta.shape} ({', '.join(model.names)}, natural "
+                    f"logarithms), got {theta.shape}."
+                )
+            model = model.at(theta)
+        found = evidence(self.observations_, model, eval_gradient=eval_gradient)
+        value = found.approximation.sites.log_evidence
+        return (value, found.gradient) if eval_gradient else value

@@ -1,46 +1,114 @@
-"""Checks of the regressor's parameters."""
+"""The regressor's parameters, checked, as the parts that a fit works with."""
+
+from typing import NamedTuple
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
+from skpref._default_kernel import default_kernel
+from skpref._model import Model
+from skpref._observations import Observations
 from skpref._parameters import check_choice, check_number
-from skpref.inference import ENGINES
+from skpref._priors import lengthscale_priors
+from skpref._search import Search
+from skpref.inference import ENGINES, Engine
+from skpref.likelihoods import Likelihood, Probit
 
 
-def check_settings(estimator):
-    """Engine and noise bounds (None: held) after checking every parameter."""
-    engine = estimator.inference
-    if isinstance(engine, str):
-        engine = ENGINES[check_choice("inference", engine, ENGINES)]()
-    elif isinstance(engine, type) or not hasattr(engine, "refine"):
-        raise ValueError(
-            f"inference must be one of {', '.join(map(repr, ENGINES))} or an options object "
-            f"from skpref.inference such as EP(damping=0.2), got {engine!r}."
-        )
-    if estimator.kernel is not None and not isinstance(estimator.kernel, Kernel):
+class Settings(NamedTuple):
+    """Checked parameters; ``search`` is None if nothing is learned."""
+
+    engine: Engine
+    likelihood: Likelihood
+    search: Search | None
+
+
+def check_settings(estimator) -> Settings:
+    """Check every parameter of an estimator that no data are needed for."""
+    kernel = estimator.kernel
+    if kernel is not None and not isinstance(kernel, Kernel):
         raise TypeError(
             "kernel must be a kernel of sklearn.gaussian_process.kernels or None, got "
-            f"{estimator.kernel!r}."
+            f"{kernel!r}."
         )
-    check_number("tol of the engine", engine.evidence_engine().tol, low=0.0, open_low=True)
-    noise = estimator.noise_variance
-    check_number("noise_variance", noise, low=0.0, open_low=True, open_high=True)
     optimizer = estimator.optimizer
     if not (optimizer is None or callable(optimizer) or optimizer == "fmin_l_bfgs_b"):
         raise ValueError(
             f"optimizer must be 'fmin_l_bfgs_b', None or a callable, got {optimizer!r}."
         )
-    check_number("n_restarts_optimizer", estimator.n_restarts_optimizer, low=0, integer=True)
-    bounds = estimator.noise_variance_bounds
-    if estimator.optimizer is None or (isinstance(bounds, str) and bounds == "fixed"):
-        return engine, None
-    try:
-        low, high = (float(bound) for bound in bounds)
-    except (TypeError, ValueError):
-        low, high = np.nan, np.nan
-    if not 0.0 < low <= high < np.inf:
+    restarts = check_number(
+        "n_restarts_optimizer", estimator.n_restarts_optimizer, low=0, integer=True
+    )
+    check_number("verbose", int(estimator.verbose), low=0, integer=True)
+    likelihood = check_likelihood(
+        estimator.likelihood, estimator.noise_variance, estimator.noise_variance_bounds
+    )
+    search = None
+    if optimizer is None:
+        likelihood = likelihood.held()
+    else:
+        search = Search(optimizer, restarts, estimator.n_jobs)
+    return Settings(check_engine(estimator.inference), likelihood, search)
+
+
+def check_engine(inference) -> Engine:
+    """The engine that ``inference=`` stands for."""
+    if isinstance(inference, str):
+        engine = ENGINES[check_choice("inference", inference, ENGINES)]()
+    elif isinstance(inference, Engine):
+        engine = clone(inference)
+    else:
         raise ValueError(
-            "noise_variance_bounds must be 'fixed' or a pair 0 < low <= high < inf, got "
-            f"{bounds!r}."
+            f"inference must be one of {', '.join(map(repr, ENGINES))} or an options object "
+            f"from skpref.inference such as EP(damping=0.2) (a subclass of Engine), got "
+            f"{inference!r}."
         )
-    return engine, (low, high)
+    engine.check()
+    return engine
+
+
+def check_likelihood(likelihood, noise_variance, noise_variance_bounds) -> Likelihood:
+    """``likelihood=`` itself, or the probit of a noise variance."""
+    if likelihood is None:
+        likelihood = Probit(noise_variance, noise_variance_bounds)
+    elif not isinstance(likelihood, Likelihood):
+        raise TypeError(
+            f"likelihood must be None or an object of skpref.likelihoods.Likelihood, got "
+            f"{likelihood!r}."
+        )
+    likelihood.check()
+    return clone(likelihood)
+
+
+def check_kernel(kernel, items) -> None:
+    """Whether the kernel takes these items."""
+    if isinstance(kernel, CompoundKernel):
+        shape = (1, 1, len(kernel.kernels))
+    else:
+        try:
+            shape = np.shape(kernel(items[:1]))
+        except ValueError as error:
+            raise ValueError(
+                f"The kernel {kernel} does not take items of {items.shape[1]} features: "
+                f"{str(error).rstrip('.')}. Give it one length_scale, or one a feature."
+            ) from error
+    if shape != (1, 1):
+        raise ValueError(
+            f"A {type(kernel).__name__} gives an array of shape {shape} for one item; it must "
+            "give one number a pair of items. Take one of its parts."
+        )
+
+
+def make_model(
+    estimator, settings: Settings, observations: Observations, has_features: bool
+) -> Model:
+    """The model that an estimator's parameters stand for, given its answers."""
+    learned = settings.search is not None
+    if estimator.kernel is None:
+        kernel = default_kernel(observations.duels, has_features, learned)
+    else:
+        kernel = clone(estimator.kernel)
+    check_kernel(kernel, observations.items)
+    priors = lengthscale_priors(estimator.lengthscale_prior, kernel, observations.items)
+    return Model(kernel, settings.likelihood, settings.engine, priors)

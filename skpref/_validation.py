@@ -7,7 +7,8 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from skpref._items import is_frame, is_missing
 from skpref._outcomes import read_outcomes
-from skpref.duels import Duels, ItemTable, distinct_rows, merge, rated_pairs
+from skpref._observations import Observations
+from skpref.duels import ItemTable, distinct_rows, rated_pairs
 
 _FORMS = (
     "duel arrays of shape (n_duels, 2, n_features), items with ratings of shape "
@@ -20,12 +21,12 @@ class Training(NamedTuple):
 
     Attributes
     ----------
-    duels : Duels
+    observations : Observations
     classes : ndarray of shape (2,) or None
         Labels of (second won, first won); None for rated items.
     """
 
-    duels: Duels
+    observations: Observations
     classes: np.ndarray | None
 
 
@@ -42,7 +43,7 @@ class Query(NamedTuple):
     second: np.ndarray | None
 
 
-def check_training(estimator, X, y, qid, table):
+def check_training(estimator, X, y, qid, table, sample_weight=None):
     """Validate the arguments of ``fit``; sets n_features_in_ and feature_names_in_.
 
     Parameters
@@ -73,7 +74,7 @@ def check_training(estimator, X, y, qid, table):
                 raise ValueError("qid belongs to items with ratings; duels take none.")
             _check_pair_shape(X)
             first, second = _positions(X, len(table)).T
-            return _duels_from(table.X, first, second, y)
+            return _duels_from(table.X, first, second, y, sample_weight)
     if form == "array" and X.ndim == 3:
         if qid is not None:
             raise ValueError("qid belongs to items with ratings (2-D X); duels take none.")
@@ -85,11 +86,13 @@ def check_training(estimator, X, y, qid, table):
             _check_known(X, table)
         n_duels, _, n_features = X.shape
         rows = X.reshape(2 * n_duels, n_features)
-        return _duels_from(rows, np.arange(0, 2 * n_duels, 2), np.arange(1, 2 * n_duels, 2), y)
-    return _rated(estimator, X, y, qid, table)
+        return _duels_from(
+            rows, np.arange(0, 2 * n_duels, 2), np.arange(1, 2 * n_duels, 2), y, sample_weight
+        )
+    return _rated(estimator, X, y, qid, table, sample_weight)
 
 
-def _rated(estimator, X, y, qid, table):
+def _rated(estimator, X, y, qid, table, sample_weight):
     _check_dimensions(X, table)
     if y is None:
         raise ValueError(
@@ -107,7 +110,12 @@ def _rated(estimator, X, y, qid, table):
             "differ. If X holds duels, its shape is (n_duels, 2, n_features)."
         )
     winner, loser = rated_pairs(y, qid, tiebreak=distinct_rows(X)[1])
-    return Training(merge(X, winner, loser), None)
+    weight = None
+    if sample_weight is not None:
+        each = _check_weights(sample_weight, len(X))
+        weight = each[winner] * each[loser]
+    won = np.ones(len(winner), dtype=bool)
+    return Training(_observed(X, winner, loser, won, weight), None)
 
 
 def _validate_items(estimator, *arrays, **options):
@@ -148,10 +156,42 @@ def _groups(qid, n_items):
         ) from None
 
 
-def _duels_from(items, first, second, y):
+def _duels_from(items, first, second, y, sample_weight):
     won, classes = check_outcomes(y, len(first))
-    winner, loser = np.where(won, first, second), np.where(won, second, first)
-    return Training(merge(items, winner, loser), classes)
+    weight = None if sample_weight is None else _check_weights(sample_weight, len(first))
+    return Training(_observed(items, first, second, won, weight), classes)
+
+
+def _observed(items, first, second, won, weight):
+    if weight is not None and not np.any(weight > 0.0):
+        raise ValueError(
+            "Every duel has sample_weight 0, so that there is nothing to learn from. Give some "
+            "duels a positive weight."
+        )
+    return Observations.from_duels(items, first, second, won, weight)
+
+
+def _check_weights(sample_weight, n):
+    """Weights (n,) as finite non-negative floats."""
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n, float(weight))
+    if weight.ndim > 1:
+        raise ValueError(
+            f"Sample weights must be 1D array or scalar: sample_weight has shape {weight.shape}, "
+            f"({n},) is needed, one for each row of X."
+        )
+    if len(weight) != n:
+        raise ValueError(
+            f"sample_weight has length {len(weight)}, but X has {n} rows. Give one for each row."
+        )
+    if not np.all(np.isfinite(weight)) or np.any(weight < 0.0):
+        wrong = weight[~np.isfinite(weight) | (weight < 0.0)][0]
+        raise ValueError(
+            f"sample_weight must hold finite numbers of at least 0, {wrong} came. Leave rows "
+            "without a weight out, or give them 0."
+        )
+    return weight
 
 
 def check_outcomes(y, n_duels):
@@ -258,22 +298,6 @@ def check_items(items):
             f"{str(error).rstrip('.')}. For items without features pass "
             "ItemTable.from_names(names)."
         ) from error
-
-
-def check_kernel(kernel, items):
-    """Whether the kernel takes these items."""
-    try:
-        shape = np.shape(kernel(items[:1]))
-    except ValueError as error:
-        raise ValueError(
-            f"The kernel {kernel} does not take items of {items.shape[1]} features: "
-            f"{str(error).rstrip('.')}. Give it one length_scale, or one a feature."
-        ) from error
-    if shape != (1, 1):
-        raise ValueError(
-            f"A {type(kernel).__name__} gives an array of shape {shape} for one item; it must "
-            "give one number a pair of items. Take one of its parts."
-        )
 
 
 def _form(X):

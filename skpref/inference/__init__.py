@@ -1,9 +1,17 @@
 """Engines: how the posterior is computed. Each is also an options object for ``inference=``."""
 
-from skpref.inference._base import Approximation, EvidenceGradient, Problem
+from skpref.inference._base import (
+    Approximation,
+    Engine,
+    EvidenceGradient,
+    Problem,
+    State,
+)
+from skpref.inference._diagnostics import Diagnostics
 from skpref.inference._ep import EP
+from skpref.inference._hallucination import Hallucination
 from skpref.inference._laplace import Laplace
-from skpref.inference._skew import HMC, Diagnostics, Gibbs
+from skpref.inference._skew import HMC, Gibbs
 
 ENGINES = {"laplace": Laplace, "ep": EP, "gibbs": Gibbs, "hmc": HMC}
 
@@ -13,8 +21,11 @@ __all__ = [
     "HMC",
     "Approximation",
     "Diagnostics",
+    "Engine",
     "EvidenceGradient",
     "Gibbs",
+    "Hallucination",
     "Laplace",
     "Problem",
+    "State",
 ]

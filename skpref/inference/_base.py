@@ -1,46 +1,98 @@
-"""What every engine is given and what it returns."""
+"""The contract of engines: what they are given, what they return, what they can do."""
 
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skpref._conditioning import Conditioned, Sites
+from skpref._conditioning import Conditioned, ItemSpace, MarginSpace, Sites
+from skpref._observations import Observations
+from skpref.likelihoods import Answers, Likelihood
+
+_SEARCH_TOL = 1e-5
+_SEARCH_ITERATIONS = 100
+
+# Arrays by name whose last axis runs over the distinct duels or over the single answers.
+State = dict[str, NDArray[np.float64]]
 
 
-class Problem(NamedTuple):
-    """Duels over a prior: all an engine sees.
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Answers over a prior at given hyperparameters: all an engine sees.
+
+    A row is a distinct duel, written so that its winner's margin is positive where f agrees.
 
     Attributes
     ----------
     space : MarginSpace or ItemSpace
-        The prior on the distinct margins.
-    index, sign, counts : ndarray of shape (n_kinds,)
-        Margin, orientation and count of each kind of duel.
-    noise_variance : float
+        The prior on the distinct margins; ``space.condition(precision, shift)`` conditions it on
+        Gaussian sites.
+    observations : Observations
+    likelihood : Likelihood
     """
 
-    space: object
-    index: np.ndarray
-    sign: np.ndarray
-    counts: np.ndarray
-    noise_variance: float
+    space: MarginSpace | ItemSpace
+    observations: Observations
+    likelihood: Likelihood
 
-    def pool(self, values):
-        """Sum over the kinds of duel on each margin, weighted by their counts."""
-        return np.bincount(self.index, self.counts * values, self.space.n_margins)
+    @property
+    def index(self) -> NDArray[np.intp]:
+        """Margin of each row."""
+        return self.observations.duels.margins.index
+
+    @property
+    def sign(self) -> NDArray[np.float64]:
+        """+1 where the row's winner is the first item of its margin, −1 where it is the second."""
+        return self.observations.duels.margins.sign
+
+    @property
+    def counts(self) -> NDArray[np.float64]:
+        """Weight of each row."""
+        return self.observations.duels.counts
+
+    @property
+    def answers(self) -> Answers:
+        """What a likelihood is told of each row."""
+        return self.observations.answers
+
+    @cached_property
+    def copies(self) -> NDArray[np.float64]:
+        """Number of equal factors of each row, at least 1: its count, if that is not below."""
+        return np.maximum(self.counts, 1.0)
+
+    @cached_property
+    def power(self) -> NDArray[np.float64] | None:
+        """Power of each of these factors, below 1 for a count below 1; None: all are 1."""
+        return np.minimum(self.counts, 1.0) if np.any(self.counts < 1.0) else None
+
+    def oriented(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values on the margins as winner over loser, one a row."""
+        return self.sign * margins[self.index]
+
+    def pool(
+        self, values: NDArray[np.float64], weights: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """Sum over the rows on each margin, weighted, by default by their counts."""
+        weights = self.counts if weights is None else weights
+        return np.bincount(self.index, weights * values, self.space.n_margins)
 
 
 class Approximation(NamedTuple):
-    """A converged engine.
+    """What an engine found.
 
     Attributes
     ----------
     sites : Sites
+        On the margins; several columns of ``shift`` are as many components.
     conditioned : Conditioned
         The marginals under ``sites``.
-    state : tuple of ndarray
-        To start the next run from.
+    state : dict of str to ndarray
+        To start the next run from; the last axis of every array runs over the distinct duels, or
+        the single answers, as the engine's ``state_of`` says.
     n_iter : int
     residual : float
         How far from convergence the last iteration was, in the engine's own measure.
@@ -51,38 +103,116 @@ class Approximation(NamedTuple):
 
     sites: Sites
     conditioned: Conditioned
-    state: tuple
+    state: State
     n_iter: int
     residual: float
     converged: bool
     diagnostics: object = None
 
 
-class GaussianEngine(BaseEstimator):
-    """An engine of one Gaussian component: it has an evidence of its own."""
-
-    def evidence_engine(self):
-        """The engine whose evidence sets the hyperparameters."""
-        return self
-
-    def check_size(self, duels):
-        """Any number of duels will do."""
-
-    def side(self, duels):
-        """Of the largest square matrices that are multiplied or factorised."""
-        return min(len(duels.items), len(duels.counts))
-
-    def refine(self, problem, approximation, rng):
-        """Nothing to refine: the approximation is the posterior."""
-        return approximation
-
-
 class EvidenceGradient(NamedTuple):
     """Derivatives of the log evidence.
 
-    ``covariance`` (n_items, n_items) is symmetric: d log Z = Σ_ij covariance_ij dK_ij.
-    ``log_noise`` is d log Z / d log σ².
+    Attributes
+    ----------
+    covariance : ndarray of shape (n_items, n_items)
+        Symmetric: d log Z = Σ_ij covariance_ij dK_ij.
+    likelihood : ndarray of shape (n_theta,)
+        In the free hyperparameters of the likelihood.
     """
 
-    covariance: np.ndarray
-    log_noise: float
+    covariance: NDArray[np.float64]
+    likelihood: NDArray[np.float64]
+
+
+class Engine(BaseEstimator, ABC):
+    """How the posterior is computed; a subclass of your own works wherever a name of one does.
+
+    An engine is an options object: its constructor only assigns, so that ``clone`` and
+    ``inference__option`` work. It says what it can do by class attributes.
+
+    Attributes
+    ----------
+    has_evidence : bool
+        `run` gives a log evidence and `evidence_gradient` its derivatives, so that
+        hyperparameters can be learned with it. Otherwise those of `evidence_engine` are.
+    samples : bool
+        `run` draws random numbers; its posterior may have many components.
+    state_of : {"duels", "answers"}
+        What the last axis of the arrays of its state runs over.
+    warm_start : bool
+        A fit of the same estimator starts from the state of the last one.
+
+    Examples
+    --------
+    >>> from skpref.inference import EP, HMC
+    >>> EP.has_evidence, HMC.has_evidence, HMC().evidence_engine()
+    (True, False, EP(tol=1e-05))
+    """
+
+    has_evidence: ClassVar[bool] = False
+    samples: ClassVar[bool] = False
+    state_of: ClassVar[str] = "duels"
+    warm_start: bool = False
+
+    @abstractmethod
+    def run(
+        self,
+        problem: Problem,
+        start: State | None = None,
+        rng: np.random.Generator | None = None,
+        near: Approximation | None = None,
+    ) -> Approximation:
+        """Approximate the posterior of the margins.
+
+        Parameters
+        ----------
+        problem : Problem
+        start : dict, optional
+            A ``state`` to start from, NaN for answers that are new since.
+        rng : numpy.random.Generator, optional
+            Given if the engine ``samples``.
+        near : Approximation, optional
+            That of `evidence_engine` at the same hyperparameters, unless it is this engine.
+        """
+
+    def evidence_gradient(
+        self, problem: Problem, approximation: Approximation
+    ) -> EvidenceGradient:
+        """Derivatives of the log evidence where `run` ended; needed with ``has_evidence``."""
+        raise NotImplementedError(
+            f"{type(self).__name__} says has_evidence = True and must define evidence_gradient, "
+            "so that hyperparameters can be learned; or fix them all (optimizer=None)."
+        )
+
+    def evidence_engine(self) -> "Engine | None":
+        """The engine whose evidence sets the hyperparameters; None: EP."""
+        return self if self.has_evidence else None
+
+    def coarser(self) -> "Engine":
+        """This engine as the search for hyperparameters uses it: less exact, if it has ``tol``."""
+        options = self.get_params(deep=False)
+        rough = {}
+        if "tol" in options:  # sites this close to their fixed point: gradients good to about 1e-5
+            rough["tol"] = max(options["tol"], _SEARCH_TOL)
+        if "max_iter" in options:
+            rough["max_iter"] = min(options["max_iter"], _SEARCH_ITERATIONS)
+        return type(self)(**{**options, **rough})
+
+    def check(self) -> None:
+        """Raise TypeError or ValueError unless the options are sound."""
+
+    def check_observations(self, observations: Observations, likelihood: Likelihood) -> None:
+        """Raise ValueError, before any work, if these cannot be taken."""
+
+    def side(self, observations: Observations) -> int:
+        """Of the largest square matrices that are multiplied or factorised."""
+        duels = observations.duels
+        return min(len(duels.items), len(duels.counts))
+
+
+def started(start: State | None, name: str, n: int) -> NDArray[np.float64] | None:
+    """An array (n,) of a state with zeros for what is new; None if there is no such state."""
+    if start is None or name not in start or start[name].shape != (n,):
+        return None
+    return np.where(np.isnan(start[name]), 0.0, start[name])

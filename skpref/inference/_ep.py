@@ -1,13 +1,20 @@
 """Expectation propagation on the margins, all sites in parallel (GPML section 3.6)."""
 
 from collections import deque
+from typing import ClassVar
 
 import numpy as np
 
 from skpref._conditioning import ItemSpace, Sites
-from skpref._likelihood import repeated_site, tilted, tilted_noise_gradient
 from skpref._parameters import check_number
-from skpref.inference._base import Approximation, EvidenceGradient, GaussianEngine
+from skpref.inference._base import (
+    Approximation,
+    Engine,
+    EvidenceGradient,
+    Problem,
+    State,
+    started,
+)
 from skpref.inference._laplace import starting_sites
 
 _MEMORY = 5
@@ -17,7 +24,7 @@ _FLOOR = 1e-8
 _GROWTH = 30.0
 
 
-class EP(GaussianEngine):
+class EP(Engine):
     """Options of expectation propagation.
 
     The probit factor of every duel is replaced by a Gaussian site that reproduces the first two
@@ -54,34 +61,34 @@ class EP(GaussianEngine):
     1e-06
     """
 
+    has_evidence: ClassVar[bool] = True
+
     def __init__(self, max_iter=500, tol=5e-9, damping=0.0):
         self.max_iter = max_iter
         self.tol = tol
         self.damping = damping
 
-    def run(self, problem, start=None):
-        """Iterate to the fixed point.
-
-        Parameters
-        ----------
-        problem : Problem
-        start : tuple, optional
-            ``state`` of an earlier `Approximation` on the same duels.
-
-        Returns
-        -------
-        Approximation
-        """
+    def check(self) -> None:
+        """Raise unless the options are sound."""
         check_number("max_iter", self.max_iter, low=1, integer=True)
-        check_number("tol", self.tol, low=0.0, open_low=True)
+        check_number("tol of the engine", self.tol, low=0.0, open_low=True)
         check_number("damping", self.damping, low=0.0, high=1.0, open_high=True)
-        n_kinds = len(problem.index)
-        if start is not None:
-            tau, nu = start
-        elif isinstance(problem.space, ItemSpace) or np.any(problem.counts > 1.0):
-            tau, nu = starting_sites(problem)  # many duels an item: from zero it may diverge
-        else:
-            tau, nu = np.zeros(n_kinds), np.zeros(n_kinds)
+
+    def run(
+        self,
+        problem: Problem,
+        start: State | None = None,
+        rng: np.random.Generator | None = None,
+        near: Approximation | None = None,
+    ) -> Approximation:
+        """Iterate to the fixed point, see `Engine.run`."""
+        self.check()
+        n = len(problem.counts)
+        tau, nu = started(start, "precision", n), started(start, "shift", n)
+        if tau is None or nu is None:
+            many = isinstance(problem.space, ItemSpace) or np.any(problem.counts > 1.0)
+            # With many duels an item the way from zero may diverge.
+            tau, nu = starting_sites(problem) if many else np.zeros((2, n))
         path = _Path(problem, 1.0 - self.damping)
         best = None
         for n_iter in range(1, self.max_iter + 1):  # noqa: B007 (used below the loop)
@@ -97,55 +104,69 @@ class EP(GaussianEngine):
                 tau, nu = path.forward(sweep)
         sites = Sites(best.shift, best.precision, best.log_evidence(problem))
         converged = best.residual < self.tol
-        state = (best.tau, best.nu)
+        state = {"precision": best.tau, "shift": best.nu}
         return Approximation(sites, best.conditioned, state, n_iter, best.residual, converged)
 
-    @staticmethod
-    def evidence_gradient(problem, approximation):
+    def evidence_gradient(
+        self, problem: Problem, approximation: Approximation
+    ) -> EvidenceGradient:
         """Derivatives of the evidence at the fixed point (GPML 5.27; Seeger 2005)."""
         sites, conditioned = approximation.sites, approximation.conditioned
-        sweep = _sweep(problem, *approximation.state, conditioned=conditioned)
-        slopes = tilted_noise_gradient(sweep.cavity_mean, sweep.cavity_var, problem.noise_variance)
+        state = approximation.state
+        sweep = _sweep(problem, state["precision"], state["shift"], conditioned=conditioned)
+        cavity = sweep.cavity_mean, sweep.cavity_var
+        slopes = problem.likelihood.tilted_theta_gradient(*cavity, problem.answers, problem.power)
         alpha = problem.space.incidence @ conditioned.dual
         gradient = np.multiply.outer(alpha, alpha)
         gradient -= problem.space.gram(conditioned, sites.precision)  # ½ (α αᵀ − D Dᵀ)
         gradient *= 0.5
-        return EvidenceGradient(gradient, float(problem.counts @ slopes))
+        return EvidenceGradient(gradient, slopes @ problem.copies)
 
 
 class _Sweep:
-    """Cavities and tilted moments of given sites, and the sites that they ask for."""
+    """One sweep of parallel EP at given sites.
+
+    1. Pool the sites on their margins and condition the prior on them.
+    2. Take each site out of its marginal: the cavity (GPML 3.56).
+    3. Moments of cavity times factor (GPML 3.58, for a probit), and the site that would reproduce
+       them (GPML 3.59).
+    4. How far the present sites are from that: the residual.
+    """
 
     def __init__(self, problem, tau, nu, conditioned):
         self.tau, self.nu = tau, nu
-        self.precision, self.shift = problem.pool(tau), problem.pool(problem.sign * nu)
+        copies = problem.copies
+        self.precision = problem.pool(tau, copies)
+        self.shift = problem.pool(problem.sign * nu, copies)
         if conditioned is None:
             conditioned = problem.space.condition(self.precision, self.shift)
         self.conditioned = conditioned
         variance = conditioned.variance[problem.index]
-        mean = problem.sign * conditioned.mean[problem.index]
+        mean = problem.oriented(conditioned.mean)
         share = 1.0 - tau * variance
         proper = share > 1e-12  # a cavity of negative precision leaves its site as it is
         self.share = np.where(proper, share, 1.0)
         self.cavity_var = variance / self.share  # GPML (3.56)
         self.pull = nu - tau * mean
         self.cavity_mean = mean - self.cavity_var * self.pull
-        self.moments = tilted(self.cavity_mean, self.cavity_var, problem.noise_variance)
-        _, gradient, curvature, shrink, _ = self.moments
+        self.moments = problem.likelihood.tilted(
+            self.cavity_mean, self.cavity_var, problem.answers, problem.power
+        )
+        _, gradient, curvature, shrink = self.moments
         wanted_tau = curvature / shrink  # GPML (3.59)
         wanted_nu = (gradient + self.cavity_mean * curvature) / shrink
         self.wanted_tau = np.where(proper, wanted_tau, tau)
         self.wanted_nu = np.where(proper, wanted_nu, nu)
         off_mean = np.abs(gradient - self.pull) * np.sqrt(self.cavity_var)
         off_var = np.abs(1.0 - shrink / self.share)
-        residual = float(np.max(problem.counts * np.maximum(off_mean, off_var)))
+        residual = float(np.max(copies * np.maximum(off_mean, off_var)))
         self.residual = residual if proper.all() or residual > 1.0 else 1.0
         if not np.isfinite(self.residual):
             self.residual = np.inf
 
     def settle_repeats(self, problem):
         """Let the sites of equal duels ask for their common fixed point."""
-        counts, variance = problem.counts, self.cavity_var * self.share
+        counts, variance = problem.copies, self.cavity_var * self.share
         mean = self.cavity_mean + self.cavity_var * self.pull
         share = 1.0 - counts * self.tau * variance
         repeated = (counts > 1.0) & (share > 1e-12) & (variance > 0.0)
@@ -154,12 +175,12 @@ class _Sweep:
         every = np.flatnonzero(repeated)
         without = variance[every] / share[every]
         centre = mean[every] - without * counts[every] * self.pull[every]
-        tau, nu = repeated_site(
-            centre, without, counts[every], problem.noise_variance, self.moments.u[every]
-        )
-        solved = np.isfinite(tau) & np.isfinite(nu)
-        self.wanted_tau[every[solved]] = tau[solved]
-        self.wanted_nu[every[solved]] = nu[solved]
+        near = self.cavity_mean[every], self.cavity_var[every]
+        answers = problem.answers.take(every)
+        site = problem.likelihood.repeated_site(centre, without, counts[every], answers, near)
+        solved = np.isfinite(site.precision) & np.isfinite(site.shift)
+        self.wanted_tau[every[solved]] = site.precision[solved]
+        self.wanted_nu[every[solved]] = site.shift[solved]
 
     def log_evidence(self, problem):
         """log Z_EP (GPML 3.65), arranged so that no large terms cancel."""
@@ -167,7 +188,7 @@ class _Sweep:
         local += 0.5 * self.cavity_var * self.pull**2
         conditioned = self.conditioned
         joint = conditioned.dual @ conditioned.mean + conditioned.log_det
-        return float(problem.counts @ local - 0.5 * joint)
+        return float(problem.copies @ local - 0.5 * joint)
 
 
 def _sweep(problem, tau, nu, conditioned=None):

@@ -1,14 +1,23 @@
 """Laplace's approximation: Newton's method on the log posterior of the margins."""
 
+from typing import ClassVar
+
 import numpy as np
+from numpy.typing import NDArray
 
 from skpref._conditioning import Sites
-from skpref._likelihood import derivatives, noise_derivatives
 from skpref._parameters import check_number
-from skpref.inference._base import Approximation, EvidenceGradient, GaussianEngine
+from skpref.inference._base import (
+    Approximation,
+    Engine,
+    EvidenceGradient,
+    Problem,
+    State,
+    started,
+)
 
 
-class Laplace(GaussianEngine):
+class Laplace(Engine):
     """Options of Laplace's approximation.
 
     The posterior is replaced by a Gaussian at its mode, found by Newton's method with
@@ -29,45 +38,47 @@ class Laplace(GaussianEngine):
     >>> model = PairwisePreferenceRegressor(inference=Laplace(max_iter=50))
     """
 
+    has_evidence: ClassVar[bool] = True
+
     def __init__(self, max_iter=100, tol=1e-10):
         self.max_iter = max_iter
         self.tol = tol
 
-    def run(self, problem, start=None):
-        """Find the mode.
-
-        Parameters
-        ----------
-        problem : Problem
-        start : tuple, optional
-            ``state`` of an earlier `Approximation` on the same duels.
-
-        Returns
-        -------
-        Approximation
-        """
+    def check(self) -> None:
+        """Raise unless the options are sound."""
         check_number("max_iter", self.max_iter, low=1, integer=True)
-        check_number("tol", self.tol, low=0.0, open_low=True)
-        space, sign = problem.space, problem.sign
+        check_number("tol of the engine", self.tol, low=0.0, open_low=True)
+
+    def run(
+        self,
+        problem: Problem,
+        start: State | None = None,
+        rng: np.random.Generator | None = None,
+        near: Approximation | None = None,
+    ) -> Approximation:
+        """Find the mode, see `Engine.run`."""
+        self.check()
+        space = problem.space
         z, w = np.zeros(space.n_margins), np.zeros(space.n_margins)
-        if start is not None:
-            w = start[0]
+        pull = started(start, "pull", len(problem.counts))
+        if pull is not None:
+            w = problem.pool(problem.sign * pull)
             z = space.prior_times(w)
-        at, value = self._objective(problem, z, w)
-        if start is not None:
-            origin, origin_value = self._objective(problem, np.zeros_like(z), np.zeros_like(w))
+        at, value = _objective(problem, z, w)
+        if pull is not None:
+            origin, origin_value = _objective(problem, np.zeros_like(z), np.zeros_like(w))
             if not value >= origin_value:
                 z, w, at, value = np.zeros_like(z), np.zeros_like(w), origin, origin_value
         converged = False
         for n_iter in range(1, self.max_iter + 1):  # noqa: B007 (used below the loop)
             precision = problem.pool(at.curvature)
-            slope = problem.pool(sign * at.gradient)
+            slope = problem.pool(problem.sign * at.gradient)
             conditioned = space.condition(precision, precision * z + slope)  # GPML Alg. 3.1
             dz, dw = conditioned.mean - z, conditioned.dual - w
             promise = 0.5 * float(slope @ dz - w @ dz)  # Newton decrement
             step, bound = 1.0, 1e-14 * (1.0 + abs(value))
             while True:
-                at, trial = self._objective(problem, z + step * dz, w + step * dw)
+                at, trial = _objective(problem, z + step * dz, w + step * dw)
                 if trial >= value - bound or step < 1e-10:
                     break
                 step *= 0.5
@@ -76,42 +87,48 @@ class Laplace(GaussianEngine):
                 converged = True
                 break
         precision = problem.pool(at.curvature)
-        shift = precision * z + problem.pool(sign * at.gradient)
+        shift = precision * z + problem.pool(problem.sign * at.gradient)
         conditioned = space.condition(precision, shift)
         evidence = value - 0.5 * conditioned.log_det  # GPML (3.32)
         sites = Sites(shift, precision, float(evidence))
-        state = (conditioned.dual,)
+        state = {"pull": at.gradient}
         return Approximation(sites, conditioned, state, n_iter, abs(promise), converged)
 
-    @staticmethod
-    def _objective(problem, z, w):
-        at = derivatives(problem.sign * z[problem.index], problem.noise_variance)
-        return at, float(problem.counts @ at.value - 0.5 * (w @ z))
-
-    @staticmethod
-    def evidence_gradient(problem, approximation):
+    def evidence_gradient(
+        self, problem: Problem, approximation: Approximation
+    ) -> EvidenceGradient:
         """Derivatives of the evidence, the mode's own movement included (GPML Alg. 5.1)."""
-        space, sign, noise = problem.space, problem.sign, problem.noise_variance
+        space, sign = problem.space, problem.sign
         conditioned, precision = approximation.conditioned, approximation.sites.precision
-        margin = sign * conditioned.mean[problem.index]
-        at = derivatives(margin, noise)
-        by_noise = noise_derivatives(margin, noise)
+        margin = problem.oriented(conditioned.mean)
+        at = problem.likelihood.log_prob(margin, problem.answers)
+        value, gradient, curvature = problem.likelihood.theta_derivatives(margin, problem.answers)
         push = 0.5 * conditioned.variance * problem.pool(sign * at.third)
         u = push - space.gain_times(conditioned, precision, push)
         # ½ (α αᵀ + α βᵀ + β αᵀ − D Dᵀ) with α = Aᵀ w and β = Aᵀ u
         alpha, beta = space.incidence @ conditioned.dual, space.incidence @ u
-        gradient = np.stack([alpha, beta], axis=1) @ np.stack([alpha + beta, alpha])
-        gradient -= space.gram(conditioned, precision)
-        gradient *= 0.5
-        log_noise = problem.counts @ by_noise[0]
-        log_noise -= 0.5 * (conditioned.variance @ problem.pool(by_noise[2]))
-        log_noise += space.prior_times(u) @ problem.pool(sign * by_noise[1])
-        return EvidenceGradient(gradient, float(log_noise))
+        by_covariance = np.stack([alpha, beta], axis=1) @ np.stack([alpha + beta, alpha])
+        by_covariance -= space.gram(conditioned, precision)
+        by_covariance *= 0.5
+        moved = space.prior_times(u)
+        by_theta = [
+            problem.counts @ v
+            - 0.5 * (conditioned.variance @ problem.pool(c))
+            + moved @ problem.pool(sign * g)
+            for v, g, c in zip(value, gradient, curvature, strict=True)
+        ]
+        return EvidenceGradient(by_covariance, np.array(by_theta))
 
 
-def starting_sites(problem):
-    """Precision and shift of every kind of duel at the mode: where EP may start."""
+def _objective(problem, z, w):
+    at = problem.likelihood.log_prob(problem.oriented(z), problem.answers)
+    return at, float(problem.counts @ at.value - 0.5 * (w @ z))
+
+
+def starting_sites(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Precision and shift of every distinct duel at the mode: where EP may start."""
     found = Laplace(tol=1e-6).run(problem)
-    margin = problem.sign * found.conditioned.mean[problem.index]
-    at = derivatives(margin, problem.noise_variance)
-    return at.curvature, at.gradient + at.curvature * margin
+    margin = problem.oriented(found.conditioned.mean)
+    at = problem.likelihood.log_prob(margin, problem.answers)
+    share = problem.counts / problem.copies  # of a count below 1, the power of its one factor
+    return share * at.curvature, share * (at.gradient + at.curvature * margin)

@@ -8,7 +8,6 @@ the margins) a probability or an expectation is averaged over them.
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri, owens_t
 
-from skpref._likelihood import margin_variance
 from skpref.optimize._surface import Value
 
 _LOG_2PI = np.log(2.0 * np.pi)
@@ -139,7 +138,7 @@ def maximally_uncertain_challenge(moments):
     """
     mean, var = _margin(moments)
     n_components = mean.shape[1]
-    noise = margin_variance(moments.noise_variance)
+    noise = moments.margin_noise
     total = (noise + var)[:, None]
     h = mean / np.sqrt(total)
     wide = (noise + 2.0 * var)[:, None]
@@ -162,7 +161,7 @@ def expected_win_and_information(moments):
     """
     mean, var = _margin(moments)
     n_components = mean.shape[1]
-    noise = margin_variance(moments.noise_variance)
+    noise = moments.margin_noise
     root = np.sqrt(noise + var)[:, None]
     u = mean / root
     win = np.clip(ndtr(u).mean(axis=1), 1e-300, 1.0 - 1e-16)

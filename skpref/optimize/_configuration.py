@@ -6,8 +6,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
-from skpref._parameters import check_choice, check_lognormal, check_number
-from skpref.inference import ENGINES, EP, HMC, Gibbs, Laplace
+from skpref._model import Model
+from skpref._parameters import check_choice, check_number
+from skpref._settings import check_engine, check_likelihood
+from skpref.inference import ENGINES, Engine, Hallucination
 from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._strategies import INCUMBENTS, Strategy
@@ -23,7 +25,7 @@ class Configuration(NamedTuple):
 
     strategy: Strategy
     hallucinating: bool
-    spec: _model.ModelSpec
+    spec: Model
     n_initial: int
     refit_every: int | None
 
@@ -71,17 +73,14 @@ def configure(space, options, n_given):
             f"{error}."
         ) from error
     noise = options["noise_variance"]
-    learned = isinstance(noise, str)
-    if learned:
+    if isinstance(noise, str):
         check_choice("noise_variance", noise, ("learn",))
-        value, bounds = _model.NOISE_PRIOR[0], _model.NOISE_BOUNDS
+        likelihood = check_likelihood(None, _model.NOISE_PRIOR[0], _model.NOISE_BOUNDS)
     else:
-        value, bounds = (
-            float(check_number("noise_variance", noise, low=0.0, open_low=True, open_high=True)),
-            None,
-        )
-    prior = _model.default_prior(kernel, _check_prior(options["lengthscale_prior"]), learned)
-    spec = _model.ModelSpec(kernel, value, bounds, prior, engine)
+        likelihood = check_likelihood(None, noise, "fixed")
+    learned = "noise_variance" in likelihood.free
+    priors = _model.default_priors(kernel, options["lengthscale_prior"], learned)
+    spec = Model(kernel, likelihood, engine, priors)
     n_initial = options["n_initial"]
     if n_initial is None:
         n_initial = n_given or 3 * space.n_dimensions
@@ -93,26 +92,19 @@ def configure(space, options, n_given):
     return Configuration(strategy, hallucinating, spec, n_initial, every)
 
 
-def _check_prior(prior):
-    if prior is None:
-        return None
-    allowed = "None or a pair (median on the unit cube, deviation of the logarithm)"
-    return check_lognormal(prior, allowed)
-
-
 def _engine(inference):
     if isinstance(inference, str):
         check_choice("inference", inference, ["hallucination", *ENGINES])
         if inference == "hallucination":
-            return True, EP()
+            return True, Hallucination()
         sampled = inference in ("gibbs", "hmc")
         return False, ENGINES[inference](**({"draws": _DRAWS} if sampled else {}))
-    if not isinstance(inference, Laplace | EP | Gibbs | HMC):
+    if not isinstance(inference, Engine):
         raise TypeError(
             f"inference must be 'hallucination', one of {[*ENGINES]} or an engine, got "
             f"{inference!r}."
         )
-    return False, clone(inference)
+    return isinstance(inference, Hallucination), check_engine(inference)
 
 
 def describe(space, options):

@@ -113,7 +113,7 @@ def dump_memory(memory):
     return {
         "theta": memory.theta.tolist(),
         "fitted_at": memory.fitted_at,
-        "sites": [part.tolist() for part in memory.sites],
+        "sites": {name: part.tolist() for name, part in memory.sites.items()},
         "margins": memory.margins.tolist(),
     }
 
@@ -123,9 +123,15 @@ def load_memory(record):
     return Memory(
         np.array(record["theta"], dtype=np.float64),
         record["fitted_at"],
-        tuple(np.array(part, dtype=np.float64) for part in record["sites"]),
+        _load_sites(record["sites"]),
         np.array(record["margins"], dtype=np.float64),
     )
+
+
+def _load_sites(sites):
+    """State of the engine; early journals have EP's arrays without their names."""
+    named = sites if isinstance(sites, dict) else dict(zip(("precision", "shift"), sites))
+    return {name: np.array(part, dtype=np.float64) for name, part in named.items()}
 
 
 def exclusion(run, items, near):

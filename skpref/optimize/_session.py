@@ -129,7 +129,7 @@ class Session:
 
     def gaussian(self):
         """Posterior of the evidence engine: one component."""
-        return _model.gaussian_posterior(self.fit())
+        return self.fit().gaussian
 
     def posterior(self):
         """The engine's posterior; of hallucinations, EP's."""
@@ -137,7 +137,7 @@ class Session:
             fit = self.fit()
             if self.configuration.hallucinating:
                 return self.gaussian()
-            return _model.posterior_of(self.configuration.spec, fit, self._generator(0))
+            return fit.refined(self._generator(0)).posterior
 
     def seen(self):
         """Rows of the items of the told duels."""
@@ -164,18 +164,18 @@ class Session:
         allowed = exclusion(run, self.items, near)
         if len(run.told) + len(run.pending) < self.configuration.n_initial or not run.told:
             return run.ask([self._designed(run, allowed, rng)], counter, run.memory)
-        spec, memory, fit = self.configuration.spec, run.memory, self.fit()
+        memory, fit = run.memory, self.fit()
 
         def draw():
             nonlocal memory
             if not self.configuration.hallucinating:
-                return _model.posterior_of(spec, fit, rng)
+                return fit.refined(rng).posterior
             posterior, margins = _model.hallucinate(fit, memory.margins, rng)
             memory = replace(memory, margins=margins)
             return posterior
 
         last_winner = self.items.rows[run.outcomes()[0][-1]]
-        gaussian = _model.gaussian_posterior(fit)
+        gaussian = fit.gaussian
         view = View(self.space, self.seen(), last_winner, gaussian, draw, allowed, rng)
         found = self._or_any(propose(self.configuration.strategy, view), run, rng)
         return run.ask([self._taken_in(found, allowed, rng)], counter, memory)

@@ -22,8 +22,8 @@ class Moments(NamedTuple):
     incumbent_var : float
     threshold : ndarray of shape (S,)
         What an improvement improves on.
-    noise_variance : float
-        σ² of each utility.
+    margin_noise : float
+        Variance of the noise on a margin.
     """
 
     mean: np.ndarray
@@ -32,7 +32,7 @@ class Moments(NamedTuple):
     incumbent_mean: np.ndarray
     incumbent_var: float
     threshold: np.ndarray
-    noise_variance: float
+    margin_noise: float
 
 
 class Value(NamedTuple):
@@ -76,7 +76,7 @@ class Surface:
         mean = K[:, :-1] @ posterior.weights
         cov = K[:, -1] - half @ self._half
         own = self._own_mean, self._own_var, self._threshold
-        return Moments(mean, var, cov, *own, posterior.noise_variance), half
+        return Moments(mean, var, cov, *own, posterior.likelihood.margin_variance), half
 
     def value(self, X):
         """The acquisition at the rows of X, (n,)."""

@@ -1,0 +1,58 @@
+"""The kernel of an estimator that was given none."""
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
+
+from skpref._observations import Duels
+from skpref.kernels import Identity
+
+# Bounds of the lengthscales are their start times and over this.
+_RANGE = 1e3
+# Amplitude of each item's own part of the utility, which no feature explains, and its bounds.
+_OWN = 0.1
+_OWN_BOUNDS = (1e-4, 10.0)
+# Items this near, in standard deviations of a feature, are the same one up to rounding.
+_SAME = 1e-4
+
+
+def feature_spread(items: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Standard deviation of every feature, 1 where it is constant; safe at any scale."""
+    size = np.max(np.abs(items), axis=0, initial=0.0)
+    size = np.where(size > 0.0, size, 1.0)
+    spread = np.std(items / size, axis=0) * size
+    # A spread at the level of rounding is a constant feature.
+    return np.where(spread > 1e-13 * size, spread, 1.0)
+
+
+def default_kernel(duels: Duels, has_features: bool = True, learned: bool = True) -> Kernel:
+    """RBF of unit amplitude, one lengthscale a feature; start and bounds follow the spread.
+
+    Lengthscales start at √d standard deviations, which keeps the correlation of two random items
+    the same whatever their number of features. Where hyperparameters are ``learned`` and items meet
+    more than one opponent, each item also has a part of its own that its features do not explain.
+    """
+    if not has_features:
+        return Identity()
+    items = duels.items
+    spread = feature_spread(items)
+    centre = np.sqrt(items.shape[1]) * spread
+    with np.errstate(over="ignore"):
+        bounds = np.stack([centre / _RANGE, centre * _RANGE], axis=1)
+    if not np.all(np.isfinite(bounds)):
+        raise ValueError(
+            f"Features spread over up to {centre.max():.1e}, too near the largest number of double "
+            "precision. Rescale them (for instance Itemwise(StandardScaler()))."
+        )
+    kernel = RBF(length_scale=centre, length_scale_bounds=bounds)
+    if learned and _meet_again(duels):
+        own = RBF(length_scale=_SAME * spread, length_scale_bounds="fixed")
+        kernel = kernel + ConstantKernel(_OWN, _OWN_BOUNDS) * own
+    return kernel
+
+
+def _meet_again(duels):
+    """Whether some item meets more than one opponent."""
+    first, second = duels.margins.first, duels.margins.second
+    apart = first != second
+    return len(np.unique([first[apart], second[apart]])) < 2 * np.count_nonzero(apart)

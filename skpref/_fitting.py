@@ -1,0 +1,221 @@
+"""The one fitting program: answers and a model in, a posterior out."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from skpref._conditioning import condition
+from skpref._model import Evaluation, Model
+from skpref._observations import Observations, match
+from skpref._posterior import Posterior
+from skpref._random import seed_of
+from skpref._search import Monitor, Search, learn
+from skpref._threads import blas_threads
+from skpref._warnings import warn
+from skpref.inference import Approximation, State
+
+
+class Start(NamedTuple):
+    """What one fit hands to the next.
+
+    Attributes
+    ----------
+    sites : dict or None
+        State of the evidence engine.
+    chains : dict or None
+        State of the engine itself, where it is another.
+    observations : Observations or None
+        Those that the arrays belong to. None: the first ones of the next fit's.
+    """
+
+    sites: State | None = None
+    chains: State | None = None
+    observations: Observations | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model fitted to answers.
+
+    Attributes
+    ----------
+    observations : Observations
+    model : Model
+        With the hyperparameters found.
+    evaluation : Evaluation
+        Of the engine whose evidence set them.
+    approximation : Approximation
+        Of the model's own engine (the same, unless that samples).
+    """
+
+    observations: Observations
+    model: Model
+    evaluation: Evaluation
+    approximation: Approximation
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """The engine's posterior of the utility."""
+        return self._given(self.approximation)
+
+    @cached_property
+    def gaussian(self) -> Posterior:
+        """The evidence engine's posterior: of one component, without draws."""
+        return self._given(self.evaluation.approximation)
+
+    def _given(self, approximation):
+        model, space = self.model, self.evaluation.problem.space
+        with blas_threads(model.engine.side(self.observations)):
+            return condition(
+                model.kernel, self.observations.items, space, approximation, model.likelihood
+            )
+
+    @property
+    def log_evidence(self) -> float:
+        """Log evidence at the hyperparameters found, without their prior."""
+        return self.evaluation.approximation.sites.log_evidence
+
+    @property
+    def diagnostics(self) -> object:
+        """Of the chains, if the engine samples."""
+        return self.approximation.diagnostics
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations of the engine's last run, in its own measure."""
+        return self.approximation.n_iter
+
+    @property
+    def state(self) -> Start:
+        """To start the next fit from."""
+        sites, chains = self.evaluation.approximation.state, self.approximation.state
+        same = self.approximation is self.evaluation.approximation
+        return Start(sites, None if same else chains, self.observations)
+
+    def refined(self, rng: np.random.Generator | None, start: State | None = None) -> Self:
+        """The model's own engine run, once more, beside the evidence engine's result.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator or None
+            None only for engines that do not sample.
+        start : dict, optional
+            A state of this engine, of these answers; NaN for those that are new.
+        """
+        engine, near = self.model.engine, self.evaluation.approximation
+        if engine.has_evidence:
+            return self
+        with blas_threads(engine.side(self.observations)):
+            found = engine.run(self.evaluation.problem, start, rng, near)
+        return replace(self, approximation=found)
+
+
+def fit_posterior(
+    observations: Observations,
+    model: Model,
+    start: Start | None = None,
+    rng: np.random.Generator | np.random.RandomState | None = None,
+    *,
+    search: Search | None = None,
+    monitor: Monitor | None = None,
+) -> Fitted:
+    """Find hyperparameters, if asked to, and the posterior there.
+
+    Parameters
+    ----------
+    observations : Observations
+    model : Model
+        Its hyperparameters are where the search starts.
+    start : Start, optional
+        What an earlier fit handed on.
+    rng : Generator or RandomState, optional
+        For restarts and for engines that sample. None: such an engine is not run, and the posterior
+        is that of its evidence engine, until `Fitted.refined`.
+    search : Search, optional
+        None: the hyperparameters stay.
+    monitor : callable, optional
+        Told of every `Step` of the search.
+
+    Returns
+    -------
+    Fitted
+    """
+    start = Start() if start is None else start
+    engine = model.evidence_engine
+    model.engine.check_observations(observations, model.likelihood)
+    with blas_threads(engine.side(observations)):
+        sites = carried(start.sites, start.observations, observations, engine.state_of)
+        if search is not None and len(model.theta):
+            model, sites = learn(model, observations, search, sites, rng, monitor)
+        evaluation = model.evaluate(observations, sites)
+    if not evaluation.approximation.converged:
+        _complain(evaluation.approximation, engine, model.engine)
+    fitted = Fitted(observations, model, evaluation, evaluation.approximation)
+    if engine is model.engine or (rng is None and model.engine.samples):
+        return fitted
+    generator = rng
+    if model.engine.samples and not isinstance(rng, np.random.Generator):
+        generator = np.random.default_rng(seed_of(rng))
+    chains = carried(start.chains, start.observations, observations, model.engine.state_of)
+    fitted = fitted.refined(generator, chains)
+    if not (model.engine.samples or fitted.approximation.converged):
+        _complain(fitted.approximation, model.engine, model.engine)
+    return fitted
+
+
+def evidence(
+    observations: Observations, model: Model, *, eval_gradient: bool = False
+) -> Evaluation:
+    """The evidence of answers at the hyperparameters of a model, and its gradient."""
+    with blas_threads(model.evidence_engine.side(observations)):
+        return model.evaluate(observations, eval_gradient=eval_gradient)
+
+
+def carried(
+    state: State | None, before: Observations | None, now: Observations, state_of: str
+) -> State | None:
+    """A state for other answers: NaN for those that are new.
+
+    Parameters
+    ----------
+    state : dict or None
+    before : Observations or None
+        Those it belongs to; None: the first ones of ``now``.
+    now : Observations
+    state_of : {"duels", "answers"}
+        What the last axis of its arrays runs over.
+    """
+    if not state:
+        return None
+    single = state_of == "answers"
+    n = len(now.singles()) if single else len(now.duels.counts)
+    if before is None:
+        index = np.arange(n)
+        known = {name: index < part.shape[-1] for name, part in state.items()}
+    else:
+        index = match(before, now, single=single)
+        known = {name: index >= 0 for name in state}
+    return {name: _taken(part, index, known[name]) for name, part in state.items()}
+
+
+def _taken(part: NDArray[np.float64], index, known):
+    if part.shape[-1] == 0:
+        return np.full((*part.shape[:-1], len(index)), np.nan)
+    return np.where(known, part[..., np.where(known, index, 0)], np.nan)
+
+
+def _complain(approximation, engine, own):
+    name = type(engine).__name__
+    remedy = f"pass inference={name}(max_iter=...) with more iterations"
+    if engine is not own:
+        remedy = "another evidence= of the engine; its draws do not depend on it"
+    tol = f" (tol={engine.tol:g})" if hasattr(engine, "tol") else ""
+    warn(
+        f"{name} stopped after {approximation.n_iter} iterations at a residual of "
+        f"{approximation.residual:.1e}{tol}. Raise noise_variance or its lower bound, or {remedy}.",
+        ConvergenceWarning,
+    )

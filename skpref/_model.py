@@ -1,0 +1,122 @@
+"""A model of utilities and answers, and its evidence at given hyperparameters."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import Kernel
+
+from skpref._conditioning import gaussian_space
+from skpref._observations import Observations
+from skpref._priors import Prior
+from skpref.inference import EP, Approximation, Engine, Problem, State
+from skpref.kernels import kernel_with_gradient
+from skpref.likelihoods import Likelihood
+
+
+class Evaluation(NamedTuple):
+    """One run of an engine at given hyperparameters; ``gradient`` is that of the log evidence."""
+
+    problem: Problem
+    approximation: Approximation
+    gradient: NDArray[np.float64] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What the posterior of answers depends on, beside the answers.
+
+    Attributes
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    likelihood : Likelihood
+    engine : Engine
+        Its options have been checked.
+    priors : tuple of Prior
+        On the hyperparameters while they are learned.
+    """
+
+    kernel: Kernel
+    likelihood: Likelihood
+    engine: Engine
+    priors: tuple[Prior, ...] = ()
+
+    @property
+    def theta(self) -> NDArray[np.float64]:
+        """Free hyperparameters ``np.r_[kernel.theta, likelihood.theta]``, natural logarithms."""
+        return np.concatenate([self.kernel.theta, self.likelihood.theta])
+
+    @property
+    def bounds(self) -> NDArray[np.float64]:
+        """Bounds of `theta`, shape (n_theta, 2)."""
+        kernel = np.asarray(self.kernel.bounds, dtype=np.float64).reshape(-1, 2)
+        return np.concatenate([kernel, self.likelihood.bounds])
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the elements of `theta`."""
+        found = []
+        for each in self.kernel.hyperparameters:
+            if not each.fixed:
+                several = each.n_elements > 1
+                found += [
+                    f"kernel {each.name}" + (f"[{k}]" if several else "")
+                    for k in range(each.n_elements)
+                ]
+        return found + self.likelihood.free
+
+    @cached_property
+    def evidence_engine(self) -> Engine:
+        """The engine whose evidence sets the hyperparameters."""
+        return self.engine.evidence_engine() or EP()
+
+    def at(self, theta: NDArray[np.float64]) -> Self:
+        """The same model at other hyperparameters."""
+        n_kernel = len(self.kernel.theta)
+        kernel = self.kernel.clone_with_theta(theta[:n_kernel])
+        return replace(self, kernel=kernel, likelihood=self.likelihood.at(theta[n_kernel:]))
+
+    def log_prior(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Unnormalised log prior density and its gradient."""
+        value, gradient = 0.0, np.zeros(len(theta))
+        for prior in self.priors:
+            log_density, slope = prior.log_density(theta)
+            value, gradient = value + log_density, gradient + slope
+        return value, gradient
+
+    def evaluate(
+        self,
+        observations: Observations,
+        start: State | None = None,
+        *,
+        engine: Engine | None = None,
+        eval_gradient: bool = False,
+    ) -> Evaluation:
+        """Run an engine, by default `evidence_engine`, at these hyperparameters.
+
+        A run from ``start`` that does not converge is done again from nothing.
+        """
+        engine = self.evidence_engine if engine is None else engine
+        items = observations.items
+        contract = None
+        if eval_gradient and len(self.kernel.theta):
+            K, contract = kernel_with_gradient(self.kernel, items)
+        else:
+            K = self.kernel(items)
+        if not np.all(np.isfinite(K)):
+            raise ValueError(
+                f"The kernel {self.kernel} is not finite on the items. Rescale the features "
+                "(for instance Itemwise(StandardScaler())) or choose other hyperparameters."
+            )
+        space = gaussian_space(K, observations.duels.margins)
+        problem = Problem(space, observations, self.likelihood)
+        found = engine.run(problem, start)
+        if start is not None and not found.converged:
+            found = engine.run(problem)
+        if not eval_gradient:
+            return Evaluation(problem, found, None)
+        slopes = engine.evidence_gradient(problem, found)
+        by_kernel = contract(slopes.covariance) if contract is not None else np.zeros(0)
+        return Evaluation(problem, found, np.concatenate([by_kernel, slopes.likelihood]))

@@ -1,0 +1,264 @@
+"""The search for hyperparameters: evidence times priors, maximised."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+
+from skpref._model import Model
+from skpref._observations import Observations
+from skpref._warnings import warn
+from skpref.inference import State
+
+# Beside a trial point where the model cannot be evaluated the objective is a steep bowl around the
+# best point so far: a line search then turns back.
+_STEEP = 1e6
+# A hyperparameter this near a bound (of its logarithm) is at it; it is held back where the log
+# evidence would grow by more than this if it were larger (smaller) by a factor e.
+_TOUCH = 1e-6
+_BINDING = 0.5
+
+
+class Step(NamedTuple):
+    """One evaluation of the objective, as monitors are told of it.
+
+    Attributes
+    ----------
+    number : int
+        From 1, within this start of the search.
+    log_posterior : float
+        Log evidence plus log prior density; −inf where the model could not be evaluated.
+    theta : ndarray of shape (n_theta,)
+    seconds : float
+        It took.
+    """
+
+    number: int
+    log_posterior: float
+    theta: NDArray[np.float64]
+    seconds: float
+
+
+Monitor = Callable[[Step], None]
+
+
+class StopSearch(Exception):
+    """A monitor raises it to end the search at the best point so far."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """How hyperparameters are searched for.
+
+    Attributes
+    ----------
+    optimizer : "fmin_l_bfgs_b" or callable
+        A callable gets ``(obj_func, initial_theta, bounds)`` and returns
+        ``(theta_opt, func_min)``, as in scikit-learn.
+    n_restarts : int
+        Further starts, drawn uniformly within the (finite) bounds.
+    n_jobs : int or None
+        Starts in parallel by joblib.
+    max_iter : int
+    gtol : float
+        Of L-BFGS-B.
+    complain : bool
+        Warn of a search that did not end, and of hyperparameters at their bounds.
+    """
+
+    optimizer: str | Callable = "fmin_l_bfgs_b"
+    n_restarts: int = 0
+    n_jobs: int | None = None
+    max_iter: int = 200
+    gtol: float = 1e-3
+    complain: bool = True
+
+
+class Objective:
+    """Minus log evidence minus log prior of θ, each run of the engine started from the last."""
+
+    def __init__(
+        self,
+        model: Model,
+        observations: Observations,
+        start: State | None = None,
+        monitor: Monitor | None = None,
+    ):
+        self._model, self._observations = model, observations
+        self._engine = model.evidence_engine.coarser()
+        self._monitor = monitor
+        self._best = None
+        self._number = 0
+        self.state = start
+
+    @property
+    def best(self):
+        """Smallest value so far and its θ."""
+        return self._best
+
+    def __call__(self, theta, eval_gradient=True):
+        began = perf_counter()
+        self._number += 1
+        try:
+            value, gradient = self._evaluate(theta, eval_gradient)
+        except ValueError:
+            if self._best is None:
+                raise
+            off = theta - self._best[1]
+            value = self._best[0] + _STEEP * (1.0 + float(off @ off))
+            gradient, told = 2.0 * _STEEP * off, -np.inf
+        else:
+            told = -value
+            if self._best is None or value < self._best[0]:
+                self._best = value, np.array(theta)
+        if self._monitor is not None:
+            self._monitor(Step(self._number, told, np.array(theta), perf_counter() - began))
+        return (value, gradient) if eval_gradient else value
+
+    def _evaluate(self, theta, eval_gradient):
+        found = self._model.at(theta).evaluate(
+            self._observations, self.state, engine=self._engine, eval_gradient=eval_gradient
+        )
+        log_prior, slope = self._model.log_prior(theta)
+        value = found.approximation.sites.log_evidence + log_prior
+        if not np.isfinite(value):
+            raise ValueError(
+                f"The evidence is {value} at kernel {self._model.at(theta).kernel}: rescale the "
+                "features (for instance Itemwise(StandardScaler())) or narrow its bounds."
+            )
+        self.state = found.approximation.state
+        return -value, (-(found.gradient + slope) if eval_gradient else None)
+
+
+class Learned(NamedTuple):
+    """The best end of the searches, and a state to start the engine from there."""
+
+    model: Model
+    state: State | None
+
+
+def learn(
+    model: Model,
+    observations: Observations,
+    search: Search,
+    start: State | None = None,
+    rng: np.random.RandomState | np.random.Generator | None = None,
+    monitor: Monitor | None = None,
+) -> Learned:
+    """Maximise the evidence times the priors over the free hyperparameters.
+
+    Parameters
+    ----------
+    model : Model
+        Where the search starts.
+    observations : Observations
+    search : Search
+    start : dict, optional
+        State of the evidence engine.
+    rng : RandomState or Generator, optional
+        For restarts.
+    monitor : callable, optional
+        Told of every `Step` of the first start.
+
+    Returns
+    -------
+    Learned
+    """
+    bounds, theta = model.bounds, model.theta
+    starts = [np.clip(theta, bounds[:, 0], bounds[:, 1])]
+    if search.n_restarts:
+        if not np.all(np.isfinite(bounds)):
+            raise ValueError(
+                "Restarts (n_restarts_optimizer > 0) need finite bounds on every hyperparameter; "
+                "give finite bounds to the kernel and noise_variance_bounds."
+            )
+        starts += [rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(search.n_restarts)]
+    alone = len(starts) == 1  # monitors are not sent to other processes
+    results = Parallel(n_jobs=search.n_jobs)(
+        delayed(_search)(model, observations, search, begin, bounds, start, alone and monitor)
+        for begin in starts
+    )
+    best = min(results, key=lambda result: result.value)
+    if search.complain:
+        if best.complaint:
+            warn(best.complaint, ConvergenceWarning)
+        _mention_bounds(model, Objective(model, observations, best.state), best.theta)
+    return Learned(model.at(best.theta), best.state)
+
+
+def _mention_bounds(model, objective, theta):
+    """Warn of hyperparameters that a bound holds back from better ones."""
+    low, high = model.bounds.T
+    ends = np.where(theta <= low + _TOUCH, -1.0, np.where(theta >= high - _TOUCH, 1.0, 0.0))
+    ends[low >= high] = 0.0
+    if not np.any(ends):
+        return
+    outwards = -objective(theta)[1] * ends
+    held = [
+        f"{name} at its {'upper' if end > 0.0 else 'lower'} bound {np.exp(value):.3g}"
+        for name, end, value, slope in zip(model.names, ends, theta, outwards, strict=True)
+        if end and slope > _BINDING
+    ]
+    if held:
+        warn(
+            f"The search for hyperparameters ended with {', '.join(held)}: values beyond would be "
+            "more probable. Widen these bounds if such values make sense, fix the hyperparameter "
+            "('fixed' as its bounds), or rescale the features.",
+            ConvergenceWarning,
+        )
+
+
+class _Found(NamedTuple):
+    """End of one search; ``complaint`` is empty if all went well."""
+
+    theta: np.ndarray
+    value: float
+    state: State | None
+    complaint: str
+
+
+def _search(model, observations, search, begin, bounds, start, monitor):
+    objective = Objective(model, observations, start, monitor or None)
+    try:
+        return _minimised(objective, search, begin, bounds)
+    except StopSearch:
+        value, theta = objective.best
+        return _Found(theta, value, objective.state, "")
+
+
+def _minimised(objective, search, begin, bounds):
+    if callable(search.optimizer):
+        result = search.optimizer(obj_func=objective, initial_theta=begin, bounds=bounds)
+        try:
+            theta, value = result
+            theta, value = np.asarray(theta, dtype=np.float64), float(value)
+        except (TypeError, ValueError):
+            theta, value = np.zeros(0), np.nan
+        if theta.shape != begin.shape or not np.all(np.isfinite([*theta, value])):
+            raise ValueError(
+                f"optimizer must return (theta_opt, func_min), finite and theta of shape "
+                f"{begin.shape}; got {result!r}."
+            )
+        return _Found(theta, value, objective.state, "")
+    found = minimize(
+        objective,
+        begin,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": search.max_iter, "ftol": 1e-6, "gtol": search.gtol},
+    )
+    complaint = ""
+    if found.nit >= search.max_iter:
+        complaint = (
+            f"The search for hyperparameters stopped after {search.max_iter} iterations. Scale the "
+            "features (for instance Itemwise(StandardScaler())), narrow the bounds of the kernel, "
+            "or pass an optimizer of your own."
+        )
+    return _Found(found.x, float(found.fun), objective.state, complaint)

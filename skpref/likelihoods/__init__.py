@@ -1,0 +1,17 @@
+"""Likelihoods: how probable an answer is, given the margin of the items.
+
+`Probit` is the one that `PairwisePreferenceRegressor` uses unless another object is passed as
+``likelihood=``; a subclass of `Likelihood` of your own works in the estimator and the optimisers.
+"""
+
+from skpref.likelihoods._base import (
+    Answers,
+    Derivatives,
+    Likelihood,
+    Regions,
+    Site,
+    Tilted,
+)
+from skpref.likelihoods._probit import Probit
+
+__all__ = ["Answers", "Derivatives", "Likelihood", "Probit", "Regions", "Site", "Tilted"]

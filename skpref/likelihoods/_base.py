@@ -1,0 +1,300 @@
+"""What a likelihood is: the probability of an answer given the margin, and what engines ask of it.
+
+A margin is f(winner) − f(loser), so that a likelihood need not know which item was written first.
+All methods are vectorised over rows, one a distinct answer.
+"""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from skpref._parameters import check_bounds, check_number
+from skpref.likelihoods import _quadrature
+
+# Of a hyperparameter's logarithm, for differences where a likelihood gives no derivatives.
+_STEP = 1e-4
+_SQRT_2PI = np.sqrt(2.0 * np.pi)
+
+
+class Answers(NamedTuple):
+    """What was answered, a row a distinct answer; margins are those of its winner over its loser.
+
+    Attributes
+    ----------
+    kind : ndarray of int8 of shape (n,)
+        `skpref.duels.DUEL` so far.
+    winner_first : ndarray of bool of shape (n,)
+        Whether the winner was shown first; where equal duels were shown both ways round and the
+        likelihood does not ask for the order, as in the first of them.
+    """
+
+    kind: NDArray[np.int8]
+    winner_first: NDArray[np.bool_]
+
+    def take(self, rows: NDArray) -> "Answers":
+        """Some of the rows, by position or mask."""
+        return Answers(self.kind[rows], self.winner_first[rows])
+
+
+class Derivatives(NamedTuple):
+    """Log-probability and its derivatives in the margin m: value, d/dm, −d²/dm², d³/dm³."""
+
+    value: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+    third: NDArray[np.float64]
+
+
+class Tilted(NamedTuple):
+    """A likelihood's factor times a Gaussian: log normaliser Z and its derivatives in the mean.
+
+    ``gradient`` is d log Z/d mean, ``curvature`` −d² log Z/d mean²; ``shrink`` is tilted variance
+    over the Gaussian's, in (0, 1].
+    """
+
+    log_normaliser: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+    shrink: NDArray[np.float64]
+
+
+class Site(NamedTuple):
+    """Gaussian factor in natural parameters."""
+
+    precision: NDArray[np.float64]
+    shift: NDArray[np.float64]
+
+
+class Regions(NamedTuple):
+    """An answer as a box of a noisy margin: lower < margin + e < upper, e ~ N(0, variance)."""
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    variance: NDArray[np.float64]
+
+
+class Likelihood(BaseEstimator, ABC):
+    """Probability of an answer given the margin of the items.
+
+    A subclass has a parameter for each hyperparameter ``name``, its bounds as ``name_bounds``
+    ("fixed" holds it), lists the names in ``hyperparameters``, and writes `log_prob`. Everything
+    else has a default that works from `log_prob` by quadrature and differences; closed forms are
+    quicker.
+
+    Attributes
+    ----------
+    hyperparameters : tuple of str
+        Names of the positive hyperparameters; learned on a logarithmic scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.special import expit
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.likelihoods import Derivatives, Likelihood
+    >>> class Logistic(Likelihood):
+    ...     hyperparameters = ("scale",)
+    ...     def __init__(self, scale=0.1, scale_bounds=(1e-3, 10.0)):
+    ...         self.scale, self.scale_bounds = scale, scale_bounds
+    ...     def log_prob(self, margin, answers):
+    ...         win = expit(margin / self.scale)
+    ...         slope, s = win * (1.0 - win), self.scale
+    ...         third = slope * (2.0 * win - 1.0) / s**3
+    ...         return Derivatives(-np.logaddexp(0.0, -margin / s), (1.0 - win) / s,
+    ...                            slope / s**2, third)
+    >>> model = PairwisePreferenceRegressor(likelihood=Logistic())
+    >>> X = [[[1.0], [0.0]], [[2.0], [1.0]], [[0.0], [2.0]]]
+    >>> bool(model.fit(X, [1, 1, 0]).predict_proba([[[2.0], [0.0]]])[0, 1] > 0.5)
+    True
+    """
+
+    hyperparameters: ClassVar[tuple[str, ...]] = ()
+
+    # -- hyperparameters -----------------------------------------------------------------
+
+    @property
+    def free(self) -> list[str]:
+        """Names of the hyperparameters that are learned."""
+        return [name for name in self.hyperparameters if not self._held(name)]
+
+    def _held(self, name: str) -> bool:
+        bounds = getattr(self, f"{name}_bounds")
+        return isinstance(bounds, str) and bounds == "fixed"
+
+    @property
+    def theta(self) -> NDArray[np.float64]:
+        """Logarithms of the free hyperparameters."""
+        return np.log(np.array([getattr(self, name) for name in self.free], dtype=np.float64))
+
+    @property
+    def bounds(self) -> NDArray[np.float64]:
+        """Bounds of `theta`, shape (n_theta, 2)."""
+        pairs = [getattr(self, f"{name}_bounds") for name in self.free]
+        return np.log(np.array(pairs, dtype=np.float64).reshape(-1, 2))
+
+    def at(self, theta: NDArray[np.float64]) -> Self:
+        """The same likelihood at other values of its free hyperparameters."""
+        values = {name: float(np.exp(t)) for name, t in zip(self.free, theta, strict=True)}
+        return type(self)(**{**self.get_params(deep=False), **values})
+
+    def held(self) -> Self:
+        """The same likelihood with every hyperparameter fixed where it is."""
+        fixed = {f"{name}_bounds": "fixed" for name in self.hyperparameters}
+        return type(self)(**{**self.get_params(deep=False), **fixed})
+
+    def check(self) -> None:
+        """Raise TypeError or ValueError unless every hyperparameter and its bounds are sound."""
+        for name in self.hyperparameters:
+            value = getattr(self, name)
+            check_number(name, value, low=0.0, open_low=True, open_high=True)
+            check_bounds(f"{name}_bounds", getattr(self, f"{name}_bounds"))
+
+    # -- probabilities -------------------------------------------------------------------
+
+    @abstractmethod
+    def log_prob(self, margin: NDArray[np.float64], answers: Answers) -> Derivatives:
+        """Log-probability of answers given their margins, with three derivatives.
+
+        It must be concave in the margin.
+
+        Parameters
+        ----------
+        margin : ndarray of shape (n,)
+        answers : Answers
+
+        Returns
+        -------
+        Derivatives
+        """
+
+    def theta_derivatives(
+        self, margin: NDArray[np.float64], answers: Answers
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Derivatives in `theta` of log-probability, gradient and curvature, (n_theta, n) each."""
+        rows = [np.zeros((0, len(margin)))] * 3
+        for above, below in self._steps():
+            high, low = (each.log_prob(margin, answers) for each in (above, below))
+            change = [(h - w) / (2.0 * _STEP) for h, w in zip(high[:3], low[:3], strict=True)]
+            rows = [np.vstack([row, each]) for row, each in zip(rows, change, strict=True)]
+        return rows[0], rows[1], rows[2]
+
+    def _steps(self):
+        theta = self.theta
+        for step in _STEP * np.eye(len(theta)):
+            yield self.at(theta + step), self.at(theta - step)
+
+    def outcome_log_proba(
+        self, mean: NDArray[np.float64], variance: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Log-probabilities of the outcomes of duels whose margin (first − second) is Gaussian.
+
+        Parameters
+        ----------
+        mean, variance : ndarray, of shapes that broadcast to one another's
+            Of f(first) − f(second), without noise.
+
+        Returns
+        -------
+        ndarray of shape (..., 2)
+            Of "second won" and "first won".
+        """
+        mean, variance = np.broadcast_arrays(mean, variance)
+        flat, wide = mean.ravel(), np.maximum(variance.ravel(), 0.0)
+        sides = []
+        for first in (False, True):
+            answers = _duels(len(flat), first)
+            oriented = flat if first else -flat
+            value = self.log_prob(oriented, answers).value
+            spread = wide > 0.0
+            value[spread] = self.tilted(oriented[spread], wide[spread], answers.take(spread))[0]
+            sides.append(value.reshape(mean.shape))
+        return np.stack(sides, axis=-1)
+
+    def outcome_proba(
+        self, mean: NDArray[np.float64], variance: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Probabilities, as `outcome_log_proba`."""
+        return np.exp(self.outcome_log_proba(mean, variance))
+
+    @property
+    def margin_variance(self) -> float:
+        """Variance of the noise on a margin, as acquisitions need it.
+
+        By default that of the probit whose slope at a margin of zero is this one's.
+        """
+        at = self.log_prob(np.zeros(1), _duels(1, True))
+        slope = float(np.exp(at.value[0]) * at.gradient[0])
+        return 1.0 / (_SQRT_2PI * slope) ** 2
+
+    # -- what engines ask for ------------------------------------------------------------
+
+    def tilted(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        answers: Answers,
+        power: NDArray[np.float64] | None = None,
+    ) -> Tilted:
+        """Moments of N(margin; mean, variance) p(answer | margin)^power, by quadrature here.
+
+        Parameters
+        ----------
+        mean, variance : ndarray of shape (n,)
+        answers : Answers
+        power : ndarray of shape (n,), optional
+            In (0, 1]; by default 1.
+        """
+        grid = _quadrature.grid(self.log_prob, mean, variance, answers, power)
+        return Tilted(*grid.moments())
+
+    def tilted_theta_gradient(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        answers: Answers,
+        power: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
+        """Derivatives in `theta` of the log normaliser of `tilted`, shape (n_theta, n)."""
+        if not self.free:
+            return np.zeros((0, len(mean)))
+        grid = _quadrature.grid(self.log_prob, mean, variance, answers, power)
+        return grid.expectation(lambda z, a: self.theta_derivatives(z, a)[0])
+
+    def repeated_site(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        counts: NDArray[np.float64],
+        answers: Answers,
+        near: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    ) -> Site:
+        """Site that EP gives each of several equal answers, all of their sites being unknown.
+
+        Parameters
+        ----------
+        mean, variance : ndarray of shape (n,)
+            Of the margin without any of these sites.
+        counts : ndarray of shape (n,)
+            Numbers of equal answers, above 1.
+        answers : Answers
+        near : (ndarray, ndarray), optional
+            Mean and variance of a present cavity, from which the search may start.
+
+        Returns
+        -------
+        Site
+            NaN where it is not known, as everywhere here: EP then goes on step by step.
+        """
+        unknown = np.full(len(mean), np.nan)
+        return Site(unknown, unknown.copy())
+
+    def regions(self, answers: Answers) -> Regions | None:
+        """The answers as boxes of a noisy margin; None if they are not, and cannot be sampled."""
+        return None
+
+
+def _duels(n: int, winner_first: bool) -> Answers:
+    return Answers(np.zeros(n, dtype=np.int8), np.full(n, winner_first))
