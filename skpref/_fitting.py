@@ -67,6 +67,11 @@ class Fitted:
         """The evidence engine's posterior: of one component, without draws."""
         return self._given(self.evaluation.approximation)
 
+    def _with_posterior(self):
+        """Itself, the posterior conditioned."""
+        _ = self.posterior
+        return self
+
     def _given(self, approximation):
         model, space = self.model, self.evaluation.problem.space
         with blas_threads(model.engine.side(self.observations)):
@@ -147,6 +152,13 @@ def fit_posterior(
     start = Start() if start is None else start
     engine = model.evidence_engine
     model.engine.check_observations(observations, model.likelihood)
+    widest = max(each.side(observations) for each in (engine, model.engine))
+    with blas_threads(widest):  # entered once for all parts of a small fit
+        return _fitted(observations, model, start, rng, search, monitor)
+
+
+def _fitted(observations, model, start, rng, search, monitor):
+    engine = model.evidence_engine
     with blas_threads(engine.side(observations)):
         sites = carried(start.sites, start.observations, observations, engine.state_of)
         if search is not None and len(model.theta):
@@ -156,7 +168,7 @@ def fit_posterior(
         _complain(evaluation.approximation, engine, model.engine)
     fitted = Fitted(observations, model, evaluation, evaluation.approximation)
     if engine is model.engine or (rng is None and model.engine.samples):
-        return fitted
+        return fitted._with_posterior()
     generator = rng
     if model.engine.samples and not isinstance(rng, np.random.Generator):
         generator = np.random.default_rng(seed_of(rng))
@@ -164,7 +176,7 @@ def fit_posterior(
     fitted = fitted.refined(generator, chains)
     if not (model.engine.samples or fitted.approximation.converged):
         _complain(fitted.approximation, model.engine, model.engine)
-    return fitted
+    return fitted._with_posterior()
 
 
 def evidence(

@@ -162,9 +162,8 @@ class Observations(_ByValue):
         distinct, same = distinct_rows(items[rows])
         codes, code = first_seen(same)
         positions = code[row].reshape(-1, 2)
-        order = np.tile(np.arange(2), (len(shown), 1))
         positions = np.where(won[:, None], positions, positions[:, ::-1])
-        order = np.where(won[:, None], order, order[:, ::-1])
+        order = np.where(won[:, None], [0, 1], [1, 0])
         kind = np.full(len(shown), DUEL, dtype=np.int8)
         return cls(distinct[codes], positions, order, kind, weight, judge)
 
@@ -189,7 +188,7 @@ class Observations(_ByValue):
     @cached_property
     def answers(self) -> Answers:
         """What a likelihood is told of each row of `duels`."""
-        _, at = np.unique(self.of_answer, return_index=True)
+        at = _first_places(self.of_answer, len(self.duels.counts))
         return Answers(self.kind[at], self.order[at, 0] == 0)
 
     def singles(self) -> NDArray[np.intp]:
@@ -214,8 +213,7 @@ def first_seen(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.i
     """Distinct integers in order of first appearance, and which of them each value is."""
     n = len(values)
     if n and 0 <= values.min() and values.max() <= 4 * n + 1024:  # a table is quicker than a sort
-        first = np.full(int(values.max()) + 1, n)
-        first[values[::-1]] = np.arange(n)[::-1]  # of equal indices the last assignment stays
+        first = _first_places(values, int(values.max()) + 1)
         present = np.flatnonzero(first < n)
         order = present[np.argsort(first[present])]
         rank = np.empty(len(first), dtype=np.intp)
@@ -226,6 +224,14 @@ def first_seen(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.i
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))
     return distinct[order], rank[inverse.reshape(-1)]
+
+
+def _first_places(values, n_values):
+    """Where each integer below ``n_values`` occurs first; the number of values where it does not."""
+    n = len(values)
+    first = np.full(n_values, n)
+    first[values[::-1]] = np.arange(n)[::-1]  # of equal indices the last assignment stays
+    return first
 
 
 def match(before: Observations, now: Observations, *, single: bool) -> NDArray[np.intp]:

@@ -46,9 +46,7 @@ def check_bounds(name: str, bounds: object) -> tuple[float, float] | None:
     except (TypeError, ValueError):
         low, high = np.nan, np.nan
     if not 0.0 < low <= high < np.inf:
-        raise ValueError(
-            f"{name} must be 'fixed' or a pair 0 < low <= high < inf, got {bounds!r}."
-        )
+        raise ValueError(f"{name} must be 'fixed' or a pair 0 < low <= high < inf, got {bounds!r}.")
     return low, high
 
 

@@ -210,10 +210,13 @@ class Posterior:
         """Logarithm of the mean over the components, and a Gaussian of their moments."""
         if self.n_components == 1:
             return of(means[:, 0], variance)
-        spread = variance + means.var(axis=1)
-        each = np.column_stack([means, means.mean(axis=1)])
-        wide = np.column_stack([np.broadcast_to(variance[:, None], means.shape), spread])
-        return logsumexp(of(each, wide), axis=1) - np.log(each.shape[1])
+        each = of(means, variance[:, None])
+        matched = of(means.mean(axis=1), variance + means.var(axis=1))
+        sides = [
+            logsumexp(np.column_stack([part, one]), axis=1)
+            for part, one in zip(np.moveaxis(each, -1, 0), matched.T, strict=True)
+        ]
+        return np.stack(sides, axis=-1) - np.log(self.n_components + 1)
 
     def cdf(self, X, c):
         """P(f(x) ≤ c), shape (n,); ``c`` is a number or of shape (n,)."""

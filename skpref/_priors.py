@@ -1,5 +1,4 @@
-"""Priors on hyperparameters while they are learned: log densities in θ = (kernel's, likelihood's).
-"""
+"""Priors on hyperparameters while they are learned: log densities in θ = (kernel's, likelihood's)."""
 
 from typing import NamedTuple, Protocol
 
@@ -73,6 +72,15 @@ class SharedLevel(NamedTuple):
         gradient[self.index] = slopes.mean() - slopes - mean / _LEVEL**2 / len(offset)
         tails = 0.5 * (_FREEDOM + 1.0) * np.log1p(scaled**2 / _FREEDOM)
         return -float(tails.sum()) - 0.5 * float(mean / _LEVEL) ** 2, gradient
+
+
+def check_lengthscale_prior(prior: object) -> None:
+    """Raise ValueError unless it is "lognormal", None or a pair (median, deviation)."""
+    if isinstance(prior, str):
+        if prior != "lognormal":
+            raise ValueError(f"lengthscale_prior must be {_ALLOWED}, got {prior!r}.")
+    elif prior is not None:
+        check_lognormal(prior, _ALLOWED)
 
 
 def lengthscale_priors(

@@ -10,7 +10,7 @@ from skpref._default_kernel import default_kernel
 from skpref._model import Model
 from skpref._observations import Observations
 from skpref._parameters import check_choice, check_number
-from skpref._priors import lengthscale_priors
+from skpref._priors import check_lengthscale_prior, lengthscale_priors
 from skpref._search import Search
 from skpref.inference import ENGINES, Engine
 from skpref.likelihoods import Likelihood, Probit
@@ -29,8 +29,7 @@ def check_settings(estimator) -> Settings:
     kernel = estimator.kernel
     if kernel is not None and not isinstance(kernel, Kernel):
         raise TypeError(
-            "kernel must be a kernel of sklearn.gaussian_process.kernels or None, got "
-            f"{kernel!r}."
+            f"kernel must be a kernel of sklearn.gaussian_process.kernels or None, got {kernel!r}."
         )
     optimizer = estimator.optimizer
     if not (optimizer is None or callable(optimizer) or optimizer == "fmin_l_bfgs_b"):
@@ -44,6 +43,7 @@ def check_settings(estimator) -> Settings:
     likelihood = check_likelihood(
         estimator.likelihood, estimator.noise_variance, estimator.noise_variance_bounds
     )
+    check_lengthscale_prior(estimator.lengthscale_prior)
     search = None
     if optimizer is None:
         likelihood = likelihood.held()
@@ -110,5 +110,7 @@ def make_model(
     else:
         kernel = clone(estimator.kernel)
     check_kernel(kernel, observations.items)
-    priors = lengthscale_priors(estimator.lengthscale_prior, kernel, observations.items)
+    priors = ()
+    if learned:
+        priors = lengthscale_priors(estimator.lengthscale_prior, kernel, observations.items)
     return Model(kernel, settings.likelihood, settings.engine, priors)

@@ -176,9 +176,7 @@ class Engine(BaseEstimator, ABC):
             That of `evidence_engine` at the same hyperparameters, unless it is this engine.
         """
 
-    def evidence_gradient(
-        self, problem: Problem, approximation: Approximation
-    ) -> EvidenceGradient:
+    def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the log evidence where `run` ended; needed with ``has_evidence``."""
         raise NotImplementedError(
             f"{type(self).__name__} says has_evidence = True and must define evidence_gradient, "

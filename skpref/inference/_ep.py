@@ -107,9 +107,7 @@ class EP(Engine):
         state = {"precision": best.tau, "shift": best.nu}
         return Approximation(sites, best.conditioned, state, n_iter, best.residual, converged)
 
-    def evidence_gradient(
-        self, problem: Problem, approximation: Approximation
-    ) -> EvidenceGradient:
+    def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the evidence at the fixed point (GPML 5.27; Seeger 2005)."""
         sites, conditioned = approximation.sites, approximation.conditioned
         state = approximation.state

@@ -94,9 +94,7 @@ class Laplace(Engine):
         state = {"pull": at.gradient}
         return Approximation(sites, conditioned, state, n_iter, abs(promise), converged)
 
-    def evidence_gradient(
-        self, problem: Problem, approximation: Approximation
-    ) -> EvidenceGradient:
+    def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the evidence, the mode's own movement included (GPML Alg. 5.1)."""
         space, sign = problem.space, problem.sign
         conditioned, precision = approximation.conditioned, approximation.sites.precision

@@ -77,14 +77,14 @@ class Probit(Likelihood):
     ) -> NDArray[np.float64]:
         """Log-probabilities of (second won, first won), finite in the tails."""
         u = standardise(mean, variance, self.margin_variance)
-        return np.stack([log_ndtr(-u), log_ndtr(u)], axis=-1)
+        return _outcomes(log_ndtr(-u), log_ndtr(u))
 
     def outcome_proba(
         self, mean: NDArray[np.float64], variance: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Probabilities of (second won, first won)."""
         u = standardise(mean, variance, self.margin_variance)
-        return np.stack([ndtr(-u), ndtr(u)], axis=-1)
+        return _outcomes(ndtr(-u), ndtr(u))
 
     def tilted(
         self,
@@ -147,3 +147,8 @@ class Probit(Likelihood):
         n = len(answers.kind)
         variance = np.full(n, self.margin_variance)
         return Regions(np.zeros(n), np.full(n, np.inf), variance)
+
+
+def _outcomes(second, first):
+    """Both outcomes on a new last axis, each of them contiguous in memory."""
+    return np.moveaxis(np.stack([second, first]), 0, -1)
