@@ -210,7 +210,7 @@ def carried(
         known = {name: index < part.shape[-1] for name, part in state.items()}
     else:
         index = match(before, now, single=single)
-        known = {name: index >= 0 for name in state}
+        known = dict.fromkeys(state, index >= 0)
     return {name: _taken(part, index, known[name]) for name, part in state.items()}
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,7 @@ class _ByValue:
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        names = [each.name for each in fields(self)]
+        names = [each.name for each in fields(self)]  # type: ignore[arg-type]
         return all(_same(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = None  # type: ignore[assignment]
@@ -32,7 +32,8 @@ def _same(one, other):
     return np.array_equal(one, other)
 
 
-class Margins(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Margins(_ByValue):
     """Distinct margins z = f(first) − f(second), and how each distinct duel reads them.
 
     Attributes
@@ -172,8 +173,9 @@ class Observations(_ByValue):
         winner, loser = self.positions.T
         n_items = len(self.items)
         code, of_answer = first_seen(winner * n_items + loser)
-        counts = np.bincount(of_answer, self.weight, len(code))
-        return Duels(self.items, *np.divmod(code, n_items), counts), of_answer
+        counts = np.bincount(of_answer, self.weight, len(code)).astype(np.float64)
+        winner, loser = np.divmod(code, n_items)
+        return Duels(self.items, winner, loser, counts), of_answer
 
     @property
     def duels(self) -> Duels:
@@ -212,7 +214,7 @@ class Observations(_ByValue):
 def first_seen(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Distinct integers in order of first appearance, and which of them each value is."""
     n = len(values)
-    if n and 0 <= values.min() and values.max() <= 4 * n + 1024:  # a table is quicker than a sort
+    if n and values.min() >= 0 and values.max() <= 4 * n + 1024:  # a table is quicker than a sort
         first = _first_places(values, int(values.max()) + 1)
         present = np.flatnonzero(first < n)
         order = present[np.argsort(first[present])]
@@ -227,7 +229,7 @@ def first_seen(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.i
 
 
 def _first_places(values, n_values):
-    """Where each integer below ``n_values`` occurs first; the number of values where it does not."""
+    """Where each integer below ``n_values`` occurs first; len(values) where it does not."""
     n = len(values)
     first = np.full(n_values, n)
     first[values[::-1]] = np.arange(n)[::-1]  # of equal indices the last assignment stays

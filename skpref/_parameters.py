@@ -1,6 +1,7 @@
 """Checks of parameters, with errors that say what came and what is allowed."""
 
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def check_choice(name, value, choices):
     return value
 
 
-def check_bounds(name: str, bounds: object) -> tuple[float, float] | None:
+def check_bounds(name: str, bounds: Any) -> tuple[float, float] | None:
     """Bounds (low, high) of a positive hyperparameter, None for "fixed", or raise ValueError."""
     if isinstance(bounds, str) and bounds == "fixed":
         return None

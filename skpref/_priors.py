@@ -1,6 +1,7 @@
-"""Priors on hyperparameters while they are learned: log densities in θ = (kernel's, likelihood's)."""
+"""Priors on hyperparameters while they are learned: log densities at θ = np.r_[kernel's, others]."""
 
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,8 @@ class Prior(Protocol):
         """Unnormalised log density at all hyperparameters, and its gradient."""
 
 
-class LogNormal(NamedTuple):
+@dataclass(frozen=True)
+class LogNormal:
     """Independent log-normals on some of the hyperparameters.
 
     Attributes
@@ -47,7 +49,8 @@ class LogNormal(NamedTuple):
         return -0.5 * float(offset @ offset), gradient
 
 
-class SharedLevel(NamedTuple):
+@dataclass(frozen=True)
+class SharedLevel:
     """Logarithms that share a normal level (standard deviation 1) and deviate from it by Student's
     t (scale 0.3, 4 degrees of freedom).
 

@@ -234,7 +234,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
 
     def log_marginal_likelihood(
         self, theta: ArrayLike | None = None, eval_gradient: bool = False
-    ) -> float | tuple[float, NDArray[np.float64]]:
+    ) -> float | tuple[float, NDArray[np.float64] | None]:
         """Log evidence of the training duels, as fitted (parameters set since do nothing).
 
         Parameters

@@ -178,6 +178,7 @@ def learn(
                 "Restarts (n_restarts_optimizer > 0) need finite bounds on every hyperparameter; "
                 "give finite bounds to the kernel and noise_variance_bounds."
             )
+        rng = np.random.default_rng() if rng is None else rng
         starts += [rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(search.n_restarts)]
     alone = len(starts) == 1  # monitors are not sent to other processes
     results = Parallel(n_jobs=search.n_jobs)(

@@ -10,7 +10,7 @@ from skpref._default_kernel import default_kernel
 from skpref._model import Model
 from skpref._observations import Observations
 from skpref._parameters import check_choice, check_number
-from skpref._priors import check_lengthscale_prior, lengthscale_priors
+from skpref._priors import Prior, check_lengthscale_prior, lengthscale_priors
 from skpref._search import Search
 from skpref.inference import ENGINES, Engine
 from skpref.likelihoods import Likelihood, Probit
@@ -110,7 +110,7 @@ def make_model(
     else:
         kernel = clone(estimator.kernel)
     check_kernel(kernel, observations.items)
-    priors = ()
+    priors: tuple[Prior, ...] = ()
     if learned:
         priors = lengthscale_priors(estimator.lengthscale_prior, kernel, observations.items)
     return Model(kernel, settings.likelihood, settings.engine, priors)

@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from skpref._items import is_frame, is_missing
-from skpref._outcomes import read_outcomes
 from skpref._observations import Observations
+from skpref._outcomes import read_outcomes
 from skpref.duels import ItemTable, distinct_rows, rated_pairs
 
 _FORMS = (
@@ -165,8 +165,8 @@ def _duels_from(items, first, second, y, sample_weight):
 def _observed(items, first, second, won, weight):
     if weight is not None and not np.any(weight > 0.0):
         raise ValueError(
-            "sample_weight is zero for every duel, so that there is nothing to learn from. Give some "
-            "duels a positive weight."
+            "sample_weight is zero for every duel, so that there is nothing to learn from. Give "
+            "some duels a positive weight."
         )
     return Observations.from_duels(items, first, second, won, weight)
 

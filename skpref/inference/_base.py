@@ -78,7 +78,7 @@ class Problem:
     ) -> NDArray[np.float64]:
         """Sum over the rows on each margin, weighted, by default by their counts."""
         weights = self.counts if weights is None else weights
-        return np.bincount(self.index, weights * values, self.space.n_margins)
+        return np.bincount(self.index, weights * values, self.space.n_margins).astype(np.float64)
 
 
 class Approximation(NamedTuple):
@@ -153,7 +153,7 @@ class Engine(BaseEstimator, ABC):
     has_evidence: ClassVar[bool] = False
     samples: ClassVar[bool] = False
     state_of: ClassVar[str] = "duels"
-    warm_start: bool = False
+    warm_start = False
 
     @abstractmethod
     def run(

@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import fdtri
 
 from skpref.samplers import effective_draws, mcse_mean, rhat

@@ -90,10 +90,11 @@ class EP(Engine):
             # With many duels an item the way from zero may diverge.
             tau, nu = starting_sites(problem) if many else np.zeros((2, n))
         path = _Path(problem, 1.0 - self.damping)
-        best = None
-        for n_iter in range(1, self.max_iter + 1):  # noqa: B007 (used below the loop)
-            sweep = _sweep(problem, tau, nu)
-            if best is None or sweep.residual < best.residual:
+        best = sweep = _sweep(problem, tau, nu)
+        for n_iter in range(1, self.max_iter + 1):
+            if n_iter > 1:
+                sweep = _sweep(problem, tau, nu)
+            if sweep.residual < best.residual:
                 best = sweep
             if sweep.residual < self.tol:
                 break

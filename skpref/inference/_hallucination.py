@@ -1,7 +1,5 @@
 """One draw of the noisy margins: the GP that the hallucination believer asks from."""
 
-from typing import ClassVar
-
 import numpy as np
 
 from skpref._parameters import check_choice, check_number
@@ -9,7 +7,7 @@ from skpref.inference._base import Approximation, Engine, Problem, State
 from skpref.inference._ep import EP
 from skpref.inference._laplace import Laplace
 from skpref.inference._noisy_margins import NoisyMargins
-from skpref.inference._sampled import SampledEngine
+from skpref.inference._sampled import SampledEngine, needed
 from skpref.samplers import gibbs, hmc
 
 _EVIDENCE = {"ep": EP, "laplace": Laplace}
@@ -45,7 +43,7 @@ class Hallucination(SampledEngine):
     1
     """
 
-    warm_start: ClassVar[bool] = True
+    warm_start = True
 
     def __init__(self, burn_in=12, between=4, evidence="ep", max_walls=5000):
         self.burn_in = burn_in
@@ -71,6 +69,7 @@ class Hallucination(SampledEngine):
         near: Approximation | None = None,
     ) -> Approximation:
         """Draw v once, see `SampledEngine.run`."""
+        rng, near = needed(rng, near)
         margins = NoisyMargins(problem)
         positions = margins.start(near.conditioned.mean, start, 1)
         carried = None if start is None else start.get("margins")

@@ -7,25 +7,31 @@ from scipy.sparse import csr_array
 from skpref._conditioning import Sites
 from skpref._observations import Observations
 from skpref.inference._base import Problem, State
-from skpref.likelihoods import Likelihood
+from skpref.likelihoods import Answers, Likelihood, Regions
 
 _LARGEST = 10_000
 
 
 def check_sampled(observations: Observations, likelihood: Likelihood) -> None:
     """Raise ValueError unless these answers can be sampled, before any work."""
+    _regions(likelihood, observations.answers)
     n_answers = len(observations.singles())
     if n_answers > _LARGEST:
         raise ValueError(
             f"{n_answers} duels are too many to sample their margins (at most {_LARGEST}). Use "
             "inference='ep', whose error is small with so many, or fewer duels."
         )
-    if likelihood.regions(observations.answers) is None:
+
+
+def _regions(likelihood: Likelihood, answers: Answers) -> Regions:
+    found = likelihood.regions(answers)
+    if found is None:
         raise ValueError(
             f"{type(likelihood).__name__} does not say which regions of a noisy margin its answers "
             "stand for (Likelihood.regions), so that it cannot be sampled. Use inference='ep' or "
             "'laplace'."
         )
+    return found
 
 
 class NoisyMargins:
@@ -42,7 +48,7 @@ class NoisyMargins:
         self._problem = problem
         self._index, self._sign = problem.index[self._row], problem.sign[self._row]
         self._answers = problem.answers.take(self._row)
-        self._noise = problem.likelihood.regions(self._answers).variance
+        self._noise = _regions(problem.likelihood, self._answers).variance
 
     def covariance(self) -> NDArray[np.float64]:
         """Prior covariance of v, oriented so that every v is positive."""

@@ -89,6 +89,7 @@ class SampledEngine(Engine):
             a chain), ``state`` holds the last positions.
         """
         self.check()
+        rng, near = needed(rng, near)
         margins = NoisyMargins(problem)
         chains = min(self.chains, self.draws)
         per_chain = -(-self.draws // chains)
@@ -146,3 +147,15 @@ class SampledEngine(Engine):
             f"{remedy}, or raise noise_variance.",
             ConvergenceWarning,
         )
+
+
+def needed(
+    rng: np.random.Generator | None, near: Approximation | None
+) -> tuple[np.random.Generator, Approximation]:
+    """Both, or a TypeError: draws need a generator and an approximation to start from."""
+    if rng is None or near is None:
+        raise TypeError(
+            "An engine that samples needs rng=, a numpy Generator, and near=, the Approximation of "
+            "its evidence_engine()."
+        )
+    return rng, near

@@ -1,7 +1,5 @@
 """The exact posterior by sampling the noisy margins v given v > 0 (Takeno et al. 2023)."""
 
-import numpy as np
-
 from skpref._parameters import check_number
 from skpref.inference._sampled import SampledEngine
 from skpref.samplers import gibbs, hmc

@@ -1,5 +1,6 @@
 """Integrals of a log-concave factor times a Gaussian, row by row, by Gauss–Legendre panels."""
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -73,7 +74,7 @@ def grid(log_prob, mean, variance, answers, power=None):
     nodes, weights = [], []
     for end in ends:
         length = end - mode
-        for a, b in zip(_ENDS[:-1], _ENDS[1:], strict=True):
+        for a, b in pairwise(_ENDS):
             half = 0.5 * (b - a) * length
             nodes.append((mode + 0.5 * (a + b) * length)[:, None] + half[:, None] * _NODES)
             weights.append(np.abs(half)[:, None] * _WEIGHTS)

@@ -85,7 +85,7 @@ def fit(
         memory,
         theta=found.model.theta if learned else memory.theta,
         fitted_at=len(winner) if learned else memory.fitted_at,
-        sites=found.state.sites,
+        sites=found.state.sites or {},
     )
 
 

@@ -130,7 +130,9 @@ def load_memory(record):
 
 def _load_sites(sites):
     """State of the engine; early journals have EP's arrays without their names."""
-    named = sites if isinstance(sites, dict) else dict(zip(("precision", "shift"), sites))
+    named = (
+        sites if isinstance(sites, dict) else dict(zip(("precision", "shift"), sites, strict=False))
+    )
     return {name: np.array(part, dtype=np.float64) for name, part in named.items()}
 
 
