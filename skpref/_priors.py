@@ -1,4 +1,4 @@
-"""Priors on hyperparameters while they are learned: log densities at θ = np.r_[kernel's, others]."""
+"""Priors on hyperparameters while they are learned, as log densities of their logarithms."""
 
 from dataclasses import dataclass
 from typing import Protocol
