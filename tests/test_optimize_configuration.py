@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, CompoundKernel, ConstantKernel
 
 from skpref.inference import EP
 from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer
-from skpref.optimize._configuration import describe, seed_of
+from skpref.optimize._configuration import describe
 from skpref.optimize._space import make_space
 
 TABLE = np.histogram([1.0, 2.0, 2.5, 4.0], bins=3)
@@ -117,12 +117,3 @@ def test_acquisitions_of_a_wrong_shape_are_named():
     made.tell([[0.0, 1.0], [1.0, 1.0]], 1)
     with pytest.raises(ValueError, match="must return one value for each row of X"):
         made.ask()
-
-
-def test_seeds_from_every_kind_of_random_state():
-    assert seed_of(7) == 7
-    assert seed_of(None) is None
-    for kind in (np.random.default_rng, np.random.RandomState):
-        assert seed_of(kind(1)) == seed_of(kind(1)) != seed_of(kind(2))
-    with pytest.raises(ValueError, match="random_state must lie in"):
-        seed_of(-1)

@@ -101,6 +101,15 @@ def test_skips_undos_parallel_and_foreign_duels_are_resumed(tmp_path):
     same_run(first, second)
 
 
+def test_answers_told_in_a_row_are_resumed(tmp_path):
+    """What was learned after the first of them is what the second is learned from."""
+    first = answer(optimizer(tmp_path / "run.jsonl"), 5)
+    for duel in first.ask(4):
+        first.tell(duel, 1)
+    (tmp_path / "copy.jsonl").write_bytes((tmp_path / "run.jsonl").read_bytes())
+    same_run(first, optimizer(tmp_path / "copy.jsonl"))
+
+
 @pytest.fixture(scope="module")
 def uninterrupted():
     """The questions of the whole script."""

@@ -130,14 +130,3 @@ def describe(space, options):
             value = value.item()
         described[name] = value
     return described
-
-
-def seed_of(random_state):
-    """A seed (non-negative integer), or None for None."""
-    if random_state is None or random_state is np.random:
-        return None
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    return int(check_number("random_state", random_state, low=0, integer=True))

@@ -4,7 +4,6 @@ All functions are pure: what they need to be quick on the next call (`Memory`) i
 handed back, so that a run can be written down and taken up again exactly.
 """
 
-import warnings
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from sklearn.gaussian_process.kernels import Matern
 
 from skpref._conditioning import condition
 from skpref._evidence import EvidenceProblem, SearchObjective
+from skpref._warnings import warn
 from skpref.duels import Duels
 from skpref.inference import EP
 from skpref.inference._skew import NoisyMargins
@@ -194,12 +194,11 @@ def fit(spec, memory, rows, winner, loser, relearn):
     evaluation = problem.evaluate(start)
     found = evaluation.approximation
     if not found.converged:
-        warnings.warn(
+        warn(
             f"The engine stopped after {found.n_iter} iterations at a residual of "
             f"{found.residual:.1e}; the questions go on from there. A larger noise_variance helps "
             "if answers contradict each other.",
             ConvergenceWarning,
-            stacklevel=4,
         )
     made = Fit(duels, kind, problem.kernel, problem.noise_variance, evaluation.problem, found)
     return made, Memory(theta, fitted_at, found.state if keeps else (), memory.margins)

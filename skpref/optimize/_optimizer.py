@@ -5,10 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from skpref._parameters import check_number
+from skpref._random import seed_of
 from skpref._validation import check_outcomes
-from skpref.optimize._configuration import configure, describe, seed_of
+from skpref.optimize._configuration import configure, describe
+from skpref.optimize._loop import Loop
 from skpref.optimize._model import LENGTHSCALE_PRIOR
-from skpref.optimize._run import Loop
 from skpref.optimize._session import Session
 from skpref.optimize._space import make_space
 
@@ -138,11 +139,11 @@ class PreferenceOptimizer(Loop):
         self._session = Session(self._space, configuration, initial, journal, described, seed)
 
     def __repr__(self):
-        run, strategy = self._session.run, self._session.configuration.strategy
+        state, strategy = self._session.state, self._session.configuration.strategy
         parts = [f"{name}={value!r}" for name, value in strategy._asdict().items()]
         return (
             f"<{type(self).__name__}: {self._space.n_dimensions} dimensions, {', '.join(parts)}; "
-            f"duels told: {len(run.told)}, pending: {len(run.pending)}>"
+            f"duels told: {len(state.told)}, pending: {len(state.pending)}>"
         )
 
     # -- the loop ------------------------------------------------------------------------
@@ -168,7 +169,7 @@ class PreferenceOptimizer(Loop):
             If no duel is left (every pair of a small pool is pending or was skipped).
         """
         wanted = 1 if n is None else check_number("n", n, low=1, integer=True)
-        pending = self._session.ask(wanted)
+        pending = self._session.pose(wanted)
         duels = [self._session.show(duel) for duel in pending[:wanted]]
         return self._space.pack(duels[0]) if n is None else self._space.pack_many(duels)
 
@@ -197,7 +198,7 @@ class PreferenceOptimizer(Loop):
         if outcome.size != 1:
             raise ValueError(f"One outcome is told at a time, got {outcome.size}: {outcome[0]}.")
         won = int(check_outcomes(outcome.reshape(1), 1)[0][0])
-        self._session.tell(self._session.pair(duel), won)
+        self._session.record_answer(self._session.pair(duel), won)
         return self
 
     def skip(self, duel):
@@ -211,7 +212,7 @@ class PreferenceOptimizer(Loop):
         -------
         self
         """
-        self._session.skip(self._session.pair(duel))
+        self._session.record_refusal(self._session.pair(duel))
         return self
 
     def undo(self):
@@ -226,7 +227,7 @@ class PreferenceOptimizer(Loop):
         ValueError
             If there is nothing left to take back.
         """
-        self._session.undo()
+        self._session.take_back()
         return self
 
     # -- results -------------------------------------------------------------------------
@@ -247,18 +248,18 @@ class PreferenceOptimizer(Loop):
         self._session.check_told()
         if self._session.configuration.strategy.incumbent == "posterior_mean":
             return self.recommend()
-        return self._session.show([self._session.run.outcomes()[0][-1]])[0]
+        return self._session.show([self._session.state.outcomes()[0][-1]])[0]
 
     @property
     def history_(self):
         """Told duels and outcomes, oldest first."""
         session = self._session
-        return [Told(self._space.pack(session.show(t[:2])), t[2]) for t in session.run.told]
+        return [Told(self._space.pack(session.show(t[:2])), t[2]) for t in session.state.told]
 
     @property
     def n_told_(self):
         """Number of duels told."""
-        return len(self._session.run.told)
+        return len(self._session.state.told)
 
     @property
     def posterior_(self):

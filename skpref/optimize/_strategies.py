@@ -7,7 +7,7 @@ import numpy as np
 
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._maximise import maximise, screening_rows
-from skpref.optimize._run import apart
+from skpref.optimize._state import apart
 from skpref.optimize._surface import Numeric, PathSurface, Surface
 
 # A path costs thousands of cosines a row.
