@@ -54,3 +54,16 @@ def check_lognormal(prior, allowed):
     check_number("the median of lengthscale_prior", median, **inside)
     check_number("the deviation of lengthscale_prior", deviation, **inside)
     return float(median), float(deviation)
+
+
+def check_bounds(name: str, bounds: object) -> tuple[float, float] | None:
+    """The pair (low, high) of ``name``, None for "fixed", or raise ValueError."""
+    if isinstance(bounds, str) and bounds == "fixed":
+        return None
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        low, high = np.nan, np.nan
+    if not 0.0 < low <= high < np.inf:
+        raise ValueError(f"{name} must be 'fixed' or a pair 0 < low <= high < inf, got {bounds!r}.")
+    return low, high

@@ -28,6 +28,13 @@ def optimizer(**options):
         ({"noise_variance": "guess"}, ValueError, "noise_variance must be one of 'learn'"),
         ({"noise_variance": 0.0}, ValueError, "noise_variance must lie in"),
         ({"noise_variance": np.inf}, ValueError, "noise_variance must lie in"),
+        ({"noise_variance_bounds": "held"}, ValueError, "noise_variance_bounds must be 'fixed'"),
+        ({"noise_variance_bounds": (1.0, 0.1)}, ValueError, "0 < low <= high"),
+        (
+            {"noise_variance": "learn", "noise_variance_bounds": "fixed"},
+            ValueError,
+            "exclude each other",
+        ),
         ({"kernel": CompoundKernel([RBF(), RBF()])}, TypeError, "one covariance matrix"),
         ({"kernel": "rbf"}, TypeError, "kernel must be None or a kernel"),
         ({"incumbent": "joint", "acquisition": "thompson"}, ValueError, "'joint' needs an acq"),
@@ -51,10 +58,28 @@ def test_engines_are_checked():
 
 
 def test_nothing_to_learn_is_fine():
-    made = optimizer(kernel=RBF(0.3, "fixed"), noise_variance=1e-2, n_initial=2)
+    made = optimizer(
+        kernel=RBF(0.3, "fixed"),
+        noise_variance=1e-2,
+        noise_variance_bounds="fixed",
+        n_initial=2,
+    )
     made.run(lambda first, second: first[0] > second[0], 5)
     assert made.posterior_.kernel == RBF(0.3, "fixed")
     assert made.posterior_.noise_variance == 1e-2
+
+
+def test_a_number_is_where_the_noise_starts_unless_it_is_held():
+    def noise(**options):
+        made = optimizer(n_initial=2, **options)
+        made.run(lambda first, second: first[0] > second[0], 6)
+        return made.posterior_.noise_variance
+
+    assert noise(noise_variance=0.05, noise_variance_bounds="fixed") == 0.05
+    assert noise(noise_variance_bounds="fixed") == pytest.approx(3e-3)
+    assert noise(noise_variance=0.05) != pytest.approx(0.05, rel=1e-3)
+    assert noise(noise_variance="learn") == noise() != pytest.approx(3e-3, rel=1e-3)
+    assert 0.2 <= noise(noise_variance=0.25, noise_variance_bounds=(0.2, 0.3)) <= 0.3
 
 
 def test_amplitudes_and_priors_of_ones_own():

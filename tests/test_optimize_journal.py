@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -207,6 +208,58 @@ def test_an_engine_that_draws_is_resumed(tmp_path):
     first = answer(build(tmp_path / "run.jsonl"), 5)
     (tmp_path / "copy.jsonl").write_bytes((tmp_path / "run.jsonl").read_bytes())
     same_run(first, build(tmp_path / "copy.jsonl"), 2)
+
+
+def with_configuration(path, change):
+    """Rewrite the first line of a journal as a run of another configuration would have it."""
+    first, rest = path.read_text().split("\n", 1)
+    record = json.loads(first)["record"]
+    change(record["configuration"])
+    text = json.dumps(record, separators=(",", ":"))
+    path.write_text(f'{{"crc":"{zlib.crc32(text.encode()):08x}","record":{text}}}\n{rest}')
+
+
+@pytest.mark.parametrize(
+    ("options", "noise"),
+    [
+        ({}, "learn"),
+        ({"noise_variance": "learn"}, "learn"),
+        ({"noise_variance": 0.01, "noise_variance_bounds": "fixed"}, 0.01),
+    ],
+)
+def test_journals_of_before_noise_had_bounds_are_opened(tmp_path, options, noise):
+    """Where None stood for the number of initial duels, and a number held the noise."""
+
+    def older(configuration):
+        del configuration["noise_variance_bounds"], configuration["likelihood"]
+        configuration.update(noise_variance=noise, n_initial=None)
+
+    path = tmp_path / "run.jsonl"
+    first = answer(optimizer(path, n_initial=None, **options), 8)
+    with_configuration(path, older)
+    (tmp_path / "copy.jsonl").write_bytes(path.read_bytes())
+    reopened = optimizer(tmp_path / "copy.jsonl", n_initial=6, **options)
+    np.testing.assert_array_equal(first.recommend(), reopened.recommend())
+    assert answer(reopened, 3).n_told_ == 11
+    assert optimizer(tmp_path / "copy.jsonl", n_initial=None, **options).n_told_ == 11
+    with pytest.raises(ValueError, match="another configuration"):
+        optimizer(tmp_path / "copy.jsonl", n_initial=6, noise_variance=0.02)
+
+
+def test_a_default_and_its_value_are_one_configuration(tmp_path):
+    given = [[[0.1, 0.2], [0.3, 0.4]]] * 2
+    for k, (options, same) in enumerate(
+        [
+            ({"n_initial": None}, {"n_initial": 6}),
+            ({"n_initial": None, "initial_duels": given}, {"n_initial": 2, "initial_duels": given}),
+            ({"n_initial": 1, "initial_duels": given}, {"n_initial": 2, "initial_duels": given}),
+            ({}, {"noise_variance": 3e-3, "noise_variance_bounds": [1e-5, 1]}),
+            ({"noise_variance": "learn"}, {}),
+        ]
+    ):
+        path = tmp_path / f"{k}.jsonl"
+        answer(optimizer(path, **options), 1)
+        assert optimizer(path, **same).n_told_ == 1
 
 
 # --- the file -------------------------------------------------------------------------------

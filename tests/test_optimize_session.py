@@ -76,7 +76,13 @@ def test_contradictions_at_tiny_noise_still_give_a_fresh_draw():
         believed.add(float(np.diff(posterior.mean(told))[0]))
         return posterior.mean(X)
 
-    made = optimizer([[0.0, 1.0]] * 2, noise_variance=1e-8, n_initial=4, acquisition=acquisition)
+    made = optimizer(
+        [[0.0, 1.0]] * 2,
+        noise_variance=1e-8,
+        noise_variance_bounds="fixed",
+        n_initial=4,
+        acquisition=acquisition,
+    )
     for k in range(8):
         made.tell(told, k % 2)
     made.ask(3)

@@ -119,7 +119,13 @@ def test_every_acquisition_of_the_challenger_optimises(acquisition):
 
 def test_the_settings_of_the_paper():
     made = told(
-        30, kernel=RBF([0.3, 0.3]), noise_variance=1e-4, acquisition="ei", refit_every=10, seed=1
+        30,
+        kernel=RBF([0.3, 0.3]),
+        noise_variance=1e-4,
+        noise_variance_bounds="fixed",
+        acquisition="ei",
+        refit_every=10,
+        seed=1,
     )
     assert -0.397887 - branin(made.recommend()) < 2.0
     assert made.posterior_.noise_variance == 1e-4

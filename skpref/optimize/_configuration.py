@@ -6,13 +6,15 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
-from skpref._parameters import check_choice, check_lognormal, check_number
+from skpref._parameters import check_bounds, check_choice, check_lognormal, check_number
 from skpref.inference import ENGINES, EP, HMC, Gibbs, Laplace
 from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
+from skpref.optimize._space import Box, Pool
 from skpref.optimize._strategies import INCUMBENTS, Strategy
 
 _DRAWS = 400
+_LEARN = "learn"
 
 
 class Configuration(NamedTuple):
@@ -26,17 +28,27 @@ class Configuration(NamedTuple):
     spec: _model.ModelSpec
     n_initial: int
     refit_every: int | None
+    likelihood: object = None
+
+    def resolved(self) -> dict:
+        """Arguments with which several spellings mean one thing, in one spelling."""
+        bounds = self.spec.noise_bounds
+        return {
+            "noise_variance": self.spec.noise_variance,
+            "noise_variance_bounds": "fixed" if bounds is None else bounds,
+            "n_initial": self.n_initial,
+        }
 
 
-def configure(space, options, n_given):
+def configure(space: Box | Pool, options: dict, n_given: int) -> Configuration:
     """Check the arguments of an optimizer.
 
     Parameters
     ----------
     space : Box or Pool
     options : dict
-        inference, incumbent, acquisition, kernel, noise_variance, lengthscale_prior, n_initial,
-        refit_every.
+        inference, incumbent, acquisition, kernel, noise_variance, noise_variance_bounds,
+        lengthscale_prior, likelihood, n_initial, refit_every.
     n_given : int
         Number of initial duels that were given.
 
@@ -70,27 +82,37 @@ def configure(space, options, n_given):
             f"The kernel {kernel} does not take unit-cube rows of {space.n_columns} columns: "
             f"{error}."
         ) from error
-    noise = options["noise_variance"]
-    learned = isinstance(noise, str)
-    if learned:
-        check_choice("noise_variance", noise, ("learn",))
-        value, bounds = _model.NOISE_PRIOR[0], _model.NOISE_BOUNDS
-    else:
-        value, bounds = (
-            float(check_number("noise_variance", noise, low=0.0, open_low=True, open_high=True)),
-            None,
-        )
-    prior = _model.default_prior(kernel, _check_prior(options["lengthscale_prior"]), learned)
-    spec = _model.ModelSpec(kernel, value, bounds, prior, engine)
-    n_initial = options["n_initial"]
-    if n_initial is None:
-        n_initial = n_given or 3 * space.n_dimensions
-    n_initial = max(int(check_number("n_initial", n_initial, low=0, integer=True)), n_given)
+    noise, bounds = _noise(options["noise_variance"], options["noise_variance_bounds"])
+    lengthscales = _check_prior(options["lengthscale_prior"])
+    prior = _model.default_prior(kernel, lengthscales, bounds is not None)
+    spec = _model.ModelSpec(kernel, noise, bounds, prior, engine)
     every = options["refit_every"]
     if every is not None:
         check_number("refit_every", every, low=1, integer=True)
     strategy = Strategy(options["inference"], options["incumbent"], acquisition)
-    return Configuration(strategy, hallucinating, spec, n_initial, every)
+    n_initial = _n_initial(options["n_initial"], n_given, space)
+    return Configuration(strategy, hallucinating, spec, n_initial, every, options["likelihood"])
+
+
+def _noise(value, bounds):
+    """Where the noise starts, and its bounds (None: it is held there)."""
+    bounds = check_bounds("noise_variance_bounds", bounds)
+    if not isinstance(value, str):
+        inside = {"low": 0.0, "open_low": True, "open_high": True}
+        return float(check_number("noise_variance", value, **inside)), bounds
+    check_choice("noise_variance", value, (_LEARN,))
+    if bounds is None:
+        raise ValueError(
+            "noise_variance='learn' and noise_variance_bounds='fixed' exclude each other. Give "
+            "the number to hold, or bounds (low, high) to learn within."
+        )
+    return _model.NOISE_PRIOR[0], bounds
+
+
+def _n_initial(value, n_given, space):
+    if value is None:
+        return n_given or 3 * space.n_dimensions
+    return max(int(check_number("n_initial", value, low=0, integer=True)), n_given)
 
 
 def _check_prior(prior):
@@ -115,7 +137,7 @@ def _engine(inference):
     return False, clone(inference)
 
 
-def describe(space, options):
+def describe(space: Box | Pool, options: dict) -> dict:
     """The arguments as plain values: two equal descriptions make the same run."""
     described = {"space": space.describe()}
     for name, value in options.items():
@@ -130,3 +152,21 @@ def describe(space, options):
             value = value.item()
         described[name] = value
     return described
+
+
+def renewed(described: dict, space: Box | Pool) -> dict:
+    """A description that an earlier version wrote, in the terms of this one.
+
+    Once a number fixed the noise, "learn" learned it, and None stood for the default number of
+    initial duels.
+    """
+    found = dict(described)
+    noise = found.get("noise_variance")
+    if noise is not None and "noise_variance_bounds" not in found:
+        learned = noise == _LEARN
+        found["noise_variance"] = _model.NOISE_PRIOR[0] if learned else noise
+        found["noise_variance_bounds"] = list(_model.NOISE_BOUNDS) if learned else "fixed"
+    if "n_initial" in found:
+        n_given = len(found.get("initial_duels", ()))
+        found["n_initial"] = _n_initial(found["n_initial"], n_given, space)
+    return found

@@ -9,7 +9,7 @@ from skpref._random import seed_of
 from skpref._validation import check_outcomes
 from skpref.optimize._configuration import configure, describe
 from skpref.optimize._loop import Loop
-from skpref.optimize._model import LENGTHSCALE_PRIOR
+from skpref.optimize._model import LENGTHSCALE_PRIOR, NOISE_BOUNDS, NOISE_PRIOR
 from skpref.optimize._session import Session
 from skpref.optimize._space import make_space
 
@@ -58,11 +58,16 @@ class PreferenceOptimizer(Loop):
     kernel : sklearn kernel, default=None
         On rows of the unit cube (categories one-hot). None: Matérn-3/2, unit amplitude, one
         lengthscale a column.
-    noise_variance : "learn" or float, default="learn"
-        σ² of each utility at each presentation, in units of the kernel's amplitude; learned with
-        a broad log-normal prior of median 0.003.
+    noise_variance : float or "learn", default=3e-3
+        σ² of each utility at each presentation, in units of the kernel's amplitude. The starting
+        value where it is learned, with a broad log-normal prior of median 0.003; "learn" stands
+        for the default.
+    noise_variance_bounds : (float, float) or "fixed", default=(1e-5, 1.0)
+        Bounds of the search; "fixed" holds the noise.
     lengthscale_prior : (median, deviation) or None, default=(0.5, 0.75)
         Log-normal prior on the unit cube's lengthscales; deviation of the logarithm.
+    likelihood : Likelihood, default=None
+        Of an answer given the utilities; None: the probit of the noise above.
     n_initial : int, default=None
         Number of duels before the model is used; those told count. None: 3 d.
     initial_duels : array-like of shape (n, 2, d) or list of pairs of dicts, default=None
@@ -112,8 +117,10 @@ class PreferenceOptimizer(Loop):
         incumbent="posterior_mean",
         acquisition="log_ei",
         kernel=None,
-        noise_variance="learn",
+        noise_variance=NOISE_PRIOR[0],
+        noise_variance_bounds=NOISE_BOUNDS,
         lengthscale_prior=LENGTHSCALE_PRIOR,
+        likelihood=None,
         n_initial=None,
         initial_duels=None,
         refit_every=None,
@@ -129,12 +136,14 @@ class PreferenceOptimizer(Loop):
             "acquisition": acquisition,
             "kernel": kernel,
             "noise_variance": noise_variance,
+            "noise_variance_bounds": noise_variance_bounds,
             "lengthscale_prior": lengthscale_prior,
+            "likelihood": likelihood,
             "n_initial": n_initial,
             "refit_every": refit_every,
         }
         configuration = configure(self._space, options, len(initial))
-        described = describe(self._space, options)
+        described = describe(self._space, {**options, **configuration.resolved()})
         seed = seed_of(random_state)
         self._session = Session(self._space, configuration, initial, journal, described, seed)
 
@@ -291,10 +300,12 @@ class HallucinationBelieverOptimizer(PreferenceOptimizer):
         (n,) values. Those of the duel ("muc", "bvei", ...) are possible, and worse [1]_.
     incumbent : {"last_winner", "posterior_mean"}, default="last_winner"
         "posterior_mean" explores less and suits a judge who must see the best at all times.
-    kernel, noise_variance, lengthscale_prior, n_initial, initial_duels, refit_every
+    kernel, noise_variance, noise_variance_bounds, lengthscale_prior, likelihood
+        See `PreferenceOptimizer`.
+    n_initial, initial_duels, refit_every
         See `PreferenceOptimizer`. The paper's settings are ``kernel=RBF(...)``,
-        ``noise_variance=1e-4``, ``acquisition="ei"``, ``refit_every=10``; the defaults reach
-        the optimum in fewer duels.
+        ``noise_variance=1e-4``, ``noise_variance_bounds="fixed"``, ``acquisition="ei"``,
+        ``refit_every=10``; the defaults reach the optimum in fewer duels.
     candidates, journal, random_state
         See `PreferenceOptimizer`.
 
@@ -329,8 +340,10 @@ class HallucinationBelieverOptimizer(PreferenceOptimizer):
         acquisition="log_ei",
         incumbent="last_winner",
         kernel=None,
-        noise_variance="learn",
+        noise_variance=NOISE_PRIOR[0],
+        noise_variance_bounds=NOISE_BOUNDS,
         lengthscale_prior=LENGTHSCALE_PRIOR,
+        likelihood=None,
         n_initial=None,
         initial_duels=None,
         refit_every=None,
@@ -345,7 +358,9 @@ class HallucinationBelieverOptimizer(PreferenceOptimizer):
             acquisition=acquisition,
             kernel=kernel,
             noise_variance=noise_variance,
+            noise_variance_bounds=noise_variance_bounds,
             lengthscale_prior=lengthscale_prior,
+            likelihood=likelihood,
             n_initial=n_initial,
             initial_duels=initial_duels,
             refit_every=refit_every,

@@ -7,6 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 from skpref._threads import blas_threads
 from skpref.optimize import _model
+from skpref.optimize._configuration import renewed
 from skpref.optimize._design import initial_duel
 from skpref.optimize._journal import Journal, check_header, header
 from skpref.optimize._state import Items, State, dump_memory, exclusion, load_memory
@@ -248,7 +249,9 @@ class Session:
         """Begin or replay the journal; the seed of the run."""
         records = [] if self._journal is None else self._journal.read()
         if records:
-            seed = check_header(records[0], description, seed, self._journal.path)
+            first = dict(records[0])
+            first["configuration"] = renewed(first.get("configuration", {}), self.space)
+            seed = check_header(first, description, seed, self._journal.path)
             for number, record in enumerate(records[1:], start=2):
                 self._replay(record, number)
             return seed
