@@ -8,6 +8,7 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from skpref._parameters import check_bounds, check_choice, check_lognormal, check_number
 from skpref.inference import ENGINES, EP, HMC, Gibbs, Laplace
+from skpref.kernels import Identity
 from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._space import Box, Pool
@@ -74,7 +75,7 @@ def configure(space: Box | Pool, options: dict, n_given: int) -> Configuration:
             f"kernel must be None or a kernel of sklearn.gaussian_process.kernels that gives one "
             f"covariance matrix (no CompoundKernel), got {kernel!r}."
         )
-    kernel = _model.default_kernel(space.n_columns) if kernel is None else clone(kernel)
+    kernel = _default_kernel(space) if kernel is None else clone(kernel)
     try:
         kernel(np.zeros((1, space.n_columns)))
     except ValueError as error:
@@ -92,6 +93,10 @@ def configure(space: Box | Pool, options: dict, n_given: int) -> Configuration:
     strategy = Strategy(options["inference"], options["incumbent"], acquisition)
     n_initial = _n_initial(options["n_initial"], n_given, space)
     return Configuration(strategy, hallucinating, spec, n_initial, every, options["likelihood"])
+
+
+def _default_kernel(space):
+    return _model.default_kernel(space.n_columns) if space.has_features else Identity()
 
 
 def _noise(value, bounds):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
@@ -22,7 +23,7 @@ class Loop(CallbackSupportMixin):
         n_duels: int,
         callback: Callable | None = None,
         progress: bool = False,
-    ):
+    ) -> Any:
         """Ask and tell until ``n_duels`` more duels are told.
 
         Each duel is a task, within that of the run, of the scikit-learn callbacks set by
@@ -40,7 +41,7 @@ class Loop(CallbackSupportMixin):
 
         Returns
         -------
-        ndarray of shape (d,) or dict
+        ndarray of shape (d,), dict or name
             `recommend`, at the end.
 
         Raises

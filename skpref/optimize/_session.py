@@ -220,11 +220,11 @@ class Session:
     def pair(self, duel):
         """Indices of the two items of a duel, which is checked."""
         try:
-            first, second = duel
+            first, second = () if isinstance(duel, str) else self.space.listed(duel)
         except (TypeError, ValueError):
             raise ValueError(
-                "A duel is a pair of items, as ask() returns it: an array of shape (2, d) or two "
-                f"dicts, got {duel!r}."
+                "A duel is a pair of items, as ask() returns it: an array of shape (2, d), two "
+                f"dicts or two names, got {duel!r}."
             ) from None
         for item in (first, second):
             self.space.to_row(item)  # both are sound before either is taken in
@@ -234,8 +234,8 @@ class Session:
         return found
 
     def show(self, duel):
-        """Copies of the items of a duel."""
-        return [self.items.items[index].copy() for index in duel]
+        """The items of a duel as people see them."""
+        return [self.space.present(self.items.items[index]) for index in duel]
 
     def _dump(self, duel):
         return [self.space.dump(self.items.items[index]) for index in duel]
