@@ -137,6 +137,33 @@ def test_descriptions_hold_nothing_of_the_process():
     assert json.dumps(describe(make_space(SQUARE), {"lengthscale_prior": (np.float32(0.5), 1.0)}))
 
 
+def test_acquisitions_without_a_number_are_named():
+    def hopeless(posterior, X, incumbent):
+        return np.full(len(X), np.nan)
+
+    for options in ({}, {"incumbent": "joint"}):
+        for space in ({"space": SQUARE}, {"candidates": np.random.default_rng(0).random((9, 2))}):
+            made = PreferenceOptimizer(
+                **space, inference="ep", acquisition=hopeless, n_initial=1, **options
+            )
+            made.tell(made.ask(), 1)
+            with pytest.raises(ValueError, match=r"hopeless' chose nothing: it is NaN at all"):
+                made.ask()
+            assert len(made.pending_) == 0
+
+
+def test_an_acquisition_may_be_nan_here_and_there():
+    def patchy(posterior, X, incumbent):
+        return np.where(X[:, 0] > 0.5, np.nan, X[:, 0])
+
+    for space in ({"space": {"x": (0.0, 1.0), "k": [1, 2, 3]}}, {"space": SQUARE}):
+        made = HallucinationBelieverOptimizer(
+            **space, acquisition=patchy, n_initial=1, random_state=0
+        )
+        made.tell(made.ask(), 1)
+        assert made.to_unit(made.ask())[1, 0] == pytest.approx(0.5, abs=0.02)
+
+
 def test_acquisitions_of_a_wrong_shape_are_named():
     made = optimizer(acquisition=lambda posterior, X, incumbent: 1.0, n_initial=1)
     made.tell([[0.0, 1.0], [1.0, 1.0]], 1)

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 import warnings
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -210,58 +209,6 @@ def test_an_engine_that_draws_is_resumed(tmp_path):
     same_run(first, build(tmp_path / "copy.jsonl"), 2)
 
 
-def with_configuration(path, change):
-    """Rewrite the first line of a journal as a run of another configuration would have it."""
-    first, rest = path.read_text().split("\n", 1)
-    record = json.loads(first)["record"]
-    change(record["configuration"])
-    text = json.dumps(record, separators=(",", ":"))
-    path.write_text(f'{{"crc":"{zlib.crc32(text.encode()):08x}","record":{text}}}\n{rest}')
-
-
-@pytest.mark.parametrize(
-    ("options", "noise"),
-    [
-        ({}, "learn"),
-        ({"noise_variance": "learn"}, "learn"),
-        ({"noise_variance": 0.01, "noise_variance_bounds": "fixed"}, 0.01),
-    ],
-)
-def test_journals_of_before_noise_had_bounds_are_opened(tmp_path, options, noise):
-    """Where None stood for the number of initial duels, and a number held the noise."""
-
-    def older(configuration):
-        del configuration["noise_variance_bounds"], configuration["likelihood"]
-        configuration.update(noise_variance=noise, n_initial=None)
-
-    path = tmp_path / "run.jsonl"
-    first = answer(optimizer(path, n_initial=None, **options), 8)
-    with_configuration(path, older)
-    (tmp_path / "copy.jsonl").write_bytes(path.read_bytes())
-    reopened = optimizer(tmp_path / "copy.jsonl", n_initial=6, **options)
-    np.testing.assert_array_equal(first.recommend(), reopened.recommend())
-    assert answer(reopened, 3).n_told_ == 11
-    assert optimizer(tmp_path / "copy.jsonl", n_initial=None, **options).n_told_ == 11
-    with pytest.raises(ValueError, match="another configuration"):
-        optimizer(tmp_path / "copy.jsonl", n_initial=6, noise_variance=0.02)
-
-
-def test_a_default_and_its_value_are_one_configuration(tmp_path):
-    given = [[[0.1, 0.2], [0.3, 0.4]]] * 2
-    for k, (options, same) in enumerate(
-        [
-            ({"n_initial": None}, {"n_initial": 6}),
-            ({"n_initial": None, "initial_duels": given}, {"n_initial": 2, "initial_duels": given}),
-            ({"n_initial": 1, "initial_duels": given}, {"n_initial": 2, "initial_duels": given}),
-            ({}, {"noise_variance": 3e-3, "noise_variance_bounds": [1e-5, 1]}),
-            ({"noise_variance": "learn"}, {}),
-        ]
-    ):
-        path = tmp_path / f"{k}.jsonl"
-        answer(optimizer(path, **options), 1)
-        assert optimizer(path, **same).n_told_ == 1
-
-
 # --- the file -------------------------------------------------------------------------------
 
 
@@ -385,20 +332,6 @@ def test_a_missing_line_is_noticed(tmp_path):
     path.write_bytes(b"".join([lines[0], lines[-1]]))
     with pytest.raises(ValueError, match=r"Line 2 of the journal .* does not fit the run before"):
         optimizer(path)
-
-
-def test_another_file_or_configuration_is_refused(tmp_path):
-    path = tmp_path / "run.jsonl"
-    answer(optimizer(path), 2)
-    with pytest.raises(ValueError, match=r"another configuration \(acquisition: 'log_ei', now"):
-        optimizer(path, acquisition="ei")
-    with pytest.raises(ValueError, match=r"another configuration \(space:"):
-        HallucinationBelieverOptimizer([[0.0, 2.0]] * 2, n_initial=3, journal=path)
-    with pytest.raises(ValueError, match="begun with random_state 0, now 1 came"):
-        optimizer(path, 1)
-    (tmp_path / "note.txt").write_text("a shopping list\n")
-    with pytest.raises(ValueError, match=r"Line 1 of the journal .* is corrupt"):
-        optimizer(tmp_path / "note.txt")
 
 
 def test_two_writers_are_noticed(tmp_path):

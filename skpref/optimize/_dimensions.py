@@ -8,6 +8,7 @@ value as it is kept), ``describe``.
 
 from itertools import pairwise
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from scipy.stats import rv_continuous, rv_discrete
@@ -314,7 +315,7 @@ def _parameters(distribution):
     ]
 
 
-def make_dimension(name, spec):
+def make_dimension(name: str, spec: Any) -> Any:
     """The dimension that one entry of a dict space stands for.
 
     Parameters
