@@ -59,6 +59,29 @@ def test_journals_of_before_noise_had_bounds_are_opened(tmp_path, options, noise
         optimizer(tmp_path / "copy.jsonl", n_initial=6, noise_variance=0.02)
 
 
+@pytest.mark.parametrize(
+    ("choices", "described"),
+    [
+        (["a", "b"], ["np.str_('a')", "np.str_('b')"]),
+        ([5, 2, 3.5], ["np.int64(5)", "np.int64(2)", "np.float64(3.5)"]),
+        ([True, False], ["np.True_", "np.False_"]),
+        ([(1, "x"), "np"], ["(np.int64(1), 'x')", "'np'"]),
+    ],
+)
+def test_journals_that_describe_numpy_choices_are_opened(tmp_path, choices, described):
+    def build():
+        journal = tmp_path / "run.jsonl"
+        return HallucinationBelieverOptimizer({"a": choices}, journal=journal, random_state=0)
+
+    def older(configuration):
+        configuration["space"] = [["a", ["choice", *described]]]
+
+    made = build()
+    made.tell(made.ask(), 1)
+    with_configuration(tmp_path / "run.jsonl", older)
+    assert build().history_ == made.history_
+
+
 def test_a_default_and_its_value_are_one_configuration(tmp_path):
     given = [[[0.1, 0.2], [0.3, 0.4]]] * 2
     for k, (options, same) in enumerate(

@@ -197,6 +197,29 @@ def test_several_judges_answer_in_any_order():
     assert made.n_told_ == 12
 
 
+def test_pending_duels_are_those_not_answered():
+    made = told(4)
+    assert made.pending_.shape == (0, 2, 2)
+    duels = made.ask(3)
+    np.testing.assert_array_equal(made.pending_, duels)
+    made.tell(duels[1], 1)
+    made.skip(duels[0])
+    np.testing.assert_array_equal(made.pending_, duels[2:])
+    made.undo().pending_[:] = 0.0
+    np.testing.assert_array_equal(made.pending_, duels[[0, 2]])
+    mixed = optimizer(MIXED)
+    assert mixed.pending_ == []
+    assert mixed.ask(2) == mixed.pending_
+
+
+def test_no_answer_is_a_skip():
+    one, two = told(9), told(9)
+    assert one.tell(one.ask(), None) is one
+    two.skip(two.ask())
+    assert one.n_told_ == len(one.history_) == 9
+    np.testing.assert_array_equal(one.ask(), two.ask())
+
+
 def test_undo_asks_the_same_again():
     made = told(9)
     duel = made.ask()

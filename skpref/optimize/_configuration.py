@@ -1,5 +1,7 @@
 """Arguments of an optimizer, checked, and as plain values for the journal."""
 
+import json
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +18,8 @@ from skpref.optimize._strategies import INCUMBENTS, Strategy
 
 _DRAWS = 400
 _LEARN = "learn"
+# How numpy 2 writes its scalars: np.int64(3), np.str_('a'), np.True_.
+_NUMPY = re.compile(r"""\bnp\.(?:(?:str_|u?int\d+|float\d+)\(('[^']*'|[^()']*)\)|(True|False)_)""")
 
 
 class Configuration(NamedTuple):
@@ -162,8 +166,8 @@ def describe(space: Box | Pool, options: dict) -> dict:
 def renewed(described: dict, space: Box | Pool) -> dict:
     """A description that an earlier version wrote, in the terms of this one.
 
-    Once a number fixed the noise, "learn" learned it, and None stood for the default number of
-    initial duels.
+    Once a number fixed the noise, "learn" learned it, None stood for the default number of
+    initial duels, and choices were described with their numpy types.
     """
     found = dict(described)
     noise = found.get("noise_variance")
@@ -171,6 +175,8 @@ def renewed(described: dict, space: Box | Pool) -> dict:
         learned = noise == _LEARN
         found["noise_variance"] = _model.NOISE_PRIOR[0] if learned else noise
         found["noise_variance_bounds"] = list(_model.NOISE_BOUNDS) if learned else "fixed"
+    if "space" in found:
+        found["space"] = json.loads(_NUMPY.sub(r"\1\2", json.dumps(found["space"])))
     if "n_initial" in found:
         n_given = len(found.get("initial_duels", ()))
         found["n_initial"] = _n_initial(found["n_initial"], n_given, space)
