@@ -8,6 +8,7 @@ every answer. Each question shows two sweets of the pool.
 import numpy as np
 
 from skpref.datasets import load_candy
+from skpref.duels import ItemTable
 from skpref.optimize import HallucinationBelieverOptimizer
 
 candy = load_candy()
@@ -15,29 +16,21 @@ liking = candy.winpercent + 15.0 * candy.item_table[:, candy.feature_names.index
 rng = np.random.default_rng(0)
 
 # Sweets of equal attributes cannot be told apart by a model: they are one item of the pool.
-number = {}
-for i, row in enumerate(candy.item_table):
-    number.setdefault(row.tobytes(), i)
-
-
-def sweet(row):
-    return number[row.tobytes()]
+pool = ItemTable(candy.item_table, names=candy.item_names)
 
 
 def person(first, second):
     noise = 3.0 * rng.standard_normal(2)
-    return liking[sweet(first)] + noise[0] > liking[sweet(second)] + noise[1]
+    return liking[pool.index(first)] + noise[0] > liking[pool.index(second)] + noise[1]
 
 
-optimizer = HallucinationBelieverOptimizer(candidates=candy.item_table, n_initial=8, random_state=0)
+optimizer = HallucinationBelieverOptimizer(candidates=pool, n_initial=8, random_state=0)
 for _ in range(30):
     duel = optimizer.ask()
     optimizer.tell(duel, person(*duel))
     if optimizer.n_told_ % 10 == 0:
-        name = candy.item_names[sweet(optimizer.recommend())]
-        print(f"after {optimizer.n_told_} duels: {name}")
+        print(f"after {optimizer.n_told_} duels: {optimizer.recommend()}")
 
-best = sweet(optimizer.recommend())
-pool = [liking[i] for i in number.values()]
-better = sum(value > liking[best] for value in pool)
-print(f"{candy.item_names[best]}: {better} of the {len(pool)} sweets would be liked better")
+best = optimizer.recommend()
+better = int(np.sum(liking > liking[pool.index(best)]))
+print(f"{best}: {better} of the {len(pool)} sweets would be liked better")

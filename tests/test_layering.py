@@ -15,7 +15,8 @@ MOST_LINES = 420
 # Lowest first. A module may import those of lower layers and, within its own subpackage, any
 # that do not lead back to it.
 LAYERS = (
-    ("_parameters", "_outcomes", "_items", "_likelihood", "_kernel_gradients", "_threads"),
+    ("_parameters", "_warnings"),
+    ("_outcomes", "_items", "_likelihood", "_kernel_gradients", "_threads", "_random"),
     ("_pairing", "kernels", "samplers"),
     ("_builders",),
     ("duels",),

@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, CompoundKernel, ConstantKernel
 
 from skpref.inference import EP
 from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer
-from skpref.optimize._configuration import describe, seed_of
+from skpref.optimize._configuration import describe
 from skpref.optimize._space import make_space
 
 TABLE = np.histogram([1.0, 2.0, 2.5, 4.0], bins=3)
@@ -28,6 +28,13 @@ def optimizer(**options):
         ({"noise_variance": "guess"}, ValueError, "noise_variance must be one of 'learn'"),
         ({"noise_variance": 0.0}, ValueError, "noise_variance must lie in"),
         ({"noise_variance": np.inf}, ValueError, "noise_variance must lie in"),
+        ({"noise_variance_bounds": "held"}, ValueError, "noise_variance_bounds must be 'fixed'"),
+        ({"noise_variance_bounds": (1.0, 0.1)}, ValueError, "0 < low <= high"),
+        (
+            {"noise_variance": "learn", "noise_variance_bounds": "fixed"},
+            ValueError,
+            "exclude each other",
+        ),
         ({"kernel": CompoundKernel([RBF(), RBF()])}, TypeError, "one covariance matrix"),
         ({"kernel": "rbf"}, TypeError, "kernel must be None or a kernel"),
         ({"incumbent": "joint", "acquisition": "thompson"}, ValueError, "'joint' needs an acq"),
@@ -51,10 +58,28 @@ def test_engines_are_checked():
 
 
 def test_nothing_to_learn_is_fine():
-    made = optimizer(kernel=RBF(0.3, "fixed"), noise_variance=1e-2, n_initial=2)
+    made = optimizer(
+        kernel=RBF(0.3, "fixed"),
+        noise_variance=1e-2,
+        noise_variance_bounds="fixed",
+        n_initial=2,
+    )
     made.run(lambda first, second: first[0] > second[0], 5)
     assert made.posterior_.kernel == RBF(0.3, "fixed")
     assert made.posterior_.noise_variance == 1e-2
+
+
+def test_a_number_is_where_the_noise_starts_unless_it_is_held():
+    def noise(**options):
+        made = optimizer(n_initial=2, **options)
+        made.run(lambda first, second: first[0] > second[0], 6)
+        return made.posterior_.noise_variance
+
+    assert noise(noise_variance=0.05, noise_variance_bounds="fixed") == 0.05
+    assert noise(noise_variance_bounds="fixed") == pytest.approx(3e-3)
+    assert noise(noise_variance=0.05) != pytest.approx(0.05, rel=1e-3)
+    assert noise(noise_variance="learn") == noise() != pytest.approx(3e-3, rel=1e-3)
+    assert 0.2 <= noise(noise_variance=0.25, noise_variance_bounds=(0.2, 0.3)) <= 0.3
 
 
 def test_amplitudes_and_priors_of_ones_own():
@@ -112,17 +137,35 @@ def test_descriptions_hold_nothing_of_the_process():
     assert json.dumps(describe(make_space(SQUARE), {"lengthscale_prior": (np.float32(0.5), 1.0)}))
 
 
+def test_acquisitions_without_a_number_are_named():
+    def hopeless(posterior, X, incumbent):
+        return np.full(len(X), np.nan)
+
+    for options in ({}, {"incumbent": "joint"}):
+        for space in ({"space": SQUARE}, {"candidates": np.random.default_rng(0).random((9, 2))}):
+            made = PreferenceOptimizer(
+                **space, inference="ep", acquisition=hopeless, n_initial=1, **options
+            )
+            made.tell(made.ask(), 1)
+            with pytest.raises(ValueError, match=r"hopeless' chose nothing: it is NaN at all"):
+                made.ask()
+            assert len(made.pending_) == 0
+
+
+def test_an_acquisition_may_be_nan_here_and_there():
+    def patchy(posterior, X, incumbent):
+        return np.where(X[:, 0] > 0.5, np.nan, X[:, 0])
+
+    for space in ({"space": {"x": (0.0, 1.0), "k": [1, 2, 3]}}, {"space": SQUARE}):
+        made = HallucinationBelieverOptimizer(
+            **space, acquisition=patchy, n_initial=1, random_state=0
+        )
+        made.tell(made.ask(), 1)
+        assert made.to_unit(made.ask())[1, 0] == pytest.approx(0.5, abs=0.02)
+
+
 def test_acquisitions_of_a_wrong_shape_are_named():
     made = optimizer(acquisition=lambda posterior, X, incumbent: 1.0, n_initial=1)
     made.tell([[0.0, 1.0], [1.0, 1.0]], 1)
     with pytest.raises(ValueError, match="must return one value for each row of X"):
         made.ask()
-
-
-def test_seeds_from_every_kind_of_random_state():
-    assert seed_of(7) == 7
-    assert seed_of(None) is None
-    for kind in (np.random.default_rng, np.random.RandomState):
-        assert seed_of(kind(1)) == seed_of(kind(1)) != seed_of(kind(2))
-    with pytest.raises(ValueError, match="random_state must lie in"):
-        seed_of(-1)

@@ -101,6 +101,15 @@ def test_skips_undos_parallel_and_foreign_duels_are_resumed(tmp_path):
     same_run(first, second)
 
 
+def test_answers_told_in_a_row_are_resumed(tmp_path):
+    """What was learned after the first of them is what the second is learned from."""
+    first = answer(optimizer(tmp_path / "run.jsonl"), 5)
+    for duel in first.ask(4):
+        first.tell(duel, 1)
+    (tmp_path / "copy.jsonl").write_bytes((tmp_path / "run.jsonl").read_bytes())
+    same_run(first, optimizer(tmp_path / "copy.jsonl"))
+
+
 @pytest.fixture(scope="module")
 def uninterrupted():
     """The questions of the whole script."""
@@ -323,20 +332,6 @@ def test_a_missing_line_is_noticed(tmp_path):
     path.write_bytes(b"".join([lines[0], lines[-1]]))
     with pytest.raises(ValueError, match=r"Line 2 of the journal .* does not fit the run before"):
         optimizer(path)
-
-
-def test_another_file_or_configuration_is_refused(tmp_path):
-    path = tmp_path / "run.jsonl"
-    answer(optimizer(path), 2)
-    with pytest.raises(ValueError, match=r"another configuration \(acquisition: 'log_ei', now"):
-        optimizer(path, acquisition="ei")
-    with pytest.raises(ValueError, match=r"another configuration \(space:"):
-        HallucinationBelieverOptimizer([[0.0, 2.0]] * 2, n_initial=3, journal=path)
-    with pytest.raises(ValueError, match="begun with random_state 0, now 1 came"):
-        optimizer(path, 1)
-    (tmp_path / "note.txt").write_text("a shopping list\n")
-    with pytest.raises(ValueError, match=r"Line 1 of the journal .* is corrupt"):
-        optimizer(tmp_path / "note.txt")
 
 
 def test_two_writers_are_noticed(tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skpref.optimize import HallucinationBelieverOptimizer
 from skpref.optimize._space import make_space
 
 MIXED = {
@@ -129,6 +130,58 @@ def test_spaces_pickle(mixed):
     np.testing.assert_array_equal(
         pickle.loads(pickle.dumps(mixed)).to_row(item), mixed.to_row(item)
     )
+
+
+def test_choices_belong_to_the_space():
+    given = [[1, 2], {"a": [3]}]
+    made = HallucinationBelieverOptimizer({"kind": given}, random_state=0)
+    given[0].append(9)
+    for item in made.ask():
+        shown = item["kind"]
+        shown.append(0) if isinstance(shown, list) else shown["a"].append(0)
+    made.ask()[0].clear()
+    asked = [item["kind"] for item in made.ask()]
+    assert [1, 2] in asked
+    assert {"a": [3]} in asked
+    made.tell(made.ask(), 1)
+    made.history_[0].duel[0].clear()
+    assert made.history_[0].duel[0] == made.incumbent_ != {}
+
+
+def test_choices_that_equal_nothing_else_are_handed_out_themselves():
+    one, two = object(), object()
+    made = HallucinationBelieverOptimizer({"kind": [one, two]}, random_state=0)
+    made.tell(made.ask(), 1)
+    assert made.incumbent_["kind"] in (one, two)
+
+
+@pytest.mark.parametrize(
+    ("choices", "kept"),
+    [
+        (list(np.arange(1, 6)), [1, 2, 3, 4, 5]),
+        (list(np.array([3.5, 1.0, 2.0])), [3.5, 1.0, 2.0]),
+        (list(np.array(["a", "b"])), ["a", "b"]),
+        (list(np.array([True, False])), [True, False]),
+        ([np.array([1, 2]), np.array([[3.0]])], [[1, 2], [[3.0]]]),
+        ([(np.int64(1), "x"), {"a": np.float32(0.5)}], [(1, "x"), {"a": 0.5}]),
+        (np.array([4, 2]), [4, 2]),
+    ],
+)
+def test_numpy_is_left_outside(tmp_path, choices, kept):
+    def build():
+        return HallucinationBelieverOptimizer(
+            {"a": choices}, journal=tmp_path / "run.jsonl", n_initial=1, random_state=0
+        )
+
+    made = build()
+    made.tell([{"a": choices[0]}, {"a": choices[1]}], 1)
+    assert made.history_[0].duel == ({"a": kept[0]}, {"a": kept[1]})
+    for _ in range(2):
+        for item in made.ask():
+            assert item["a"] in kept
+            assert repr(item["a"]) in map(repr, kept)
+        made.tell(made.ask(), 1)
+    assert build().history_ == made.history_
 
 
 def test_ends_of_unbounded_distributions_are_finite(mixed):

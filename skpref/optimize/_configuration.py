@@ -1,5 +1,7 @@
 """Arguments of an optimizer, checked, and as plain values for the journal."""
 
+import json
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -10,11 +12,18 @@ from skpref._model import Model
 from skpref._parameters import check_choice, check_number
 from skpref._settings import check_engine, check_likelihood
 from skpref.inference import ENGINES, Engine, Hallucination
+from skpref.kernels import Identity
+from skpref.likelihoods import Answers, Probit
 from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
+from skpref.optimize._space import Box, Pool
 from skpref.optimize._strategies import INCUMBENTS, Strategy
 
 _DRAWS = 400
+_ONE_DUEL = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=bool))
+_LEARN = "learn"
+# How numpy 2 writes its scalars: np.int64(3), np.str_('a'), np.True_.
+_NUMPY = re.compile(r"""\bnp\.(?:(?:str_|u?int\d+|float\d+)\(('[^']*'|[^()']*)\)|(True|False)_)""")
 
 
 class Configuration(NamedTuple):
@@ -29,16 +38,25 @@ class Configuration(NamedTuple):
     n_initial: int
     refit_every: int | None
 
+    def resolved(self) -> dict:
+        """Arguments with which several spellings mean one thing, in one spelling."""
+        found = {"n_initial": self.n_initial}
+        likelihood = self.spec.likelihood
+        if type(likelihood) is Probit:
+            found["noise_variance"] = likelihood.noise_variance
+            found["noise_variance_bounds"] = likelihood.noise_variance_bounds
+        return found
 
-def configure(space, options, n_given):
+
+def configure(space: Box | Pool, options: dict, n_given: int) -> Configuration:
     """Check the arguments of an optimizer.
 
     Parameters
     ----------
     space : Box or Pool
     options : dict
-        inference, incumbent, acquisition, kernel, noise_variance, lengthscale_prior, n_initial,
-        refit_every.
+        inference, incumbent, acquisition, kernel, noise_variance, noise_variance_bounds,
+        lengthscale_prior, likelihood, n_initial, refit_every.
     n_given : int
         Number of initial duels that were given.
 
@@ -64,7 +82,7 @@ def configure(space, options, n_given):
             f"kernel must be None or a kernel of sklearn.gaussian_process.kernels that gives one "
             f"covariance matrix (no CompoundKernel), got {kernel!r}."
         )
-    kernel = _model.default_kernel(space.n_columns) if kernel is None else clone(kernel)
+    kernel = _default_kernel(space) if kernel is None else clone(kernel)
     try:
         kernel(np.zeros((1, space.n_columns)))
     except ValueError as error:
@@ -72,24 +90,46 @@ def configure(space, options, n_given):
             f"The kernel {kernel} does not take unit-cube rows of {space.n_columns} columns: "
             f"{error}."
         ) from error
-    noise = options["noise_variance"]
-    if isinstance(noise, str):
-        check_choice("noise_variance", noise, ("learn",))
-        likelihood = check_likelihood(None, _model.NOISE_PRIOR[0], _model.NOISE_BOUNDS)
-    else:
-        likelihood = check_likelihood(None, noise, "fixed")
-    learned = "noise_variance" in likelihood.free
+    noise = _noise(options["noise_variance"], options["noise_variance_bounds"])
+    likelihood = check_likelihood(options["likelihood"], *noise)
+    learned = options["likelihood"] is None and bool(likelihood.free)
     priors = _model.default_priors(kernel, options["lengthscale_prior"], learned)
     spec = Model(kernel, likelihood, engine, priors)
-    n_initial = options["n_initial"]
-    if n_initial is None:
-        n_initial = n_given or 3 * space.n_dimensions
-    n_initial = max(int(check_number("n_initial", n_initial, low=0, integer=True)), n_given)
+    if hallucinating and likelihood.regions(_ONE_DUEL) is None:
+        raise ValueError(
+            f"A hallucination draws noisy margins, which {type(likelihood).__name__} does not have "
+            "(Likelihood.regions). Use PreferenceOptimizer with inference='ep' or 'laplace'."
+        )
     every = options["refit_every"]
     if every is not None:
         check_number("refit_every", every, low=1, integer=True)
     strategy = Strategy(options["inference"], options["incumbent"], acquisition)
+    n_initial = _n_initial(options["n_initial"], n_given, space)
     return Configuration(strategy, hallucinating, spec, n_initial, every)
+
+
+def _default_kernel(space):
+    return _model.default_kernel(space.n_columns) if space.has_features else Identity()
+
+
+def _noise(value, bounds):
+    """Where the noise starts, and its bounds."""
+    if not isinstance(value, str):
+        check_number("noise_variance", value, low=0.0, open_low=True, open_high=True)
+        return float(value), bounds
+    check_choice("noise_variance", value, (_LEARN,))
+    if isinstance(bounds, str) and bounds == "fixed":
+        raise ValueError(
+            "noise_variance='learn' and noise_variance_bounds='fixed' exclude each other. Give "
+            "the number to hold, or bounds (low, high) to learn within."
+        )
+    return _model.NOISE_PRIOR[0], bounds
+
+
+def _n_initial(value, n_given, space):
+    if value is None:
+        return n_given or 3 * space.n_dimensions
+    return max(int(check_number("n_initial", value, low=0, integer=True)), n_given)
 
 
 def _engine(inference):
@@ -107,7 +147,7 @@ def _engine(inference):
     return isinstance(inference, Hallucination), check_engine(inference)
 
 
-def describe(space, options):
+def describe(space: Box | Pool, options: dict) -> dict:
     """The arguments as plain values: two equal descriptions make the same run."""
     described = {"space": space.describe()}
     for name, value in options.items():
@@ -124,12 +164,21 @@ def describe(space, options):
     return described
 
 
-def seed_of(random_state):
-    """A seed (non-negative integer), or None for None."""
-    if random_state is None or random_state is np.random:
-        return None
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    return int(check_number("random_state", random_state, low=0, integer=True))
+def renewed(described: dict, space: Box | Pool) -> dict:
+    """A description that an earlier version wrote, in the terms of this one.
+
+    Once a number fixed the noise, "learn" learned it, None stood for the default number of
+    initial duels, and choices were described with their numpy types.
+    """
+    found = dict(described)
+    noise = found.get("noise_variance")
+    if noise is not None and "noise_variance_bounds" not in found:
+        learned = noise == _LEARN
+        found["noise_variance"] = _model.NOISE_PRIOR[0] if learned else noise
+        found["noise_variance_bounds"] = list(_model.NOISE_BOUNDS) if learned else "fixed"
+    if "space" in found:
+        found["space"] = json.loads(_NUMPY.sub(r"\1\2", json.dumps(found["space"])))
+    if "n_initial" in found:
+        n_given = len(found.get("initial_duels", ()))
+        found["n_initial"] = _n_initial(found["n_initial"], n_given, space)
+    return found

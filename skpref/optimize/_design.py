@@ -1,6 +1,7 @@
 """The first duels: scrambled Sobol points, two for each duel."""
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.stats import qmc
@@ -16,7 +17,7 @@ def _order(n, seed):
     return np.random.default_rng([seed, 2**31]).permutation(n)
 
 
-def initial_duel(space, seed, k):
+def initial_duel(space: Any, seed: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the k-th duel of the design; of a pool, its rows in a random order."""
     if space.pool is not None:
         order = _order(len(space.pool), seed)

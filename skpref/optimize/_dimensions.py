@@ -8,9 +8,12 @@ value as it is kept), ``describe``.
 
 from itertools import pairwise
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from scipy.stats import rv_continuous, rv_discrete
+
+from skpref.optimize._values import copied, plain
 
 # How far apart two categories are, in ranges of a number: near what two numbers drawn at random
 # are, so that what is learned of one category is believed of the next until duels say otherwise.
@@ -133,7 +136,7 @@ class Choice:
     free = False
 
     def __init__(self, name, values):
-        self.name, self.values = name, list(values)
+        self.name, self.values = name, [copied(value) for value in values]
         n = len(self.values)
         self.width = 1 if n == 2 else n
         one_hot = np.sqrt(0.5) * np.eye(n)
@@ -150,6 +153,7 @@ class Choice:
         return np.argmin(np.abs(columns[:, None, :] - self._codes).sum(axis=2), axis=1)
 
     def encode(self, value):
+        value = plain(value)
         for candidate, code in zip(self.values, self._codes, strict=True):
             if type(candidate) is type(value) and candidate == value:
                 return code.tolist()
@@ -311,7 +315,7 @@ def _parameters(distribution):
     ]
 
 
-def make_dimension(name, spec):
+def make_dimension(name: str, spec: Any) -> Any:
     """The dimension that one entry of a dict space stands for.
 
     Parameters
@@ -340,7 +344,7 @@ def make_dimension(name, spec):
             return Steps(name, range(low, high + 1))
         return Interval(name, *spec)
     if isinstance(spec, list | np.ndarray):
-        values = list(spec.tolist() if isinstance(spec, np.ndarray) else spec)
+        values = list(plain(spec))
         if len(values) < 2 or any(a == b for i, a in enumerate(values) for b in values[:i]):
             raise ValueError(f"{name} needs at least two distinct choices, got {values}.")
         if any(isinstance(v, Real) and np.isnan(v) for v in values):

@@ -7,10 +7,11 @@ The first line tells the format's version and the configuration. Each further li
 
 import json
 import os
-import warnings
 import zlib
 from contextlib import suppress
 from pathlib import Path
+
+from skpref._warnings import warn
 
 FORMAT = "skpref-journal"
 VERSION = 1
@@ -67,11 +68,9 @@ class Journal:
         if rest and not lines and not _begins(rest):
             raise ValueError(f"{self.path} is not a journal of this package. Give another path.")
         if rest:
-            warnings.warn(
+            warn(
                 f"The last line ({len(lines) + 1}) of the journal {self.path} is torn and was "
                 "dropped: the write was cut off before its call had returned.",
-                UserWarning,
-                stacklevel=4,
             )
             with self.path.open("r+b") as file:
                 file.truncate(self._size)

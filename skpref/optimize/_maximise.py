@@ -1,6 +1,8 @@
 """Maximising an acquisition over a space: screen many items, then climb from the best few."""
 
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -22,7 +24,9 @@ def _sobol(n, d):
     return qmc.Sobol(d, scramble=False).random(n)
 
 
-def screening_rows(space, seeds, rng, n_screen=_SCREEN):
+def screening_rows(
+    space: Any, seeds: np.ndarray, rng: np.random.Generator, n_screen: int = _SCREEN
+) -> np.ndarray:
     """Rows spread over the space, and rows around the seeds (which come first).
 
     Parameters
@@ -54,7 +58,19 @@ def _reflect(rows):
     return 1.0 - np.abs(1.0 - np.abs(rows) % 2.0)
 
 
-def maximise(surface, space, seeds, rng, allowed=None, n_screen=_SCREEN, coarse=None):
+class NoNumber(ValueError):
+    """A surface is NaN wherever it was looked at."""
+
+
+def maximise(
+    surface: Any,
+    space: Any,
+    seeds: np.ndarray,
+    rng: np.random.Generator,
+    allowed: Callable | None = None,
+    n_screen: int = _SCREEN,
+    coarse: Any = None,
+) -> tuple[np.ndarray | None, float]:
     """The row where the surface is largest.
 
     Parameters
@@ -76,11 +92,18 @@ def maximise(surface, space, seeds, rng, allowed=None, n_screen=_SCREEN, coarse=
     row : ndarray of shape (n_columns,) or None
         None if none of the rows looked at is allowed.
     value : float
+
+    Raises
+    ------
+    NoNumber
+        If the surface is NaN at all rows looked at.
     """
     rows = screening_rows(space, seeds, rng, n_screen)
     if coarse is not None and space.pool is None:
         rows = rows[np.argsort(-coarse.value(rows), kind="stable")[:_KEPT]]
     values = surface.value(rows)
+    if np.isnan(values).all():
+        raise NoNumber(f"it is NaN at all of {len(rows)} items")
     values = np.where(np.isfinite(values), values, -np.inf)
     if space.pool is None:
         starts = _spread_best(rows, values)
@@ -119,7 +142,7 @@ def _climb(surface, space, start):
         near = space.neighbours(row)
         if not len(near):
             break
-        others = surface.value(near)
+        others = np.nan_to_num(surface.value(near), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
         best = int(np.argmax(others))
         if not others[best] > value + 1e-9 * (1.0 + abs(value)):
             break

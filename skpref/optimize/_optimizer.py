@@ -1,14 +1,19 @@
 """Ask and tell: preferential optimisation of what only a judge can compare."""
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from os import PathLike
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._parameters import check_number
+from skpref._posterior import Posterior
+from skpref._random import RandomLike, seed_of
 from skpref._validation import check_outcomes
-from skpref.optimize._configuration import configure, describe, seed_of
-from skpref.optimize._model import LENGTHSCALE_PRIOR
-from skpref.optimize._run import Loop
+from skpref.optimize._configuration import configure, describe
+from skpref.optimize._loop import Loop
+from skpref.optimize._model import LENGTHSCALE_PRIOR, NOISE_BOUNDS, NOISE_PRIOR
 from skpref.optimize._session import Session
 from skpref.optimize._space import make_space
 
@@ -18,12 +23,12 @@ class Told(NamedTuple):
 
     Attributes
     ----------
-    duel : ndarray of shape (2, d) or tuple of two dicts
+    duel : ndarray of shape (2, d), or tuple of two dicts or two names
     outcome : int
         1 if the first won, else 0.
     """
 
-    duel: object
+    duel: Any
     outcome: int
 
 
@@ -57,19 +62,28 @@ class PreferenceOptimizer(Loop):
     kernel : sklearn kernel, default=None
         On rows of the unit cube (categories one-hot). None: Matérn-3/2, unit amplitude, one
         lengthscale a column.
-    noise_variance : "learn" or float, default="learn"
-        σ² of each utility at each presentation, in units of the kernel's amplitude; learned with
-        a broad log-normal prior of median 0.003.
+    noise_variance : float or "learn", default=3e-3
+        σ² of each utility at each presentation, in units of the kernel's amplitude. The starting
+        value where it is learned, with a broad log-normal prior of median 0.003; "learn" stands
+        for the default.
+    noise_variance_bounds : (float, float) or "fixed", default=(1e-5, 1.0)
+        Bounds of the search; "fixed" holds the noise.
     lengthscale_prior : (median, deviation) or None, default=(0.5, 0.75)
         Log-normal prior on the unit cube's lengthscales; deviation of the logarithm.
+    likelihood : Likelihood, default=None
+        Of an answer given the utilities; None: the probit of the noise above.
     n_initial : int, default=None
         Number of duels before the model is used; those told count. None: 3 d.
     initial_duels : array-like of shape (n, 2, d) or list of pairs of dicts, default=None
         Asked first; the rest of the initial duels are Sobol points.
     refit_every : int, default=None
         Duels between two fits of the hyperparameters; None: often at first, then more rarely.
-    candidates : array-like of shape (n, d), default=None
-        A pool to choose from, instead of ``space``.
+    candidates : array-like or DataFrame of shape (n, d), or ItemTable, default=None
+        A pool to choose from, instead of ``space``. If it has names (those of the table, or the
+        index of a pandas frame unless it is the default one, which just counts the rows), items
+        are these names, else rows of features. Candidates of equal features are one item, shown
+        by the first of their names. Those of ``ItemTable.from_names`` have no features and share
+        nothing (`Identity` kernel).
     journal : path, default=None
         File to which every event is written before the call returns. If it exists the run goes
         on from its end, with the very same next question.
@@ -80,12 +94,15 @@ class PreferenceOptimizer(Loop):
     ----------
     history_ : list of Told
         Duels and outcomes in the order in which they were told.
-    incumbent_ : ndarray of shape (d,) or dict
+    incumbent_ : ndarray of shape (d,), dict or name
         First item of the next duel as the rule has it ("last_winner" and "posterior_mean";
         the last winner for the other rules).
     posterior_ : Posterior
         Of the told duels, on unit-cube rows (`to_unit`). With hallucinations it is EP's.
     n_told_ : int
+    pending_ : ndarray of shape (n, 2, d) or list of pairs
+        Duels asked for and neither answered nor skipped, oldest first, as `ask` with ``n`` gives
+        them.
 
     References
     ----------
@@ -105,20 +122,22 @@ class PreferenceOptimizer(Loop):
 
     def __init__(
         self,
-        space=None,
+        space: Any = None,
         *,
-        inference="hallucination",
-        incumbent="posterior_mean",
-        acquisition="log_ei",
-        kernel=None,
-        noise_variance="learn",
-        lengthscale_prior=LENGTHSCALE_PRIOR,
-        n_initial=None,
-        initial_duels=None,
-        refit_every=None,
-        candidates=None,
-        journal=None,
-        random_state=None,
+        inference: Any = "hallucination",
+        incumbent: str = "posterior_mean",
+        acquisition: str | Callable = "log_ei",
+        kernel: Kernel | None = None,
+        noise_variance: float | str = NOISE_PRIOR[0],
+        noise_variance_bounds: tuple[float, float] | str = NOISE_BOUNDS,
+        lengthscale_prior: tuple[float, float] | None = LENGTHSCALE_PRIOR,
+        likelihood: Any = None,
+        n_initial: int | None = None,
+        initial_duels: Iterable | None = None,
+        refit_every: int | None = None,
+        candidates: Any = None,
+        journal: str | PathLike | None = None,
+        random_state: RandomLike = None,
     ):
         self._space = make_space(space, candidates)
         initial = [] if initial_duels is None else list(initial_duels)
@@ -128,26 +147,28 @@ class PreferenceOptimizer(Loop):
             "acquisition": acquisition,
             "kernel": kernel,
             "noise_variance": noise_variance,
+            "noise_variance_bounds": noise_variance_bounds,
             "lengthscale_prior": lengthscale_prior,
+            "likelihood": likelihood,
             "n_initial": n_initial,
             "refit_every": refit_every,
         }
         configuration = configure(self._space, options, len(initial))
-        described = describe(self._space, options)
+        described = describe(self._space, {**options, **configuration.resolved()})
         seed = seed_of(random_state)
         self._session = Session(self._space, configuration, initial, journal, described, seed)
 
-    def __repr__(self):
-        run, strategy = self._session.run, self._session.configuration.strategy
+    def __repr__(self) -> str:
+        state, strategy = self._session.state, self._session.configuration.strategy
         parts = [f"{name}={value!r}" for name, value in strategy._asdict().items()]
         return (
             f"<{type(self).__name__}: {self._space.n_dimensions} dimensions, {', '.join(parts)}; "
-            f"duels told: {len(run.told)}, pending: {len(run.pending)}>"
+            f"duels told: {len(state.told)}, pending: {len(state.pending)}>"
         )
 
     # -- the loop ------------------------------------------------------------------------
 
-    def ask(self, n=None):
+    def ask(self, n: int | None = None) -> Any:
         """The next duel, or the next n for judges in parallel.
 
         Asking again without telling gives the same duels; their answers may come in any order.
@@ -159,29 +180,30 @@ class PreferenceOptimizer(Loop):
 
         Returns
         -------
-        ndarray of shape (2, d), or tuple of two dicts
+        ndarray of shape (2, d), or tuple of two dicts or two names
             Incumbent first. With ``n``: an array (n, 2, d), or a list of pairs.
 
         Raises
         ------
         ValueError
-            If no duel is left (every pair of a small pool is pending or was skipped).
+            If no duel is left (every pair of a small pool is pending or was skipped), or the
+            acquisition is NaN everywhere.
         """
         wanted = 1 if n is None else check_number("n", n, low=1, integer=True)
-        pending = self._session.ask(wanted)
+        pending = self._session.pose(wanted)
         duels = [self._session.show(duel) for duel in pending[:wanted]]
         return self._space.pack(duels[0]) if n is None else self._space.pack_many(duels)
 
-    def tell(self, duel, outcome):
+    def tell(self, duel: Any, outcome: Any) -> Self:
         """Tell who won.
 
         Parameters
         ----------
-        duel : array-like of shape (2, d), or pair of dicts
+        duel : array-like of shape (2, d), or pair of dicts, of names or of rows of a frame
             Any duel of two different items of the space, asked for or not, either way round.
             Told again, it is one more answer; answers may contradict each other.
-        outcome : {1, 0, -1} or bool
-            1 or True: the first won; 0, -1 or False: the second.
+        outcome : {1, 0, -1}, bool or None
+            1 or True: the first won; 0, -1 or False: the second. None: no answer, as `skip`.
 
         Returns
         -------
@@ -193,28 +215,30 @@ class PreferenceOptimizer(Loop):
             If the items are equal, not finite or outside the space, or the outcome is no such
             value. Nothing is changed then.
         """
+        if outcome is None:
+            return self.skip(duel)
         outcome = np.asarray([outcome])
         if outcome.size != 1:
             raise ValueError(f"One outcome is told at a time, got {outcome.size}: {outcome[0]}.")
         won = int(check_outcomes(outcome.reshape(1), 1)[0][0])
-        self._session.tell(self._session.pair(duel), won)
+        self._session.record_answer(self._session.pair(duel), won)
         return self
 
-    def skip(self, duel):
+    def skip(self, duel: Any) -> Self:
         """Turn a duel down: neither it nor one close to it is asked next.
 
         Parameters
         ----------
-        duel : array-like of shape (2, d), or pair of dicts
+        duel : array-like of shape (2, d), or pair of dicts, of names or of rows of a frame
 
         Returns
         -------
         self
         """
-        self._session.skip(self._session.pair(duel))
+        self._session.record_refusal(self._session.pair(duel))
         return self
 
-    def undo(self):
+    def undo(self) -> Self:
         """Take back the last `tell` or `skip`: what was pending before it is asked again.
 
         Returns
@@ -226,12 +250,12 @@ class PreferenceOptimizer(Loop):
         ValueError
             If there is nothing left to take back.
         """
-        self._session.undo()
+        self._session.take_back()
         return self
 
     # -- results -------------------------------------------------------------------------
 
-    def recommend(self):
+    def recommend(self) -> Any:
         """The item of the largest posterior mean among those of the told duels.
 
         Raises
@@ -242,100 +266,111 @@ class PreferenceOptimizer(Loop):
         return self._session.show([self._session.best()])[0]
 
     @property
-    def incumbent_(self):
+    def incumbent_(self) -> Any:
         """First item of the next duel, by the rule."""
         self._session.check_told()
         if self._session.configuration.strategy.incumbent == "posterior_mean":
             return self.recommend()
-        return self._session.show([self._session.run.outcomes()[0][-1]])[0]
+        return self._session.show([self._session.state.outcomes()[0][-1]])[0]
 
     @property
-    def history_(self):
+    def history_(self) -> list[Told]:
         """Told duels and outcomes, oldest first."""
         session = self._session
-        return [Told(self._space.pack(session.show(t[:2])), t[2]) for t in session.run.told]
+        return [Told(self._space.pack(session.show(t[:2])), t[2]) for t in session.state.told]
 
     @property
-    def n_told_(self):
+    def n_told_(self) -> int:
         """Number of duels told."""
-        return len(self._session.run.told)
+        return len(self._session.state.told)
 
     @property
-    def posterior_(self):
+    def pending_(self) -> Any:
+        """Duels asked for and neither answered nor skipped, oldest first."""
+        session = self._session
+        return self._space.pack_many([session.show(duel) for duel in session.state.pending])
+
+    @property
+    def posterior_(self) -> Posterior:
         """Posterior of the told duels, on unit-cube rows."""
         return self._session.posterior()
 
-    def to_unit(self, items):
+    def to_unit(self, items: Iterable) -> np.ndarray:
         """Unit-cube rows (n, n_columns) of items, as `posterior_` and the kernel see them."""
-        return np.array([self._space.to_row(item) for item in items])
+        return np.array([self._space.to_row(item) for item in self._space.listed(items)])
 
 
 class HallucinationBelieverOptimizer(PreferenceOptimizer):
     """Preferential Bayesian optimisation by hallucination believer (Takeno et al. 2023 [1]_).
 
-    Ask for a duel, show it, tell who won; after some dozens of answers `recommend` is near the
-    best. The first item of a duel is the winner of the last one. For the second, one draw of
-    the noisy margins turns the posterior, a skew GP, into an ordinary GP, on which any
-    acquisition of ordinary Bayesian optimisation is maximised (paper, Alg. 1). So the question
-    after an answer comes in some hundredths of a second.
+        Ask for a duel, show it, tell who won; after some dozens of answers `recommend` is near the
+        best. The first item of a duel is the winner of the last one. For the second, one draw of
+        the noisy margins turns the posterior, a skew GP, into an ordinary GP, on which any
+        acquisition of ordinary Bayesian optimisation is maximised (paper, Alg. 1). So the question
+        after an answer comes in some hundredths of a second.
 
-    Parameters
-    ----------
-    space : array-like of shape (d, 2), or dict
-        Bounds, a row (low, high) for each feature; items are then arrays (d,). Or a dict of
-        named parameters, see `PreferenceOptimizer`; items are then dicts.
-    acquisition : {"log_ei", "ei", "ucb", "mean", "pi"} or callable, default="log_ei"
-        "ucb" has √β = 2. Improvement is over the largest mean, under the hallucination, of the
-        items seen. A callable gets ``(posterior, X, incumbent)`` in unit-cube rows and returns
-        (n,) values. Those of the duel ("muc", "bvei", ...) are possible, and worse [1]_.
-    incumbent : {"last_winner", "posterior_mean"}, default="last_winner"
-        "posterior_mean" explores less and suits a judge who must see the best at all times.
-    kernel, noise_variance, lengthscale_prior, n_initial, initial_duels, refit_every
-        See `PreferenceOptimizer`. The paper's settings are ``kernel=RBF(...)``,
-        ``noise_variance=1e-4``, ``acquisition="ei"``, ``refit_every=10``; the defaults reach
-        the optimum in fewer duels.
-    candidates, journal, random_state
-        See `PreferenceOptimizer`.
+        Parameters
+        ----------
+        space : array-like of shape (d, 2), or dict
+            Bounds, a row (low, high) for each feature; items are then arrays (d,). Or a dict of
+            named parameters, see `PreferenceOptimizer`; items are then dicts.
+        acquisition : {"log_ei", "ei", "ucb", "mean", "pi"} or callable, default="log_ei"
+            "ucb" has √β = 2. Improvement is over the largest mean, under the hallucination, of the
+            items seen. A callable gets ``(posterior, X, incumbent)`` in unit-cube rows and returns
+            (n,) values. Those of the duel ("muc", "bvei", ...) are possible, and worse [1]_.
+        incumbent : {"last_winner", "posterior_mean"}, default="last_winner"
+            "posterior_mean" explores less and suits a judge who must see the best at all times.
+        kernel, noise_variance, noise_variance_bounds, lengthscale_prior, likelihood
+            See `PreferenceOptimizer`.
+        n_initial, initial_duels, refit_every
+            See `PreferenceOptimizer`. The paper's settings are ``kernel=RBF(...)``,
+            ``noise_variance=1e-4``, ``noise_variance_bounds="fixed"``, ``acquisition="ei"``,
+            ``refit_every=10``; the defaults reach the optimum in fewer duels.
+        candidates, journal, random_state
+            See `PreferenceOptimizer`.
 
-    Attributes
-    ----------
-    history_, incumbent_, posterior_, n_told_
-        See `PreferenceOptimizer`.
+        Attributes
+        ----------
+        history_, incumbent_, posterior_, n_told_, pending_
+            See `PreferenceOptimizer`.
 
-    References
-    ----------
-    .. [1] Takeno, Nomura, Karasuyama, "Towards Practical Preferential Bayesian Optimization
-       with Skew Gaussian Processes", ICML 2023.
+        References
+        ----------
+        .. [1] Takeno, Nomura, Karasuyama, "Towards Practical Preferential Bayesian Optimization
+           with Skew Gaussian Processes", ICML 2023.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skpref.optimize import HallucinationBelieverOptimizer
-    >>> def taste(x):
-    ...     return -((x[0] - 3.0) ** 2) - (x[1] - 0.5) ** 2
-    >>> optimizer = HallucinationBelieverOptimizer([[0.0, 10.0], [0.0, 1.0]], random_state=0)
-    >>> for _ in range(25):
-    ...     duel = optimizer.ask()
-    ...     optimizer = optimizer.tell(duel, taste(duel[0]) > taste(duel[1]))
-    >>> bool(np.abs(optimizer.recommend() - [3.0, 0.5]).max() < 0.3)
-    True
+        Examples
+        --------
+        >>> import numpy as np
+    from sklearn.gaussian_process.kernels import Kernel
+        >>> from skpref.optimize import HallucinationBelieverOptimizer
+        >>> def taste(x):
+        ...     return -((x[0] - 3.0) ** 2) - (x[1] - 0.5) ** 2
+        >>> optimizer = HallucinationBelieverOptimizer([[0.0, 10.0], [0.0, 1.0]], random_state=0)
+        >>> for _ in range(25):
+        ...     duel = optimizer.ask()
+        ...     optimizer = optimizer.tell(duel, taste(duel[0]) > taste(duel[1]))
+        >>> bool(np.abs(optimizer.recommend() - [3.0, 0.5]).max() < 0.3)
+        True
     """
 
     def __init__(
         self,
-        space=None,
+        space: Any = None,
         *,
-        acquisition="log_ei",
-        incumbent="last_winner",
-        kernel=None,
-        noise_variance="learn",
-        lengthscale_prior=LENGTHSCALE_PRIOR,
-        n_initial=None,
-        initial_duels=None,
-        refit_every=None,
-        candidates=None,
-        journal=None,
-        random_state=None,
+        acquisition: str | Callable = "log_ei",
+        incumbent: str = "last_winner",
+        kernel: Kernel | None = None,
+        noise_variance: float | str = NOISE_PRIOR[0],
+        noise_variance_bounds: tuple[float, float] | str = NOISE_BOUNDS,
+        lengthscale_prior: tuple[float, float] | None = LENGTHSCALE_PRIOR,
+        likelihood: Any = None,
+        n_initial: int | None = None,
+        initial_duels: Iterable | None = None,
+        refit_every: int | None = None,
+        candidates: Any = None,
+        journal: str | PathLike | None = None,
+        random_state: RandomLike = None,
     ):
         super().__init__(
             space,
@@ -344,7 +379,9 @@ class HallucinationBelieverOptimizer(PreferenceOptimizer):
             acquisition=acquisition,
             kernel=kernel,
             noise_variance=noise_variance,
+            noise_variance_bounds=noise_variance_bounds,
             lengthscale_prior=lengthscale_prior,
+            likelihood=likelihood,
             n_initial=n_initial,
             initial_duels=initial_duels,
             refit_every=refit_every,

@@ -1,4 +1,4 @@
-"""A run and its journal: events in, questions out, each on disk before it counts."""
+"""A session and its journal: events in, questions out, each on disk before it counts."""
 
 from dataclasses import replace
 
@@ -7,9 +7,10 @@ from sklearn.exceptions import NotFittedError
 
 from skpref._threads import blas_threads
 from skpref.optimize import _model
+from skpref.optimize._configuration import renewed
 from skpref.optimize._design import initial_duel
 from skpref.optimize._journal import Journal, check_header, header
-from skpref.optimize._run import Items, Run, dump_memory, exclusion, load_memory
+from skpref.optimize._state import Items, State, dump_memory, exclusion, load_memory
 from skpref.optimize._strategies import View, best_seen, propose, random_duel
 
 # After a skip, until something is told, no duel this close to the skipped one is asked (unit
@@ -36,7 +37,7 @@ class Session:
 
     Attributes
     ----------
-    run : Run
+    state : State
     items : Items
     """
 
@@ -45,7 +46,7 @@ class Session:
         self.items = Items(space)
         self._initial = [self.pair(duel) for duel in initial_duels]
         description = {**description, "initial_duels": [self._dump(duel) for duel in self._initial]}
-        self.run = Run(_model.Memory(configuration.spec.theta))
+        self.state = State(_model.Memory(configuration.spec.theta))
         self._past = []
         self._fitted = None
         self._journal = None if journal is None else Journal(journal)
@@ -53,14 +54,14 @@ class Session:
 
     # -- events --------------------------------------------------------------------------
 
-    def ask(self, wanted):
+    def pose(self, wanted: int) -> tuple:
         """Pending duels, at least as many as wanted."""
-        known = len(self.run.pending)
+        known = len(self.state.pending)
         if known < wanted:
             with self._threads():
                 if self._modelled:
                     self.fit()
-                later = self.run
+                later = self.state
                 while len(later.pending) < wanted:
                     later = self._next(later)
             record = {
@@ -70,52 +71,52 @@ class Session:
                 "memory": dump_memory(later.memory),
             }
             self._write(record)
-            self.run = later
-        return self.run.pending
+            self.state = later
+        return self.state.pending
 
-    def tell(self, duel, won):
+    def record_answer(self, duel: tuple, won: int) -> None:
         """Take an answer in and bring the model up to date."""
         record = {"type": "tell", "duel": self._dump(duel), "outcome": won}
-        self._write({**record, "memory": dump_memory(self.run.memory)})
-        self._past.append(self.run)
-        self.run = self.run.tell(*duel, won)
+        self._write({**record, "memory": dump_memory(self.state.memory)})
+        self._past.append(self.state)
+        self.state = self.state.answered(*duel, won)
         self._fitted = None
         if self._modelled:
             with self._threads():
                 self.fit()
 
-    def skip(self, duel):
+    def record_refusal(self, duel: tuple) -> None:
         """Take a refusal in."""
         record = {"type": "skip", "duel": self._dump(duel)}
-        self._write({**record, "memory": dump_memory(self.run.memory)})
-        self._past.append(self.run)
-        self.run = self.run.skip(*duel)
+        self._write({**record, "memory": dump_memory(self.state.memory)})
+        self._past.append(self.state)
+        self.state = self.state.refused(*duel)
 
-    def undo(self):
+    def take_back(self) -> None:
         """Go back to the moment before the last answer or refusal."""
         if not self._past:
             raise ValueError("There is nothing to undo: no duel was told or skipped.")
         self._write({"type": "undo"})
-        self.run = self._past.pop()
+        self.state = self._past.pop()
         self._fitted = None
 
     # -- the model -----------------------------------------------------------------------
 
     @property
     def _modelled(self):
-        return len(self.run.told) >= max(1, self.configuration.n_initial)
+        return len(self.state.told) >= max(1, self.configuration.n_initial)
 
     def check_told(self):
         """Raise unless a duel was told."""
-        if not self.run.told:
+        if not self.state.told:
             raise NotFittedError("No duel was told yet: ask(), then tell(duel, outcome).")
 
     def fit(self):
         """The fit of the told duels; once the model is in use its hyperparameters go on."""
         self.check_told()
         if self._fitted is None:
-            winner, loser = self.run.outcomes()
-            memory = self.run.memory
+            winner, loser = self.state.outcomes()
+            memory = self.state.memory
             every = self.configuration.refit_every or 1 + int(_GROWTH * len(winner))
             learning = memory.fitted_at == 0 or (
                 self._modelled and len(winner) >= memory.fitted_at + every
@@ -124,7 +125,7 @@ class Session:
                 self.configuration.spec, memory, self.items.rows, winner, loser, learning
             )
             if self._modelled:
-                self.run = replace(self.run, memory=memory)
+                self.state = replace(self.state, memory=memory)
         return self._fitted
 
     def gaussian(self):
@@ -141,7 +142,7 @@ class Session:
 
     def seen(self):
         """Rows of the items of the told duels."""
-        told = np.array([duel[:2] for duel in self.run.told], dtype=np.intp)
+        told = np.array([duel[:2] for duel in self.state.told], dtype=np.intp)
         return self.items.rows[np.unique(told)]
 
     def best(self):
@@ -151,20 +152,20 @@ class Session:
             return self.items.add_row(best_seen(self.gaussian(), self.seen()))
 
     def _threads(self):
-        return blas_threads(len(self.run.told))
+        return blas_threads(len(self.state.told))
 
     # -- the next question ---------------------------------------------------------------
 
     def _generator(self, counter):
         return np.random.default_rng([self.seed, counter])
 
-    def _next(self, run):
-        counter, rng = run.counter + 1, self._generator(run.counter + 1)
+    def _next(self, state):
+        counter, rng = state.counter + 1, self._generator(state.counter + 1)
         near = _NEAR * np.sqrt(self.space.n_columns)
-        allowed = exclusion(run, self.items, near)
-        if len(run.told) + len(run.pending) < self.configuration.n_initial or not run.told:
-            return run.ask([self._designed(run, allowed, rng)], counter, run.memory)
-        memory, fit = run.memory, self.fit()
+        allowed = exclusion(state, self.items, near)
+        if len(state.told) + len(state.pending) < self.configuration.n_initial or not state.told:
+            return state.asked([self._designed(state, allowed, rng)], counter, state.memory)
+        memory, fit = state.memory, self.fit()
 
         def draw():
             nonlocal memory
@@ -174,18 +175,18 @@ class Session:
             memory = replace(memory, margins=margins)
             return posterior
 
-        last_winner = self.items.rows[run.outcomes()[0][-1]]
+        last_winner = self.items.rows[state.outcomes()[0][-1]]
         gaussian = fit.gaussian
         view = View(self.space, self.seen(), last_winner, gaussian, draw, allowed, rng)
-        found = self._or_any(propose(self.configuration.strategy, view), run, rng)
-        return run.ask([self._taken_in(found, allowed, rng)], counter, memory)
+        found = self._or_any(propose(self.configuration.strategy, view), state, rng)
+        return state.asked([self._taken_in(found, allowed, rng)], counter, memory)
 
-    def _designed(self, run, allowed, rng):
-        for duel in self._initial[run.counter :]:
+    def _designed(self, state, allowed, rng):
+        for duel in self._initial[state.counter :]:
             return duel
-        rows = initial_duel(self.space, self.seed, run.counter - len(self._initial))
+        rows = initial_duel(self.space, self.seed, state.counter - len(self._initial))
         if not allowed(rows[0], rows[1][None])[0]:
-            rows = self._or_any(random_duel(self.space, allowed, rng), run, rng)
+            rows = self._or_any(random_duel(self.space, allowed, rng), state, rng)
         return self._taken_in(rows, allowed, rng)
 
     def _taken_in(self, rows, allowed, rng):
@@ -202,10 +203,10 @@ class Session:
             "and scale its parameters."
         )
 
-    def _or_any(self, found, run, rng):
+    def _or_any(self, found, state, rng):
         """Where every duel was skipped before, all but the last skipped are free again."""
-        if found is None and run.skipped:
-            allowed = exclusion(replace(run, skipped=run.skipped[-1:]), self.items, 0.0)
+        if found is None and state.skipped:
+            allowed = exclusion(replace(state, skipped=state.skipped[-1:]), self.items, 0.0)
             found = random_duel(self.space, allowed, rng)
         if found is None:
             raise ValueError(
@@ -219,11 +220,11 @@ class Session:
     def pair(self, duel):
         """Indices of the two items of a duel, which is checked."""
         try:
-            first, second = duel
+            first, second = () if isinstance(duel, str) else self.space.listed(duel)
         except (TypeError, ValueError):
             raise ValueError(
-                "A duel is a pair of items, as ask() returns it: an array of shape (2, d) or two "
-                f"dicts, got {duel!r}."
+                "A duel is a pair of items, as ask() returns it: an array of shape (2, d), two "
+                f"dicts or two names, got {duel!r}."
             ) from None
         for item in (first, second):
             self.space.to_row(item)  # both are sound before either is taken in
@@ -233,8 +234,8 @@ class Session:
         return found
 
     def show(self, duel):
-        """Copies of the items of a duel."""
-        return [self.items.items[index].copy() for index in duel]
+        """The items of a duel as people see them."""
+        return [self.space.present(self.items.items[index]) for index in duel]
 
     def _dump(self, duel):
         return [self.space.dump(self.items.items[index]) for index in duel]
@@ -248,7 +249,9 @@ class Session:
         """Begin or replay the journal; the seed of the run."""
         records = [] if self._journal is None else self._journal.read()
         if records:
-            seed = check_header(records[0], description, seed, self._journal.path)
+            first = dict(records[0])
+            first["configuration"] = renewed(first.get("configuration", {}), self.space)
+            seed = check_header(first, description, seed, self._journal.path)
             for number, record in enumerate(records[1:], start=2):
                 self._replay(record, number)
             return seed
@@ -272,21 +275,23 @@ class Session:
 
     def _replay_ask(self, record):
         duels = [self._load(duel) for duel in record["duels"]]
-        self.run = self.run.ask(duels, record["counter"], load_memory(record["memory"]))
+        self.state = self.state.asked(duels, record["counter"], load_memory(record["memory"]))
 
     def _remember(self, record):
-        self.run = replace(self.run, memory=load_memory(record["memory"]))
-        self._past.append(self.run)
+        self.state = replace(self.state, memory=load_memory(record["memory"]))
+        self._past.append(self.state)
         return self._load(record["duel"])
 
     def _replay_tell(self, record):
-        self.run = self.run.tell(*self._remember(record), record["outcome"])
+        duel = self._remember(record)
+        self.state = self.state.answered(*duel, record["outcome"])
 
     def _replay_skip(self, record):
-        self.run = self.run.skip(*self._remember(record))
+        duel = self._remember(record)
+        self.state = self.state.refused(*duel)
 
     def _replay_undo(self, record):
-        self.run = self._past.pop()
+        self.state = self._past.pop()
 
 
 _REPLAY = {

@@ -1,24 +1,22 @@
-"""Spaces of items: bounds, named parameters, or a pool; the optimiser sees unit-cube rows."""
+"""Spaces of items: bounds or named parameters, or a pool; the optimiser sees unit-cube rows."""
 
-import hashlib
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_array
 
 from skpref.optimize._dimensions import Choice, Interval, make_dimension
+from skpref.optimize._pool import Pool
+from skpref.optimize._values import copied, listed, vector
 
-# An item of a pool is recognised up to this distance, in shares of the pool's ranges.
-_SAME = 1e-7
 
-
-def make_space(space, candidates=None):
+def make_space(space: Any, candidates: Any = None) -> "Box | Pool":
     """The space that the optimiser's arguments stand for.
 
     Parameters
     ----------
     space : array-like of shape (d, 2), dict or None
-    candidates : array-like of shape (n, d) or None
+    candidates : array-like or DataFrame of shape (n, d), ItemTable or None
 
     Returns
     -------
@@ -33,7 +31,7 @@ def make_space(space, candidates=None):
         given = "neither" if space is None else "both"
         raise ValueError(
             "Give either space= (bounds of shape (d, 2), or a dict of named parameters) or "
-            f"candidates= (a pool of shape (n, d)); {given} came."
+            f"candidates= (a pool: a table of shape (n, d) or an ItemTable); {given} came."
         )
     if candidates is not None:
         return Pool(candidates)
@@ -59,8 +57,9 @@ class Box:
     """Dimensions side by side; items are arrays (``names`` is None) or dicts."""
 
     pool = None
+    has_features = True
 
-    def __init__(self, dimensions, names):
+    def __init__(self, dimensions: list, names: list | None):
         self.dimensions, self.names = dimensions, names
         ends = np.cumsum([0, *(each.width for each in dimensions)])
         self._slices = [slice(a, b) for a, b in pairwise(ends)]
@@ -68,17 +67,17 @@ class Box:
         self.n_dimensions = len(dimensions)
         self.free = np.concatenate([np.full(each.width, each.free) for each in dimensions])
 
-    def place(self, quantiles):
+    def place(self, quantiles: np.ndarray) -> np.ndarray:
         """Quantiles (n, n_dimensions) of the parameters to unit-cube rows (n, n_columns)."""
         columns = [each.place(q) for each, q in zip(self.dimensions, quantiles.T, strict=True)]
         return np.concatenate(columns, axis=1)
 
-    def snap(self, rows):
+    def snap(self, rows: np.ndarray) -> np.ndarray:
         """The rows of the nearest items."""
         pairs = zip(self.dimensions, self._slices, strict=True)
         return np.concatenate([each.snap(rows[:, part]) for each, part in pairs], axis=1)
 
-    def neighbours(self, row):
+    def neighbours(self, row: np.ndarray) -> np.ndarray:
         """Rows that differ from this one in a single discrete parameter, (k, n_columns)."""
         found = []
         for each, part in zip(self.dimensions, self._slices, strict=True):
@@ -91,28 +90,26 @@ class Box:
 
     def _values(self, item):
         if self.names is None:
-            return _vector(item, self.n_dimensions)
-        else:
-            if not isinstance(item, dict):
-                raise ValueError(
-                    f"Items of this space are dicts with the keys {self.names}, got "
-                    f"{type(item).__name__}."
-                )
-            missing = [name for name in self.names if name not in item]
-            extra = [name for name in item if name not in self.names]
-            if missing or extra:
-                raise ValueError(
-                    f"An item must have the keys {self.names}; missing: {missing}, not known: "
-                    f"{extra}."
-                )
-            return [item[name] for name in self.names]
+            return vector(item, self.n_dimensions)
+        if not isinstance(item, dict):
+            raise ValueError(
+                f"Items of this space are dicts with the keys {self.names}, got "
+                f"{type(item).__name__}."
+            )
+        missing = [name for name in self.names if name not in item]
+        extra = [name for name in item if name not in self.names]
+        if missing or extra:
+            raise ValueError(
+                f"An item must have the keys {self.names}; missing: {missing}, not known: {extra}."
+            )
+        return [item[name] for name in self.names]
 
-    def to_row(self, item):
+    def to_row(self, item: Any) -> np.ndarray:
         """Unit-cube row of an item, which is checked."""
         pairs = zip(self.dimensions, self._values(item), strict=True)
         return np.concatenate([each.encode(value) for each, value in pairs])
 
-    def clean(self, item):
+    def clean(self, item: Any) -> Any:
         """A checked item as it is kept: floats, ints, and the choices themselves."""
         return self._assemble(
             [each.clean(v) for each, v in zip(self.dimensions, self._values(item), strict=True)]
@@ -123,120 +120,42 @@ class Box:
             return np.array(values, dtype=np.float64)
         return dict(zip(self.names, values, strict=True))
 
-    def dump(self, item):
+    def dump(self, item: Any) -> list:
         """The item in JSON's terms; choices by their position."""
         pairs = zip(self.dimensions, self._values(item), strict=True)
         return [each.values.index(v) if isinstance(each, Choice) else v for each, v in pairs]
 
-    def load(self, values):
+    def load(self, values: list) -> Any:
         """The item that `dump` wrote."""
         pairs = zip(self.dimensions, values, strict=True)
         return self._assemble([e.values[v] if isinstance(e, Choice) else v for e, v in pairs])
 
-    def to_item(self, row):
+    def to_item(self, row: np.ndarray) -> Any:
         """Item of a row: an array (d,) or a dict."""
         pairs = zip(self.dimensions, self._slices, strict=True)
         return self._assemble([each.decode(row[part]) for each, part in pairs])
 
-    def pack(self, duel):
-        """Two items as one value: an array (2, d), or a tuple of two dicts."""
-        return np.stack(duel) if self.names is None else tuple(dict(item) for item in duel)
+    def present(self, item: Any) -> Any:
+        """The item as people see it, a copy."""
+        if self.names is None:
+            return item.copy()
+        return {name: copied(value) for name, value in item.items()}
 
-    def pack_many(self, duels):
+    def pack(self, duel: list) -> Any:
+        """Two items as one value: an array (2, d), or a tuple of two dicts."""
+        return np.stack(duel) if self.names is None else tuple(duel)
+
+    def pack_many(self, duels: list) -> Any:
         """Several duels: an array (n, 2, d), or a list of pairs of dicts."""
         if self.names is not None:
             return [self.pack(duel) for duel in duels]
         return np.array([self.pack(duel) for duel in duels]).reshape(-1, 2, self.n_dimensions)
 
-    def describe(self):
+    def listed(self, items: Any) -> Any:
+        """Items of a frame one by one; others as they are."""
+        return listed(items, self.names)
+
+    def describe(self) -> list:
         """Plain values that tell this space from others."""
         names = self.names or [None] * self.n_dimensions
         return [[name, each.describe()] for name, each in zip(names, self.dimensions, strict=True)]
-
-
-class Pool:
-    """A table of candidates, each feature mapped to the unit interval."""
-
-    names = None
-
-    def __init__(self, candidates):
-        table = check_array(candidates, dtype=np.float64, copy=True, input_name="candidates")
-        table += 0.0  # -0.0 becomes 0.0
-        _, first = np.unique(table, axis=0, return_index=True)
-        if len(first) < 2:
-            raise ValueError("candidates must hold at least two distinct rows.")
-        self._items = table[np.sort(first)]
-        low, high = self._items.min(axis=0), self._items.max(axis=0)
-        self._low, self._range = low, np.where(high > low, high - low, 1.0)
-        self.pool = (self._items - low) / self._range
-        self._at = {row.tobytes(): i for i, row in enumerate(self._items)}
-        self._row_at = {row.tobytes(): i for i, row in enumerate(self.pool)}
-        self.n_columns = self.n_dimensions = table.shape[1]
-        self.free = np.zeros(self.n_columns, dtype=bool)
-
-    def snap(self, rows):
-        """The rows of the nearest candidates."""
-        return self.pool[[self._nearest(row)[0] for row in rows]]
-
-    def _nearest(self, row):
-        distance = np.abs(self.pool - row).max(axis=1)
-        best = int(np.argmin(distance))
-        return best, distance[best]
-
-    def to_row(self, item):
-        """Unit-cube row of a candidate; any other item is an error."""
-        item = _vector(item, self.n_columns) + 0.0
-        index = self._at.get(item.tobytes())
-        if index is None:
-            index, distance = self._nearest((item - self._low) / self._range)
-            if distance > _SAME:
-                raise ValueError(
-                    f"The item {item} is not among the {len(self.pool)} candidates. Tell only "
-                    "duels between rows of candidates."
-                )
-        return self.pool[index].copy()
-
-    def to_item(self, row):
-        """The candidate of a row."""
-        index = self._row_at.get(np.ascontiguousarray(row).tobytes())
-        return self._items[self._nearest(row)[0] if index is None else index].copy()
-
-    def clean(self, item):
-        """The candidate that an item stands for."""
-        return self.to_item(self.to_row(item))
-
-    def dump(self, item):
-        """The item in JSON's terms."""
-        return item.tolist()
-
-    def load(self, values):
-        """The item that `dump` wrote."""
-        return np.array(values, dtype=np.float64)
-
-    def pack(self, duel):
-        """Two items as an array (2, d)."""
-        return np.stack(duel)
-
-    def pack_many(self, duels):
-        """Several duels as an array (n, 2, d)."""
-        return np.array([self.pack(duel) for duel in duels]).reshape(-1, 2, self.n_columns)
-
-    def describe(self):
-        """Plain values that tell this pool from others."""
-        return ["pool", list(self._items.shape), _digest(self._items)]
-
-
-def _digest(array):
-    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
-
-
-def _vector(item, n):
-    try:
-        values = np.asarray(item, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"An item must be {n} numbers, got {item!r}.") from None
-    if values.shape != (n,):
-        raise ValueError(f"An item must have shape ({n},), got {values.shape}.")
-    if not np.all(np.isfinite(values)):
-        raise ValueError(f"An item holds NaN or infinity: {values}.")
-    return values

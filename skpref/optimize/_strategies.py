@@ -1,13 +1,14 @@
 """How the next duel is chosen: (engine, incumbent rule, acquisition) as data."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from skpref.optimize._acquisition import ACQUISITIONS
-from skpref.optimize._maximise import maximise, screening_rows
-from skpref.optimize._run import apart
+from skpref.optimize._maximise import NoNumber, maximise, screening_rows
+from skpref.optimize._state import apart
 from skpref.optimize._surface import Numeric, PathSurface, Surface
 
 # A path costs thousands of cosines a row.
@@ -34,7 +35,7 @@ class Strategy(NamedTuple):
 
     inference: str
     incumbent: str
-    acquisition: object
+    acquisition: str | Callable
 
 
 # Paper 002, section 6 and appendix G.4; the last three are outside it.
@@ -77,16 +78,16 @@ class View(NamedTuple):
     rng : numpy.random.Generator
     """
 
-    space: object
+    space: Any
     seen: np.ndarray
     last_winner: np.ndarray
-    gaussian: object
-    draw: object
-    allowed: object
+    gaussian: Any
+    draw: Callable
+    allowed: Callable
     rng: np.random.Generator
 
 
-def propose(strategy, view):
+def propose(strategy: Strategy, view: View) -> tuple[np.ndarray, np.ndarray] | None:
     """The next duel as two rows, incumbent first; None if no duel is allowed.
 
     Parameters
@@ -97,7 +98,25 @@ def propose(strategy, view):
     Returns
     -------
     tuple of two ndarray of shape (n_columns,), or None
+
+    Raises
+    ------
+    ValueError
+        If the acquisition is NaN everywhere.
     """
+    try:
+        return _propose(strategy, view)
+    except NoNumber as error:
+        named = strategy.acquisition
+        if callable(named):
+            named = getattr(named, "__qualname__", None) or type(named).__qualname__
+        raise ValueError(
+            f"The acquisition {named!r} chose nothing: {error}. It must return numbers, larger "
+            "for a better item; NaN at some of them is fine."
+        ) from error
+
+
+def _propose(strategy, view):
     if strategy.incumbent == "joint":
         found = _joint(strategy, view)
         if found is not None:
@@ -114,7 +133,9 @@ def propose(strategy, view):
     return random_duel(view.space, view.allowed, view.rng)
 
 
-def random_duel(space, allowed, rng, tries=200):
+def random_duel(
+    space: Any, allowed: Callable, rng: np.random.Generator, tries: int = 200
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Two rows drawn at random that may meet; None if there seem to be none."""
     if space.pool is not None:
         for index in rng.permutation(len(space.pool)):
@@ -133,7 +154,7 @@ def random_duel(space, allowed, rng, tries=200):
 # --- incumbents -----------------------------------------------------------------------------
 
 
-def best_seen(posterior, seen):
+def best_seen(posterior: Any, seen: np.ndarray) -> np.ndarray:
     """The row of the largest posterior mean among those seen."""
     return seen[int(np.argmax(posterior.mean(seen)))]
 
@@ -168,7 +189,9 @@ def _path(view):
     return PathSurface(view.draw().sample_paths(1, view.rng))
 
 
-def surface_of(acquisition, posterior, incumbent, seen):
+def surface_of(
+    acquisition: str | Callable, posterior: Any, incumbent: np.ndarray, seen: np.ndarray
+) -> Surface | Numeric:
     """An acquisition of a posterior as a function of the challenger.
 
     Parameters

@@ -8,7 +8,7 @@ import pytest
 from sklearn.callback import FitCallback, ProgressBar
 
 from skpref.optimize import HallucinationBelieverOptimizer
-from skpref.optimize._run import Loop
+from skpref.optimize._loop import Loop
 
 
 class Halving(Loop):

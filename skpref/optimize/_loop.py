@@ -1,0 +1,118 @@
+"""The loop that asks a function until enough is told."""
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
+
+from skpref._parameters import check_number
+
+# Skips in a row that are taken for a judge without a `return`.
+_MAX_SKIPS = 100
+
+
+class Loop(CallbackSupportMixin):
+    """`run`, for a class with `ask`, `tell`, `skip`, `recommend` and `n_told_`."""
+
+    @with_callbacks
+    def run(
+        self,
+        compare: Callable,
+        n_duels: int,
+        callback: Callable | None = None,
+        progress: bool = False,
+    ) -> Any:
+        """Ask and tell until ``n_duels`` more duels are told.
+
+        Each duel is a task, within that of the run, of the scikit-learn callbacks set by
+        ``set_callbacks``, such as ``sklearn.callback.ProgressBar()``.
+
+        Parameters
+        ----------
+        compare : callable
+            ``compare(first, second)`` → outcome as in `tell`, or None to skip.
+        n_duels : int
+        callback : callable, optional
+            Called with the optimizer after each duel; if it returns True the run stops.
+        progress : bool, default=False
+            Show a progress bar: tqdm's, else scikit-learn's (which needs rich), else none.
+
+        Returns
+        -------
+        ndarray of shape (d,), dict or name
+            `recommend`, at the end.
+
+        Raises
+        ------
+        ValueError
+            If ``compare`` skips a hundred duels in a row.
+        """
+        check_number("n_duels", n_duels, low=1, integer=True)
+        root = self._init_callback_context("run", max_subtasks=n_duels)
+        root.call_on_fit_task_begin(estimator=self)
+        end, stop = self.n_told_ + n_duels, False
+        with _bar(self, root, progress) as advance:
+            for task in _tasks(root):
+                task.call_on_fit_task_begin(estimator=self)
+                duel = self.ask()
+                skips = 0
+                while (outcome := compare(duel[0], duel[1])) is None:
+                    skips += 1
+                    if skips == _MAX_SKIPS:
+                        raise ValueError(
+                            f"compare returned None, which skips a duel, {skips} times in a row: "
+                            "return 1 (or True) if the first won, else 0."
+                        )
+                    duel = self.skip(duel).ask()
+                self.tell(duel, outcome)
+                stop = task.call_on_fit_task_end(estimator=self)
+                advance(task)
+                if callback is not None:
+                    wish = callback(self)
+                    stop |= isinstance(wish, bool | np.bool_) and bool(wish)
+                if stop or self.n_told_ >= end:
+                    break
+        root.call_on_fit_task_end(estimator=self)
+        return self.recommend()
+
+
+def _tasks(root):
+    """A task for each duel; what is told after an undo repeats the last one."""
+    task = None
+    for _ in range(root.max_subtasks):
+        task = root.subcontext("duel")
+        yield task
+    while True:
+        yield task
+
+
+@contextmanager
+def _bar(optimizer, root, shown):
+    """A function that advances the progress bar by a task."""
+    bar = _make_bar(root.max_subtasks) if shown else None
+    if isinstance(bar, ProgressBar):
+        bar.setup(optimizer, root)
+        try:
+            bar.on_fit_task_begin(optimizer, root)
+            yield lambda task: bar.on_fit_task_end(optimizer, task)
+            bar.on_fit_task_end(optimizer, root)
+        finally:
+            bar.teardown(optimizer, root)
+    elif bar is not None:
+        with bar:
+            yield lambda task: bar.update()
+    else:
+        yield lambda task: None
+
+
+def _make_bar(total):
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        try:
+            return ProgressBar()
+        except ImportError:  # without rich
+            return None
+    return tqdm(total=total, unit="duel")

@@ -1,0 +1,66 @@
+"""Values as they are kept and handed out: plain Python's, and nobody else's to change."""
+
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+
+from skpref._items import is_frame
+
+_UNCHANGING = str | int | float | bool | bytes | None
+
+
+def plain(value: Any) -> Any:
+    """The value without numpy in it: scalars and arrays become numbers, texts and lists.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.optimize._values import plain
+    >>> plain([np.int64(1), (np.str_("a"), np.arange(2))])
+    [1, ('a', [0, 1])]
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        if value.dtype.kind not in "biufSU":  # .item() would make a date a number
+            return plain(value.tolist()) if value.ndim else value
+        return value.astype(np.float64).tolist() if value.dtype.kind == "f" else value.tolist()
+    if type(value) in (list, tuple):
+        return type(value)(plain(part) for part in value)
+    if type(value) is dict:
+        return {key: plain(part) for key, part in value.items()}
+    return value
+
+
+def copied(value: Any) -> Any:
+    """A deep copy, or the value itself where a copy would not be recognised as equal."""
+    if isinstance(value, _UNCHANGING):
+        return value
+    try:
+        copy = deepcopy(value)
+        same = bool(copy == value)
+    except Exception:  # whatever the value's own methods raise
+        return value
+    return copy if same else value
+
+
+def listed(items: Any, names: list | None) -> Any:
+    """Rows of a frame, as dicts if ``names`` are given, else as arrays; all else as it is."""
+    if not is_frame(items):
+        return items
+    rows = items.to_numpy()
+    if names is None:
+        return rows
+    return [dict(zip(items.columns, row, strict=True)) for row in rows.tolist()]
+
+
+def vector(item: Any, n: int) -> np.ndarray:
+    """An item as n finite numbers, or ValueError."""
+    try:
+        values = np.asarray(item, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"An item must be {n} numbers, got {item!r}.") from None
+    if values.shape != (n,):
+        raise ValueError(f"An item must have shape ({n},), got {values.shape}.")
+    if not np.all(np.isfinite(values)):
+        raise ValueError(f"An item holds NaN or infinity: {values}.")
+    return values
