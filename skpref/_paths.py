@@ -5,8 +5,10 @@ from numpy.polynomial import Chebyshev, Polynomial
 from scipy.linalg import eigh, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from skpref._kernel_gradients import cross_terms, difference_steps
 from skpref.kernels import spectral_sample
+from skpref.kernels._contracts import difference_steps
+from skpref.kernels._gradients import CrossKernel
+from skpref.kernels._hyperparameters import shortest_lengths
 
 _N_FEATURES = 2000
 # Rows whose phases are taken together.
@@ -81,12 +83,10 @@ class SamplePaths:
         posterior = self._posterior
         X, anchors = posterior.check_items(X), posterior.anchors
         value, gradient = self._prior.value_and_gradient(X)
-        K, terms = cross_terms(posterior.kernel, X, anchors)
-        K = np.broadcast_to(K, (len(X), len(anchors)))
-        for factor, leaf in terms:
-            along = [leaf.contract(factor * np.broadcast_to(w, K.shape)) for w in self._weights.T]
-            gradient = gradient + np.stack(along, axis=2)
-        return value + K @ self._weights, gradient
+        cross = CrossKernel(posterior.kernel, X, anchors)
+        shape = cross.value.shape
+        along = [cross.contract(np.broadcast_to(w, shape)) for w in self._weights.T]
+        return value + cross.value @ self._weights, gradient + np.stack(along, axis=2)
 
 
 def _cosine(turns):
@@ -167,7 +167,8 @@ class _LazyPrior:
 
     def value_and_gradient(self, X):
         n, d = X.shape
-        moves = _WIDER * difference_steps(self._kernel, X, self._X) * np.eye(d)
+        lengths = shortest_lengths(self._kernel, d)
+        moves = _WIDER * difference_steps(lengths, X, self._X) * np.eye(d)
         above, below = X[:, None, :] + moves, X[:, None, :] - moves
         value = self(np.concatenate([X, above.reshape(-1, d), below.reshape(-1, d)]))
         high, low = value[n:].reshape(2, n, d, -1)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref._kernel_gradients import cross_terms, diagonal_gradient
+from skpref.kernels._gradients import CrossKernel, diag_with_gradient
 
 # Variances below this share of the prior's are rounding.
 _FLOOR = 1e-12
@@ -86,8 +86,8 @@ class Surface:
     def value_and_gradient(self, X):
         """The acquisition (n,) and its gradient in the items (n, d)."""
         posterior = self._posterior
-        K, terms = cross_terms(posterior.kernel, X, self._anchors)
-        K = np.broadcast_to(K, (len(X), len(self._anchors)))
+        cross = CrossKernel(posterior.kernel, X, self._anchors)
+        K = cross.value
         moments, half = self._moments(X, K)
         found = self._acquisition(moments)
         by_var = np.broadcast_to(found.by_var, len(X))
@@ -96,9 +96,10 @@ class Surface:
         weight = np.empty(K.shape)
         weight[:, :-1] = found.by_mean @ posterior.weights.T + pull @ posterior.factor.T
         weight[:, -1] = by_cov
-        gradient = by_var[:, None] * diagonal_gradient(posterior.kernel, X)
-        for factor, leaf in terms:
-            gradient = gradient + leaf.contract(weight * factor)
+        gradient = cross.contract(weight)
+        own = diag_with_gradient(posterior.kernel, X)[1]
+        if own is not None:
+            gradient += by_var[:, None] * own
         return found.value, gradient
 
 
