@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import squareform
 
-Array: TypeAlias = NDArray[np.float64]
+from skpref._linalg import Array
+
 Number: TypeAlias = Array | float
 # A kernel of scikit-learn, which ships no types.
 Kernel: TypeAlias = Any

@@ -10,6 +10,9 @@ from skpref.kernels._tree import fold
 from skpref.kernels._views import CROSS, DIAGONAL, PAIRS, SPECTRUM
 from skpref.kernels._wrappers import check_rows
 
+# Pairs whose covariances are taken together.
+_ROWS = 64
+
 
 def _extremes() -> np.errstate:
     # Hyperparameters far out overflow or underflow on the way to values that are sound.
@@ -190,6 +193,15 @@ def diag_gradient(kernel: Kernel, X: ArrayLike) -> Array:
     rows = check_rows(X)
     gradient = diag_with_gradient(kernel, rows)[1]
     return np.zeros(rows.shape) if gradient is None else gradient
+
+
+def paired(kernel: Kernel, A: Array, B: Array) -> Array:
+    """k(a_i, b_i) for every row, without the (n, n) matrix."""
+    if kernel.is_stationary():
+        return kernel(A - B, np.zeros((1, A.shape[1])))[:, 0]
+    blocks = range(0, len(A), _ROWS)
+    found = [np.diagonal(kernel(A[i : i + _ROWS], B[i : i + _ROWS])) for i in blocks]
+    return np.concatenate(found) if found else np.zeros(0)
 
 
 def spectral_sample(
