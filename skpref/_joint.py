@@ -80,13 +80,16 @@ class Joint:
         moments, half = self._moments(cross.value, prior)
 
         def pull_back(by_mean: Array, by_var: Array | float, by_cov: Array | float) -> Array:
-            by_var = np.broadcast_to(by_var, len(X))
-            by_cov = np.broadcast_to(by_cov, len(X))
-            pull = -2.0 * by_var[:, None] * half - by_cov[:, None] * self._half
+            by_var, by_cov = _column(by_var, len(X)), _column(by_cov, len(X))
+            pull = -2.0 * by_var * half - by_cov * self._half
             weight = np.empty(cross.value.shape)
             weight[:, :-1] = by_mean @ self._weights.T + pull @ self._factor.T
-            weight[:, -1] = by_cov
+            weight[:, -1:] = by_cov
             gradient = cross.contract(weight)
-            return gradient if slope is None else gradient + by_var[:, None] * slope
+            return gradient if slope is None else gradient + by_var * slope
 
         return moments, pull_back
+
+
+def _column(values: Array | float, n: int) -> Array:
+    return values[:, None] if isinstance(values, np.ndarray) else np.full((n, 1), values)

@@ -1,11 +1,12 @@
 """Kernels with their gradients in hyperparameters and inputs, and draws of their spectra."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skpref.kernels._contracts import Array, Kernel, Number, Slope, assemble, condense
+from skpref.kernels._contracts import Array, Kernel, assemble, condense
 from skpref.kernels._tree import fold
 from skpref.kernels._views import CROSS, DIAGONAL, PAIRS, SPECTRUM
 from skpref.kernels._wrappers import check_rows
@@ -21,7 +22,7 @@ def _extremes() -> np.errstate:
 
 def _finite(gradient: Array) -> Array:
     """A gradient without NaN: where the kernel itself has overflowed, it has no slope."""
-    if np.isfinite(gradient.sum()):
+    if math.isfinite(gradient.sum()):
         return gradient
     return np.nan_to_num(gradient, copy=False)
 
@@ -108,30 +109,31 @@ class CrossKernel:
     Attributes
     ----------
     value : ndarray of shape (n, m)
-        Read-only where it is one number.
     """
 
     def __init__(self, kernel: Kernel, X: Array, Z: Array) -> None:
         self._shape = X.shape
         with _extremes():
             value, self._slopes = fold(kernel, CROSS, X, Z)
-        self.value = np.broadcast_to(value, (len(X), len(Z)))
-
-    def _sum(self, gradient: Array, part: Callable[[Number, Slope], Array]) -> Array:
-        with _extremes():
-            for factor, slope in self._slopes:
-                gradient += part(factor, slope)
-        return _finite(gradient)
+        shape = (len(X), len(Z))
+        self.value = value if isinstance(value, np.ndarray) else np.full(shape, float(value))
 
     def gradient(self) -> Array:
         """∂k(x_i, z_j)/∂x_i, (n, m, d)."""
         whole = np.zeros((*self.value.shape, self._shape[1]))
-        return self._sum(whole, lambda factor, slope: slope.gradient(factor))
+        with _extremes():
+            for factor, slope in self._slopes:
+                whole += slope.gradient(factor)
+        return _finite(whole)
 
     def contract(self, weight: Array) -> Array:
         """Σ_j weight_ij ∂k(x_i, z_j)/∂x_i, (n, d)."""
         whole = np.zeros(self._shape)
-        return self._sum(whole, lambda factor, slope: slope.contract(weight * factor))
+        with _extremes():
+            for factor, slope in self._slopes:
+                alone = isinstance(factor, float) and factor == 1.0
+                whole += slope.contract(weight if alone else weight * factor)
+        return _finite(whole)
 
 
 def input_gradient(kernel: Kernel, X: ArrayLike, Z: ArrayLike) -> Array:

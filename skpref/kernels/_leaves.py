@@ -150,7 +150,7 @@ class _Radial(Leaf):
                 apart = (np.subtract.outer(x, z) for x, z in zip(X.T, Z.T, strict=True))
                 summed = np.stack([np.einsum("ij,ij->i", slope, each) for each in apart], axis=1)
             else:
-                centre = Z.mean(axis=0)
+                centre = Z.sum(axis=0) / len(Z)
                 summed = slope.sum(axis=1)[:, None] * (X - centre) - slope @ (Z - centre)
             return -profile.over_square(summed)
 

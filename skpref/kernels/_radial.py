@@ -23,14 +23,13 @@ class Radial(NamedTuple):
     value: Callable[[Array], Array]
     slope: Callable[[Array, Array], Array]
     rough: bool  # the slope has no bound near u = 0
+    tiny: bool  # a lengthscale is so small that squares may overflow
 
     def over_square(self, apart: Array) -> Array:
         """Differences of rows divided by the squared lengthscales."""
-        with np.errstate(over="ignore"):
-            square = self.length * self.length
-        if square.min() > 0.0 and square.max() < np.inf:
-            return apart / square
-        return apart / self.length / self.length
+        if self.tiny:  # the square may be 0
+            return apart / self.length / self.length
+        return apart / self.length**2
 
 
 def matern_value(nu: float, u: Array) -> Array:
@@ -70,8 +69,11 @@ def matern_slope(nu: float, u: Array, value: Array) -> Array:
     return np.where(np.isfinite(slope), slope, np.where(s < 1.0, at_zero, 0.0))
 
 
-def length_scale(kernel: Kernel, *arrays: Array) -> Array:
-    """Lengthscales as a number or one a feature, for rows whose distances must not overflow."""
+def _lengths(kernel: Kernel, *arrays: Array) -> tuple[Array, bool]:
+    """Lengthscales as a number or one a feature, and whether one is tiny.
+
+    Tiny ones are held so large that no squared distance of these rows overflows.
+    """
     length = np.squeeze(np.asarray(kernel.length_scale, dtype=np.float64))
     n_features = arrays[0].shape[1]
     if length.ndim > 1 or (length.ndim == 1 and len(length) != n_features):
@@ -79,32 +81,36 @@ def length_scale(kernel: Kernel, *arrays: Array) -> Array:
             f"{type(kernel).__name__} has length_scale of shape {length.shape}, but X has "
             f"{n_features} features. Give one number, or one a feature."
         )
-    if length.size and length.min() < _TINY:
-        size = np.max([np.abs(rows).max(axis=0, initial=0.0) for rows in arrays], axis=0)
-        length = np.maximum(length, (size if length.ndim else size.max(initial=0.0)) / _FAR)
-        length = np.where(length > 0.0, length, 1.0)
-    return length
+    if not length.size or length.min() >= _TINY:
+        return length, False
+    size = np.max([np.abs(rows).max(axis=0, initial=0.0) for rows in arrays], axis=0)
+    length = np.maximum(length, (size if length.ndim else size.max(initial=0.0)) / _FAR)
+    return np.where(length > 0.0, length, 1.0), True
 
 
 def matern_radial(kernel: Kernel, *arrays: Array) -> Radial:
     """Of `RBF` and `Matern`."""
     nu = getattr(kernel, "nu", np.inf)
+    length, tiny = _lengths(kernel, *arrays)
     return Radial(
-        length_scale(kernel, *arrays),
+        length,
         lambda u: matern_value(nu, u),
         lambda u, value: matern_slope(nu, u, value),
         nu <= 1.0,
+        tiny,
     )
 
 
 def rational_radial(kernel: Kernel, *arrays: Array) -> Radial:
     """Of `RationalQuadratic`."""
     alpha = max(float(kernel.alpha), _TINY)
+    length, tiny = _lengths(kernel, *arrays)
     return Radial(
-        length_scale(kernel, *arrays),
+        length,
         lambda u: (1.0 + u / (2.0 * alpha)) ** -alpha,  # GPML (4.19)
         lambda u, value: value / (1.0 + u / (2.0 * alpha)),
         False,
+        tiny,
     )
 
 
