@@ -9,15 +9,13 @@ takes the smaller.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 from scipy.sparse import csr_array
 
+from skpref._linalg import inverse_cholesky, semidefinite_root
 from skpref._posterior import Posterior
 
 # A sweep costs about ⅔ p³ with p margins and about 3 n³ with n items.
 _ITEM_COST = 1.6
-# Rounding never leaves a covariance further than this from semi-definite, relative to its scale.
-_REPAIRABLE = 1e-6
 # Where precision × prior variance is below this, 1 − diag(B⁻¹) has lost digits.
 _WEAK = 1e-3
 
@@ -52,64 +50,6 @@ class Conditioned(NamedTuple):
     dual: np.ndarray
     log_det: float
     root: np.ndarray
-
-
-def cholesky(matrix):
-    """Lower Cholesky factor; where rounding left a matrix just short of it, the least
-    multiple of machine precision on the diagonal that repairs it is added.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        Symmetric positive semi-definite up to rounding.
-    """
-    matrix = np.asarray(matrix, dtype=np.float64)
-    factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
-    scale = max(float(np.max(np.diagonal(matrix), initial=0.0)), 1e-300)
-    jitter = np.finfo(np.float64).eps * scale
-    while _failed(factor, info):
-        jitter *= 8.0
-        if not (np.isfinite(scale) and jitter <= _REPAIRABLE * scale):
-            raise ValueError(
-                "a covariance matrix holds NaN or infinity, or is far from positive "
-                "semi-definite: check that the kernel is a valid covariance function with finite "
-                "hyperparameters; for a polynomial kernel centre and scale the features, for "
-                "instance by Itemwise(StandardScaler())"
-            )
-        shifted = matrix + jitter * np.eye(len(matrix))
-        factor, info = lapack.dpotrf(shifted, lower=1, clean=1)
-    return factor
-
-
-def _failed(factor, info):
-    # LAPACK lets NaN pass with info = 0.
-    return info != 0 or not np.isfinite(np.diagonal(factor).sum())
-
-
-def semidefinite_root(matrix):
-    """F (n, r) with F Fᵀ equal to a positive semi-definite matrix to machine precision.
-
-    Cholesky where it exists, else pivoted Cholesky, which stops at the numerical rank r.
-    """
-    factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
-    if not _failed(factor, info):
-        return factor
-    scale = float(np.max(np.diagonal(matrix), initial=0.0))
-    tolerance = len(matrix) * np.finfo(np.float64).eps * scale
-    factor, pivots, rank, _ = lapack.dpstrf(matrix, lower=1, tol=tolerance)
-    root = np.zeros((len(matrix), max(rank, 1)))
-    root[pivots - 1, : max(rank, 1)] = np.tril(factor)[:, : max(rank, 1)]
-    return root if rank else np.zeros_like(root)
-
-
-def _inverse_cholesky(matrix):
-    """L⁻¹ and log-determinant of an I-plus-semidefinite matrix."""
-    factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
-    if _failed(factor, info):
-        factor = cholesky(matrix)
-    log_det = 2.0 * float(np.sum(np.log(np.diagonal(factor))))
-    inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
-    return inverse, log_det
 
 
 class _Space:
@@ -160,7 +100,7 @@ class MarginSpace(_Space):
         B = self.S * root
         B *= root[:, None]
         B.flat[:: len(B) + 1] += 1.0
-        inverse, log_det = _inverse_cholesky(B.T)
+        inverse, log_det = inverse_cholesky(B.T)
         wide = (lambda x: x) if shift.ndim == 1 else (lambda x: x[:, None])
         strong = precision > 0.0
         # w = τ^½ B⁻¹ (target τ^½): no difference of large numbers
@@ -220,7 +160,7 @@ class ItemSpace(_Space):
     def condition(self, precision, shift):
         inner = self.F.T @ (self._laplacian(precision) @ self.F)
         inner.flat[:: len(inner) + 1] += 1.0
-        inverse, log_det = _inverse_cholesky(inner.T)
+        inverse, log_det = inverse_cholesky(inner.T)
         half = inverse @ self.F.T
         mean = self.difference(half.T @ (half @ (self.incidence @ shift)))
         dual = shift - (precision if shift.ndim == 1 else precision[:, None]) * mean
@@ -231,7 +171,7 @@ class ItemSpace(_Space):
         root = semidefinite_root(self._laplacian(precision))
         inner = root.T @ (self.K @ root)
         inner.flat[:: len(inner) + 1] += 1.0
-        inverse, _ = _inverse_cholesky(inner.T)
+        inverse, _ = inverse_cholesky(inner.T)
         return root @ inverse.T
 
     def gram(self, conditioned, precision):

@@ -2,11 +2,12 @@
 
 import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
-from scipy.linalg import eigh, solve_triangular
-from scipy.linalg.lapack import dpstrf
 
-from skpref._kernel_gradients import cross_terms, difference_steps
+from skpref._linalg import NEGLIGIBLE, eigen_root, pivoted_cholesky, solve_lower
 from skpref.kernels import spectral_sample
+from skpref.kernels._contracts import difference_steps
+from skpref.kernels._gradients import CrossKernel
+from skpref.kernels._hyperparameters import shortest_lengths
 
 _N_FEATURES = 2000
 # Rows whose phases are taken together.
@@ -17,14 +18,6 @@ _SERIES = _SERIES.convert(kind=Polynomial).coef
 # A lazy draw's differences take steps of about 2e-3 lengthscales; over the usual ones, this many
 # times smaller, its values differ by rounding alone.
 _WIDER = 330.0
-# Items whose variance given the others is this share of the prior's are fixed by them.
-_FIXED = 1e-12
-
-
-def covariance_root(covariance):
-    """F with F Fᵀ equal to a symmetric matrix whose negative eigenvalues are rounding."""
-    values, vectors = eigh(covariance)
-    return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
 def draw_weights(posterior, weights, rng):
@@ -35,7 +28,7 @@ def draw_weights(posterior, weights, rng):
     """
     D = posterior.factor
     inner = np.eye(D.shape[1]) - D.T @ posterior.kernel(posterior.anchors) @ D
-    root = covariance_root(inner)
+    root = eigen_root(inner)
     return weights - D @ (root @ rng.standard_normal((root.shape[1], weights.shape[1])))
 
 
@@ -81,12 +74,10 @@ class SamplePaths:
         posterior = self._posterior
         X, anchors = posterior.check_items(X), posterior.anchors
         value, gradient = self._prior.value_and_gradient(X)
-        K, terms = cross_terms(posterior.kernel, X, anchors)
-        K = np.broadcast_to(K, (len(X), len(anchors)))
-        for factor, leaf in terms:
-            along = [leaf.contract(factor * np.broadcast_to(w, K.shape)) for w in self._weights.T]
-            gradient = gradient + np.stack(along, axis=2)
-        return value + K @ self._weights, gradient
+        cross = CrossKernel(posterior.kernel, X, anchors)
+        shape = cross.value.shape
+        along = [cross.contract(np.broadcast_to(w, shape)) for w in self._weights.T]
+        return value + cross.value @ self._weights, gradient + np.stack(along, axis=2)
 
 
 def _cosine(turns):
@@ -167,7 +158,8 @@ class _LazyPrior:
 
     def value_and_gradient(self, X):
         n, d = X.shape
-        moves = _WIDER * difference_steps(self._kernel, X, self._X) * np.eye(d)
+        lengths = shortest_lengths(self._kernel, d)
+        moves = _WIDER * difference_steps(lengths, X, self._X) * np.eye(d)
         above, below = X[:, None, :] + moves, X[:, None, :] - moves
         value = self(np.concatenate([X, above.reshape(-1, d), below.reshape(-1, d)]))
         high, low = value[n:].reshape(2, n, d, -1)
@@ -176,16 +168,13 @@ class _LazyPrior:
 
     def _extend(self, X):
         covariance, half = self._kernel(X), np.zeros((0, len(X)))
-        least = _FIXED * np.diagonal(covariance).max()
+        least = NEGLIGIBLE * np.diagonal(covariance).max()
         if len(self._basis):
             cross = self._kernel(self._X[self._basis], X)
-            half = solve_triangular(self._root, cross, lower=True)
+            half = solve_lower(self._root, cross)
             covariance = covariance - half.T @ half
-        factor, order, rank, _ = dpstrf(covariance, tol=least, lower=1)
-        if np.diagonal(covariance).max() <= least:
-            rank = 0  # LAPACK looks at the tolerance from the second pivot on
-        order = order - 1
-        factor = np.tril(factor)[:, :rank]
+        factor, order = pivoted_cholesky(covariance, least)
+        rank = factor.shape[1]
         normal = self._rng.standard_normal((rank, self._values.shape[1]))
         values = half.T @ self._normal
         values[order] += factor @ normal

@@ -1,20 +1,29 @@
 """The posterior of the utility: an equal mixture of Gaussian processes of one covariance."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.optimize import elementwise
-from scipy.special import logsumexp, ndtr, ndtri
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
-from skpref._paths import SamplePaths, covariance_root, draw_weights
+from skpref._asked import item_rows
+from skpref._items import ItemTable
+from skpref._joint import Joint
+from skpref._linalg import Array, eigen_root, floor_variance
+from skpref._mixture import mixture_cdf, mixture_quantile
+from skpref._parameters import check_number
+from skpref._paths import SamplePaths, draw_weights
 from skpref.kernels import contracted_input_gradient, diag_gradient
-from skpref.likelihoods import Likelihood
-from skpref.likelihoods._gaussian import sign_proba
+from skpref.kernels._gradients import paired
+from skpref.likelihoods import Likelihood, sign_proba
+
+Rng: TypeAlias = int | np.random.RandomState | np.random.Generator | None
 
 # Rows are taken in blocks so that no intermediate array has more doubles than this (16 MiB).
 _BLOCK = 2**21
-_EPS = np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +48,16 @@ class Posterior:
         Columns w_s.
     factor : ndarray of shape (n_anchors, rank)
         D.
+    feature_names : ndarray of shape (n_features,), default=None
+        Columns that a DataFrame of items must have, in this order.
+    table : ItemTable, default=None
+        Items that may be asked for by their names, or positions.
 
     Notes
     -----
     Utilities have the prior's units: only the ratio of kernel amplitude to noise variance is
-    identified by duels. Arguments are items of shape (n, n_features). Means, variances,
+    identified by duels. Arguments are items: an array or DataFrame of shape (n, n_features), an
+    ItemTable, or names or integer positions in ``table``, of shape (n,). Means, variances,
     probabilities and quantiles are found in blocks of rows, in about 150 MiB however many there
     are (plus the answer); covariances, joint draws and single components are whole arrays.
 
@@ -69,37 +83,39 @@ class Posterior:
     anchors: np.ndarray
     weights: np.ndarray
     factor: np.ndarray
+    feature_names: np.ndarray | None = None
+    table: ItemTable | None = None
 
     @property
-    def noise_variance(self):
+    def noise_variance(self) -> float:
         """σ² of each utility at each presentation: half the noise variance of a margin."""
         return 0.5 * self.likelihood.margin_variance
 
     @property
-    def n_components(self):
+    def n_components(self) -> int:
         """Number of Gaussian components."""
         return self.weights.shape[1]
 
     # -- moments -------------------------------------------------------------------------
 
-    def component_means(self, X):
+    def component_means(self, X: Any) -> Array:
         """Mean of every component, shape (n, n_components)."""
         X = self.check_items(X)
         blocks = [self._cross(rows) @ self.weights for rows in self._blocks(X)]
         return _stack(blocks, (0, self.n_components))
 
-    def component_var(self, X):
+    def component_var(self, X: Any) -> Array:
         """Variance that all components share, shape (n,)."""
         X = self.check_items(X)
         return _stack([self._shared_var(rows) for rows in self._blocks(X)], (0,))
 
-    def mean(self, X):
+    def mean(self, X: Any) -> Array:
         """Posterior mean utility, shape (n,)."""
         X = self.check_items(X)
         centre = self.weights.mean(axis=1)
         return _stack([self._cross(rows) @ centre for rows in self._blocks(X)], (0,))
 
-    def var(self, X):
+    def var(self, X: Any) -> Array:
         """Posterior variance of the utility, shape (n,)."""
         X, shared = self.check_items(X), self.component_var(X)
         if self.n_components == 1:
@@ -107,7 +123,7 @@ class Posterior:
         spread = [self.component_means(rows).var(axis=1) for rows in self._blocks(X)]
         return shared + _stack(spread, (0,))
 
-    def cov(self, X):
+    def cov(self, X: Any) -> Array:
         """Posterior covariance of the utilities, shape (n, n)."""
         X = self.check_items(X)
         cross = self._cross(X)
@@ -119,7 +135,7 @@ class Posterior:
             covariance += means @ means.T / self.n_components
         return covariance
 
-    def margin(self, A, B):
+    def margin(self, A: Any, B: Any) -> tuple[Array, Array]:
         """Mean and variance of f(a) − f(b), without observation noise, for pairs of rows.
 
         Parameters
@@ -138,7 +154,7 @@ class Posterior:
         mean, variance = self._by_pairs(A, B, moments, (0, 2)).T
         return mean, variance
 
-    def component_margins(self, A, B):
+    def component_margins(self, A: Any, B: Any) -> tuple[Array, Array]:
         """Means (n, n_components) and the shared variance (n,) of f(a) − f(b)."""
         A, B = self._pairs(A, B)
         means, variances = [], []
@@ -148,17 +164,22 @@ class Posterior:
             scale = self.kernel.diag(rows) + self.kernel.diag(others)
             prior = scale - 2.0 * paired(self.kernel, rows, others)
             # Rounding must not make sure of the order of two items that all but coincide.
-            least = np.where(np.any(rows != others, axis=1), _EPS * scale, 0.0)
+            scale = np.where(np.any(rows != others, axis=1), scale, 0.0)
             means.append(cross @ self.weights)
-            variances.append(np.maximum(prior - np.einsum("ij,ij->i", half, half), least))
+            variances.append(floor_variance(prior - np.einsum("ij,ij->i", half, half), scale))
         return _stack(means, (0, self.n_components)), _stack(variances, (0,))
 
-    def margin_cov(self, A, B):
+    def margin_cov(self, A: Any, B: Any) -> Array:
         """Covariance of the margins f(a_i) − f(b_i), shape (n, n)."""
         A, B = self._pairs(A, B)
         both = self.cov(np.concatenate([A, B]))
         n = len(A)
         return both[:n, :n] + both[n:, n:] - both[:n, n:] - both[n:, :n]
+
+    def joint_with(self, item: ArrayLike) -> Joint:
+        """Joint moments with one fixed item of shape (n_features,), and their derivatives."""
+        item = self.check_items(np.asarray(item)[None])[0]
+        return Joint(self.kernel, self.anchors, self.weights, self.factor, item)
 
     # -- probabilities -------------------------------------------------------------------
 
@@ -218,14 +239,14 @@ class Posterior:
         ]
         return np.stack(sides, axis=-1) - np.log(self.n_components + 1)
 
-    def cdf(self, X, c):
+    def cdf(self, X: Any, c: ArrayLike) -> Array:
         """P(f(x) ≤ c), shape (n,); ``c`` is a number or of shape (n,)."""
         X = self.check_items(X)
         c = np.broadcast_to(np.asarray(c, dtype=np.float64), (len(X),))
         blocks = zip(self._blocks(X), self._blocks(c), strict=True)
-        return _stack([_mixture_cdf(at, *self._mixture(rows)) for rows, at in blocks], (0,))
+        return _stack([mixture_cdf(at, *self._mixture(rows)) for rows, at in blocks], (0,))
 
-    def quantile(self, X, q):
+    def quantile(self, X: Any, q: float | Sequence[float]) -> Array:
         """Quantile of f(x), shape (n,), or (n, n_quantiles) for a sequence ``q`` in (0, 1).
 
         A bracketed root of the mixture's distribution function, the bracket of [1]_ (Alg. 2).
@@ -237,14 +258,14 @@ class Posterior:
 
         def of_block(rows):
             mixture = self._mixture(rows)
-            return np.stack([_mixture_quantile(level, *mixture) for level in levels], axis=1)
+            return np.stack([mixture_quantile(level, *mixture) for level in levels], axis=1)
 
         found = _stack(
             [of_block(rows) for rows in self._blocks(self.check_items(X))], (0, len(levels))
         )
         return found[:, 0] if q.ndim == 0 else found
 
-    def credible_interval(self, X, level=0.95):
+    def credible_interval(self, X: Any, level: float = 0.95) -> Array:
         """Central interval that holds f(x) with probability ``level``, shape (n, 2)."""
         if not 0.0 < level < 1.0:
             raise ValueError(f"level must lie in (0, 1), got {level}.")
@@ -252,7 +273,7 @@ class Posterior:
 
     # -- draws ---------------------------------------------------------------------------
 
-    def sample(self, X, n=1, rng=None):
+    def sample(self, X: Any, n: int = 1, rng: Rng = None) -> Array:
         """Joint draws of the utilities of the items, shape (n_items, n).
 
         Parameters
@@ -262,14 +283,15 @@ class Posterior:
             Number of draws.
         rng : int, RandomState, Generator or None
         """
+        check_number("n", n, low=1, integer=True)
         X, rng = self.check_items(X), _generator(rng)
         cross = self._cross(X)
         half = cross @ self.factor
-        root = covariance_root(self.kernel(X) - half @ half.T)
+        root = eigen_root(self.kernel(X) - half @ half.T)
         means = cross @ self.weights[:, rng.integers(self.n_components, size=n)]
         return means + root @ rng.standard_normal((root.shape[1], n))
 
-    def sample_paths(self, n=1, rng=None):
+    def sample_paths(self, n: int = 1, rng: Rng = None) -> SamplePaths:
         """Draws of the whole function, for Thompson sampling.
 
         Random Fourier features of the prior corrected pathwise [2]_ for RBF and Matérn kernels
@@ -287,24 +309,25 @@ class Posterior:
         .. [2] Wilson et al., "Efficiently sampling functions from Gaussian process
            posteriors", ICML 2020.
         """
+        check_number("n", n, low=1, integer=True)
         rng = _generator(rng)
         weights = self.weights[:, rng.integers(self.n_components, size=n)]
         return SamplePaths(self, draw_weights(self, weights, rng), rng)
 
-    def hallucinate(self, rng=None):
+    def hallucinate(self, rng: Rng = None) -> "Posterior":
         """One component, drawn at random: an ordinary GP given one draw of the margins [1]_."""
         s = int(_generator(rng).integers(self.n_components))
         return replace(self, weights=self.weights[:, s : s + 1])
 
     # -- input gradients -----------------------------------------------------------------
 
-    def mean_gradient(self, X):
+    def mean_gradient(self, X: Any) -> Array:
         """Gradient of `mean` with respect to the items, shape (n, n_features)."""
         X = self.check_items(X)
         centre = np.broadcast_to(self.weights.mean(axis=1), (len(X), len(self.anchors)))
         return contracted_input_gradient(self.kernel, X, self.anchors, centre)
 
-    def var_gradient(self, X):
+    def var_gradient(self, X: Any) -> Array:
         """Gradient of `var` with respect to the items, shape (n, n_features)."""
         X = self.check_items(X)
         cross = self._cross(X)
@@ -317,24 +340,11 @@ class Posterior:
 
     # -- helpers -------------------------------------------------------------------------
 
-    def check_items(self, X):
+    def check_items(self, X: Any) -> Array:
         """Items as a finite float array of the right shape."""
-        X = np.asarray(X, dtype=np.float64)
-        if X.ndim != 2:
-            raise ValueError(
-                f"Items must be an array of shape (n, n_features), got {X.ndim} dimensions. For a "
-                "single item use X.reshape(1, -1)."
-            )
-        n_features = self.anchors.shape[1]
-        if X.shape[1] != n_features:
-            raise ValueError(
-                f"The posterior is of items with n_features = {n_features}, got {X.shape[1]}."
-            )
-        if not np.all(np.isfinite(X)):
-            raise ValueError("Items contain NaN or infinity; impute or drop them.")
-        return X
+        return item_rows(X, self.anchors.shape[1], self.feature_names, self.table)
 
-    def _pairs(self, A, B):
+    def _pairs(self, A: Any, B: Any) -> tuple[Array, Array]:
         A, B = self.check_items(A), self.check_items(B)
         if len(A) != len(B):
             if 1 not in (len(A), len(B)):
@@ -343,7 +353,7 @@ class Posterior:
             A, B = (np.broadcast_to(side, (n, side.shape[1])) for side in (A, B))
         return A, B
 
-    def _cross(self, X):
+    def _cross(self, X: Array) -> Array:
         K = self.kernel(X, self.anchors)
         if not np.isfinite(K.sum()):
             raise ValueError(
@@ -352,66 +362,36 @@ class Posterior:
             )
         return K
 
-    def _blocks(self, X):
+    def _blocks(self, X: Array) -> list[Array]:
         widest = max(len(self.anchors), self.n_components, self.factor.shape[1], 1)
         step = max(1, _BLOCK // widest)
         return [X[start : start + step] for start in range(0, len(X), step)]
 
-    def _mixture(self, rows):
+    def _mixture(self, rows: Array) -> tuple[Array, Array]:
         """Means of the components and the deviation that they share."""
         return self.component_means(rows), np.sqrt(self.component_var(rows))
 
-    def _by_pairs(self, A, B, reduce, empty):
+    def _by_pairs(
+        self, A: Any, B: Any, reduce: Callable[[Array, Array], Array], empty: tuple[int, ...]
+    ) -> Array:
         """``reduce(component means, shared variance)`` of the margins, block by block."""
         A, B = self._pairs(A, B)
         blocks = zip(self._blocks(A), self._blocks(B), strict=True)
         return _stack([reduce(*self.component_margins(a, b)) for a, b in blocks], empty)
 
-    def _shared_var(self, rows):
+    def _shared_var(self, rows: Array) -> Array:
         half = self._cross(rows) @ self.factor
-        return np.maximum(self.kernel.diag(rows) - np.einsum("ij,ij->i", half, half), 0.0)
+        prior = self.kernel.diag(rows)
+        return floor_variance(prior - np.einsum("ij,ij->i", half, half), prior)
 
 
-def paired(kernel, A, B):
-    """k(a_i, b_i) for every row, without the (n, n) matrix."""
-    if kernel.is_stationary():
-        return kernel(A - B, np.zeros((1, A.shape[1])))[:, 0]
-    step = 64
-    blocks = [np.diagonal(kernel(A[i : i + step], B[i : i + step])) for i in range(0, len(A), step)]
-    return _stack(blocks, (0,))
-
-
-def _stack(blocks, empty):
+def _stack(blocks: list[Array], empty: tuple[int, ...]) -> Array:
     return np.concatenate(blocks) if blocks else np.zeros(empty)
 
 
-def _generator(rng):
+def _generator(rng: Rng) -> np.random.Generator:
     if isinstance(rng, np.random.Generator):
         return rng
     if rng is None or isinstance(rng, int | np.integer):
         return np.random.default_rng(rng)
     return np.random.default_rng(check_random_state(rng).randint(2**31))
-
-
-def _mixture_cdf(c, means, deviation):
-    sure = deviation <= 0.0
-    u = (c[:, None] - means) / np.where(sure, 1.0, deviation)[:, None]
-    u = np.where(sure[:, None], np.where(u >= 0.0, np.inf, -np.inf), u)
-    return ndtr(u).mean(axis=1)
-
-
-def _mixture_quantile(level, means, deviation):
-    edges = means + ndtri(level) * deviation[:, None]
-    if means.shape[1] == 1:
-        return edges[:, 0]
-    low, high = edges.min(axis=1), edges.max(axis=1)
-    slack = 1e-12 * (1.0 + np.abs(low) + np.abs(high))
-    index = np.arange(len(means))
-
-    def excess(c, row):
-        row = np.asarray(row)
-        flat, rows = np.ravel(c), np.ravel(row)
-        return np.reshape(_mixture_cdf(flat, means[rows], deviation[rows]) - level, np.shape(c))
-
-    root = elementwise.find_root(excess, (low - slack, high + slack), args=(index,))
-    return root.x

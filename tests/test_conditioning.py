@@ -6,14 +6,7 @@ from core_support import SPACES, random_duels
 from oracles import dense_posterior, incidence
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 
-from skpref._conditioning import (
-    Sites,
-    _inverse_cholesky,
-    cholesky,
-    condition,
-    gaussian_space,
-    semidefinite_root,
-)
+from skpref._conditioning import Sites, condition, gaussian_space
 from skpref.duels import merge
 from skpref.inference import Approximation
 
@@ -176,46 +169,3 @@ def test_an_item_against_itself_says_nothing():
         assert found.mean[0] == found.variance[0] == 0.0
         S = 2.0 - 2.0 * np.exp(-0.5)
         assert found.variance[1] == pytest.approx(1.0 / (1.0 / S + 2.0), rel=1e-12)
-
-
-def test_cholesky_repairs_what_rounding_spoilt_and_no_more():
-    rng = np.random.default_rng(0)
-    B = rng.normal(size=(40, 5))
-    matrix = B @ B.T  # of rank five: plain Cholesky fails
-    with pytest.raises(np.linalg.LinAlgError):
-        np.linalg.cholesky(matrix - 1e-14 * np.eye(40))
-    factor = cholesky(matrix - 1e-14 * np.eye(40))
-    assert np.all(np.triu(factor, 1) == 0.0)
-    np.testing.assert_allclose(factor @ factor.T, matrix, atol=1e-11)
-    definite = matrix + np.eye(40)
-    np.testing.assert_allclose(cholesky(definite), np.linalg.cholesky(definite), rtol=1e-12)
-
-
-def test_the_inverse_factor_is_that_of_the_repaired_matrix():
-    B = np.random.default_rng(0).normal(size=(40, 5))
-    matrix = B @ B.T - 1e-13 * np.eye(40)  # plain Cholesky fails half way
-    inverse, log_det = _inverse_cholesky(matrix.copy().T)
-    factor = np.linalg.inv(inverse)
-    np.testing.assert_allclose(factor @ factor.T, matrix, atol=1e-9)
-    assert log_det == pytest.approx(2.0 * np.log(np.diagonal(factor)).sum(), rel=1e-9)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_cholesky_of_nan_is_an_error_that_says_what_to_check(bad):
-    matrix = np.eye(3)
-    matrix[0, 0] = bad
-    with pytest.raises(ValueError, match="check that the kernel is a valid covariance"):
-        cholesky(matrix)
-
-
-def test_cholesky_does_not_turn_another_matrix_into_a_covariance():
-    with pytest.raises(ValueError, match="far from positive semi-definite"):
-        cholesky(np.array([[1.0, 2.0], [2.0, 1.0]]))
-
-
-@pytest.mark.parametrize("rank", [0, 1, 3])
-def test_semidefinite_root_reproduces_the_matrix(rank):
-    B = np.random.default_rng(1).normal(size=(8, rank))
-    F = semidefinite_root(B @ B.T)
-    np.testing.assert_allclose(F @ F.T, B @ B.T, atol=1e-13)
-    assert F.shape[1] in (max(rank, 1), 8)

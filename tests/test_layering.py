@@ -15,12 +15,11 @@ MOST_LINES = 420
 # Lowest first. A module may import those of lower layers and, within its own subpackage, any
 # that do not lead back to it.
 LAYERS = (
-    ("_parameters", "_warnings"),
-    ("_outcomes", "_items", "_likelihood", "_kernel_gradients", "_threads", "_random"),
-    ("_pairing", "kernels", "samplers"),
+    ("_parameters", "_outcomes", "_items", "_likelihood", "_linalg", "_threads"),
+    ("_asked", "_mixture", "_pairing", "kernels", "samplers"),
     ("_builders",),
     ("duels",),
-    ("_validation", "datasets", "metrics", "model_selection", "preprocessing", "_paths"),
+    ("_validation", "datasets", "metrics", "model_selection", "preprocessing", "_joint", "_paths"),
     ("_posterior",),
     ("_conditioning",),
     ("inference",),
@@ -75,7 +74,7 @@ def test_every_module_has_a_layer():
 
 def test_the_graph_was_read():
     assert {"skpref.kernels", "skpref._likelihood"} <= GRAPH["skpref._posterior"]
-    assert "skpref._kernel_gradients" in GRAPH["skpref.kernels"]
+    assert "skpref.kernels._tree" in GRAPH["skpref.kernels._gradients"]
 
 
 @pytest.mark.parametrize("name", sorted(GRAPH))
@@ -130,6 +129,45 @@ def test_the_noise_is_doubled_in_one_place(path):
         r"2(?:\.0)? \* (?:\w+\.)*noise_variance_?\b", path.read_text(encoding="utf-8")
     )
     assert len(doubled) == (1 if path.name == "_likelihood.py" else 0)
+
+
+FACTORISATIONS = {
+    *("cho_factor", "cholesky", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lapack", "ldl", "lu"),
+    *("lu_factor", "pinv", "qr", "schur", "solve", "sqrtm", "svd"),
+}
+
+
+def factorisations(tree):
+    """Factorisations of numpy and scipy that a module imports or calls."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and "linalg" in (node.module or "").split("."):
+            yield from {name.name for name in node.names} & FACTORISATIONS
+            if "lapack" in node.module:
+                yield node.module
+        elif isinstance(node, ast.Attribute) and node.attr in FACTORISATIONS:
+            owner = node.value
+            if (owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")) in (
+                "linalg",
+                "lapack",
+            ):
+                yield node.attr
+
+
+def test_factorisations_are_seen():
+    for line in (
+        "from scipy.linalg import eigh",
+        "from scipy.linalg.lapack import dpotrf",
+        "np.linalg.cholesky(K)",
+        "from scipy import linalg; linalg.lapack.dpotrf(K)",
+    ):
+        assert list(factorisations(ast.parse(line))), line
+    assert list(factorisations(ast.parse((PACKAGE / "_linalg.py").read_text(encoding="utf-8"))))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_matrices_are_factorised_in_one_place(path):
+    found = set(factorisations(ast.parse(path.read_text(encoding="utf-8"))))
+    assert not found or unit(dotted(path)) in ("_linalg", "samplers"), f"{path.name}: {found}"
 
 
 def test_core_needs_four_packages_only():

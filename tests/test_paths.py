@@ -9,7 +9,7 @@ from scipy.stats import kstest, norm
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, RationalQuadratic
 
 from skpref import ItemTable, PairwisePreferenceRegressor
-from skpref._paths import _cosine, covariance_root
+from skpref._paths import _cosine
 from skpref._posterior import Posterior
 from skpref.duels import merge
 from skpref.inference import EP
@@ -221,10 +221,3 @@ def test_items_without_features_have_paths():
     every = np.arange(4.0)[:, None]
     draws = model.posterior_.sample_paths(N_PATHS, rng=0)(every)
     agree(draws, model.posterior_.mean(every), model.posterior_.cov(every), 0.0)
-
-
-def test_root_of_a_covariance_with_rounding():
-    B = np.random.default_rng(0).normal(size=(7, 3))
-    covariance = B @ B.T
-    F = covariance_root(covariance)
-    np.testing.assert_allclose(F @ F.T, covariance, atol=1e-13)

@@ -19,9 +19,10 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from skpref import _posterior as module
-from skpref._posterior import Posterior, paired
+from skpref._posterior import Posterior
 from skpref.duels import merge
 from skpref.inference import EP
+from skpref.kernels._gradients import paired
 
 KERNELS = {
     "rbf": RBF([0.7, 1.2]),

@@ -12,6 +12,16 @@ from skpref.likelihoods._base import (
     Site,
     Tilted,
 )
+from skpref.likelihoods._gaussian import sign_proba
 from skpref.likelihoods._probit import Probit
 
-__all__ = ["Answers", "Derivatives", "Likelihood", "Probit", "Regions", "Site", "Tilted"]
+__all__ = [
+    "Answers",
+    "Derivatives",
+    "Likelihood",
+    "Probit",
+    "Regions",
+    "Site",
+    "Tilted",
+    "sign_proba",
+]

@@ -8,6 +8,7 @@ the margins) a probability or an expectation is averaged over them.
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri, owens_t
 
+from skpref._linalg import NEGLIGIBLE, floor_variance
 from skpref.optimize._surface import Value
 
 _LOG_2PI = np.log(2.0 * np.pi)
@@ -104,7 +105,7 @@ def _margin(moments):
     """Means (n, S) and variance (n,) of f(x) − f(incumbent)."""
     mean = moments.mean - moments.incumbent_mean
     var = moments.var + moments.incumbent_var - 2.0 * moments.cov
-    return mean, np.maximum(var, 1e-12 * (moments.var + moments.incumbent_var))
+    return mean, floor_variance(var, moments.var + moments.incumbent_var, NEGLIGIBLE)
 
 
 def _of_margin(value, by_mean, by_var):

@@ -4,11 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref._kernel_gradients import cross_terms, diagonal_gradient
-
-# Variances below this share of the prior's are rounding.
-_FLOOR = 1e-12
-
 
 class Moments(NamedTuple):
     """Joint moments of f at n items and at the incumbent, for S components.
@@ -57,49 +52,22 @@ class Surface:
     """
 
     def __init__(self, acquisition, posterior, incumbent, threshold):
-        self._acquisition, self._posterior = acquisition, posterior
-        # The incumbent is one more anchor: the covariance with it is then a column like others.
-        self._anchors = np.concatenate([posterior.anchors, incumbent[None]])
-        at = posterior.kernel(incumbent[None], posterior.anchors)
-        self._half = (at @ posterior.factor)[0]
-        prior = float(posterior.kernel.diag(incumbent[None])[0])
-        self._own_mean = (at @ posterior.weights)[0]
-        self._own_var = max(prior - float(self._half @ self._half), _FLOOR * prior)
-        self._threshold = threshold
+        self._acquisition, self._threshold = acquisition, threshold
+        self._joint = posterior.joint_with(incumbent)
+        self._margin_noise = posterior.likelihood.margin_variance
 
-    def _moments(self, X, K):
-        posterior = self._posterior
-        half = K[:, :-1] @ posterior.factor
-        prior = posterior.kernel.diag(X)
-        var = prior - np.einsum("ij,ij->i", half, half)
-        var = np.maximum(var, _FLOOR * prior)
-        mean = K[:, :-1] @ posterior.weights
-        cov = K[:, -1] - half @ self._half
-        own = self._own_mean, self._own_var, self._threshold
-        return Moments(mean, var, cov, *own, posterior.likelihood.margin_variance), half
+    def _evaluate(self, joint):
+        return self._acquisition(Moments(*joint, self._threshold, self._margin_noise))
 
     def value(self, X):
         """The acquisition at the rows of X, (n,)."""
-        K = self._posterior.kernel(X, self._anchors)
-        return self._acquisition(self._moments(X, K)[0]).value
+        return self._evaluate(self._joint.moments(X)).value
 
     def value_and_gradient(self, X):
         """The acquisition (n,) and its gradient in the items (n, d)."""
-        posterior = self._posterior
-        K, terms = cross_terms(posterior.kernel, X, self._anchors)
-        K = np.broadcast_to(K, (len(X), len(self._anchors)))
-        moments, half = self._moments(X, K)
-        found = self._acquisition(moments)
-        by_var = np.broadcast_to(found.by_var, len(X))
-        by_cov = np.broadcast_to(found.by_cov, len(X))
-        pull = -2.0 * by_var[:, None] * half - by_cov[:, None] * self._half
-        weight = np.empty(K.shape)
-        weight[:, :-1] = found.by_mean @ posterior.weights.T + pull @ posterior.factor.T
-        weight[:, -1] = by_cov
-        gradient = by_var[:, None] * diagonal_gradient(posterior.kernel, X)
-        for factor, leaf in terms:
-            gradient = gradient + leaf.contract(weight * factor)
-        return found.value, gradient
+        joint, pull_back = self._joint.moments_and_pull_back(X)
+        found = self._evaluate(joint)
+        return found.value, pull_back(found.by_mean, found.by_var, found.by_cov)
 
 
 class PathSurface:

@@ -1,0 +1,27 @@
+"""Kernels on duels, on chosen columns and on featureless items, and gradients of kernels."""
+
+from skpref.kernels._gradients import (
+    contracted_input_gradient,
+    diag_gradient,
+    input_gradient,
+    kernel_with_gradient,
+    spectral_sample,
+    theta_gradient,
+)
+from skpref.kernels._hyperparameters import check_hyperparameters, lengthscale_indices
+from skpref.kernels._identity import Identity
+from skpref.kernels._wrappers import OnColumns, PreferenceKernel
+
+__all__ = [
+    "Identity",
+    "OnColumns",
+    "PreferenceKernel",
+    "check_hyperparameters",
+    "contracted_input_gradient",
+    "diag_gradient",
+    "input_gradient",
+    "kernel_with_gradient",
+    "lengthscale_indices",
+    "spectral_sample",
+    "theta_gradient",
+]

@@ -1,0 +1,120 @@
+"""What is asked of a kernel: the answers that a leaf gives and that a tree of kernels combines.
+
+A kernel over one set of rows is held as its strict upper triangle (`off`, in the order of
+`scipy.spatial.distance.pdist`) and its diagonal (`diag`), either of which may be a number: half
+the work of a full matrix, and the rows' equality with themselves stays exact.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy.spatial.distance import squareform
+
+from skpref._linalg import Array
+
+Number: TypeAlias = Array | float
+# A kernel of scikit-learn, which ships no types.
+Kernel: TypeAlias = Any
+Contraction: TypeAlias = Callable[[Array, Array], Any]
+
+
+class Pairs(NamedTuple):
+    """A kernel matrix k(X, X), and its gradient in theta as ``contract(off, diag)`` of weights."""
+
+    off: Number
+    diag: Number
+    contract: Contraction | None  # one number a free hyperparameter; None where nothing is free
+
+
+class Slope(NamedTuple):
+    """∂k(x_i, z_j)/∂x_i of an elementary kernel, as two linear maps."""
+
+    gradient: Callable[[Number], Array]  # of a factor (n, m): factor times gradient, (n, m, d)
+    contract: Callable[[Array], Array]  # of a weight (n, m): the weighted sum over j, (n, d)
+
+
+class Cross(NamedTuple):
+    """k(X, Z), and its gradient in X: a sum of slopes, each times the chain rule's factor."""
+
+    value: Number
+    slopes: list[tuple[Number, Slope]]
+
+
+class Diagonal(NamedTuple):
+    """k(x, x), and its gradient in x: (n, d), or None where it is zero everywhere."""
+
+    value: Array
+    gradient: Array | None
+
+
+class Spectrum(NamedTuple):
+    """The normalised spectral density by its draws ``draw(n, rng)``, (n, d), and k(x, x)."""
+
+    draw: Callable[[int, np.random.Generator], Array]
+    variance: float
+
+
+class Seen(NamedTuple):
+    """An elementary kernel of a tree, and the columns of an item that it sees (None: all)."""
+
+    kernel: Kernel
+    columns: tuple[int, ...] | None
+
+
+def condense(matrix: Array) -> Array:
+    """Strict upper triangle of a square matrix, in the order of `pdist`."""
+    return squareform(matrix, force="tovector", checks=False)
+
+
+def assemble(off: Number, diag: Number, n: int) -> Array:
+    """Symmetric (n, n) matrix from its strict upper triangle and its diagonal."""
+    if isinstance(off, float) or np.ndim(off) == 0:
+        matrix = np.full((n, n), float(off))
+    elif n < 2:
+        matrix = np.zeros((n, n))
+    else:
+        matrix = squareform(off, force="tomatrix", checks=False)
+    np.fill_diagonal(matrix, diag)
+    return matrix
+
+
+def power_slope(value: Number, exponent: float) -> Array:
+    """Derivative of a power; 0 where it is infinite, as at every other kink."""
+    with np.errstate(divide="ignore"):
+        slope = exponent * np.asarray(value, dtype=np.float64) ** (exponent - 1)
+    return np.where(np.isfinite(slope), slope, 0.0)
+
+
+def difference_steps(lengths: Array, *arrays: Array) -> Array:
+    """Steps of central differences, (d,): small beside the data and the kernel's own lengths."""
+    rows = np.concatenate(arrays)
+    size = np.abs(rows).max(axis=0)
+    spread = np.ptp(rows, axis=0)
+    spread = np.where(spread > 0, spread, np.where(size > 0, size, 1.0))
+    eps = np.finfo(float).eps
+    # The floor keeps x ± step apart for data far from the origin.
+    return np.maximum(np.cbrt(eps) * np.minimum(spread, lengths), 64 * eps * size)
+
+
+def differences(function: Callable[[Array], Array], X: Array, steps: Array) -> Array:
+    """Central differences of ``function(X)`` along each feature of X, on a new last axis."""
+    columns = []
+    for k, step in enumerate(steps):
+        above, below = X.copy(), X.copy()
+        above[:, k] += step
+        below[:, k] -= step
+        change = function(above) - function(below)
+        taken = above[:, k] - below[:, k]  # the step as rounded
+        columns.append(change / taken.reshape((-1,) + (1,) * (change.ndim - 1)))
+    return np.stack(columns, axis=-1)
+
+
+def own_length(kernel: Kernel) -> float:
+    """The shortest length among a kernel's parameters."""
+    lengths = [
+        np.min(value)
+        for name, value in kernel.get_params().items()
+        if name.endswith(("length_scale", "periodicity"))
+    ]
+    return float(min(lengths, default=np.inf))

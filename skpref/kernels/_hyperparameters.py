@@ -1,0 +1,95 @@
+"""Hyperparameters of trees of kernels: where the lengthscales are, and whether all make sense."""
+
+import numpy as np
+
+from skpref.kernels._contracts import Array, Kernel, own_length
+from skpref.kernels._tree import fold
+from skpref.kernels._views import SEEN
+
+# Hyperparameters that are lengths or shapes, for which 0 makes no kernel even where it is fixed.
+_POSITIVE = ("length_scale", "periodicity", "alpha")
+
+
+def lengthscale_indices(kernel: Kernel) -> list[tuple[int, int | None]]:
+    """Where the free lengthscales are in ``kernel.theta``.
+
+    Returns
+    -------
+    list of (int, int or None)
+        Index into theta, and the feature it belongs to: None where one lengthscale serves all
+        that its kernel sees. Features count among the columns of an item, also within
+        `OnColumns`.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+    >>> lengthscale_indices(ConstantKernel() * RBF([1.0, 2.0]) + RBF())
+    [(1, 0), (2, 1), (3, None)]
+    >>> from skpref.kernels import OnColumns
+    >>> lengthscale_indices(OnColumns(RBF([1.0, 2.0]), [3, 5]))
+    [(0, 3), (1, 5)]
+    """
+    found: list[tuple[int, int | None]] = []
+    index = 0
+    for leaf, columns in fold(kernel, SEEN):
+        for hyperparameter in leaf.hyperparameters:
+            if hyperparameter.fixed:
+                continue
+            n = hyperparameter.n_elements
+            if hyperparameter.name.endswith("length_scale"):
+                features = tuple(range(n)) if columns is None else columns
+                common = columns[0] if columns is not None and len(columns) == 1 else None
+                found += [(index + k, features[k] if n > 1 else common) for k in range(n)]
+            index += n
+    return found
+
+
+def shortest_lengths(kernel: Kernel, n_features: int) -> Array:
+    """The shortest length of a kernel along every feature, (n_features,); ∞ without any."""
+    shortest = np.full(n_features, np.inf)
+    for leaf, columns in fold(kernel, SEEN):
+        seen = slice(None) if columns is None else list(columns)
+        shortest[seen] = np.minimum(shortest[seen], own_length(leaf))
+    return shortest
+
+
+def check_hyperparameters(kernel: Kernel) -> None:
+    """Whether hyperparameters are numbers that a kernel, and a search in logarithms, can have.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+
+    Raises
+    ------
+    ValueError
+        If one is NaN or infinite, if a free one is not positive, or a length or shape is not,
+        free or fixed.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF, DotProduct
+    >>> check_hyperparameters(RBF(2.0) + DotProduct(0.0, "fixed"))
+    >>> check_hyperparameters(RBF(2.0) + DotProduct(0.0))
+    Traceback (most recent call last):
+    ...
+    ValueError: DotProduct has sigma_0 = 0.0, which is free and must be positive: ...
+    """
+    for leaf, _ in fold(kernel, SEEN):
+        params = leaf.get_params()
+        for hyperparameter in leaf.hyperparameters:
+            name = hyperparameter.name
+            if name not in params:
+                continue
+            came = f"{type(leaf).__name__} has {name} = {params[name]}"
+            value = np.asarray(params[name], dtype=np.float64)
+            if not np.all(np.isfinite(value)):
+                raise ValueError(f"{came}, which must be finite.")
+            if not hyperparameter.fixed and not np.all(value > 0.0):
+                raise ValueError(
+                    f"{came}, which is free and must be positive: it is learned by its logarithm. "
+                    f'Start from a positive number, or hold it by {name}_bounds="fixed" where '
+                    "the kernel allows it."
+                )
+            if name.endswith(_POSITIVE) and not np.all(value > 0.0):
+                raise ValueError(f"{came}, which must be positive.")

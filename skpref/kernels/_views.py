@@ -1,0 +1,273 @@
+"""The questions that are asked of kernels, each with its rules for composites."""
+
+import numpy as np
+
+from skpref.kernels._contracts import (
+    Array,
+    Contraction,
+    Cross,
+    Diagonal,
+    Kernel,
+    Number,
+    Pairs,
+    Seen,
+    Slope,
+    Spectrum,
+    assemble,
+    condense,
+    power_slope,
+)
+from skpref.kernels._leaves import leaf_of
+from skpref.kernels._tree import View, fold
+from skpref.kernels._wrappers import fold_margins
+
+# Duels whose cross-covariances are taken together.
+_ROWS = 64
+
+
+def _spread(inner: Array, columns: tuple[int, ...], width: int) -> Array:
+    """Values of the columns that were seen (last axis), zero in the others."""
+    whole = np.zeros((*inner.shape[:-1], width))
+    whole[..., columns] = inner
+    return whole
+
+
+# --- k(X, X) and its gradient in theta ----------------------------------------------------------
+
+
+def _join(*contractions: Contraction | None) -> Contraction | None:
+    """Contraction of two kernels one after the other; each is None where nothing is free."""
+    present = [contraction for contraction in contractions if contraction is not None]
+    if not present:
+        return None
+    return lambda off, diag: np.concatenate([each(off, diag) for each in present])
+
+
+def _scale(
+    contraction: Contraction | None, off_factor: Number, diag_factor: Number
+) -> Contraction | None:
+    if contraction is None:
+        return None
+    return lambda off, diag: contraction(off * off_factor, diag * diag_factor)
+
+
+class _PairsView(View[Pairs]):
+    def leaf(self, kernel: Kernel, *rows: Array) -> Pairs:
+        pairs = leaf_of(kernel).pairs(kernel, *rows)
+        return pairs if kernel.n_dims else pairs._replace(contract=None)
+
+    def sum(self, one: Pairs, two: Pairs) -> Pairs:
+        return Pairs(one.off + two.off, one.diag + two.diag, _join(one.contract, two.contract))
+
+    def product(self, one: Pairs, two: Pairs) -> Pairs:
+        contract = _join(
+            _scale(one.contract, two.off, two.diag), _scale(two.contract, one.off, one.diag)
+        )
+        return Pairs(one.off * two.off, one.diag * two.diag, contract)
+
+    def power(self, base: Pairs, exponent: float) -> Pairs:
+        slopes = power_slope(base.off, exponent), power_slope(base.diag, exponent)
+        return Pairs(base.off**exponent, base.diag**exponent, _scale(base.contract, *slopes))
+
+    def on_columns(self, inner: Pairs, columns: tuple[int, ...], *rows: Array) -> Pairs:
+        return inner
+
+    def of_duels(self, inner: Pairs, kernel: Kernel, *rows: Array) -> Pairs:
+        n = len(rows[0])
+        K = fold_margins(assemble(inner.off, inner.diag, 2 * n))
+        base = inner.contract
+        if base is None:
+            return Pairs(condense(K), np.diagonal(K).copy(), None)
+
+        def contract(off: Array, diag: Array) -> Array:
+            weight = assemble(off, diag, n)
+            stacked = np.block([[weight, -weight], [-weight, weight]])
+            return base(condense(stacked), np.tile(diag, 2))
+
+        return Pairs(condense(K), np.diagonal(K).copy(), contract)
+
+
+# --- k(X, Z) and its gradient in X --------------------------------------------------------------
+
+
+class _CrossView(View[Cross]):
+    def leaf(self, kernel: Kernel, *rows: Array) -> Cross:
+        return leaf_of(kernel).cross(kernel, *rows)
+
+    def sum(self, one: Cross, two: Cross) -> Cross:
+        return Cross(one.value + two.value, one.slopes + two.slopes)
+
+    def product(self, one: Cross, two: Cross) -> Cross:
+        slopes = [(factor * two.value, slope) for factor, slope in one.slopes]
+        slopes += [(factor * one.value, slope) for factor, slope in two.slopes]
+        return Cross(one.value * two.value, slopes)
+
+    def power(self, base: Cross, exponent: float) -> Cross:
+        outer = power_slope(base.value, exponent)
+        slopes: list[tuple[Number, Slope]] = [
+            (factor * outer, each) for factor, each in base.slopes
+        ]
+        return Cross(base.value**exponent, slopes)
+
+    def on_columns(self, inner: Cross, columns: tuple[int, ...], *rows: Array) -> Cross:
+        width = rows[0].shape[1]
+
+        def outer(slope: Slope) -> Slope:
+            return Slope(
+                lambda factor: _spread(slope.gradient(factor), columns, width),
+                lambda weight: _spread(slope.contract(weight), columns, width),
+            )
+
+        return Cross(inner.value, [(factor, outer(slope)) for factor, slope in inner.slopes])
+
+    def of_duels(self, inner: Cross, kernel: Kernel, *rows: Array) -> Cross:
+        n, m = len(rows[0]), len(rows[1])
+        signs = np.kron([[1.0, -1.0], [-1.0, 1.0]], np.ones((n, m)))
+
+        def outer(own: Number, slope: Slope) -> Slope:
+            def gradient(factor: Number) -> Array:
+                factor = np.tile(np.broadcast_to(factor, (n, m)), (2, 2))
+                stacked = slope.gradient(factor * signs * own)
+                halves = stacked[:, :m] + stacked[:, m:]
+                return np.concatenate([halves[:n], halves[n:]], axis=2)
+
+            def contract(weight: Array) -> Array:
+                stacked = slope.contract(np.tile(weight, (2, 2)) * signs * own)
+                return np.hstack([stacked[:n], stacked[n:]])
+
+            return Slope(gradient, contract)
+
+        value = fold_margins(np.broadcast_to(inner.value, (2 * n, 2 * m)))
+        return Cross(value, [(1.0, outer(own, slope)) for own, slope in inner.slopes])
+
+
+# --- k(x, x) and its gradient -------------------------------------------------------------------
+
+
+class _DiagonalView(View[Diagonal]):
+    def leaf(self, kernel: Kernel, *rows: Array) -> Diagonal:
+        return leaf_of(kernel).diagonal(kernel, *rows)
+
+    def sum(self, one: Diagonal, two: Diagonal) -> Diagonal:
+        return Diagonal(one.value + two.value, _plus(one.gradient, two.gradient))
+
+    def product(self, one: Diagonal, two: Diagonal) -> Diagonal:
+        gradient = _plus(_times(one.gradient, two.value), _times(two.gradient, one.value))
+        return Diagonal(one.value * two.value, gradient)
+
+    def power(self, base: Diagonal, exponent: float) -> Diagonal:
+        slope = power_slope(base.value, exponent)
+        return Diagonal(base.value**exponent, _times(base.gradient, slope))
+
+    def on_columns(self, inner: Diagonal, columns: tuple[int, ...], *rows: Array) -> Diagonal:
+        if inner.gradient is None:
+            return inner
+        return Diagonal(inner.value, _spread(inner.gradient, columns, rows[0].shape[1]))
+
+    def of_duels(self, inner: Diagonal, kernel: Kernel, *rows: Array) -> Diagonal:
+        # ∂/∂a of k(a, a) + k(b, b) − 2 k(a, b), and likewise for b
+        first, second = np.split(kernel.inner_rows(rows[0]), 2)
+
+        def across(A: Array, B: Array) -> Array:
+            gradient = np.zeros(A.shape)
+            for start in range(0, len(A), _ROWS):
+                at = slice(start, start + _ROWS)
+                for factor, slope in fold(kernel.kernel, CROSS, A[at], B[at]).slopes:
+                    gradient[at] += slope.contract(np.eye(len(A[at])) * factor)
+            return gradient
+
+        gradient = -2.0 * np.hstack([across(first, second), across(second, first)])
+        if inner.gradient is not None:
+            gradient += np.hstack(np.split(inner.gradient, 2))
+        return Diagonal(kernel.diag(rows[0]), gradient)
+
+
+def _plus(one: Array | None, two: Array | None) -> Array | None:
+    if one is None or two is None:
+        return two if one is None else one
+    return one + two
+
+
+def _times(gradient: Array | None, factor: Array) -> Array | None:
+    return None if gradient is None else gradient * factor[:, None]
+
+
+# --- the spectral density; rows tell the width alone --------------------------------------------
+
+
+class _SpectrumView(View[Spectrum | None]):
+    def leaf(self, kernel: Kernel, *rows: Array) -> Spectrum | None:
+        return leaf_of(kernel).spectrum(kernel, rows[0].shape[1])
+
+    def sum(self, one: Spectrum | None, two: Spectrum | None) -> Spectrum | None:
+        if one is None or two is None:
+            return None
+        total = one.variance + two.variance
+        share = one.variance / total if total > 0.0 else 0.5
+
+        def draw(n: int, rng: np.random.Generator) -> Array:
+            drawn = one.draw(n, rng), two.draw(n, rng)
+            expected = n * share
+            n_one = int(expected) + (rng.random() < expected % 1.0)
+            from_one = rng.permutation(n) < n_one  # which terms: independent of any other sum's
+            return np.where(from_one[:, None], *drawn)
+
+        return Spectrum(draw, total)
+
+    def product(self, one: Spectrum | None, two: Spectrum | None) -> Spectrum | None:
+        if one is None or two is None:
+            return None
+        # a product of kernels convolves the spectral densities
+        return Spectrum(
+            lambda n, rng: one.draw(n, rng) + two.draw(n, rng), one.variance * two.variance
+        )
+
+    def power(self, base: Spectrum | None, exponent: float) -> Spectrum | None:
+        whole = int(exponent)
+        if base is None or whole != exponent or whole < 1:
+            return None
+        return Spectrum(
+            lambda n, rng: np.sum([base.draw(n, rng) for _ in range(whole)], axis=0),
+            base.variance**whole,
+        )
+
+    def on_columns(
+        self, inner: Spectrum | None, columns: tuple[int, ...], *rows: Array
+    ) -> Spectrum | None:
+        if inner is None:
+            return None
+        width, draw = rows[0].shape[1], inner.draw
+        return Spectrum(lambda n, rng: _spread(draw(n, rng), columns, width), inner.variance)
+
+    def of_duels(self, inner: Spectrum | None, kernel: Kernel, *rows: Array) -> None:
+        return None
+
+
+# --- the leaves themselves, in the order of theta; asked without rows ---------------------------
+
+
+class _SeenView(View[list[Seen]]):
+    def leaf(self, kernel: Kernel, *rows: Array) -> list[Seen]:
+        return [Seen(kernel, None)]
+
+    def sum(self, one: list[Seen], two: list[Seen]) -> list[Seen]:
+        return one + two
+
+    def product(self, one: list[Seen], two: list[Seen]) -> list[Seen]:
+        return one + two
+
+    def power(self, base: list[Seen], exponent: float) -> list[Seen]:
+        return base
+
+    def on_columns(self, inner: list[Seen], columns: tuple[int, ...], *rows: Array) -> list[Seen]:
+        return [
+            Seen(kernel, columns if own is None else tuple(columns[k] for k in own))
+            for kernel, own in inner
+        ]
+
+    def of_duels(self, inner: list[Seen], kernel: Kernel, *rows: Array) -> list[Seen]:
+        return inner
+
+
+PAIRS, CROSS, DIAGONAL = _PairsView(), _CrossView(), _DiagonalView()
+SPECTRUM, SEEN = _SpectrumView(), _SeenView()

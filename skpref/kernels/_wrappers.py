@@ -1,0 +1,254 @@
+"""Kernels made of one other kernel: on duels, and on chosen columns of the items."""
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.gaussian_process import kernels as gp
+
+from skpref.kernels._contracts import Array, Kernel
+
+_BLOCK = 128
+
+
+def check_rows(X: ArrayLike, name: str = "X") -> Array:
+    """Rows as a 2-D float array."""
+    rows = np.asarray(X, dtype=np.float64)
+    if rows.ndim != 2:
+        raise ValueError(f"{name} has shape {rows.shape}; give a 2-D array (n, n_features).")
+    return rows
+
+
+def fold_margins(K: Array) -> Array:
+    """Margins' covariance from that of the items [first; second] in rows and columns."""
+    n, m = K.shape[0] // 2, K.shape[1] // 2
+    # Summed in this order, swapping the items of a duel changes the sign and nothing else.
+    return (K[:n, :m] + K[n:, m:]) - (K[:n, m:] + K[n:, :m])  # Houlsby et al. (2012), suppl. (1)
+
+
+def _check_symmetric(Y: ArrayLike | None) -> None:
+    if Y is not None:
+        raise ValueError("The gradient is that of K(X, X): leave Y out with eval_gradient.")
+
+
+class Wrapper(gp.Kernel):
+    """A kernel whose hyperparameters are those of another one, prefixed ``kernel__``."""
+
+    kernel: Kernel
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters of this kernel and, if ``deep``, of the one inside."""
+        params = super().get_params(deep=False)
+        if deep:
+            params |= {f"kernel__{name}": v for name, v in self.kernel.get_params().items()}
+        return params
+
+    @property
+    def hyperparameters(self) -> list[gp.Hyperparameter]:
+        """Hyperparameters of the kernel inside, prefixed ``kernel__``."""
+        return [
+            gp.Hyperparameter(f"kernel__{h.name}", h.value_type, h.bounds, h.n_elements)
+            for h in self.kernel.hyperparameters
+        ]
+
+    @property
+    def theta(self) -> Array:
+        """Logarithms of the free hyperparameters, (n_theta,)."""
+        return self.kernel.theta
+
+    @theta.setter
+    def theta(self, theta: Array) -> None:
+        self.kernel.theta = theta
+
+    @property
+    def bounds(self) -> Array:
+        """Logarithms of the bounds on theta, (n_theta, 2)."""
+        return self.kernel.bounds
+
+
+class PreferenceKernel(Wrapper):
+    """Covariance of margins f(a) − f(b) where f has a given kernel on items.
+
+    k((a, b), (c, d)) = k(a, c) + k(b, d) − k(a, d) − k(b, c), so that swapping the items of a
+    duel changes the sign. It lets scikit-learn's own Gaussian processes learn from duels, in rows
+    ``duels.reshape(len(duels), -1)``; an odd number of columns is a `ValueError`.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        Kernel on items. Its hyperparameters are those of this kernel, prefixed ``kernel__``. A
+        `WhiteKernel` in it is noise on each item at each presentation.
+
+    References
+    ----------
+    Houlsby, Huszár, Ghahramani and Hernández-Lobato (2012), *Collaborative Gaussian Processes for
+    Preference Learning*, supplement eq. (1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> kernel = PreferenceKernel(RBF(length_scale=1.0))
+    >>> duels = np.array([[[0.0], [1.0]], [[1.0], [0.0]]])
+    >>> kernel(duels.reshape(2, -1)).round(3)
+    array([[ 0.787, -0.787],
+           [-0.787,  0.787]])
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and bool(self.kernel == other.kernel)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.kernel})"
+
+    def _sides(self, X: ArrayLike) -> list[Array]:
+        rows = check_rows(X, "duels")
+        if rows.shape[1] % 2:
+            raise ValueError(
+                f"duels have {rows.shape[1]} columns, an odd number; a row holds the first item's "
+                "features, then as many of the second: duels.reshape(len(duels), -1)."
+            )
+        return np.split(rows, 2, axis=1)
+
+    def inner_rows(self, X: ArrayLike) -> Array:
+        """The first items of duels, then the second ones, (2 n, d)."""
+        return np.concatenate(self._sides(X))
+
+    def __call__(
+        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """Covariance of the margins of duels X (n, 2 d) and Y (m, 2 d), and its gradient.
+
+        Returns
+        -------
+        K : ndarray of shape (n, m)
+        K_gradient : ndarray of shape (n, n, n_theta)
+            Only with ``eval_gradient``, which needs ``Y=None``.
+        """
+        if not eval_gradient:
+            others = None if Y is None else self.inner_rows(Y)
+            return fold_margins(self.kernel(self.inner_rows(X), others))
+        _check_symmetric(Y)
+        K, gradient = self.kernel(self.inner_rows(X), eval_gradient=True)
+        return fold_margins(K), fold_margins(gradient)
+
+    def diag(self, X: ArrayLike) -> Array:
+        """Variances of the margins, (n,)."""
+        first, second = self._sides(X)
+        # Kernels give whole matrices: small blocks waste little on the diagonals.
+        cross = [
+            np.diagonal(self.kernel(first[i : i + _BLOCK], second[i : i + _BLOCK]))
+            for i in range(0, len(first), _BLOCK)
+        ]
+        own = self.kernel.diag(first) + self.kernel.diag(second)
+        return own - 2.0 * np.concatenate(cross)
+
+    def is_stationary(self) -> bool:
+        """False: it depends on both items of a duel."""
+        return False
+
+
+class OnColumns(Wrapper):
+    """A kernel that sees some columns of the items alone.
+
+    Sums and products of such kernels treat columns by what they are: an id by `Identity`,
+    measurements by an `RBF`, time by a periodic kernel.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        Kernel on the chosen columns. Its hyperparameters are those of this kernel, prefixed
+        ``kernel__``.
+    columns : sequence of int
+        Positions of the columns, counted from 0, in the order in which ``kernel`` gets them:
+        lengthscale j of ``kernel`` belongs to column ``columns[j]``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from skpref.kernels import Identity
+    >>> kernel = 0.5 * OnColumns(Identity(), [0]) + OnColumns(RBF([1.0, 2.0]), [1, 2])
+    >>> kernel(np.array([[7.0, 0.0, 0.0], [7.0, 1.0, 0.0]])).round(3)
+    array([[1.5  , 1.107],
+           [1.107, 1.5  ]])
+    """
+
+    def __init__(self, kernel: Kernel, columns: Sequence[int]) -> None:
+        self.kernel = kernel
+        self.columns = columns
+        self.positions()
+
+    def positions(self) -> tuple[int, ...]:
+        """The columns as a tuple of integers.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or one is no integer, negative or repeated.
+        """
+        listed = list(self.columns) if np.iterable(self.columns) else [self.columns]
+        wrong = [c for c in listed if not isinstance(c, Integral) or isinstance(c, bool)]
+        if wrong or not np.iterable(self.columns) or isinstance(self.columns, str):
+            raise ValueError(
+                "columns must be a sequence of integers, positions of columns such as [0, 2]; got "
+                f"{self.columns!r}."
+            )
+        columns = tuple(int(c) for c in listed)
+        if not columns:
+            raise ValueError("columns is empty; give the kernel at least one column to see.")
+        if min(columns) < 0:
+            raise ValueError(f"columns count from 0; {min(columns)} is negative.")
+        if len(set(columns)) < len(columns):
+            repeated = next(c for c in columns if columns.count(c) > 1)
+            raise ValueError(f"columns must differ; {repeated} came more than once.")
+        return columns
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(self) is type(other)
+            and self.positions() == other.positions()
+            and bool(self.kernel == other.kernel)
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.kernel}, columns={list(self.positions())})"
+
+    def inner_rows(self, X: ArrayLike) -> Array:
+        """The chosen columns of X, (n, n_columns)."""
+        rows, columns = check_rows(X), self.positions()
+        if max(columns) >= rows.shape[1]:
+            raise ValueError(
+                f"{self} sees column {max(columns)}, but X has {rows.shape[1]} columns, 0 to "
+                f"{rows.shape[1] - 1}. Count the columns of an item from 0."
+            )
+        return rows.take(columns, axis=1)
+
+    def __call__(
+        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """The kernel of the chosen columns of X (n, d) and Y (m, d), and its gradient.
+
+        Returns
+        -------
+        K : ndarray of shape (n, m)
+        K_gradient : ndarray of shape (n, n, n_theta)
+            Only with ``eval_gradient``, which needs ``Y=None``.
+        """
+        if eval_gradient:
+            _check_symmetric(Y)
+            return self.kernel(self.inner_rows(X), eval_gradient=True)
+        return self.kernel(self.inner_rows(X), None if Y is None else self.inner_rows(Y))
+
+    def diag(self, X: ArrayLike) -> Array:
+        """Variances k(x, x), (n,)."""
+        return self.kernel.diag(self.inner_rows(X))
+
+    def is_stationary(self) -> bool:
+        """Whether the kernel inside is."""
+        return self.kernel.is_stationary()
