@@ -7,18 +7,20 @@ from typing import NamedTuple
 import numpy as np
 
 from skpref._builders import (
-    alternate,
-    first_won,
-    from_columns,
     from_pairs,
     from_rankings,
     from_ratings,
+    from_wins,
     ranking_groups,
 )
+from skpref._columns import from_columns
+from skpref._duel_frame import DuelFrame
 from skpref._items import ItemTable, distinct_rows
+from skpref._orientation import alternate, first_won
 from skpref._pairing import rated_pairs
 
 __all__ = [
+    "DuelFrame",
     "Duels",
     "ItemTable",
     "Margins",
@@ -29,6 +31,7 @@ __all__ = [
     "from_pairs",
     "from_rankings",
     "from_ratings",
+    "from_wins",
     "merge",
     "ranking_groups",
     "rated_pairs",
