@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from skpref._containers import is_missing
+from skpref._containers import column_floats, is_missing
+
+_EXACT = 2.0**53  # beyond, floats no longer tell all integers apart
 
 
 def _listed(ids: Any) -> list:
@@ -86,3 +88,36 @@ def _checked(ids: Iterable) -> list:
                 "or name the item."
             )
     return listed
+
+
+def id_numbers(
+    column: Any, encoder: IdEncoder | None, fresh: bool
+) -> tuple[np.ndarray, IdEncoder | None]:
+    """A column of ids as numbers: texts get codes, numbers stay as they are.
+
+    Parameters
+    ----------
+    column : array or column of a frame
+    encoder : IdEncoder or None
+        Of the ids seen in training; None if they were numbers.
+    fresh : bool
+        Whether this is training, and the encoder to be made.
+
+    Raises
+    ------
+    ValueError
+        If an id is missing, or ids are texts that were numbers in training.
+    """
+    floats = column_floats(column)
+    if floats is not None and np.isnan(floats).any():
+        _checked(column)
+    if fresh and (floats is None or np.abs(floats).max(initial=0.0) > _EXACT):
+        encoder = IdEncoder(column)
+    if encoder is not None:
+        return encoder.codes(column), encoder
+    if floats is None:
+        raise ValueError(
+            "Ids of items are texts, but the model was fitted on ids that are numbers. Give the "
+            "ids of the same kind."
+        )
+    return floats, None

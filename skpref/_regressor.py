@@ -11,6 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from skpref._conditioning import condition
 from skpref._evidence import EvidenceProblem, default_kernel, learn, lengthscale_prior
+from skpref._features import remember
 from skpref._parameters import check_number
 from skpref._settings import check_settings
 from skpref._threads import blas_threads
@@ -233,6 +234,7 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
             self.posterior_ = condition(
                 problem.kernel, duels.items, result.problem.space, found, problem.noise_variance
             )
+        remember(self, training.schema)
         self._positions = found.state[0] if warm else None
         self.diagnostics_ = found.diagnostics
         self.items_ = table

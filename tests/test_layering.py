@@ -20,6 +20,7 @@ LAYERS = (
     ("_parsing", "_orientation"),
     ("_builders", "_columns"),
     ("duels",),
+    ("_features",),
     ("_validation", "datasets", "metrics", "model_selection", "preprocessing", "_paths"),
     ("_posterior",),
     ("_conditioning",),
