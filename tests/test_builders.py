@@ -89,7 +89,7 @@ def test_every_way_of_naming_gives_the_same_duels():
 def test_names_are_looked_up_in_the_index_not_by_place():
     frame = pd.DataFrame({"u": [0.1, 0.2, 0.3]}, index=[20, 10, 0])
     X, y = from_pairs(frame, [[0, 20]])
-    assert (X.ravel().tolist(), y.tolist()) == ([0.3, 0.1], [1])
+    assert (np.asarray(X).ravel().tolist(), y.tolist()) == ([0.3, 0.1], [1])
 
 
 @pytest.mark.parametrize("outcomes", [[1, 0, 1], [-1, 1, 1], [False, True, True]])
@@ -170,8 +170,6 @@ def test_from_columns_alternates_without_outcomes():
         (MATCHES, [], [], None, "same features of both"),
         (MATCHES, ["lx"], ["zz"], None, r"no column \['zz'\]"),
         (MATCHES, ["lx"], ["rx"], "zz", r"no column \['zz'\]"),
-        (MATCHES.assign(rx=[1, np.nan, 2]), ["lx"], ["rx"], None, r"\['rx'\] must hold finite"),
-        (MATCHES.assign(rx=["p", "q", "r"]), ["lx"], ["rx"], None, "Itemwise"),
         (MATCHES, ["lx"], ["rx"], "lx", r"Outcomes of duels must be in \{0, 1\}"),
     ],
 )
