@@ -88,15 +88,15 @@ def check_training(
     if references:
         rows, schema = table.X, schema_of(estimator, table)
         first, second = _looked_up(parsed, table).T
-        mirrors = first == second
+        who = np.arange(len(table))
     else:
         known = None if table is None else schema_of(estimator, table)
         rows, pairs, schema = read_features(estimator, parsed, known)
         _check_known(rows, table)
         first, second = pairs.T
-        mirrors = (rows[first] == rows[second]).all(axis=1)
+        who = np.arange(len(rows)) if schema.id_column is None else rows[:, schema.id_column]
     won, classes = check_outcomes(y, len(first))
-    _refuse_mirrors(mirrors)
+    _refuse_mirrors(rows, first, second, who)
     return Training(to_duels(rows, first, second, won), classes, schema)
 
 
@@ -143,12 +143,25 @@ def _refuse_items(X: Any) -> None:
     )
 
 
-def _refuse_mirrors(mirrors: np.ndarray) -> None:
+def _refuse_mirrors(
+    rows: np.ndarray, first: np.ndarray, second: np.ndarray, who: np.ndarray
+) -> None:
+    """Whether an item meets itself, by what says who it is: its position, name or id.
+
+    Items of equal features need not be one item, so a few such duels pass: they say nothing, and
+    the model takes nothing from them.
+    """
+    mirrors = who[first] == who[second]
     if mirrors.any():
         more = f" ({mirrors.sum()} rows do)" if mirrors.sum() > 1 else ""
         raise ValueError(
-            f"Row {mirrors.argmax()} of X sets an item against itself: both sides are equal{more}. "
-            "Such a duel says nothing; drop these rows of X and y."
+            f"Row {mirrors.argmax()} of X sets an item against itself{more}. Such a duel says "
+            "nothing; drop these rows of X and y."
+        )
+    if (rows[first] == rows[second]).all():
+        raise ValueError(
+            f"Both sides of each of the {len(first)} duels in X are equal, so they say nothing. "
+            "Give the features of the first item and of the second."
         )
 
 

@@ -77,7 +77,7 @@ def test_an_integer_is_a_cap(max_pairs, n_levels):
     ratings, qid = rng.integers(0, n_levels, 120), np.repeat([0, 1, 2], [20, 40, 60])
     winner, loser = rated_pairs(ratings, qid, max_pairs)
     pairs = set(zip(winner.tolist(), loser.tolist(), strict=True))
-    assert len(pairs) == len(winner) == min(max_pairs, len(rated_pairs(ratings, qid, 10**6)[0]))
+    assert len(pairs) == len(winner) == min(max_pairs, len(rated_pairs(ratings, qid, "auto")[0]))
     assert pairs <= brute(ratings, qid)
     if max_pairs >= 100 or (n_levels > 4 and max_pairs >= 63):
         assert set(winner) | set(loser) == set(range(120))  # everyone keeps an opponent
@@ -90,7 +90,7 @@ def test_a_cap_leaves_pairs_at_every_distance():
     winner, loser = rated_pairs(np.arange(500.0), max_pairs=1000)
     distances, counts = np.unique(winner - loser, return_counts=True)
     assert distances.tolist() == [2**k for k in range(9)]
-    assert counts[1:].min() > 0.5 * counts[1:].max()
+    assert counts.min() > 40
 
 
 @pytest.mark.parametrize("max_pairs", [20, "auto", 10**6, None])
