@@ -71,6 +71,9 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
     items : ItemTable, array-like or DataFrame of shape (n_items, n_features), default=None
         Table for duels given as integer pairs. An `ItemTable` is not copied by ``clone`` and
         may stand for items without features.
+    id_column : int or str, default=None
+        Position or name of the column of X that says who an item is, beside what it is like.
+        None: that of a `DuelFrame` built with ids, if any.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
         As in scikit-learn's GaussianProcessRegressor; None: kernel and noise stay as given.
     n_restarts_optimizer : int, default=0
@@ -144,6 +147,7 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         noise_variance_bounds=(1e-4, 10.0),
         lengthscale_prior="lognormal",
         items=None,
+        id_column=None,
         optimizer="fmin_l_bfgs_b",
         n_restarts_optimizer=0,
         random_state=None,
@@ -155,6 +159,7 @@ class PairwisePreferenceRegressor(RegressorMixin, BaseEstimator):
         self.noise_variance_bounds = noise_variance_bounds
         self.lengthscale_prior = lengthscale_prior
         self.items = items
+        self.id_column = id_column
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
         self.random_state = random_state
