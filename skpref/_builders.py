@@ -1,99 +1,22 @@
-"""Builders of duel arrays from what people have: pairs, columns, ranked lists, ratings."""
+"""Builders of duels from what people have: pairs, counts, ranked lists, ratings."""
+
+from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from skpref._items import ItemTable, distinct_rows, is_frame
-from skpref._outcomes import read_outcomes
+from skpref._containers import is_frame, unmasked
+from skpref._duel_frame import DuelFrame
+from skpref._items import ItemTable, distinct_rows, group_rows
+from skpref._orientation import alternate, finish
 from skpref._pairing import ranked_pairs, ranking_counts, rated_pairs
 
 
-def alternate(pairs):
-    """Orient duels that the first item won so that both outcomes are present.
-
-    Every second duel is turned round. A label of one class alone is fine for ``fit``, but breaks
-    scikit-learn's scorers, so every builder ends here.
-
-    Parameters
-    ----------
-    pairs : array-like of shape (n_duels, 2, ...)
-        Duels with the winner first: items, indices of items or texts.
-
-    Returns
-    -------
-    X : ndarray of shape (n_duels, 2, ...)
-        A copy whose odd rows are swapped.
-    y : ndarray of shape (n_duels,)
-        1 where the first item won, 0 where the second did.
-
-    Raises
-    ------
-    ValueError
-        If the second axis of ``pairs`` is not of length 2.
-
-    Examples
-    --------
-    >>> from skpref.duels import alternate
-    >>> X, y = alternate([[5, 3], [5, 4], [3, 4]])
-    >>> X.tolist(), y.tolist()
-    ([[5, 3], [4, 5], [3, 4]], [1, 0, 1])
-    """
-    X = np.array(pairs)
-    if X.ndim < 2 or X.shape[1] != 2:
-        raise ValueError(
-            f"Duels came with shape {X.shape}; their second axis must have length 2: "
-            "winner and loser."
-        )
-    X[1::2] = X[1::2, ::-1].copy()
-    y = np.ones(len(X), dtype=np.int64)
-    y[1::2] = 0
-    return X, y
-
-
-def first_won(outcomes):
-    """Read outcomes: ``{0, 1}``, ``{-1, 1}`` or booleans.
-
-    Parameters
-    ----------
-    outcomes : array-like of shape (n_duels,)
-
-    Returns
-    -------
-    ndarray of bool of shape (n_duels,)
-        True where the first item won.
-
-    Raises
-    ------
-    ValueError
-        For any other label, or 0 and -1 together.
-
-    Examples
-    --------
-    >>> from skpref.duels import first_won
-    >>> first_won([1, -1, 1]).tolist()
-    [True, False, True]
-    """
-    outcomes = column_or_1d(outcomes)
-    return read_outcomes(outcomes)[0]
-
-
-def _finish(X, outcomes):
-    """Duels with their labels, turned round where one class alone is present."""
-    if outcomes is None:
-        return alternate(X)
-    won = first_won(outcomes)
-    if len(won) != len(X):
-        raise ValueError(f"{len(won)} outcomes came for {len(X)} duels; give one for each.")
-    if won.all() or not won.any():
-        return alternate(X if won.all() else X[:, ::-1])
-    return X, column_or_1d(outcomes).astype(np.int64)
-
-
-def _positions(references, table):
+def _positions(references: Any, table: ItemTable | None) -> np.ndarray:
     """Positions in a table, from positions or from names where the table has names."""
     if table is not None and table.names is not None:
         return table.index(references)
-    positions = np.asarray(references)
+    positions = np.asarray(unmasked(references))
     if positions.dtype.kind == "O":
         positions = np.array(positions.tolist())
     if positions.dtype.kind not in "iu":
@@ -109,15 +32,22 @@ def _positions(references, table):
     return positions.astype(np.int64)
 
 
-def _table(items):
+def _table(items: Any) -> ItemTable | None:
     return items if items is None or isinstance(items, ItemTable) else ItemTable(items)
 
 
-def _gather(table, pairs):
-    return pairs if table is None or not table.has_features else table.X[pairs]
+def _gather(table: ItemTable | None, pairs: np.ndarray) -> np.ndarray | DuelFrame:
+    """Positions as the duels of the items that they stand for."""
+    if table is None or not table.has_features:
+        return pairs
+    if table.X is None or table.feature_names is not None:
+        return DuelFrame(table.frame, pairs)
+    return table.X[pairs]
 
 
-def from_pairs(items, pairs, outcomes=None):
+def from_pairs(
+    items: Any, pairs: Any, outcomes: Any = None, *, counts: Any = None
+) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
     """Build duels from pairs of positions or names.
 
     Parameters
@@ -125,17 +55,19 @@ def from_pairs(items, pairs, outcomes=None):
     items : array-like or DataFrame of shape (n_items, n_features), ItemTable or None
         What the pairs refer to. A DataFrame's index names its items. None: the pairs hold
         positions in a table that the estimator has.
-    pairs : array-like of shape (n_duels, 2)
+    pairs : array-like of shape (n_pairs, 2)
         Names, if ``items`` has names; integer positions otherwise.
-    outcomes : array-like of shape (n_duels,), default=None
+    outcomes : array-like of shape (n_pairs,), default=None
         ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first of the pair won. None: the first
         of each pair won.
+    counts : array-like of int of shape (n_pairs,), default=None
+        How often each pair met with that outcome: so many rows come out. None: once each.
 
     Returns
     -------
-    X : ndarray of shape (n_duels, 2, n_features), or (n_duels, 2)
-        Duel arrays; integer pairs where the items have no features, for an estimator with
-        ``items=table``.
+    X : ndarray or DuelFrame of shape (n_duels, 2, n_features), or ndarray of shape (n_duels, 2)
+        A `DuelFrame` where the items came in a frame with named columns, else duel arrays;
+        integer pairs where the items have no features, for an estimator with ``items=table``.
     y : ndarray of int64 of shape (n_duels,)
         ``outcomes``, if both are present. Otherwise every second duel is turned round and the
         labels are 0 and 1.
@@ -143,7 +75,8 @@ def from_pairs(items, pairs, outcomes=None):
     Raises
     ------
     ValueError
-        For unknown names, positions out of range, an item paired with itself, or other outcomes.
+        For unknown names, positions out of range, an item paired with itself, or other outcomes
+        or counts.
 
     Examples
     --------
@@ -154,7 +87,7 @@ def from_pairs(items, pairs, outcomes=None):
     ([[1.0, 0.0], [0.5, 1.0]], [1, 0])
     """
     table = _table(items)
-    pairs = pairs.to_numpy() if hasattr(pairs, "to_numpy") else pairs
+    pairs = pairs.to_numpy() if hasattr(pairs, "to_numpy") else unmasked(pairs)
     pairs = pairs if isinstance(pairs, np.ndarray) else np.array(list(pairs), dtype=object)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
         raise ValueError(
@@ -166,68 +99,90 @@ def from_pairs(items, pairs, outcomes=None):
         raise ValueError(
             f"Pair {alone[0]} sets item {pairs[alone[0], 0]!r} against itself; drop such pairs."
         )
-    return _finish(_gather(table, positions), outcomes)
+    if counts is not None:
+        counts = _check_counts(counts, "counts", (len(positions),))
+        if outcomes is not None:
+            outcomes = column_or_1d(unmasked(outcomes))
+            check_consistent_length(positions, outcomes)
+            outcomes = np.repeat(outcomes, counts)
+        positions = np.repeat(positions, counts, axis=0)
+    return finish(_gather(table, positions), outcomes)
 
 
-def from_columns(frame, first, second, outcome=None):
-    """Build duel arrays from a DataFrame with one duel a row.
+def _check_counts(counts: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    counts = np.asarray(counts.toarray() if hasattr(counts, "toarray") else unmasked(counts))
+    if counts.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, {counts.shape} came.")
+    whole = counts.astype(np.int64) if counts.dtype.kind in "biu" else None
+    if counts.dtype.kind == "f" and np.all(np.mod(counts, 1.0) == 0.0):  # not so for NaN, inf
+        whole = counts.astype(np.int64)
+    if whole is None or whole.min() < 0:
+        raise ValueError(f"{name} must be whole numbers, 0 or more: how often that was seen.")
+    if whole.sum() == 0:
+        raise ValueError(f"{name} are all 0, so no duel results.")
+    return whole
+
+
+def from_wins(wins: Any, items: Any = None) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
+    """Build duels from a square table of wins.
 
     Parameters
     ----------
-    frame : DataFrame
-    first, second : list of column names
-        Features of the first and of the second item, in the same order.
-    outcome : column name or array-like of shape (n_duels,), default=None
-        ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first item won. None: it always won.
+    wins : array-like, sparse matrix or DataFrame of shape (n_items, n_items)
+        ``wins[i, j]``: how often item i beat item j; the diagonal is 0. A DataFrame has the same
+        names along both sides.
+    items : array-like or DataFrame of shape (n_items, n_features), ItemTable or None
+        As in `from_pairs`. Rows of a DataFrame ``wins`` are then looked up by name, if the items
+        have names. None: positions come out, in the order of the rows.
 
     Returns
     -------
-    X : ndarray of shape (n_duels, 2, n_features)
-    y : ndarray of int64 of shape (n_duels,)
-        As in `from_pairs`.
+    X, y
+        As in `from_pairs`, one duel a win.
 
     Raises
     ------
     ValueError
-        For missing columns, lists of different lengths, values that are not finite numbers, or
-        other outcomes.
+        If the table is not square, has other entries than counts, or wins of an item against
+        itself.
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> from skpref.duels import from_columns
-    >>> frame = pd.DataFrame({"left": [1.0, 2.0], "right": [3.0, 4.0], "left_won": [0, 1]})
-    >>> X, y = from_columns(frame, ["left"], ["right"], "left_won")
-    >>> X[..., 0].tolist(), y.tolist()
-    ([[1.0, 3.0], [2.0, 4.0]], [0, 1])
+    >>> from skpref.duels import from_wins
+    >>> X, y = from_wins([[0, 2], [1, 0]])
+    >>> X.tolist(), y.tolist()
+    ([[0, 1], [1, 0], [1, 0]], [1, 0, 1])
     """
-    if not is_frame(frame):
-        raise ValueError(f"from_columns needs a DataFrame; {type(frame).__name__} came.")
-    first = [first] if isinstance(first, str) else list(first)
-    second = [second] if isinstance(second, str) else list(second)
-    if len(first) != len(second) or not first:
-        raise ValueError(
-            f"{len(first)} columns came for the first item and {len(second)} for the second; "
-            "give the same features of both."
-        )
-    labelled = outcome is not None and np.ndim(outcome) == 0
-    wanted = first + second + ([outcome] if labelled else [])
-    missing = [column for column in wanted if column not in list(frame.columns)]
-    if missing:
-        raise ValueError(f"The frame has no column {missing}; it has {list(frame.columns)}.")
-    both = []
-    for columns in (first, second):
-        try:
-            both.append(check_array(frame[columns], dtype=np.float64))
-        except ValueError as error:
-            raise ValueError(
-                f"Columns {columns} must hold finite numbers: {error} Encode or impute them "
-                "first; for text, Itemwise takes an array of two columns of strings."
-            ) from error
-    return _finish(np.stack(both, axis=1), frame[outcome] if labelled else outcome)
+    table = _table(items)
+    references = None
+    if is_frame(wins):
+        if hasattr(wins, "index"):
+            references = np.array(list(wins.index), dtype=object)
+            if sorted(map(str, wins.index)) != sorted(map(str, wins.columns)):
+                raise ValueError(
+                    "The table of wins must name the same items along both sides; "
+                    f"{list(wins.index)[:5]} and {list(wins.columns)[:5]} came."
+                )
+            wins = wins[list(wins.index)] if set(wins.index) == set(wins.columns) else wins
+        wins = wins.to_numpy()
+    n = np.shape(wins)[0] if np.ndim(wins) or hasattr(wins, "shape") else 0
+    counts = _check_counts(wins, "wins", (n, n))
+    if np.any(np.diag(counts)):
+        at = np.flatnonzero(np.diag(counts))[0]
+        raise ValueError(f"Item {at} has wins against itself; the diagonal must be 0.")
+    pairs = np.argwhere(counts)
+    if table is not None and table.names is not None:
+        if references is None:
+            if len(table) != n:
+                raise ValueError(f"{n} rows of wins came for {len(table)} items.")
+            references = table.names
+        return from_pairs(table, references[pairs], counts=counts[tuple(pairs.T)])
+    return from_pairs(table, pairs, counts=counts[tuple(pairs.T)])
 
 
-def from_rankings(rankings, items=None, *, adjacent=False):
+def from_rankings(
+    rankings: Any, items: Any = None, *, adjacent: bool = False
+) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
     """Build duels from ranked lists: each item beat those after it in its list.
 
     Parameters
@@ -242,7 +197,7 @@ def from_rankings(rankings, items=None, *, adjacent=False):
 
     Returns
     -------
-    X : ndarray of shape (n_duels, 2, n_features), or (n_duels, 2)
+    X : ndarray or DuelFrame of shape (n_duels, 2, n_features), or ndarray of shape (n_duels, 2)
         Duels list by list, every second one turned round. See `ranking_groups` for their lists.
     y : ndarray of int64 of shape (n_duels,)
 
@@ -263,7 +218,7 @@ def from_rankings(rankings, items=None, *, adjacent=False):
     return alternate(_gather(table, np.column_stack([winner, loser])))
 
 
-def ranking_groups(rankings, *, adjacent=False):
+def ranking_groups(rankings: Any, *, adjacent: bool = False) -> np.ndarray:
     """Ranking that each duel of `from_rankings` came from, for splitters that take groups.
 
     Parameters
@@ -285,7 +240,9 @@ def ranking_groups(rankings, *, adjacent=False):
     return np.repeat(np.arange(len(counts)), counts)
 
 
-def from_ratings(items, ratings, qid=None, *, max_pairs=2000):
+def from_ratings(
+    items: Any, ratings: Any, qid: Any = None, *, max_pairs: int | str | None = "auto"
+) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
     """Build duels from rated items: within a ``qid`` the higher rating won.
 
     Parameters
@@ -296,12 +253,13 @@ def from_ratings(items, ratings, qid=None, *, max_pairs=2000):
         Finite numbers; equal ones make no duel.
     qid : array-like of shape (n_items,), default=None
         Group of each item; only items of one group meet. None: one group.
-    max_pairs : int or None, default=2000
-        Up to this many pairs in all, all are duels; beyond, see `rated_pairs`. None: no limit.
+    max_pairs : int, "auto" or None, default="auto"
+        Never more duels than this. "auto": all pairs up to 2000, about n log2 n beyond; None: all
+        pairs. See `rated_pairs`.
 
     Returns
     -------
-    X : ndarray of shape (n_duels, 2, n_features), or (n_duels, 2)
+    X : ndarray or DuelFrame of shape (n_duels, 2, n_features), or ndarray of shape (n_duels, 2)
     y : ndarray of int64 of shape (n_duels,)
         1 where the first item won, alternating with 0.
 
@@ -317,13 +275,14 @@ def from_ratings(items, ratings, qid=None, *, max_pairs=2000):
     >>> X[..., 0].tolist(), y.tolist()
     ([[0.1, 0.2], [0.3, 0.1]], [1, 0])
     """
-    if items is None:
-        X, tiebreak = None, None
-    else:
-        is_table = isinstance(items, ItemTable)
-        X = items.X if is_table else check_array(items, dtype=np.float64, input_name="items")
-        check_consistent_length(X, ratings)
-        tiebreak = distinct_rows(X)[1]
-        X = None if is_table and not items.has_features else X
-    pairs = np.column_stack(rated_pairs(ratings, qid, max_pairs, tiebreak=tiebreak))
-    return alternate(pairs if X is None else X[pairs])
+    table, tiebreak = None, None
+    if items is not None:
+        # The index of a frame is no name here, a row is a rating: it may repeat.
+        if is_frame(items) and hasattr(items, "reset_index"):
+            items = items.reset_index(drop=True)
+        table = _table(items)
+        check_consistent_length(table, ratings)
+        tiebreak = distinct_rows(table.X)[1] if table.X is not None else group_rows(table.frame)[1]
+    return alternate(
+        _gather(table, np.column_stack(rated_pairs(ratings, qid, max_pairs, tiebreak=tiebreak)))
+    )

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 
 from skpref._observations import Duels
-from skpref.kernels import Identity
+from skpref.kernels import Identity, OnColumns
 
 # Bounds of the lengthscales are their start times and over this.
 _RANGE = 1e3
@@ -25,16 +25,39 @@ def feature_spread(items: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(spread > 1e-13 * size, spread, 1.0)
 
 
-def default_kernel(duels: Duels, has_features: bool = True, learned: bool = True) -> Kernel:
+def default_kernel(
+    duels: Duels, has_features: bool = True, learned: bool = True, id_column: int | None = None
+) -> Kernel:
     """RBF of unit amplitude, one lengthscale a feature; start and bounds follow the spread.
 
     Lengthscales start at √d standard deviations, which keeps the correlation of two random items
     the same whatever their number of features. Where hyperparameters are ``learned`` and items meet
     more than one opponent, each item also has a part of its own that its features do not explain.
+    With an ``id_column`` that part belongs to the id, and the RBF sees the other columns.
     """
     if not has_features:
         return Identity()
+    if id_column is not None:
+        return _with_ids(duels, id_column)
     items = duels.items
+    kernel, spread = _of_features(items)
+    if learned and _meet_again(duels):
+        own = RBF(length_scale=_SAME * spread, length_scale_bounds="fixed")
+        kernel = kernel + ConstantKernel(_OWN, _OWN_BOUNDS) * own
+    return kernel
+
+
+def _with_ids(duels, id_column):
+    others = [j for j in range(duels.items.shape[1]) if j != id_column]
+    own = OnColumns(Identity(), [id_column])
+    if not others:
+        return own
+    kernel, _ = _of_features(duels.items[:, others])
+    return OnColumns(kernel, others) + ConstantKernel(_OWN, _OWN_BOUNDS) * own
+
+
+def _of_features(items):
+    """RBF over all features, and their spread."""
     spread = feature_spread(items)
     centre = np.sqrt(items.shape[1]) * spread
     with np.errstate(over="ignore"):
@@ -44,11 +67,7 @@ def default_kernel(duels: Duels, has_features: bool = True, learned: bool = True
             f"Features spread over up to {centre.max():.1e}, too near the largest number of double "
             "precision. Rescale them (for instance Itemwise(StandardScaler()))."
         )
-    kernel = RBF(length_scale=centre, length_scale_bounds=bounds)
-    if learned and _meet_again(duels):
-        own = RBF(length_scale=_SAME * spread, length_scale_bounds="fixed")
-        kernel = kernel + ConstantKernel(_OWN, _OWN_BOUNDS) * own
-    return kernel
+    return RBF(length_scale=centre, length_scale_bounds=bounds), spread
 
 
 def _meet_again(duels):

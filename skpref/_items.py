@@ -1,9 +1,21 @@
-"""Items: which of them are equal, what form X came in, and immutable tables of them."""
+"""Items: which of them are equal, and immutable tables of them."""
 
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_array
+
+from skpref._containers import (
+    column_at,
+    column_names,
+    frame_floats,
+    is_frame,
+    is_missing,
+    own_frame,
+    shallow_copy,
+    unmasked,
+)
 
 _SHIFT = np.uint64(29)
 
@@ -36,7 +48,7 @@ def _bits(rows):
     return rows.view(np.uint64)
 
 
-def distinct_rows(rows):
+def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distinct rows of an array, found by hashing and verified exactly.
 
     Parameters
@@ -79,7 +91,7 @@ def _codes(column):
         return np.array([rank[key] for key in keys], dtype=np.float64)
 
 
-def group_rows(rows):
+def group_rows(rows: Any) -> tuple[np.ndarray, np.ndarray]:
     """Group the equal rows of a float or mixed array, a DataFrame, or an array of texts.
 
     Parameters
@@ -101,96 +113,12 @@ def group_rows(rows):
         first = np.array([row_of[text] for text in ordered], dtype=np.intp)
         return first, np.array([rank[text] for text in listed], dtype=np.intp)
     if is_frame(rows) or rows.dtype.kind != "f":
-        column = rows.iloc.__getitem__ if hasattr(rows, "iloc") else rows.__getitem__
-        rows = np.column_stack([_codes(column((slice(None), j))) for j in range(rows.shape[1])])
+        column = column_at if is_frame(rows) else lambda array, j: array[:, j]
+        rows = np.column_stack([_codes(column(rows, j)) for j in range(rows.shape[1])])
     return _group_equal(_bits(rows))
 
 
-def take_rows(rows, index):
-    """Rows of an array or a DataFrame by position."""
-    return rows.iloc[index] if hasattr(rows, "iloc") else rows[index]
-
-
-def is_frame(X):
-    """Whether X is a DataFrame (of any library)."""
-    return hasattr(X, "columns") and hasattr(X, "shape")
-
-
-def all_strings(array):
-    """Whether every element of an array is a string."""
-    if array.dtype.kind in "UT":
-        return True
-    return (
-        array.dtype.kind == "O"
-        and array.size > 0
-        and all(isinstance(value, str) for value in array.ravel().tolist())
-    )
-
-
-class Sides(NamedTuple):
-    """Items of X in rows, as they came, and how they pair up.
-
-    Attributes
-    ----------
-    kind : {"items", "texts", "indices"}
-        Features of items, texts, or positions in a table.
-    rows : array or DataFrame of shape (n, n_features), or ndarray of shape (n,)
-        Duel i has its sides in rows 2i and 2i + 1 if ``paired``.
-    paired : bool
-        Whether X held duels.
-    """
-
-    kind: str
-    rows: object
-    paired: bool
-
-
-def sides(X):
-    """Tell duels from items by the dimensions of X, and lay the items out in rows.
-
-    Parameters
-    ----------
-    X : array-like
-        (n, 2, d) duels; (n, 2) strings: text duels; (n,) strings: texts; (n, 2) integers: duels
-        by position; any other 2-D array and every DataFrame: items.
-
-    Returns
-    -------
-    Sides
-
-    Raises
-    ------
-    ValueError
-        If X has three dimensions and the second is not of length 2.
-    """
-    if is_frame(X) or hasattr(X, "tocsr"):
-        return Sides("items", X, False)
-    X = np.asarray(X)
-    if X.ndim == 3:
-        if X.shape[1] != 2:
-            raise ValueError(
-                f"X came with shape {X.shape}; duel arrays have shape (n_duels, 2, n_features)."
-            )
-        return Sides("items", X.reshape(2 * len(X), X.shape[2]), True)
-    if X.ndim == 1 and all_strings(X):
-        return Sides("texts", X, False)
-    if X.ndim == 2 and X.shape[1] == 2:
-        if all_strings(X):
-            return Sides("texts", X.reshape(-1), True)
-        if X.dtype.kind in "iu":
-            return Sides("indices", X.reshape(-1), True)
-    return Sides("items", X, False)
-
-
-def is_missing(name):
-    """Whether a name is None, NaN or NA."""
-    try:
-        return name is None or bool(name != name)
-    except (TypeError, ValueError):  # pandas.NA has no truth value
-        return True
-
-
-def _flatten(names):
+def _flatten(names: Iterable) -> Iterator:
     for name in names.tolist() if isinstance(names, np.ndarray) else names:
         if isinstance(name, list | tuple | np.ndarray):
             yield from _flatten(name)
@@ -198,7 +126,7 @@ def _flatten(names):
             yield name
 
 
-def _check_names(names):
+def _check_names(names: Iterable) -> np.ndarray:
     """Names as an object array: one-dimensional, of one type, none missing."""
     names = names.tolist() if hasattr(names, "tolist") else list(names)
     listed = np.empty(len(names), dtype=object)
@@ -226,14 +154,18 @@ class ItemTable:
     Parameters
     ----------
     X : array-like or DataFrame of shape (n_items, n_features)
-        Finite features.
+        Finite features; a DataFrame may hold texts, categories and missing values, for
+        `Itemwise` to encode.
     names : array-like of shape (n_items,), default=None
         Distinct names, all strings or all numbers; by default the index of a DataFrame.
 
     Attributes
     ----------
-    X : ndarray of shape (n_items, n_features)
-        Read-only. Without features it holds the positions of the items, as one column.
+    X : ndarray of shape (n_items, n_features) or None
+        Read-only. None if a column of the frame holds other things than finite numbers. Without
+        features it holds the positions of the items, as one column.
+    frame : DataFrame or None
+        The frame that came, with its columns as they were.
     names : ndarray of shape (n_items,) or None
     feature_names : ndarray of shape (n_features,) or None
         Columns of a DataFrame, if all are strings.
@@ -243,7 +175,8 @@ class ItemTable:
     Raises
     ------
     ValueError
-        If X is not 2-D, not finite, or empty; if names repeat, are missing or are too few.
+        If X is not 2-D or empty, or an array is not finite; if names repeat, are missing or are
+        too few.
 
     Examples
     --------
@@ -253,18 +186,39 @@ class ItemTable:
     array([1, 0])
     """
 
-    def __init__(self, X, names=None):
-        if names is None and hasattr(X, "index") and is_frame(X):
-            names = X.index
-        columns = list(X.columns) if is_frame(X) else []
-        array = check_array(X, dtype=np.float64, copy=True, input_name="items")
-        named = bool(columns) and all(isinstance(column, str) for column in columns)
-        self._store(array, names, np.array(columns, dtype=object) if named else None, True)
+    X: np.ndarray | None
+    names: np.ndarray | None
+    feature_names: np.ndarray | None
+    has_features: bool
 
-    def _store(self, X, names, feature_names, has_features):
+    def __init__(self, X: Any, names: Any = None) -> None:
+        if not is_frame(X):
+            array = check_array(unmasked(X), dtype=np.float64, copy=True, input_name="items")
+            self._store(array, names, None, True)
+            return
+        if names is None and hasattr(X, "index"):
+            names = X.index
+        if 0 in X.shape:
+            raise ValueError(
+                f"The frame of items has shape {X.shape}; it needs a row and a column."
+            )
+        frame = own_frame(X)
+        array = frame_floats(frame)
+        finite = array is not None and np.isfinite(array).all()
+        self._store(array if finite else None, names, column_names(frame), True, frame)
+
+    def _store(
+        self,
+        X: np.ndarray | None,
+        names: Any,
+        feature_names: np.ndarray | None,
+        has_features: bool,
+        frame: Any = None,
+    ) -> None:
+        n_items = len(X if X is not None else frame)
         names = None if names is None else _check_names(names)
-        if names is not None and len(names) != len(X):
-            raise ValueError(f"{len(names)} names came for {len(X)} items; give one for each.")
+        if names is not None and len(names) != n_items:
+            raise ValueError(f"{len(names)} names came for {n_items} items; give one for each.")
         position = {} if names is None else {name: i for i, name in enumerate(names.tolist())}
         if names is not None and len(position) != len(names):
             repeated = next(n for i, n in enumerate(names.tolist()) if position[n] != i)
@@ -277,35 +231,46 @@ class ItemTable:
             "names": names,
             "feature_names": feature_names,
             "has_features": has_features,
+            "_frame": frame,
             "_position": position,
         }
         self.__setstate__(state)
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict) -> None:
         for array in (state["X"], state["names"], state["feature_names"]):
             if array is not None:
                 array.flags.writeable = False  # pickling forgets this
         self.__dict__.update(state)
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"An ItemTable is immutable; {name!r} cannot be set. Build a new one.")
 
-    def __delattr__(self, name):
+    def __delattr__(self, name: str) -> None:
         raise AttributeError(f"An ItemTable is immutable; {name!r} cannot be deleted.")
 
-    def __sklearn_clone__(self):
+    def __sklearn_clone__(self) -> "ItemTable":
         return self
 
-    def __len__(self):
-        return len(self.X)
+    @property
+    def frame(self) -> Any:
+        """The frame that came, or None (a copy: the table does not change)."""
+        return None if self._frame is None else shallow_copy(self._frame)
 
-    def __repr__(self):
-        what = f"{self.X.shape[1]} features" if self.has_features else "no features"
+    @property
+    def n_features(self) -> int:
+        """Number of features of an item."""
+        return (self.X if self.X is not None else self._frame).shape[1]
+
+    def __len__(self) -> int:
+        return len(self.X if self.X is not None else self._frame)
+
+    def __repr__(self) -> str:
+        what = f"{self.n_features} features" if self.has_features else "no features"
         named = ", named" if self.names is not None else ""
         return f"<ItemTable: {len(self)} items, {what}{named}>"
 
     @classmethod
-    def from_names(cls, names):
+    def from_names(cls, names: Iterable) -> "ItemTable":
         """Table of items that have names but no features (Bradley–Terry).
 
         The position stands for the item: no n × n array is ever made.
@@ -327,7 +292,7 @@ class ItemTable:
         >>> table.names.tolist(), table.X.ravel().tolist(), table.has_features
         (['ann', 'bob', 'cid'], [0.0, 1.0, 2.0], False)
         """
-        names = names.to_numpy() if hasattr(names, "to_numpy") else names
+        names = names.to_numpy() if hasattr(names, "to_numpy") else unmasked(names)
         distinct = _check_names(dict.fromkeys(_flatten(names)))
         if len(distinct) == 0:
             raise ValueError("No name came; an ItemTable needs at least one item.")
@@ -336,7 +301,7 @@ class ItemTable:
         table._store(positions, distinct, None, False)
         return table
 
-    def index(self, names):
+    def index(self, names: Any) -> np.ndarray:
         """Positions of named items.
 
         Parameters
@@ -355,7 +320,7 @@ class ItemTable:
         """
         if self.names is None:
             raise ValueError("This ItemTable has no names; give ItemTable(X, names=...) some.")
-        names = np.asarray(names, dtype=object)
+        names = np.asarray(unmasked(names), dtype=object)
         listed = names.ravel().tolist()
         found = [self._position.get(name, -1) for name in listed]
         if -1 in found:

@@ -1,11 +1,15 @@
 """Which items meet: pairs from ranked lists and from ratings, as arrays of positions."""
 
 import numbers
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from skpref._items import is_missing
+from skpref._containers import is_missing, unmasked
+
+_ALL_PAIRS = 2000  # up to so many, every pair of rated items is a duel
 
 
 def _spans(start, stop):
@@ -21,7 +25,7 @@ def _is_padding(value):
 
 
 def _ranking_lists(rankings):
-    rankings = rankings.to_numpy() if hasattr(rankings, "to_numpy") else rankings
+    rankings = rankings.to_numpy() if hasattr(rankings, "to_numpy") else unmasked(rankings)
     if isinstance(rankings, str | dict | set) or not hasattr(rankings, "__len__"):
         raise ValueError(f"Rankings must be a list of lists; {type(rankings).__name__} came.")
     lists = []
@@ -40,13 +44,15 @@ def _ranking_lists(rankings):
     return lists
 
 
-def ranking_counts(rankings, adjacent=False):
+def ranking_counts(rankings: Any, adjacent: bool = False) -> np.ndarray:
     """Number of duels that each ranking makes."""
     length = np.array([len(ranking) for ranking in _ranking_lists(rankings)], dtype=np.int64)
     return np.maximum(length - 1, 0) if adjacent else length * (length - 1) // 2
 
 
-def ranked_pairs(rankings, positions, adjacent=False):
+def ranked_pairs(
+    rankings: Any, positions: Callable[[list], np.ndarray], adjacent: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """Winners and losers of the duels that ranked lists make.
 
     Parameters
@@ -104,6 +110,11 @@ def _spread(level, group):
 
     A partner is looked up within its own run at the place that the item has in its run, so that
     equal ratings share their duels evenly.
+
+    Returns
+    -------
+    low, high, step : ndarray of shape (n_pairs,)
+        Sorted by ``low``, then ``high``; ``step`` is the smallest k of the distances 2ᵏ.
     """
     start, end = level
     group_start, group_end = group
@@ -113,26 +124,71 @@ def _spread(level, group):
     def partner(rows, edge):
         return start[edge] + (edge - start[edge] + place[rows]) % (end[edge] - start[edge])
 
-    pairs = []
-    distance = 1
+    codes, steps = [], []
+    distance, step = 1, 0
     while distance < n:
         rows = np.flatnonzero(end + distance <= group_end)
-        pairs.append((rows, partner(rows, end[rows] + distance - 1)))
+        codes.append(rows * n + partner(rows, end[rows] + distance - 1))
         rows = np.flatnonzero(start - distance >= group_start)
-        pairs.append((partner(rows, start[rows] - distance), rows))
-        distance *= 2
-    low, high = (np.concatenate(side) for side in zip(*pairs, strict=True))
-    return np.divmod(np.unique(low * n + high), n)
+        codes.append(partner(rows, start[rows] - distance) * n + rows)
+        steps.append(np.full(len(codes[-2]) + len(codes[-1]), step))
+        distance, step = 2 * distance, step + 1
+    code, first = np.unique(np.concatenate(codes), return_index=True)
+    return *np.divmod(code, n), np.concatenate(steps)[first]
 
 
-def rated_pairs(ratings, qid=None, max_pairs=2000, *, tiebreak=None):
+def _evenly(n, wanted):
+    """``wanted`` of n places, evenly spread."""
+    return (np.arange(wanted) * n + n // 2) // max(wanted, 1)
+
+
+def _cover(low, high, n):
+    """Pairs, taken in their order, that leave no item without an opponent.
+
+    First those between two items that have none yet, then one for each item left over.
+    """
+    met = np.zeros(n, dtype=bool)
+    couples, rest = [], []
+    for both in (True, False):
+        for i, (one, other) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+            if (not met[one] and not met[other]) if both else (not met[one] or not met[other]):
+                met[one] = met[other] = True
+                (couples if both else rest).append(i)
+    return np.array(couples, dtype=np.intp), np.array(rest, dtype=np.intp)
+
+
+def _thin(low, high, step, n, max_pairs):
+    """At most ``max_pairs`` of a design's pairs, spread over its distances and groups.
+
+    Every item keeps an opponent if ``max_pairs`` allows it; the other pairs are evenly spaced
+    among all the rest, distance by distance.
+    """
+    order = np.lexsort((high, low, step))
+    couples, rest = _cover(low[order], high[order], n)
+    if len(couples) >= max_pairs:
+        return np.sort(order[couples[_evenly(len(couples), max_pairs)]])
+    rest = rest[_evenly(len(rest), min(len(rest), max_pairs - len(couples)))]
+    kept = np.zeros(len(order), dtype=bool)
+    kept[couples] = kept[rest] = True
+    others = np.flatnonzero(~kept)
+    kept[others[_evenly(len(others), max_pairs - kept.sum())]] = True
+    return np.sort(order[kept])
+
+
+def rated_pairs(
+    ratings: Any,
+    qid: Any = None,
+    max_pairs: int | str | None = "auto",
+    *,
+    tiebreak: Any = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of rated items that make a duel, within each group.
 
-    All pairs with different ratings, if these are at most ``max_pairs`` in all the groups
-    together. Beyond, each item meets those at rank distance 1, 2, 4, 8, … in its group: about
-    n log2 n pairs that keep both local and global order. Equal ratings make no pair; distances
-    are then counted from the edge of the run of equal ratings, and its members share the
-    opponents out evenly, so that every item still meets one below and one above it, if any.
+    All pairs with different ratings while they are few. Beyond, each item meets those at rank
+    distance 1, 2, 4, 8, … in its group: about n log2 n pairs that keep both local and global
+    order. Equal ratings make no pair; distances are then counted from the edge of the run of
+    equal ratings, and its members share the opponents out evenly, so that every item still meets
+    one below and one above it, if any.
 
     Parameters
     ----------
@@ -140,8 +196,11 @@ def rated_pairs(ratings, qid=None, max_pairs=2000, *, tiebreak=None):
         Finite numbers, larger is better.
     qid : array-like of shape (n_items,), default=None
         Group of each item. None: one group.
-    max_pairs : int or None, default=2000
-        None: no limit.
+    max_pairs : int, "auto" or None, default="auto"
+        An integer is a cap on the pairs of all groups together: if the pairs at distances 1, 2,
+        4, … are still more, they are thinned evenly over distances and groups, and every item
+        keeps an opponent while there are pairs enough. "auto": all pairs up to 2000, beyond them
+        those at distances 1, 2, 4, …, however many. None: all pairs.
     tiebreak : array-like of shape (n_items,), default=None
         Order of items of equal rating. With a key that depends on the items' values alone
         (``distinct_rows(X)[1]``) the duels do not depend on the order of the rows; without it,
@@ -165,7 +224,7 @@ def rated_pairs(ratings, qid=None, max_pairs=2000, *, tiebreak=None):
     >>> list(zip(winner.tolist(), loser.tolist()))
     [(2, 1), (0, 1), (0, 2)]
     """
-    ratings = column_or_1d(ratings)
+    ratings = column_or_1d(unmasked(ratings))
     if ratings.dtype.kind not in "biufO":
         raise ValueError(f"Ratings must be finite numbers; values of type {ratings.dtype} came.")
     ratings = ratings.astype(np.float64)
@@ -174,11 +233,10 @@ def rated_pairs(ratings, qid=None, max_pairs=2000, *, tiebreak=None):
             f"{np.sum(~np.isfinite(ratings))} of {len(ratings)} ratings are NaN or infinite; "
             "drop these items."
         )
-    if max_pairs is not None and not (isinstance(max_pairs, numbers.Integral) and max_pairs >= 0):
-        raise ValueError(f"max_pairs must be a non-negative integer or None; {max_pairs!r} came.")
+    _check_cap(max_pairs)
     group = np.zeros(len(ratings), dtype=np.intp)
     if qid is not None:
-        qid = column_or_1d(qid)
+        qid = column_or_1d(unmasked(qid))
         check_consistent_length(ratings, qid)
         if qid.dtype.kind == "f" and np.isnan(qid).any():
             raise ValueError("qid has NaN; give every item a group.")
@@ -196,8 +254,19 @@ def rated_pairs(ratings, qid=None, max_pairs=2000, *, tiebreak=None):
             f"No duel results from {len(ratings)} ratings: no two items of a group differ in "
             "rating. Give items with at least two different ratings within a qid."
         )
-    if max_pairs is None or n_pairs <= max_pairs:
+    if max_pairs is None or n_pairs <= (_ALL_PAIRS if max_pairs == "auto" else max_pairs):
         low, high = _spans(levels[1], groups[1])
     else:
-        low, high = _spread(levels, groups)
+        low, high, step = _spread(levels, groups)
+        if max_pairs != "auto" and len(low) > max_pairs:
+            kept = _thin(low, high, step, len(order), max_pairs)
+            low, high = low[kept], high[kept]
     return order[high], order[low]
+
+
+def _check_cap(max_pairs):
+    whole = isinstance(max_pairs, numbers.Integral) and not isinstance(max_pairs, bool)
+    if not (max_pairs is None or max_pairs == "auto" or (whole and max_pairs >= 1)):
+        raise ValueError(
+            f'max_pairs must be a positive integer, "auto" or None; {max_pairs!r} came.'
+        )

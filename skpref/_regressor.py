@@ -1,5 +1,6 @@
 """PairwisePreferenceRegressor: talks to users, computes nothing itself."""
 
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -8,11 +9,13 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from skpref._features import remember
 from skpref._fitting import Fitted, evidence, fit_posterior
+from skpref._items import ItemTable
 from skpref._predictions import UtilityEstimator
 from skpref._progress import progress
 from skpref._settings import check_settings, make_model
-from skpref._validation import check_items, check_training
+from skpref._validation import Training, check_items, check_training
 
 
 class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
@@ -49,6 +52,10 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
     items : ItemTable, array-like or DataFrame of shape (n_items, n_features), default=None
         Table for duels given as integer pairs. An `ItemTable` is not copied by ``clone`` and
         may stand for items without features.
+    id_column : int or str, default=None
+        Position or name of the column of X that says who an item is, beside what it is like (which
+        may change from duel to duel). None: that of a `DuelFrame` built with ids, if any. The
+        default kernel then gives who it is a part of the utility of its own.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
         As in scikit-learn's GaussianProcessRegressor; None: kernel and noise stay as given.
     n_restarts_optimizer : int, default=0
@@ -60,9 +67,6 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
     likelihood : Likelihood, default=None
         Another probability of an answer given the margin than the probit, an object of
         `skpref.likelihoods.Likelihood`; ``noise_variance`` and its bounds then do nothing.
-    id_column : int or str, default=None
-        Feature that says who the item is, while the other features may change from duel to duel.
-        The default kernel then gives who it is a part of the utility of its own.
     verbose : int, default=0
         1: say what is learned and, every few seconds, how far it is; 2: every evaluation. Callbacks
         set by ``set_callbacks`` are told of each evaluation too.
@@ -136,12 +140,12 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         noise_variance_bounds=(1e-4, 10.0),
         lengthscale_prior="lognormal",
         items=None,
+        id_column=None,
         optimizer="fmin_l_bfgs_b",
         n_restarts_optimizer=0,
         random_state=None,
         n_jobs=None,
         likelihood=None,
-        id_column=None,
         verbose=0,
     ):
         self.kernel = kernel
@@ -150,12 +154,12 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         self.noise_variance_bounds = noise_variance_bounds
         self.lengthscale_prior = lengthscale_prior
         self.items = items
+        self.id_column = id_column
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.likelihood = likelihood
-        self.id_column = id_column
         self.verbose = verbose
 
     # -- fitting -------------------------------------------------------------------------
@@ -197,7 +201,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         table = check_items(self.items)
         training = check_training(self, X, y, qid, table, sample_weight)
         observations = training.observations
-        model = make_model(self, settings, observations, table is None or table.has_features)
+        model = make_model(self, settings, training, table)
         start = getattr(self, "_start", None) if model.engine.warm_start else None
         rng = check_random_state(self.random_state)
         with progress(self, observations, model, settings.search is not None) as monitor:
@@ -206,12 +210,14 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
             )
         return self._keep(fitted, training, table)
 
-    def _keep(self, fitted: Fitted, training, table) -> Self:
+    def _keep(self, fitted: Fitted, training: Training, table: ItemTable | None) -> Self:
         """The fitted attributes, all at once."""
         model, state = fitted.model, fitted.state
+        remember(self, training.schema)
         self._model = model
         self._start = state._replace(sites=None) if model.engine.warm_start else None
-        self.posterior_ = fitted.posterior
+        names = training.schema.feature_names
+        self.posterior_ = replace(fitted.posterior, feature_names=names, table=table)
         self.diagnostics_ = fitted.diagnostics
         self.items_ = table
         self.observations_ = fitted.observations

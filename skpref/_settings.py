@@ -7,11 +7,12 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from skpref._default_kernel import default_kernel
+from skpref._items import ItemTable
 from skpref._model import Model
-from skpref._observations import Observations
 from skpref._parameters import check_choice, check_number
 from skpref._priors import Prior, check_lengthscale_prior, lengthscale_priors
 from skpref._search import Search
+from skpref._validation import Training
 from skpref.inference import ENGINES, Engine
 from skpref.likelihoods import Likelihood, Probit
 
@@ -100,13 +101,13 @@ def check_kernel(kernel, items) -> None:
         )
 
 
-def make_model(
-    estimator, settings: Settings, observations: Observations, has_features: bool
-) -> Model:
+def make_model(estimator, settings: Settings, training: Training, table: ItemTable | None) -> Model:
     """The model that an estimator's parameters stand for, given its answers."""
-    learned = settings.search is not None
+    learned, observations = settings.search is not None, training.observations
     if estimator.kernel is None:
-        kernel = default_kernel(observations.duels, has_features, learned)
+        has_features = table is None or table.has_features
+        who = training.schema.id_column
+        kernel = default_kernel(observations.duels, has_features, learned, who)
     else:
         kernel = clone(estimator.kernel)
     check_kernel(kernel, observations.items)

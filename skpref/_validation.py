@@ -1,19 +1,28 @@
-"""The only door for user data: X, y and qid become `Duels`, items or pairs of items."""
+"""The only door for user data: X, y and qid become duels, items or pairs of items."""
 
-from typing import NamedTuple
+import copy
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_array, column_or_1d, validate_data
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import column_or_1d
 
-from skpref._items import is_frame, is_missing
+from skpref._containers import is_frame, is_missing, unmasked
+from skpref._features import (
+    Schema,
+    read_features,
+    schema_from,
+    schema_of,
+    table_features,
+    validated,
+)
+from skpref._ids import IdEncoder
 from skpref._observations import Observations
 from skpref._outcomes import read_outcomes
+from skpref._parsing import FORMS, Parsed, parse
+from skpref._warnings import warn
+from skpref._weights import check_weights, pair_weights
 from skpref.duels import ItemTable, distinct_rows, rated_pairs
-
-_FORMS = (
-    "duel arrays of shape (n_duels, 2, n_features), items with ratings of shape "
-    "(n_items, n_features), or, with the constructor's items=, integer pairs of shape (n_duels, 2)"
-)
 
 
 class Training(NamedTuple):
@@ -24,10 +33,13 @@ class Training(NamedTuple):
     observations : Observations
     classes : ndarray of shape (2,) or None
         Labels of (second won, first won); None for rated items.
+    schema : Schema
+        For `remember`, once the fit has succeeded.
     """
 
     observations: Observations
     classes: np.ndarray | None
+    schema: Schema
 
 
 class Query(NamedTuple):
@@ -43,95 +55,166 @@ class Query(NamedTuple):
     second: np.ndarray | None
 
 
-def check_training(estimator, X, y, qid, table, sample_weight=None):
-    """Validate the arguments of ``fit``; sets n_features_in_ and feature_names_in_.
+# -- training ------------------------------------------------------------------------------
+
+
+def check_training(
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    qid: Any,
+    table: ItemTable | None,
+    sample_weight: Any = None,
+) -> Training:
+    """Validate the arguments of ``fit``; the estimator is left as it is.
 
     Parameters
     ----------
     estimator : BaseEstimator
     X, y, qid : array-like
     table : ItemTable or None
+    sample_weight : array-like, optional
 
     Returns
     -------
     Training
     """
-    form, X = _form(X)
-    if table is not None:
-        _describe(estimator, table)
-        if form == "frame" or (X.ndim == 2 and not _integers(X)):
-            kind = "a DataFrame" if form == "frame" else f"a 2-D array of dtype {X.dtype}"
-            as_array = "X.to_numpy()" if form == "frame" else "X"
-            raise ValueError(
-                f"With items= given, X must hold integer pairs of shape (n_duels, 2) or duel "
-                f"arrays of shape (n_duels, 2, n_features), but {kind} of shape {X.shape} came. "
-                f"If its values are positions in the table, pass {as_array}.astype(int); if they "
-                f"are names of items, pass items.index({as_array}) with items= an ItemTable that "
-                "has names; if its rows are items with ratings, leave items= out."
-            )
-        if _integers(X) and X.ndim != 3:
-            if qid is not None:
-                raise ValueError("qid belongs to items with ratings; duels take none.")
-            _check_pair_shape(X)
-            first, second = _positions(X, len(table)).T
-            return _duels_from(table.X, first, second, y, sample_weight)
-    if form == "array" and X.ndim == 3:
-        if qid is not None:
-            raise ValueError("qid belongs to items with ratings (2-D X); duels take none.")
-        X = _check_duel_array(X)
-        if table is None:
-            _reset(estimator, X.shape[2])
-        else:
-            _check_width(estimator, X.shape[2])
-            _check_known(X, table)
-        n_duels, _, n_features = X.shape
-        rows = X.reshape(2 * n_duels, n_features)
-        return _duels_from(
-            rows, np.arange(0, 2 * n_duels, 2), np.arange(1, 2 * n_duels, 2), y, sample_weight
+    parsed = _parse(X, table)
+    references = parsed.kind in ("positions", "names")
+    if parsed.pairs is None and not references:
+        if table is not None:
+            _refuse_items(parsed.rows)
+        return _rated(estimator, parsed, y, qid, sample_weight)
+    if qid is not None:
+        raise ValueError("qid belongs to items with ratings (2-D X); duels take none.")
+    if references:
+        rows, schema = table.X, schema_of(estimator, table)
+        first, second = _looked_up(parsed, table).T
+        who = np.arange(len(table))
+    else:
+        known = None if table is None else schema_of(estimator, table)
+        rows, pairs, schema = read_features(estimator, parsed, known)
+        _check_known(rows, table)
+        first, second = pairs.T
+        who = np.arange(len(rows)) if schema.id_column is None else rows[:, schema.id_column]
+    won, classes = check_outcomes(y, len(first))
+    _refuse_mirrors(rows, first, second, who)
+    weight = check_weights(sample_weight, len(first))
+    observations = Observations.from_duels(rows, first, second, won, weight)
+    return Training(observations, classes, schema)
+
+
+def _parse(X: Any, table: ItemTable | None) -> Parsed:
+    parsed = parse(X, table=table)
+    rows = parsed.rows
+    if is_frame(rows) or hasattr(rows, "tocsr"):
+        return parsed
+    _check_real(rows, "X")
+    if rows.dtype.kind in "mMV":
+        raise ValueError(
+            f"X must be numeric, got dtype {rows.dtype}. Turn it into numbers first (times, for "
+            "instance, into days since a date)."
         )
-    return _rated(estimator, X, y, qid, table, sample_weight)
+    if parsed.kind == "texts":  # without a table that has names they name nothing
+        parsed = Parsed("items", unmasked(np.asarray(X)))
+    if parsed.kind == "items" and parsed.pairs is None:
+        _check_dimensions(parsed.rows, table)
+    return parsed
 
 
-def _rated(estimator, X, y, qid, table, sample_weight):
-    _check_dimensions(X, table)
+def _looked_up(parsed: Parsed, table: ItemTable) -> np.ndarray:
+    """Positions of the pairs of items that train."""
+    if parsed.pairs is None:
+        raise ValueError(
+            "Integer X with items= must have shape (n_duels, 2), pairs of positions in the table "
+            f"(or of names, if it has any); got shape {parsed.rows.shape}."
+        )
+    if parsed.kind == "names":
+        return table.index(parsed.rows)[parsed.pairs]
+    return _positions(parsed.rows, len(table))[parsed.pairs]
+
+
+def _refuse_items(X: Any) -> None:
+    frame = is_frame(X)
+    kind = "a DataFrame" if frame else f"a 2-D array of dtype {X.dtype}"
+    as_array = "X.to_numpy()" if frame else "X"
+    raise ValueError(
+        f"With items= given, X must hold integer pairs of shape (n_duels, 2) or duel arrays of "
+        f"shape (n_duels, 2, n_features), but {kind} of shape {X.shape} came. If its values are "
+        f"positions in the table, pass {as_array}.astype(int); if they are names of items, pass "
+        f"items.index({as_array}) with items= an ItemTable that has names; if its rows are items "
+        "with ratings, leave items= out."
+    )
+
+
+def _refuse_mirrors(
+    rows: np.ndarray, first: np.ndarray, second: np.ndarray, who: np.ndarray
+) -> None:
+    """Whether an item meets itself, by what says who it is: its position, name or id.
+
+    Items of equal features need not be one item, so a few such duels pass: they say nothing, and
+    the model takes nothing from them.
+    """
+    mirrors = who[first] == who[second]
+    if mirrors.any():
+        more = f" ({mirrors.sum()} rows do)" if mirrors.sum() > 1 else ""
+        raise ValueError(
+            f"Row {mirrors.argmax()} of X sets an item against itself{more}. Such a duel says "
+            "nothing; drop these rows of X and y."
+        )
+    if (rows[first] == rows[second]).all():
+        raise ValueError(
+            f"Both sides of each of the {len(first)} duels in X are equal, so they say nothing. "
+            "Give the features of the first item and of the second."
+        )
+
+
+def _rated(
+    estimator: BaseEstimator, parsed: Parsed, y: Any, qid: Any, sample_weight: Any
+) -> Training:
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
-            f"is None. X of shape {X.shape} reads as items, whose ratings y gives. Only duels do "
-            "without y: arrays of shape (n_duels, 2, n_features), or integer pairs together with "
-            "the constructor's items=."
+            f"is None. X of shape {parsed.rows.shape} reads as items, whose ratings y gives. Only "
+            "duels do without y: arrays of shape (n_duels, 2, n_features), or integer pairs "
+            "together with the constructor's items=."
         )
     _check_real(y, "y")
-    X, y = _validate_items(estimator, X, y, y_numeric=True)
+    y = unmasked(y)
+    if getattr(estimator, "id_column", None) is None:
+        probe = copy.copy(estimator)
+        X, y = validated(probe, parsed.rows, y, y_numeric=True)
+        schema = schema_from(probe)
+    else:
+        X, _, schema = read_features(estimator, parsed, None)
+        y = column_or_1d(y, warn=True)
     qid = None if qid is None else _groups(qid, len(X))
     if len(X) == 1:
         raise ValueError(
             "X and y make no duel: there is 1 sample, and a duel needs two items whose ratings "
             "differ. If X holds duels, its shape is (n_duels, 2, n_features)."
         )
+    if qid is None and _two_labels(y):
+        warn(
+            f"X of shape {X.shape} reads as rated items, of which each with the larger of the two "
+            "labels in y beats each with the smaller. If its rows are differences of the two "
+            "sides of duels, pass the duels instead: fit(np.stack([first, second], axis=1), y). "
+            "If they are items of two grades, qid=np.zeros(len(y)) says so."
+        )
     winner, loser = rated_pairs(y, qid, tiebreak=distinct_rows(X)[1])
-    weight = None
-    if sample_weight is not None:
-        each = _check_weights(sample_weight, len(X))
-        weight = each[winner] * each[loser]
+    weight = pair_weights(sample_weight, len(X), winner, loser)
     won = np.ones(len(winner), dtype=bool)
-    return Training(_observed(X, winner, loser, won, weight), None)
+    return Training(Observations.from_duels(X, winner, loser, won, weight), None, schema)
 
 
-def _validate_items(estimator, *arrays, **options):
-    try:
-        return validate_data(estimator, *arrays, dtype=np.float64, **options)
-    except ValueError as error:
-        if "could not convert string" not in str(error):
-            raise
-        raise ValueError(
-            f"X must be numeric: {error}. Encode texts and categories with Itemwise(transformer); "
-            "names of items become positions by items.index(names), with items= an ItemTable."
-        ) from None
+def _two_labels(y: np.ndarray) -> bool:
+    labels = set(np.unique(y).tolist())
+    return labels in ({0, 1}, {-1, 1})
 
 
-def _groups(qid, n_items):
+def _groups(qid: Any, n_items: int) -> np.ndarray:
     """Groups of rated items as integers."""
+    qid = unmasked(qid)
     shape = np.asarray(qid).shape
     if shape not in ((n_items,), (n_items, 1)):
         raise ValueError(
@@ -156,45 +239,7 @@ def _groups(qid, n_items):
         ) from None
 
 
-def _duels_from(items, first, second, y, sample_weight):
-    won, classes = check_outcomes(y, len(first))
-    weight = None if sample_weight is None else _check_weights(sample_weight, len(first))
-    return Training(_observed(items, first, second, won, weight), classes)
-
-
-def _observed(items, first, second, won, weight):
-    if weight is not None and not np.any(weight > 0.0):
-        raise ValueError(
-            "sample_weight is zero for every duel, so that there is nothing to learn from. Give "
-            "some duels a positive weight."
-        )
-    return Observations.from_duels(items, first, second, won, weight)
-
-
-def _check_weights(sample_weight, n):
-    """Weights (n,) as finite non-negative floats."""
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.ndim == 0:
-        weight = np.full(n, float(weight))
-    if weight.ndim > 1:
-        raise ValueError(
-            f"Sample weights must be 1D array or scalar: sample_weight has shape {weight.shape}, "
-            f"({n},) is needed, one for each row of X."
-        )
-    if len(weight) != n:
-        raise ValueError(
-            f"sample_weight has length {len(weight)}, but X has {n} rows. Give one for each row."
-        )
-    if not np.all(np.isfinite(weight)) or np.any(weight < 0.0):
-        wrong = weight[~np.isfinite(weight) | (weight < 0.0)][0]
-        raise ValueError(
-            f"sample_weight must hold finite numbers of at least 0, {wrong} came. Leave rows "
-            "without a weight out, or give them 0."
-        )
-    return weight
-
-
-def check_outcomes(y, n_duels):
+def check_outcomes(y: Any, n_duels: int) -> tuple[np.ndarray, np.ndarray]:
     """Outcomes as booleans (first won), and the two labels (second won, first won).
 
     Parameters
@@ -206,7 +251,7 @@ def check_outcomes(y, n_duels):
     if y is None:
         return np.ones(n_duels, dtype=bool), np.array([0, 1])
     _check_real(y, "y")
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(unmasked(y), warn=True)
     if len(y) != n_duels:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {n_duels} duels, "
@@ -215,34 +260,44 @@ def check_outcomes(y, n_duels):
     return read_outcomes(y)
 
 
-def check_query(estimator, X, table):
+# -- queries -------------------------------------------------------------------------------
+
+
+def check_query(estimator: BaseEstimator, X: Any, table: ItemTable | None) -> Query:
     """Validate the argument of ``predict``: items or duels, by shape and dtype.
 
     Returns
     -------
     Query
     """
+    schema = estimator._schema
     if isinstance(X, ItemTable):
-        return Query(_table_items(estimator, X, table), None)
-    form, X = _form(X)
-    if table is not None and form == "array" and _integers(X) and X.ndim in (1, 2):
-        if X.ndim == 1:
-            return Query(table.X[_positions(X, len(table))], None)
-        _check_pair_shape(X)
-        first, second = _positions(X, len(table)).T
-        return Query(table.X[first], table.X[second])
-    if form == "array" and X.ndim == 3:
-        X = _check_duel_array(X)
-        _check_width(estimator, X.shape[2])
-        _check_known(X, table)
-        return Query(np.ascontiguousarray(X[:, 0]), np.ascontiguousarray(X[:, 1]))
-    _check_dimensions(X, table)
-    X = _validate_items(estimator, X, reset=False)
-    _check_known(X, table)
-    return Query(X, None)
+        return Query(_table_items(X, table, schema), None)
+    parsed = _parse(X, table)
+    if parsed.kind in ("positions", "names"):
+        rows = _reference_rows(parsed, table)
+        pairs = parsed.pairs
+    else:
+        rows, pairs, _ = read_features(estimator, parsed, schema)
+        _check_known(rows, table)
+    if pairs is None:
+        return Query(rows, None)
+    return Query(rows[pairs[:, 0]], rows[pairs[:, 1]])
 
 
-def _table_items(estimator, asked, table):
+def _reference_rows(parsed: Parsed, table: ItemTable) -> np.ndarray:
+    """Items that X names, or gives by position."""
+    if parsed.kind == "positions":
+        return table.X[_positions(parsed.rows, len(table))]
+    return table.X[table.index(parsed.rows)] if table.has_features else _anyone(parsed.rows, table)
+
+
+def _anyone(names: np.ndarray, table: ItemTable) -> np.ndarray:
+    """Items without features by name; of one never heard of the prior is all that is known."""
+    return IdEncoder(table.names).codes(names)[:, None]
+
+
+def _table_items(asked: ItemTable, table: ItemTable | None, schema: Schema) -> np.ndarray:
     """Items of a table that is asked about, which need not be the fitted one."""
     fitted_on_features = table is None or table.has_features
     if asked.has_features != fitted_on_features:
@@ -251,28 +306,18 @@ def _table_items(estimator, asked, table):
             + ("with features, this ItemTable has none." if fitted_on_features else "without.")
             + " Pass a table of the same kind, or positions in the fitted one."
         )
-    if not asked.has_features:
-        return table.X[table.index(asked.names)]
-    _check_width(estimator, asked.X.shape[1])
-    seen = getattr(estimator, "feature_names_in_", None)
-    named = asked.feature_names
-    if seen is not None and named is not None and list(seen) != list(named):
-        raise ValueError(
-            f"The table has features {list(named)}, the model was fitted on {list(seen)}. Give "
-            "the same columns in the same order."
-        )
-    return asked.X
+    return table_features(asked, schema) if asked.has_features else _anyone(asked.names, table)
 
 
-def _check_known(X, table):
+def _check_known(X: np.ndarray, table: ItemTable | None) -> None:
     if table is not None and not table.has_features and not np.isin(X, table.X).all():
         raise ValueError(
             "Items without features are known by their position alone: rows must be integers "
-            f"in [0, {len(table) - 1}]. Pass positions as integers, or items.index(names)."
+            f"in [0, {len(table) - 1}]. Pass positions as integers, or names as strings."
         )
 
 
-def check_pairs(estimator, X, table):
+def check_pairs(estimator: BaseEstimator, X: Any, table: ItemTable | None) -> Query:
     """Validate duels for methods that take nothing else."""
     query = check_query(estimator, X, table)
     if query.second is None:
@@ -285,45 +330,34 @@ def check_pairs(estimator, X, table):
     return query
 
 
-def check_items(items):
-    """The constructor's ``items=`` as an ItemTable, or None."""
-    if items is None or isinstance(items, ItemTable):
-        return items
-    try:
-        return ItemTable(items)
-    except (TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(
-            "items= must be an ItemTable or finite numbers of shape (n_items, n_features): "
-            f"{str(error).rstrip('.')}. For items without features pass "
-            "ItemTable.from_names(names)."
-        ) from error
+# -- parts ---------------------------------------------------------------------------------
 
 
-def _form(X):
-    """Tell frames and sparse matrices, left to scikit-learn, from arrays."""
-    if is_frame(X):
-        return "frame", X
-    if hasattr(X, "tocsr"):
-        return "sparse", X
-    array = X if isinstance(X, np.ndarray) else _as_array(X)
-    _check_real(array, "X")
-    if array.dtype.kind in "mMV":
+def check_items(items: Any) -> ItemTable | None:
+    """The constructor's ``items=`` as an ItemTable of numbers, or None."""
+    if items is None:
+        return None
+    if not isinstance(items, ItemTable):
+        try:
+            items = ItemTable(items)
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(
+                "items= must be an ItemTable or finite numbers of shape (n_items, n_features): "
+                f"{str(error).rstrip('.')}. For items without features pass "
+                "ItemTable.from_names(names)."
+            ) from error
+    if items.X is None:
         raise ValueError(
-            f"X must be numeric, got dtype {array.dtype}. Turn it into numbers first (times, for "
-            "instance, into days since a date)."
+            "items= must hold finite numbers, but columns of its frame hold texts, categories or "
+            f"gaps: {list(items.frame.columns)}. Encode them first, ItemTable(transformer"
+            ".fit_transform(frame), names=...), or leave items= out and fit from_pairs(items, "
+            "pairs) through Itemwise(transformer)."
         )
-    return "array", array
+    return items
 
 
-def _as_array(X):
-    try:
-        return np.asarray(X)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"X could not be read as an array ({error}); X may be {_FORMS}.") from None
-
-
-def _check_real(values, name):
+def _check_real(values: Any, name: str) -> None:
     dtype = np.asarray(values).dtype
     if dtype.kind == "c":
         raise ValueError(
@@ -332,12 +366,12 @@ def _check_real(values, name):
         )
 
 
-def _check_dimensions(X, table):
+def _check_dimensions(X: np.ndarray, table: ItemTable | None) -> None:
     """Whether X, no duel array, has two dimensions."""
-    if len(X.shape) == 2 or hasattr(X, "tocsr"):
+    if X.ndim == 2:
         return
     came = f"shape {X.shape}" if X.shape else "a scalar"
-    if not X.shape and getattr(X, "dtype", None) == np.dtype(object):
+    if not X.shape and X.dtype == np.dtype(object):
         came = type(X.item()).__name__
     remedy = (
         "Reshape your data: X.reshape(1, -1) is one item, X.reshape(-1, 1) are items of one "
@@ -348,22 +382,10 @@ def _check_dimensions(X, table):
             " Positions in the table of items are integers: X.astype(int), or items.index(X) if X "
             "holds names."
         )
-    raise ValueError(f"X may be {_FORMS}; got {came}. {remedy}")
+    raise ValueError(f"X may be {FORMS}; got {came}. {remedy}")
 
 
-def _integers(X):
-    return X.dtype.kind in "iu"
-
-
-def _check_pair_shape(X):
-    if X.ndim != 2 or X.shape[1] != 2:
-        raise ValueError(
-            f"Integer X with items= must have shape (n_duels, 2), pairs of positions in the "
-            f"table; got shape {X.shape}."
-        )
-
-
-def _positions(X, n_items):
+def _positions(X: np.ndarray, n_items: int) -> np.ndarray:
     if len(X) == 0:
         raise ValueError(
             f"X holds no position (0 samples, shape={X.shape}) while a minimum of 1 is required."
@@ -375,56 +397,3 @@ def _positions(X, n_items):
             "Count from 0; the table is the constructor's items=."
         )
     return X.astype(np.intp)
-
-
-def _check_duel_array(X):
-    if X.shape[1] != 2:
-        raise ValueError(
-            f"A 3-D X must have shape (n_duels, 2, n_features), got {X.shape}. Stack the two "
-            "sides with np.stack([first, second], axis=1)."
-        )
-    if X.shape[2] == 0:
-        raise ValueError(
-            f"0 feature(s) (shape={X.shape}) while a minimum of 1 is required. For items without "
-            "features pass items=ItemTable.from_names(names) and integer pairs."
-        )
-    if len(X) == 0:
-        raise ValueError(
-            f"X holds no duel (0 samples, shape={X.shape}) while a minimum of 1 is required."
-        )
-    if X.dtype.kind in "OUS":
-        try:
-            X = X.astype(np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ValueError(
-                f"Duel arrays must be numeric, got dtype {X.dtype} ({error}). Encode texts and "
-                "categories with Itemwise(transformer)."
-            ) from None
-    X = check_array(X, allow_nd=True, dtype=np.float64, ensure_all_finite=False, input_name="X")
-    if not np.isfinite(X).all():
-        gaps = ~np.isfinite(X).all(axis=(1, 2))
-        raise ValueError(
-            f"Input X contains NaN or infinity in {gaps.sum()} of {len(X)} duels, first in row "
-            f"{gaps.argmax()}. Leave these duels out, or put Itemwise(SimpleImputer()) before."
-        )
-    return X
-
-
-def _reset(estimator, n_features):
-    estimator.n_features_in_ = n_features
-    if hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_
-
-
-def _describe(estimator, table):
-    _reset(estimator, table.X.shape[1])
-    if table.feature_names is not None:
-        estimator.feature_names_in_ = np.asarray(table.feature_names, dtype=object)
-
-
-def _check_width(estimator, n_features):
-    if n_features != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {n_features} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input."
-        )

@@ -1,20 +1,22 @@
 """Duels: the value every engine works on, item tables, and builders of duel arrays."""
 
 from skpref._builders import (
-    alternate,
-    first_won,
-    from_columns,
     from_pairs,
     from_rankings,
     from_ratings,
+    from_wins,
     ranking_groups,
 )
+from skpref._columns import from_columns
+from skpref._duel_frame import DuelFrame
 from skpref._items import ItemTable, distinct_rows
 from skpref._observations import DUEL, Duels, Margins, Observations
+from skpref._orientation import alternate, first_won
 from skpref._pairing import rated_pairs
 
 __all__ = [
     "DUEL",
+    "DuelFrame",
     "Duels",
     "ItemTable",
     "Margins",
@@ -26,6 +28,7 @@ __all__ = [
     "from_pairs",
     "from_rankings",
     "from_ratings",
+    "from_wins",
     "ranking_groups",
     "rated_pairs",
 ]

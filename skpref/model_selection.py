@@ -1,6 +1,8 @@
 """Splitters that keep items apart, so that no test duel has an item seen in training."""
 
 import numbers
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -8,26 +10,39 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
-from skpref._items import group_rows, sides
+from skpref._containers import column_at, is_frame
+from skpref._items import group_rows
+from skpref._parsing import parse
 
 __all__ = ["ItemKFold", "ItemShuffleSplit", "item_components"]
 
 
-def _item_codes(X):
+def _item_codes(X: Any, integers: str | None) -> np.ndarray:
     """Number of the item on each side: shape (n, 2) for duels, (n, 1) for items."""
-    kind, rows, paired = sides(X)
-    flat = kind == "texts" or paired or len(rows.shape) == 2
-    if hasattr(rows, "tocsr") or not flat:
+    if integers not in (None, "positions", "items"):
+        raise ValueError(f'integers must be "positions", "items" or None; {integers!r} came.')
+    parsed = parse(X, integers=integers)
+    rows, pairs = parsed.rows, parsed.pairs
+    if hasattr(rows, "tocsr") or (parsed.kind == "items" and len(rows.shape) != 2):
         raise ValueError(
             f"X of shape {rows.shape} holds neither duels (n, 2, n_features), nor pairs of "
             "positions or texts (n, 2), nor items (n, n_features) as a dense array."
         )
-    if rows.shape[0] == 0:
+    if rows.shape[0] == 0 or (pairs is not None and len(pairs) == 0):
         raise ValueError(f"X of shape {np.shape(X)} holds no duel and no item; give at least one.")
-    return group_rows(rows)[1].reshape(-1, 2 if paired else 1)
+    if parsed.id_column is not None:  # who an item is, whatever it is like in a duel
+        column = column_at(rows, list(rows.columns).index(parsed.id_column))
+        rows = np.asarray(column.to_numpy()).reshape(-1, 1)
+    if pairs is None:
+        return group_rows(rows)[1].reshape(-1, 1)
+    if is_frame(rows) or parsed.id_column is not None:  # items may be more than those that meet
+        used, place = np.unique(pairs, return_inverse=True)
+        rows = rows.iloc[used] if is_frame(rows) else rows[used]
+        pairs = place.reshape(-1, 2)
+    return group_rows(rows)[1][pairs]
 
 
-def item_components(X):
+def item_components(X: Any, *, integers: str | None = None) -> np.ndarray:
     """Connected component of each duel: duels of different components share no item.
 
     Pass it as ``groups`` to scikit-learn's ``GroupKFold`` to keep items apart and yet drop no
@@ -36,8 +51,11 @@ def item_components(X):
     Parameters
     ----------
     X : array-like
-        Duel arrays (n_duels, 2, n_features), pairs of positions or texts (n_duels, 2), or items
+        Duels (n_duels, 2, n_features), pairs of positions or texts (n_duels, 2), or items
         (n_items, n_features), where equal items make a component.
+    integers : {"positions", "items"}, default=None
+        What integers of shape (n, 2) are: pairs of positions in a table of items, or items with
+        two features. None: such an X is an error.
 
     Returns
     -------
@@ -48,10 +66,10 @@ def item_components(X):
     --------
     >>> import numpy as np
     >>> from skpref.model_selection import item_components
-    >>> item_components(np.array([[0, 1], [2, 3], [1, 4]])).tolist()
+    >>> item_components(np.array([[0, 1], [2, 3], [1, 4]]), integers="positions").tolist()
     [0, 1, 0]
     """
-    codes = _item_codes(X)
+    codes = _item_codes(X, integers)
     n_items = int(codes.max()) + 1
     edges = (np.ones(len(codes)), (codes[:, 0], codes[:, -1]))
     _, label = connected_components(coo_array(edges, shape=(n_items, n_items)), directed=False)
@@ -62,14 +80,17 @@ def item_components(X):
 class _ItemSplitter(BaseCrossValidator):
     """Splits of rows made from splits of the distinct items."""
 
-    def split(self, X, y=None, groups=None):
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Indices of training and test duels.
 
         Parameters
         ----------
         X : array-like
-            Duel arrays (n_duels, 2, n_features), pairs of positions or texts (n_duels, 2), or
-            items (n_items, n_features).
+            Duels (n_duels, 2, n_features), pairs of positions or texts (n_duels, 2), or items
+            (n_items, n_features). An item is who its id says where duels have ids, else what
+            its features say.
         y, groups : ignored
 
         Yields
@@ -80,11 +101,12 @@ class _ItemSplitter(BaseCrossValidator):
         Raises
         ------
         ValueError
-            If there are too few items, or a split has no row to train or test on.
+            If there are too few items, a split has no row to train or test on, or X holds
+            integers of shape (n, 2) and ``integers`` does not say what they are.
         """
         if self.mixed not in ("drop", "test"):
             raise ValueError(f'mixed must be "drop" or "test"; {self.mixed!r} came.')
-        codes = _item_codes(X)
+        codes = _item_codes(X, self.integers)
         n_items = int(codes.max()) + 1
         for i, held_out in enumerate(self._held_out(n_items)):
             unseen = np.zeros(n_items, dtype=bool)
@@ -125,6 +147,9 @@ class ItemKFold(_ItemSplitter):
     mixed : {"drop", "test"}, default="drop"
         What becomes of duels between an item of the fold and one outside: dropped from this
         split, or tested.
+    integers : {"positions", "items"}, default=None
+        What integers of shape (n, 2) are: pairs of positions in a table of items, or items with
+        two features. None: such an X is an error.
 
     Notes
     -----
@@ -138,17 +163,27 @@ class ItemKFold(_ItemSplitter):
     >>> import numpy as np
     >>> from skpref.model_selection import ItemKFold
     >>> pairs = np.array([[0, 1], [2, 3], [1, 2], [3, 2]])
-    >>> [(train.tolist(), test.tolist()) for train, test in ItemKFold(2).split(pairs)]
+    >>> folds = ItemKFold(2, integers="positions").split(pairs)
+    >>> [(train.tolist(), test.tolist()) for train, test in folds]
     [([1, 3], [0]), ([0], [1, 3])]
     """
 
-    def __init__(self, n_splits=5, *, shuffle=False, random_state=None, mixed="drop"):
+    def __init__(
+        self,
+        n_splits: int = 5,
+        *,
+        shuffle: bool = False,
+        random_state: Any = None,
+        mixed: str = "drop",
+        integers: str | None = None,
+    ) -> None:
         self.n_splits = n_splits
         self.shuffle = shuffle
         self.random_state = random_state
         self.mixed = mixed
+        self.integers = integers
 
-    def get_n_splits(self, X=None, y=None, groups=None):
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Number of folds."""
         return self.n_splits
 
@@ -183,24 +218,36 @@ class ItemShuffleSplit(_ItemSplitter):
     random_state : int, RandomState or None, default=None
     mixed : {"drop", "test"}, default="drop"
         What becomes of duels between a held-out item and another: dropped, or tested.
+    integers : {"positions", "items"}, default=None
+        What integers of shape (n, 2) are: pairs of positions in a table of items, or items with
+        two features. None: such an X is an error.
 
     Examples
     --------
     >>> import numpy as np
     >>> from skpref.model_selection import ItemShuffleSplit
     >>> pairs = np.array([[i, j] for i in range(6) for j in range(i)])
-    >>> splits = ItemShuffleSplit(2, test_size=3, random_state=0).split(pairs)
-    >>> [(len(train), len(test)) for train, test in splits]
+    >>> halves = ItemShuffleSplit(2, test_size=3, random_state=0, integers="positions")
+    >>> [(len(train), len(test)) for train, test in halves.split(pairs)]
     [(3, 3), (3, 3)]
     """
 
-    def __init__(self, n_splits=10, *, test_size=0.3, random_state=None, mixed="drop"):
+    def __init__(
+        self,
+        n_splits: int = 10,
+        *,
+        test_size: float | int = 0.3,
+        random_state: Any = None,
+        mixed: str = "drop",
+        integers: str | None = None,
+    ) -> None:
         self.n_splits = n_splits
         self.test_size = test_size
         self.random_state = random_state
         self.mixed = mixed
+        self.integers = integers
 
-    def get_n_splits(self, X=None, y=None, groups=None):
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Number of splits."""
         return self.n_splits
 

@@ -1,19 +1,33 @@
 """Transformers of items, applied to both sides of duels."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from scipy import sparse
+from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from skpref._items import group_rows, is_frame, sides, take_rows
+from skpref._containers import (
+    all_strings,
+    column_at,
+    is_frame,
+    shallow_copy,
+    take_rows,
+)
+from skpref._duel_frame import DuelFrame
+from skpref._ids import id_numbers
+from skpref._items import ItemTable, group_rows
+from skpref._parsing import Parsed, parse
 
 __all__ = ["Itemwise"]
 
 
-def _inner_has(name):
+def _inner_has(name: str) -> Callable[[Any], bool]:
     def check(self):
         inner = getattr(self, "transformer_", self.transformer)
         return inner == "passthrough" or hasattr(inner, name)
@@ -29,15 +43,16 @@ def _dense(output, n_rows):
     if output.ndim != 2 or len(output) != n_rows:
         raise ValueError(
             f"The transformer returned an array of shape {output.shape} for {n_rows} items; it "
-            "must return one row an item. (Texts come as arrays of strings: a DataFrame of two "
-            "columns of texts holds items, its to_numpy() holds text duels.)"
+            "must return one row an item."
         )
     if output.dtype.kind in "OUST":
         try:
             return output.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"The transformer returned values that are not numbers ({error}); encode them."
+                f"The transformer returned values that are not numbers ({error}); encode them, "
+                "with a ColumnTransformer, say. (Ids of items are encoded before the transformer "
+                "sees them, if the duels were built with from_columns(..., ids=...).)"
             ) from error
     return output
 
@@ -53,6 +68,36 @@ def _as_frame(rows, columns):
     import pandas as pd
 
     return pd.DataFrame(rows, columns=columns).infer_objects()
+
+
+def _takes_texts(transformer):
+    """Whether a transformer, or the first step of a pipeline, takes a list of texts."""
+    while hasattr(transformer, "steps"):
+        transformer = transformer.steps[0][1]
+    if not hasattr(transformer, "__sklearn_tags__"):
+        return False
+    tags = get_tags(transformer).input_tags
+    return tags.string and not tags.two_d_array
+
+
+def _text_column(rows):
+    """The texts of a frame's only column."""
+    if not is_frame(rows) or rows.shape[1] != 1:
+        what = "a DataFrame" if is_frame(rows) else "features"
+        raise ValueError(
+            f"The transformer takes texts, one an item, but {what} of shape {rows.shape} came. "
+            "Choose the columns with a ColumnTransformer([(name, vectorizer, column), ...]). "
+            "(Duels of texts are arrays: a DataFrame of two columns of texts holds items, its "
+            "to_numpy() holds text duels.)"
+        )
+    texts = np.asarray(column_at(rows, 0).to_numpy(), dtype=object)
+    if not all_strings(texts):
+        gaps = [i for i, text in enumerate(texts.tolist()) if not isinstance(text, str)]
+        raise ValueError(
+            f"{len(gaps)} of {len(texts)} texts are missing or no texts, first in row "
+            f"{gaps[0] if gaps else 0}. Leave them out, or put an empty text there."
+        )
+    return texts
 
 
 class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
@@ -79,11 +124,18 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
 
     Notes
     -----
-    X may be duel arrays (n_duels, 2, n_features); items (n_items, n_features), also as a
-    DataFrame, which reaches the transformer as one; text duels (n_duels, 2) or texts (n,) of
-    strings. Duels come out as dense arrays (n_duels, 2, n_outputs), items as dense
-    (n_items, n_outputs), so ``set_output`` is not offered. Pairs of positions are not taken:
+    X may be duels (n_duels, 2, n_features), as arrays or as a `DuelFrame`, whose columns reach
+    the transformer as a DataFrame; items (n_items, n_features), also as a DataFrame or an
+    `ItemTable`; text duels (n_duels, 2) or texts (n,) of strings, or frames with one column of
+    texts. Integers of shape (n, 2) are items with two features: for pairs of positions,
     transform the table instead.
+
+    Ids that are texts (`DuelFrame.id_column`) become numbers before the transformer sees them,
+    those not seen in `fit` new ones. So ``("id", "passthrough", ["id"])`` in a ColumnTransformer
+    keeps who an item is.
+
+    Duels come out as dense arrays (n_duels, 2, n_outputs), items as dense (n_items, n_outputs);
+    after ``set_output(transform="pandas")`` as a `DuelFrame` and a DataFrame.
 
     Examples
     --------
@@ -94,15 +146,15 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
     [[-1.0, 1.0], [1.0, -1.0], [-1.0, 1.0]]
     """
 
-    def __init__(self, transformer="passthrough"):
+    def __init__(self, transformer: Any = "passthrough") -> None:
         self.transformer = transformer
 
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> "Itemwise":
         """Fit a clone of the transformer on the distinct items.
 
         Parameters
         ----------
-        X : array-like or DataFrame
+        X : array-like, DuelFrame, DataFrame or ItemTable
             Duels, items or texts, see the class.
         y : ignored
 
@@ -113,19 +165,19 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
         Raises
         ------
         ValueError
-            For pairs of positions, or arrays that are neither duels nor items.
+            For arrays that are neither duels nor items, and missing texts.
         TypeError
             If ``transformer`` cannot fit and transform.
         """
         self._fit(X)
         return self
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Fit, then transform the same X.
 
         Parameters
         ----------
-        X : array-like or DataFrame
+        X : array-like, DuelFrame, DataFrame or ItemTable
             Duels, items or texts, see the class.
         y : ignored
 
@@ -133,19 +185,20 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
         -------
         ndarray of shape (n_duels, 2, n_outputs) or (n_items, n_outputs)
         """
-        return self._apply(*self._fit(X))
+        return self._apply(self._fit(X))
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         """Transform duels or items.
 
         Parameters
         ----------
-        X : array-like or DataFrame
+        X : array-like, DuelFrame, DataFrame or ItemTable
             Duels or items with the features seen in `fit`, or texts if it saw texts.
 
         Returns
         -------
         ndarray of shape (n_duels, 2, n_outputs) or (n_items, n_outputs)
+            `DuelFrame` or DataFrame after ``set_output(transform="pandas")``.
 
         Raises
         ------
@@ -153,10 +206,10 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
             If X does not fit what `fit` saw, or the transformer returns no numbers.
         """
         check_is_fitted(self)
-        return self._apply(*self._rows(X, reset=False))
+        return self._apply(self._read(X, reset=False))
 
     @available_if(_inner_has("inverse_transform"))
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: Any) -> np.ndarray:
         """Undo `transform` on both sides of duels, or on items.
 
         Parameters
@@ -168,13 +221,13 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
         ndarray of shape (n_duels, 2, n_features) or (n_items, n_features)
         """
         check_is_fitted(self)
-        _, rows, paired = sides(X)
-        rows = check_array(rows, ensure_all_finite="allow-nan")
+        parsed = parse(X)
+        rows = check_array(parsed.rows, ensure_all_finite="allow-nan")
         output = _dense(self.transformer_.inverse_transform(rows), len(rows))
-        return output.reshape(-1, 2, output.shape[1]) if paired else output
+        return output if parsed.pairs is None else output[parsed.pairs]
 
     @available_if(_inner_has("get_feature_names_out"))
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the features of a transformed item.
 
         Parameters
@@ -189,6 +242,28 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
         check_is_fitted(self)
         return self.transformer_.get_feature_names_out(input_features)
 
+    def set_output(self, *, transform: str | None = None) -> "Itemwise":
+        """Choose what `transform` returns.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, default=None
+            "default": arrays. "pandas": duels as a `DuelFrame`, items as a DataFrame, with the
+            names of `get_feature_names_out`. "polars": the same, items as a polars DataFrame.
+            None: as before.
+
+        Returns
+        -------
+        self
+        """
+        if transform not in (None, "default", "pandas", "polars"):
+            raise ValueError(
+                f'transform must be "default", "pandas", "polars" or None; {transform!r} came.'
+            )
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
     def _fit(self, X):
         if isinstance(self.transformer, str) and self.transformer == "passthrough":
             inner = FunctionTransformer(feature_names_out="one-to-one")
@@ -199,20 +274,23 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
                 f"transformer is {self.transformer!r}; give an object with fit and transform, "
                 'or "passthrough".'
             )
-        rows, paired = self._rows(X, reset=True)
-        first, _ = group_rows(rows)
-        self.transformer_ = inner.fit(take_rows(rows, first), None)
-        return rows, paired
+        parsed = self._read(X, reset=True)
+        first, _ = group_rows(parsed.rows)
+        self.transformer_ = inner.fit(take_rows(parsed.rows, first), None)
+        return parsed
 
-    def _rows(self, X, reset):
-        """Validated rows of items, and whether they pair up to duels."""
-        kind, rows, paired = sides(X)
-        if kind == "indices":
-            raise ValueError(
-                f"X holds integers in shape {np.shape(X)}, which reads as pairs of positions in "
-                "a table of items. Transform the table itself, or give Itemwise duel arrays such "
-                "as table[X]; items that have two integer features need X.astype(float)."
-            )
+    def _read(self, X, reset):
+        """X with validated rows of items, ids as numbers."""
+        if isinstance(X, ItemTable) and not X.has_features:
+            raise ValueError("This ItemTable has no features, so there is nothing to transform.")
+        parsed = parse(X)
+        kind, rows, pairs = parsed.kind, parsed.rows, parsed.pairs
+        if is_frame(rows) and pairs is not None:  # items that never meet are no one's concern
+            used, place = np.unique(pairs, return_inverse=True)
+            rows, pairs = take_rows(rows, used), place.reshape(pairs.shape)
+        asked = reset or (self._text and is_frame(rows))
+        if asked and kind == "items" and len(rows.shape) == 2 and _takes_texts(self.transformer):
+            kind, rows = "texts", _text_column(rows)
         text = kind == "texts"
         if reset:
             self._text = text
@@ -221,25 +299,42 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
         elif text != self._text:
             seen, came = ("texts", "features") if self._text else ("features", "texts")
             raise ValueError(f"Itemwise was fitted on {seen}, but {came} came; fit it again.")
-        if not text:
-            rows = self._check_features(rows, paired, reset)
-        elif len(rows) == 0:
+        if text and len(rows) == 0:
             raise ValueError("X holds no text; give at least one.")
-        return rows, paired
+        if not text:
+            rows = self._check_features(rows, pairs is not None, reset)
+            rows = self._number_ids(rows, parsed.id_column, reset)
+        return Parsed(kind, rows, pairs)
+
+    def _number_ids(self, rows, id_column, reset):
+        """Ids of items as numbers, where the duels of `fit` had ids."""
+        if reset:
+            self._id_column, self._ids = id_column, None
+        if self._id_column is None or not is_frame(rows):
+            return rows
+        place = list(rows.columns).index(self._id_column)
+        numbers, self._ids = id_numbers(column_at(rows, place), self._ids, reset)
+        if self._ids is None:
+            return rows
+        rows = shallow_copy(rows)
+        rows[self._id_column] = numbers
+        return rows
 
     def _check_features(self, rows, paired, reset):
-        names = None if reset else getattr(self, "feature_names_in_", None)
-        if paired and names is not None and rows.shape[1] == len(names):
-            rows = _as_frame(rows, names)  # duel arrays never have names: nothing to warn about
+        columns = None if reset else self._columns
+        if paired and columns is not None and not is_frame(rows) and rows.shape[1] == len(columns):
+            rows = _as_frame(rows, columns)  # duel arrays never have names: nothing to warn about
         passthrough = isinstance(self.transformer, str)
         finite = True if passthrough else "allow-nan"
+        if reset:
+            self._columns = rows.columns if is_frame(rows) else None
         if is_frame(rows):
             validate_data(self, rows, reset=reset, skip_check_array=True)
             array = np.asarray(rows)
             if passthrough or array.dtype.kind != "O":  # mixed columns are the transformer's task
                 check_array(array, ensure_all_finite=finite)
             # Fitted without names, of which validate_data has warned: it knows columns by place.
-            return rows if reset or names is not None else array
+            return rows if self._columns is not None else array
         strings = not sparse.issparse(rows) and _has_strings(rows)
         rows = validate_data(
             self,
@@ -248,14 +343,31 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
             dtype=None if strings else "numeric",
             ensure_all_finite=finite,
         )
-        return rows if names is None else _as_frame(rows, names)
+        return rows if columns is None else _as_frame(rows, columns)
 
-    def _apply(self, rows, paired):
-        first, inverse = group_rows(rows)
-        output = _dense(self.transformer_.transform(take_rows(rows, first)), len(first))[inverse]
-        return output.reshape(-1, 2, output.shape[1]) if paired else output
+    def _apply(self, parsed):
+        first, inverse = group_rows(parsed.rows)
+        output = _dense(self.transformer_.transform(take_rows(parsed.rows, first)), len(first))
+        config = getattr(self, "_sklearn_output_config", {})
+        container = config.get("transform", get_config()["transform_output"])
+        if container == "default":
+            return output[inverse if parsed.pairs is None else inverse[parsed.pairs]]
+        columns = self._output_names(output.shape[1])
+        if parsed.pairs is not None:
+            return DuelFrame(_as_frame(output, columns), inverse[parsed.pairs])
+        if container == "polars":
+            import polars as pl
 
-    def __sklearn_tags__(self):
+            return pl.DataFrame(output[inverse], schema=columns, orient="row")
+        frame = _as_frame(output[inverse], columns)
+        return frame.set_index(parsed.rows.index) if hasattr(parsed.rows, "iloc") else frame
+
+    def _output_names(self, n_outputs):
+        if hasattr(self.transformer_, "get_feature_names_out"):
+            return list(self.get_feature_names_out())
+        return [f"x{i}" for i in range(n_outputs)]
+
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.input_tags.string = True

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from duels_support import FRAME, won_pairs
+from scipy.sparse import csr_array
 
 from skpref.duels import (
     ItemTable,
@@ -15,6 +16,7 @@ from skpref.duels import (
     from_columns,
     from_pairs,
     from_rankings,
+    from_wins,
     ranking_groups,
 )
 
@@ -89,7 +91,7 @@ def test_every_way_of_naming_gives_the_same_duels():
 def test_names_are_looked_up_in_the_index_not_by_place():
     frame = pd.DataFrame({"u": [0.1, 0.2, 0.3]}, index=[20, 10, 0])
     X, y = from_pairs(frame, [[0, 20]])
-    assert (X.ravel().tolist(), y.tolist()) == ([0.3, 0.1], [1])
+    assert (np.asarray(X).ravel().tolist(), y.tolist()) == ([0.3, 0.1], [1])
 
 
 @pytest.mark.parametrize("outcomes", [[1, 0, 1], [-1, 1, 1], [False, True, True]])
@@ -140,6 +142,76 @@ def test_from_pairs_refuses(items, pairs, outcomes, match):
         from_pairs(items, pairs, outcomes)
 
 
+def test_counts_repeat_the_pairs():
+    pairs, counts = [["c", "a"], ["c", "b"], ["a", "b"]], [2, 0, 3]
+    expected = from_pairs(FRAME, [pairs[0]] * 2 + [pairs[2]] * 3)
+    found = from_pairs(FRAME, pairs, counts=counts)
+    assert won_pairs(*found) == won_pairs(*expected)
+    assert set(found[1].tolist()) == {0, 1}
+    found = from_pairs(FRAME, pairs, [1, 1, -1], counts=np.array(counts) * 1.0)
+    assert won_pairs(*found) == won_pairs(*from_pairs(FRAME, [["c", "a"]] * 2 + [["b", "a"]] * 3))
+
+
+@pytest.mark.parametrize(
+    "counts, match",
+    [
+        ([1, 2], r"counts must have shape \(3,\), \(2,\) came"),
+        ([1, 2, -1], "whole numbers, 0 or more"),
+        ([1, 2, 0.5], "whole numbers, 0 or more"),
+        ([1, 2, np.nan], "whole numbers, 0 or more"),
+        (["1", "2", "3"], "whole numbers, 0 or more"),
+        ([0, 0, 0], "all 0, so no duel results"),
+    ],
+)
+def test_counts_must_be_counts(counts, match):
+    with pytest.raises(ValueError, match=match):
+        from_pairs(None, [[0, 1], [1, 2], [0, 2]], counts=counts)
+
+
+# --- from_wins
+
+WINS = np.array([[0, 3, 1], [2, 0, 0], [0, 4, 0]])
+
+
+def test_every_win_is_a_duel_whatever_holds_the_table():
+    listed = [pair for pair in np.ndindex(3, 3) for _ in range(WINS[pair])]
+    expected = won_pairs(listed, np.ones(10))
+    for wins in (WINS, WINS.tolist(), csr_array(WINS), WINS * 1.0, pd.DataFrame(WINS)):
+        X, y = from_wins(wins)
+        assert won_pairs(X, y) == expected
+        assert set(y.tolist()) == {0, 1}
+
+
+def test_wins_of_named_items_are_looked_up_by_name():
+    names = ["c", "a", "b"]
+    wins = pd.DataFrame(WINS, index=names, columns=names)
+    listed = [[names[i], names[j]] for i, j in np.ndindex(3, 3) for _ in range(WINS[i, j])]
+    expected = won_pairs(*from_pairs(FRAME, listed))
+    assert won_pairs(*from_wins(wins, FRAME)) == expected
+    assert won_pairs(*from_wins(wins[["a", "b", "c"]], FRAME)) == expected
+    table = ItemTable.from_names(wins.index)
+    assert won_pairs(*from_wins(wins, table)) == won_pairs(*from_pairs(table, listed))
+    assert won_pairs(*from_wins(WINS, table)) == won_pairs(*from_wins(WINS))
+
+
+@pytest.mark.parametrize(
+    "wins, items, match",
+    [
+        (WINS[:2], None, r"wins must have shape \(2, 2\), \(2, 3\) came"),
+        (WINS - 1, None, "whole numbers"),
+        (WINS + np.eye(3, dtype=int), None, "Item 0 has wins against itself"),
+        (WINS * 0, None, "no duel results"),
+        (pd.DataFrame(WINS, index=list("abc"), columns=list("abd")), None, "same items along both"),
+        (WINS[:2, :2], FRAME, "2 rows of wins came for 3 items"),
+        (pd.DataFrame(WINS, index=list("abz"), columns=list("abz")), FRAME, "'z'"),
+        (3, None, "must have shape"),
+    ],
+)
+def test_from_wins_refuses(wins, items, match):
+    with pytest.raises(ValueError, match=match):
+        from_wins(wins, items)
+
+
 # --- from_columns
 
 MATCHES = pd.DataFrame(
@@ -170,14 +242,77 @@ def test_from_columns_alternates_without_outcomes():
         (MATCHES, [], [], None, "same features of both"),
         (MATCHES, ["lx"], ["zz"], None, r"no column \['zz'\]"),
         (MATCHES, ["lx"], ["rx"], "zz", r"no column \['zz'\]"),
-        (MATCHES.assign(rx=[1, np.nan, 2]), ["lx"], ["rx"], None, r"\['rx'\] must hold finite"),
-        (MATCHES.assign(rx=["p", "q", "r"]), ["lx"], ["rx"], None, "Itemwise"),
         (MATCHES, ["lx"], ["rx"], "lx", r"Outcomes of duels must be in \{0, 1\}"),
     ],
 )
 def test_from_columns_refuses(frame, first, second, outcome, match):
     with pytest.raises(ValueError, match=match):
         from_columns(frame, first, second, outcome)
+
+
+@pytest.mark.parametrize(
+    "first, second, names",
+    [
+        (["home_age", "home_rank"], ["away_age", "away_rank"], ["age", "rank"]),
+        (["price_a", "size_a"], ["price_b", "size_b"], ["price", "size"]),
+        (["a.wins_last_year"], ["b.wins_last_year"], ["wins_last_year"]),
+        (["age (home)"], ["age (away)"], ["age)"]),
+        (["lx", "ly"], ["rx", "ry"], ["lx", "ly"]),  # no word in common
+        (["left", "x_1"], ["right", "x_2"], ["left", "x_1"]),
+        (["a_1", "b_1"], ["a_2", "c_2"], ["a_1", "b_1"]),  # two words differ
+        (["a_x", "a_y"], ["b_x", "a_z"], ["a_x", "a_y"]),
+        (["x_1", "x_2"], ["x_3", "x_4"], ["x_1", "x_2"]),  # both would be "x"
+        (["age", "court"], ["age2", "court"], ["age", "court"]),
+    ],
+)
+def test_features_of_a_side_are_named_by_what_both_have_in_common(first, second, names):
+    columns = {key: [1.0, 2.0] for key in first + second}
+    X, _ = from_columns(pd.DataFrame(columns), first, second)
+    assert X.feature_names.tolist() == names
+    chosen = [f"n{i}" for i in range(len(first))]
+    assert from_columns(pd.DataFrame(columns), first, second, names=chosen)[0].columns.tolist() == (
+        chosen
+    )
+
+
+def test_columns_keep_texts_categories_and_gaps():
+    frame = MATCHES.assign(lk=["p", None, "q"], rk=pd.Categorical(["q", "p", "q"]))
+    X, _ = from_columns(frame.assign(rx=[7, np.nan, 9]), ["lx", "lk"], ["rx", "rk"], "won")
+    assert X.first["lk"].isna().tolist() == [False, True, False]
+    assert X.second["lk"].tolist() == ["q", "p", "q"]
+    assert X.second["lx"].isna().tolist() == [False, True, False]
+
+
+def test_columns_without_names_make_arrays():
+    X, y = from_columns(pd.DataFrame([[1.0, 2.0, 0], [3.0, 4.0, 1]]), [0], [1], 2)
+    assert isinstance(X, np.ndarray)
+    assert (X[..., 0].tolist(), y.tolist()) == ([[1.0, 2.0], [3.0, 4.0]], [0, 1])
+
+
+def test_ids_come_first():
+    frame = MATCHES.assign(who=["ann", "bob", "cid"], whom=["bob", "cid", "ann"])
+    X, y = from_columns(frame, "lx", "rx", "won", ids=("who", "whom"))
+    assert X.id_column == "id" and X.columns.tolist() == ["id", "lx"]
+    assert X.second["id"].tolist() == ["bob", "cid", "ann"] and y.tolist() == [1, 0, 0]
+    alone, _ = from_columns(frame, [], [], "won", ids=("who", "whom"))
+    assert alone.columns.tolist() == ["id"]
+
+
+@pytest.mark.parametrize(
+    "frame, options, match",
+    [
+        (MATCHES.assign(i=["a", "b", None]), {"ids": ("i", "rx")}, "id is missing in row 2"),
+        (MATCHES.assign(i=[9, 8, 8]), {"ids": ("i", "rx")}, "Row 1 sets 8 against itself"),
+        (MATCHES, {"ids": "lx"}, "ids came as .* give two columns"),
+        (MATCHES, {"ids": ("lx", "zz")}, r"no column \['zz'\]"),
+        (MATCHES, {"names": ["a", "b"]}, "2 names came for 1 features"),
+        (MATCHES, {"ids": ("lx", "rx"), "names": ["id"]}, "give names= others"),
+        (MATCHES[:0], {}, "no row"),
+    ],
+)
+def test_from_columns_refuses_ids_and_names(frame, options, match):
+    with pytest.raises(ValueError, match=match):
+        from_columns(frame, ["ly"], ["ry"], **options)
 
 
 # --- from_rankings

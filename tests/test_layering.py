@@ -15,11 +15,13 @@ MOST_LINES = 420
 # Lowest first. A module may import those of lower layers and, within its own subpackage, any
 # that do not lead back to it.
 LAYERS = (
-    ("_parameters", "_outcomes", "_items", "_likelihood", "_linalg", "_threads"),
-    ("_asked", "_mixture", "_pairing", "kernels", "samplers"),
-    ("_builders",),
+    ("_parameters", "_outcomes", "_containers", "_likelihood", "_kernel_gradients", "_threads"),
+    ("_items", "_ids", "_duel_frame", "_pairing", "kernels", "samplers"),
+    ("_parsing", "_orientation"),
+    ("_builders", "_columns"),
     ("duels",),
-    ("_validation", "datasets", "metrics", "model_selection", "preprocessing", "_joint", "_paths"),
+    ("_features",),
+    ("_validation", "datasets", "metrics", "model_selection", "preprocessing", "_paths"),
     ("_posterior",),
     ("_conditioning",),
     ("inference",),
@@ -172,7 +174,7 @@ def test_matrices_are_factorised_in_one_place(path):
 
 def test_core_needs_four_packages_only():
     allowed = {"numpy", "scipy", "sklearn", "joblib", "skpref", "threadpoolctl"}  # sklearn's own
-    optional = {"pandas", "matplotlib", "arviz", "tqdm"}
+    optional = {"pandas", "polars", "matplotlib", "arviz", "tqdm"}
     for path in MODULES:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):

@@ -16,10 +16,10 @@ PAIRS = np.array([[i, j] for i in range(N_ITEMS) for j in range(N_ITEMS) if i !=
 ITEMS = np.random.default_rng(0).normal(size=(N_ITEMS, 3))
 NAMES = np.array([f"item {i:02d}" for i in range(N_ITEMS)], dtype=object)
 SPLITTERS = [
-    ItemKFold(3),
-    ItemKFold(4, shuffle=True, random_state=0),
-    ItemShuffleSplit(5, test_size=0.4, random_state=0),
-    ItemShuffleSplit(5, test_size=4, random_state=0),
+    ItemKFold(3, integers="positions"),
+    ItemKFold(4, shuffle=True, random_state=0, integers="positions"),
+    ItemShuffleSplit(5, test_size=0.4, random_state=0, integers="positions"),
+    ItemShuffleSplit(5, test_size=4, random_state=0, integers="positions"),
 ]
 
 
@@ -87,14 +87,16 @@ def clone_with(cv, **changes):
 
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_folds_share_the_items_out(shuffle):
-    cv = ItemKFold(5, shuffle=shuffle, random_state=1 if shuffle else None)
+    cv = ItemKFold(5, shuffle=shuffle, random_state=1 if shuffle else None, integers="positions")
     held_out = [set(PAIRS[test].ravel()) for _, test in cv.split(PAIRS)]
     assert sorted(map(len, held_out)) == [2, 2, 2, 3, 3]
     assert set.union(*held_out) == set(range(N_ITEMS))
 
 
 def test_leave_one_item_out():
-    tested = [test for _, test in ItemKFold(N_ITEMS, mixed="test").split(PAIRS)]
+    tested = [
+        test for _, test in ItemKFold(N_ITEMS, mixed="test", integers="positions").split(PAIRS)
+    ]
     for item, test in enumerate(tested):
         assert np.array_equal(test, np.flatnonzero((item == PAIRS).any(axis=1)))
 
@@ -114,7 +116,8 @@ def test_every_form_of_duels_is_split_by_items(X, cv):
 
 
 def test_texts_in_the_order_of_positions_are_split_alike():
-    for one, other in zip(ItemKFold(3).split(PAIRS), ItemKFold(3).split(NAMES[PAIRS]), strict=True):
+    cv = ItemKFold(3, integers="positions")
+    for one, other in zip(cv.split(PAIRS), cv.split(NAMES[PAIRS]), strict=True):
         assert np.array_equal(one[0], other[0])
         assert np.array_equal(one[1], other[1])
 
@@ -143,8 +146,8 @@ def test_seeds_repeat_and_differ():
         return [test.tolist() for _, test in cv.split(PAIRS)]
 
     for make in (
-        lambda seed: ItemKFold(3, shuffle=True, random_state=seed),
-        lambda seed: ItemShuffleSplit(3, random_state=seed),
+        lambda seed: ItemKFold(3, shuffle=True, random_state=seed, integers="positions"),
+        lambda seed: ItemShuffleSplit(3, random_state=seed, integers="positions"),
     ):
         cv = make(0)
         assert tests(cv) == tests(cv) == tests(make(0)) != tests(make(1))
@@ -181,18 +184,18 @@ def test_memory_of_items_leaks_across_random_folds_alone():
 
 def test_components_share_no_item():
     pairs = np.array([[5, 6], [0, 1], [2, 3], [1, 4], [6, 7], [3, 3]])
-    assert item_components(pairs).tolist() == [0, 1, 2, 1, 0, 2]
+    assert item_components(pairs, integers="positions").tolist() == [0, 1, 2, 1, 0, 2]
     items = np.random.default_rng(0).normal(size=(8, 2))
     names = np.array(list("abcdefgh"))
     for X in (items[pairs], names[pairs], pairs.tolist()):
-        assert item_components(X).tolist() == [0, 1, 2, 1, 0, 2]
+        assert item_components(X, integers="positions").tolist() == [0, 1, 2, 1, 0, 2]
     assert item_components(items[[0, 1, 0]]).tolist() == [0, 1, 0]
 
 
 def test_components_serve_as_groups():
     respondent = np.repeat(np.arange(10), 6)
     pairs = 4 * respondent[:, None] + np.random.default_rng(0).integers(0, 4, (60, 2))
-    groups = item_components(pairs)
+    groups = item_components(pairs, integers="positions")
     for train, test in GroupKFold(3).split(pairs, groups=groups):
         assert len(train) + len(test) == 60
         assert not set(pairs[train].ravel()) & set(pairs[test].ravel())
@@ -210,20 +213,32 @@ def test_splitters_print_and_clone_their_settings():
 @pytest.mark.parametrize(
     "cv, X, match",
     [
-        (ItemKFold(13), PAIRS, "13 folds need as many distinct items; there are 12"),
-        (ItemKFold(12), PAIRS, 'mixed="test", or use GroupKFold with item_components'),
-        (ItemKFold(2, mixed="test"), np.array([[0, 1], [1, 0]]), "0 rows to train on and 2 to"),
-        (ItemKFold(1), PAIRS, "at least 2"),
-        (ItemKFold(2.0), PAIRS, "at least 2"),
-        (ItemKFold(3, random_state=0), PAIRS, "no effect without shuffle"),
-        (ItemKFold(3, mixed="keep"), PAIRS, '"drop" or "test"'),
-        (ItemShuffleSplit(0), PAIRS, "positive integer"),
-        (ItemShuffleSplit(test_size=0.0), PAIRS, "give a share"),
-        (ItemShuffleSplit(test_size=1.0), PAIRS, "give a share"),
-        (ItemShuffleSplit(test_size=-0.5), PAIRS, "give a share"),
-        (ItemShuffleSplit(test_size=12), PAIRS, "holds out 12 of 12 items"),
-        (ItemShuffleSplit(test_size=1), PAIRS, "0 to test on"),
-        (ItemShuffleSplit(mixed=None), PAIRS, '"drop" or "test"'),
+        (
+            ItemKFold(13, integers="positions"),
+            PAIRS,
+            "13 folds need as many distinct items; there are 12",
+        ),
+        (
+            ItemKFold(12, integers="positions"),
+            PAIRS,
+            'mixed="test", or use GroupKFold with item_components',
+        ),
+        (
+            ItemKFold(2, mixed="test", integers="positions"),
+            np.array([[0, 1], [1, 0]]),
+            "0 rows to train on and 2 to",
+        ),
+        (ItemKFold(1, integers="positions"), PAIRS, "at least 2"),
+        (ItemKFold(2.0, integers="positions"), PAIRS, "at least 2"),
+        (ItemKFold(3, random_state=0, integers="positions"), PAIRS, "no effect without shuffle"),
+        (ItemKFold(3, mixed="keep", integers="positions"), PAIRS, '"drop" or "test"'),
+        (ItemShuffleSplit(0, integers="positions"), PAIRS, "positive integer"),
+        (ItemShuffleSplit(test_size=0.0, integers="positions"), PAIRS, "give a share"),
+        (ItemShuffleSplit(test_size=1.0, integers="positions"), PAIRS, "give a share"),
+        (ItemShuffleSplit(test_size=-0.5, integers="positions"), PAIRS, "give a share"),
+        (ItemShuffleSplit(test_size=12, integers="positions"), PAIRS, "holds out 12 of 12 items"),
+        (ItemShuffleSplit(test_size=1, integers="positions"), PAIRS, "0 to test on"),
+        (ItemShuffleSplit(mixed=None, integers="positions"), PAIRS, '"drop" or "test"'),
         (ItemKFold(3), np.zeros((4, 3, 2)), "n_duels, 2, n_features"),
         (ItemKFold(3), csr_array(np.eye(4)), "as a dense array"),
         (ItemKFold(3), np.arange(4.0), "holds neither duels"),

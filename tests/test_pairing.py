@@ -66,11 +66,34 @@ def test_budget_counts_all_groups_together():
     assert len(rated_pairs(ratings, max_pairs=3159)[0]) == sum(80 - 2**k for k in range(7))
     assert len(rated_pairs(ratings, max_pairs=None)[0]) == 80 * 79 // 2
     qid = np.repeat(np.arange(40), 2)
-    assert len(rated_pairs(ratings, qid, max_pairs=39)[0]) == 40
-    assert len(rated_pairs(np.arange(300.0))[0]) < 2300
+    assert len(rated_pairs(ratings, qid, max_pairs=39)[0]) == 39
+    assert 2000 < len(rated_pairs(np.arange(300.0))[0]) < 2300
 
 
-@pytest.mark.parametrize("max_pairs", [0, 10**6])
+@pytest.mark.parametrize("max_pairs", [1, 7, 60, 61, 100, 433, 434, 700])
+@pytest.mark.parametrize("n_levels", [4, 1000])
+def test_an_integer_is_a_cap(max_pairs, n_levels):
+    rng = np.random.default_rng(max_pairs)
+    ratings, qid = rng.integers(0, n_levels, 120), np.repeat([0, 1, 2], [20, 40, 60])
+    winner, loser = rated_pairs(ratings, qid, max_pairs)
+    pairs = set(zip(winner.tolist(), loser.tolist(), strict=True))
+    assert len(pairs) == len(winner) == min(max_pairs, len(rated_pairs(ratings, qid, "auto")[0]))
+    assert pairs <= brute(ratings, qid)
+    if max_pairs >= 100 or (n_levels > 4 and max_pairs >= 63):
+        assert set(winner) | set(loser) == set(range(120))  # everyone keeps an opponent
+    share = np.bincount(qid[winner], minlength=3) / len(winner)
+    if max_pairs > 50:
+        np.testing.assert_allclose(share, [1 / 6, 1 / 3, 1 / 2], atol=0.1)
+
+
+def test_a_cap_leaves_pairs_at_every_distance():
+    winner, loser = rated_pairs(np.arange(500.0), max_pairs=1000)
+    distances, counts = np.unique(winner - loser, return_counts=True)
+    assert distances.tolist() == [2**k for k in range(9)]
+    assert counts.min() > 40
+
+
+@pytest.mark.parametrize("max_pairs", [20, "auto", 10**6, None])
 def test_ratings_ignore_row_order_even_with_ties(max_pairs):
     rng = np.random.default_rng(4)
     items = rng.normal(size=(60, 2))
@@ -113,8 +136,8 @@ def test_from_ratings_takes_every_kind_of_items():
         ([1.0, 2.0], {"qid": [0, 1]}, "different ratings within a qid"),
         ([1.0, 2.0], {"qid": [0]}, "inconsistent numbers of samples"),
         ([1.0, 2.0], {"qid": [0, np.nan]}, "qid has NaN"),
-        ([1.0, 2.0], {"max_pairs": -1}, "non-negative integer or None"),
-        ([1.0, 2.0], {"max_pairs": 1.5}, "non-negative integer or None"),
+        ([1.0, 2.0], {"max_pairs": 0}, "positive integer, .auto. or None"),
+        ([1.0, 2.0], {"max_pairs": 1.5}, "positive integer, .auto. or None"),
     ],
 )
 def test_rated_pairs_refuses(ratings, kwargs, match):

@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
+from skpref.duels import DuelFrame
 from skpref.preprocessing import Itemwise
 
 
@@ -231,10 +232,29 @@ def test_numeric_frames_keep_scikit_learns_manners(duels):
         Itemwise().fit(frame.assign(a=np.nan))
 
 
-def test_output_stays_an_array_under_pandas_output(duels):
+def test_output_has_names_where_it_is_asked_for(duels):
     X, _ = duels
+    expected = Itemwise(StandardScaler()).fit_transform(X)
+    assert isinstance(expected, np.ndarray)
     with config_context(transform_output="pandas"):
-        assert isinstance(Itemwise(StandardScaler()).fit_transform(X), np.ndarray)
+        assert isinstance(Itemwise(StandardScaler()).fit_transform(X), DuelFrame)
+    frame = pd.DataFrame(X[:, 0], columns=["a", "b", "c"], index=np.arange(80) + 7)
+    itemwise = Itemwise(StandardScaler()).fit(DuelFrame(frame, [[i, i - 1] for i in range(1, 80)]))
+    pipeline = make_pipeline(itemwise, DifferenceModel()).set_output(transform="pandas")
+    found = pipeline[0].transform(X)
+    assert found.columns.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(found, pipeline[0].set_output(transform="default").transform(X))
+    items = clone(itemwise.set_output(transform="pandas")).fit_transform(frame)
+    assert items.columns.tolist() == ["a", "b", "c"] and items.index.equals(frame.index)
+    polars = pytest.importorskip("polars")
+    assert isinstance(itemwise.set_output(transform="polars").transform(frame), polars.DataFrame)
+    with pytest.raises(ValueError, match='"default", "pandas", "polars" or None'):
+        itemwise.set_output(transform="arrow")
+
+
+def test_integers_in_two_columns_are_items_here_as_in_the_regressor():
+    X = np.array([[0, 1], [2, 0]])
+    assert Itemwise(StandardScaler()).fit_transform(X).tolist() == [[-1.0, 1.0], [1.0, -1.0]]
 
 
 # --- texts
@@ -335,8 +355,7 @@ def test_text_pipeline_predicts_duels_and_items():
 @pytest.mark.parametrize(
     "transformer, X, match",
     [
-        ("passthrough", np.array([[0, 1], [2, 0]]), "pairs of positions in a table"),
-        ("passthrough", np.zeros((4, 3, 2)), r"duel arrays have shape \(n_duels, 2, n_features\)"),
+        ("passthrough", np.zeros((4, 3, 2)), r"must have shape \(n_duels, 2, n_features\)"),
         ("passthrough", np.zeros(4), "Expected 2D array"),
         ("passthrough", np.zeros((0, 2, 3)), "minimum of 1 is required"),
         ("passthrough", np.full((2, 2, 1), np.inf), "infinity"),

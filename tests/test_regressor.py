@@ -293,6 +293,7 @@ def test_noise_is_learned_where_duels_repeat():
     items = np.linspace(-2.0, 2.0, 25)[:, None]
     f = np.linalg.cholesky(RBF(0.7)(items) + 1e-9 * np.eye(25)) @ rng.standard_normal(25)
     pairs = rng.integers(25, size=(4000, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     noisy = f[pairs] + 0.2 * rng.standard_normal(pairs.shape)
     model = PairwisePreferenceRegressor(
         RBF(0.7, "fixed"), items=items, noise_variance=1.0, lengthscale_prior=None
@@ -302,6 +303,7 @@ def test_noise_is_learned_where_duels_repeat():
 
 def test_only_the_ratio_of_amplitude_to_noise_matters(items):
     pairs = np.random.default_rng(5).integers(N_ITEMS, size=(30, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     y = utility(items)[pairs[:, 0]] > utility(items)[pairs[:, 1]]
     one = PairwisePreferenceRegressor(
         Matern(0.8, nu=2.5), noise_variance=0.05, items=items, optimizer=None
@@ -320,6 +322,7 @@ def test_only_the_ratio_of_amplitude_to_noise_matters(items):
 def test_engines_agree_where_noise_is_large(items):
     """With noise far above the utilities the posterior is nearly Gaussian."""
     pairs = np.random.default_rng(6).integers(N_ITEMS, size=(40, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     y = utility(items)[pairs[:, 0]] > utility(items)[pairs[:, 1]]
     fits = [
         PairwisePreferenceRegressor(

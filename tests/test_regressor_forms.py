@@ -184,9 +184,14 @@ def test_not_fitted(model):
 # -- positions in a table ------------------------------------------------------------------
 
 
+def distinct_pairs(rng, n_items):
+    first = rng.integers(n_items, size=16)
+    return np.column_stack([first, (first + rng.integers(1, n_items, size=16)) % n_items])
+
+
 def test_twins_on_positions(model):
     rng = np.random.default_rng(5)
-    table, pairs = ItemTable(rng.standard_normal((7, 2))), rng.integers(7, size=(16, 2))
+    table, pairs = ItemTable(rng.standard_normal((7, 2))), distinct_pairs(rng, 7)
     y = (table.X[pairs[:, 0], 0] > table.X[pairs[:, 1], 0]).astype(int)
     model.set_params(items=table).fit(pairs, y)
     pairs.flags.writeable = False
@@ -204,7 +209,7 @@ def test_twins_on_positions(model):
 
 def test_equal_rows_of_a_table_are_one_item(model):
     rng = np.random.default_rng(6)
-    rows, pairs = rng.standard_normal((5, 2)), rng.integers(5, size=(16, 2))
+    rows, pairs = rng.standard_normal((5, 2)), distinct_pairs(rng, 5)
     y = (rows[pairs[:, 0], 0] > rows[pairs[:, 1], 0]).astype(int)
     model.set_params(items=rows).fit(pairs, y)
     doubled = np.concatenate([rows, rows])

@@ -39,7 +39,11 @@ def test_duel_arrays(bad, match):
     ("no items", ITEMS[:0], r"0 sample\(s\).* minimum of 1 is required"),
     ("no features", ITEMS[:, :0], r"0 feature\(s\).* minimum of 1 is required"),
     ("complex", ITEMS + 1j, "Complex data not supported"),
-    ("texts", np.full((8, 2), "a"), r"must be numeric: could not convert.*Itemwise.*items\.index"),
+    (
+        "texts",
+        np.full((8, 2), "a"),
+        r"must be numeric: could not convert.*Itemwise.*items= an ItemTable",
+    ),
     ("1-D", np.arange(8.0), r"got shape \(8,\).*Reshape your data: X.reshape\(1, -1\)"),
     ("scalar", 3.0, "X may be duel arrays.*got a scalar"),
     ("None", None, "X may be duel arrays.*got NoneType"),

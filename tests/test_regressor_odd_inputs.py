@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from inputs_support import ITEMS, QID, RATINGS, X, Y, model
+from inputs_support import ITEMS, NAMED, QID, RATINGS, TABLE, X, Y, model
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 from sklearn.preprocessing import StandardScaler
@@ -35,12 +35,21 @@ def test_contradictory_duels_cancel():
     assert np.all(fitted.predict(X, return_std=True)[1] > 0.0)
 
 
-def test_an_item_against_itself_says_nothing():
+def test_items_of_equal_features_say_nothing_of_each_other():
     mirror = np.repeat(X[:4, :1], 2, axis=1)
     with_mirror = model().fit(np.concatenate([X, mirror]), [*Y, 1, 0, 1, 1])
     assert_allclose(with_mirror.predict_proba(X), model().fit(X, Y).predict_proba(X), atol=1e-6)
-    only = PairwisePreferenceRegressor().fit(mirror)
-    assert_allclose(only.predict_proba(X), 0.5)
+    assert_allclose(with_mirror.predict_proba(mirror), 0.5)
+    with pytest.raises(ValueError, match="Both sides of each of the 4 duels in X are equal"):
+        model().fit(mirror)
+
+
+def test_an_item_against_itself_is_refused_where_it_is_known_who_is_who():
+    for table, pairs in ((TABLE, [[0, 1], [2, 2]]), (NAMED, [["ann", "bob"], ["cid", "cid"]])):
+        with pytest.raises(ValueError, match=r"Row 1 of X .*itself\. .*drop these rows"):
+            model(items=table).fit(pairs)
+    with pytest.raises(ValueError, match=r"Row 0 of X .*itself \(2 rows do\)"):
+        model(items=TABLE).fit([[1, 1], [0, 1], [2, 2]])
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e300])

@@ -1,0 +1,184 @@
+"""Duels from a frame with one contest a row."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_array
+
+from skpref._containers import column_at, is_frame, is_missing, plain_frame
+from skpref._duel_frame import DuelFrame
+from skpref._orientation import finish
+
+_ID = "id"
+
+
+def from_columns(
+    frame: Any,
+    first: str | Sequence,
+    second: str | Sequence,
+    outcome: Any = None,
+    *,
+    ids: tuple[Any, Any] | None = None,
+    names: Sequence[str] | None = None,
+) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
+    """Build duels from a DataFrame with one duel a row.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    first, second : list of column names
+        Features of the first and of the second item, in the same order. With ``ids`` they may
+        be empty.
+    outcome : column name or array-like of shape (n_duels,), default=None
+        ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first item won. None: it always won.
+    ids : pair of column names, default=None
+        Who the first and the second item are, texts or numbers, beside features that may change
+        from duel to duel. They become the first column, "id".
+    names : list of str, default=None
+        Names of the features of a side. None: what the names of both sides have in common
+        ("home_age" and "away_age": "age"), or the names of the first side where they have no
+        word in common.
+
+    Returns
+    -------
+    X : DuelFrame of shape (n_duels, 2, n_features)
+        With the columns as they are: texts, categories and missing values are for `Itemwise` to
+        encode. A float array if the columns are numbers, their labels no strings and no ``names``
+        given.
+    y : ndarray of int64 of shape (n_duels,)
+        As in `from_pairs`.
+
+    Raises
+    ------
+    ValueError
+        For missing columns, lists of different lengths, missing ids, an id against itself, or
+        other outcomes.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skpref.duels import from_columns
+    >>> frame = pd.DataFrame(
+    ...     {
+    ...         "home": ["ann", "bob"], "home_age": [31, 40],
+    ...         "away": ["bob", "cid"], "away_age": [40, None],
+    ...         "home_won": [0, 1],
+    ...     }
+    ... )
+    >>> X, y = from_columns(frame, ["home_age"], ["away_age"], "home_won", ids=("home", "away"))
+    >>> X.first
+        id   age
+    0  ann  31.0
+    1  bob  40.0
+    >>> y.tolist()
+    [0, 1]
+    """
+    if not is_frame(frame):
+        raise ValueError(f"from_columns needs a DataFrame; {type(frame).__name__} came.")
+    frame = plain_frame(frame)
+    first = [first] if isinstance(first, str) else list(first)
+    second = [second] if isinstance(second, str) else list(second)
+    ids = None if ids is None else _check_ids(ids)
+    if len(first) != len(second) or not (first or ids):
+        raise ValueError(
+            f"{len(first)} columns came for the first item and {len(second)} for the second; "
+            "give the same features of both."
+        )
+    labelled = outcome is not None and np.ndim(outcome) == 0
+    wanted = first + second + list(ids or ()) + ([outcome] if labelled else [])
+    missing = [column for column in wanted if column not in list(frame.columns)]
+    if missing:
+        raise ValueError(f"The frame has no column {missing}; it has {list(frame.columns)}.")
+    if len(frame) == 0:
+        raise ValueError("The frame has no row, so no duel results.")
+    outcomes = frame[outcome] if labelled else outcome
+    labels = _labels(first, second, names)
+    if not all(isinstance(label, str) for label in labels) and ids is None:
+        array = _floats(frame, first, second)
+        if array is not None:
+            return finish(array, outcomes)
+    if ids is not None:
+        if _ID in labels:
+            raise ValueError(
+                f"A feature is named {_ID!r} as the column of ids will be; give names= others."
+            )
+        _check_opponents(frame, ids)
+        first, second, labels = [ids[0], *first], [ids[1], *second], [_ID, *labels]
+    items = _stack(frame, first, second, labels)
+    pairs = np.arange(len(items)).reshape(2, -1).T
+    return finish(DuelFrame(items, pairs, id_column=None if ids is None else _ID), outcomes)
+
+
+def _check_ids(ids: Any) -> tuple:
+    ids = tuple(ids) if not isinstance(ids, str) else (ids,)
+    if len(ids) != 2:
+        raise ValueError(
+            f"ids came as {ids!r}; give two columns, who the first and who the second item is."
+        )
+    return ids
+
+
+def _check_opponents(frame: Any, ids: tuple) -> None:
+    sides = [frame[column].tolist() for column in ids]
+    for row, (one, other) in enumerate(zip(*sides, strict=True)):
+        if is_missing(one) or is_missing(other):
+            raise ValueError(f"An id is missing in row {row} of {list(ids)}; drop such rows.")
+        if one == other:
+            raise ValueError(f"Row {row} sets {one!r} against itself; drop such rows.")
+
+
+def _labels(first: list, second: list, names: Sequence[str] | None) -> list:
+    """Names of the features of a side."""
+    if names is not None:
+        labels = [names] if isinstance(names, str) else list(names)
+        if len(labels) != len(first):
+            raise ValueError(f"{len(labels)} names came for {len(first)} features a side.")
+    else:
+        labels = [_common(*pair) for pair in zip(first, second, strict=True)]
+        if None in labels or len(set(labels)) < len(labels):
+            labels = first
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"The features of a side are named {labels}; give distinct names=.")
+    return labels
+
+
+def _common(one: Any, other: Any) -> str | None:
+    """What is left of two names without the word in which they differ, or None."""
+    if not (isinstance(one, str) and isinstance(other, str)) or one == other:
+        return one if one == other else None
+    words, others = (re.split(r"([^0-9a-zA-Z]+)", name) for name in (one, other))
+    if len(words) != len(others):
+        return None
+    differ = [i for i, pair in enumerate(zip(words, others, strict=True)) if pair[0] != pair[1]]
+    if len(differ) != 1 or differ[0] % 2 or len(words) == 1:
+        return None
+    at = differ[0]  # it goes, and one of the separators beside it
+    kept = words[2:] if at == 0 else words[: at - 1] + words[at + 1 :]
+    return "".join(kept) or None
+
+
+def _floats(frame: Any, first: list, second: list) -> np.ndarray | None:
+    try:
+        sides = [check_array(frame[columns], dtype=np.float64) for columns in (first, second)]
+    except ValueError:
+        return None
+    return np.stack(sides, axis=1)
+
+
+def _stack(frame: Any, first: list, second: list, labels: list) -> Any:
+    """Features of the first sides and, below, of the second."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ImportError(
+            "from_columns needs pandas to keep named columns together; install it, or build duel "
+            "arrays with np.stack([first, second], axis=1)."
+        ) from None
+    sides = []
+    for columns in (first, second):
+        places = [list(frame.columns).index(column) for column in columns]
+        side = [column_at(frame, j).reset_index(drop=True) for j in places]
+        sides.append(pd.concat(side, axis=1, keys=labels))
+    return pd.concat(sides, ignore_index=True)

@@ -1,0 +1,125 @@
+"""Containers that data come in: frames of any library, masked arrays, texts, missing values."""
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a DataFrame (of any library)."""
+    return hasattr(X, "columns") and len(getattr(X, "shape", ())) == 2
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN or NA."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA has no truth value, an array has many
+        return not isinstance(value, np.ndarray | list | tuple)
+
+
+def unmasked(values: Any) -> Any:
+    """Values as they are, masked ones replaced by NaN (by None where they are no numbers).
+
+    numpy's conversions drop the mask in silence and go on with what lies under it.
+    """
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if not np.ma.is_masked(values):
+        return values.data
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64).filled(np.nan)
+    return values.astype(object).filled(None)
+
+
+def all_strings(array: np.ndarray) -> bool:
+    """Whether every element of an array is a string."""
+    if array.dtype.kind in "UT":
+        return True
+    return (
+        array.dtype.kind == "O"
+        and array.size > 0
+        and all(isinstance(value, str) for value in array.ravel().tolist())
+    )
+
+
+def missing_texts(array: np.ndarray) -> np.ndarray | None:
+    """Where an array of texts has none, or None if it holds other things than texts."""
+    if array.dtype.kind not in "OT":
+        return None
+    values = array.ravel().tolist()
+    gaps = np.array([not isinstance(value, str) for value in values], dtype=bool)
+    if gaps.all() or not all(map(is_missing, np.array(values, dtype=object)[gaps])):
+        return None
+    return gaps.reshape(array.shape)
+
+
+def plain_frame(frame: Any) -> Any:
+    """A frame of another library as a pandas one, where pandas is installed.
+
+    Columns go through numpy, so that nothing beyond the two libraries is needed, and a model
+    fitted with one of them meets the same kinds of values in the other.
+    """
+    if hasattr(frame, "iloc"):
+        return frame
+    try:
+        import pandas as pd
+    except ImportError:
+        return frame
+    columns = {name: column_at(frame, j).to_numpy() for j, name in enumerate(frame.columns)}
+    return pd.DataFrame(columns).infer_objects()
+
+
+def own_frame(frame: Any) -> Any:
+    """A copy of a frame, of pandas where it is installed, with rows numbered from 0."""
+    if not hasattr(frame, "iloc"):
+        return plain_frame(frame)  # a new one, or one of a library whose frames do not change
+    return frame.copy().reset_index(drop=True)
+
+
+def shallow_copy(frame: Any) -> Any:
+    """A frame whose columns can be set without touching those of the original."""
+    return frame.copy(deep=False) if hasattr(frame, "iloc") else frame
+
+
+def take_rows(rows: Any, index: np.ndarray) -> Any:
+    """Rows of an array or a DataFrame by position."""
+    return rows.iloc[index] if hasattr(rows, "iloc") else rows[index]
+
+
+def column_at(frame: Any, position: int) -> Any:
+    """Column of a frame by position, which tells columns of one name apart."""
+    return frame.iloc[:, position] if hasattr(frame, "iloc") else frame[:, position]
+
+
+def column_names(frame: Any) -> np.ndarray | None:
+    """Columns of a frame if all are strings, as scikit-learn's ``feature_names_in_``."""
+    columns = list(frame.columns)
+    if not columns or not all(isinstance(column, str) for column in columns):
+        return None
+    return np.array(columns, dtype=object)
+
+
+def column_floats(column: Any) -> np.ndarray | None:
+    """A column as floats, NaN where a value is missing; None if it holds other things."""
+    values = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    if values.dtype.kind != "O":
+        return None
+    values = [np.nan if is_missing(value) else value for value in values.tolist()]
+    if not all(isinstance(value, Real) for value in values):
+        return None
+    try:
+        return np.array(values, dtype=np.float64)
+    except OverflowError:
+        return None
+
+
+def frame_floats(frame: Any) -> np.ndarray | None:
+    """A frame as floats, NaN where a value is missing; None if a column holds other things."""
+    columns = [column_floats(column_at(frame, j)) for j in range(frame.shape[1])]
+    if not columns or any(column is None for column in columns):
+        return None
+    return np.column_stack(columns)

@@ -1,0 +1,58 @@
+"""Weights of answers: how often each counts."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
+    """Weights (n,) as finite non-negative floats, not all zero; None stays None.
+
+    Raises
+    ------
+    ValueError
+        If they are anything else.
+    """
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n, float(weight))
+    if weight.ndim > 1:
+        raise ValueError(
+            f"Sample weights must be 1D array or scalar: sample_weight has shape {weight.shape}, "
+            f"({n},) is needed, one for each row of X."
+        )
+    if len(weight) != n:
+        raise ValueError(
+            f"sample_weight has length {len(weight)}, but X has {n} rows. Give one for each row."
+        )
+    wrong = ~np.isfinite(weight) | (weight < 0.0)
+    if wrong.any():
+        raise ValueError(
+            f"sample_weight must hold finite numbers of at least 0, {weight[wrong][0]} came. Leave "
+            "rows without a weight out, or give them 0."
+        )
+    _refuse_nothing(weight)
+    return weight
+
+
+def pair_weights(
+    sample_weight: Any, n: int, winner: NDArray[np.intp], loser: NDArray[np.intp]
+) -> NDArray[np.float64] | None:
+    """Weights of the pairs of n rated items: the product of their items' weights."""
+    weight = check_weights(sample_weight, n)
+    if weight is None:
+        return None
+    pairs = weight[winner] * weight[loser]
+    _refuse_nothing(pairs)
+    return pairs
+
+
+def _refuse_nothing(weight):
+    if not np.any(weight > 0.0):
+        raise ValueError(
+            "sample_weight is zero for every duel, so that there is nothing to learn from. Give "
+            "some duels a positive weight."
+        )
