@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._items import ItemTable, all_strings, is_frame
+from skpref._containers import all_strings, is_frame
+from skpref._items import ItemTable
 from skpref._linalg import Array
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array
 
-from skpref._items import ItemTable, is_frame
+from skpref._containers import is_frame
+from skpref._items import ItemTable
 from skpref.optimize._values import listed, vector
 
 # An item of a pool is recognised up to this distance, in shares of the pool's ranges.
