@@ -118,7 +118,7 @@ def test_candy_as_frame():
     np.testing.assert_array_equal(frame.X, plain.X)
 
 
-@pytest.mark.parametrize("n_duels", [0, 3571, 2.5, "all"])
+@pytest.mark.parametrize("n_duels", [0, 3571, 2.5, True, "all"])
 def test_candy_refuses_bad_n_duels(n_duels):
     with pytest.raises(ValueError, match=r"n_duels=.*from 1 to 3570"):
         load_candy(n_duels=n_duels)
@@ -181,6 +181,7 @@ def test_arguments_by_topic_are_the_same_duels():
         (["spam"], "no topic 'spam'.*tv-is-better-than-books_tv"),
         ([32], "no topic 32.*0 to 31"),
         ([-1], "no topic -1"),
+        ([True], "no topic True"),
         ("tv-is-better-than-books_tv", "give a list"),
         ([], "give a list"),
     ],
@@ -264,8 +265,9 @@ def test_llm_judges_agree_better_than_chance():
 
 
 def test_llm_refuses_unknown_judge():
-    with pytest.raises(ValueError, match=r"judge='gpt-5'.*'crowd', 'gpt-3' or 'gpt-4'"):
-        load_llm_duels(judge="gpt-5")
+    for judge in ("gpt-5", ["crowd"]):
+        with pytest.raises(ValueError, match="judge must be one of 'crowd', 'gpt-3', 'gpt-4'"):
+            load_llm_duels(judge=judge)
 
 
 @needs_real("llmfao")

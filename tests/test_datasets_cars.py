@@ -1,10 +1,12 @@
 """fetch_cars: traps of the files, and files that are missing or damaged."""
 
+import hashlib
+
 import numpy as np
 import pytest
 from datasets_support import REAL, go_offline, needs_real, place
 
-from skpref.datasets import fetch_cars
+from skpref.datasets import _cars, fetch_cars
 
 
 @pytest.fixture(autouse=True)
@@ -13,18 +15,21 @@ def no_network(monkeypatch):
 
 
 @pytest.fixture
-def car_files():
+def car_files(monkeypatch):
     """Experiment 1 in small: ten cars, sixty people, three answers and a control."""
     cars = ["1,2,1,2.5,2", "2,1,2,5.5,1", *(f"{k},1,1,4.5,2" for k in range(3, 11))]
     head = "Item ID, BodyType, Transmission, Engin Capacity, Fuel Consumed"
     people = [f"{k},3,4,2,1,{k % 5}" for k in range(1, 61)]
     person = "User ID, Education, Age, Gender, Region, # Correct Controls"
     answers = ["1,9,3,0", "1,3,9,1", "2,10,1,0", "60,2,4,0"]
-    return {
+    files = {
         "items1.csv": "\n".join([head, *cars]).encode(),
         "users1.csv": "\n".join([person, *people]).encode(),
         "prefs1.csv": "\n".join(["User ID, Item1 ID, Item2 ID, Is Control", *answers]).encode(),
     }
+    sums = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    monkeypatch.setattr(_cars, "_CHECKSUMS", sums)
+    return files
 
 
 @pytest.mark.parametrize("folder", ["", "cars", "exp1-prefs", "cars/exp1-prefs"])
@@ -53,37 +58,25 @@ def test_cars_missing_says_where_and_how(tmp_path, no_network):
     assert no_network == []
 
 
+@pytest.mark.parametrize("name", ["items1.csv", "users1.csv", "prefs1.csv"])
 @pytest.mark.parametrize(
-    ("name", "old", "new", "message"),
-    [
-        ("items1.csv", b"BodyType", b"Body", "no column BodyType"),
-        ("items1.csv", b"2,1,2,5.5,1\n", b"", "ids 1 to 10 in order, got 9"),
-        ("items1.csv", b"2,1,2,5.5,1", b"2,1,2,5.5", "cut off or no number"),
-        ("items1.csv", b"2,1,2,5.5,1", b"2,1,2,much,1", "cut off or no number"),
-        ("items1.csv", b"2,1,2,5.5,1", b"2,7,2,5.5,1", "unknown code"),
-        ("users1.csv", b"\n60,3,4,2,1,0", b"", "ids 1 to 60 in order, got 59"),
-        ("prefs1.csv", b"1,9,3,0", b"1,9,11,0", "item ids 1 to 10"),
-        ("prefs1.csv", b"1,9,3,0", b"0,9,3,0", "user ids 1 to 60"),
-        ("prefs1.csv", b"1,9,3,0", b"1,9,3.5,0", "item ids 1 to 10"),
-    ],
+    "damage", [lambda c: c[:-1], lambda c: c.replace(b"9", b"8"), lambda c: b""]
 )
-def test_cars_damaged_files(tmp_path, car_files, name, old, new, message):
-    assert old in car_files[name]
-    car_files[name] = car_files[name].replace(old, new)
-    place(tmp_path, car_files)
-    with pytest.raises(ValueError, match=message):
+def test_cars_damaged_files(tmp_path, car_files, name, damage):
+    place(tmp_path, car_files | {name: damage(car_files[name])})
+    with pytest.raises(OSError, match=rf"{name} is damaged.*SHA-256.*Use the original file\."):
         fetch_cars(data_home=tmp_path)
 
 
-def test_cars_empty_file(tmp_path, car_files):
-    place(tmp_path, car_files | {"prefs1.csv": b""})
-    with pytest.raises(ValueError, match="no column User ID"):
-        fetch_cars(data_home=tmp_path)
+def test_cars_with_other_line_ends(tmp_path, car_files):
+    place(tmp_path, {name: file.replace(b"\n", b"\r\n") for name, file in car_files.items()})
+    assert fetch_cars(data_home=tmp_path).y.tolist() == [1, 0, 1]
 
 
-def test_cars_refuse_third_experiment(tmp_path):
-    with pytest.raises(ValueError, match="experiment=3: choose 1 or 2"):
-        fetch_cars(experiment=3, data_home=tmp_path)
+@pytest.mark.parametrize("experiment", [3, True, 1.0, "1", [1]])
+def test_cars_refuse_other_experiments(tmp_path, experiment):
+    with pytest.raises(ValueError, match=r"experiment=.*: choose 1 or 2"):
+        fetch_cars(experiment=experiment, data_home=tmp_path)
 
 
 @needs_real("cars")

@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 from datasets_support import REAL, go_offline, needs_real, place
+from sklearn.utils import Bunch
 
 from skpref.datasets import _chu_ghahramani, fetch_chu_ghahramani
 
@@ -34,7 +35,8 @@ SMALL = [[1, 0, 0, 0.5, 1], [0, 0, 1, 0.25, 0], [0, 1, 0, 0.75, 1]]
 
 @pytest.fixture
 def small_set(monkeypatch):
-    facts = _chu_ghahramani._Set("abalone", 3, 3, "three shells")
+    sha256 = hashlib.sha256(ARFF.encode()).hexdigest()
+    facts = _chu_ghahramani._Set("abalone", 3, 3, "three shells", sha256)
     monkeypatch.setitem(_chu_ghahramani._SETS, "abalone", facts)
 
 
@@ -117,25 +119,64 @@ def test_ratings_missing_without_download(tmp_path, no_network):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        (ARFF[:-11], "2 items with 3 attributes, expected 3 with 3"),
-        (ARFF[:-9], "no ARFF file that can be read"),
-        ("nonsense", "ARFF file|expected 3 with 3"),
-        ("", "ARFF file|expected 3 with 3"),
-        (ARFF.replace("0.25", "much"), "no ARFF file that can be read"),
-        (ARFF.replace("rings integer", "rings {7, 9, P}").replace("15", "P"), "no number"),
+        ARFF[:-1],
+        ARFF.replace("0.25", "0.26"),
+        ARFF.replace("'Length' real", "'Length' string"),
+        "",
     ],
+    ids=["cut off", "another number", "text", "empty"],
 )
-def test_ratings_damaged_file(tmp_path, small_set, text, message):
+def test_ratings_other_file(tmp_path, small_set, text):
     place(tmp_path, {"abalone.arff": text.encode()})
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(OSError, match=r"abalone\.arff is damaged.*SHA-256.*Torgo's collection"):
         fetch_chu_ghahramani("abalone", data_home=tmp_path)
 
 
+def test_ratings_with_other_line_ends(tmp_path, small_set):
+    place(tmp_path, {"abalone.arff": ARFF.replace("\n", "\r\n").encode()})
+    assert fetch_chu_ghahramani("abalone", data_home=tmp_path).item_table.tolist() == SMALL
+
+
+@pytest.mark.parametrize(
+    ("columns", "target", "message"),
+    [
+        ([[0.0], [1.0]], [1.0, 2.0], "2 items with 1 attributes, expected 3 with 3"),
+        ([["small"], ["large"]], [1.0, 2.0], "text where numbers are expected: .*small"),
+        ([[0.0], [1.0]], ["few", "many"], "text where numbers are expected: .*few"),
+    ],
+)
+def test_ratings_from_openml_that_are_not_the_set(
+    tmp_path, small_set, monkeypatch, columns, target, message
+):
+    found = Bunch(
+        data=np.array(columns), target=np.array(target), feature_names=["size"], categories={}
+    )
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *args, **options: found)
+    with pytest.raises(ValueError, match=f"^OpenML's abalone has {message}"):
+        fetch_chu_ghahramani("abalone", data_home=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"n_retries": 1.5}, TypeError, "n_retries must be an integer, got 1.5"),
+        ({"n_retries": 0}, ValueError, "n_retries must lie in"),
+        ({"delay": -1}, ValueError, "delay must lie in"),
+        ({"delay": "1"}, TypeError, "delay must be a number"),
+    ],
+)
+def test_ratings_refuse_impossible_attempts(tmp_path, no_network, options, error, message):
+    with pytest.raises(error, match=message):
+        fetch_chu_ghahramani("pyrim", data_home=tmp_path, **options)
+    assert no_network == []
+
+
 def test_ratings_refuse_unknown_name():
-    with pytest.raises(ValueError, match="name='iris': choose one of abalone, housing, machine"):
-        fetch_chu_ghahramani("iris")
+    for name in ("iris", ["pyrim"], None):
+        with pytest.raises(ValueError, match="name must be one of 'abalone', 'housing', 'machine"):
+            fetch_chu_ghahramani(name)
 
 
 @needs_real("chu_ghahramani")

@@ -196,17 +196,20 @@ def test_member_that_unpacks_to_too_much_is_refused(sushi_files, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"subset": "c"}, "subset='c': choose 'a' or 'b'"),
+        ({"subset": "c"}, "subset must be one of 'a', 'b', got 'c'"),
+        ({"subset": ["a"]}, "subset must be one of 'a', 'b', got"),
         ({"users": [5000]}, "0 to 4999, got 5000"),
         ({"users": [-1, 3]}, "0 to 4999, got -1"),
         ({"users": 7}, "sequence of whole numbers"),
         ({"users": [0.5]}, "sequence of whole numbers"),
         ({"users": []}, "sequence of whole numbers"),
-        ({"n_retries": 0}, "n_retries=0"),
+        ({"n_retries": 0}, "n_retries must lie in"),
+        ({"n_retries": 1.5}, "n_retries must be an integer, got 1.5"),
+        ({"delay": -1.0}, "delay must lie in"),
     ],
 )
 def test_sushi_refuses_bad_options(tmp_path, options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         fetch_sushi(data_home=tmp_path, **options)
 
 

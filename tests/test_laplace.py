@@ -1,9 +1,12 @@
 """Laplace: the mode by other means, the evidence from a numerical Hessian, hard data."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from core_support import (
     HARD,
+    TIGHT_EP,
     TIGHT_LAPLACE,
     check_hard,
     random_duels,
@@ -11,7 +14,8 @@ from core_support import (
     solve_small,
 )
 from oracles import central_gradient, duel_truth, incidence, small_problem
-from scipy.optimize import minimize
+from scipy.integrate import quad
+from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import multivariate_normal, norm
 from sklearn.gaussian_process.kernels import RBF, Matern
 
@@ -196,3 +200,50 @@ def test_bad_options_say_what_is_allowed(parameters, error, match):
     duels = merge(*random_duels(0, 4, 6))
     with pytest.raises(error, match=match):
         solve(Laplace(**parameters), RBF(), duels, 0.1)
+
+
+@pytest.mark.parametrize("noise_variance", [1e-6, 1e-5])
+def test_a_flipped_answer_may_move_a_probability_the_wrong_way(noise_variance):
+    """Three wins out of three count for less than two out of three: that is Laplace's own doing.
+
+    At little noise the mode of unanimous answers sits at the edge of what they allow, and the
+    curvature there knows nothing of the side that they rule out.
+    """
+    items = np.array([[0.0], [0.3]])
+    kernel, sd = RBF(1.0), np.sqrt(2.0 * noise_variance)
+    prior = norm(0.0, np.sqrt(2.0 - 2.0 * kernel(items)[0, 1]))
+    laplace, ep, exact = [], [], []
+    for lost in (0, 1):
+
+        def log_joint(z, lost=lost):
+            won = (3 - lost) * norm.logcdf(z / sd) + lost * norm.logcdf(-z / sd)
+            return won + prior.logpdf(z)
+
+        top = minimize_scalar(lambda z: -log_joint(z), (0.0, sd), options={"xtol": 1e-12}).x
+        h = 1e-3 * sd
+        curvature = (2.0 * log_joint(top) - log_joint(top + h) - log_joint(top - h)) / h**2
+        by_hand = norm.cdf(top / np.sqrt(1.0 / curvature + sd**2))
+
+        duels = merge(
+            items, np.repeat([0, 1], [3 - lost, lost]), np.repeat([1, 0], [3 - lost, lost])
+        )
+        for engine, found in ((TIGHT_LAPLACE, laplace), (TIGHT_EP, ep)):
+            posterior = solve(engine, kernel, duels, noise_variance).posterior
+            found.append(posterior.win_probability(items[:1], items[1:])[0])
+        assert laplace[-1] == pytest.approx(by_hand, abs=1e-4)
+
+        nodes = [-8.0 * prior.std(), -9.0 * sd, 9.0 * sd, 8.0 * prior.std()]
+        pieces = [
+            [
+                quad(f, low, high, epsabs=0.0, epsrel=1e-9, limit=200)[0]
+                for low, high in pairwise(nodes)
+            ]
+            for f in (
+                lambda z: np.exp(log_joint(z)) * norm.cdf(z / sd),
+                lambda z: np.exp(log_joint(z)),
+            )
+        ]
+        exact.append(np.divide(*np.sum(pieces, axis=1)))
+    assert exact[0] > 0.9 > 0.7 > exact[1]
+    assert ep[0] > 0.9 > 0.7 > ep[1]
+    assert laplace[0] < laplace[1]

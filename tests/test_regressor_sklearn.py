@@ -4,9 +4,12 @@ import joblib
 import numpy as np
 import pytest
 import sklearn
-from judged_support import N_ITEMS, utility
+from judged_support import N_ITEMS, fixed_model, utility
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.inspection import PartialDependenceDisplay, permutation_importance
 from sklearn.metrics import brier_score_loss, get_scorer, log_loss, roc_auc_score
@@ -20,7 +23,7 @@ from sklearn.model_selection import (
     train_test_split,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.inference import EP, Laplace
@@ -218,6 +221,57 @@ def test_permutation_importance(items, fixed):
     model.fit(useless[pairs], y)
     found = permutation_importance(model, useless, utility(items), n_repeats=10, random_state=0)
     assert found.importances_mean[0] > 0.3 > abs(found.importances_mean[1])
+
+
+def flat_duels():
+    """Duels as rows of both items' features, for tools that insist on two dimensions."""
+    to_duels = FunctionTransformer(np.reshape, kw_args={"shape": (-1, 2, 2)})
+    return make_pipeline(
+        to_duels, PairwisePreferenceRegressor(RBF(1.0), noise_variance=0.1, optimizer=None)
+    )
+
+
+def test_bagging_takes_flat_duels_and_pairs(duels, items):
+    X, y = duels
+    with pytest.raises(ValueError, match="dim 3"):
+        BaggingRegressor(fixed_model("ep")).fit(X, y)
+    flat = X.reshape(len(X), -1)
+    options = {"bootstrap": False, "max_samples": 1.0, "n_estimators": 2}
+    bag = BaggingRegressor(flat_duels(), **options).fit(flat, y)  # of copies of one whole
+    alone = fixed_model("ep").fit(X, y)
+    assert_allclose(bag.predict(flat), alone.predict(X), atol=1e-9)
+    pairs = np.argmin(np.abs(X[:, :, None] - items).sum(axis=3), axis=2)
+    by_position = fixed_model("ep").set_params(items=ItemTable(items))
+    bag = BaggingRegressor(by_position, **options).fit(pairs, y)
+    assert_allclose(bag.predict(pairs), alone.predict(X), atol=1e-9)
+    several = BaggingRegressor(flat_duels(), n_estimators=5, random_state=0).fit(flat, y)
+    assert 0.0 < np.abs(several.predict(flat) - alone.predict(X)).max() < 2.0
+    assert np.mean((several.predict(flat) > 0.0) == y) > 0.8
+
+
+def test_permutation_importance_of_flat_duels():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 2, 2))
+    y = (X[:, 0, 0] > X[:, 1, 0]).astype(int)  # the second feature says nothing
+    flat = X.reshape(len(X), -1)
+    model = flat_duels().fit(flat, y)
+    found = permutation_importance(model, flat, y, n_repeats=5, random_state=0).importances_mean
+    assert found[[0, 2]].min() > 0.2 > 0.1 > np.abs(found[[1, 3]]).max()
+
+
+def test_calibration_of_a_fitted_model_by_duels_held_out():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 2, 2))
+    y = (X[:, 0] - X[:, 1]).sum(axis=1) + rng.standard_normal(600) > 0.0
+    # Told that there is no noise, the model is far too sure.
+    sure = PairwisePreferenceRegressor(RBF(1.0), noise_variance=1e-4, optimizer=None)
+    with pytest.raises(ValueError, match="predict_proba"):
+        CalibratedClassifierCV(sure).fit(X[:100], y[:100])
+    sure.fit(X[:100], y[:100])
+    mended = CalibratedClassifierCV(FrozenEstimator(sure)).fit(X[100:300], y[100:300])
+    loss = [log_loss(y[300:], model.predict_proba(X[300:])) for model in (sure, mended)]
+    assert loss[1] < loss[0] - 0.05
+    assert_array_equal(mended.classes_, [False, True])
 
 
 # -- parameters, copies, names -------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Convincingness of arguments: duels of texts."""
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -18,7 +19,11 @@ def _chosen_topics(topics, names):
     for topic in topics:
         if isinstance(topic, str) and topic in names:
             chosen.add(names.index(topic))
-        elif isinstance(topic, (int, np.integer)) and 0 <= topic < len(names):
+        elif (
+            type(topic) is not bool
+            and isinstance(topic, (int, np.integer))
+            and 0 <= topic < len(names)
+        ):
             chosen.add(int(topic))
         else:
             raise ValueError(
@@ -28,7 +33,7 @@ def _chosen_topics(topics, names):
     return np.array(sorted(chosen))
 
 
-def load_convincing_arguments(*, topics=None):
+def load_convincing_arguments(*, topics: Sequence[str | int] | None = None) -> Bunch:
     """Which of two arguments for the same side of a debate convinces more (UKPConvArg1).
 
     11,650 duels of 1,052 short English texts on 32 topics, each outcome agreed on by crowd

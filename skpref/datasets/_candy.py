@@ -10,7 +10,12 @@ from skpref.datasets._bundled import bundled_path, read_text
 from skpref.duels import alternate
 
 
-def load_candy(*, n_duels=None, random_state=0, as_frame=False):
+def load_candy(
+    *,
+    n_duels: int | None = None,
+    random_state: int | np.random.RandomState | None = 0,
+    as_frame: bool = False,
+) -> Bunch:
     """Duels of 85 Halloween sweets, made from the share of online duels each of them won.
 
     The single duels were not published: of two sweets the one with the higher ``winpercent``
@@ -71,7 +76,8 @@ def load_candy(*, n_duels=None, random_state=0, as_frame=False):
 
     pairs = np.column_stack(np.triu_indices(len(items), k=1))
     if n_duels is not None:
-        if not isinstance(n_duels, Integral) or not 1 <= n_duels <= len(pairs):
+        whole = isinstance(n_duels, Integral) and not isinstance(n_duels, bool)
+        if not whole or not 1 <= n_duels <= len(pairs):
             raise ValueError(
                 f"n_duels={n_duels!r}: give a whole number from 1 to {len(pairs)}, "
                 "or None for all pairs."

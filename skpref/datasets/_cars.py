@@ -1,11 +1,13 @@
 """Choices between cars: few items, many people, features of both."""
 
 import csv
+from numbers import Integral
+from os import PathLike
 
 import numpy as np
 from sklearn.utils import Bunch
 
-from skpref.datasets._fetch import data_folder, find_all
+from skpref.datasets._fetch import data_folder, find_all, verified
 from skpref.duels import alternate
 
 _HOW = (
@@ -14,6 +16,14 @@ _HOW = (
     "github.com/Xokker/ceteris-paribus, folder src/main/resources, and pass as data_home= the "
     "folder that holds them."
 )
+_CHECKSUMS = {  # SHA-256 with line feeds as line ends
+    "items1.csv": "36d82ef97ca8c52bf51c5fe8b3b5c0f3848ebc39f9bc162d0768c3a426db2a66",
+    "prefs1.csv": "084c79bed795f25456fd41d34f7ea0b74ad2e3c848460a655b50b863cead3fd1",
+    "users1.csv": "f1d37859d0979a539fea1669d6f467ab42b51fa69b857c581b05be6b7d5869f0",
+    "items2.csv": "94e980de9855493e1980cd4356fd77070d7fb3555e98cb26ef7d97a4fb39b87e",
+    "prefs2.csv": "602ebb67591b1d53ab6f37e8bced39a71e5beb89a8d9259138ac13bb58573094",
+    "users2.csv": "9362dcf6e3de657ea828a546fb0c334d11f50536d9decc262ef77759d28ac1fb",
+}
 _BODIES = {1: "sedan", 2: "suv", 3: "hatchback"}
 
 _DESCR = """\
@@ -36,30 +46,11 @@ via Dirichlet Process Mixtures of Gaussian Processes, IJCAI 2013.
 
 def _columns(path, needed):
     """The needed columns of a CSV file as one float array; header names are padded."""
-    with open(path, encoding="utf-8-sig", newline="") as stream:
-        header, *rows = [row for row in csv.reader(stream, skipinitialspace=True) if row] or [[]]
+    text = verified(path.read_bytes(), _CHECKSUMS[path.name], str(path), "Use the original file.")
+    header, *rows = csv.reader(text.splitlines(), skipinitialspace=True)
     header = [name.strip() for name in header]
-    missing = [name for name in needed if name not in header]
-    if missing:
-        raise ValueError(
-            f"{path} has no column {', '.join(missing)}; its columns are {header}. "
-            "Use the original file."
-        )
-    try:
-        table = np.array([[row[header.index(name)] for name in needed] for row in rows])
-        return table.astype(np.float64).reshape(-1, len(needed))
-    except (IndexError, ValueError) as error:
-        raise ValueError(f"{path} has a row that is cut off or no number: {error}.") from error
-
-
-def _numbered(path, table, n_rows):
-    """Rows without their identifiers, which must be 1, 2, ... n_rows."""
-    if not np.array_equal(table[:, 0], np.arange(1, n_rows + 1)):
-        raise ValueError(
-            f"{path} must hold ids 1 to {n_rows} in order, got {len(table)} rows. "
-            "Use the original file."
-        )
-    return table[:, 1:]
+    table = [[row[header.index(name)] for name in needed] for row in rows]
+    return np.array(table, dtype=np.float64)
 
 
 def _encoded(raw):
@@ -72,7 +63,7 @@ def _encoded(raw):
     return list(columns), np.column_stack(list(columns.values())).astype(np.float64)
 
 
-def fetch_cars(*, experiment=1, data_home=None):
+def fetch_cars(*, experiment: int = 1, data_home: str | PathLike | None = None) -> Bunch:
     """Which of two cars 60 people prefer, from files that you have.
 
     Nothing is downloaded: the terms of the data are not stated.
@@ -111,9 +102,10 @@ def fetch_cars(*, experiment=1, data_home=None):
     Raises
     ------
     ValueError
-        If ``experiment`` is neither 1 nor 2, or a file is not as expected.
+        If ``experiment`` is neither 1 nor 2.
     OSError
-        If a file is missing; the message says where it was looked for.
+        If a file is missing, or has not the checksum of the original; the message says which, and
+        where it was looked for.
 
     References
     ----------
@@ -127,34 +119,25 @@ def fetch_cars(*, experiment=1, data_home=None):
     >>> cars.item_table[cars.X].shape  # doctest: +SKIP
     (2675, 2, 5)
     """
-    if experiment not in (1, 2):
+    if (
+        not isinstance(experiment, Integral)
+        or isinstance(experiment, bool)
+        or experiment not in (1, 2)
+    ):
         raise ValueError(f"experiment={experiment!r}: choose 1 or 2.")
-    n_items = 10 * experiment
     names = [f"{kind}{experiment}.csv" for kind in ("items", "prefs", "users")]
     sub = f"exp{experiment}-prefs"
     paths = find_all(data_folder(data_home), ("cars", sub, f"cars/{sub}"), names, _HOW)
     item_path, duel_path, user_path = paths.values()
 
-    attributes = ["Item ID", "BodyType", "Transmission", "Engin Capacity", "Fuel Consumed"]
+    attributes = ["BodyType", "Transmission", "Engin Capacity", "Fuel Consumed"]
     if experiment == 2:
         attributes.append("Engine/Transmission Layout")
-    raw = _numbered(item_path, _columns(item_path, attributes), n_items)
-    if not (np.isin(raw[:, 0], list(_BODIES)).all() and np.isin(raw[:, [1, 3]], (1, 2)).all()):
-        raise ValueError(f"{item_path} holds an unknown code. Use the original file.")
-    feature_names, items = _encoded(raw)
-
-    person = ["User ID", "Education", "Age", "Gender", "Region", "# Correct Controls"]
-    users = _numbered(user_path, _columns(user_path, person), 60)
+    # In both files the identifiers are 1, 2, ... in order.
+    feature_names, items = _encoded(_columns(item_path, attributes))
+    users = _columns(user_path, ["Education", "Age", "Gender", "Region", "# Correct Controls"])
 
     rows = _columns(duel_path, ["User ID", "Item1 ID", "Item2 ID", "Is Control"])
-    if not (
-        np.array_equal(rows, rows.astype(np.int64))
-        and np.all((rows[:, :3] >= 1) & (rows[:, :3] <= [60, n_items, n_items]))
-    ):
-        raise ValueError(
-            f"{duel_path} must hold user ids 1 to 60 and item ids 1 to {n_items}. "
-            "Use the original file."
-        )
     rows = rows[rows[:, 3] == 0].astype(np.int64) - 1
     X, y = alternate(rows[:, 1:3])  # the first item is the preferred one
     return Bunch(

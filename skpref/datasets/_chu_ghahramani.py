@@ -1,12 +1,15 @@
 """Regression sets whose targets Chu and Ghahramani turned into preferences."""
 
+import io
+from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
 from scipy.io import arff
 from sklearn.utils import Bunch
 
-from skpref.datasets._fetch import data_folder, find_file
+from skpref._parameters import check_choice
+from skpref.datasets._fetch import check_attempts, data_folder, find_file, verified
 
 
 class _Set(NamedTuple):
@@ -14,10 +17,17 @@ class _Set(NamedTuple):
     n_items: int
     n_columns: int  # before nominal columns are spread
     about: str
+    sha256: str  # of the collection's file, with line feeds as line ends
 
 
 _SETS = {
-    "abalone": _Set("abalone", 4177, 8, "age of abalones, in rings, from their measures"),
+    "abalone": _Set(
+        "abalone",
+        4177,
+        8,
+        "age of abalones, in rings, from their measures",
+        "9891a44674c522a70c821d497994140acc2530912f410315270e607adf4e3125",
+    ),
     "housing": _Set(
         "boston",
         506,
@@ -25,11 +35,35 @@ _SETS = {
         "median value of houses in Boston, in 1000 dollars. scikit-learn has withdrawn this set "
         "on ethical grounds: column B assumes that segregation raises prices. Use it only to "
         "compare with published results",
+        "349a9986972ebc1d7893d98a2e17afd9dc3f6b39c7ce2e02e32630dce959e846",
     ),
-    "machine.cpu": _Set("machine_cpu", 209, 6, "relative performance of computers"),
-    "pyrim": _Set("pyrim", 74, 27, "activity of pyrimidines; some columns are constant"),
-    "triazines": _Set("triazines", 186, 60, "activity of triazines; some columns are constant"),
+    "machine.cpu": _Set(
+        "machine_cpu",
+        209,
+        6,
+        "relative performance of computers",
+        "19789e9db60f6228edfe46c5c8e03bbf1b4c3c6e65ee581ccf198003a38c5b03",
+    ),
+    "pyrim": _Set(
+        "pyrim",
+        74,
+        27,
+        "activity of pyrimidines; some columns are constant",
+        "2715efe370ad5d002d988eba25b8b38c2a05fb8352cd2ce134b6d5bf28938efd",
+    ),
+    "triazines": _Set(
+        "triazines",
+        186,
+        60,
+        "activity of triazines; some columns are constant",
+        "8050a05fae6d8c96f926c4ec71aacb4f36e997a0aed29dbb07af82010d93a80c",
+    ),
 }
+
+_REMEDY = (
+    "Take the file of L. Torgo's collection (a copy: github.com/renatopp/arff-datasets, folder "
+    "regression), or remove it to fetch the set from OpenML."
+)
 
 _DESCR = """\
 {name}: {about}.
@@ -59,12 +93,10 @@ def _spread(name, values, levels):
         return [f"{name}={level}" for level in levels], one_hot
 
 
-def _from_file(path):
+def _from_file(path, sha256):
     """Attributes (name, values, levels) and target from an ARFF file, the target last."""
-    try:
-        records, meta = arff.loadarff(str(path))
-    except (arff.ArffError, ValueError, IndexError, StopIteration) as error:
-        raise ValueError(f"{path} is no ARFF file that can be read: {error}.") from error
+    text = verified(path.read_bytes(), sha256, str(path), _REMEDY)
+    records, meta = arff.loadarff(io.StringIO(text))
     *names, target = meta.names()
     attributes = []
     for name in names:
@@ -103,11 +135,18 @@ def _from_openml(name, data_home, n_retries, delay):
     return attributes, data.target
 
 
-def fetch_chu_ghahramani(name, *, data_home=None, download_if_missing=True, n_retries=3, delay=1.0):
+def fetch_chu_ghahramani(
+    name: str,
+    *,
+    data_home: str | PathLike | None = None,
+    download_if_missing: bool = True,
+    n_retries: int = 3,
+    delay: float = 1.0,
+) -> Bunch:
     """One of the regression sets of Chu and Ghahramani (2005) as items with ratings.
 
-    Read from ``<name>.arff`` in ``data_home`` if it is there, else fetched from OpenML by
-    scikit-learn, which keeps its own cache.
+    Read from ``<name>.arff`` of Torgo's collection in ``data_home`` if it is there, else fetched
+    from OpenML by scikit-learn, which verifies OpenML's checksum and keeps its own cache.
 
     Parameters
     ----------
@@ -137,9 +176,13 @@ def fetch_chu_ghahramani(name, *, data_home=None, download_if_missing=True, n_re
     Raises
     ------
     ValueError
-        If ``name`` is unknown or the file is not the expected set.
+        If ``name`` is unknown, ``n_retries`` or ``delay`` too small, or what OpenML sent is not
+        the expected set.
+    TypeError
+        If ``n_retries`` is no integer or ``delay`` no number.
     OSError
-        If the set is neither in ``data_home`` nor to be had from OpenML.
+        If the set is neither in ``data_home`` nor to be had from OpenML, or the file there has not
+        the checksum of the collection's.
 
     References
     ----------
@@ -152,14 +195,14 @@ def fetch_chu_ghahramani(name, *, data_home=None, download_if_missing=True, n_re
     >>> data.item_table.shape, data.target.shape  # doctest: +SKIP
     ((74, 27), (74,))
     """
-    if name not in _SETS:
-        raise ValueError(f"name={name!r}: choose one of {', '.join(sorted(_SETS))}.")
+    check_choice("name", name, sorted(_SETS))
+    check_attempts(n_retries, delay)
     facts = _SETS[name]
     home = data_folder(data_home)
     path = find_file(home, ("chu_ghahramani",), f"{name}.arff")
     if path is not None:
         origin = str(path)
-        attributes, target = _from_file(path)
+        attributes, target = _from_file(path, facts.sha256)
     elif download_if_missing:
         origin = f"OpenML's {facts.openml}"
         attributes, target = _from_openml(name, data_home, n_retries, delay)
@@ -170,14 +213,14 @@ def fetch_chu_ghahramani(name, *, data_home=None, download_if_missing=True, n_re
         )
     try:
         target = np.array(target, dtype=np.float64)
+        names, columns = zip(*(_spread(*attribute) for attribute in attributes), strict=True)
     except ValueError as error:
-        raise ValueError(f"{origin} has a target that is no number: {error}.") from error
+        raise ValueError(f"{origin} has text where numbers are expected: {error}.") from error
     if (len(target), len(attributes)) != (facts.n_items, facts.n_columns):
         raise ValueError(
             f"{origin} has {len(target)} items with {len(attributes)} attributes, expected "
             f"{facts.n_items} with {facts.n_columns}: it is damaged or another set."
         )
-    names, columns = zip(*(_spread(*attribute) for attribute in attributes), strict=True)
     return Bunch(
         item_table=np.column_stack(columns),
         target=target,

@@ -7,12 +7,15 @@ import tempfile
 import time
 import zipfile
 import zlib
+from collections.abc import Sequence
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib import request
 
 from sklearn.datasets import get_data_home
+
+from skpref._parameters import check_number
 
 _LARGEST_FILE = 2**24  # bytes; no file wanted here is near it, a malicious archive may be
 
@@ -34,34 +37,43 @@ class Archive(NamedTuple):
 
     title: str
     url: str
-    folders: tuple
-    checksums: dict
+    folders: tuple[str, ...]
+    checksums: dict[str, str]
 
 
-def data_folder(data_home=None):
+def check_attempts(n_retries: int, delay: float) -> None:
+    """Raise unless downloads can be tried ``n_retries`` times, ``delay`` seconds apart."""
+    check_number("n_retries", n_retries, low=1, integer=True)
+    check_number("delay", delay, low=0.0)
+
+
+def data_folder(data_home: str | os.PathLike | None = None) -> Path:
     """``data_home`` as a path; None: the folder ``skpref`` in scikit-learn's data home."""
     if data_home is None:
         return Path(get_data_home()) / "skpref"
     return Path(data_home).expanduser()
 
 
-def find_file(home, folders, name):
+def find_file(home: Path, folders: Sequence[str], name: str) -> Path | None:
     """Path of the file in ``home`` or in one of its ``folders``, None if it is in none."""
     places = [home, *(home / folder for folder in folders)]
     return next((place / name for place in places if (place / name).is_file()), None)
 
 
-def find_all(home, folders, names, how):
+def find_all(home: Path, folders: Sequence[str], names: Sequence[str], how: str) -> dict[str, Path]:
     """Paths of all the files, name -> path, or an OSError that ends with ``how`` to get them."""
     paths = {name: find_file(home, folders, name) for name in names}
-    missing = [name for name, path in paths.items() if path is None]
+    found = {name: path for name, path in paths.items() if path is not None}
+    missing = [name for name in names if name not in found]
     if missing:
         looked = ", ".join(str(home / folder) for folder in ("", *folders))
         raise FileNotFoundError(f"No file {', '.join(missing)} in any of: {looked}. {how}")
-    return paths
+    return found
 
 
-def verified(content, sha256, origin):
+def verified(
+    content: bytes, sha256: str, origin: str, remedy: str = "Remove it and fetch it again."
+) -> str:
     """The text of a file, if it has the checksum.
 
     Line ends are made line feeds first: a checkout or an editor may have changed them.
@@ -76,25 +88,26 @@ def verified(content, sha256, origin):
     if found != sha256:
         raise OSError(
             f"{origin} is damaged, incomplete or another version: its SHA-256 is {found}, "
-            f"expected {sha256}. Remove it and fetch it again."
+            f"expected {sha256}. {remedy}"
         )
     return content.decode("utf-8")
 
 
-def download(url, n_retries=3, delay=1.0):
+def download(url: str, n_retries: int = 3, delay: float = 1.0) -> bytes:
     """The bytes at ``url``; the last of ``n_retries`` errors is raised as OSError."""
-    for attempt in range(n_retries):
+    attempt = 0
+    while True:
+        attempt += 1
         try:
             with request.urlopen(url, timeout=60) as response:
                 return response.read()
         except (OSError, HTTPException) as error:
-            if attempt == n_retries - 1:
+            if attempt >= n_retries:
                 raise OSError(str(error) or repr(error)) from error
             time.sleep(delay)
-    raise ValueError(f"n_retries={n_retries!r}: give a whole number of 1 or more.")
 
 
-def unpack(content, archive):
+def unpack(content: bytes, archive: Archive) -> dict[str, bytes]:
     """The wanted files of a zip archive, name -> bytes, all with the right checksum.
 
     Only the last part of a member's name is looked at and nothing is written, so a member
@@ -123,7 +136,7 @@ def unpack(content, archive):
     return files
 
 
-def store(folder, name, content):
+def store(folder: Path, name: str, content: bytes) -> None:
     """Write a file in one step, so that a killed run leaves no partial one."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
@@ -132,7 +145,15 @@ def store(folder, name, content):
         os.replace(part, folder / name)
 
 
-def fetch_texts(archive, names, *, data_home, download_if_missing, n_retries, delay):
+def fetch_texts(
+    archive: Archive,
+    names: Sequence[str],
+    *,
+    data_home: str | os.PathLike | None,
+    download_if_missing: bool,
+    n_retries: int,
+    delay: float,
+) -> dict[str, str]:
     """Texts of the files ``names``, from the data home or downloaded into it.
 
     Parameters
@@ -157,6 +178,7 @@ def fetch_texts(archive, names, *, data_home, download_if_missing, n_retries, de
         If a file is neither there nor to be had, or does not have its checksum. Files that
         are there are never overwritten.
     """
+    check_attempts(n_retries, delay)
     home = data_folder(data_home)
     target = home / archive.folders[0]
     by_hand = (

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skpref._parameters import check_choice, check_number
 
@@ -187,7 +188,7 @@ class BenchmarkFunction:
     maximisers: np.ndarray
     _formula: Callable = field(repr=False)
 
-    def __call__(self, X):
+    def __call__(self, X: ArrayLike) -> np.ndarray:
         """Values of items.
 
         Parameters
@@ -221,7 +222,7 @@ class BenchmarkFunction:
             )
         return self._formula(X)
 
-    def regret(self, x):
+    def regret(self, x: ArrayLike) -> float | np.ndarray:
         """By how much items fall short of the maximum.
 
         Parameters
@@ -242,7 +243,7 @@ class BenchmarkFunction:
         regret = np.maximum(self.optimum - self(np.atleast_2d(x)), 0.0)
         return float(regret[0]) if x.ndim == 1 else regret
 
-    def from_unit(self, U):
+    def from_unit(self, U: ArrayLike) -> np.ndarray:
         """Items at rows of the unit cube.
 
         Parameters
@@ -270,7 +271,12 @@ class BenchmarkFunction:
         low, high = self.bounds.T
         return np.clip(low + U * (high - low), low, high)  # rounding may pass the end
 
-    def judge(self, noise=0.0, flip=0.0, rng=None):
+    def judge(
+        self,
+        noise: float = 0.0,
+        flip: float = 0.0,
+        rng: int | np.random.Generator | None = None,
+    ) -> "Judge":
         """Someone who prefers what has the higher value, more or less reliably.
 
         Parameters
@@ -308,7 +314,7 @@ class Judge:
     flip: float
     rng: np.random.Generator
 
-    def __call__(self, first, second):
+    def __call__(self, first: ArrayLike, second: ArrayLike) -> int:
         """1 if the first item (d,) won, 0 if the second did."""
         values = self.function(np.stack([first, second]).astype(np.float64))
         # Drawn whether needed or not: judges of one seed throw alike at every duel.
@@ -318,7 +324,7 @@ class Judge:
         return int(won != (turn < self.flip))
 
 
-def load_test_function(name):
+def load_test_function(name: str) -> BenchmarkFunction:
     """One of the twelve test functions of Takeno et al. 2023 [1]_, to be maximised.
 
     Formulas, constants and bounds are those of the virtual library [2]_; functions that it

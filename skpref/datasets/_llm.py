@@ -6,13 +6,14 @@ import json
 import numpy as np
 from sklearn.utils import Bunch
 
+from skpref._parameters import check_choice
 from skpref.datasets._bundled import bundled_path, read_integers, read_text
 
 _JUDGE_COLUMN = {"gpt-3": 3, "gpt-4": 4}
 _TIE = 2
 
 
-def load_llm_duels(*, judge="crowd"):
+def load_llm_duels(*, judge: str = "crowd") -> Bunch:
     """Duels of 59 language models on 13 prompts (LLMFAO, 2023).
 
     The models have no features: use ``items=ItemTable.from_names(data.model_names)``, which
@@ -62,17 +63,16 @@ def load_llm_duels(*, judge="crowd"):
     >>> data.X.shape, data.ties.shape, len(data.model_names)
     ((5460, 2), (3471, 2), 59)
     """
+    check_choice("judge", judge, ("crowd", *_JUDGE_COLUMN))
     answers = read_integers("llmfao-pairs.csv.gz")
     filename = "llmfao-pairs.csv.gz"
     if judge == "crowd":
         filename = "llmfao-crowd.csv.gz"
         row, worker, verdict = read_integers(filename).T
-    elif judge in _JUDGE_COLUMN:
+    else:
         row = np.arange(len(answers))
         worker = np.zeros(len(answers), dtype=np.int64)
         verdict = answers[:, _JUDGE_COLUMN[judge]]
-    else:
-        raise ValueError(f"judge={judge!r}: choose 'crowd', 'gpt-3' or 'gpt-4'.")
 
     prompt, shown = answers[row, 0], answers[row, 1:3]
     tie = verdict == _TIE

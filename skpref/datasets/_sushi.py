@@ -1,8 +1,12 @@
 """SUSHI preferences: complete rankings by many people."""
 
+from os import PathLike
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
+from skpref._parameters import check_choice
 from skpref.datasets._fetch import Archive, fetch_texts
 from skpref.duels import alternate
 
@@ -122,13 +126,13 @@ def _rankings(text, subset):
 
 def fetch_sushi(
     *,
-    subset="b",
-    users=None,
-    data_home=None,
-    download_if_missing=True,
-    n_retries=3,
-    delay=1.0,
-):
+    subset: str = "b",
+    users: ArrayLike | None = None,
+    data_home: str | PathLike | None = None,
+    download_if_missing: bool = True,
+    n_retries: int = 3,
+    delay: float = 1.0,
+) -> Bunch:
     """Rankings of sushi by 5000 people, and the 225,000 duels that they make.
 
     The files are looked for in ``data_home`` and downloaded into it if they are not there.
@@ -180,7 +184,9 @@ def fetch_sushi(
     Raises
     ------
     ValueError
-        If ``subset`` or ``users`` is not one of those above.
+        If ``subset``, ``users``, ``n_retries`` or ``delay`` is not one of those above.
+    TypeError
+        If ``n_retries`` is no integer or ``delay`` no number.
     OSError
         If the files are not there and cannot be downloaded, or if one has not the checksum
         of the release of 2016. The message says what to put where.
@@ -197,8 +203,7 @@ def fetch_sushi(
     >>> sushi.item_table[sushi.X].shape  # doctest: +SKIP
     (9000, 2, 18)
     """
-    if subset not in _ORDERS:
-        raise ValueError(f"subset={subset!r}: choose 'a' or 'b'.")
+    check_choice("subset", subset, _ORDERS)
     kept = np.arange(5000) if users is None else np.asarray(users)
     if kept.ndim != 1 or len(kept) == 0 or kept.dtype.kind not in "iu":
         raise ValueError(f"users={users!r}: give a sequence of whole numbers, or None for all.")

@@ -16,12 +16,16 @@ from skpref.inference._base import (
     started,
 )
 from skpref.inference._laplace import starting_sites
+from skpref.inference._rounding import WORST, margin_errors
 
 _MEMORY = 5
 # Sites enter the extrapolation as log(precision + this × prior precision).
 _FLOOR = 1e-8
 # A residual this many times the best one so far is a step gone wrong.
 _GROWTH = 30.0
+# Sweeps that did not halve the residual: then rounding is asked whether it allows any more.
+_PATIENCE = 10
+_EPS = np.finfo(np.float64).eps
 
 
 class EP(Engine):
@@ -39,7 +43,7 @@ class EP(Engine):
     tol : float, default=5e-9
         Stop once no tilted mean differs from its marginal by more than ``tol`` cavity standard
         deviations, and no tilted variance by more than a share ``tol``, times the count of the
-        duel.
+        duel; or once these differences no longer shrink and are within what rounding makes of them.
     damping : float, default=0.0
         Share of the old site that is kept in every update, in [0, 1).
 
@@ -91,12 +95,18 @@ class EP(Engine):
             tau, nu = starting_sites(problem) if many else np.zeros((2, n))
         path = _Path(problem, 1.0 - self.damping)
         best = sweep = _sweep(problem, tau, nu)
+        mark, converged = (np.inf, 0), False
         for n_iter in range(1, self.max_iter + 1):
             if n_iter > 1:
                 sweep = _sweep(problem, tau, nu)
             if sweep.residual < best.residual:
                 best = sweep
-            if sweep.residual < self.tol:
+            if best.residual < 0.5 * mark[0]:
+                mark = (best.residual, n_iter)
+            converged = best.residual < self.tol
+            if not converged and n_iter - mark[1] >= _PATIENCE:
+                converged = best.residual <= min(best.rounding(problem), WORST)
+            if converged:
                 break
             sweep.settle_repeats(problem)
             if not sweep.residual <= _GROWTH * best.residual:
@@ -104,7 +114,6 @@ class EP(Engine):
             else:
                 tau, nu = path.forward(sweep)
         sites = Sites(best.shift, best.precision, best.log_evidence(problem))
-        converged = best.residual < self.tol
         state = {"precision": best.tau, "shift": best.nu}
         return Approximation(sites, best.conditioned, state, n_iter, best.residual, converged)
 
@@ -162,6 +171,22 @@ class _Sweep:
         self.residual = residual if proper.all() or residual > 1.0 else 1.0
         if not np.isfinite(self.residual):
             self.residual = np.inf
+
+    def rounding(self, problem):
+        """Residual to expect of exact sites, from the errors of the margins' two moments."""
+        errors = margin_errors(problem.space, self.conditioned.dual)
+        of_mean, of_var = errors.mean[problem.index], errors.variance[problem.index]
+        mean = problem.oriented(self.conditioned.mean)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            of_share = self.tau * of_var / self.share
+            of_pull = self.tau * of_mean + _EPS * (np.abs(self.nu) + np.abs(self.tau * mean))
+            # The cavity follows both: its variance by of_var / share², its mean by the rest;
+            # curvature times cavity variance is at most 1.
+            of_cavity = of_mean + of_var / self.share**2 * np.abs(self.pull)
+            off_mean = 2.0 * of_pull + self.moments.curvature * of_cavity
+            off_mean *= np.sqrt(self.cavity_var)
+            floor = problem.copies * np.maximum(off_mean, 2.0 * of_share)
+        return float(np.max(floor))
 
     def settle_repeats(self, problem):
         """Let the sites of equal duels ask for their common fixed point."""

@@ -15,6 +15,9 @@ from skpref.inference._base import (
     State,
     started,
 )
+from skpref.inference._rounding import WORST, energy_error
+
+_EPS = np.finfo(np.float64).eps
 
 
 class Laplace(Engine):
@@ -29,7 +32,8 @@ class Laplace(Engine):
     max_iter : int, default=100
         Newton iterations at most.
     tol : float, default=1e-10
-        Stop once a full step promises to raise the log posterior by less than this (nats).
+        Stop once a full step promises to raise the log posterior by less than this (nats), or by
+        less than rounding lets it be known and no less than the step before.
 
     Examples
     --------
@@ -69,23 +73,28 @@ class Laplace(Engine):
             origin, origin_value = _objective(problem, np.zeros_like(z), np.zeros_like(w))
             if not value >= origin_value:
                 z, w, at, value = np.zeros_like(z), np.zeros_like(w), origin, origin_value
-        converged = False
+        converged, last = False, np.inf
         for n_iter in range(1, self.max_iter + 1):  # noqa: B007 (used below the loop)
             precision = problem.pool(at.curvature)
             slope = problem.pool(problem.sign * at.gradient)
             conditioned = space.condition(precision, precision * z + slope)  # GPML Alg. 3.1
             dz, dw = conditioned.mean - z, conditioned.dual - w
             promise = 0.5 * float(slope @ dz - w @ dz)  # Newton decrement
-            step, bound = 1.0, 1e-14 * (1.0 + abs(value))
+            step, slack = 1.0, _EPS * (1.0 + abs(value))
             while True:
                 at, trial = _objective(problem, z + step * dz, w + step * dw)
-                if trial >= value - bound or step < 1e-10:
+                if trial >= value - slack or step < 1e-10:
                     break
+                if step == 1.0:  # only now, as it costs a product of matrices
+                    slack = max(slack, min(_rounding(problem, conditioned, at), WORST))
+                    if trial >= value - slack:
+                        break
                 step *= 0.5
             z, w, value = z + step * dz, w + step * dw, trial
-            if promise < self.tol and step == 1.0:
+            if step == 1.0 and self._at_rest(problem, conditioned, at, abs(promise), last):
                 converged = True
                 break
+            last = abs(promise)
         precision = problem.pool(at.curvature)
         shift = precision * z + problem.pool(problem.sign * at.gradient)
         conditioned = space.condition(precision, shift)
@@ -93,6 +102,15 @@ class Laplace(Engine):
         sites = Sites(shift, precision, float(evidence))
         state = {"pull": at.gradient}
         return Approximation(sites, conditioned, state, n_iter, abs(promise), converged)
+
+    def _at_rest(self, problem, conditioned, at, promise, last):
+        if promise < self.tol:
+            return True
+        # Newton's method squares its error until rounding is all that is left; the decrement is
+        # half the squared distance from the mode in posterior standard deviations.
+        if not 0.5 * last <= promise <= 0.5 * WORST**2:
+            return False
+        return promise <= _rounding(problem, conditioned, at)
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the evidence, the mode's own movement included (GPML Alg. 5.1)."""
@@ -121,6 +139,12 @@ class Laplace(Engine):
 def _objective(problem, z, w):
     at = problem.likelihood.log_prob(problem.oriented(z), problem.answers)
     return at, float(problem.counts @ at.value - 0.5 * (w @ z))
+
+
+def _rounding(problem, conditioned, at):
+    """Error of the objective: what it may fall, or promise to rise, by rounding alone."""
+    terms = problem.counts @ np.abs(at.value)
+    return _EPS * float(terms) + energy_error(problem.space, conditioned.dual)
 
 
 def starting_sites(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
