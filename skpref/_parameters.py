@@ -1,6 +1,7 @@
 """Checks of parameters, with errors that say what came and what is allowed."""
 
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +57,7 @@ def check_lognormal(prior, allowed):
     return float(median), float(deviation)
 
 
-def check_bounds(name: str, bounds: object) -> tuple[float, float] | None:
+def check_bounds(name: str, bounds: Any) -> tuple[float, float] | None:
     """The pair (low, high) of ``name``, None for "fixed", or raise ValueError."""
     if isinstance(bounds, str) and bounds == "fixed":
         return None
