@@ -198,7 +198,8 @@ def _check_numeric(frame):
     if odd:
         raise ValueError(
             f"candidates must be numeric; these columns are not: {', '.join(odd)}. {_ENCODE} "
-            "Columns that do hold numbers: frame.astype(float)."
+            "A column of names belongs in the index: frame.set_index(column). One that holds "
+            "numbers: frame.astype(float)."
         )
 
 

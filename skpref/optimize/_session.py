@@ -221,8 +221,9 @@ class Session:
 
     def pair(self, duel: Any) -> tuple[int, int]:
         """Indices of the two items of a duel, which is checked."""
+        two = [] if isinstance(duel, str) else self.space.listed(duel)
         try:
-            first, second = () if isinstance(duel, str) else self.space.listed(duel)
+            first, second = two
         except (TypeError, ValueError):
             raise ValueError(
                 "A duel is a pair of items, as ask() returns it: an array of shape (2, d), two "
