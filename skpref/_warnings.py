@@ -2,6 +2,7 @@
 
 import inspect
 import warnings
+from types import FrameType
 
 # Frames of these lie between a user's line and this package's: callbacks and decorators of
 # scikit-learn, functions that scipy minimises, workers of joblib.
@@ -29,13 +30,11 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     mind the step
     """
     here = inspect.currentframe()
+    here = None if here is None else here.f_back
     if here is None:  # an interpreter without frames
         warnings.warn(message, category, stacklevel=2)
         return
-    found = here.f_back
-    while found is not None and _module(found).partition(".")[0] in _PASSED:
-        found = found.f_back
-    found = here.f_back if found is None else found
+    found = _first_outside(here) or here
     warnings.warn_explicit(
         message,
         category,
@@ -46,5 +45,11 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     )
 
 
-def _module(frame):
+def _first_outside(frame: FrameType | None) -> FrameType | None:
+    while frame is not None and _module(frame).partition(".")[0] in _PASSED:
+        frame = frame.f_back
+    return frame
+
+
+def _module(frame: FrameType) -> str:
     return frame.f_globals.get("__name__") or ""

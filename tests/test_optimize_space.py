@@ -133,9 +133,11 @@ def test_spaces_pickle(mixed):
 
 
 def test_choices_belong_to_the_space():
-    given = [[1, 2], {"a": [3]}]
-    made = HallucinationBelieverOptimizer({"kind": given}, random_state=0)
+    given, sets = [[1, 2], {"a": [3]}], [{1}, {2}]
+    made = HallucinationBelieverOptimizer({"kind": given, "set": sets}, random_state=0)
     given[0].append(9)
+    sets[0].add(9)
+    assert {max(item["set"]) for duel in made.ask(3) for item in duel} == {1, 2}
     for item in made.ask():
         shown = item["kind"]
         shown.append(0) if isinstance(shown, list) else shown["a"].append(0)

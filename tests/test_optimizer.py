@@ -1,5 +1,7 @@
 """Ask and tell: what a run of questions promises, and that the best is found."""
 
+import doctest
+import importlib
 import pickle
 
 import numpy as np
@@ -43,6 +45,15 @@ def told(n, space=SQUARE, utility=branin, **options):
     made = optimizer(space, **options)
     made.run(judge(utility), n)
     return made
+
+
+@pytest.mark.parametrize(
+    "name", ["_random", "_warnings", "optimize._optimizer", "optimize._values"]
+)
+def test_examples_in_docstrings_are_true(name):
+    found = doctest.testmod(importlib.import_module(f"skpref.{name}"))
+    assert found.attempted > 0
+    assert found.failed == 0
 
 
 # --- it optimises ---------------------------------------------------------------------------

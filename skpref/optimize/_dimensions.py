@@ -6,6 +6,7 @@ columns), ``decode`` (columns to value), ``near`` (columns of neighbouring value
 value as it is kept), ``describe``.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
@@ -40,7 +41,7 @@ class Interval:
 
     width, free = 1, True
 
-    def __init__(self, name, low, high):
+    def __init__(self, name: str, low: float, high: float):
         low, high = (
             _real(f"The lower bound of {name}", low),
             _real(f"The upper bound of {name}", high),
@@ -55,13 +56,13 @@ class Interval:
             )
         self.name, self.low, self.high = name, low, high
 
-    def place(self, quantile):
+    def place(self, quantile: np.ndarray) -> np.ndarray:
         return np.asarray(quantile, dtype=np.float64)[:, None]
 
-    def snap(self, columns):
+    def snap(self, columns: np.ndarray) -> np.ndarray:
         return np.clip(columns, 0.0, 1.0)
 
-    def encode(self, value):
+    def encode(self, value: Any) -> list:
         share = (_real(self.name, value) - self.low) / (self.high - self.low)
         if not -_SLACK <= share <= 1.0 + _SLACK:
             raise ValueError(
@@ -70,17 +71,17 @@ class Interval:
             )
         return [min(max(share, 0.0), 1.0)]
 
-    def decode(self, columns):
+    def decode(self, columns: np.ndarray | list) -> Any:
         value = self.low + float(columns[0]) * (self.high - self.low)
         return min(max(value, self.low), self.high)
 
-    def clean(self, value):
+    def clean(self, value: Any) -> Any:
         return min(max(float(value), self.low), self.high)
 
-    def near(self, columns):
+    def near(self, columns: np.ndarray) -> np.ndarray:
         return np.zeros((0, 1))
 
-    def describe(self):
+    def describe(self) -> list:
         return ["range", self.low, self.high]
 
 
@@ -89,18 +90,18 @@ class Steps:
 
     width, free = 1, False
 
-    def __init__(self, name, values):
+    def __init__(self, name: str, values: Sequence):
         self.name, self.values = name, values
 
-    def place(self, quantile):
+    def place(self, quantile: np.ndarray) -> np.ndarray:
         n = len(self.values)
         index = np.minimum((np.asarray(quantile) * n).astype(np.intp), n - 1)
         return ((index + 0.5) / n)[:, None]
 
-    def snap(self, columns):
+    def snap(self, columns: np.ndarray) -> np.ndarray:
         return self.place(np.clip(columns[:, 0], 0.0, 1.0))
 
-    def encode(self, value):
+    def encode(self, value: Any) -> list:
         if isinstance(value, Real) and value in self.values:
             return [(self.values.index(value) + 0.5) / len(self.values)]
         ends = f"from {self.values[0]} to {self.values[-1]}"
@@ -111,19 +112,19 @@ class Steps:
     def _index(self, columns):
         return min(int(columns[0] * len(self.values)), len(self.values) - 1)
 
-    def decode(self, columns):
+    def decode(self, columns: np.ndarray | list) -> Any:
         return self.values[self._index(columns)]
 
-    def clean(self, value):
+    def clean(self, value: Any) -> Any:
         return self.values[self.values.index(value)]
 
-    def near(self, columns):
+    def near(self, columns: np.ndarray) -> np.ndarray:
         n, here = len(self.values), self._index(columns)
         far = max(1, n // 10)
         found = {here + step for step in (-far, -1, 1, far)}
         return np.array([[(k + 0.5) / n] for k in sorted(found) if 0 <= k < n]).reshape(-1, 1)
 
-    def describe(self):
+    def describe(self) -> list:
         values = self.values
         if isinstance(values, range):
             return ["integers", values[0], values[-1]]
@@ -135,24 +136,24 @@ class Choice:
 
     free = False
 
-    def __init__(self, name, values):
+    def __init__(self, name: str, values: Sequence):
         self.name, self.values = name, [copied(value) for value in values]
         n = len(self.values)
         self.width = 1 if n == 2 else n
         one_hot = np.sqrt(0.5) * np.eye(n)
         self._codes = _CATEGORY * (np.array([[0.0], [1.0]]) if n == 2 else one_hot)
 
-    def place(self, quantile):
+    def place(self, quantile: np.ndarray) -> np.ndarray:
         n = len(self.values)
         return self._codes[np.minimum((np.asarray(quantile) * n).astype(np.intp), n - 1)]
 
-    def snap(self, columns):
+    def snap(self, columns: np.ndarray) -> np.ndarray:
         return self._codes[self._index(columns)]
 
     def _index(self, columns):
         return np.argmin(np.abs(columns[:, None, :] - self._codes).sum(axis=2), axis=1)
 
-    def encode(self, value):
+    def encode(self, value: Any) -> list:
         value = plain(value)
         for candidate, code in zip(self.values, self._codes, strict=True):
             if type(candidate) is type(value) and candidate == value:
@@ -162,17 +163,17 @@ class Choice:
                 return code.tolist()
         raise ValueError(f"{self.name} = {value!r} is not one of its choices {self.values}.")
 
-    def decode(self, columns):
+    def decode(self, columns: np.ndarray | list) -> Any:
         return self.values[int(self._index(np.asarray(columns)[None, :])[0])]
 
-    def clean(self, value):
+    def clean(self, value: Any) -> Any:
         return self.decode(self.encode(value))
 
-    def near(self, columns):
+    def near(self, columns: np.ndarray) -> np.ndarray:
         here = int(self._index(np.asarray(columns)[None, :])[0])
         return np.delete(self._codes, here, axis=0)
 
-    def describe(self):
+    def describe(self) -> list:
         return ["choice", *map(repr, self.values)]
 
 
@@ -181,19 +182,19 @@ class Distribution:
 
     width, free = 1, True
 
-    def __init__(self, name, distribution):
+    def __init__(self, name: str, distribution: Any):
         self.name, self._distribution = name, distribution
         self._ppf = _inverse(distribution)
         ends = np.array([self._ppf(0.0), self._ppf(1.0)], dtype=np.float64)
         self._ends = np.where(np.isfinite(ends), [0.0, 1.0], [_TAIL, 1.0 - _TAIL])
 
-    def place(self, quantile):
+    def place(self, quantile: np.ndarray) -> np.ndarray:
         return self.snap(np.asarray(quantile, dtype=np.float64)[:, None])
 
-    def snap(self, columns):
+    def snap(self, columns: np.ndarray) -> np.ndarray:
         return np.clip(columns, *self._ends)
 
-    def encode(self, value):
+    def encode(self, value: Any) -> list:
         share = float(self._distribution.cdf(_real(self.name, value)))
         low, high = (float(self._ppf(end)) for end in self._ends)
         slack = _SLACK * (1.0 + abs(value))
@@ -207,16 +208,16 @@ class Distribution:
             )
         return [min(max(share, self._ends[0]), self._ends[1])]
 
-    def decode(self, columns):
+    def decode(self, columns: np.ndarray | list) -> Any:
         return float(self._ppf(float(columns[0])))
 
-    def clean(self, value):
+    def clean(self, value: Any) -> Any:
         return float(value)
 
-    def near(self, columns):
+    def near(self, columns: np.ndarray) -> np.ndarray:
         return np.zeros((0, 1))
 
-    def describe(self):
+    def describe(self) -> list:
         return ["distribution", *_parameters(self._distribution)]
 
 
@@ -225,7 +226,7 @@ class DiscreteDistribution:
 
     width, free = 1, False
 
-    def __init__(self, name, distribution):
+    def __init__(self, name: str, distribution: Any):
         self.name, self._distribution = name, distribution
         self._ppf = _inverse(distribution)
         found = np.unique(self._ppf(np.clip(_PROBES, _TAIL, 1.0 - _TAIL)))
@@ -242,27 +243,27 @@ class DiscreteDistribution:
         before = self._distribution.cdf(value - 1)
         return 0.5 * (before + self._distribution.cdf(value))
 
-    def place(self, quantile):
+    def place(self, quantile: np.ndarray) -> np.ndarray:
         inside = np.clip(quantile, _TAIL, 1.0 - _TAIL)
         return self._middle(self._ppf(inside))[:, None]
 
-    def snap(self, columns):
+    def snap(self, columns: np.ndarray) -> np.ndarray:
         return self.place(columns[:, 0])
 
-    def encode(self, value):
+    def encode(self, value: Any) -> list:
         value = _real(self.name, value)
         if not self._distribution.pmf(value) > 0.0:
             raise ValueError(f"{self.name} = {value!r} has probability 0 under its distribution.")
         return [float(self._middle(value))]
 
-    def decode(self, columns):
+    def decode(self, columns: np.ndarray | list) -> Any:
         # a value far in a tail has a column of 0 or 1, where the quantile may be no value
         return int(self._ppf(np.clip(float(columns[0]), 1e-300, 1.0 - 1e-16)))
 
-    def clean(self, value):
+    def clean(self, value: Any) -> Any:
         return int(value)
 
-    def near(self, columns):
+    def near(self, columns: np.ndarray) -> np.ndarray:
         value = self.decode(columns)
         found = [k for k in (value - 1, value + 1) if self._distribution.pmf(k) > 0.0]
         for side in (-1, 1):
@@ -272,7 +273,7 @@ class DiscreteDistribution:
                 found += [k] if (k - value) * side > 0 else []
         return np.array([[self._middle(k)] for k in found], dtype=np.float64).reshape(-1, 1)
 
-    def describe(self):
+    def describe(self) -> list:
         return ["discrete distribution", *_parameters(self._distribution)]
 
 
@@ -347,7 +348,7 @@ def make_dimension(name: str, spec: Any) -> Any:
         values = list(plain(spec))
         if len(values) < 2 or any(a == b for i, a in enumerate(values) for b in values[:i]):
             raise ValueError(f"{name} needs at least two distinct choices, got {values}.")
-        if any(isinstance(v, Real) and np.isnan(v) for v in values):
+        if any(isinstance(v, Real) and v != v for v in values):
             raise ValueError(f"{name} has NaN among its choices, which equals nothing: {values}.")
         numbers = all(isinstance(v, Real) and not isinstance(v, bool) for v in values)
         if numbers and all(a < b for a, b in pairwise(values)):

@@ -142,7 +142,7 @@ def _climb(surface, space, start):
         near = space.neighbours(row)
         if not len(near):
             break
-        others = np.nan_to_num(surface.value(near), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+        others = surface.value(near)
         best = int(np.argmax(others))
         if not others[best] > value + 1e-9 * (1.0 + abs(value)):
             break

@@ -41,9 +41,8 @@ class Pool:
         kept = np.sort(first)
         self._items = table[kept]
         self.names = None if names is None else [names[i] for i in kept]
-        if names is not None:
-            owner = np.searchsorted(kept, first[inverse.reshape(-1)])
-            self._named = dict(zip(names, owner.tolist(), strict=True))
+        owner = np.searchsorted(kept, first[inverse.reshape(-1)])
+        self._named = {} if names is None else dict(zip(names, owner.tolist(), strict=True))
         self._low, self._range = self._scale()
         self.pool = (self._items - self._low) / self._range
         self._at = {row.tobytes(): i for i, row in enumerate(self._items)}
@@ -159,8 +158,8 @@ class Pool:
     def describe(self) -> list:
         """Plain values that tell this pool from others; names stand for features if there are."""
         if not self.has_features:
-            names = "\n".join(map(repr, self.names))
-            return ["named pool", len(self.names), _digest(names.encode())]
+            names = "\n".join(map(repr, self._named))
+            return ["named pool", len(self._named), _digest(names.encode())]
         items = np.ascontiguousarray(self._items)
         return ["pool", list(items.shape), _digest(items.tobytes())]
 
@@ -200,7 +199,8 @@ def _check_numeric(frame):
     if odd:
         raise ValueError(
             f"candidates must be numeric; these columns are not: {', '.join(odd)}. {_ENCODE} "
-            "Columns that do hold numbers: frame.astype(float)."
+            "A column of names belongs in the index: frame.set_index(column). One that holds "
+            "numbers: frame.astype(float)."
         )
 
 

@@ -1,6 +1,8 @@
 """A session and its journal: events in, questions out, each on disk before it counts."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -106,7 +108,7 @@ class Session:
     def _modelled(self):
         return len(self.state.told) >= max(1, self.configuration.n_initial)
 
-    def check_told(self):
+    def check_told(self) -> None:
         """Raise unless a duel was told."""
         if not self.state.told:
             raise NotFittedError("No duel was told yet: ask(), then tell(duel, outcome).")
@@ -140,12 +142,12 @@ class Session:
                 return self.gaussian()
             return fit.refined(self._generator(0)).posterior
 
-    def seen(self):
+    def seen(self) -> np.ndarray:
         """Rows of the items of the told duels."""
         told = np.array([duel[:2] for duel in self.state.told], dtype=np.intp)
         return self.items.rows[np.unique(told)]
 
-    def best(self):
+    def best(self) -> int:
         """Index of the item of the largest posterior mean among those seen."""
         self.check_told()
         with self._threads():
@@ -217,10 +219,11 @@ class Session:
 
     # -- items ---------------------------------------------------------------------------
 
-    def pair(self, duel):
+    def pair(self, duel: Any) -> tuple[int, int]:
         """Indices of the two items of a duel, which is checked."""
+        two = [] if isinstance(duel, str) else self.space.listed(duel)
         try:
-            first, second = () if isinstance(duel, str) else self.space.listed(duel)
+            first, second = two
         except (TypeError, ValueError):
             raise ValueError(
                 "A duel is a pair of items, as ask() returns it: an array of shape (2, d), two "
@@ -233,7 +236,7 @@ class Session:
             raise ValueError(f"A duel needs two different items, got {first!r} twice.")
         return found
 
-    def show(self, duel):
+    def show(self, duel: Sequence) -> list:
         """The items of a duel as people see them."""
         return [self.space.present(self.items.items[index]) for index in duel]
 
