@@ -253,6 +253,11 @@ class ItemTable:
     array([1, 0])
     """
 
+    X: np.ndarray
+    names: np.ndarray | None
+    feature_names: np.ndarray | None
+    has_features: bool
+
     def __init__(self, X, names=None):
         if names is None and hasattr(X, "index") and is_frame(X):
             names = X.index
