@@ -235,9 +235,7 @@ class Posterior:
         """
         levels = np.asarray(q, dtype=np.float64)
         if levels.ndim > 1 or not levels.size or not np.all((levels > 0.0) & (levels < 1.0)):
-            raise ValueError(
-                f"q must be a number or a sequence of numbers in (0, 1), got {levels}."
-            )
+            raise ValueError(f"q must be a number or a sequence of numbers in (0, 1), got {q}.")
         every = np.atleast_1d(levels)
 
         def of_block(rows):
