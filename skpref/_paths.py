@@ -1,11 +1,14 @@
 """Draws of whole functions from a posterior (pathwise conditioning, Wilson et al. 2020)."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
 
-from skpref._linalg import NEGLIGIBLE, eigen_root, pivoted_cholesky, solve_lower
+from skpref._linalg import NEGLIGIBLE, Array, eigen_root, pivoted_cholesky, solve_lower
 from skpref.kernels import spectral_sample
-from skpref.kernels._contracts import difference_steps
+from skpref.kernels._contracts import Kernel, difference_steps
 from skpref.kernels._gradients import CrossKernel
 from skpref.kernels._hyperparameters import shortest_lengths
 
@@ -13,14 +16,17 @@ _N_FEATURES = 2000
 # Rows whose phases are taken together.
 _ROWS = 16
 # cos 2πt as a polynomial in t², for |t| ≤ 1/2.
-_SERIES = Chebyshev.interpolate(lambda u: np.cos(2.0 * np.pi * np.sqrt(u)), 9, [0.0, 0.25])
-_SERIES = _SERIES.convert(kind=Polynomial).coef
+_SERIES = (
+    Chebyshev.interpolate(lambda u: np.cos(2.0 * np.pi * np.sqrt(u)), 9, [0.0, 0.25])
+    .convert(kind=Polynomial)
+    .coef
+)
 # A lazy draw's differences take steps of about 2e-3 lengthscales; over the usual ones, this many
 # times smaller, its values differ by rounding alone.
 _WIDER = 330.0
 
 
-def draw_weights(posterior, weights, rng):
+def draw_weights(posterior: Any, weights: Array, rng: np.random.Generator) -> Array:
     """Weights u with k(·, Z) u the random part that conditioning adds to a prior draw.
 
     With G = D Dᵀ the posterior draw is f₀ + k(·, Z) (w − G f₀(Z) − ξ), where
@@ -39,24 +45,26 @@ class SamplePaths:
     same ones for the same items on every call.
     """
 
-    def __init__(self, posterior, weights, rng):
+    def __init__(self, posterior: Any, weights: Array, rng: np.random.Generator) -> None:
         self._posterior, self._rng = posterior, rng
         n_features = posterior.anchors.shape[1]
         spectrum = spectral_sample(posterior.kernel, _N_FEATURES, n_features, rng)
         if spectrum is None:
-            self._prior = _LazyPrior(posterior.kernel, weights.shape[1], n_features, rng)
+            self._prior: _LazyPrior | _FourierPrior = _LazyPrior(
+                posterior.kernel, weights.shape[1], n_features, rng
+            )
         else:
             self._prior = _FourierPrior(*spectrum, weights.shape[1], rng)
         D = posterior.factor
         at_anchors = self._prior(posterior.anchors)
         self._weights = weights - D @ (D.T @ at_anchors)
 
-    def __call__(self, X):
+    def __call__(self, X: Any) -> Array:
         posterior = self._posterior
         X = posterior.check_items(X)
         return self._prior(X) + posterior.kernel(X, posterior.anchors) @ self._weights
 
-    def value_and_gradient(self, X):
+    def value_and_gradient(self, X: Any) -> tuple[Array, Array]:
         """The utilities and their gradients in the items.
 
         In closed form where the prior is drawn by random features; else the prior's part is by
@@ -80,7 +88,7 @@ class SamplePaths:
         return value + cross.value @ self._weights, gradient + np.stack(along, axis=2)
 
 
-def _cosine(turns):
+def _cosine(turns: Array) -> Array:
     """cos 2πt to 1e-14, several times as quick as numpy's cosine of doubles."""
     square = turns - np.rint(turns)
     square *= square
@@ -95,30 +103,33 @@ def _cosine(turns):
 class _FourierPrior:
     """Σ_k a_k cos(ω_kᵀx) + b_k sin(ω_kᵀx), with a and b of each path's own."""
 
-    def __init__(self, frequencies, amplitudes, n_paths, rng):
-        self._frequencies, self._shift = frequencies / (2.0 * np.pi), 0.0
+    def __init__(
+        self, frequencies: Array, amplitudes: Array, n_paths: int, rng: np.random.Generator
+    ) -> None:
+        self._frequencies = frequencies / (2.0 * np.pi)
+        self._shift: Array | float = 0.0
         shape = (len(amplitudes), n_paths)
         self._along = amplitudes[:, None] * rng.standard_normal(shape)
-        self._across = amplitudes[:, None] * rng.standard_normal(shape)
+        self._across: Array | None = amplitudes[:, None] * rng.standard_normal(shape)
         if n_paths == 1:  # a cos t + b sin t = |(a, b)| cos(t − φ): half the cost
             self._shift = np.arctan2(self._across, self._along)[:, 0] / (2.0 * np.pi)
             self._along, self._across = np.hypot(self._along, self._across), None
 
-    def _turns(self, X):
+    def _turns(self, X: Array) -> Iterator[Array]:
         """Phases (m, n_frequencies), of few rows at a time: they stay in the cache."""
         for start in range(0, max(len(X), 1), _ROWS):
             yield X[start : start + _ROWS] @ self._frequencies.T - self._shift
 
-    def _value(self, cosine, sine):
+    def _value(self, cosine: Array, sine: Array | None) -> Array:
         value = cosine @ self._along
-        return value if self._across is None else value + sine @ self._across
+        return value if self._across is None or sine is None else value + sine @ self._across
 
-    def __call__(self, X):
+    def __call__(self, X: Array) -> Array:
         single = self._across is None
         parts = ((_cosine(t), None if single else _cosine(t - 0.25)) for t in self._turns(X))
         return np.concatenate([self._value(*part) for part in parts])
 
-    def value_and_gradient(self, X):
+    def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
         values, gradients = [], []
         speed = 2.0 * np.pi * self._frequencies.T
         for turns in self._turns(X):
@@ -137,7 +148,9 @@ class _LazyPrior:
     They are given by those of a basis, items of which none is all but fixed by the others.
     """
 
-    def __init__(self, kernel, n_paths, n_features, rng):
+    def __init__(
+        self, kernel: Kernel, n_paths: int, n_features: int, rng: np.random.Generator
+    ) -> None:
         self._kernel, self._rng = kernel, rng
         self._X = np.zeros((0, n_features))
         self._values = np.zeros((0, n_paths))
@@ -145,7 +158,7 @@ class _LazyPrior:
         self._root = np.zeros((0, 0))  # Cholesky factor of the basis' covariance
         self._normal = np.zeros((0, n_paths))
 
-    def __call__(self, X):
+    def __call__(self, X: Array) -> Array:
         rows = np.concatenate([self._X, X])
         _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
         known = len(self._X)
@@ -156,7 +169,7 @@ class _LazyPrior:
         where = [position.get(int(k), int(k)) for k in first[inverse.reshape(-1)[known:]]]
         return self._values[where]
 
-    def value_and_gradient(self, X):
+    def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
         n, d = X.shape
         lengths = shortest_lengths(self._kernel, d)
         moves = _WIDER * difference_steps(lengths, X, self._X) * np.eye(d)
@@ -166,7 +179,7 @@ class _LazyPrior:
         taken = np.einsum("ijj->ij", above - below)  # the steps as rounded
         return value[:n], (high - low) / taken[:, :, None]
 
-    def _extend(self, X):
+    def _extend(self, X: Array) -> None:
         covariance, half = self._kernel(X), np.zeros((0, len(X)))
         least = NEGLIGIBLE * np.diagonal(covariance).max()
         if len(self._basis):

@@ -17,6 +17,7 @@ from skpref._mixture import mixture_cdf, mixture_quantile
 from skpref._parameters import check_number
 from skpref._paths import SamplePaths, draw_weights
 from skpref.kernels import contracted_input_gradient, diag_gradient
+from skpref.kernels._contracts import Kernel
 from skpref.kernels._gradients import paired
 from skpref.likelihoods import Likelihood, sign_proba
 
@@ -78,7 +79,7 @@ class Posterior:
     array([0.96])
     """
 
-    kernel: object
+    kernel: Kernel
     likelihood: Likelihood
     anchors: np.ndarray
     weights: np.ndarray
@@ -178,8 +179,8 @@ class Posterior:
 
     def joint_with(self, item: ArrayLike) -> Joint:
         """Joint moments with one fixed item of shape (n_features,), and their derivatives."""
-        item = self.check_items(np.asarray(item)[None])[0]
-        return Joint(self.kernel, self.anchors, self.weights, self.factor, item)
+        fixed = self.check_items(np.asarray(item)[None])[0]
+        return Joint(self.kernel, self.anchors, self.weights, self.factor, fixed)
 
     # -- probabilities -------------------------------------------------------------------
 
@@ -251,19 +252,19 @@ class Posterior:
 
         A bracketed root of the mixture's distribution function, the bracket of [1]_ (Alg. 2).
         """
-        q = np.asarray(q, dtype=np.float64)
-        if q.ndim > 1 or not q.size or not np.all((q > 0.0) & (q < 1.0)):
+        levels = np.asarray(q, dtype=np.float64)
+        if levels.ndim > 1 or not levels.size or not np.all((levels > 0.0) & (levels < 1.0)):
             raise ValueError(f"q must be a number or a sequence of numbers in (0, 1), got {q}.")
-        levels = np.atleast_1d(q)
+        every = np.atleast_1d(levels)
 
         def of_block(rows):
             mixture = self._mixture(rows)
-            return np.stack([mixture_quantile(level, *mixture) for level in levels], axis=1)
+            return np.stack([mixture_quantile(level, *mixture) for level in every], axis=1)
 
         found = _stack(
-            [of_block(rows) for rows in self._blocks(self.check_items(X))], (0, len(levels))
+            [of_block(rows) for rows in self._blocks(self.check_items(X))], (0, len(every))
         )
-        return found[:, 0] if q.ndim == 0 else found
+        return found[:, 0] if levels.ndim == 0 else found
 
     def credible_interval(self, X: Any, level: float = 0.95) -> Array:
         """Central interval that holds f(x) with probability ``level``, shape (n, 2)."""

@@ -210,6 +210,7 @@ def test_preference_kernel_in_scikit_learns_regressor():
         3.0 * RBF(ARD),
         3.0 * RBF(0.5) + ConstantKernel(2.0) * (0.5 * Matern(2.0, nu=1.5) + 1.0),
         (RBF(0.3) + RBF(3.0)) * (Matern(0.4, nu=2.5) + Matern(4.0, nu=2.5)),
+        (1.5 * Matern(0.8, nu=1.5) + 0.5) ** 3,
     ],
     ids=str,
 )
@@ -239,11 +240,21 @@ def test_spectral_sample_of_a_sum_is_unbiased_for_few_features():
 
 @pytest.mark.parametrize(
     "kernel",
-    [DotProduct(), RBF() + WhiteKernel(), Identity(), RBF() * DotProduct(), ExpSineSquared()],
+    [
+        DotProduct(),
+        RBF() + WhiteKernel(),
+        Identity(),
+        RBF() * DotProduct(),
+        ExpSineSquared(),
+        RationalQuadratic(),
+        Matern() ** 0.5,
+        DotProduct() ** 2,
+        PreferenceKernel(RBF()),
+    ],
     ids=str,
 )
 def test_spectral_sample_of_other_kernels_is_none(kernel):
-    assert spectral_sample(kernel, 10, D, np.random.default_rng(0)) is None
+    assert spectral_sample(kernel, 10, 4, np.random.default_rng(0)) is None
 
 
 # --- lengthscales ---------------------------------------------------------------------------------

@@ -5,11 +5,14 @@ challenger alone, the second at its duel with the incumbent. With several compon
 the margins) a probability or an expectation is averaged over them.
 """
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri, owens_t
 
-from skpref._linalg import NEGLIGIBLE, floor_variance
-from skpref.optimize._surface import Value
+from skpref._linalg import NEGLIGIBLE, Array, floor_variance
+from skpref.optimize._surface import Moments, Value
 
 _LOG_2PI = np.log(2.0 * np.pi)
 _SQRT_HALF = np.sqrt(0.5)
@@ -24,11 +27,11 @@ _MAX_NEWTON = 100
 _BALD = 0.5 * np.pi * np.log(2.0)
 
 
-def _density(z):
+def _density(z: Array) -> Array:
     return np.exp(-0.5 * (z * z + _LOG_2PI))
 
 
-def _log_improvement(z):
+def _log_improvement(z: ArrayLike) -> Array:
     """log(φ(z) + z Φ(z)) without cancellation (Ament et al. 2023, eq. 9)."""
     z = np.asarray(z, dtype=np.float64)
     near = np.maximum(z, -1.0)
@@ -43,12 +46,12 @@ def _log_improvement(z):
     return np.where(z > -1.0, value, tail)
 
 
-def _improvement_parts(moments):
+def _improvement_parts(moments: Moments) -> tuple[Array, Array]:
     deviation = np.sqrt(moments.var)[:, None]
     return deviation, (moments.mean - moments.threshold) / deviation
 
 
-def expected_improvement(moments):
+def expected_improvement(moments: Moments) -> Value:
     """E[(f(x) − threshold)⁺] (Mockus et al. 1978)."""
     deviation, z = _improvement_parts(moments)
     n_components = z.shape[1]
@@ -57,7 +60,7 @@ def expected_improvement(moments):
     return Value(value, ndtr(z) / n_components, 0.5 * by_deviation / deviation[:, 0])
 
 
-def log_expected_improvement(moments):
+def log_expected_improvement(moments: Moments) -> Value:
     """Logarithm of expected improvement, which has a gradient everywhere (Ament et al. 2023)."""
     deviation, z = _improvement_parts(moments)
     each = np.log(deviation) + _log_improvement(z)
@@ -70,7 +73,7 @@ def log_expected_improvement(moments):
     return Value(value, by_mean, 0.5 * by_deviation / deviation[:, 0])
 
 
-def probability_of_improvement(moments):
+def probability_of_improvement(moments: Moments) -> Value:
     """log P(f(x) > threshold)."""
     deviation, z = _improvement_parts(moments)
     each = log_ndtr(z)
@@ -82,13 +85,13 @@ def probability_of_improvement(moments):
     return Value(value, by_z / deviation, by_var)
 
 
-def posterior_mean(moments):
+def posterior_mean(moments: Moments) -> Value:
     """Mean of f(x)."""
     n, n_components = moments.mean.shape
     return Value(moments.mean.mean(axis=1), np.full((n, n_components), 1.0 / n_components))
 
 
-def upper_confidence_bound(moments):
+def upper_confidence_bound(moments: Moments) -> Value:
     """Mean plus two standard deviations of f(x) (√β = 2)."""
     n_components = moments.mean.shape[1]
     centre = moments.mean.mean(axis=1, keepdims=True)
@@ -101,18 +104,18 @@ def upper_confidence_bound(moments):
 # --- of the duel with the incumbent ---------------------------------------------------------
 
 
-def _margin(moments):
+def _margin(moments: Moments) -> tuple[Array, Array]:
     """Means (n, S) and variance (n,) of f(x) − f(incumbent)."""
     mean = moments.mean - moments.incumbent_mean
     var = moments.var + moments.incumbent_var - 2.0 * moments.cov
     return mean, floor_variance(var, moments.var + moments.incumbent_var, NEGLIGIBLE)
 
 
-def _of_margin(value, by_mean, by_var):
+def _of_margin(value: Array, by_mean: Array, by_var: Array) -> Value:
     return Value(value, by_mean, by_var, -2.0 * by_var)
 
 
-def bivariate_expected_improvement(moments):
+def bivariate_expected_improvement(moments: Moments) -> Value:
     """E[(f(x) − f(incumbent))⁺] (Nielsen et al. 2015)."""
     mean, var = _margin(moments)
     deviation = np.sqrt(var)[:, None]
@@ -122,7 +125,7 @@ def bivariate_expected_improvement(moments):
     return _of_margin(value, ndtr(z) / z.shape[1], by_var)
 
 
-def eubo(moments):
+def eubo(moments: Moments) -> Value:
     """E[max(f(x), f(incumbent))], the expected utility of the best option (Lin et al. 2022).
 
     In closed form for two items: E[f(incumbent)] + E[(f(x) − f(incumbent))⁺].
@@ -131,7 +134,7 @@ def eubo(moments):
     return found._replace(value=found.value + moments.incumbent_mean.mean())
 
 
-def maximally_uncertain_challenge(moments):
+def maximally_uncertain_challenge(moments: Moments) -> Value:
     """Variance of the probability of winning (González et al. 2017; Fauvel and Chalk 2021).
 
     With c² = 2σ², h = μ/√(c² + s²) and a = c/√(c² + 2s²), E[Φ(g/c)] = Φ(h) and
@@ -154,7 +157,7 @@ def maximally_uncertain_challenge(moments):
     return _of_margin(value, by_h / np.sqrt(total) / n_components, by_var)
 
 
-def expected_win_and_information(moments):
+def expected_win_and_information(moments: Moments) -> Value:
     """EIIG of Benavoli et al. (2021): k log P(x wins) **plus** the information gained (nats).
 
     The information is that between the outcome and f, by the closed form of BALD (Houlsby
@@ -179,7 +182,7 @@ def expected_win_and_information(moments):
     return _of_margin(value, by_mean / n_components, by_var.mean(axis=1))
 
 
-def _quantile(level, mean, deviation, low, high):
+def _quantile(level: float, mean: Array, deviation: Array, low: Array, high: Array) -> Array:
     """Quantile of an equal mixture of normals between two bounds, by Newton within a bracket."""
     value = 0.5 * (low + high)
     for _ in range(_MAX_NEWTON):
@@ -197,7 +200,7 @@ def _quantile(level, mean, deviation, low, high):
     return value
 
 
-def upper_margin(moments):
+def upper_margin(moments: Moments) -> Value:
     """Upper 95 % quantile of f(x) − f(incumbent) (DuelUCB, Benavoli et al. 2021)."""
     mean, var = _margin(moments)
     deviation = np.sqrt(var)[:, None]
@@ -211,7 +214,7 @@ def upper_margin(moments):
     return _of_margin(value, weight, by_var)
 
 
-ACQUISITIONS = {
+ACQUISITIONS: dict[str, Callable[[Moments], Value]] = {
     "ei": expected_improvement,
     "log_ei": log_expected_improvement,
     "pi": probability_of_improvement,

@@ -1,8 +1,14 @@
 """Moments of a posterior at many items with their gradients: what an acquisition is computed on."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+
+from skpref._joint import JointMoments
+from skpref._linalg import Array
+from skpref._paths import SamplePaths
+from skpref._posterior import Posterior
 
 
 class Moments(NamedTuple):
@@ -21,22 +27,22 @@ class Moments(NamedTuple):
         Variance of the noise on a margin.
     """
 
-    mean: np.ndarray
-    var: np.ndarray
-    cov: np.ndarray
-    incumbent_mean: np.ndarray
+    mean: Array
+    var: Array
+    cov: Array
+    incumbent_mean: Array
     incumbent_var: float
-    threshold: np.ndarray
+    threshold: Array
     margin_noise: float
 
 
 class Value(NamedTuple):
     """An acquisition at n items and its derivatives in the moments."""
 
-    value: np.ndarray
-    by_mean: np.ndarray
-    by_var: np.ndarray | float = 0.0
-    by_cov: np.ndarray | float = 0.0
+    value: Array
+    by_mean: Array
+    by_var: Array | float = 0.0
+    by_cov: Array | float = 0.0
 
 
 class Surface:
@@ -51,19 +57,25 @@ class Surface:
     threshold : ndarray of shape (n_components,)
     """
 
-    def __init__(self, acquisition, posterior, incumbent, threshold):
+    def __init__(
+        self,
+        acquisition: Callable[[Moments], Value],
+        posterior: Posterior,
+        incumbent: Array,
+        threshold: Array,
+    ) -> None:
         self._acquisition, self._threshold = acquisition, threshold
         self._joint = posterior.joint_with(incumbent)
         self._margin_noise = posterior.likelihood.margin_variance
 
-    def _evaluate(self, joint):
+    def _evaluate(self, joint: JointMoments) -> Value:
         return self._acquisition(Moments(*joint, self._threshold, self._margin_noise))
 
-    def value(self, X):
+    def value(self, X: Array) -> Array:
         """The acquisition at the rows of X, (n,)."""
         return self._evaluate(self._joint.moments(X)).value
 
-    def value_and_gradient(self, X):
+    def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """The acquisition (n,) and its gradient in the items (n, d)."""
         joint, pull_back = self._joint.moments_and_pull_back(X)
         found = self._evaluate(joint)
@@ -79,14 +91,14 @@ class PathSurface:
         Of one path.
     """
 
-    def __init__(self, paths):
+    def __init__(self, paths: SamplePaths) -> None:
         self._paths = paths
 
-    def value(self, X):
+    def value(self, X: Array) -> Array:
         """The utility at the rows of X, (n,)."""
         return self._paths(X)[:, 0]
 
-    def value_and_gradient(self, X):
+    def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """The utility (n,) and its gradient in the items (n, d)."""
         value, gradient = self._paths.value_and_gradient(X)
         return value[:, 0], gradient[:, :, 0]
@@ -97,10 +109,10 @@ class Numeric:
 
     _STEP = 1e-5
 
-    def __init__(self, function):
+    def __init__(self, function: Callable[[Array], Array]) -> None:
         self._function = function
 
-    def value(self, X):
+    def value(self, X: Array) -> Array:
         """The function at the rows of X, (n,)."""
         found = np.asarray(self._function(X), dtype=np.float64)
         if found.size != len(X):
@@ -110,7 +122,7 @@ class Numeric:
             )
         return found.reshape(-1)
 
-    def value_and_gradient(self, X):
+    def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """The function (n,) and its gradient (n, d)."""
         n, d = X.shape
         above = np.minimum(X[:, None, :] + self._STEP * np.eye(d), 1.0)
