@@ -5,7 +5,7 @@ import threading
 from contextlib import ExitStack, contextmanager
 from functools import cache
 
-from threadpoolctl import ThreadpoolController  # scikit-learn requires it
+from threadpoolctl import ThreadpoolController
 
 # The wheels of numpy and scipy bring a BLAS each, and a fit goes from one to the other hundreds of
 # times; waking threads costs more than they save. Learning from 200, 500, 1000 duels on two cores

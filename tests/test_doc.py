@@ -1,24 +1,24 @@
-"""The Python blocks of every page run, its links lead somewhere, and its names exist."""
+"""Python blocks of every page run, links lead somewhere, names and signatures are the code's."""
 
+import ast
 import importlib
+import inspect
+import pkgutil
 import re
 import warnings
 from pathlib import Path
 
 import pytest
 
+import skpref
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "doc").glob("*.md"))
 WITHOUT_CODE = {"glossary.md", "regret_study.md", "skew_study.md"}
-MODULES = [
-    "skpref",
-    "skpref.datasets",
-    "skpref.duels",
-    "skpref.inference",
-    "skpref.metrics",
-    "skpref.model_selection",
-    "skpref.optimize",
-    "skpref.preprocessing",
+MODULES = ["skpref"] + [
+    f"skpref.{found.name}"
+    for found in pkgutil.iter_modules(skpref.__path__)
+    if not found.name.startswith("_")
 ]
 
 
@@ -66,12 +66,86 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(there), target
 
 
+def api_section(module):
+    """What the API page says of a module."""
+    text = (ROOT / "doc" / "api.md").read_text(encoding="utf-8")
+    start = text.find(f"## `{module}`\n")
+    assert start >= 0, f"doc/api.md: add a section '## `{module}`'"
+    end = text.find("\n## ", start + 1)
+    return text[start : end if end > 0 else None]
+
+
+def parameters(call):
+    """Name, kind and default of each parameter, and whether the list breaks off with ``...``."""
+    head, is_open = re.subn(r",?\s*\.\.\.\s*\)$", ")", call)
+    given = ast.parse(f"def {head}: pass").body[0].args
+    positional = given.posonlyargs + given.args
+    defaults = [None] * (len(positional) - len(given.defaults)) + given.defaults
+    pairs = [("positional", *pair) for pair in zip(positional, defaults, strict=True)]
+    pairs += [("keyword", *pair) for pair in zip(given.kwonlyargs, given.kw_defaults, strict=True)]
+    empty = inspect.Parameter.empty
+    read = [
+        (arg.arg, kind, empty if node is None else ast.literal_eval(node))
+        for kind, arg, node in pairs
+    ]
+    return read, bool(is_open)
+
+
+def actual_parameters(thing):
+    """The same of a function or class."""
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return [
+        (one.name, "keyword" if one.kind == keyword else "positional", one.default)
+        for one in inspect.signature(thing).parameters.values()
+        if one.name != "self"
+    ]
+
+
+def printed(name, thing):
+    """A signature as the page should print it."""
+    parts, before = [], "positional"
+    for parameter, kind, default in actual_parameters(thing):
+        if kind == "keyword" != before:
+            parts.append("*")
+        before = kind
+        shown = parameter if default is inspect.Parameter.empty else f"{parameter}={default!r}"
+        parts.append(shown.replace("'", '"'))
+    return f"`{name}({', '.join(parts)})`"
+
+
+def candidates(module, name):
+    """What a printed signature may be of: a public name, or a method of a public class."""
+    public = importlib.import_module(module)
+    if name in public.__all__:
+        return [getattr(public, name)]
+    owners = [getattr(public, owner) for owner in public.__all__]
+    methods = [getattr(owner, name, None) for owner in owners if inspect.isclass(owner)]
+    return [method for method in methods if inspect.isfunction(method)]
+
+
+def same(read, is_open, actual):
+    return read == (actual[: len(read)] if is_open else actual)
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_api_page_has_every_public_name(module):
-    text = (ROOT / "doc" / "api.md").read_text(encoding="utf-8")
-    start = text.index(f"## `{module}`\n")
-    end = text.find("\n## ", start + 1)
-    section = text[start : end if end > 0 else None]
-    named = set(re.findall(r"`(\w+)", section))
-    missing = set(importlib.import_module(module).__all__) - named
-    assert not missing
+    named = set(re.findall(r"`(\w+)", api_section(module)))
+    public = importlib.import_module(module)
+    missing = [
+        printed(name, getattr(public, name)) if callable(getattr(public, name)) else f"`{name}`"
+        for name in sorted(set(public.__all__) - named)
+    ]
+    assert not missing, f"doc/api.md, section `{module}`: add " + ", ".join(missing)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_api_page_prints_signatures_as_they_are(module):
+    wrong = []
+    for call in re.findall(r"`([A-Za-z]\w*\([^`]*\))`", api_section(module)):
+        name = call.partition("(")[0]
+        found = candidates(module, name)
+        if not found:
+            wrong.append(f"`{call}` is no public name or method: remove it")
+        elif not any(same(*parameters(call), actual_parameters(thing)) for thing in found):
+            wrong.append(f"`{' '.join(call.split())}` is {printed(name, found[0])}")
+    assert not wrong, f"doc/api.md, section `{module}`: " + "; ".join(wrong)

@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -172,8 +173,12 @@ def test_matrices_are_factorised_in_one_place(path):
     assert not found or unit(dotted(path)) in ("_linalg", "samplers"), f"{path.name}: {found}"
 
 
-def test_core_needs_four_packages_only():
-    allowed = {"numpy", "scipy", "sklearn", "joblib", "skpref", "threadpoolctl"}  # sklearn's own
+def test_what_is_imported_is_what_is_required():
+    with open(ROOT / "pyproject.toml", "rb") as stream:
+        required = tomllib.load(stream)["project"]["dependencies"]
+    packages = {re.match(r"[\w-]+", line)[0] for line in required}
+    assert packages == {"numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl"}
+    allowed = packages - {"scikit-learn"} | {"sklearn", "skpref"}
     optional = {"pandas", "polars", "matplotlib", "arviz", "tqdm"}
     for path in MODULES:
         tree = ast.parse(path.read_text(encoding="utf-8"))
