@@ -136,27 +136,44 @@ def _labels(first: list, second: list, names: Sequence[str] | None) -> list:
         if len(labels) != len(first):
             raise ValueError(f"{len(labels)} names came for {len(first)} features a side.")
     else:
-        labels = [_common(*pair) for pair in zip(first, second, strict=True)]
-        if None in labels or len(set(labels)) < len(labels):
-            labels = first
+        labels = _common_labels(first, second)
     if len(set(labels)) < len(labels):
         raise ValueError(f"The features of a side are named {labels}; give distinct names=.")
     return labels
 
 
-def _common(one: Any, other: Any) -> str | None:
-    """What is left of two names without the word in which they differ, or None."""
-    if not (isinstance(one, str) and isinstance(other, str)) or one == other:
-        return one if one == other else None
+def _common_labels(first: list, second: list) -> list:
+    """What the names of both sides have in common, or the names of the first side.
+
+    The words that differ must be the same pair everywhere, as "home" and "away".
+    """
+    labels, sides = [], set()
+    for one, other in zip(first, second, strict=True):
+        if one == other:
+            labels.append(one)
+            continue
+        found = _common(one, other)
+        if found is None:
+            return first
+        labels.append(found[0])
+        sides.add(found[1])
+    return labels if len(sides) < 2 and len(set(labels)) == len(labels) else first
+
+
+def _common(one: Any, other: Any) -> tuple[str, tuple[str, str]] | None:
+    """A name without the word in which it differs from another, and the two words."""
+    if not (isinstance(one, str) and isinstance(other, str)):
+        return None
     words, others = (re.split(r"([^0-9a-zA-Z]+)", name) for name in (one, other))
     if len(words) != len(others):
         return None
     differ = [i for i, pair in enumerate(zip(words, others, strict=True)) if pair[0] != pair[1]]
-    if len(differ) != 1 or differ[0] % 2 or len(words) == 1:
+    if len(differ) != 1 or differ[0] % 2:  # every second part is a separator
         return None
-    at = differ[0]  # it goes, and one of the separators beside it
+    at = differ[0]
     kept = words[2:] if at == 0 else words[: at - 1] + words[at + 1 :]
-    return "".join(kept) or None
+    label = "".join(kept).strip(" ._-:()[]")
+    return (label, (words[at], others[at])) if label else None
 
 
 def _floats(frame: Any, first: list, second: list) -> np.ndarray | None:

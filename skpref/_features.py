@@ -47,6 +47,7 @@ def remember(estimator: BaseEstimator, schema: Schema) -> None:
         estimator.feature_names_in_ = np.array(schema.feature_names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
+    estimator.ids_ = None if schema.ids is None else schema.ids.names
     estimator._schema = schema
 
 
@@ -212,14 +213,16 @@ def _check_sides(rows, pairs):
 
 def _floats(rows, place, ids):
     """Rows as floats, the column at ``place`` given by ``ids``."""
-    width = rows.shape[1]
     array = np.empty(rows.shape, dtype=np.float64)
-    others = [j for j in range(width) if j != place]
+    others = [j for j in range(rows.shape[1]) if j != place]
     if place is not None:
         array[:, place] = ids
     if not is_frame(rows):
         try:
-            array[:, others] = rows[:, others]
+            if place is None:
+                array[...] = rows
+            else:
+                array[:, others] = rows[:, others]
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(
                 f"Duel arrays must be numeric, got dtype {rows.dtype} ({error}). Encode texts and "

@@ -256,7 +256,7 @@ def test_from_columns_refuses(frame, first, second, outcome, match):
         (["home_age", "home_rank"], ["away_age", "away_rank"], ["age", "rank"]),
         (["price_a", "size_a"], ["price_b", "size_b"], ["price", "size"]),
         (["a.wins_last_year"], ["b.wins_last_year"], ["wins_last_year"]),
-        (["age (home)"], ["age (away)"], ["age)"]),
+        (["age (home)"], ["age (away)"], ["age"]),
         (["lx", "ly"], ["rx", "ry"], ["lx", "ly"]),  # no word in common
         (["left", "x_1"], ["right", "x_2"], ["left", "x_1"]),
         (["a_1", "b_1"], ["a_2", "c_2"], ["a_1", "b_1"]),  # two words differ

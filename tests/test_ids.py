@@ -27,7 +27,7 @@ def test_numbers_of_any_type_are_one_id():
 
 @pytest.mark.parametrize("gap", [None, np.nan, pd.NA])
 def test_missing_ids_are_refused(gap):
-    with pytest.raises(ValueError, match="id of an item is missing .*first in row 1"):
+    with pytest.raises(ValueError, match=r"id of an item is missing .*first in row 1"):
         IdEncoder(["a", gap])
     with pytest.raises(ValueError, match="id of an item is missing"):
         IdEncoder(["a"]).codes([gap])

@@ -98,7 +98,7 @@ def test_another_order_of_columns_is_an_error_everywhere():
                 with pytest.raises(ValueError, match=both.format(*frame.columns)):
                     fitted.predict(asked)
     for asked in (turned, ItemTable(turned), from_pairs(turned, PAIRS)[0]):
-        with pytest.raises(ValueError, match="same order|should match"):
+        with pytest.raises(ValueError, match=r"same order|should match"):
             piped.predict(asked)
 
 
@@ -222,6 +222,7 @@ def test_ids_tell_items_apart_and_strangers_are_the_population():
     X, y = from_columns(contests(100), [], [], "home_won", ids=("home", "away"))
     fitted = model(kernel=RBF(1e-2, "fixed")).fit(X, y)
     assert fitted.n_features_in_ == 1 and fitted.feature_names_in_.tolist() == ["id"]
+    assert set(fitted.ids_) == {f"player {i}" for i in range(12)}
     table = ItemTable.from_names([f"player {i}" for i in range(12)])
     truth = model(items=table).fit(*from_pairs(table, contests(100)[["home", "away"]], y))
     names = pd.DataFrame({"id": table.names})
