@@ -2,19 +2,19 @@
 
 import numpy as np
 import pytest
-from core_support import SPACES, random_duels
+from core_support import SPACES, random_duels, won
 from oracles import dense_posterior, incidence
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 
 from skpref._conditioning import Sites, condition, gaussian_space
-from skpref.duels import merge
 from skpref.inference import Approximation
+from skpref.likelihoods import Probit
 
 BOTH = pytest.mark.parametrize("space", ["margins", "items"])
 
 
 def some_duels(n_items=6, n_duels=9, seed=0):
-    return merge(*random_duels(seed, n_items, n_duels))
+    return won(*random_duels(seed, n_items, n_duels)).duels
 
 
 def dense(duels):
@@ -121,7 +121,7 @@ def test_many_components_are_conditioned_one_by_one(space):
 def test_a_semidefinite_prior_needs_no_jitter(space):
     rng = np.random.default_rng(3)
     items, winner, loser = random_duels(3, 12, 20)
-    duels = merge(items, winner, loser)
+    duels = won(items, winner, loser).duels
     kernel = DotProduct(sigma_0=0.0)  # rank two
     A = dense(duels)
     precision, shift = some_sites(len(A), "mild")
@@ -133,8 +133,8 @@ def test_a_semidefinite_prior_needs_no_jitter(space):
     np.testing.assert_allclose(found.mean, B @ covariance @ B.T @ shift, atol=1e-12)
     spread = np.einsum("ij,jk,ik->i", B, covariance, B)
     np.testing.assert_allclose(found.variance, spread, atol=1e-12)
-    approximation = Approximation(Sites(shift, precision, 0.0), found, (), 1, 0.0, True)
-    posterior = condition(kernel, duels.items, made, approximation, 0.1)
+    approximation = Approximation(Sites(shift, precision, 0.0), found, {}, 1, 0.0, True)
+    posterior = condition(kernel, duels.items, made, approximation, Probit(0.1))
     X = rng.normal(size=(4, 2))
     np.testing.assert_allclose(posterior.cov(X), X @ covariance @ X.T, atol=1e-11)
 
@@ -146,8 +146,8 @@ def test_the_posterior_is_that_of_gp_regression_on_the_sites(space):
     precision, shift = some_sites(len(duels.margins.first), "mild")
     made = SPACES[space](kernel(duels.items), duels.margins)
     found = made.condition(precision, shift)
-    approximation = Approximation(Sites(shift, precision, 0.0), found, (), 1, 0.0, True)
-    posterior = condition(kernel, duels.items, made, approximation, 0.1)
+    approximation = Approximation(Sites(shift, precision, 0.0), found, {}, 1, 0.0, True)
+    posterior = condition(kernel, duels.items, made, approximation, Probit(0.1))
     X = np.random.default_rng(5).uniform(-1, 1, (5, 2))
     mean, covariance = dense_posterior(kernel, duels.items, dense(duels), shift, precision, X)
     np.testing.assert_allclose(posterior.mean(X), mean, rtol=1e-9, atol=1e-12)
@@ -162,7 +162,7 @@ def test_the_smaller_space_is_taken():
 
 
 def test_an_item_against_itself_says_nothing():
-    duels = merge(np.array([[0.0], [1.0]]), np.array([0, 0]), np.array([0, 1]))
+    duels = won(np.array([[0.0], [1.0]]), np.array([0, 0]), np.array([0, 1])).duels
     for space in ("margins", "items"):
         made = SPACES[space](RBF()(duels.items), duels.margins)
         found = made.condition(np.array([3.0, 2.0]), np.array([1.0, 1.0]))

@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from core_support import HARD, TIGHT_EP, check_hard, random_duels, solve, solve_small
+from core_support import (
+    HARD,
+    TIGHT_EP,
+    apart,
+    check_hard,
+    random_duels,
+    solve,
+    solve_small,
+    won,
+)
 from oracles import (
     duel_truth,
     incidence,
@@ -15,7 +24,6 @@ from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 
-from skpref.duels import Duels, merge
 from skpref.inference import EP
 
 NOISES = (1e-4, 1e-3, 1e-2, 0.1, 0.3, 1.0)
@@ -90,8 +98,9 @@ def test_one_duel_is_exact(noise_variance):
 def test_tilted_moments_equal_the_marginals(noise_variance, space):
     for seed in range(200):
         found = solve_small(EP(), small_problem(seed), noise_variance, space)
-        problem, (tau, nu) = found.problem, found.approximation.state
-        mean = problem.sign * found.approximation.conditioned.mean[problem.index]
+        problem, state = found.problem, found.approximation.state
+        tau, nu = state["precision"], state["shift"]
+        mean = problem.oriented(found.approximation.conditioned.mean)
         variance = found.approximation.conditioned.variance[problem.index]
         cavity_var = 1.0 / (1.0 / variance - tau)
         cavity_mean = cavity_var * (mean / variance - nu)
@@ -138,13 +147,14 @@ def test_both_spaces_agree(noise_variance):
 
 @pytest.mark.parametrize("start", ["zero", "elsewhere", "other noise"])
 def test_the_fixed_point_does_not_depend_on_the_start_or_the_damping(start):
-    duels = merge(*random_duels(0, 12, 60))
+    observations = won(*random_duels(0, 12, 60))
     kernel, noise_variance = RBF(0.8), 0.05
-    found = solve(TIGHT_EP, kernel, duels, noise_variance)
+    found = solve(TIGHT_EP, kernel, observations, noise_variance)
+    n = len(observations.duels.counts)
     state = {
-        "zero": tuple(np.zeros((2, len(duels.counts)))),
-        "elsewhere": (np.full(len(duels.counts), 0.7), np.full(len(duels.counts), 0.1)),
-        "other noise": solve(EP(), kernel, duels, 0.5).approximation.state,
+        "zero": {"precision": np.zeros(n), "shift": np.zeros(n)},
+        "elsewhere": {"precision": np.full(n, 0.7), "shift": np.full(n, 0.1)},
+        "other noise": solve(EP(), kernel, observations, 0.5).approximation.state,
     }[start]
     for damping in (0.0, 0.5):
         again = clone(TIGHT_EP).set_params(damping=damping).run(found.problem, state)
@@ -159,7 +169,7 @@ def test_the_fixed_point_does_not_depend_on_the_start_or_the_damping(start):
 
 def probabilities(items, winner, loser, X, kernel=None, noise_variance=0.05):
     kernel = Matern(0.7, nu=2.5) if kernel is None else kernel
-    found = solve(TIGHT_EP, kernel, merge(items, winner, loser), noise_variance)
+    found = solve(TIGHT_EP, kernel, won(items, winner, loser), noise_variance)
     return np.append(found.posterior.win_probability(X[::2], X[1::2]), found.log_evidence)
 
 
@@ -173,7 +183,7 @@ def some():
 def test_two_sides_of_a_duel_sum_to_one(some):
     items, winner, loser, X, _ = some
     for noise_variance in (1e-6, 0.1):
-        posterior = solve(EP(), RBF(0.5), merge(items, winner, loser), noise_variance).posterior
+        posterior = solve(EP(), RBF(0.5), won(items, winner, loser), noise_variance).posterior
         for noise in (True, False):
             one = posterior.win_probability(X[::2], X[1::2], noise=noise)
             two = posterior.win_probability(X[1::2], X[::2], noise=noise)
@@ -198,11 +208,10 @@ def test_items_given_twice_are_one_item(some):
 
 def test_counted_duels_equal_repeated_ones(some):
     items, winner, loser, X, truth = some
-    duels = merge(items, winner, loser)
-    assert duels.counts.max() > 1
-    repeat = np.repeat(np.arange(len(duels.counts)), duels.counts.astype(int))
-    apart = Duels(duels.items, duels.winner[repeat], duels.loser[repeat], np.ones(len(repeat)))
-    found = solve(TIGHT_EP, Matern(0.7, nu=2.5), apart, 0.05)
+    observations = won(items, winner, loser)
+    assert observations.duels.counts.max() > 1
+    found = solve(TIGHT_EP, Matern(0.7, nu=2.5), apart(observations), 0.05)
+    assert len(found.problem.counts) == len(winner)
     probability = found.posterior.win_probability(X[::2], X[1::2])
     np.testing.assert_allclose(np.append(probability, found.log_evidence), truth, atol=1e-9)
 
@@ -237,22 +246,23 @@ def test_exchanging_winners_and_losers_turns_the_utility_over(some):
 def test_hard_data_converge_in_both_spaces(name, noise_variance):
     hard = HARD[name]()
     for space in ("margins", "items"):
-        check_hard(solve(EP(), hard.kernel, hard.duels, noise_variance, space), hard)
+        check_hard(solve(EP(), hard.kernel, hard.observations, noise_variance, space), hard)
 
 
 @pytest.mark.parametrize("noise_variance", [1e-4, 1e-3, 1e-2, 0.1, 1.0])
 def test_many_noisy_duels_of_few_items_converge(noise_variance):
-    duels = merge(*random_duels(0, 100, 20_000, noise=0.7))
-    found = solve(EP(), RBF(1.0), duels, noise_variance)
+    observations = won(*random_duels(0, 100, 20_000, noise=0.7))
+    found = solve(EP(), RBF(1.0), observations, noise_variance)
     assert found.approximation.converged
     # So many duels leave little doubt which items are good.
-    X, utility = duels.items, np.sin(2.0 * duels.items).sum(axis=1)
+    X = observations.items
+    utility = np.sin(2.0 * X).sum(axis=1)
     assert np.corrcoef(found.posterior.mean(X), utility)[0, 1] > 0.98
 
 
 def test_stopping_early_is_told():
-    duels = merge(*random_duels(0, 12, 60))
-    found = solve(EP(max_iter=2), RBF(0.8), duels, 0.01).approximation
+    observations = won(*random_duels(0, 12, 60))
+    found = solve(EP(max_iter=2), RBF(0.8), observations, 0.01).approximation
     assert not found.converged
     assert found.n_iter == 2
     assert found.residual > 1e-8
@@ -263,12 +273,12 @@ def test_stopping_early_is_told():
     [
         ({"max_iter": 0}, ValueError, "max_iter must lie in"),
         ({"max_iter": 2.5}, TypeError, "max_iter must be an integer"),
-        ({"tol": 0.0}, ValueError, "tol must lie in"),
+        ({"tol": 0.0}, ValueError, "tol of the engine must lie in"),
         ({"damping": 1.0}, ValueError, "damping must lie in"),
         ({"damping": "much"}, TypeError, "damping must be a number"),
     ],
 )
 def test_bad_options_say_what_is_allowed(parameters, error, match):
-    duels = merge(*random_duels(0, 4, 6))
+    observations = won(*random_duels(0, 4, 6))
     with pytest.raises(error, match=match):
-        solve(EP(**parameters), DotProduct(), duels, 0.1)
+        solve(EP(**parameters), DotProduct(), observations, 0.1)

@@ -8,10 +8,12 @@ from core_support import (
     HARD,
     TIGHT_EP,
     TIGHT_LAPLACE,
+    apart,
     check_hard,
     random_duels,
     solve,
     solve_small,
+    won,
 )
 from oracles import central_gradient, duel_truth, incidence, small_problem
 from scipy.integrate import quad
@@ -19,7 +21,6 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import multivariate_normal, norm
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from skpref.duels import Duels, merge
 from skpref.inference import Laplace
 
 NOISES = (1e-3, 1e-2, 0.1, 1.0)
@@ -124,10 +125,12 @@ def test_error_against_the_exact_answer_vanishes_with_growing_noise():
 
 def test_counted_duels_equal_repeated_ones():
     items, winner, loser = random_duels(1, 10, 40)
-    duels = merge(items, winner, loser)
-    repeat = np.repeat(np.arange(len(duels.counts)), duels.counts.astype(int))
-    apart = Duels(duels.items, duels.winner[repeat], duels.loser[repeat], np.ones(len(repeat)))
-    one, two = (solve(TIGHT_LAPLACE, Matern(0.7, nu=2.5), d, 0.05) for d in (duels, apart))
+    observations = won(items, winner, loser)
+    one, two = (
+        solve(TIGHT_LAPLACE, Matern(0.7, nu=2.5), each, 0.05)
+        for each in (observations, apart(observations))
+    )
+    assert len(one.problem.counts) < len(two.problem.counts) == len(winner)
     assert one.log_evidence == pytest.approx(two.log_evidence, abs=1e-9)
     X = np.random.default_rng(0).uniform(-1, 1, (8, 2))
     np.testing.assert_allclose(one.posterior.mean(X), two.posterior.mean(X), atol=1e-9)
@@ -139,8 +142,8 @@ def test_order_of_duels_and_of_items_does_not_matter():
     rng = np.random.default_rng(0)
     order, places = rng.permutation(40), rng.permutation(10)
     back = np.argsort(places)
-    mixed = merge(items[places], back[winner[order]], back[loser[order]])
-    one = solve(TIGHT_LAPLACE, RBF(0.7), merge(items, winner, loser), 0.05)
+    mixed = won(items[places], back[winner[order]], back[loser[order]])
+    one = solve(TIGHT_LAPLACE, RBF(0.7), won(items, winner, loser), 0.05)
     two = solve(TIGHT_LAPLACE, RBF(0.7), mixed, 0.05)
     X = rng.uniform(-1, 1, (8, 2))
     np.testing.assert_allclose(one.posterior.mean(X), two.posterior.mean(X), atol=1e-9)
@@ -149,12 +152,12 @@ def test_order_of_duels_and_of_items_does_not_matter():
 
 @pytest.mark.parametrize("start", ["its own end", "another noise", "far away"])
 def test_the_mode_does_not_depend_on_the_start(start):
-    duels = merge(*random_duels(0, 12, 60))
-    found = solve(Laplace(), RBF(0.8), duels, 0.05)
+    observations = won(*random_duels(0, 12, 60))
+    found = solve(Laplace(), RBF(0.8), observations, 0.05)
     state = {
         "its own end": found.approximation.state,
-        "another noise": solve(Laplace(), RBF(0.8), duels, 5.0).approximation.state,
-        "far away": (np.full(found.problem.space.n_margins, 1e3),),
+        "another noise": solve(Laplace(), RBF(0.8), observations, 5.0).approximation.state,
+        "far away": {"pull": np.full(len(observations.duels.counts), 1e3)},
     }[start]
     again = Laplace().run(found.problem, state)
     assert again.converged
@@ -168,21 +171,22 @@ def test_the_mode_does_not_depend_on_the_start(start):
 def test_hard_data_converge_in_both_spaces(name, noise_variance):
     hard = HARD[name]()
     for space in ("margins", "items"):
-        check_hard(solve(Laplace(), hard.kernel, hard.duels, noise_variance, space), hard)
+        check_hard(solve(Laplace(), hard.kernel, hard.observations, noise_variance, space), hard)
 
 
 @pytest.mark.parametrize("noise_variance", [1e-4, 1e-3, 1e-2, 0.1, 1.0])
 def test_many_noisy_duels_of_few_items_converge(noise_variance):
-    duels = merge(*random_duels(0, 100, 20_000, noise=0.7))
-    found = solve(Laplace(), RBF(1.0), duels, noise_variance)
+    observations = won(*random_duels(0, 100, 20_000, noise=0.7))
+    found = solve(Laplace(), RBF(1.0), observations, noise_variance)
     assert found.approximation.converged
-    X, utility = duels.items, np.sin(2.0 * duels.items).sum(axis=1)
+    X = observations.items
+    utility = np.sin(2.0 * X).sum(axis=1)
     assert np.corrcoef(found.posterior.mean(X), utility)[0, 1] > 0.98
 
 
 def test_stopping_early_is_told():
-    duels = merge(*random_duels(0, 12, 60))
-    found = solve(Laplace(max_iter=1), RBF(0.8), duels, 0.01).approximation
+    observations = won(*random_duels(0, 12, 60))
+    found = solve(Laplace(max_iter=1), RBF(0.8), observations, 0.01).approximation
     assert not found.converged
     assert found.n_iter == 1
 
@@ -192,14 +196,14 @@ def test_stopping_early_is_told():
     [
         ({"max_iter": 0}, ValueError, "max_iter must lie in"),
         ({"max_iter": True}, TypeError, "max_iter must be an integer"),
-        ({"tol": -1.0}, ValueError, "tol must lie in"),
-        ({"tol": None}, TypeError, "tol must be a number"),
+        ({"tol": -1.0}, ValueError, "tol of the engine must lie in"),
+        ({"tol": None}, TypeError, "tol of the engine must be a number"),
     ],
 )
 def test_bad_options_say_what_is_allowed(parameters, error, match):
-    duels = merge(*random_duels(0, 4, 6))
+    observations = won(*random_duels(0, 4, 6))
     with pytest.raises(error, match=match):
-        solve(Laplace(**parameters), RBF(), duels, 0.1)
+        solve(Laplace(**parameters), RBF(), observations, 0.1)
 
 
 @pytest.mark.parametrize("noise_variance", [1e-6, 1e-5])
@@ -216,19 +220,18 @@ def test_a_flipped_answer_may_move_a_probability_the_wrong_way(noise_variance):
     for lost in (0, 1):
 
         def log_joint(z, lost=lost):
-            won = (3 - lost) * norm.logcdf(z / sd) + lost * norm.logcdf(-z / sd)
-            return won + prior.logpdf(z)
+            told = (3 - lost) * norm.logcdf(z / sd) + lost * norm.logcdf(-z / sd)
+            return told + prior.logpdf(z)
 
         top = minimize_scalar(lambda z: -log_joint(z), (0.0, sd), options={"xtol": 1e-12}).x
         h = 1e-3 * sd
         curvature = (2.0 * log_joint(top) - log_joint(top + h) - log_joint(top - h)) / h**2
         by_hand = norm.cdf(top / np.sqrt(1.0 / curvature + sd**2))
 
-        duels = merge(
-            items, np.repeat([0, 1], [3 - lost, lost]), np.repeat([1, 0], [3 - lost, lost])
-        )
+        winner = np.repeat([0, 1], [3 - lost, lost])
+        observations = won(items, winner, 1 - winner)
         for engine, found in ((TIGHT_LAPLACE, laplace), (TIGHT_EP, ep)):
-            posterior = solve(engine, kernel, duels, noise_variance).posterior
+            posterior = solve(engine, kernel, observations, noise_variance).posterior
             found.append(posterior.win_probability(items[:1], items[1:])[0])
         assert laplace[-1] == pytest.approx(by_hand, abs=1e-4)
 

@@ -16,9 +16,9 @@ from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.fixes import parse_version
 
 from skpref import PairwisePreferenceRegressor
-from skpref.inference import ENGINES
+from skpref.inference import ENGINES, HMC, Gibbs
 
-N_CHECKS = 52  # of scikit-learn 1.9
+N_CHECKS = 59  # of scikit-learn 1.9, those of sample_weight among them
 pytestmark = pytest.mark.filterwarnings("ignore:The chains have not mixed")
 
 
@@ -32,11 +32,16 @@ def test_scikit_learn_checks(inference):
     estimator = PairwisePreferenceRegressor(inference=inference)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sklearn.exceptions.SkipTestWarning)
+        # scikit-learn's data have no noise; that its least is held back is said, and no failure.
+        warnings.filterwarnings("ignore", "The search for hyperparameters ended with noise_var")
         results = check_estimator(estimator, on_fail=None)
     version = parse_version(sklearn.__version__)
     if (version.major, version.minor) == (1, 9):
         assert len(results) == N_CHECKS
     assert len(results) >= N_CHECKS
+    weighing = [each for each in results if "sample_weight" in each["check_name"]]
+    assert len(weighing) >= 7
+    assert all(each["status"] == "passed" for each in weighing)
     failed = {
         result["check_name"]: (result["status"], result["exception"])
         for result in results
@@ -154,10 +159,28 @@ def test_refit_on_ratings_forgets_the_classes(model):
     assert not hasattr(model, "classes_") and not hasattr(model, "predict_proba")
 
 
-def test_order_of_training_duels_does_not_matter(model):
-    X, y = duels()
+@pytest.mark.parametrize("inference", ["ep", "laplace"])
+def test_order_of_training_duels_does_not_matter(inference):
+    model, (X, y) = make_model(inference), duels()
     order = np.random.default_rng(3).permutation(len(X))
     assert_same(model.fit(X, y), clone(model).fit(X[order], y[order]), X, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("engine", [Gibbs(draws=8192, thin=2), HMC(draws=8192)], ids=str)
+def test_order_of_training_duels_does_not_matter_but_for_the_draws(engine):
+    """Duels stand in the order in which they came, and take the random numbers in that order."""
+    X, y = duels()
+    order = np.random.default_rng(3).permutation(len(X))
+    model = PairwisePreferenceRegressor(inference=engine, optimizer=None, random_state=0)
+    other = clone(model).fit(X[order], y[order])
+    mean, std = model.fit(X, y).predict(X, return_std=True)
+    # A mean of draws, each with no more than the posterior's deviation.
+    fewest = min(each.diagnostics_.ess_bulk.min() for each in (model, other))
+    assert fewest > 1000
+    error = std * np.sqrt(2.0 / fewest)
+    assert np.all(np.abs(other.predict(X) - mean) < 4.5 * error)
+    assert np.median(error) < 0.05 * np.median(np.abs(mean))
+    assert_array_equal(clone(model).fit(X, y).predict(X), mean)
 
 
 def test_orientation_of_training_duels_does_not_matter(model):

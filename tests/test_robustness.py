@@ -4,6 +4,7 @@ Warnings are errors throughout; where the engine cannot converge the warning mus
 """
 
 import re
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -91,23 +92,33 @@ def test_noise_of_any_size(fixed, noise):
     assert largest < 0.1 if noise >= 1e3 else largest > 1e-4
 
 
-def test_noise_at_its_bounds_does_not_warn(learning):
+def at_bound(what):
+    return pytest.warns(ConvergenceWarning, match=f"ended with {what}: .*Widen these bounds")
+
+
+def test_noise_at_its_bounds_is_told(learning):
     X, y = make_duels(60, noise=0.0)
-    learning.set_params(noise_variance_bounds=(0.5, 0.6)).fit(X, y)
+    with at_bound("noise_variance at its lower bound 0.5"):
+        learning.set_params(noise_variance_bounds=(0.5, 0.6)).fit(X, y)
     assert_allclose(learning.noise_variance_, 0.5)  # nothing is noisy: the least
     coin = np.random.default_rng(0).integers(2, size=400)
     items = np.random.default_rng(1).standard_normal((6, 2))
     pairs = make_pairs(items, 400)
-    learning.set_params(noise_variance_bounds=(1e-4, 0.01), items=items).fit(pairs, coin)
+    learning.set_params(noise_variance_bounds=(1e-4, 0.01), items=items)
+    with at_bound("noise_variance at its upper bound 0.01"):
+        learning.fit(pairs, coin)
     assert_allclose(learning.noise_variance_, 0.01)  # everything is noise: the most
     check_sound(learning, items[pairs])
 
 
-def test_lengthscales_at_their_bounds_do_not_warn(learning):
+def test_lengthscales_at_their_bounds_are_told(learning):
     X, y = make_duels(60)
-    learning.set_params(kernel=RBF(1.0, (0.9, 1.1))).fit(X, y)
+    with at_bound("kernel length_scale at its upper bound 1.1"):
+        learning.set_params(kernel=RBF(1.0, (0.9, 1.1))).fit(X, y)
     assert_allclose(learning.kernel_.length_scale, 1.1)
-    learning.set_params(kernel=ConstantKernel(1.0, (0.9, 1.1)) * RBF(1.0, (0.1, 0.2))).fit(X, y)
+    learning.set_params(kernel=ConstantKernel(1.0, (0.9, 1.1)) * RBF(1.0, (0.1, 0.2)))
+    with at_bound(".*kernel k2__length_scale at its upper bound 0.2"):
+        learning.fit(X, y)
     assert_allclose(learning.kernel_.k2.length_scale, 0.2)
 
 
@@ -122,7 +133,10 @@ def test_thousands_of_contradictory_duels(learning, noise):
     # An own part for each item would follow the chance majorities.
     learning.set_params(kernel=RBF([1.0, 1.0]), items=items, noise_variance=noise)
     for bounds in ("fixed", (1e-4, 10.0)):
-        learning.set_params(noise_variance_bounds=bounds).fit(pairs, coin)
+        learning.set_params(noise_variance_bounds=bounds)
+        told = at_bound("noise_variance at its upper bound 10")
+        with nullcontext() if bounds == "fixed" else told:
+            learning.fit(pairs, coin)
         check_sound(learning, items[pairs])
         assert np.abs(learning.predict_proba(pairs) - 0.5).max() < 0.2
     assert learning.noise_variance_ > 1.0  # coins: all the noise that it may have

@@ -2,21 +2,13 @@
 
 import numpy as np
 import pytest
+from likelihoods_support import duels, log_prob, tilted
 from oracles import central_gradient, tilted_by_quadrature
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from skpref._likelihood import (
-    derivatives,
-    log_win_probability,
-    margin_variance,
-    noise_derivatives,
-    repeated_site,
-    standardise,
-    tilted,
-    tilted_noise_gradient,
-    win_probability,
-)
+from skpref.likelihoods import Probit
+from skpref.likelihoods._gaussian import sign_proba, standardise
 
 # u, log Φ(u), its first derivative, minus its second, its third, and one plus its second,
 # from 600-digit arithmetic.
@@ -58,7 +50,7 @@ U, LOG_CDF, FIRST, SECOND, THIRD, LEFT = EXACT.T
 @pytest.mark.parametrize("noise_variance", [1e-6, 0.5, 30.0])
 def test_derivatives_are_exact_from_far_below_to_far_above(noise_variance):
     scale = np.sqrt(2.0 * noise_variance)
-    found = derivatives(scale * U, noise_variance)
+    found = log_prob(scale * U, noise_variance)
     np.testing.assert_allclose(found.value, LOG_CDF, rtol=1e-14)
     np.testing.assert_allclose(found.gradient * scale, FIRST, rtol=1e-14)
     np.testing.assert_allclose(found.curvature * scale**2, SECOND, rtol=3e-14)
@@ -74,7 +66,7 @@ def test_a_site_without_noise_leaves_the_variance_of_a_truncated_normal():
 
 def test_a_scalar_is_taken_as_an_array_of_one():
     for u in (-100.0, 0.3):
-        assert derivatives(u, 0.5).third == derivatives(np.array([u]), 0.5).third[0]
+        assert log_prob(u, 0.5).third == log_prob(np.array([u]), 0.5).third[0]
 
 
 def test_extreme_scales_overflow_to_infinity_not_to_nan():
@@ -92,9 +84,10 @@ def test_the_noise_on_a_margin_is_that_of_both_items():
         return norm.sf(loser_noise, loc=z, scale=sd) * norm.pdf(loser_noise, scale=sd)
 
     truth = quad(winner_seen_above, -9 * sd, 9 * sd, epsabs=1e-13)[0]
-    assert win_probability(z, 0.0, noise_variance) == pytest.approx(truth, abs=1e-12)
-    assert np.exp(derivatives(np.array([z]), noise_variance).value[0]) == pytest.approx(truth)
-    assert margin_variance(noise_variance) == pytest.approx(2 * noise_variance)
+    found = Probit(noise_variance).outcome_proba(np.array([z]), np.zeros(1))
+    assert found[0] == pytest.approx([1.0 - truth, truth], abs=1e-12)
+    assert np.exp(log_prob(np.array([z]), noise_variance).value[0]) == pytest.approx(truth)
+    assert Probit(noise_variance).margin_variance == pytest.approx(2 * noise_variance)
 
 
 @pytest.mark.parametrize(
@@ -122,77 +115,18 @@ def test_tilted_moments_by_quadrature(mean, variance, noise_variance):
     assert 1.0 - variance * found.curvature[0] == pytest.approx(found.shrink[0], abs=1e-13)
 
 
-@pytest.mark.parametrize("noise_variance", [1e-6, 1e-3, 0.1, 1.0])
-@pytest.mark.parametrize("count", [1.0, 2.0, 7.0, 100.0, 1e4, 1e6])
-def test_repeated_sites_are_the_fixed_point_of_ep(count, noise_variance):
-    """A cavity of c − 1 of these sites, times the probit, has the moments of all c sites."""
-    variance = 0.8
-    mean = np.sqrt(variance) * np.array([-5.0, -2.0, -0.3, 0.0, 1.0, 5.0])
-    tau, nu = repeated_site(mean, np.full(6, variance), np.full(6, count), noise_variance)
-    assert np.all(tau >= 0.0)
-    precision = 1.0 / variance + (count - 1.0) * tau
-    cavity = (mean / variance + (count - 1.0) * nu) / precision
-    for i in range(6):
-        _, truth, spread = tilted_by_quadrature(cavity[i], 1.0 / precision[i], noise_variance)
-        here = (mean[i] / variance + count * nu[i]) / (precision[i] + tau[i])
-        assert here == pytest.approx(truth, abs=1e-8 * np.sqrt(spread), rel=1e-8)
-        assert 1.0 / (precision[i] + tau[i]) == pytest.approx(spread, rel=1e-8)
-
-
-def test_a_site_that_is_not_repeated_is_the_ordinary_update():
-    rng = np.random.default_rng(0)
-    mean, variance = 3.0 * rng.normal(size=50), np.exp(rng.normal(size=50))
-    tau, nu = repeated_site(mean, variance, np.ones(50), 0.05)
-    found = tilted(mean, variance, 0.05)
-    after = variance * found.shrink
-    np.testing.assert_allclose(1.0 / variance + tau, 1.0 / after, rtol=1e-10)
-    moved = (mean + variance * found.gradient) / after
-    np.testing.assert_allclose(mean / variance + nu, moved, rtol=1e-10)
-
-
-def test_repeated_sites_of_different_counts_do_not_mix():
-    mean, variance = np.array([-1.0, 0.5, 2.0]), np.array([0.1, 1.0, 5.0])
-    counts = np.array([3.0, 1e5, 1.0])
-    together = repeated_site(mean, variance, counts, 0.02)
-    for i in range(3):
-        alone = repeated_site(mean[i : i + 1], variance[i : i + 1], counts[i : i + 1], 0.02)
-        for part, single in zip(together, alone, strict=True):
-            assert part[i] == pytest.approx(single[0], rel=1e-8)
-
-
-@pytest.mark.parametrize("noise_variance", [1e-10, 1e-3, 1.0, 100.0])
-@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e6])
-def test_repeated_sites_are_found_at_any_scale_from_anywhere(noise_variance, scale):
-    rng = np.random.default_rng(0)
-    variance = scale * np.exp(rng.normal(size=300))
-    mean = np.sqrt(variance) * rng.normal(size=300) * np.exp(2.0 * rng.normal(size=300))
-    counts = np.floor(np.exp(rng.uniform(0.7, 13.0, 300)))
-    tau, nu = repeated_site(mean, variance, counts, noise_variance)
-    assert np.all(tau >= 0.0)
-    precision = 1.0 / variance + (counts - 1.0) * tau
-    cavity = (mean / variance + (counts - 1.0) * nu) / precision
-    found = tilted(cavity, 1.0 / precision, noise_variance)  # by quadrature: see above
-    np.testing.assert_allclose(1.0 / (precision + tau), found.shrink / precision, rtol=1e-8)
-    here = (mean / variance + counts * nu) / (precision + tau)
-    moved = cavity + found.gradient / precision
-    assert np.all(np.abs(here - moved) < 1e-8 * np.sqrt(1.0 / precision))
-    for start in (np.full(300, -1e3), 20.0 * rng.normal(size=300), np.full(300, np.nan)):
-        again = repeated_site(mean, variance, counts, noise_variance, start)
-        np.testing.assert_allclose(again[0], tau, rtol=1e-7, atol=1e-300)
-        np.testing.assert_allclose(again[1], nu, rtol=1e-7, atol=1e-300)
-
-
 @pytest.mark.parametrize("z", [-5.3, -0.7, 0.0, 0.4, 2.1])
 def test_noise_derivatives_against_differences(z):
     margin, log_noise = np.array([z]), np.log(0.3)
-    found = noise_derivatives(margin, 0.3)
+    found = Probit(0.3).theta_derivatives(margin, duels(1))
     for part, name in zip(found, ("value", "gradient", "curvature"), strict=True):
 
         def function(at, name=name):
-            return getattr(derivatives(margin, np.exp(at[0])), name)[0]
+            return getattr(log_prob(margin, np.exp(at[0])), name)[0]
 
         truth = central_gradient(function, [log_noise], 1e-2)[0]
-        assert part[0] == pytest.approx(truth, rel=1e-9, abs=1e-9)
+        assert part.shape == (1, 1)
+        assert part[0, 0] == pytest.approx(truth, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("mean", [-20.0, -0.7, 0.0, 2.1])
@@ -203,7 +137,19 @@ def test_noise_gradient_of_the_log_normaliser_against_differences(mean):
         return tilted(*at, np.exp(log_noise[0])).log_normaliser[0]
 
     truth = central_gradient(function, [np.log(0.3)], 1e-2)[0]
-    assert tilted_noise_gradient(*at, 0.3)[0] == pytest.approx(truth, rel=1e-9, abs=1e-12)
+    found = Probit(0.3).tilted_theta_gradient(*at, duels(1))
+    assert found.shape == (1, 1)
+    assert found[0, 0] == pytest.approx(truth, rel=1e-9, abs=1e-12)
+
+
+def first_wins(mean, variance, noise_variance, noise=True, log=False):
+    """P(first wins), with the noise of the judge or without, or its logarithm."""
+    mean, variance = np.asarray(mean), np.asarray(variance)
+    if not noise:
+        return sign_proba(mean, variance, log)
+    probit = Probit(noise_variance)
+    read = probit.outcome_log_proba if log else probit.outcome_proba
+    return read(mean, variance)[..., 1]
 
 
 @pytest.mark.parametrize("noise", [True, False])
@@ -217,16 +163,28 @@ def test_win_probability_by_quadrature_and_its_two_sides(noise):
 
         sd = np.sqrt(variance)
         truth = quad(weighted, mean - 9 * sd, mean + 9 * sd, points=[0.0], limit=200)[0]
-        found = win_probability(mean, variance, 0.25, noise=noise)
+        found = first_wins(mean, variance, 0.25, noise=noise)
         assert found == pytest.approx(truth, abs=1e-8)
-        assert found + win_probability(-mean, variance, 0.25, noise=noise) == pytest.approx(1.0)
-        log = log_win_probability(mean, variance, 0.25, noise=noise)
+        assert found + first_wins(-mean, variance, 0.25, noise=noise) == pytest.approx(1.0)
+        log = first_wins(mean, variance, 0.25, noise=noise, log=True)
         assert np.exp(log) == pytest.approx(found, rel=1e-13)
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_the_two_columns_are_the_two_sides_of_a_duel(log):
+    mean, variance = np.array([[0.3], [-2.0]]), np.array([0.0, 0.7, 40.0])
+    probit = Probit(0.25)
+    read = probit.outcome_log_proba if log else probit.outcome_proba
+    found, turned = read(mean, variance), read(-mean, variance)
+    assert found.shape == (2, 3, 2)
+    np.testing.assert_array_equal(found[..., 0], turned[..., 1])
+    total = np.exp(found).sum(axis=-1) if log else found.sum(axis=-1)
+    np.testing.assert_allclose(total, 1.0, rtol=1e-14)
 
 
 def test_log_probability_far_out_follows_the_bound_on_the_tail():
     u = np.array([40.0, 200.0, 1e6])
-    log = log_win_probability(-u, 1.0 - 2.0 * 1e-3, 1e-3)
+    log = first_wins(-u, np.full(3, 1.0 - 2.0 * 1e-3), 1e-3, log=True)
     # φ(u)/u (1 − 1/u²) < Φ(−u) < φ(u)/u
     upper = -0.5 * u**2 - np.log(u) - 0.5 * np.log(2.0 * np.pi)
     assert np.all(log <= upper * (1.0 - 1e-14))
@@ -235,5 +193,5 @@ def test_log_probability_far_out_follows_the_bound_on_the_tail():
 
 def test_a_margin_that_is_surely_known_is_won_lost_or_even():
     mean = np.array([-2.0, 0.0, 2.0])
-    np.testing.assert_array_equal(win_probability(mean, np.zeros(3), 0.1, noise=False), [0, 0.5, 1])
-    assert standardise(np.array([0.0]), np.zeros(1), 0.1, noise=False)[0] == 0.0
+    np.testing.assert_array_equal(sign_proba(mean, np.zeros(3)), [0, 0.5, 1])
+    assert standardise(np.array([0.0]), np.zeros(1))[0] == 0.0
