@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import elementwise
-from scipy.special import logsumexp, ndtr, ndtri
-from sklearn.utils import check_random_state
+from scipy.special import ndtr, ndtri
 
 from skpref._paths import SamplePaths, covariance_root, draw_weights
+from skpref._random import generator_of
 from skpref.kernels import contracted_input_gradient, diag_gradient
 from skpref.likelihoods import Likelihood
 from skpref.likelihoods._gaussian import sign_proba
@@ -181,15 +181,14 @@ class Posterior:
         1995). It moves no probability by more than 1/(n + 1), the less the more draws, and the
         two outcomes still sum to 1. `cdf` and `quantile` are of the draws alone.
         """
-        if noise:
-            proba = self.outcome_log_proba(A, B)[:, -1]
-            return proba if log else np.exp(proba)
 
-        def ahead(means, variance):
-            return self._mix(lambda m, v: sign_proba(m, v, log=True)[..., None], means, variance)
+        def of(mean, variance):
+            if not noise:
+                return sign_proba(mean, variance, log=log)
+            outcomes = self.likelihood.outcome_log_proba if log else self.likelihood.outcome_proba
+            return outcomes(mean, variance)[..., -1]
 
-        proba = self._by_pairs(A, B, ahead, (0, 1))[:, 0]
-        return proba if log else np.exp(proba)
+        return self._by_pairs(A, B, lambda m, v: self._mix(of, m, v, log), (0,))
 
     def outcome_log_proba(self, A, B):
         """Log-probabilities of the outcomes of duels, observation noise included.
@@ -204,16 +203,22 @@ class Posterior:
             Columns "second won" and "first won".
         """
         of = self.likelihood.outcome_log_proba
-        return self._by_pairs(A, B, lambda m, v: self._mix(of, m, v), (0, 2))
+        return self._by_pairs(A, B, lambda m, v: self._mix(of, m, v, log=True), (0, 2))
 
-    def _mix(self, of, means, variance):
-        """Logarithm of the mean over the components, and a Gaussian of their moments."""
+    def _mix(self, of, means, variance, log):
+        """Mean of ``of`` over the components and a Gaussian of their moments; of logarithms."""
         if self.n_components == 1:
             return of(means[:, 0], variance)
-        spread = variance + means.var(axis=1)
-        each = np.column_stack([means, means.mean(axis=1)])
-        wide = np.column_stack([np.broadcast_to(variance[:, None], means.shape), spread])
-        return logsumexp(of(each, wide), axis=1) - np.log(each.shape[1])
+        matched = of(means.mean(axis=1), variance + means.var(axis=1))
+        each, n = of(means, variance[:, None]), self.n_components + 1
+        if not log:
+            return (each.sum(axis=1) + matched) / n
+        top = np.maximum(each.max(axis=1), matched)
+        top = np.where(np.isfinite(top), top, 0.0)
+        each = each - top[:, None]
+        total = np.exp(each, out=each).sum(axis=1) + np.exp(matched - top)
+        with np.errstate(divide="ignore"):  # no component speaks for it
+            return np.log(total) + top - np.log(n)
 
     def cdf(self, X, c):
         """P(f(x) ≤ c), shape (n,); ``c`` is a number or of shape (n,)."""
@@ -259,7 +264,7 @@ class Posterior:
             Number of draws.
         rng : int, RandomState, Generator or None
         """
-        X, rng = self.check_items(X), _generator(rng)
+        X, rng = self.check_items(X), generator_of(rng)
         cross = self._cross(X)
         half = cross @ self.factor
         root = covariance_root(self.kernel(X) - half @ half.T)
@@ -284,13 +289,13 @@ class Posterior:
         .. [2] Wilson et al., "Efficiently sampling functions from Gaussian process
            posteriors", ICML 2020.
         """
-        rng = _generator(rng)
+        rng = generator_of(rng)
         weights = self.weights[:, rng.integers(self.n_components, size=n)]
         return SamplePaths(self, draw_weights(self, weights, rng), rng)
 
     def hallucinate(self, rng=None):
         """One component, drawn at random: an ordinary GP given one draw of the margins [1]_."""
-        s = int(_generator(rng).integers(self.n_components))
+        s = int(generator_of(rng).integers(self.n_components))
         return replace(self, weights=self.weights[:, s : s + 1])
 
     # -- input gradients -----------------------------------------------------------------
@@ -380,14 +385,6 @@ def paired(kernel, A, B):
 
 def _stack(blocks, empty):
     return np.concatenate(blocks) if blocks else np.zeros(empty)
-
-
-def _generator(rng):
-    if isinstance(rng, np.random.Generator):
-        return rng
-    if rng is None or isinstance(rng, int | np.integer):
-        return np.random.default_rng(rng)
-    return np.random.default_rng(check_random_state(rng).randint(2**31))
 
 
 def _mixture_cdf(c, means, deviation):

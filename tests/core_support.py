@@ -1,5 +1,6 @@
 """What the tests of the core share: running an engine on duels, in a space of choice."""
 
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -7,18 +8,42 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct, Kernel
 
 from skpref._conditioning import ItemSpace, MarginSpace, condition, gaussian_space
 from skpref._posterior import Posterior
-from skpref.duels import Duels, merge
+from skpref.duels import Duels, Observations
 from skpref.inference import EP, Approximation, Laplace, Problem
+from skpref.likelihoods import Probit
 
 TIGHT_EP = EP(tol=1e-12, max_iter=2000)
 TIGHT_LAPLACE = Laplace(tol=1e-18, max_iter=500)
 SPACES = {"margins": MarginSpace, "items": ItemSpace, "cheaper": gaussian_space}
 
 
+def won(items, winner, loser, weight=None):
+    """Duels between rows of a table, the winner shown first."""
+    return Observations.from_duels(items, winner, loser, np.ones(len(winner), dtype=bool), weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Apart(Observations):
+    """Equal answers are not counted together: each is a row of its own."""
+
+    @property
+    def duels(self):
+        return Duels(self.items, *self.positions.T, self.weight)
+
+    @property
+    def of_answer(self):
+        return np.arange(len(self.positions))
+
+
+def apart(observations):
+    """The same answers, none of them counted."""
+    return Apart(**{each.name: getattr(observations, each.name) for each in fields(observations)})
+
+
 class Solved(NamedTuple):
     """An engine's run and what it was run on."""
 
-    duels: Duels
+    observations: Observations
     problem: Problem
     approximation: Approximation
     posterior: Posterior
@@ -28,20 +53,21 @@ class Solved(NamedTuple):
         return self.approximation.sites.log_evidence
 
 
-def solve(engine, kernel, duels, noise_variance, space="cheaper"):
-    """Run an engine on merged duels."""
-    made = SPACES[space](kernel(duels.items), duels.margins)
-    margins = duels.margins
-    problem = Problem(made, margins.index, margins.sign, duels.counts, noise_variance)
+def solve(engine, kernel, observations, likelihood, space="cheaper"):
+    """Run an engine on answers; a number stands for a probit of that noise variance."""
+    if isinstance(likelihood, float):
+        likelihood = Probit(likelihood)
+    made = SPACES[space](kernel(observations.items), observations.duels.margins)
+    problem = Problem(made, observations, likelihood)
     found = engine.run(problem)
-    posterior = condition(kernel, duels.items, made, found, noise_variance)
-    return Solved(duels, problem, found, posterior)
+    posterior = condition(kernel, observations.items, made, found, likelihood)
+    return Solved(observations, problem, found, posterior)
 
 
 def solve_small(engine, small, noise_variance, space="cheaper"):
     """The same for a `SmallProblem`."""
-    duels = merge(small.items, small.winner, small.loser)
-    return solve(engine, small.kernel, duels, noise_variance, space)
+    observations = won(small.items, small.winner, small.loser)
+    return solve(engine, small.kernel, observations, noise_variance, space)
 
 
 def random_duels(seed, n_items, n_duels, n_features=2, noise=0.3):
@@ -52,15 +78,15 @@ def random_duels(seed, n_items, n_duels, n_features=2, noise=0.3):
     first = rng.integers(n_items, size=n_duels)
     second = (first + rng.integers(1, n_items, size=n_duels)) % n_items
     margin = utility[first] - utility[second] + noise * rng.standard_normal(n_duels)
-    won = margin > 0.0
-    return items, np.where(won, first, second), np.where(won, second, first)
+    first_won = margin > 0.0
+    return items, np.where(first_won, first, second), np.where(first_won, second, first)
 
 
 class Hard(NamedTuple):
     """Data that break careless code, and the win probabilities that they must give."""
 
     kernel: Kernel
-    duels: Duels
+    observations: Observations
     pair: tuple  # two items of shape (1, 2)
     least: float  # bounds on P(first beats second)
     most: float
@@ -72,35 +98,35 @@ def _contradictory():
     first = rng.integers(60, size=1000)
     second = (first + rng.integers(1, 60, size=1000)) % 60
     both = np.concatenate([first, second]), np.concatenate([second, first])
-    return Hard(RBF(0.5), merge(items, *both), (items[:1], items[1:2]), 0.5, 0.5)
+    return Hard(RBF(0.5), won(items, *both), (items[:1], items[1:2]), 0.5, 0.5)
 
 
-def _one_pair(won, lost):
+def _one_pair(n_won, n_lost):
     items = np.array([[0.3, 0.4], [0.0, 0.0]])
-    winner = np.repeat([0, 1], [won, lost])
-    even = won == lost
+    winner = np.repeat([0, 1], [n_won, n_lost])
+    even = n_won == n_lost
     bounds = (0.5, 0.5) if even else (0.5, 1.0)
-    return Hard(RBF(0.5), merge(items, winner, 1 - winner), (items[:1], items[1:]), *bounds)
+    return Hard(RBF(0.5), won(items, winner, 1 - winner), (items[:1], items[1:]), *bounds)
 
 
 def _near_identical():
     items = 0.3 + 1e-9 * np.random.default_rng(0).standard_normal((500, 2))
     winner = np.arange(500)
-    duels = merge(items, winner, (winner + 1) % 500)
-    return Hard(RBF(0.5), duels, (items[:1], items[1:2]), 0.45, 0.55)
+    observations = won(items, winner, (winner + 1) % 500)
+    return Hard(RBF(0.5), observations, (items[:1], items[1:2]), 0.45, 0.55)
 
 
 def _against_itself():
     items = np.array([[0.3, 0.4], [0.0, 0.0]])
-    duels = merge(items, np.array([0, 0]), np.array([0, 1]))
-    return Hard(RBF(0.5), duels, (items[:1], items[1:]), 0.5, 1.0)
+    observations = won(items, np.array([0, 0]), np.array([0, 1]))
+    return Hard(RBF(0.5), observations, (items[:1], items[1:]), 0.5, 1.0)
 
 
 def _semidefinite():
     items, winner, loser = random_duels(0, 30, 200, noise=0.0)
     order = np.argsort(items.sum(axis=1))
     pair = (items[order[-1:]], items[order[:1]])
-    return Hard(DotProduct(), merge(items, winner, loser), pair, 0.9, 1.0)
+    return Hard(DotProduct(), won(items, winner, loser), pair, 0.9, 1.0)
 
 
 HARD = {
