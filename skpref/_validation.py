@@ -165,8 +165,8 @@ def _duels_from(items, first, second, y, sample_weight):
 def _observed(items, first, second, won, weight):
     if weight is not None and not np.any(weight > 0.0):
         raise ValueError(
-            "Every duel has sample_weight 0, so that there is nothing to learn from. Give some "
-            "duels a positive weight."
+            "Every duel has a sample_weight of zero, so that there is nothing to learn from. Give "
+            "some duels a positive weight."
         )
     return Observations.from_duels(items, first, second, won, weight)
 
