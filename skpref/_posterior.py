@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
-from sklearn.utils import check_random_state
 
 from skpref._asked import item_rows
 from skpref._items import ItemTable
@@ -16,12 +14,11 @@ from skpref._linalg import Array, eigen_root, floor_variance
 from skpref._mixture import mixture_cdf, mixture_quantile
 from skpref._parameters import check_number
 from skpref._paths import SamplePaths, draw_weights
+from skpref._random import RandomLike, generator_of
 from skpref.kernels import contracted_input_gradient, diag_gradient
 from skpref.kernels._contracts import Kernel
 from skpref.kernels._gradients import paired
 from skpref.likelihoods import Likelihood, sign_proba
-
-Rng: TypeAlias = int | np.random.RandomState | np.random.Generator | None
 
 # Rows are taken in blocks so that no intermediate array has more doubles than this (16 MiB).
 _BLOCK = 2**21
@@ -203,15 +200,14 @@ class Posterior:
         1995). It moves no probability by more than 1/(n + 1), the less the more draws, and the
         two outcomes still sum to 1. `cdf` and `quantile` are of the draws alone.
         """
-        if noise:
-            proba = self.outcome_log_proba(A, B)[:, -1]
-            return proba if log else np.exp(proba)
 
-        def ahead(means, variance):
-            return self._mix(lambda m, v: sign_proba(m, v, log=True)[..., None], means, variance)
+        def of(mean, variance):
+            if not noise:
+                return sign_proba(mean, variance, log=log)
+            outcomes = self.likelihood.outcome_log_proba if log else self.likelihood.outcome_proba
+            return outcomes(mean, variance)[..., -1]
 
-        proba = self._by_pairs(A, B, ahead, (0, 1))[:, 0]
-        return proba if log else np.exp(proba)
+        return self._by_pairs(A, B, lambda m, v: self._mix(of, m, v, log), (0,))
 
     def outcome_log_proba(self, A, B):
         """Log-probabilities of the outcomes of duels, observation noise included.
@@ -226,19 +222,22 @@ class Posterior:
             Columns "second won" and "first won".
         """
         of = self.likelihood.outcome_log_proba
-        return self._by_pairs(A, B, lambda m, v: self._mix(of, m, v), (0, 2))
+        return self._by_pairs(A, B, lambda m, v: self._mix(of, m, v, log=True), (0, 2))
 
-    def _mix(self, of, means, variance):
-        """Logarithm of the mean over the components, and a Gaussian of their moments."""
+    def _mix(self, of, means, variance, log):
+        """Mean of ``of`` over the components and a Gaussian of their moments; of logarithms."""
         if self.n_components == 1:
             return of(means[:, 0], variance)
-        each = of(means, variance[:, None])
         matched = of(means.mean(axis=1), variance + means.var(axis=1))
-        sides = [
-            logsumexp(np.column_stack([part, one]), axis=1)
-            for part, one in zip(np.moveaxis(each, -1, 0), matched.T, strict=True)
-        ]
-        return np.stack(sides, axis=-1) - np.log(self.n_components + 1)
+        each, n = of(means, variance[:, None]), self.n_components + 1
+        if not log:
+            return (each.sum(axis=1) + matched) / n
+        top = np.maximum(each.max(axis=1), matched)
+        top = np.where(np.isfinite(top), top, 0.0)
+        each = each - top[:, None]
+        total = np.exp(each, out=each).sum(axis=1) + np.exp(matched - top)
+        with np.errstate(divide="ignore"):  # no component speaks for it
+            return np.log(total) + top - np.log(n)
 
     def cdf(self, X: Any, c: ArrayLike) -> Array:
         """P(f(x) ≤ c), shape (n,); ``c`` is a number or of shape (n,)."""
@@ -274,7 +273,7 @@ class Posterior:
 
     # -- draws ---------------------------------------------------------------------------
 
-    def sample(self, X: Any, n: int = 1, rng: Rng = None) -> Array:
+    def sample(self, X: Any, n: int = 1, rng: RandomLike = None) -> Array:
         """Joint draws of the utilities of the items, shape (n_items, n).
 
         Parameters
@@ -285,14 +284,14 @@ class Posterior:
         rng : int, RandomState, Generator or None
         """
         check_number("n", n, low=1, integer=True)
-        X, rng = self.check_items(X), _generator(rng)
+        X, rng = self.check_items(X), generator_of(rng)
         cross = self._cross(X)
         half = cross @ self.factor
         root = eigen_root(self.kernel(X) - half @ half.T)
         means = cross @ self.weights[:, rng.integers(self.n_components, size=n)]
         return means + root @ rng.standard_normal((root.shape[1], n))
 
-    def sample_paths(self, n: int = 1, rng: Rng = None) -> SamplePaths:
+    def sample_paths(self, n: int = 1, rng: RandomLike = None) -> SamplePaths:
         """Draws of the whole function, for Thompson sampling.
 
         Random Fourier features of the prior corrected pathwise [2]_ for RBF and Matérn kernels
@@ -311,13 +310,13 @@ class Posterior:
            posteriors", ICML 2020.
         """
         check_number("n", n, low=1, integer=True)
-        rng = _generator(rng)
+        rng = generator_of(rng)
         weights = self.weights[:, rng.integers(self.n_components, size=n)]
         return SamplePaths(self, draw_weights(self, weights, rng), rng)
 
-    def hallucinate(self, rng: Rng = None) -> "Posterior":
+    def hallucinate(self, rng: RandomLike = None) -> "Posterior":
         """One component, drawn at random: an ordinary GP given one draw of the margins [1]_."""
-        s = int(_generator(rng).integers(self.n_components))
+        s = int(generator_of(rng).integers(self.n_components))
         return replace(self, weights=self.weights[:, s : s + 1])
 
     # -- input gradients -----------------------------------------------------------------
@@ -388,11 +387,3 @@ class Posterior:
 
 def _stack(blocks: list[Array], empty: tuple[int, ...]) -> Array:
     return np.concatenate(blocks) if blocks else np.zeros(empty)
-
-
-def _generator(rng: Rng) -> np.random.Generator:
-    if isinstance(rng, np.random.Generator):
-        return rng
-    if rng is None or isinstance(rng, int | np.integer):
-        return np.random.default_rng(rng)
-    return np.random.default_rng(check_random_state(rng).randint(2**31))

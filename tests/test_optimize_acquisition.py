@@ -5,7 +5,10 @@ import pytest
 from scipy import integrate, stats
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
+from skpref._model import Model
 from skpref._posterior import Posterior
+from skpref.inference import Hallucination
+from skpref.likelihoods import Probit
 from skpref.optimize import _model
 from skpref.optimize._acquisition import (
     ACQUISITIONS,
@@ -35,7 +38,11 @@ def posterior(kernel=KERNELS["matern32"], n_components=1, seed=0, noise_variance
     inverse = np.linalg.inv(noisy)
     factor = np.linalg.cholesky(inverse)
     weights = inverse @ rng.standard_normal((7, n_components))
-    return Posterior(kernel, noise_variance, Z, weights, factor)
+    return Posterior(kernel, Probit(noise_variance), Z, weights, factor)
+
+
+def hallucinating(kernel, noise_variance):
+    return Model(kernel, Probit(noise_variance, "fixed"), Hallucination())
 
 
 def surface(name, post, incumbent=(0.3, 0.8)):
@@ -133,7 +140,7 @@ def test_expected_improvement_on_a_hallucination_is_that_of_the_gp_given_the_mar
     rows = rng.random((9, 2))
     winner, loser = np.array([0, 2, 4, 0, 0, 6, 7]), np.array([1, 3, 5, 2, 1, 8, 0])
     kernel, noise = Matern([0.4, 0.7], nu=1.5), 0.01
-    spec = _model.ModelSpec(kernel, noise, None, None, _model.EP())
+    spec = hallucinating(kernel, noise)
     fit, memory = _model.fit(spec, _model.Memory(spec.theta), rows, winner, loser, False)
     post, v = _model.hallucinate(fit, memory.margins, rng)
     assert (v > 0).all()
@@ -159,7 +166,7 @@ def test_hallucinations_follow_the_truncated_normal():
     rows = rng.random((4, 2))
     winner, loser = np.array([0, 2, 0]), np.array([1, 3, 2])
     kernel, noise = RBF(0.5), 0.05
-    spec = _model.ModelSpec(kernel, noise, None, None, _model.EP())
+    spec = hallucinating(kernel, noise)
     fit, memory = _model.fit(spec, _model.Memory(spec.theta), rows, winner, loser, False)
     v, kept = memory.margins, []
     for _ in range(4000):
@@ -179,7 +186,7 @@ def test_margins_go_on_from_the_last_hallucination_in_the_order_of_telling():
     rng = np.random.default_rng(2)
     rows = rng.random((3, 1))
     winner, loser = np.array([0, 1, 0, 0]), np.array([1, 2, 1, 2])  # the first duel came twice
-    spec = _model.ModelSpec(RBF(0.5), 1e-4, None, None, _model.EP())
+    spec = hallucinating(RBF(0.5), 1e-4)
     fit, memory = _model.fit(spec, _model.Memory(spec.theta), rows, winner, loser, False)
     values = np.array([_model.hallucinate(fit, memory.margins, rng)[1] for _ in range(200)])
     # With hardly any noise repeated duels have the same margin, and margins add up.

@@ -4,14 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
-from core_support import random_duels, solve
+from core_support import random_duels, solve, won
 from scipy.stats import kstest, norm
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, RationalQuadratic
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref._paths import _cosine
 from skpref._posterior import Posterior
-from skpref.duels import merge
 from skpref.inference import EP
 from skpref.kernels import Identity
 
@@ -36,7 +35,7 @@ X = np.random.default_rng(8).uniform(-1.2, 1.2, (6, 2))
 
 
 def posterior_of(kernel, noise_variance=0.05):
-    return solve(EP(), kernel, merge(*random_duels(0, 8, 14)), noise_variance).posterior
+    return solve(EP(), kernel, won(*random_duels(0, 8, 14)), noise_variance).posterior
 
 
 def mixture(kernel, n=3):
@@ -92,7 +91,7 @@ def test_values_follow_the_distribution(name):
 def test_paths_respect_well_known_margins(name, noise_variance):
     # Hundreds of duels about few items pin the margins that every path must reproduce.
     kernel = {**FOURIER, **EXACT}[name]
-    duels = merge(*random_duels(0, 6, 600, noise=0.2))
+    duels = won(*random_duels(0, 6, 600, noise=0.2))
     posterior = solve(EP(), kernel, duels, noise_variance).posterior
     items = duels.items
     draws = posterior.sample_paths(4000, rng=0)(items)

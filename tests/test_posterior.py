@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
-from core_support import TIGHT_EP, random_duels, solve
+from core_support import TIGHT_EP, random_duels, solve, won
 from oracles import central_gradient, dense_posterior, incidence
 from scipy.integrate import quad
 from scipy.stats import kstest, norm
@@ -20,9 +20,9 @@ from sklearn.gaussian_process.kernels import (
 
 from skpref import _posterior as module
 from skpref._posterior import Posterior
-from skpref.duels import merge
 from skpref.inference import EP
 from skpref.kernels._gradients import paired
+from skpref.likelihoods import Probit
 
 KERNELS = {
     "rbf": RBF([0.7, 1.2]),
@@ -36,7 +36,7 @@ X = np.random.default_rng(8).uniform(-1.3, 1.3, (9, 2))
 
 
 def one_component(kernel=KERNELS["matern52"], noise_variance=NOISE):
-    return solve(TIGHT_EP, kernel, merge(*random_duels(0, 8, 14)), noise_variance)
+    return solve(TIGHT_EP, kernel, won(*random_duels(0, 8, 14)), noise_variance)
 
 
 def many_components(kernel=KERNELS["matern52"], n=5, spread=2.0, seed=3):
@@ -48,7 +48,7 @@ def many_components(kernel=KERNELS["matern52"], n=5, spread=2.0, seed=3):
     total = A @ kernel(items) @ A.T + 2.0 * NOISE * np.eye(5)
     weights = A.T @ np.linalg.solve(total, targets)
     factor = A.T @ np.linalg.inv(np.linalg.cholesky(total)).T
-    posterior = Posterior(kernel, NOISE, items, weights, factor)
+    posterior = Posterior(kernel, Probit(NOISE), items, weights, factor)
     means, covariance = dense_posterior(
         kernel, items, A, targets / (2.0 * NOISE), np.full(5, 0.5 / NOISE), X
     )
@@ -61,10 +61,10 @@ def many_components(kernel=KERNELS["matern52"], n=5, spread=2.0, seed=3):
 @pytest.mark.parametrize("name", KERNELS)
 def test_one_component_is_gp_regression_on_the_sites(name):
     found = one_component(KERNELS[name])
-    margins, sites = found.duels.margins, found.approximation.sites
-    A = incidence(margins.first, margins.second, len(found.duels.items))
+    margins, sites = found.observations.duels.margins, found.approximation.sites
+    A = incidence(margins.first, margins.second, len(found.observations.items))
     mean, covariance = dense_posterior(
-        KERNELS[name], found.duels.items, A, sites.shift, sites.precision, X
+        KERNELS[name], found.observations.items, A, sites.shift, sites.precision, X
     )
     posterior = found.posterior
     np.testing.assert_allclose(posterior.mean(X), mean, atol=1e-10)
@@ -119,7 +119,7 @@ def test_one_component_more_moves_no_probability_far(n):
     found = posterior.win_probability(X, X[::-1])
     assert np.abs(found - plain).max() <= 1.0 / (n + 1)
     np.testing.assert_allclose(found + posterior.win_probability(X[::-1], X), 1.0, rtol=1e-14)
-    both = posterior.log_outcomes(X, X[::-1])
+    both = posterior.outcome_log_proba(X, X[::-1])
     np.testing.assert_allclose(np.exp(both).sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_allclose(np.exp(both[:, 1]), found, rtol=1e-12)
     assert found[4] == 0.5  # an item against itself
@@ -131,7 +131,8 @@ def test_log_probabilities_beyond_the_draws_err_by_the_log_of_their_number(depth
     n, best, origin = 200, np.array([[1.0, 0.0]]), np.zeros((1, 2))
     draws = norm.ppf((np.arange(n) + 0.5) / n)
     weights = depth + draws[None] / draws.std()
-    posterior = Posterior(DotProduct(0.0), 1e-4, best, weights, np.array([[np.sqrt(1.0 - 1e-4)]]))
+    root = np.array([[np.sqrt(1.0 - 1e-4)]])
+    posterior = Posterior(DotProduct(0.0), Probit(1e-4), best, weights, root)
     truth = norm.logcdf(-depth / np.sqrt(1.0 + 3e-4))
     found = posterior.win_probability(origin, best, log=True)[0]
     assert found == pytest.approx(truth - np.log(n + 1), abs=1e-6)
@@ -392,7 +393,7 @@ def test_bad_arguments_say_what_is_allowed(call, match):
 def test_white_noise_in_the_kernel_is_new_at_every_look():
     # As in scikit-learn: in the variance of an item, not in the covariance of two looks at it.
     plain, noisy = RBF(0.8), RBF(0.8) + WhiteKernel(0.3)
-    duels = merge(*random_duels(0, 8, 14))
+    duels = won(*random_duels(0, 8, 14))
     posterior = solve(EP(), ConstantKernel(1.0) * plain, duels, NOISE).posterior
     white = replace(posterior, kernel=noisy)
     np.testing.assert_allclose(white.mean(X), posterior.mean(X))

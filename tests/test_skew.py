@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sklearn
-from core_support import random_duels
+from core_support import random_duels, won
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles import duel_truth, incidence, small_problem
 from scipy.integrate import quad
@@ -21,9 +21,10 @@ from sklearn.utils.estimator_checks import check_estimator
 import skpref._posterior as posterior_module
 from skpref import PairwisePreferenceRegressor
 from skpref._conditioning import gaussian_space
-from skpref.duels import merge
+from skpref._fitting import carried
 from skpref.inference import EP, HMC, Gibbs, Problem
-from skpref.inference._skew import _tolerated, carry_over
+from skpref.inference._diagnostics import tolerated
+from skpref.likelihoods import Probit
 from skpref.samplers import minimax_draws, rhat
 
 ENGINES = {"hmc": HMC, "gibbs": Gibbs}
@@ -159,44 +160,46 @@ def test_results_repeat_whatever_n_jobs(name):
     assert not np.array_equal(found[0], found[2])
 
 
-def problem_of(duels, noise_variance, kernel):
-    margins = duels.margins
-    space = gaussian_space(kernel(duels.items), margins)
-    return Problem(space, margins.index, margins.sign, duels.counts, noise_variance)
+def problem_of(observations, noise_variance, kernel):
+    space = gaussian_space(kernel(observations.items), observations.duels.margins)
+    return Problem(space, observations, Probit(noise_variance))
+
+
+def moved(positions, before, now):
+    """Positions of chains of some duels as a start for others."""
+    return carried({"margins": positions}, before, now, HMC.state_of)["margins"]
 
 
 def test_chains_are_carried_over_to_the_same_duels():
     items, winner, loser = random_duels(0, 7, 12)
     items = np.concatenate([items, items[:2]])  # equal items are merged
-    before = merge(items, np.append(winner, [7, 3]), np.append(loser, [5, 3 + 1]))
-    positions = np.arange(1.0, 1.0 + 2 * before.counts.sum()).reshape(2, -1)
+    before = won(items, np.append(winner, [7, 3]), np.append(loser, [5, 3 + 1]))
+    positions = np.arange(1.0, 1.0 + 2 * len(before.weight)).reshape(2, -1)
     more = np.array([[9.0, 9.0], [-9.0, 9.0]])
-    now = merge(
+    now = won(
         np.concatenate([items, more])[::-1],  # other numbers, new duels
         len(items) + 1 - np.concatenate([winner, [7, 3, 9, 9]]),
         len(items) + 1 - np.concatenate([loser, [5, 4, 10, 0]]),
     )
-    carried = carry_over(before, positions, now)
+    start = moved(positions, before, now)
 
-    def named(duels, values):
-        kinds = np.repeat(np.arange(len(duels.counts)), duels.counts.astype(int))
-        ends = np.hstack([duels.items[duels.winner], duels.items[duels.loser]])[kinds]
+    def named(observations, values):
+        ends = np.hstack([observations.items[side] for side in observations.positions.T])
         return sorted((*end, *value) for end, value in zip(ends.tolist(), values.T, strict=True))
 
-    new = np.isnan(carried).any(axis=0)
+    new = np.isnan(start).any(axis=0)
     assert new.sum() == 2
-    kept = [row for row in named(now, carried) if not np.isnan(row[-1])]
+    kept = [row for row in named(now, start) if not np.isnan(row[-1])]
     assert kept == named(before, positions)
     with_other_features = replace(now, items=now.items[:, :1])
-    assert np.isnan(carry_over(before, positions, with_other_features)).all()
+    assert np.isnan(moved(positions, before, with_other_features)).all()
 
 
 def test_a_repeated_duel_starts_where_nothing_is_known():
     items = np.array([[0.0], [1.0]])
-    once, thrice = merge(items, [0], [1]), merge(items, [0, 0, 0], [1, 1, 1])
-    carried = carry_over(once, np.array([[0.7]]), thrice)
-    assert_array_equal(carried, [[0.7, np.nan, np.nan]])
-    assert_array_equal(carry_over(thrice, np.array([[0.7, 0.8, 0.9]]), once), [[0.7]])
+    once, thrice = won(items, [0], [1]), won(items, [0, 0, 0], [1, 1, 1])
+    assert_array_equal(moved(np.array([[0.7]]), once, thrice), [[0.7, np.nan, np.nan]])
+    assert_array_equal(moved(np.array([[0.7, 0.8, 0.9]]), thrice, once), [[0.7]])
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -205,16 +208,16 @@ def test_a_warm_start_has_the_same_target(name):
     items, winner, loser = random_duels(1, 10, 25)
     engine = ENGINES[name](draws=4000, chains=100)
     rng, found = np.random.default_rng(0), []
-    few = merge(items, winner[:20], loser[:20])
+    few = won(items, winner[:20], loser[:20])
     problem = problem_of(few, noise_variance, kernel)
-    state = engine.refine(problem, EP().run(problem), rng).state[0]
+    state = engine.run(problem, rng=rng, near=EP().run(problem)).state["margins"]
     assert state.shape == (100, 20)
     assert np.all(state > 0.0)
-    duels = merge(items, winner, loser)
-    problem = problem_of(duels, noise_variance, kernel)
-    approximation = EP().run(problem)
-    for start in (None, carry_over(few, state, duels)):
-        found.append(engine.refine(problem, approximation, rng, start))
+    every = won(items, winner, loser)
+    problem = problem_of(every, noise_variance, kernel)
+    near = EP().run(problem)
+    for start in (None, {"margins": moved(state, few, every)}):
+        found.append(engine.run(problem, start, rng, near))
     assert found[1].diagnostics.burn_in < found[0].diagnostics.burn_in
     cold, warm = (approximation.conditioned.mean for approximation in found)
     effective = min(approximation.diagnostics.ess_bulk.min() for approximation in found)
@@ -237,7 +240,7 @@ def test_blocks_do_not_change_predictions(monkeypatch):
             *posterior.margin(first, second),
             posterior.win_probability(first, second),
             posterior.win_probability(first, second, noise=False, log=True),
-            posterior.log_outcomes(first, second),
+            posterior.outcome_log_proba(first, second),
             posterior.cdf(first, 0.1),
             posterior.credible_interval(first),
         ]
@@ -285,21 +288,21 @@ def test_default_hmc_does_not_complain(noise_variance, engine):
             fitted(smooth_duels(n_duels), engine, noise_variance)
 
 
-class Slow(HMC):
-    """HMC whose chains still disagree in the first two batches."""
-
-    def _sample(self, covariance, state, n_draws, rng, keep=True):
-        found = super()._sample(covariance, state, n_draws, rng, keep)
-        self.batches = [*vars(self).get("batches", []), n_draws]
-        if len(self.batches) <= 3:  # burn-in and two batches
-            found = found._replace(draws=found.draws + np.arange(20.0)[:, None, None])
-        return found
-
-
 def test_automatic_burn_in_goes_on_until_the_chains_have_mixed():
-    engine = Slow()
-    model = fitted(smooth_duels(10), engine)
-    assert engine.batches == [5, 50, 50, 50]
+    batches = []
+
+    class Slow(HMC):
+        """HMC whose chains still disagree in the first two batches."""
+
+        def _sample(self, covariance, state, n_draws, rng, keep=True):
+            found = super()._sample(covariance, state, n_draws, rng, keep)
+            batches.append(n_draws)
+            if len(batches) <= 3:  # burn-in and two batches
+                found = found._replace(draws=found.draws + np.arange(20.0)[:, None, None])
+            return found
+
+    model = fitted(smooth_duels(10), Slow())
+    assert batches == [5, 50, 50, 50]
     assert model.diagnostics_.burn_in == 5 + 2 * 50
     assert model.diagnostics_.rhat.max() < 1.05
 
@@ -307,10 +310,10 @@ def test_automatic_burn_in_goes_on_until_the_chains_have_mixed():
 @pytest.mark.parametrize("shape", [(20, 4, 100), (4, 16, 50), (20, 50, 200)])
 def test_independent_draws_count_as_mixed(shape):
     rng = np.random.default_rng(0)
-    alarms = [np.any(rhat(rng.exponential(size=shape)) > _tolerated(shape)) for _ in range(40)]
+    alarms = [np.any(rhat(rng.exponential(size=shape)) > tolerated(shape)) for _ in range(40)]
     assert sum(alarms) <= 1
     apart = rng.standard_normal(shape) + 5.0 * np.arange(shape[0])[:, None, None]
-    assert np.all(rhat(apart) > _tolerated(shape))
+    assert np.all(rhat(apart) > tolerated(shape))
 
 
 # -- manners ---------------------------------------------------------------------------------
@@ -328,8 +331,39 @@ def test_scikit_learn_checks(engine):
         warnings.simplefilter("ignore", ConvergenceWarning)
         results = check_estimator(estimator, on_fail=None)
     odd = {r["check_name"]: r["exception"] for r in results if r["status"] != "passed"}
-    assert set(odd) <= {"check_array_api_input"}, odd
+    # Rows in another order: other random numbers, see the test of weights below.
+    shuffled = "check_sample_weight_equivalence_on_dense_data"
+    assert set(odd) <= {"check_array_api_input", shuffled}, odd
     assert len(results) >= 52
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_weights_are_repetitions(name):
+    X, weight = smooth_duels(12, noise=1.0), np.array([1, 0, 2, 3, 1, 2, 0, 1, 4, 1, 2, 1])
+    model = fitted(X, ENGINES[name](draws=4000, chains=100))
+    asked = X[:, 0]
+    repeated = np.repeat(X, weight, axis=0)
+    expected = model.fit(repeated).posterior_.mean(asked)
+    spread = model.posterior_.component_means(asked).std(axis=1)
+    effective = model.diagnostics_.ess_bulk.min()
+    weighted = model.fit(X, sample_weight=weight)
+    assert_allclose(weighted.posterior_.mean(asked), expected, rtol=1e-12, atol=1e-12)
+    assert len(weighted.diagnostics_.rhat) == weight.sum()
+    assert_allclose(weighted.duels_.counts, weight[weight > 0])
+    # In another order the draws are others, of the same distribution.
+    order = np.random.default_rng(0).permutation(len(X))
+    shuffled = model.fit(X[order], sample_weight=weight[order]).posterior_.mean(asked)
+    error = spread * np.sqrt(1.0 / effective + 1.0 / model.diagnostics_.ess_bulk.min())
+    assert np.max(np.abs(shuffled - expected) / error) < 4.5
+    assert not np.array_equal(shuffled, expected)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_weights_that_are_no_repetitions_are_refused(name, monkeypatch):
+    monkeypatch.setattr(EP, "run", None)  # before any work is done
+    model = PairwisePreferenceRegressor(inference=ENGINES[name](), optimizer=None)
+    with pytest.raises(ValueError, match=r"repetitions, 0\.5 came.*inference='ep'"):
+        model.fit(smooth_duels(3), sample_weight=[1.0, 0.5, 2.0])
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def test_memory_of_predictions_is_bounded(monkeypatch):
     first, second = asked[:, 0], asked[:, 1]
     for predict in (
         lambda: posterior.win_probability(first, second),
-        lambda: posterior.log_outcomes(first, second),
+        lambda: posterior.outcome_log_proba(first, second),
         lambda: posterior.margin(first, second),
         lambda: posterior.var(first),
         lambda: posterior.cdf(first, 0.1),
