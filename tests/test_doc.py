@@ -15,6 +15,7 @@ MODULES = [
     "skpref.datasets",
     "skpref.duels",
     "skpref.inference",
+    "skpref.kernels",
     "skpref.metrics",
     "skpref.model_selection",
     "skpref.optimize",
