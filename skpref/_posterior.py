@@ -295,8 +295,8 @@ class Posterior:
         """Draws of the whole function, for Thompson sampling.
 
         Random Fourier features of the prior corrected pathwise [2]_ for RBF and Matérn kernels
-        (with constants, and sums of them); for any other kernel exact draws that are
-        conditioned on the values already asked for.
+        (on all or on chosen columns; sums, products and whole powers of them and constants); for
+        any other kernel exact draws that are conditioned on the values already asked for.
 
         Returns
         -------
