@@ -30,7 +30,9 @@ def unmasked(values: Any) -> Any:
         return values.data
     if values.dtype.kind in "biuf":
         return values.astype(np.float64).filled(np.nan)
-    return values.astype(object).filled(None)
+    filled = values.data.astype(object)
+    filled[np.ma.getmaskarray(values)] = None
+    return filled
 
 
 def all_strings(array: np.ndarray) -> bool:
@@ -67,7 +69,8 @@ def plain_frame(frame: Any) -> Any:
         import pandas as pd
     except ImportError:
         return frame
-    columns = {name: column_at(frame, j).to_numpy() for j, name in enumerate(frame.columns)}
+    names = getattr(frame, "column_names", frame.columns)  # pyarrow's are the first
+    columns = {name: frame[name].to_numpy() for name in names}
     return pd.DataFrame(columns).infer_objects()
 
 
