@@ -87,8 +87,8 @@ def read_features(
     """
     rows, pairs = parsed.rows, parsed.pairs
     if pairs is not None and is_frame(rows):  # items that never meet are no one's concern
-        used, place = np.unique(pairs, return_inverse=True)
-        rows, pairs = take_rows(rows, used), place.reshape(pairs.shape)
+        used, inverse = np.unique(pairs, return_inverse=True)
+        rows, pairs = take_rows(rows, used), inverse.reshape(pairs.shape)
     names = column_names(rows) if parsed.named and is_frame(rows) else None
     place = schema.id_column if schema is not None else None
     if schema is None and (pairs is not None or len(rows.shape) == 2):
