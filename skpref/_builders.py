@@ -280,7 +280,7 @@ def from_ratings(
         # The index of a frame is no name here, a row is a rating: it may repeat.
         if is_frame(items) and hasattr(items, "reset_index"):
             items = items.reset_index(drop=True)
-        table = _table(items)
+        table = items if isinstance(items, ItemTable) else ItemTable(items)
         check_consistent_length(table, ratings)
         tiebreak = distinct_rows(table.X)[1] if table.X is not None else group_rows(table.frame)[1]
     return alternate(

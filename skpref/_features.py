@@ -1,6 +1,5 @@
 """Items as finite floats: names of columns, ids and gaps are judged here."""
 
-import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,7 +77,7 @@ def read_features(
     schema : Schema or None
         What the items must look like; None: a new one is made.
     plain : bool, default=True
-        2-D X without ids is scikit-learn's to check.
+        2-D X without ids is scikit-learn's to check, where ``schema`` is given.
 
     Raises
     ------
@@ -88,14 +87,14 @@ def read_features(
     """
     rows, pairs = parsed.rows, parsed.pairs
     if pairs is not None and is_frame(rows):  # items that never meet are no one's concern
-        used, place = np.unique(pairs, return_inverse=True)
-        rows, pairs = take_rows(rows, used), place.reshape(pairs.shape)
+        used, inverse = np.unique(pairs, return_inverse=True)
+        rows, pairs = take_rows(rows, used), inverse.reshape(pairs.shape)
     names = column_names(rows) if parsed.named and is_frame(rows) else None
     place = schema.id_column if schema is not None else None
     if schema is None and (pairs is not None or len(rows.shape) == 2):
         place = _id_place(estimator, parsed, names, rows.shape[1])
-    if pairs is None and place is None and plain:
-        return _plain(estimator, rows, schema)
+    if pairs is None and place is None and plain and schema is not None:
+        return Features(validated(estimator, rows, reset=False), None, schema)
     if pairs is None:
         _check_two_dimensions(rows)
     else:
@@ -156,15 +155,6 @@ def check_width(estimator: BaseEstimator | None, came: int, expected: int) -> No
         raise ValueError(
             f"X has {came} features, but {name} is expecting {expected} features as input."
         )
-
-
-def _plain(estimator, rows, schema):
-    """2-D X under scikit-learn's own checks, which otherwise set attributes as they go."""
-    if schema is not None:
-        return Features(validated(estimator, rows, reset=False), None, schema)
-    probe = copy.copy(estimator)
-    array = validated(probe, rows)
-    return Features(array, None, schema_from(probe))
 
 
 def schema_from(probe: BaseEstimator) -> Schema:

@@ -186,10 +186,12 @@ class ItemTable:
     array([1, 0])
     """
 
-    X: np.ndarray | None
-    names: np.ndarray | None
+    X: Any  # an array, or None where a frame holds other things than numbers
+    names: Any
     feature_names: np.ndarray | None
     has_features: bool
+    _frame: Any
+    _position: dict
 
     def __init__(self, X: Any, names: Any = None) -> None:
         if not is_frame(X):

@@ -91,9 +91,10 @@ def parse(X: Any, *, table: ItemTable | None = None, integers: str | None = "ite
         return Parsed("items", X)
     has_names = table is not None and table.names is not None
     if is_frame(X):
+        X = plain_frame(X)
         if has_names and X.shape[1] in (1, 2) and _all_texts(X):
             return _unit("names", np.asarray(X, dtype=object))
-        return Parsed("items", plain_frame(X), named=column_names(X) is not None)
+        return Parsed("items", X, named=column_names(X) is not None)
     masked = np.ma.is_masked(X)
     X = _as_array(unmasked(X))
     if X.ndim == 3:

@@ -80,22 +80,21 @@ def check_training(
     Training
     """
     parsed = _parse(X, table)
-    references = parsed.kind in ("positions", "names")
-    if parsed.pairs is None and not references:
+    if parsed.kind == "items" and parsed.pairs is None:
         if table is not None:
             _refuse_items(parsed.rows)
         return _rated(estimator, parsed, y, qid, sample_weight)
     if qid is not None:
         raise ValueError("qid belongs to items with ratings (2-D X); duels take none.")
-    if references:
+    if table is not None and parsed.kind != "items":
         rows, schema = table.X, schema_of(estimator, table)
         first, second = _looked_up(parsed, table).T
         who = np.arange(len(table))
     else:
         known = None if table is None else schema_of(estimator, table)
-        rows, pairs, schema = read_features(estimator, parsed, known)
+        rows, places, schema = read_features(estimator, parsed, known)
         _check_known(rows, table)
-        first, second = pairs.T
+        first, second = np.asarray(places).T
         who = np.arange(len(rows)) if schema.id_column is None else rows[:, schema.id_column]
     won, classes = check_outcomes(y, len(first))
     _refuse_mirrors(rows, first, second, who)
@@ -274,11 +273,11 @@ def check_query(estimator: BaseEstimator, X: Any, table: ItemTable | None) -> Qu
     if isinstance(X, ItemTable):
         return Query(_table_items(X, table, schema), None)
     parsed = _parse(X, table)
-    if parsed.kind in ("positions", "names"):
+    if table is not None and parsed.kind != "items":
         rows = _reference_rows(parsed, table)
         pairs = parsed.pairs
     else:
-        rows, pairs, _ = read_features(estimator, parsed, schema)
+        rows, pairs = read_features(estimator, parsed, schema)[:2]
         _check_known(rows, table)
     if pairs is None:
         return Query(rows, None)
@@ -306,7 +305,9 @@ def _table_items(asked: ItemTable, table: ItemTable | None, schema: Schema) -> n
             + ("with features, this ItemTable has none." if fitted_on_features else "without.")
             + " Pass a table of the same kind, or positions in the fitted one."
         )
-    return table_features(asked, schema) if asked.has_features else _anyone(asked.names, table)
+    if table is None or asked.has_features:
+        return table_features(asked, schema)
+    return _anyone(asked.names, table)
 
 
 def _check_known(X: np.ndarray, table: ItemTable | None) -> None:
