@@ -29,8 +29,7 @@ def check_settings(estimator) -> Settings:
     kernel = estimator.kernel
     if kernel is not None and not isinstance(kernel, Kernel):
         raise TypeError(
-            "kernel must be a kernel of sklearn.gaussian_process.kernels or None, got "
-            f"{kernel!r}."
+            f"kernel must be a kernel of sklearn.gaussian_process.kernels or None, got {kernel!r}."
         )
     optimizer = estimator.optimizer
     if not (optimizer is None or callable(optimizer) or optimizer == "fmin_l_bfgs_b"):
@@ -40,7 +39,8 @@ def check_settings(estimator) -> Settings:
     restarts = check_number(
         "n_restarts_optimizer", estimator.n_restarts_optimizer, low=0, integer=True
     )
-    check_number("verbose", int(estimator.verbose), low=0, integer=True)
+    if not isinstance(estimator.verbose, bool):
+        check_number("verbose", estimator.verbose, low=0, integer=True)
     likelihood = check_likelihood(
         estimator.likelihood, estimator.noise_variance, estimator.noise_variance_bounds
     )
