@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
@@ -164,7 +164,7 @@ def learn(
     rng : RandomState or Generator, optional
         For restarts.
     monitor : callable, optional
-        Told of every `Step` of the first start.
+        Told of every `Step` of the first start, unless that runs in another process.
 
     Returns
     -------
@@ -180,10 +180,12 @@ def learn(
             )
         rng = np.random.default_rng() if rng is None else rng
         starts += [rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(search.n_restarts)]
-    alone = len(starts) == 1  # monitors are not sent to other processes
+    # Monitors are not sent to other processes.
+    here = len(starts) == 1 or effective_n_jobs(search.n_jobs) == 1
+    monitors = [monitor if here else None] + [None] * search.n_restarts
     results = Parallel(n_jobs=search.n_jobs)(
-        delayed(_search)(model, observations, search, begin, bounds, start, alone and monitor)
-        for begin in starts
+        delayed(_search)(model, observations, search, begin, bounds, start, told)
+        for begin, told in zip(starts, monitors, strict=True)
     )
     best = min(results, key=lambda result: result.value)
     if search.complain:
@@ -225,7 +227,7 @@ class _Found(NamedTuple):
 
 
 def _search(model, observations, search, begin, bounds, start, monitor):
-    objective = Objective(model, observations, start, monitor or None)
+    objective = Objective(model, observations, start, monitor)
     try:
         return _minimised(objective, search, begin, bounds)
     except StopSearch:
@@ -256,7 +258,7 @@ def _minimised(objective, search, begin, bounds):
         options={"maxiter": search.max_iter, "ftol": 1e-6, "gtol": search.gtol},
     )
     complaint = ""
-    if found.nit >= search.max_iter:
+    if found.get("nit", 0) >= search.max_iter:  # there is none where all bounds meet
         complaint = (
             f"The search for hyperparameters stopped after {search.max_iter} iterations. Scale the "
             "features (for instance Itemwise(StandardScaler())), narrow the bounds of the kernel, "

@@ -40,7 +40,8 @@ def check_settings(estimator) -> Settings:
     restarts = check_number(
         "n_restarts_optimizer", estimator.n_restarts_optimizer, low=0, integer=True
     )
-    check_number("verbose", int(estimator.verbose), low=0, integer=True)
+    if not isinstance(estimator.verbose, bool):
+        check_number("verbose", estimator.verbose, low=0, integer=True)
     likelihood = check_likelihood(
         estimator.likelihood, estimator.noise_variance, estimator.noise_variance_bounds
     )
