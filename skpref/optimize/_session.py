@@ -280,10 +280,12 @@ class Session:
         return self._load(record["duel"])
 
     def _replay_tell(self, record):
-        self.run = self.run.tell(*self._remember(record), record["outcome"])
+        duel = self._remember(record)  # it changes the run
+        self.run = self.run.tell(*duel, record["outcome"])
 
     def _replay_skip(self, record):
-        self.run = self.run.skip(*self._remember(record))
+        duel = self._remember(record)
+        self.run = self.run.skip(*duel)
 
     def _replay_undo(self, record):
         self.run = self._past.pop()
