@@ -13,6 +13,7 @@ from skpref._fitting import Start, carried, evidence, fit_posterior
 from skpref._model import Model
 from skpref._search import Search
 from skpref.inference import EP, HMC, Gibbs, Laplace
+from skpref.inference import _ep as ep
 from skpref.likelihoods import Probit
 
 ITEMS, WINNER, LOSER = random_duels(3, 12, 60)
@@ -59,11 +60,20 @@ def test_sites_follow_their_duels_into_another_order(engine):
     assert fit_posterior(told(None, order), model, misplaced).n_iter > 2
 
 
-def test_a_stream_also_learns_from_its_sites():
+def test_a_stream_also_learns_from_its_sites(monkeypatch):
     model, search = model_of(EP(), 0.05, (1e-3, 1.0)), Search(complain=False)
     first = fit_posterior(told(50), model, search=search)
+    sweeps, plain = [], ep._sweep
+
+    def counted(*arguments, **options):
+        sweeps.append(1)
+        return plain(*arguments, **options)
+
+    monkeypatch.setattr(ep, "_sweep", counted)
     cold = fit_posterior(told(52), first.model, search=search)
+    n_cold = len(sweeps)
     warm = fit_posterior(told(52), first.model, first.state, search=search)
+    assert len(sweeps) - n_cold < n_cold
     assert_allclose(warm.model.theta, cold.model.theta, atol=1e-3)
     assert_allclose(warm.log_evidence, cold.log_evidence, atol=1e-5)
 
@@ -76,8 +86,8 @@ def test_a_state_of_another_engine_is_no_start():
 
 def test_a_start_that_leads_nowhere_is_left():
     bad = {"precision": np.full(20, 1e12), "shift": np.full(20, -1e9)}
-    cold = fit_posterior(told(20), model_of(EP(max_iter=40)))
-    found = fit_posterior(told(20), model_of(EP(max_iter=40)), Start(bad))
+    cold = fit_posterior(told(20), model_of(EP()))
+    found = fit_posterior(told(20), model_of(EP(max_iter=cold.n_iter)), Start(bad))
     assert found.evaluation.approximation.converged
     assert_allclose(found.posterior.mean(ASKED), cold.posterior.mean(ASKED), atol=1e-6)
 
