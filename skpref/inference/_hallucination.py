@@ -26,6 +26,9 @@ class Hallucination(SampledEngine):
         Trajectories from the last draw to the next.
     evidence : {"ep", "laplace"}, default="ep"
         Whose evidence sets the hyperparameters.
+    warm_start : bool, default=False
+        Start from where the chain of the previous fit of the same estimator ended; duels that are
+        new since then start as in a first fit. The optimisers do so by themselves.
     max_walls : int, default=5000
         Trajectories that meet more walls are rejected; if most are, Gibbs' sweeps draw instead.
 
@@ -43,12 +46,11 @@ class Hallucination(SampledEngine):
     1
     """
 
-    warm_start = True
-
-    def __init__(self, burn_in=12, between=4, evidence="ep", max_walls=5000):
+    def __init__(self, burn_in=12, between=4, evidence="ep", warm_start=False, max_walls=5000):
         self.burn_in = burn_in
         self.between = between
         self.evidence = evidence
+        self.warm_start = warm_start
         self.max_walls = max_walls
 
     def check(self) -> None:
