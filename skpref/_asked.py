@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._containers import all_strings, is_frame
+from skpref._ids import IdEncoder
 from skpref._items import ItemTable
 from skpref._linalg import Array
 
@@ -39,9 +40,9 @@ def item_rows(
         if all(isinstance(column, str) for column in columns):
             _check_names(columns, feature_names)
     elif table is not None:
-        positions = _positions(X, table)
-        if positions is not None:
-            return table.X[positions]
+        found = _referred(X, table)
+        if found is not None:
+            return found
     rows = _numbers(X, table)
     if rows.ndim != 2:
         remedy = "For a single item use X.reshape(1, -1)."
@@ -83,15 +84,30 @@ def _rows_of_table(
             + " Ask about a table of the same kind."
         )
     if table is not None and not with_features:
-        return table.X[table.index(asked.names)]
+        return named_rows(asked.names, table)
     if asked.feature_names is not None:
         _check_names(list(asked.feature_names), feature_names)
     _check_width(asked.X, n_features)
     return asked.X
 
 
-def _positions(X: Any, table: ItemTable) -> NDArray[np.intp] | None:
-    """Positions that one-dimensional names or integers stand for; None if X is neither."""
+def named_rows(names: Any, table: ItemTable) -> Array:
+    """Rows of items by name; where items have no features one never heard of gets a row of its own.
+
+    Of such an item the prior is all that is known.
+
+    Raises
+    ------
+    ValueError
+        If items have features and a name is not in the table.
+    """
+    if table.has_features:
+        return table.X[table.index(names)]
+    return IdEncoder(table.names).codes(names)[:, None]
+
+
+def _referred(X: Any, table: ItemTable) -> Array | None:
+    """Rows that one-dimensional names or positions stand for; None if X is neither."""
     try:
         asked = np.asarray(X)
     except ValueError:  # ragged
@@ -99,7 +115,7 @@ def _positions(X: Any, table: ItemTable) -> NDArray[np.intp] | None:
     if asked.ndim != 1:
         return None
     if asked.size == 0:
-        return np.zeros(0, dtype=np.intp)
+        return table.X[:0]
     if asked.dtype.kind in "iu":
         wrong = asked[(asked < 0) | (asked >= len(table))]
         if len(wrong):
@@ -107,8 +123,8 @@ def _positions(X: Any, table: ItemTable) -> NDArray[np.intp] | None:
                 f"Positions in the table of items must lie in [0, {len(table) - 1}], got "
                 f"{wrong[0]}. Count from 0."
             )
-        return asked.astype(np.intp)
-    return table.index(asked) if all_strings(asked) else None
+        return table.X[asked]
+    return named_rows(asked, table) if all_strings(asked) else None
 
 
 def _check_names(came: list[str], wanted: NDArray[Any] | None) -> None:

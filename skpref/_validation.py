@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d
 
+from skpref._asked import named_rows
 from skpref._containers import is_frame, is_missing, unmasked
 from skpref._features import (
     Schema,
@@ -16,7 +17,6 @@ from skpref._features import (
     table_features,
     validated,
 )
-from skpref._ids import IdEncoder
 from skpref._observations import Observations
 from skpref._outcomes import read_outcomes
 from skpref._parsing import FORMS, Parsed, parse
@@ -288,12 +288,7 @@ def _reference_rows(parsed: Parsed, table: ItemTable) -> np.ndarray:
     """Items that X names, or gives by position."""
     if parsed.kind == "positions":
         return table.X[_positions(parsed.rows, len(table))]
-    return table.X[table.index(parsed.rows)] if table.has_features else _anyone(parsed.rows, table)
-
-
-def _anyone(names: np.ndarray, table: ItemTable) -> np.ndarray:
-    """Items without features by name; of one never heard of the prior is all that is known."""
-    return IdEncoder(table.names).codes(names)[:, None]
+    return named_rows(parsed.rows, table)
 
 
 def _table_items(asked: ItemTable, table: ItemTable | None, schema: Schema) -> np.ndarray:
@@ -307,7 +302,7 @@ def _table_items(asked: ItemTable, table: ItemTable | None, schema: Schema) -> n
         )
     if table is None or asked.has_features:
         return table_features(asked, schema)
-    return _anyone(asked.names, table)
+    return named_rows(asked.names, table)
 
 
 def _check_known(X: np.ndarray, table: ItemTable | None) -> None:

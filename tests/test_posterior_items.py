@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from core_support import random_duels, solve
+from core_support import random_duels, solve, won
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import ItemTable
-from skpref.duels import merge
 from skpref.inference import EP
 from skpref.kernels import Identity
 
@@ -17,8 +16,8 @@ FEATURES = np.array(["price", "sugar"], dtype=object)
 
 
 def posterior(**fields):
-    duels = merge(*random_duels(0, 8, 14))
-    return replace(solve(EP(), RBF([0.7, 1.2]), duels, 0.05).posterior, **fields)
+    seen = won(*random_duels(0, 8, 14))
+    return replace(solve(EP(), RBF([0.7, 1.2]), seen, 0.05).posterior, **fields)
 
 
 X = np.random.default_rng(8).uniform(-1.0, 1.0, (4, 2))
@@ -30,7 +29,7 @@ METHODS = {
     "margin": lambda p, A, B: p.margin(A, B),
     "margin_cov": lambda p, A, B: p.margin_cov(A, B),
     "win_probability": lambda p, A, B: p.win_probability(A, B),
-    "log_outcomes": lambda p, A, B: p.log_outcomes(A, B),
+    "outcome_log_proba": lambda p, A, B: p.outcome_log_proba(A, B),
     "cdf": lambda p, A, B: p.cdf(A, 0.1),
     "quantile": lambda p, A, B: p.quantile(A, [0.2, 0.7]),
     "credible_interval": lambda p, A, B: p.credible_interval(A),
@@ -95,15 +94,16 @@ def test_names_without_a_table_are_told_what_is_missing():
 
 def test_tables_without_features_are_looked_up_by_name():
     table = ItemTable.from_names(NAMES)
-    duels = merge(table.X, np.array([0, 1, 0]), np.array([1, 2, 2]))
-    of_names = replace(solve(EP(), Identity(), duels, 0.05).posterior, table=table)
+    seen = won(table.X, np.array([0, 1, 0]), np.array([1, 2, 2]))
+    of_names = replace(solve(EP(), Identity(), seen, 0.05).posterior, table=table)
     asked = ItemTable.from_names(["juice", "tea"])
     truth = of_names.mean([[2.0], [0.0]])
     np.testing.assert_array_equal(of_names.mean(asked), truth)
     np.testing.assert_array_equal(of_names.mean(["juice", "tea"]), truth)
     np.testing.assert_array_equal(of_names.mean([2, 0]), truth)
-    with pytest.raises(ValueError, match=r"unknown name.*'beer'"):
-        of_names.mean(ItemTable.from_names(["beer"]))
+    unseen = ItemTable.from_names(["beer", "wine"])
+    np.testing.assert_array_equal(of_names.mean(unseen), 0.0)  # the population: prior mean
+    np.testing.assert_allclose(of_names.cov(unseen), np.eye(2))  # and prior covariance
     with pytest.raises(ValueError, match="of items without features"):
         of_names.mean(TABLE)
     with pytest.raises(ValueError, match="with features, this ItemTable has none"):
