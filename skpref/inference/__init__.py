@@ -27,5 +27,4 @@ __all__ = [
     "Hallucination",
     "Laplace",
     "Problem",
-    "State",
 ]
