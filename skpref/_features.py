@@ -203,35 +203,35 @@ def _check_sides(rows, pairs):
 
 def _floats(rows, place, ids):
     """Rows as floats, the column at ``place`` given by ``ids``."""
-    array = np.empty(rows.shape, dtype=np.float64)
     others = [j for j in range(rows.shape[1]) if j != place]
-    if place is not None:
-        array[:, place] = ids
-    if not is_frame(rows):
-        try:
-            if place is None:
-                array[...] = rows
-            else:
-                array[:, others] = rows[:, others]
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ValueError(
-                f"Duel arrays must be numeric, got dtype {rows.dtype} ({error}). Encode texts and "
-                "categories with Itemwise(transformer)."
-            ) from None
+    if is_frame(rows):
+        array = _frame_numbers(rows, others)
+    else:
+        array = _array_numbers(rows if place is None else rows[:, others], rows.dtype)
+    if place is None:
         return array
-    texts = []
-    for j in others:
-        column = column_floats(column_at(rows, j))
-        if column is None:
-            texts.append(list(rows.columns)[j])
-        else:
-            array[:, j] = column
-    if texts:
+    return np.insert(array, place, ids, axis=1)
+
+
+def _array_numbers(rows, dtype):
+    try:
+        return np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
-            f"X must be numeric: columns {texts} hold other things. Encode texts and categories "
+            f"Duel arrays must be numeric, got dtype {dtype} ({error}). Encode texts and "
+            "categories with Itemwise(transformer)."
+        ) from None
+
+
+def _frame_numbers(frame, places):
+    columns = {j: column_floats(column_at(frame, j)) for j in places}
+    others = [list(frame.columns)[j] for j, column in columns.items() if column is None]
+    if others:
+        raise ValueError(
+            f"X must be numeric: columns {others} hold other things. Encode texts and categories "
             "with Itemwise(transformer), such as a ColumnTransformer."
         )
-    return array
+    return np.column_stack([*columns.values(), np.empty((len(frame), 0))])
 
 
 def _check_finite(array, pairs, names):

@@ -165,3 +165,22 @@ def _refuse_missing_texts(X: np.ndarray) -> None:
             f"{rows[0]}. Leave these rows out, or put an empty text there; if its columns are "
             "features of items, pass a DataFrame."
         )
+
+
+def check_dimensions(X: np.ndarray, table: ItemTable | None) -> None:
+    """Whether X, no duel array, has two dimensions."""
+    if X.ndim == 2:
+        return
+    came = f"shape {X.shape}" if X.shape else "a scalar"
+    if not X.shape and X.dtype == np.dtype(object):
+        came = type(X.item()).__name__
+    remedy = (
+        "Reshape your data: X.reshape(1, -1) is one item, X.reshape(-1, 1) are items of one "
+        "feature, X.reshape(1, 2, -1) is one duel."
+    )
+    if table is not None:
+        remedy += (
+            " Positions in the table of items are integers: X.astype(int), or items.index(X) if X "
+            "holds names."
+        )
+    raise ValueError(f"X may be {FORMS}; got {came}. {remedy}")

@@ -19,7 +19,7 @@ from skpref._features import (
 )
 from skpref._observations import Observations
 from skpref._outcomes import read_outcomes
-from skpref._parsing import FORMS, Parsed, parse
+from skpref._parsing import Parsed, check_dimensions, parse
 from skpref._warnings import warn
 from skpref._weights import check_weights, pair_weights
 from skpref.duels import ItemTable, distinct_rows, rated_pairs
@@ -117,7 +117,7 @@ def _parse(X: Any, table: ItemTable | None) -> Parsed:
     if parsed.kind == "texts":  # without a table that has names they name nothing
         parsed = Parsed("items", unmasked(np.asarray(X)))
     if parsed.kind == "items" and parsed.pairs is None:
-        _check_dimensions(parsed.rows, table)
+        check_dimensions(parsed.rows, table)
     return parsed
 
 
@@ -161,7 +161,8 @@ def _refuse_mirrors(
             f"Row {mirrors.argmax()} of X sets an item against itself{more}. Such a duel says "
             "nothing; drop these rows of X and y."
         )
-    if (rows[first] == rows[second]).all():
+    same = np.array_equal(rows[first[0]], rows[second[0]])  # spares comparing all, mostly
+    if same and np.array_equal(rows[first], rows[second]):
         raise ValueError(
             f"Both sides of each of the {len(first)} duels in X are equal, so they say nothing. "
             "Give the features of the first item and of the second."
@@ -274,21 +275,25 @@ def check_query(estimator: BaseEstimator, X: Any, table: ItemTable | None) -> Qu
         return Query(_table_items(X, table, schema), None)
     parsed = _parse(X, table)
     if table is not None and parsed.kind != "items":
-        rows = _reference_rows(parsed, table)
-        pairs = parsed.pairs
-    else:
-        rows, pairs = read_features(estimator, parsed, schema)[:2]
-        _check_known(rows, table)
+        return _referred(parsed, table)
+    rows, pairs = read_features(estimator, parsed, schema)[:2]
+    _check_known(rows, table)
     if pairs is None:
         return Query(rows, None)
+    if not is_frame(parsed.rows):  # the sides of a duel array alternate
+        return Query(np.ascontiguousarray(rows[::2]), np.ascontiguousarray(rows[1::2]))
     return Query(rows[pairs[:, 0]], rows[pairs[:, 1]])
 
 
-def _reference_rows(parsed: Parsed, table: ItemTable) -> np.ndarray:
+def _referred(parsed: Parsed, table: ItemTable) -> Query:
     """Items that X names, or gives by position."""
     if parsed.kind == "positions":
-        return table.X[_positions(parsed.rows, len(table))]
-    return named_rows(parsed.rows, table)
+        rows, places = table.X, _positions(parsed.rows, len(table))
+    else:
+        rows, places = named_rows(parsed.rows, table), np.arange(len(parsed.rows))
+    if parsed.pairs is None:
+        return Query(rows[places], None)
+    return Query(rows[places[::2]], rows[places[1::2]])
 
 
 def _table_items(asked: ItemTable, table: ItemTable | None, schema: Schema) -> np.ndarray:
@@ -360,25 +365,6 @@ def _check_real(values: Any, name: str) -> None:
             f"Complex data not supported: {name} has dtype {dtype}. Pass real numbers, such as "
             f"{name}.real."
         )
-
-
-def _check_dimensions(X: np.ndarray, table: ItemTable | None) -> None:
-    """Whether X, no duel array, has two dimensions."""
-    if X.ndim == 2:
-        return
-    came = f"shape {X.shape}" if X.shape else "a scalar"
-    if not X.shape and X.dtype == np.dtype(object):
-        came = type(X.item()).__name__
-    remedy = (
-        "Reshape your data: X.reshape(1, -1) is one item, X.reshape(-1, 1) are items of one "
-        "feature, X.reshape(1, 2, -1) is one duel."
-    )
-    if table is not None:
-        remedy += (
-            " Positions in the table of items are integers: X.astype(int), or items.index(X) if X "
-            "holds names."
-        )
-    raise ValueError(f"X may be {FORMS}; got {came}. {remedy}")
 
 
 def _positions(X: np.ndarray, n_items: int) -> np.ndarray:
