@@ -1,5 +1,7 @@
 """The fitting program: what one fit hands to the next, and what the second engine adds."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from core_support import random_duels, won
@@ -200,7 +202,7 @@ def test_an_engine_that_did_not_converge_says_so():
 class Watched(HMC):
     """HMC that tells what it was started from and where it ended."""
 
-    seen = []
+    seen: ClassVar[list] = []
 
     def run(self, problem, start=None, rng=None, near=None):
         found = super().run(problem, start, rng, near)
