@@ -11,7 +11,8 @@ from sklearn.gaussian_process.kernels import Kernel
 from skpref._conditioning import gaussian_space
 from skpref._observations import Observations
 from skpref._priors import Prior
-from skpref.inference import EP, Approximation, Engine, Problem, State
+from skpref.inference import EP, Approximation, Engine, Problem
+from skpref.inference._base import State
 from skpref.kernels import kernel_with_gradient
 from skpref.likelihoods import Likelihood
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skpref._model import Model
 from skpref._observations import Observations
 from skpref._warnings import warn
-from skpref.inference import State
+from skpref.inference._base import State
 
 # Beside a trial point where the model cannot be evaluated the objective is a steep bowl around the
 # best point so far: a line search then turns back.
@@ -202,7 +202,10 @@ def _mention_bounds(model, objective, theta):
     ends[low >= high] = 0.0
     if not np.any(ends):
         return
-    outwards = -objective(theta)[1] * ends
+    try:
+        outwards = -objective(theta)[1] * ends
+    except ValueError:  # the end of a search is no place to fail
+        return
     held = [
         f"{name} at its {'upper' if end > 0.0 else 'lower'} bound {np.exp(value):.3g}"
         for name, end, value, slope in zip(model.names, ends, theta, outwards, strict=True)

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
@@ -14,6 +15,7 @@ from skpref._priors import Prior, check_lengthscale_prior, lengthscale_priors
 from skpref._search import Search
 from skpref._validation import Training
 from skpref.inference import ENGINES, Engine
+from skpref.kernels import check_hyperparameters
 from skpref.likelihoods import Likelihood, Probit
 
 
@@ -83,8 +85,9 @@ def check_likelihood(likelihood, noise_variance, noise_variance_bounds) -> Likel
     return clone(likelihood)
 
 
-def check_kernel(kernel, items) -> None:
-    """Whether the kernel takes these items."""
+def check_kernel(kernel: Kernel, items: NDArray[np.float64]) -> None:
+    """Whether the kernel takes these items, with hyperparameters that it can have."""
+    check_hyperparameters(kernel)
     if isinstance(kernel, CompoundKernel):
         shape = (1, 1, len(kernel.kernels))
     else:
@@ -93,7 +96,7 @@ def check_kernel(kernel, items) -> None:
         except ValueError as error:
             raise ValueError(
                 f"The kernel {kernel} does not take items of {items.shape[1]} features: "
-                f"{str(error).rstrip('.')}. Give it one length_scale, or one a feature."
+                f"{str(error).rstrip('.')}. Give it one length_scale, or one a feature seen."
             ) from error
     if shape != (1, 1):
         raise ValueError(

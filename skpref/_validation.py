@@ -97,7 +97,7 @@ def check_training(
         first, second = np.asarray(places).T
         who = np.arange(len(rows)) if schema.id_column is None else rows[:, schema.id_column]
     won, classes = check_outcomes(y, len(first))
-    _refuse_mirrors(rows, first, second, who)
+    _refuse_mirrors(who[first] == who[second])
     weight = check_weights(sample_weight, len(first))
     observations = Observations.from_duels(rows, first, second, won, weight)
     return Training(observations, classes, schema)
@@ -146,26 +146,17 @@ def _refuse_items(X: Any) -> None:
     )
 
 
-def _refuse_mirrors(
-    rows: np.ndarray, first: np.ndarray, second: np.ndarray, who: np.ndarray
-) -> None:
+def _refuse_mirrors(mirrors: np.ndarray) -> None:
     """Whether an item meets itself, by what says who it is: its position, name or id.
 
-    Items of equal features need not be one item, so a few such duels pass: they say nothing, and
-    the model takes nothing from them.
+    Items of equal features need not be one item, so such duels pass: the model takes nothing
+    from them.
     """
-    mirrors = who[first] == who[second]
     if mirrors.any():
         more = f" ({mirrors.sum()} rows do)" if mirrors.sum() > 1 else ""
         raise ValueError(
             f"Row {mirrors.argmax()} of X sets an item against itself{more}. Such a duel says "
             "nothing; drop these rows of X and y."
-        )
-    same = np.array_equal(rows[first[0]], rows[second[0]])  # spares comparing all, mostly
-    if same and np.array_equal(rows[first], rows[second]):
-        raise ValueError(
-            f"Both sides of each of the {len(first)} duels in X are equal, so they say nothing. "
-            "Give the features of the first item and of the second."
         )
 
 

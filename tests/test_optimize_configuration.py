@@ -38,7 +38,7 @@ def optimizer(**options):
         ({"kernel": CompoundKernel([RBF(), RBF()])}, TypeError, "one covariance matrix"),
         ({"kernel": "rbf"}, TypeError, "kernel must be None or a kernel"),
         ({"incumbent": "joint", "acquisition": "thompson"}, ValueError, "'joint' needs an acq"),
-        ({"kernel": RBF([1.0, 1.0, 1.0])}, ValueError, "does not take unit-cube rows of 2"),
+        ({"kernel": RBF([1.0, 1.0, 1.0])}, ValueError, "does not take items of 2 features"),
         ({"n_initial": -1}, ValueError, "n_initial must lie in"),
         ({"refit_every": 0}, ValueError, "refit_every must lie in"),
         ({"lengthscale_prior": "broad"}, ValueError, "None or a pair"),

@@ -173,7 +173,7 @@ def test_two_labels_of_items_are_probably_outcomes_of_duels(y):
 @pytest.mark.parametrize(
     ("bad", "y"),
     [
-        (np.zeros((3, 2, 5)), [1, 0, 1]),
+        (np.arange(30.0).reshape(3, 2, 5), [1, 0, 2]),
         (np.full((3, 5), np.inf), [1.0, 2.0, 2.0]),
         (X, Y + 1),
         (np.ones((3, 3)), [1.0, 1.0, 1.0]),

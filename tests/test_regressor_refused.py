@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import RBF
 from skpref.inference import EP
 
 # Validation sets these two before it is through with the rest.
-UNSETTLED = {"n_features_in_", "feature_names_in_"}
+UNSETTLED: set = set()
 
 
 def state(estimator):

@@ -5,7 +5,6 @@ from skpref.inference._base import (
     Engine,
     EvidenceGradient,
     Problem,
-    State,
 )
 from skpref.inference._diagnostics import Diagnostics
 from skpref.inference._ep import EP

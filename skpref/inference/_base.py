@@ -139,7 +139,8 @@ class Engine(BaseEstimator, ABC):
     samples : bool
         `run` draws random numbers; its posterior may have many components.
     state_of : {"duels", "answers"}
-        What the last axis of the arrays of its state runs over.
+        What the last axis of the arrays of its state runs over; an array of any other length starts
+        nothing.
     warm_start : bool
         A fit of the same estimator starts from the state of the last one.
 

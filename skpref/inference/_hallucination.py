@@ -8,7 +8,7 @@ from skpref.inference._ep import EP
 from skpref.inference._laplace import Laplace
 from skpref.inference._noisy_margins import NoisyMargins
 from skpref.inference._sampled import SampledEngine, needed
-from skpref.samplers import gibbs, hmc
+from skpref.samplers import GibbsChains, HMCChains, gibbs, hmc
 
 _EVIDENCE = {"ep": EP, "laplace": Laplace}
 # Sweeps of Gibbs where trajectories are rejected.
@@ -78,6 +78,7 @@ class Hallucination(SampledEngine):
         warm = carried is not None and bool(np.any(carried > 0.0))
         steps = self.between if warm else self.burn_in
         covariance = margins.covariance()
+        chain: HMCChains | GibbsChains
         chain = hmc(covariance, positions, steps, rng=rng, max_walls=self.max_walls)
         if chain.rejected_share > 0.5:  # contradictions at tiny noise: a wedge with too many walls
             chain = gibbs(covariance, positions, _SWEEPS, rng=rng)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from skpref.kernels._contracts import Array, Kernel, own_length
+from skpref.kernels._leaves import LEAVES
 from skpref.kernels._tree import fold
 from skpref.kernels._views import SEEN
 
@@ -93,3 +94,8 @@ def check_hyperparameters(kernel: Kernel) -> None:
                 )
             if name.endswith(_POSITIVE) and not np.all(value > 0.0):
                 raise ValueError(f"{came}, which must be positive.")
+
+
+def surely_covariance(kernel: Kernel) -> bool:
+    """Whether all parts of a kernel are known to be covariance functions in any dimension."""
+    return all(type(leaf) in LEAVES for leaf, _ in fold(kernel, SEEN))

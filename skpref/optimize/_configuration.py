@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from skpref._model import Model
 from skpref._parameters import check_choice, check_number
-from skpref._settings import check_engine, check_likelihood
+from skpref._settings import check_engine, check_kernel, check_likelihood
 from skpref.inference import ENGINES, Engine, Hallucination
 from skpref.kernels import Identity
 from skpref.likelihoods import Answers, Probit
@@ -83,13 +83,7 @@ def configure(space: Box | Pool, options: dict, n_given: int) -> Configuration:
             f"covariance matrix (no CompoundKernel), got {kernel!r}."
         )
     kernel = _default_kernel(space) if kernel is None else clone(kernel)
-    try:
-        kernel(np.zeros((1, space.n_columns)))
-    except ValueError as error:
-        raise ValueError(
-            f"The kernel {kernel} does not take unit-cube rows of {space.n_columns} columns: "
-            f"{error}."
-        ) from error
+    check_kernel(kernel, np.zeros((1, space.n_columns)))
     noise = _noise(options["noise_variance"], options["noise_variance_bounds"])
     likelihood = check_likelihood(options["likelihood"], *noise)
     learned = options["likelihood"] is None and bool(likelihood.free)

@@ -16,7 +16,7 @@ from skpref._observations import Observations
 from skpref._posterior import Posterior
 from skpref._priors import LogNormal, Prior, lengthscale_priors
 from skpref._search import Search
-from skpref.inference import State
+from skpref.inference._base import State
 
 # Log-normal priors: median and standard deviation of the logarithm.
 LENGTHSCALE_PRIOR = (0.5, 0.75)
