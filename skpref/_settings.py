@@ -110,5 +110,6 @@ def make_model(
     else:
         kernel = clone(estimator.kernel)
     check_kernel(kernel, observations.items)
+    settings.engine.check_observations(observations, settings.likelihood)
     priors = lengthscale_priors(estimator.lengthscale_prior, kernel, observations.items)
     return Model(kernel, settings.likelihood, settings.engine, priors)

@@ -15,6 +15,7 @@ MODULES = [
     "skpref.datasets",
     "skpref.duels",
     "skpref.inference",
+    "skpref.likelihoods",
     "skpref.metrics",
     "skpref.model_selection",
     "skpref.optimize",
