@@ -68,6 +68,8 @@ class Fitted:
     @cached_property
     def gaussian(self) -> Posterior:
         """The evidence engine's posterior: of one component, without draws."""
+        if self.approximation is self.evaluation.approximation:
+            return self.posterior
         return self._given(self.evaluation.approximation)
 
     def _with_posterior(self):

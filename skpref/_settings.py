@@ -115,6 +115,7 @@ def make_model(estimator, settings: Settings, training: Training, table: ItemTab
     else:
         kernel = clone(estimator.kernel)
     check_kernel(kernel, observations.items)
+    settings.engine.check_observations(observations, settings.likelihood)
     priors: tuple[Prior, ...] = ()
     if learned:
         priors = lengthscale_priors(estimator.lengthscale_prior, kernel, observations.items)

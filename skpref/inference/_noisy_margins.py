@@ -15,12 +15,13 @@ _LARGEST = 10_000
 def check_sampled(observations: Observations, likelihood: Likelihood) -> None:
     """Raise ValueError unless these answers can be sampled, before any work."""
     _regions(likelihood, observations.answers)
-    n_answers = len(observations.singles())
+    n_answers = observations.weight.sum()
     if n_answers > _LARGEST:
         raise ValueError(
-            f"{n_answers} duels are too many to sample their margins (at most {_LARGEST}). Use "
+            f"{n_answers:.0f} duels are too many to sample their margins (at most {_LARGEST}). Use "
             "inference='ep', whose error is small with so many, or fewer duels."
         )
+    observations.singles()  # weights are whole numbers
 
 
 def _regions(likelihood: Likelihood, answers: Answers) -> Regions:

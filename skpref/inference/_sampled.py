@@ -61,7 +61,7 @@ class SampledEngine(Engine):
 
     def side(self, observations: Observations) -> int:
         """Of the largest square matrices: the covariance of the margins of single answers."""
-        return len(observations.singles())
+        return int(observations.weight.sum())
 
     def run(
         self,
