@@ -181,7 +181,7 @@ class Posterior:
 
     # -- probabilities -------------------------------------------------------------------
 
-    def win_probability(self, A, B, noise=True, log=False):
+    def win_probability(self, A: Any, B: Any, noise: bool = True, log: bool = False) -> Array:
         """P(a beats b) for pairs of rows, shape (n,).
 
         Parameters
@@ -209,7 +209,7 @@ class Posterior:
 
         return self._by_pairs(A, B, lambda m, v: self._mix(of, m, v, log), (0,))
 
-    def outcome_log_proba(self, A, B):
+    def outcome_log_proba(self, A: Any, B: Any) -> Array:
         """Log-probabilities of the outcomes of duels, observation noise included.
 
         Parameters

@@ -1,21 +1,26 @@
 """PairwisePreferenceRegressor: talks to users, computes nothing itself."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skpref._features import remember
 from skpref._fitting import Fitted, evidence, fit_posterior
 from skpref._items import ItemTable
+from skpref._observations import Duels
 from skpref._predictions import UtilityEstimator
 from skpref._progress import progress
 from skpref._settings import check_settings, make_model
 from skpref._validation import Training, check_items, check_training
+from skpref.inference import Engine
+from skpref.likelihoods import Likelihood
 
 
 class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
@@ -133,20 +138,20 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
 
     def __init__(
         self,
-        kernel=None,
+        kernel: Kernel | None = None,
         *,
-        inference="ep",
-        noise_variance=1e-2,
-        noise_variance_bounds=(1e-4, 10.0),
-        lengthscale_prior="lognormal",
-        items=None,
-        id_column=None,
-        optimizer="fmin_l_bfgs_b",
-        n_restarts_optimizer=0,
-        random_state=None,
-        n_jobs=None,
-        likelihood=None,
-        verbose=0,
+        inference: str | Engine = "ep",
+        noise_variance: float = 1e-2,
+        noise_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
+        lengthscale_prior: str | tuple[float, float] | None = "lognormal",
+        items: ItemTable | ArrayLike | None = None,
+        id_column: int | str | None = None,
+        optimizer: str | Callable | None = "fmin_l_bfgs_b",
+        n_restarts_optimizer: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        likelihood: Likelihood | None = None,
+        verbose: int = 0,
     ):
         self.kernel = kernel
         self.inference = inference
@@ -233,7 +238,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         return self
 
     @property
-    def duels_(self):
+    def duels_(self) -> Duels:
         """Distinct duels of the last fit, with counts."""
         check_is_fitted(self)
         return self.observations_.duels

@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -40,7 +40,7 @@ class Configuration(NamedTuple):
 
     def resolved(self) -> dict:
         """Arguments with which several spellings mean one thing, in one spelling."""
-        found = {"n_initial": self.n_initial}
+        found: dict[str, Any] = {"n_initial": self.n_initial}
         likelihood = self.spec.likelihood
         if type(likelihood) is Probit:
             found["noise_variance"] = likelihood.noise_variance
