@@ -303,3 +303,31 @@ def test_an_engine_asks_the_questions_of_an_optimizer(engine, incumbent, acquisi
     assert len(asking.history_) == 18
     mean = asking.posterior_.mean(np.array([[0.3, 0.3], [1.0, 1.0]]))
     assert mean[0] > mean[1]
+
+
+@pytest.mark.parametrize("inference", ["ep", "laplace"])
+@pytest.mark.parametrize("acquisition", ["log_ei", "muc", "eubo"])
+def test_a_likelihood_asks_the_questions_of_an_optimizer(inference, acquisition):
+    asking = PreferenceOptimizer(
+        [[0.0, 1.0], [0.0, 1.0]],
+        inference=inference,
+        acquisition=acquisition,
+        likelihood=Logistic(scale=0.05),
+        random_state=0,
+    )
+    asking.run(lambda a, b: np.sum((a - 0.3) ** 2) < np.sum((b - 0.3) ** 2), 18)
+    assert np.abs(asking.recommend() - 0.3).max() < 0.12
+    told = asking.posterior_
+    assert isinstance(told.likelihood, Logistic)
+    assert told.likelihood.scale != 0.05  # learned
+    # A duel's probability is the likelihood's own, averaged over the margin.
+    pair = np.array([[0.3, 0.3]]), np.array([[0.9, 0.8]])
+    mean, variance = told.margin(*pair)
+    margins = mean + np.sqrt(variance) * NODES
+    truth = WEIGHTS @ (1.0 / (1.0 + np.exp(-margins / told.likelihood.scale)))
+    assert told.win_probability(*pair)[0] == pytest.approx(truth, abs=2e-3)
+
+
+def test_a_likelihood_without_regions_cannot_be_hallucinated():
+    with pytest.raises(ValueError, match=r"Logistic does not have .*inference='ep'"):
+        PreferenceOptimizer([[0.0, 1.0]], likelihood=Logistic())
