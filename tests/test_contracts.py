@@ -10,7 +10,7 @@ from likelihoods_support import Logistic
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles import central_gradient
 from scipy.optimize import minimize
-from scipy.special import log_ndtr
+from scipy.special import expit, log_ndtr
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.linear_model import LogisticRegression
@@ -324,7 +324,7 @@ def test_a_likelihood_asks_the_questions_of_an_optimizer(inference, acquisition)
     pair = np.array([[0.3, 0.3]]), np.array([[0.9, 0.8]])
     mean, variance = told.margin(*pair)
     margins = mean + np.sqrt(variance) * NODES
-    truth = WEIGHTS @ (1.0 / (1.0 + np.exp(-margins / told.likelihood.scale)))
+    truth = WEIGHTS @ (expit(margins / told.likelihood.scale))
     assert told.win_probability(*pair)[0] == pytest.approx(truth, abs=2e-3)
 
 
