@@ -220,7 +220,9 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         model, state = fitted.model, fitted.state
         remember(self, training.schema)
         self._model = model
-        self._start = state._replace(sites=None) if model.engine.warm_start else None
+        if not model.engine.has_evidence:  # only chains are carried over, not the search
+            state = state._replace(sites=None)
+        self._start = state if model.engine.warm_start else None
         names = training.schema.feature_names
         self.posterior_ = replace(fitted.posterior, feature_names=names, table=table)
         self.diagnostics_ = fitted.diagnostics

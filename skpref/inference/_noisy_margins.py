@@ -32,6 +32,11 @@ def _regions(likelihood: Likelihood, answers: Answers) -> Regions:
             "stand for (Likelihood.regions), so that it cannot be sampled. Use inference='ep' or "
             "'laplace'."
         )
+    if np.any(found.lower != 0.0) or np.any(found.upper != np.inf):
+        raise ValueError(
+            f"Regions of {type(likelihood).__name__} are boxes other than v > 0, which these "
+            "samplers do not draw from. Use inference='ep' or 'laplace'."
+        )
     return found
 
 
