@@ -137,9 +137,12 @@ def test_a_callback_stops_the_search(data):
 
 
 def test_callbacks_are_closed_after_a_fit_that_failed(data):
+    def broken(obj_func, initial_theta, bounds):
+        raise ValueError("it broke")
+
     listener = Listener()
-    with pytest.raises(ValueError, match="not finite"):
-        model(kernel=RBF(np.nan)).set_callbacks(listener).fit(*data)
+    with pytest.raises(ValueError, match="it broke"):
+        model(optimizer=broken).set_callbacks(listener).fit(*data)
     assert listener.closed == 1
 
 

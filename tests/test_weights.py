@@ -123,7 +123,7 @@ def test_sampled_engines_take_whole_weights_alone(inference, data):
         (np.ones((60, 2)), r"must be 1D array or scalar: sample_weight has shape \(60, 2\)"),
         (np.full(60, -1.0), "finite numbers of at least 0, -1.0 came"),
         (np.full(60, np.nan), "finite numbers of at least 0, nan came"),
-        (np.zeros(60), "sample_weight of zero.*Give some duels a positive weight"),
+        (np.zeros(60), "sample_weight is zero.*Give some duels a positive weight"),
     ],
 )
 def test_bad_weights_say_what_is_allowed(weight, match, data):
