@@ -191,21 +191,24 @@ def learn(
     if search.complain:
         if best.complaint:
             warn(best.complaint, ConvergenceWarning)
-        _mention_bounds(model, Objective(model, observations, best.state), best.theta)
+        _mention_bounds(model, observations, best)
     return Learned(model.at(best.theta), best.state)
 
 
-def _mention_bounds(model, objective, theta):
+def _mention_bounds(model, observations, best):
     """Warn of hyperparameters that a bound holds back from better ones."""
+    theta, gradient = best.theta, best.gradient
     low, high = model.bounds.T
     ends = np.where(theta <= low + _TOUCH, -1.0, np.where(theta >= high - _TOUCH, 1.0, 0.0))
     ends[low >= high] = 0.0
     if not np.any(ends):
         return
-    try:
-        outwards = -objective(theta)[1] * ends
-    except ValueError:  # the end of a search is no place to fail
-        return
+    if gradient is None:
+        try:
+            gradient = Objective(model, observations, best.state)(theta)[1]
+        except ValueError:  # the end of a search is no place to fail
+            return
+    outwards = -gradient * ends
     held = [
         f"{name} at its {'upper' if end > 0.0 else 'lower'} bound {np.exp(value):.3g}"
         for name, end, value, slope in zip(model.names, ends, theta, outwards, strict=True)
@@ -221,12 +224,16 @@ def _mention_bounds(model, objective, theta):
 
 
 class _Found(NamedTuple):
-    """End of one search; ``complaint`` is empty if all went well."""
+    """End of one search: minus the log posterior there, and its gradient where that is known.
+
+    ``complaint`` is empty if all went well.
+    """
 
     theta: np.ndarray
     value: float
     state: State | None
-    complaint: str
+    complaint: str = ""
+    gradient: np.ndarray | None = None
 
 
 def _search(model, observations, search, begin, bounds, start, monitor):
@@ -235,7 +242,7 @@ def _search(model, observations, search, begin, bounds, start, monitor):
         return _minimised(objective, search, begin, bounds)
     except StopSearch:
         value, theta = objective.best
-        return _Found(theta, value, objective.state, "")
+        return _Found(theta, value, objective.state)
 
 
 def _minimised(objective, search, begin, bounds):
@@ -251,7 +258,7 @@ def _minimised(objective, search, begin, bounds):
                 f"optimizer must return (theta_opt, func_min), finite and theta of shape "
                 f"{begin.shape}; got {result!r}."
             )
-        return _Found(theta, value, objective.state, "")
+        return _Found(theta, value, objective.state)
     found = minimize(
         objective,
         begin,
@@ -267,4 +274,4 @@ def _minimised(objective, search, begin, bounds):
             "features (for instance Itemwise(StandardScaler())), narrow the bounds of the kernel, "
             "or pass an optimizer of your own."
         )
-    return _Found(found.x, float(found.fun), objective.state, complaint)
+    return _Found(found.x, float(found.fun), objective.state, complaint, found.get("jac"))
