@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skpref._features import remember
@@ -17,6 +16,7 @@ from skpref._items import ItemTable
 from skpref._observations import Duels
 from skpref._predictions import UtilityEstimator
 from skpref._progress import progress
+from skpref._random import RandomLike, source_of
 from skpref._settings import check_settings, make_model
 from skpref._validation import Training, check_items, check_training
 from skpref.inference import Engine
@@ -52,8 +52,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         Prior on the lengthscales while they are learned. "lognormal": medians of √d standard
         deviations of each feature, their logarithms sharing a normal level (standard deviation
         1) from which each deviates by Student's t (scale 0.3, 4 degrees of freedom). A pair: a
-        median in units of the features and a standard deviation of the logarithm, independent
-        log-normals. None: evidence alone.
+        median in the units of the rows that the kernel sees and a standard deviation of the
+        logarithm, independent log-normals. None: evidence alone.
     items : ItemTable, array-like or DataFrame of shape (n_items, n_features), default=None
         Table for duels given as integer pairs. An `ItemTable` is not copied by ``clone`` and
         may stand for items without features.
@@ -65,7 +65,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         As in scikit-learn's GaussianProcessRegressor; None: kernel and noise stay as given.
     n_restarts_optimizer : int, default=0
         Further starts of the search, drawn log-uniformly within the bounds.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState instance, Generator or None, default=None
         For the restarts and the samplers.
     n_jobs : int, default=None
         Restarts in parallel by joblib.
@@ -148,7 +148,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         id_column: int | str | None = None,
         optimizer: str | Callable | None = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomLike = None,
         n_jobs: int | None = None,
         likelihood: Likelihood | None = None,
         verbose: int = 0,
@@ -208,7 +208,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         observations = training.observations
         model = make_model(self, settings, training, table)
         start = getattr(self, "_start", None) if model.engine.warm_start else None
-        rng = check_random_state(self.random_state)
+        rng = source_of(self.random_state)
         with progress(self, observations, model, settings.search is not None) as monitor:
             fitted = fit_posterior(
                 observations, model, start, rng, search=settings.search, monitor=monitor

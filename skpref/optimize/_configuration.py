@@ -20,6 +20,8 @@ from skpref.optimize._space import Box, Pool
 from skpref.optimize._strategies import INCUMBENTS, Strategy
 
 _DRAWS = 400
+# Where parameters lie that are spread as their space has them.
+_QUANTILES = (np.arange(64) + 0.5) / 64
 _ONE_DUEL = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=bool))
 _LEARN = "learn"
 # How numpy 2 writes its scalars: np.int64(3), np.str_('a'), np.True_.
@@ -87,7 +89,11 @@ def configure(space: Box | Pool, options: dict, n_given: int) -> Configuration:
     noise = _noise(options["noise_variance"], options["noise_variance_bounds"])
     likelihood = check_likelihood(options["likelihood"], *noise)
     learned = options["likelihood"] is None and bool(likelihood.free)
-    priors = _model.default_priors(kernel, options["lengthscale_prior"], learned)
+    if isinstance(space, Pool):
+        rows = space.pool
+    else:
+        rows = space.place(np.repeat(_QUANTILES[:, None], space.n_dimensions, axis=1))
+    priors = _model.default_priors(kernel, options["lengthscale_prior"], learned, rows)
     spec = Model(kernel, likelihood, engine, priors)
     if hallucinating and likelihood.regions(_ONE_DUEL) is None:
         raise ValueError(
