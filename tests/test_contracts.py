@@ -17,8 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from skpref import PairwisePreferenceRegressor, PreferenceOptimizer
-from skpref._conditioning import Sites
-from skpref.inference import EP, Approximation, Engine, EvidenceGradient, Laplace
+from skpref.inference import EP, Approximation, Engine, EvidenceGradient, Laplace, Sites
 from skpref.inference._base import started
 from skpref.likelihoods import Likelihood
 

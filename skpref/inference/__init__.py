@@ -1,5 +1,6 @@
 """Engines: how the posterior is computed. Each is also an options object for ``inference=``."""
 
+from skpref._conditioning import Sites
 from skpref.inference._base import (
     Approximation,
     Engine,
@@ -26,4 +27,5 @@ __all__ = [
     "Hallucination",
     "Laplace",
     "Problem",
+    "Sites",
 ]
