@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skpref._asked import item_rows
+from skpref._asked import Who, item_pairs, item_rows
 from skpref._items import ItemTable
 from skpref._joint import Joint
 from skpref._linalg import Array, eigen_root, floor_variance
@@ -50,6 +50,8 @@ class Posterior:
         Columns that a DataFrame of items must have, in this order.
     table : ItemTable, default=None
         Items that may be asked for by their names, or positions.
+    who : Who, default=None
+        Codes of the ids of items, where one column says who they are.
 
     Notes
     -----
@@ -83,6 +85,7 @@ class Posterior:
     factor: np.ndarray
     feature_names: np.ndarray | None = None
     table: ItemTable | None = None
+    who: Who | None = None
 
     @property
     def noise_variance(self) -> float:
@@ -342,10 +345,11 @@ class Posterior:
 
     def check_items(self, X: Any) -> Array:
         """Items as a finite float array of the right shape."""
-        return item_rows(X, self.anchors.shape[1], self.feature_names, self.table)
+        return item_rows(X, self.anchors.shape[1], self.feature_names, self.table, self.who)
 
     def _pairs(self, A: Any, B: Any) -> tuple[Array, Array]:
-        A, B = self.check_items(A), self.check_items(B)
+        width = self.anchors.shape[1]
+        A, B = item_pairs(A, B, width, self.feature_names, self.table, self.who)
         if len(A) != len(B):
             if 1 not in (len(A), len(B)):
                 raise ValueError(f"A and B must have equally many rows, got {len(A)} and {len(B)}.")

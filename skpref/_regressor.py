@@ -10,6 +10,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
+from skpref._asked import Who
 from skpref._features import remember
 from skpref._fitting import Fitted, evidence, fit_posterior
 from skpref._items import ItemTable
@@ -223,8 +224,12 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         if not model.engine.has_evidence:  # only chains are carried over, not the search
             state = state._replace(sites=None)
         self._start = state if model.engine.warm_start else None
-        names = training.schema.feature_names
-        self.posterior_ = replace(fitted.posterior, feature_names=names, table=table)
+        schema, who = training.schema, None
+        if schema.id_column is not None and schema.ids is not None:
+            who = Who(schema.id_column, schema.ids)
+        self.posterior_ = replace(
+            fitted.posterior, feature_names=schema.feature_names, table=table, who=who
+        )
         self.diagnostics_ = fitted.diagnostics
         self.items_ = table
         self.observations_ = fitted.observations

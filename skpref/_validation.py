@@ -167,8 +167,9 @@ def _rated(
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
             f"is None. X of shape {parsed.rows.shape} reads as items, whose ratings y gives. Only "
-            "duels do without y: arrays of shape (n_duels, 2, n_features), or integer pairs "
-            "together with the constructor's items=."
+            "duels do without y: arrays of shape (n_duels, 2, n_features), or pairs of positions "
+            "or names together with the constructor's items= (ItemTable.from_names(names) for "
+            "items without features)."
         )
     _check_real(y, "y")
     y = unmasked(y)

@@ -388,3 +388,11 @@ def test_ranking_groups_match_the_duels(adjacent):
 def test_from_rankings_refuses(rankings, items, match):
     with pytest.raises(ValueError, match=match):
         from_rankings(rankings, items)
+
+
+def test_a_frame_whose_names_are_a_column_is_told_to_index_by_it():
+    drinks = pd.DataFrame({"name": ["tea", "cola"], "sugar": [0.0, 0.9]})
+    with pytest.raises(ValueError, match=r"unknown name.*'tea', 'cola'.*set_index\(column\)"):
+        from_pairs(drinks, [["tea", "cola"]])
+    X, _ = from_pairs(drinks.set_index("name"), [["tea", "cola"]])
+    assert X.first["sugar"].tolist() == [0.0]

@@ -17,8 +17,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from skpref import PairwisePreferenceRegressor, PreferenceOptimizer
-from skpref.inference import EP, Approximation, Engine, EvidenceGradient, Laplace, Sites
-from skpref.inference._base import started
+from skpref.inference import (
+    EP,
+    Approximation,
+    Engine,
+    EvidenceGradient,
+    Laplace,
+    Sites,
+    started,
+)
 from skpref.likelihoods import Likelihood
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)

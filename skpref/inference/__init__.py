@@ -6,6 +6,7 @@ from skpref.inference._base import (
     Engine,
     EvidenceGradient,
     Problem,
+    started,
 )
 from skpref.inference._diagnostics import Diagnostics
 from skpref.inference._ep import EP
@@ -28,4 +29,5 @@ __all__ = [
     "Laplace",
     "Problem",
     "Sites",
+    "started",
 ]

@@ -59,12 +59,12 @@ class HMC(SampledEngine):
 
     def __init__(
         self,
-        draws=1000,
-        chains=20,
-        burn_in="auto",
-        evidence="ep",
-        warm_start=False,
-        max_walls=None,
+        draws: int = 1000,
+        chains: int = 20,
+        burn_in: int | str = "auto",
+        evidence: str = "ep",
+        warm_start: bool = False,
+        max_walls: int | None = None,
     ):
         self.draws = draws
         self.chains = chains
@@ -124,7 +124,13 @@ class Gibbs(SampledEngine):
     _slack = "thin"
 
     def __init__(
-        self, draws=1000, chains=20, burn_in="auto", evidence="ep", warm_start=False, thin=10
+        self,
+        draws: int = 1000,
+        chains: int = 20,
+        burn_in: int | str = "auto",
+        evidence: str = "ep",
+        warm_start: bool = False,
+        thin: int = 10,
     ):
         self.draws = draws
         self.chains = chains
