@@ -46,7 +46,14 @@ class Hallucination(SampledEngine):
     1
     """
 
-    def __init__(self, burn_in=12, between=4, evidence="ep", warm_start=False, max_walls=5000):
+    def __init__(
+        self,
+        burn_in: int = 12,
+        between: int = 4,
+        evidence: str = "ep",
+        warm_start: bool = False,
+        max_walls: int = 5000,
+    ) -> None:
         self.burn_in = burn_in
         self.between = between
         self.evidence = evidence

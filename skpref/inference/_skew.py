@@ -59,13 +59,13 @@ class HMC(SampledEngine):
 
     def __init__(
         self,
-        draws=1000,
-        chains=20,
-        burn_in="auto",
-        evidence="ep",
-        warm_start=False,
-        max_walls=None,
-    ):
+        draws: int = 1000,
+        chains: int = 20,
+        burn_in: int | str = "auto",
+        evidence: str = "ep",
+        warm_start: bool = False,
+        max_walls: int | None = None,
+    ) -> None:
         self.draws = draws
         self.chains = chains
         self.burn_in = burn_in
@@ -124,8 +124,14 @@ class Gibbs(SampledEngine):
     _slack = "thin"
 
     def __init__(
-        self, draws=1000, chains=20, burn_in="auto", evidence="ep", warm_start=False, thin=10
-    ):
+        self,
+        draws: int = 1000,
+        chains: int = 20,
+        burn_in: int | str = "auto",
+        evidence: str = "ep",
+        warm_start: bool = False,
+        thin: int = 10,
+    ) -> None:
         self.draws = draws
         self.chains = chains
         self.burn_in = burn_in
