@@ -91,7 +91,8 @@ def from_pairs(
     pairs = pairs if isinstance(pairs, np.ndarray) else np.array(list(pairs), dtype=object)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
         raise ValueError(
-            f"Pairs came with shape {pairs.shape}; give at least one row of two items each."
+            f"Pairs came with shape {pairs.shape}; give at least one row of two items each (a "
+            "square table of how often one beat another is for from_wins)."
         )
     positions = _positions(pairs, table)
     alone = np.flatnonzero(positions[:, 0] == positions[:, 1])

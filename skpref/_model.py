@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._conditioning import gaussian_space
+from skpref._linalg import NoCovarianceError
 from skpref._observations import Observations
 from skpref._priors import Prior
 from skpref.inference import EP, Approximation, Engine, Problem
@@ -113,9 +114,12 @@ class Model:
             )
         space = gaussian_space(K, observations.duels.margins)
         problem = Problem(space, observations, self.likelihood)
-        found = engine.run(problem, start)
-        if start is not None and not found.converged:
-            found = engine.run(problem)
+        try:
+            found = engine.run(problem, start)
+            if start is not None and not found.converged:
+                found = engine.run(problem)
+        except NoCovarianceError as error:
+            raise ValueError(f"With the kernel {self.kernel} {error}.") from error
         if not eval_gradient:
             return Evaluation(problem, found, None)
         slopes = engine.evidence_gradient(problem, found)

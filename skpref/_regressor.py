@@ -236,6 +236,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         self.kernel_, self.likelihood_ = model.kernel, model.likelihood
         if hasattr(model.likelihood, "noise_variance"):
             self.noise_variance_ = model.likelihood.noise_variance
+        elif hasattr(self, "noise_variance_"):
+            del self.noise_variance_
         self.log_marginal_likelihood_value_ = fitted.log_evidence
         self.n_iter_ = fitted.n_iter
         if training.classes is not None:
@@ -277,6 +279,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
                     f"theta must have shape {model.theta.shape} ({', '.join(model.names)}, natural "
                     f"logarithms), got {theta.shape}."
                 )
+            if not np.all(np.isfinite(theta)):
+                raise ValueError(f"theta must be finite, got {theta}.")
             model = model.at(theta)
         found = evidence(self.observations_, model, eval_gradient=eval_gradient)
         value = found.approximation.sites.log_evidence

@@ -93,6 +93,10 @@ def check_kernel(kernel: Kernel, items: NDArray[np.float64]) -> None:
     else:
         try:
             shape = np.shape(kernel(items[:1]))
+        except OverflowError as error:
+            raise ValueError(
+                f"The kernel {kernel} is not finite: {error}. Choose other hyperparameters."
+            ) from error
         except ValueError as error:
             raise ValueError(
                 f"The kernel {kernel} does not take items of {items.shape[1]} features: "

@@ -87,6 +87,8 @@ def check_training(
     if qid is not None:
         raise ValueError("qid belongs to items with ratings (2-D X); duels take none.")
     if table is not None and parsed.kind != "items":
+        if parsed.kind == "positions" and is_frame(estimator.items):
+            _mention_labels(table)
         rows, schema = table.X, schema_of(estimator, table)
         first, second = _looked_up(parsed, table).T
         who = np.arange(len(table))
@@ -131,6 +133,19 @@ def _looked_up(parsed: Parsed, table: ItemTable) -> np.ndarray:
     if parsed.kind == "names":
         return table.index(parsed.rows)[parsed.pairs]
     return _positions(parsed.rows, len(table))[parsed.pairs]
+
+
+def _mention_labels(table: ItemTable) -> None:
+    """Warn where positions in a frame could be meant as labels of its index."""
+    labels = [] if table.names is None else table.names.tolist()
+    whole = all(isinstance(label, int) and not isinstance(label, bool) for label in labels)
+    if whole and labels != list(range(len(labels))):
+        warn(
+            f"Integer pairs are positions in items=, counted from 0, but the index of that frame "
+            f"holds other integers, such as {labels[:3]}. If the pairs are labels of that index, "
+            "build the duels by from_pairs(items, pairs); if they are positions, pass "
+            "items.reset_index(drop=True)."
+        )
 
 
 def _refuse_items(X: Any) -> None:

@@ -132,6 +132,7 @@ def test_items_without_features_give_positions():
         (FRAME.to_numpy(), [[0, 1], [2, 2]], None, "Pair 1 sets item 2 against itself"),
         (FRAME.to_numpy(), np.zeros((0, 2), int), None, "at least one row"),
         (FRAME.to_numpy(), [[0, 1, 2]], None, "at least one row of two items"),
+        (FRAME.to_numpy(), np.eye(3), None, "a square table .* is for from_wins"),
         (FRAME.to_numpy(), [[0, 1], [2]], None, "at least one row of two items"),
         (FRAME.to_numpy(), [[0, 1]], [1, 0], "2 outcomes came for 1 duels"),
         (FRAME.to_numpy(), [[0, 1], [1, 2]], [0.5, 1], "leave out ties"),

@@ -187,6 +187,13 @@ def test_a_likelihood_that_is_no_box_cannot_be_sampled(data, inference):
         model(inference=inference, likelihood=Logistic(), optimizer=None).fit(*data)
 
 
+def test_the_noise_of_an_earlier_fit_is_forgotten(data):
+    changed = model(optimizer=None).fit(*data)
+    assert changed.noise_variance_ == changed.noise_variance
+    changed.set_params(likelihood=Logistic(0.4)).fit(*data)
+    assert not hasattr(changed, "noise_variance_")
+
+
 @pytest.mark.parametrize("nonsense", ["logistic", Logistic, 0.1])
 def test_what_is_no_likelihood_is_named(data, nonsense):
     with pytest.raises(TypeError, match=r"likelihood must be None or an object of .*Likelihood"):

@@ -37,6 +37,26 @@ def model(**params):
     return PairwisePreferenceRegressor(**{"optimizer": None} | params)
 
 
+LABELS = pd.DataFrame({"sweet": [1.0, 2.0, 3.0], "sour": [0.0, 1.0, 0.0]}, index=[2, 1, 0])
+
+
+def test_positions_that_could_be_labels_are_mentioned():
+    pairs = np.array([[2, 1], [1, 0]])
+    with pytest.warns(UserWarning, match=r"index of that frame holds other integers.*from_pairs"):
+        by_place = model(items=LABELS).fit(pairs)
+    by_label = model().fit(*from_pairs(LABELS, pairs))
+    assert by_place.predict(LABELS)[0] < 0.0 < by_label.predict(LABELS)[0]
+
+
+@pytest.mark.parametrize(
+    "items",
+    [LABELS.reset_index(drop=True), LABELS.set_index(pd.Index(list("abc"))), ItemTable(LABELS)],
+    ids=["counted", "named", "table"],
+)
+def test_positions_that_are_no_labels_pass_in_silence(items):
+    model(items=items).fit(np.array([[2, 1], [1, 0]]))
+
+
 @pytest.fixture(autouse=True)
 def no_warnings():
     with warnings.catch_warnings():

@@ -135,6 +135,20 @@ def test_bad_weights_say_what_is_allowed(weight, match, data):
 # -- fractions of a duel: the truth by other means -------------------------------------------------
 
 
+def test_masked_weights_are_missing(held, data):
+    X, y = data
+    weight = np.ma.masked_array(np.ones(len(X)), mask=np.arange(len(X)) < 2)
+    with pytest.raises(ValueError, match="finite numbers of at least 0, nan came"):
+        held.fit(X, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("value", ["heavy", 1.0 + 0.5j], ids=str)
+def test_weights_that_are_no_numbers_are_named(held, data, value):
+    X, y = data
+    with pytest.raises(ValueError, match="sample_weight must hold numbers of at least 0"):
+        held.fit(X, y, sample_weight=[value] * len(X))
+
+
 def weighted(seed=1):
     """Duels told again and contradicted, with weights from 0.05 to 2."""
     items, winner, loser = random_duels(seed, 6, 14, noise=1.0)

@@ -52,8 +52,8 @@ class Hallucination(SampledEngine):
         between: int = 4,
         evidence: str = "ep",
         warm_start: bool = False,
-        max_walls: int | None = 5000,
-    ):
+        max_walls: int = 5000,
+    ) -> None:
         self.burn_in = burn_in
         self.between = between
         self.evidence = evidence

@@ -65,7 +65,7 @@ class HMC(SampledEngine):
         evidence: str = "ep",
         warm_start: bool = False,
         max_walls: int | None = None,
-    ):
+    ) -> None:
         self.draws = draws
         self.chains = chains
         self.burn_in = burn_in
@@ -131,7 +131,7 @@ class Gibbs(SampledEngine):
         evidence: str = "ep",
         warm_start: bool = False,
         thin: int = 10,
-    ):
+    ) -> None:
         self.draws = draws
         self.chains = chains
         self.burn_in = burn_in
