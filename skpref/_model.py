@@ -112,16 +112,16 @@ class Model:
                 f"The kernel {self.kernel} is not finite on the items. Rescale the features "
                 "(for instance Itemwise(StandardScaler())) or choose other hyperparameters."
             )
-        space = gaussian_space(K, observations.duels.margins)
-        problem = Problem(space, observations, self.likelihood)
         try:
+            space = gaussian_space(K, observations.duels.margins)
+            problem = Problem(space, observations, self.likelihood)
             found = engine.run(problem, start)
             if start is not None and not found.converged:
                 found = engine.run(problem)
+            if not eval_gradient:
+                return Evaluation(problem, found, None)
+            slopes = engine.evidence_gradient(problem, found)
         except NoCovarianceError as error:
             raise ValueError(f"With the kernel {self.kernel} {error}.") from error
-        if not eval_gradient:
-            return Evaluation(problem, found, None)
-        slopes = engine.evidence_gradient(problem, found)
         by_kernel = contract(slopes.covariance) if contract is not None else np.zeros(0)
         return Evaluation(problem, found, np.concatenate([by_kernel, slopes.likelihood]))

@@ -136,7 +136,7 @@ def test_bad_weights_say_what_is_allowed(weight, match, data):
 
 
 def test_masked_weights_are_missing(held, data):
-    X, y = data
+    X, y, _, _ = data
     weight = np.ma.masked_array(np.ones(len(X)), mask=np.arange(len(X)) < 2)
     with pytest.raises(ValueError, match="finite numbers of at least 0, nan came"):
         held.fit(X, y, sample_weight=weight)
@@ -144,7 +144,7 @@ def test_masked_weights_are_missing(held, data):
 
 @pytest.mark.parametrize("value", ["heavy", 1.0 + 0.5j], ids=str)
 def test_weights_that_are_no_numbers_are_named(held, data, value):
-    X, y = data
+    X, y, _, _ = data
     with pytest.raises(ValueError, match="sample_weight must hold numbers of at least 0"):
         held.fit(X, y, sample_weight=[value] * len(X))
 
