@@ -48,9 +48,9 @@ class PreferenceOptimizer(Loop):
         ``loguniform`` is searched on a log scale), a tuple (low, high) (two ints: integers, both
         included), or a list of choices (increasing numbers are ordered, others are
         categories); items are then dicts.
-    inference : {"hallucination", "laplace", "ep", "gibbs", "hmc"} or engine, default="hallucination"
-        Of the posterior that the acquisition sees. A hallucination is the GP given one draw of
-        the noisy margins.
+    inference : str or engine, default="hallucination"
+        Of the posterior that the acquisition sees: "hallucination" (the GP given one draw of the
+        noisy margins), "laplace", "ep", "gibbs", "hmc" or an engine of `skpref.inference`.
     incumbent : str, default="posterior_mean"
         First item of the next duel: "last_winner", "posterior_mean", "thompson", "random" or
         "joint". "posterior_mean" is the largest one among the items seen;
