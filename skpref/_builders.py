@@ -132,7 +132,7 @@ def from_wins(wins: Any, items: Any = None) -> tuple[np.ndarray | DuelFrame, np.
     wins : array-like, sparse matrix or DataFrame of shape (n_items, n_items)
         ``wins[i, j]``: how often item i beat item j; the diagonal is 0. A DataFrame has the same
         names along both sides.
-    items : array-like or DataFrame of shape (n_items, n_features), ItemTable or None
+    items : array-like or DataFrame of shape (n_items, n_features) or ItemTable, default=None
         As in `from_pairs`. Rows of a DataFrame ``wins`` are then looked up by name, if the items
         have names. None: positions come out, in the order of the rows.
 
@@ -191,7 +191,7 @@ def from_rankings(
     rankings : list of lists, 2-D array or DataFrame
         Best first, lengths may differ. Trailing -1, NaN or None pad shorter ones. Names, if
         ``items`` has names; integer positions otherwise.
-    items : array-like or DataFrame of shape (n_items, n_features), ItemTable or None
+    items : array-like or DataFrame of shape (n_items, n_features) or ItemTable, default=None
         As in `from_pairs`.
     adjacent : bool, default=False
         Only neighbours in a list meet, instead of all pairs.

@@ -284,7 +284,7 @@ class Posterior:
         X : array-like of shape (n_items, n_features)
         n : int, default=1
             Number of draws.
-        rng : int, RandomState, Generator or None
+        rng : int, RandomState or Generator, default=None
         """
         check_number("n", n, low=1, integer=True)
         X, rng = self.check_items(X), generator_of(rng)

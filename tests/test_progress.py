@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import RBF
 from skpref import ItemTable, PairwisePreferenceRegressor, _forecast, _progress
 from skpref._forecast import forecast, mention_cost
 from skpref._model import Model
-from skpref.inference import EP, HMC
+from skpref.inference import EP, HMC, Gibbs
 from skpref.likelihoods import Probit
 
 
@@ -216,6 +216,23 @@ def test_costs_grow_with_what_is_asked(slow):
     assert ratio[0] == pytest.approx(8.0, rel=0.1) and ratio[1] == pytest.approx(4.0, rel=0.1)
     assert forecast(small, spec(), True)[0] > 2.0 * forecast(small, spec(), False)[0]
     assert forecast(small, spec(HMC()), False)[1] > 2.0 * forecast(small, spec(), False)[1]
+
+
+@pytest.mark.parametrize("engine", [HMC, Gibbs])
+def test_draws_are_what_takes_long(slow, engine):
+    """4 000 duels of 300 items: EP takes less than a second, 1 000 draws half a minute or more."""
+    observations = large(300, 4000)
+    by_ep, few, many = (
+        forecast(observations, spec(each), False)[0]
+        for each in (EP(), engine(draws=1000), engine(draws=3000))
+    )
+    assert few > 50.0 * by_ep
+    assert many - by_ep == pytest.approx(3.0 * (few - by_ep))
+    assert forecast(large(300, 8000), spec(engine()), False)[0] > 3.5 * few
+    with pytest.warns(
+        UserWarning, match="To spare them: inference='ep'.*or fewer draws; fit fewer"
+    ):
+        mention_cost(observations, spec(engine()), False)
 
 
 def test_the_forecast_counts_distinct_duels_and_items(slow):

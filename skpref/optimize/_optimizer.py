@@ -42,19 +42,20 @@ class PreferenceOptimizer(Loop):
 
     Parameters
     ----------
-    space : array-like of shape (d, 2), or dict
+    space : array-like of shape (d, 2) or dict, default=None
         Bounds, a row (low, high) for each feature; items are then arrays (d,). Or a dict of name
         to a frozen ``scipy.stats`` distribution (its cdf maps it to the unit interval, so a
         ``loguniform`` is searched on a log scale), a tuple (low, high) (two ints: integers, both
         included), or a list of choices (increasing numbers are ordered, others are
         categories); items are then dicts.
-    inference : {"hallucination", "laplace", "ep", "gibbs", "hmc"} or engine
-        Of the posterior that the acquisition sees. A hallucination is the GP given one draw of
-        the noisy margins.
-    incumbent : {"last_winner", "posterior_mean", "thompson", "random", "joint"}
-        First item of the next duel. "posterior_mean" is the largest one among the items seen;
+    inference : str or engine, default="hallucination"
+        Of the posterior that the acquisition sees: "hallucination" (the GP given one draw of the
+        noisy margins), "laplace", "ep", "gibbs", "hmc" or an engine of `skpref.inference`.
+    incumbent : str, default="posterior_mean"
+        First item of the next duel: "last_winner", "posterior_mean", "thompson", "random" or
+        "joint". "posterior_mean" is the largest one among the items seen;
         "joint" lets both items maximise the acquisition.
-    acquisition : str or callable
+    acquisition : str or callable, default="log_ei"
         What the second item maximises: "ei", "log_ei", "pi" (probability of improvement), "ucb"
         (√β = 2), "mean"; of its duel with the first "bvei", "muc", "eubo", "eiig", "duel_ucb";
         "thompson" (a draw of the function), "random". A callable gets ``(posterior, X,
@@ -312,7 +313,7 @@ class HallucinationBelieverOptimizer(PreferenceOptimizer):
 
     Parameters
     ----------
-    space : array-like of shape (d, 2), or dict
+    space : array-like of shape (d, 2) or dict, default=None
         Bounds, a row (low, high) for each feature; items are then arrays (d,). Or a dict of
         named parameters, see `PreferenceOptimizer`; items are then dicts.
     acquisition : {"log_ei", "ei", "ucb", "mean", "pi"} or callable, default="log_ei"
