@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from skpref._linalg import inverse_cholesky, semidefinite_root
+from skpref._linalg import floor_variance, inverse_cholesky, semidefinite_root
 from skpref._posterior import Posterior
 
 # A sweep costs about ⅔ p³ with p margins and about 3 n³ with n items.
@@ -89,7 +89,7 @@ class MarginSpace(_Space):
     def __init__(self, K, margins):
         super().__init__(K, margins)
         self.S = self.prior_covariance()
-        self.prior_variance = np.maximum(np.diagonal(self.S), 0.0)
+        self.prior_variance = floor_variance(np.diagonal(self.S), 0.0)
 
     def condition(self, precision, shift):
         root = np.sqrt(precision)
@@ -113,7 +113,7 @@ class MarginSpace(_Space):
         if len(weak):
             half = inverse @ (root[:, None] * self.S[:, weak])
             variance[weak] = self.prior_variance[weak] - np.einsum("ij,ij->j", half, half)
-        return Conditioned(self.S @ dual, np.maximum(variance, 0.0), dual, log_det, inverse)
+        return Conditioned(self.S @ dual, floor_variance(variance, 0.0), dual, log_det, inverse)
 
     def factor(self, conditioned, precision):
         """D (n_items, rank): the posterior covariance is K − K D Dᵀ K."""
@@ -142,7 +142,7 @@ class ItemSpace(_Space):
     def _spread(self, covariance):
         diagonal = np.diagonal(covariance)
         apart = diagonal[self.first] + diagonal[self.second]
-        return np.maximum(apart - 2.0 * covariance[self.first, self.second], 0.0)
+        return floor_variance(apart - 2.0 * covariance[self.first, self.second], 0.0)
 
     def _laplacian(self, precision):
         """Aᵀ diag(τ) A."""

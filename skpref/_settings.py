@@ -14,8 +14,10 @@ from skpref._parameters import check_choice, check_number
 from skpref._priors import Prior, check_lengthscale_prior, lengthscale_priors
 from skpref._search import Search
 from skpref._validation import Training
+from skpref._warnings import warn
 from skpref.inference import ENGINES, Engine
 from skpref.kernels import check_hyperparameters
+from skpref.kernels._hyperparameters import measures
 from skpref.likelihoods import Likelihood, Probit
 
 
@@ -118,9 +120,20 @@ def make_model(estimator, settings: Settings, training: Training, table: ItemTab
         kernel = default_kernel(observations.duels, has_features, learned, who)
     else:
         kernel = clone(estimator.kernel)
+        _mention_measured_ids(kernel, training.schema.id_column)
     check_kernel(kernel, observations.items)
     settings.engine.check_observations(observations, settings.likelihood)
     priors: tuple[Prior, ...] = ()
     if learned:
         priors = lengthscale_priors(estimator.lengthscale_prior, kernel, observations.items)
     return Model(kernel, settings.likelihood, settings.engine, priors)
+
+
+def _mention_measured_ids(kernel, id_column):
+    """Warn of a kernel that takes the codes of ids for distances."""
+    if id_column is not None and measures(kernel, id_column):
+        warn(
+            f"The kernel {kernel} sees the ids of items, in column {id_column}, as if they were "
+            "measured. Give it the other columns by OnColumns(kernel, columns), and the ids to "
+            f"OnColumns(Identity(), [{id_column}]); kernel=None does so."
+        )

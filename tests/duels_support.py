@@ -3,7 +3,9 @@
 from collections import Counter
 
 import numpy as np
-import pandas as pd
+import pytest
+
+pd = pytest.importorskip("pandas")
 
 FRAME = pd.DataFrame({"u": [0.0, 0.5, 1.0]}, index=["a", "b", "c"])
 

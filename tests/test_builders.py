@@ -4,7 +4,6 @@ from collections import Counter
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
 import pytest
 from duels_support import FRAME, won_pairs
 from scipy.sparse import csr_array
@@ -19,6 +18,8 @@ from skpref.duels import (
     from_wins,
     ranking_groups,
 )
+
+pd = pytest.importorskip("pandas")
 
 # --- outcomes and orientation
 

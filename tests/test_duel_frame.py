@@ -3,12 +3,13 @@
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.utils import _safe_indexing
 
 from skpref.duels import DuelFrame, alternate
+
+pd = pytest.importorskip("pandas")
 
 ITEMS = pd.DataFrame({"size": [1, 2, 3, 4], "heat": [0.5, np.nan, 0.1, 0.2]})
 KINDS = ITEMS.assign(kind=pd.Categorical(["tea", "cola", "tea", "milk"]))

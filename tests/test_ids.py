@@ -1,10 +1,11 @@
 """Ids of items as numbers."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from skpref._ids import IdEncoder, id_numbers
+
+pd = pytest.importorskip("pandas")
 
 
 def test_codes_follow_the_first_appearance():

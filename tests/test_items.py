@@ -3,7 +3,6 @@
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, clone
 
@@ -12,6 +11,8 @@ from skpref.duels import (
     ItemTable,
     distinct_rows,
 )
+
+pd = pytest.importorskip("pandas")
 
 
 @pytest.mark.parametrize("n, levels", [(0, 2), (1, 2), (500, 2), (500, 1000)])

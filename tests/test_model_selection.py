@@ -1,7 +1,6 @@
 """Splitters that keep items apart."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, RegressorMixin, clone
@@ -10,6 +9,8 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_s
 
 from skpref.metrics import accuracy_scorer, log_loss_scorer
 from skpref.model_selection import ItemKFold, ItemShuffleSplit, item_components
+
+pd = pytest.importorskip("pandas")
 
 N_ITEMS = 12
 PAIRS = np.array([[i, j] for i in range(N_ITEMS) for j in range(N_ITEMS) if i != j])

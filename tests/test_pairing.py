@@ -3,7 +3,6 @@
 from collections import Counter
 
 import numpy as np
-import pandas as pd
 import pytest
 from duels_support import won_pairs
 
@@ -12,6 +11,8 @@ from skpref.duels import (
     from_ratings,
     rated_pairs,
 )
+
+pd = pytest.importorskip("pandas")
 
 
 def brute(ratings, qid):

@@ -5,7 +5,6 @@ import time
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn import config_context
@@ -23,6 +22,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from skpref.duels import DuelFrame
 from skpref.preprocessing import Itemwise
+
+pd = pytest.importorskip("pandas")
 
 
 class DifferenceModel(BaseEstimator):

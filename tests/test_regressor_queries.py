@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from inputs_support import ITEMS, NAMED, PAIRS, TABLE, WON, X, Y, cases, model, put
 from numpy.testing import assert_allclose
@@ -11,6 +10,8 @@ from scipy import sparse
 from sklearn.gaussian_process.kernels import RBF, CompoundKernel
 
 from skpref import ItemTable, PairwisePreferenceRegressor
+
+pd = pytest.importorskip("pandas")
 
 
 @cases(

@@ -4,7 +4,6 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -17,8 +16,11 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.duels import DuelFrame, from_columns, from_pairs, from_rankings, from_ratings
+from skpref.kernels import Identity, OnColumns
 from skpref.model_selection import ItemKFold
 from skpref.preprocessing import Itemwise
+
+pd = pytest.importorskip("pandas")
 
 RNG = np.random.default_rng(0)
 ITEMS = pd.DataFrame(RNG.standard_normal((8, 2)), columns=["sweet", "sour"], index=list("abcdefgh"))
@@ -224,9 +226,8 @@ def test_a_raw_frame_with_ids_categories_and_gaps_becomes_a_tuned_model(engine):
             ("style", OneHotEncoder(handle_unknown="ignore"), ["style"]),
         ]
     )
-    # Long lengthscales on all but the id, then on the id alone: who, plus what.
-    who, what = [1e-2, *[1e6] * 4], [1e6, *[1.0] * 4]
-    kernel = RBF(who, "fixed") + RBF(what, "fixed")
+    who, what = OnColumns(Identity(), [0]), OnColumns(RBF(1.0, "fixed"), [1, 2, 3, 4])
+    kernel = who + what
     regressor = model(kernel=kernel, id_column=0, inference=engine)
     pipeline = make_pipeline(Itemwise(columns), regressor)
     grid = {"pairwisepreferenceregressor__noise_variance": [0.03, 0.3, 3.0]}
@@ -234,15 +235,13 @@ def test_a_raw_frame_with_ids_categories_and_gaps_becomes_a_tuned_model(engine):
     search.fit(X, y)
     later, won = from_columns(contests(200, seed=2), *SIDES, ids=("home", "away"))
     assert search.score(later, won) > -0.4
-    blind = clone(search.best_estimator_).set_params(
-        pairwisepreferenceregressor__kernel=RBF(what, "fixed")
-    )
+    blind = clone(search.best_estimator_).set_params(pairwisepreferenceregressor__kernel=what)
     assert blind.fit(X, y).score(later, won) < 0.65 < search.best_estimator_.score(later, won) - 0.1
 
 
 def test_ids_tell_items_apart_and_strangers_are_the_population():
     X, y = from_columns(contests(100), [], [], "home_won", ids=("home", "away"))
-    fitted = model(kernel=RBF(1e-2, "fixed")).fit(X, y)
+    fitted = model(kernel=Identity()).fit(X, y)
     assert fitted.n_features_in_ == 1 and fitted.feature_names_in_.tolist() == ["id"]
     assert set(fitted.ids_) == {f"player {i}" for i in range(12)}
     table = ItemTable.from_names([f"player {i}" for i in range(12)])
@@ -294,14 +293,14 @@ def test_numbers_as_ids_stay_as_they_are():
     frame = contests().assign(home=lambda f: f.home.str[7:].astype(int) + 100)
     frame["away"] = frame["away"].str[7:].astype(int) + 100
     X, y = from_columns(frame, [], [], "home_won", ids=("home", "away"))
-    fitted = model(kernel=RBF(1e-2, "fixed")).fit(X, y)
+    fitted = model(kernel=Identity()).fit(X, y)
     known = pd.DataFrame({"id": np.arange(100, 112)})
     assert_allclose(fitted.predict(known), fitted.posterior_.mean(known.to_numpy(float)))
     with pytest.raises(ValueError, match="fitted on ids that are numbers"):
         fitted.predict(pd.DataFrame({"id": ["ann"]}))
     huge = frame.assign(home=frame.home + 2**60, away=frame.away + 2**60)  # one and the same float
     X, y = from_columns(huge, [], [], "home_won", ids=("home", "away"))
-    apart = model(kernel=RBF(1e-2, "fixed")).fit(X, y)
+    apart = model(kernel=Identity()).fit(X, y)
     assert len(apart.duels_.items) == 12
 
 
@@ -343,3 +342,16 @@ def test_strangers_by_name_are_the_population_where_items_have_no_features():
     assert_allclose(fitted.predict_proba([["x", "y"]]), 0.5)
     chance = fitted.predict_proba([["a", "x"], ["c", "x"]])[:, 1]
     assert chance[0] > 0.5 > chance[1]
+
+
+def test_a_kernel_that_measures_ids_is_told():
+    X = [[["a", 0.1], ["b", 0.3]], [["b", 0.2], ["c", 0.9]], [["c", 0.4], ["a", 0.5]]]
+    frame = pd.DataFrame([[*one, *two] for one, two in X], columns=["p", "u", "q", "v"])
+    duels, y = from_columns(frame, ["u"], ["v"], ids=("p", "q"))
+    measuring = PairwisePreferenceRegressor(RBF([1.0, 1.0]), optimizer=None)
+    with pytest.warns(UserWarning, match=r"sees the ids of items, in column 0.*OnColumns"):
+        measuring.fit(duels, y)
+    naming = OnColumns(Identity(), [0]) + OnColumns(RBF(1.0), [1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PairwisePreferenceRegressor(naming, optimizer=None).fit(duels, y)

@@ -1,9 +1,10 @@
 """Hyperparameters of trees of kernels: where the lengthscales are, and whether all make sense."""
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Hyperparameter
+from sklearn.gaussian_process.kernels import ConstantKernel, Hyperparameter, WhiteKernel
 
 from skpref.kernels._contracts import Array, Kernel, own_length
+from skpref.kernels._identity import Identity
 from skpref.kernels._leaves import LEAVES
 from skpref.kernels._tree import fold
 from skpref.kernels._views import SEEN
@@ -107,6 +108,15 @@ def _check_bounds(leaf: Kernel, hyperparameter: Hyperparameter) -> None:
             f"{np.asarray(hyperparameter.bounds).tolist()}; they must be 'fixed' or pairs "
             "0 < low <= high, as the search is in logarithms."
         )
+
+
+def measures(kernel: Kernel, column: int) -> bool:
+    """Whether a kernel takes the values of a column of the items for numbers, not for names."""
+    names = (Identity, ConstantKernel, WhiteKernel)
+    return any(
+        not isinstance(leaf, names) and (columns is None or column in columns)
+        for leaf, columns in fold(kernel, SEEN)
+    )
 
 
 def surely_covariance(kernel: Kernel) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from skpref._linalg import floor_variance
 from skpref._parameters import check_bounds, check_number
 from skpref.likelihoods import _quadrature
 
@@ -202,7 +203,7 @@ class Likelihood(BaseEstimator, ABC):
             Of "second won" and "first won".
         """
         mean, variance = np.broadcast_arrays(mean, variance)
-        flat, wide = mean.ravel(), np.maximum(variance.ravel(), 0.0)
+        flat, wide = mean.ravel(), floor_variance(variance.ravel(), 0.0)
         sides = []
         for first in (False, True):
             answers = _duels(len(flat), first)
