@@ -1,8 +1,20 @@
 """The exact posterior by sampling the noisy margins v given v > 0 (Takeno et al. 2023)."""
 
-from skpref._parameters import check_number
+import numpy as np
+
+from skpref._parameters import check_choice, check_number
+from skpref.inference._chains import bearable_walls
+from skpref.inference._memory import available
 from skpref.inference._sampled import SampledEngine
-from skpref.samplers import gibbs, hmc
+from skpref.samplers import gibbs, hmc, most_walls
+
+# Multiplications in whose time a coordinate passes a wall, or Gibbs an entry of its matrix.
+_WALL = 30.0
+_SWEEP = 3.0
+# Share of the trajectories of burn-in with more walls than is bearable from which on margins move.
+_HOPELESS = 0.25
+# Answers a margin from which on its walls stand so close that burn-in need not be asked.
+_REPEATED = 4
 
 
 class HMC(SampledEngine):
@@ -27,12 +39,21 @@ class HMC(SampledEngine):
         are new since then start as in a first fit.
     max_walls : int, default=None
         Trajectories that meet more walls are rejected, which stays exact; None: a generous cap.
+    method : {"auto", "walls", "margins"}, default="auto"
+        ``"walls"`` moves the noisy margins of all answers, whose walls turn it back [2]_;
+        ``"margins"`` moves the distinct margins without noise, at whatever number of repeats, and
+        draws the noisy ones from them [3]_. ``"auto"`` takes the margins if every one was answered
+        four times on average, if the walls take too much memory, or if burn-in meets too many.
+    max_work : float, default=1000
+        Work, in 10⁹ multiplications (about a tenth of a second), after which the chains stop, with
+        a warning, at the draws that they have.
 
     Notes
     -----
-    Cost grows as duels² × walls met; repeated duels count each. Beyond a few thousand duels use
-    ``"ep"``, whose error then is small. Answers that contradict each other under next to no noise
-    cost thousands of walls a draw: raise the noise, or with a handful of duels use `Gibbs`.
+    By walls cost grows as answers² × walls met: half as many as answers if these agree, thousands
+    where they contradict each other under little noise. By margins it grows as distinct margins² ×
+    steps, which are few where answers contradict each other and many where they agree under next
+    to no noise. Beyond a few thousand duels use ``"ep"``, whose error then is small.
 
     References
     ----------
@@ -40,6 +61,8 @@ class HMC(SampledEngine):
        with Skew Gaussian Processes", ICML 2023.
     .. [2] Pakman and Paninski, "Exact Hamiltonian Monte Carlo for truncated multivariate
        Gaussians", Journal of Computational and Graphical Statistics, 2014.
+    .. [3] Shahbaba, Lan, Johnson and Neal, "Split Hamiltonian Monte Carlo", Statistics and
+       Computing, 2014.
 
     Examples
     --------
@@ -56,6 +79,7 @@ class HMC(SampledEngine):
     # too.
     _first_burn_in = (5, 3)
     _slack = "burn_in"
+    _name = "walls"
 
     def __init__(
         self,
@@ -65,6 +89,8 @@ class HMC(SampledEngine):
         evidence="ep",
         warm_start=False,
         max_walls=None,
+        method="auto",
+        max_work=1000.0,
     ):
         self.draws = draws
         self.chains = chains
@@ -72,15 +98,46 @@ class HMC(SampledEngine):
         self.evidence = evidence
         self.warm_start = warm_start
         self.max_walls = max_walls
-
-    def _sample(self, covariance, state, n_draws, rng, keep=True):
-        return hmc(covariance, state, n_draws, rng=rng, max_walls=self.max_walls)
+        self.method = method
+        self.max_work = max_work
 
     def check(self) -> None:
         """Raise unless the options are sound."""
         super().check()
         if self.max_walls is not None:
             check_number("max_walls", self.max_walls, low=0, integer=True)
+        check_choice("method", self.method, ("auto", "walls", "margins"))
+
+    def _cap(self, n_answers):
+        return most_walls(n_answers) if self.max_walls is None else self.max_walls
+
+    @property
+    def _on_trial(self):
+        return self.method == "auto"
+
+    def _sample(self, covariance, state, n_draws, rng, keep=True):
+        cap = self._cap(len(covariance))
+        if self._on_trial and not keep:
+            cap = min(cap, bearable_walls(len(covariance)))
+        return hmc(covariance, state, n_draws, rng=rng, max_walls=cap)
+
+    def _hopeless(self, trial, n_answers):
+        too_many = self._on_trial and bearable_walls(n_answers) < self._cap(n_answers)
+        return too_many and trial.rejected_share > _HOPELESS
+
+    def _margins_at_once(self, observations):
+        if self.method != "auto":
+            return self.method == "margins"
+        n_answers = len(observations.singles())
+        if n_answers >= _REPEATED * len(observations.duels.margins.first):
+            return True
+        return self._bytes_on_answers(n_answers) > available()
+
+    def _most_work(self, n_answers, keep):
+        return _WALL * n_answers * (self._cap(n_answers) + 1.0)
+
+    def _work_of(self, n_answers, found, keep):
+        return _WALL * n_answers * float(np.sum(found.walls + 1.0))
 
 
 class Gibbs(SampledEngine):
@@ -105,6 +162,9 @@ class Gibbs(SampledEngine):
         are new since then start as in a first fit.
     thin : int, default=10
         Sweeps per kept draw.
+    max_work : float, default=1000
+        Work, in 10⁹ multiplications (about a tenth of a second), after which the chains stop, with
+        a warning, at the draws that they have.
 
     References
     ----------
@@ -122,9 +182,17 @@ class Gibbs(SampledEngine):
 
     _first_burn_in = (20, 10)  # sweeps from a cold and from a warm start
     _slack = "thin"
+    _name = "gibbs"
 
     def __init__(
-        self, draws=1000, chains=20, burn_in="auto", evidence="ep", warm_start=False, thin=10
+        self,
+        draws=1000,
+        chains=20,
+        burn_in="auto",
+        evidence="ep",
+        warm_start=False,
+        thin=10,
+        max_work=1000.0,
     ):
         self.draws = draws
         self.chains = chains
@@ -132,6 +200,7 @@ class Gibbs(SampledEngine):
         self.evidence = evidence
         self.warm_start = warm_start
         self.thin = thin
+        self.max_work = max_work
 
     def check(self) -> None:
         """Raise unless the options are sound."""
@@ -141,3 +210,9 @@ class Gibbs(SampledEngine):
     def _sample(self, covariance, state, n_draws, rng, keep=True):
         found = gibbs(covariance, state, n_draws * (self.thin if keep else 1), rng=rng)
         return found._replace(draws=found.draws[:, self.thin - 1 :: self.thin]) if keep else found
+
+    def _most_work(self, n_answers, keep):
+        return _SWEEP * (self.thin if keep else 1) * float(n_answers) ** 2
+
+    def _work_of(self, n_answers, found, keep):
+        return self._most_work(n_answers, keep) * found.draws[..., 0].size

@@ -5,6 +5,7 @@ state to go on from come out; a `numpy.random.Generator` is passed in.
 
 - `hmc`: exact Hamiltonian Monte Carlo, the fast one;
 - `gibbs`: coordinate Gibbs sweeps;
+- `split_hmc`: Hamiltonian Monte Carlo for any density close to a standard normal;
 - `liness`: linear elliptical slice sampling, for comparison;
 - `minimax_draws`, `orthant_probability`: independent draws and Pr(v > 0), for up to about 50
   coordinates;
@@ -13,7 +14,7 @@ state to go on from come out; a `numpy.random.Generator` is passed in.
 """
 
 from skpref.samplers._gibbs import GibbsChains, gibbs
-from skpref.samplers._hmc import HMCChains, hmc
+from skpref.samplers._hmc import HMCChains, hmc, most_walls
 from skpref.samplers._liness import LinESSChains, liness
 from skpref.samplers._minimax import (
     MinimaxDraws,
@@ -21,6 +22,7 @@ from skpref.samplers._minimax import (
     minimax_draws,
     orthant_probability,
 )
+from skpref.samplers._split import SplitChains, adapt_steps, split_hmc
 from skpref.samplers.diagnostics import effective_draws, mcse_mean, rhat
 from skpref.samplers.truncated_normal import truncated_normal
 
@@ -30,13 +32,17 @@ __all__ = [
     "LinESSChains",
     "MinimaxDraws",
     "OrthantProbability",
+    "SplitChains",
+    "adapt_steps",
     "effective_draws",
     "gibbs",
     "hmc",
     "liness",
     "mcse_mean",
     "minimax_draws",
+    "most_walls",
     "orthant_probability",
     "rhat",
+    "split_hmc",
     "truncated_normal",
 ]
