@@ -22,6 +22,10 @@ from skpref.samplers._split import LENGTH, MOST_STEPS
 
 # Trajectories in which the steps are adapted.
 ADAPTATION = 15
+# Trajectories a draw: the least effective sizes then are about those of reflected trajectories.
+_THIN = 2
+# Acceptance below which chains do not move.
+_STUCK = 0.1
 _POWER_ITERATIONS = 8
 # A likelihood's log-probability and derivatives at one margin, in multiplications.
 _FACTOR = 700.0
@@ -136,6 +140,11 @@ class MarginChains:
     budget : Budget
     start : ndarray of shape (n_chains, n_answers), optional
         Noisy margins to go on from; by default the chains start at draws of the Gaussian.
+
+    Attributes
+    ----------
+    stuck : bool
+        No step that is long enough is accepted: going on would not help.
     """
 
     def __init__(
@@ -155,30 +164,28 @@ class MarginChains:
         step = n_chains * posterior.work
         # Half of the work at most, though every trajectory takes the most steps.
         most = budget.affordable(MOST_STEPS, 2.0 * ADAPTATION * step)
-        self._n_steps, self._x = adapt_steps(
-            posterior.potential,
-            x,
-            ADAPTATION,
-            rng=rng,
-            first=posterior.first_steps(rng),
-            most=most,
-        )
-        self._work = self._n_steps * step
-        budget.spend(ADAPTATION * self._work)
+        first = posterior.first_steps(rng)
+        adapted = adapt_steps(posterior.potential, x, ADAPTATION, rng=rng, first=first, most=most)
+        self._n_steps, self._x = adapted.n_steps, adapted.state
+        self.stuck = adapted.acceptance < _STUCK
+        self._thin = 1 if self.stuck else _THIN
+        self._work = self._n_steps * step * self._thin
+        budget.spend(ADAPTATION * self._n_steps * step)
 
     def draw(self, n_draws: int) -> Found:
-        """Go on by so many trajectories, or as many as the budget allows, at least one."""
+        """Go on by so many draws, or as many as the budget allows, at least one."""
         n_draws = self._budget.affordable(n_draws, self._work)
         self._budget.spend(n_draws * self._work)
-        found = split_hmc(
-            self._posterior.potential, self._x, n_draws, rng=self._rng, n_steps=self._n_steps
-        )
+        n_trajectories, steps = n_draws * self._thin, self._n_steps
+        potential = self._posterior.potential
+        found = split_hmc(potential, self._x, n_trajectories, rng=self._rng, n_steps=steps)
+        x = found.draws[:, self._thin - 1 :: self._thin]
         self._x = found.state
         of_answer, n_chains = self._noisy.row, len(self._x)
         draws = np.empty((n_chains, n_draws, len(of_answer)))
         judged = np.empty((n_chains, n_draws, self._posterior.n_rows))
         for k in range(n_draws):
-            z = self._posterior.margins(found.draws[:, k])
+            z = self._posterior.margins(x[:, k])
             judged[:, k] = self._posterior.oriented(z)
             draws[:, k] = self._noisy.given(z, self._rng)
         return Found(draws, draws[:, -1].copy(), judged, of_answer)

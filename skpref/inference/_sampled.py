@@ -197,7 +197,7 @@ class SampledEngine(AnswerEngine):
         more = 0 if automatic else int(self.burn_in) - ADAPTATION
         if more > 0:
             walk.draw(more)
-        mixed = until_mixed(walk.draw, per_chain, automatic)
+        mixed = until_mixed(walk.draw, per_chain, automatic and not walk.stuck)
         return self._drawn(mixed, ADAPTATION + max(more, 0), "margins")
 
     def _drawn(self, mixed, burn_in, method):

@@ -22,11 +22,12 @@ from skpref.samplers._minimax import (
     minimax_draws,
     orthant_probability,
 )
-from skpref.samplers._split import SplitChains, adapt_steps, split_hmc
+from skpref.samplers._split import Adapted, SplitChains, adapt_steps, split_hmc
 from skpref.samplers.diagnostics import effective_draws, mcse_mean, rhat
 from skpref.samplers.truncated_normal import truncated_normal
 
 __all__ = [
+    "Adapted",
     "GibbsChains",
     "HMCChains",
     "LinESSChains",
