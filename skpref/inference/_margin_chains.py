@@ -13,9 +13,10 @@ from scipy.linalg import solve_triangular
 from scipy.sparse import csr_array
 
 from skpref._linalg import cholesky, semidefinite_root, solve_lower
+from skpref._observations import Duels
 from skpref.inference._base import Approximation, Problem
 from skpref.inference._chains import Budget, Found
-from skpref.inference._noisy_margins import NoisyMargins
+from skpref.inference._noisy_margins import NoisyMargins, prior_covariance
 from skpref.likelihoods import Answers
 from skpref.samplers import adapt_steps, split_hmc
 from skpref.samplers._split import LENGTH, MOST_STEPS
@@ -29,6 +30,12 @@ _STUCK = 0.1
 _POWER_ITERATIONS = 8
 # A likelihood's log-probability and derivatives at one margin, in multiplications.
 _FACTOR = 700.0
+
+
+def step_work(duels: Duels) -> float:
+    """Multiplications of one step of one chain of `MarginChains`, at most."""
+    n_margins = float(len(duels.margins.first))
+    return 2.0 * n_margins * min(n_margins, len(duels.items)) + _FACTOR * len(duels.counts)
 
 
 class MarginPosterior:
@@ -62,14 +69,9 @@ class MarginPosterior:
         return len(self._basis)
 
     @property
-    def work(self) -> float:
-        """Multiplications of one step of one chain."""
-        return 2.0 * self._basis.size + _FACTOR * len(self._problem.counts)
-
-    @property
-    def n_rows(self) -> int:
-        """Distinct duels."""
-        return len(self._problem.counts)
+    def duels(self) -> Duels:
+        """The distinct ones."""
+        return self._problem.observations.duels
 
     def oriented(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Margins z (n, n_margins) as winner over loser, (n, n_rows)."""
@@ -161,7 +163,7 @@ class MarginChains:
             x = rng.standard_normal((n_chains, posterior.dimension))
         else:
             x = posterior.of_noisy(noisy, start, rng)
-        step = n_chains * posterior.work
+        step = n_chains * step_work(posterior.duels)
         # Half of the work at most, though every trajectory takes the most steps.
         most = budget.affordable(MOST_STEPS, 2.0 * ADAPTATION * step)
         first = posterior.first_steps(rng)
@@ -183,7 +185,7 @@ class MarginChains:
         self._x = found.state
         of_answer, n_chains = self._noisy.row, len(self._x)
         draws = np.empty((n_chains, n_draws, len(of_answer)))
-        judged = np.empty((n_chains, n_draws, self._posterior.n_rows))
+        judged = np.empty((n_chains, n_draws, len(self._posterior.duels.counts)))
         for k in range(n_draws):
             z = self._posterior.margins(x[:, k])
             judged[:, k] = self._posterior.oriented(z)
@@ -195,4 +197,4 @@ def _prior_root(space):
     """R with R Rᵀ the prior covariance of the margins, with as few columns as that has."""
     if space.n_items < space.n_margins:
         return space.difference(semidefinite_root(space.K))
-    return semidefinite_root(space.prior_covariance())
+    return semidefinite_root(prior_covariance(space))

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from skpref._conditioning import Sites
+from skpref._conditioning import ItemSpace, MarginSpace, Sites
 from skpref._observations import Observations
 from skpref.inference._base import Problem, State
 from skpref.likelihoods import Answers, Likelihood, Regions
@@ -34,6 +34,11 @@ def _regions(likelihood: Likelihood, answers: Answers) -> Regions:
             "'laplace'."
         )
     return found
+
+
+def prior_covariance(space: MarginSpace | ItemSpace) -> NDArray[np.float64]:
+    """Prior covariance of the distinct margins: not computed again where the space has it."""
+    return space.S if isinstance(space, MarginSpace) else space.prior_covariance()
 
 
 class NoisyMargins:
@@ -73,7 +78,7 @@ class NoisyMargins:
 
     def covariance(self) -> NDArray[np.float64]:
         """Prior covariance of v, oriented so that every v is positive."""
-        oriented = self._problem.space.prior_covariance()[np.ix_(self._index, self._index)]
+        oriented = prior_covariance(self._problem.space)[np.ix_(self._index, self._index)]
         oriented *= self._sign
         oriented *= self._sign[:, None]
         oriented.flat[:: len(oriented) + 1] += self._noise

@@ -27,8 +27,8 @@ _ENOUGH = 100
 # Multiplications in one of max_work.
 _UNIT = 1e9
 # Square matrices of the number of answers, and arrays of all draws, held at a time.
-_SQUARES = 6.0
-_COPIES = 8.0
+_SQUARES = 5.0
+_COPIES = 10.0
 
 
 class AnswerEngine(Engine):
@@ -63,8 +63,9 @@ class AnswerEngine(Engine):
         n_bytes = self._bytes_on_answers(n_answers)
         if self._margins_at_once(observations):
             n_margins = len(observations.duels.margins.first)
-            matrix = n_margins * min(n_margins, len(observations.items))
-            n_bytes += 8.0 * _SQUARES * (matrix - float(n_answers) ** 2)
+            held = _SQUARES * n_margins * min(n_margins, len(observations.items))
+            held += n_draws * (3.0 * n_answers + _COPIES * len(observations.duels.counts))
+            n_bytes = 8.0 * held
         check_memory(
             n_bytes,
             f"Drawing the margins of {n_answers} answers {n_draws} times",

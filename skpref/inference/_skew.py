@@ -4,6 +4,7 @@ import numpy as np
 
 from skpref._parameters import check_choice, check_number
 from skpref.inference._chains import bearable_walls
+from skpref.inference._margin_chains import step_work
 from skpref.inference._memory import available
 from skpref.inference._sampled import SampledEngine
 from skpref.samplers import gibbs, hmc, most_walls
@@ -13,8 +14,10 @@ _WALL = 30.0
 _SWEEP = 3.0
 # Share of the trajectories of burn-in with more walls than is bearable from which on margins move.
 _HOPELESS = 0.25
-# Answers a margin from which on its walls stand so close that burn-in need not be asked.
-_REPEATED = 4
+# Walls an answer that a trajectory meets where answers agree, and steps a draw that margins need at
+# the worst: where these cost less than those, burn-in need not be asked.
+_AGREEING = 0.4
+_MANY_STEPS = 600.0
 
 
 class HMC(SampledEngine):
@@ -42,8 +45,8 @@ class HMC(SampledEngine):
     method : {"auto", "walls", "margins"}, default="auto"
         ``"walls"`` moves the noisy margins of all answers, whose walls turn it back [2]_;
         ``"margins"`` moves the distinct margins without noise, at whatever number of repeats, and
-        draws the noisy ones from them [3]_. ``"auto"`` takes the margins if every one was answered
-        four times on average, if the walls take too much memory, or if burn-in meets too many.
+        draws the noisy ones from them [3]_. ``"auto"`` takes the margins if answers are many times
+        as many, if the walls take too much memory, or if burn-in meets too many.
     max_work : float, default=1000
         Work, in 10⁹ multiplications (about a tenth of a second), after which the chains stop, with
         a warning, at the draws that they have.
@@ -128,8 +131,9 @@ class HMC(SampledEngine):
     def _margins_at_once(self, observations):
         if self.method != "auto":
             return self.method == "margins"
-        n_answers = len(observations.singles())
-        if n_answers >= _REPEATED * len(observations.duels.margins.first):
+        n_answers, duels = len(observations.singles()), observations.duels
+        by_walls = _WALL * _AGREEING * float(n_answers) ** 2
+        if _MANY_STEPS * step_work(duels) < by_walls:
             return True
         return self._bytes_on_answers(n_answers) > available()
 
@@ -208,8 +212,7 @@ class Gibbs(SampledEngine):
         check_number("thin", self.thin, low=1, integer=True)
 
     def _sample(self, covariance, state, n_draws, rng, keep=True):
-        found = gibbs(covariance, state, n_draws * (self.thin if keep else 1), rng=rng)
-        return found._replace(draws=found.draws[:, self.thin - 1 :: self.thin]) if keep else found
+        return gibbs(covariance, state, n_draws, rng=rng, thin=self.thin if keep else 1)
 
     def _most_work(self, n_answers, keep):
         return _SWEEP * (self.thin if keep else 1) * float(n_answers) ** 2
