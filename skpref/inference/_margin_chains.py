@@ -73,6 +73,11 @@ class MarginPosterior:
         """The distinct ones."""
         return self._problem.observations.duels
 
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        """Rows without a variance a priori: an item against itself."""
+        return self._problem.space.prior_variance[self._problem.index] <= 0.0
+
     def oriented(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Margins z (n, n_margins) as winner over loser, (n, n_rows)."""
         return self._problem.sign * z[:, self._problem.index]
@@ -190,6 +195,9 @@ class MarginChains:
             z = self._posterior.margins(x[:, k])
             judged[:, k] = self._posterior.oriented(z)
             draws[:, k] = self._noisy.given(z, self._rng)
+        constant = self._posterior.constant
+        first_answer = np.unique(of_answer, return_index=True)[1]
+        judged[:, :, constant] = draws[:, :, first_answer[constant]]
         return Found(draws, draws[:, -1].copy(), judged, of_answer)
 
 
