@@ -151,14 +151,14 @@ def test_the_walls_and_the_margins_agree():
     assert np.max(np.abs(means[0][0] - means[1][0]) / error) < 4.5
 
 
-def test_they_start_beside_laplace_too():
-    X = smooth_duels(40, seed=1)
-    by_ep, by_laplace = (
-        fitted(X, HMC(draws=4000, chains=100, method="margins", evidence=evidence)).posterior_
-        for evidence in ("ep", "laplace")
-    )
-    error = np.sqrt(2.0 * by_ep.var(X[:, 0]) / 2000)
-    assert np.max(np.abs(by_ep.mean(X[:, 0]) - by_laplace.mean(X[:, 0])) / error) < 4.5
+def test_beside_laplace_they_mix_as_well():
+    X, found = smooth_duels(60, seed=1), []
+    for evidence in ("ep", "laplace"):  # whose Gaussian is far too narrow
+        model = fitted(X, HMC(method="margins", evidence=evidence), 1e-4)
+        assert model.diagnostics_.ess_bulk.min() > 500
+        found.append(model.posterior_)
+    error = np.sqrt(2.0 * found[0].var(X[:, 0]) / 500)
+    assert np.max(np.abs(found[0].mean(X[:, 0]) - found[1].mean(X[:, 0])) / error) < 4.5
 
 
 # -- the choice ------------------------------------------------------------------------------

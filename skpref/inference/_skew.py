@@ -7,7 +7,8 @@ from skpref.inference._chains import bearable_walls
 from skpref.inference._margin_chains import step_work
 from skpref.inference._memory import available
 from skpref.inference._sampled import SampledEngine
-from skpref.samplers import gibbs, hmc, most_walls
+from skpref.samplers import gibbs, hmc
+from skpref.samplers._hmc import most_walls
 
 # Multiplications in whose time a coordinate passes a wall, or Gibbs an entry of its matrix.
 _WALL = 30.0

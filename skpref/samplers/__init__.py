@@ -14,7 +14,7 @@ state to go on from come out; a `numpy.random.Generator` is passed in.
 """
 
 from skpref.samplers._gibbs import GibbsChains, gibbs
-from skpref.samplers._hmc import HMCChains, hmc, most_walls
+from skpref.samplers._hmc import HMCChains, hmc
 from skpref.samplers._liness import LinESSChains, liness
 from skpref.samplers._minimax import (
     MinimaxDraws,
@@ -41,7 +41,6 @@ __all__ = [
     "liness",
     "mcse_mean",
     "minimax_draws",
-    "most_walls",
     "orthant_probability",
     "rhat",
     "split_hmc",

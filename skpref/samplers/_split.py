@@ -143,6 +143,16 @@ def adapt_steps(
     References
     ----------
     Hoffman & Gelman (2014), "The No-U-Turn sampler", JMLR 15, Algorithm 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.samplers import adapt_steps
+    >>> def narrow(x):  # a normal of standard deviation 0.1
+    ...     return 49.5 * (x**2).sum(axis=1), 99.0 * x
+    >>> rng = np.random.default_rng(0)
+    >>> 10 < adapt_steps(narrow, np.zeros((16, 1)), 30, rng=rng, first=100).n_steps < 40
+    True
     """
     at = _At.of(potential, np.array(start, dtype=np.float64, ndmin=2))
     centre = log_step = np.log(LENGTH / min(max(first, 1), most))
