@@ -244,14 +244,15 @@ def test_chains_that_neither_way_moves_stop_with_a_warning():
     assert model.diagnostics_.burn_in == 15  # and no second try
 
 
-def test_a_hallucination_of_contradictions_is_drawn_by_margins(monkeypatch):
+def test_a_hallucination_of_contradictions_is_drawn_by_margins():
     # z and both v: given z the v are independent truncated normals.
     scale, X = 1e-3, pair(1, 1)
     rng, found = np.random.default_rng(0), []
     problem = solve(EP(), RBF(0.5), won(PAIR, [0, 1], [1, 0]), 0.5 * scale**2)[1:3]
-    monkeypatch.setattr("skpref.inference._hallucination.bearable_walls", lambda n: 1)
     for _ in range(1000):
-        found.append(Hallucination().run(problem[0], None, rng, problem[1]).state["margins"][0])
+        found.append(
+            Hallucination(max_walls=0).run(problem[0], None, rng, problem[1]).state["margins"][0]
+        )
     assert np.shape(found) == (1000, len(X))
     covariance = NoisyMargins(problem[0]).covariance()
     exact = minimax_draws(covariance, 20_000, rng).draws

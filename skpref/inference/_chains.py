@@ -10,15 +10,15 @@ from skpref.inference._diagnostics import split_rhat, tolerated
 
 # Batches of draws that an automatic burn-in may discard, and the one that is kept.
 _TRIES = 4
-# Walls a trajectory beyond which moving the margins without noise is the quicker: measured on 50 to
-# 1 000 duels of four features, a tenth of them flipped. Few are quick in any case.
-_WALLS_PER_ANSWER = 4
-_FEW_WALLS = 200
+# Multiplications in whose time a coordinate passes a wall, and coordinates that passing one costs
+# beside those that there are.
+_WALL = 30.0
+_OVERHEAD = 200.0
 
 
-def bearable_walls(n_answers: int) -> int:
-    """Walls of one trajectory that are worth their time."""
-    return _FEW_WALLS + _WALLS_PER_ANSWER * n_answers
+def wall_work(n_answers: int) -> float:
+    """Multiplications in whose time a trajectory of exact HMC passes one wall."""
+    return _WALL * (n_answers + _OVERHEAD)
 
 
 class Found(NamedTuple):

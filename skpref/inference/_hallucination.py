@@ -4,7 +4,7 @@ import numpy as np
 
 from skpref._parameters import check_choice, check_number
 from skpref.inference._base import Approximation, Engine, Problem, State
-from skpref.inference._chains import Budget, bearable_walls
+from skpref.inference._chains import Budget
 from skpref.inference._ep import EP
 from skpref.inference._laplace import Laplace
 from skpref.inference._margin_chains import MarginChains, MarginPosterior
@@ -13,6 +13,9 @@ from skpref.inference._sampled import AnswerEngine, is_warm, needed
 from skpref.samplers import hmc
 
 _EVIDENCE = {"ep": EP, "laplace": Laplace}
+# Walls of a trajectory that are worth their time: agreeing answers meet about half an answer.
+_WALLS = 200
+_WALLS_PER_ANSWER = 4
 # Where trajectories are rejected: chains on the margins, of which the first one counts, the others
 # help to find their steps; and their work, in multiplications (some ten seconds).
 _HELPERS = 8
@@ -79,7 +82,7 @@ class Hallucination(AnswerEngine):
         margins = NoisyMargins(problem)
         positions = margins.start(near.conditioned.mean, start, 1)
         steps = self.between if is_warm(start) else self.burn_in
-        cap = min(self.max_walls, bearable_walls(margins.n_answers))
+        cap = min(self.max_walls, _WALLS + _WALLS_PER_ANSWER * margins.n_answers)
         chain = hmc(margins.covariance(), positions, steps, rng=rng, max_walls=cap)
         state = chain.state
         if chain.rejected_share > 0.5:  # contradictions at tiny noise: a wedge with too many walls

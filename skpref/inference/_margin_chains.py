@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from skpref._linalg import cholesky, semidefinite_root, solve_lower
 from skpref._observations import Duels
 from skpref.inference._base import Approximation, Problem
-from skpref.inference._chains import Budget, Found
+from skpref.inference._chains import Budget, Found, wall_work
 from skpref.inference._noisy_margins import NoisyMargins, prior_covariance
 from skpref.likelihoods import Answers
 from skpref.samplers import adapt_steps, split_hmc
@@ -28,14 +28,28 @@ _THIN = 2
 # Acceptance below which chains do not move.
 _STUCK = 0.1
 _POWER_ITERATIONS = 8
-# A likelihood's log-probability and derivatives at one margin, in multiplications.
+# In multiplications: a likelihood's log-probability and derivatives at one margin, and what a step
+# of one chain costs beside these and the products of matrices.
 _FACTOR = 700.0
+_STEP = 3e4
+# Steps that adaptation finds over those that curvature at the walls suggests.
+_FEWER = 0.45
+# Walls that are met quickly in any case.
+_FEW_WALLS = 200
 
 
 def step_work(duels: Duels) -> float:
     """Multiplications of one step of one chain of `MarginChains`, at most."""
     n_margins = float(len(duels.margins.first))
-    return 2.0 * n_margins * min(n_margins, len(duels.items)) + _FACTOR * len(duels.counts)
+    return 2.0 * n_margins * min(n_margins, len(duels.items)) + _FACTOR * len(duels.counts) + _STEP
+
+
+def bearable_walls(problem: Problem, near: Approximation) -> int:
+    """Walls a trajectory of exact HMC that take as long as `MarginChains` do for a draw."""
+    steps = _THIN * _FEWER * MarginPosterior(problem, near).first_steps()
+    observations = problem.observations
+    walls = steps * step_work(observations.duels) / wall_work(len(observations.singles()))
+    return max(int(walls), _FEW_WALLS)
 
 
 class MarginPosterior:
@@ -99,13 +113,13 @@ class MarginPosterior:
         slope -= (self._pool @ at.gradient.reshape(oriented.shape).T).T
         return value, slope @ self._basis.T
 
-    def first_steps(self, rng: np.random.Generator) -> int:
+    def first_steps(self) -> int:
         """Steps to begin the adaptation with: what the curvature of ψ at z = 0 allows."""
         problem = self._problem
         zero = np.zeros(len(problem.counts))
         curvature = problem.likelihood.log_prob(zero, problem.answers).curvature
         stiff = problem.pool(curvature)
-        x, largest = rng.standard_normal(self.dimension), 0.0
+        x, largest = np.random.default_rng(0).standard_normal(self.dimension), 0.0
         for _ in range(_POWER_ITERATIONS):
             x /= max(np.linalg.norm(x), 1e-300)
             x = self._basis @ (stiff * (x @ self._basis))
@@ -171,7 +185,7 @@ class MarginChains:
         step = n_chains * step_work(posterior.duels)
         # Half of the work at most, though every trajectory takes the most steps.
         most = budget.affordable(MOST_STEPS, 2.0 * ADAPTATION * step)
-        first = posterior.first_steps(rng)
+        first = posterior.first_steps()
         adapted = adapt_steps(posterior.potential, x, ADAPTATION, rng=rng, first=first, most=most)
         self._n_steps, self._x = adapted.n_steps, adapted.state
         self.stuck = adapted.acceptance < _STUCK

@@ -26,6 +26,8 @@ _EVIDENCE = {"ep": EP(tol=1e-5), "laplace": Laplace()}
 _ENOUGH = 100
 # Multiplications in one of max_work.
 _UNIT = 1e9
+# Share of the trajectories of a cautious burn-in rejected that decides for the margins.
+_HOPELESS = 0.25
 # Square matrices of the number of answers, and arrays of all draws, held at a time.
 _SQUARES = 5.0
 _COPIES = 10.0
@@ -138,7 +140,7 @@ class SampledEngine(AnswerEngine):
         budget = Budget(self.max_work * _UNIT)
         drawn = None
         if not self._margins_at_once(problem.observations):
-            drawn = self._on_answers(noisy, near, start, rng, budget)
+            drawn = self._on_answers(problem, noisy, near, start, rng, budget)
         if drawn is None:
             drawn = self._on_margins(problem, noisy, near, start, rng, budget)
         self._complain(drawn)
@@ -164,27 +166,28 @@ class SampledEngine(AnswerEngine):
     def _draws_held(self):
         return self._shape[0] * self._shape[1]
 
-    def _on_answers(self, noisy, near, start, rng, budget):
+    def _on_answers(self, problem, noisy, near, start, rng, budget):
         """Draws by ``_sample``; None if the margins without noise should be drawn instead."""
         chains, per_chain = self._shape
         automatic = isinstance(self.burn_in, str)
         burn_in = self._first_burn_in[is_warm(start)] if automatic else int(self.burn_in)
+        cautious = self._cautious(problem, near)
         covariance = noisy.covariance()
         state = noisy.start(near.conditioned.mean, start, chains)
 
-        def walk(state, keep):
-            sample = partial(self._sample, covariance, rng=rng, keep=keep)
-            work = partial(self._work_of, noisy.n_answers, keep=keep)
-            most = chains * self._most_work(noisy.n_answers, keep)
+        def walk(engine, state, keep):
+            sample = partial(engine._sample, covariance, rng=rng, keep=keep)
+            work = partial(engine._work_of, noisy.n_answers, keep=keep)
+            most = chains * engine._most_work(noisy.n_answers, keep)
             return AnswerChains(sample, work, most, state, budget)
 
-        if burn_in or self._on_trial:
-            trial = walk(state, keep=False).draw(max(burn_in, 1))
-            if self._hopeless(trial, noisy.n_answers):
+        if burn_in or cautious is not self:
+            trial = walk(cautious, state, keep=False).draw(max(burn_in, 1))
+            if cautious is not self and trial.rejected_share > _HOPELESS:
                 return None
             if burn_in:
                 state, burn_in = trial.state, trial.draws.shape[1]
-        mixed = until_mixed(walk(state, keep=True).draw, per_chain, automatic)
+        mixed = until_mixed(walk(self, state, keep=True).draw, per_chain, automatic)
         return self._drawn(mixed, burn_in, self._name)
 
     def _on_margins(self, problem, noisy, near, start, rng, budget):
@@ -212,9 +215,8 @@ class SampledEngine(AnswerEngine):
 
     # -- what a subclass says of its sampler ---------------------------------------------
 
-    # Name of the sampler, and whether a burn-in tells that another one is wanted.
+    # Name of the sampler.
     _name: ClassVar[str]
-    _on_trial = False
 
     @abstractmethod
     def _sample(self, covariance, state, n_draws, rng, keep=True):
@@ -228,8 +230,9 @@ class SampledEngine(AnswerEngine):
     def _work_of(self, n_answers, found, keep):
         """Multiplications that draws took."""
 
-    def _hopeless(self, trial, n_answers):
-        return False
+    def _cautious(self, problem, near):
+        """The engine for burn-in; if another than itself rejects much, the margins are drawn."""
+        return self
 
     # -- warnings ------------------------------------------------------------------------
 

@@ -1,24 +1,22 @@
 """The exact posterior by sampling the noisy margins v given v > 0 (Takeno et al. 2023)."""
 
 import numpy as np
+from sklearn.base import clone
 
 from skpref._parameters import check_choice, check_number
-from skpref.inference._chains import bearable_walls
-from skpref.inference._margin_chains import step_work
+from skpref.inference._chains import wall_work
+from skpref.inference._margin_chains import bearable_walls, step_work
 from skpref.inference._memory import available
 from skpref.inference._sampled import SampledEngine
 from skpref.samplers import gibbs, hmc
 from skpref.samplers._hmc import most_walls
 
-# Multiplications in whose time a coordinate passes a wall, or Gibbs an entry of its matrix.
-_WALL = 30.0
+# Multiplications in whose time a sweep of Gibbs passes an entry of its matrix.
 _SWEEP = 3.0
-# Share of the trajectories of burn-in with more walls than is bearable from which on margins move.
-_HOPELESS = 0.25
-# Walls an answer that a trajectory meets where answers agree, and steps a draw that margins need at
-# the worst: where these cost less than those, burn-in need not be asked.
+# Walls an answer that a trajectory meets where answers agree, and steps a draw that margins need
+# where there are many: where these cost less than those, burn-in need not be asked.
 _AGREEING = 0.4
-_MANY_STEPS = 600.0
+_MANY_STEPS = 300.0
 
 
 class HMC(SampledEngine):
@@ -115,34 +113,31 @@ class HMC(SampledEngine):
     def _cap(self, n_answers):
         return most_walls(n_answers) if self.max_walls is None else self.max_walls
 
-    @property
-    def _on_trial(self):
-        return self.method == "auto"
+    def _cautious(self, problem, near):
+        if self.method != "auto":
+            return self
+        walls = bearable_walls(problem, near)
+        enough = walls >= self._cap(len(problem.observations.singles()))
+        return self if enough else clone(self).set_params(max_walls=walls)
 
     def _sample(self, covariance, state, n_draws, rng, keep=True):
         cap = self._cap(len(covariance))
-        if self._on_trial and not keep:
-            cap = min(cap, bearable_walls(len(covariance)))
         return hmc(covariance, state, n_draws, rng=rng, max_walls=cap)
-
-    def _hopeless(self, trial, n_answers):
-        too_many = self._on_trial and bearable_walls(n_answers) < self._cap(n_answers)
-        return too_many and trial.rejected_share > _HOPELESS
 
     def _margins_at_once(self, observations):
         if self.method != "auto":
             return self.method == "margins"
         n_answers, duels = len(observations.singles()), observations.duels
-        by_walls = _WALL * _AGREEING * float(n_answers) ** 2
+        by_walls = _AGREEING * n_answers * wall_work(n_answers)
         if _MANY_STEPS * step_work(duels) < by_walls:
             return True
         return self._bytes_on_answers(n_answers) > available()
 
     def _most_work(self, n_answers, keep):
-        return _WALL * n_answers * (self._cap(n_answers) + 1.0)
+        return wall_work(n_answers) * (self._cap(n_answers) + 1.0)
 
     def _work_of(self, n_answers, found, keep):
-        return _WALL * n_answers * float(np.sum(found.walls + 1.0))
+        return wall_work(n_answers) * float(np.sum(found.walls + 1.0))
 
 
 class Gibbs(SampledEngine):
