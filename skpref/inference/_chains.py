@@ -94,7 +94,8 @@ class AnswerChains:
 
     def draw(self, n_draws: int) -> Found:
         """Go on by so many draws, or as many as the budget allows, at least one."""
-        parts, missing = [], n_draws
+        parts: list = []
+        missing = n_draws
         while missing and (not parts or self._budget.left > 0.0):
             batch = self._budget.affordable(missing, self._most_work)
             parts.append(self._sample(self._state, batch))

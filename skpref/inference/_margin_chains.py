@@ -121,9 +121,9 @@ class MarginPosterior:
         stiff = problem.pool(curvature)
         x, largest = np.random.default_rng(0).standard_normal(self.dimension), 0.0
         for _ in range(_POWER_ITERATIONS):
-            x /= max(np.linalg.norm(x), 1e-300)
+            x /= max(float(np.linalg.norm(x)), 1e-300)
             x = self._basis @ (stiff * (x @ self._basis))
-            largest = np.linalg.norm(x)
+            largest = float(np.linalg.norm(x))
         return int(min(np.ceil(LENGTH * np.sqrt(1.0 + 0.5 * largest)), MOST_STEPS))
 
     def of_noisy(

@@ -47,6 +47,8 @@ class AnswerEngine(Engine):
 
     def side(self, observations: Observations) -> int:
         """Of the largest square matrices: the covariance of the margins of single answers."""
+        if self._margins_at_once(observations):
+            return super().side(observations)
         return len(observations.singles())
 
     def _draws_held(self):
