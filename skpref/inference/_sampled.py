@@ -49,7 +49,7 @@ class AnswerEngine(Engine):
         """Of the largest square matrices: the covariance of the margins of single answers."""
         if self._margins_at_once(observations):
             return super().side(observations)
-        return len(observations.singles())
+        return int(observations.weight.sum())
 
     def _draws_held(self):
         """Draws of all chains."""
@@ -63,7 +63,7 @@ class AnswerEngine(Engine):
         return 8.0 * n_answers * (_SQUARES * n_answers + _COPIES * self._draws_held())
 
     def _check_memory(self, observations):
-        n_answers, n_draws = len(observations.singles()), self._draws_held()
+        n_answers, n_draws = int(observations.weight.sum()), self._draws_held()
         n_bytes = self._bytes_on_answers(n_answers)
         if self._margins_at_once(observations):
             n_margins = len(observations.duels.margins.first)

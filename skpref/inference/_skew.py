@@ -85,15 +85,15 @@ class HMC(SampledEngine):
 
     def __init__(
         self,
-        draws=1000,
-        chains=20,
-        burn_in="auto",
-        evidence="ep",
-        warm_start=False,
-        max_walls=None,
-        method="auto",
-        max_work=1000.0,
-    ):
+        draws: int = 1000,
+        chains: int = 20,
+        burn_in: int | str = "auto",
+        evidence: str = "ep",
+        warm_start: bool = False,
+        max_walls: int | None = None,
+        method: str = "auto",
+        max_work: float = 1000.0,
+    ) -> None:
         self.draws = draws
         self.chains = chains
         self.burn_in = burn_in
@@ -127,7 +127,7 @@ class HMC(SampledEngine):
     def _margins_at_once(self, observations):
         if self.method != "auto":
             return self.method == "margins"
-        n_answers, duels = len(observations.singles()), observations.duels
+        n_answers, duels = int(observations.weight.sum()), observations.duels
         by_walls = _AGREEING * n_answers * wall_work(n_answers)
         if _MANY_STEPS * step_work(duels) < by_walls:
             return True
@@ -186,14 +186,14 @@ class Gibbs(SampledEngine):
 
     def __init__(
         self,
-        draws=1000,
-        chains=20,
-        burn_in="auto",
-        evidence="ep",
-        warm_start=False,
-        thin=10,
-        max_work=1000.0,
-    ):
+        draws: int = 1000,
+        chains: int = 20,
+        burn_in: int | str = "auto",
+        evidence: str = "ep",
+        warm_start: bool = False,
+        thin: int = 10,
+        max_work: float = 1000.0,
+    ) -> None:
         self.draws = draws
         self.chains = chains
         self.burn_in = burn_in

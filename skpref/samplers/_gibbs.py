@@ -32,7 +32,16 @@ class GibbsChains(NamedTuple):
     state: np.ndarray
 
 
-def gibbs(covariance, start, n_draws, *, rng, n_chains=None, radius_move=True, thin=1):
+def gibbs(
+    covariance: np.ndarray,
+    start: np.ndarray,
+    n_draws: int,
+    *,
+    rng: np.random.Generator,
+    n_chains: int | None = None,
+    radius_move: bool = True,
+    thin: int = 1,
+) -> GibbsChains:
     """Draw from N(0, Σ) on v > 0 by coordinate Gibbs sweeps.
 
     Parameters
