@@ -91,7 +91,8 @@ def from_pairs(
     pairs = pairs if isinstance(pairs, np.ndarray) else np.array(list(pairs), dtype=object)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
         raise ValueError(
-            f"Pairs came with shape {pairs.shape}; give at least one row of two items each."
+            f"Pairs came with shape {pairs.shape}; give at least one row of two items each (a "
+            "square table of how often one beat another is for from_wins)."
         )
     positions = _positions(pairs, table)
     alone = np.flatnonzero(positions[:, 0] == positions[:, 1])
@@ -280,7 +281,7 @@ def from_ratings(
         # The index of a frame is no name here, a row is a rating: it may repeat.
         if is_frame(items) and hasattr(items, "reset_index"):
             items = items.reset_index(drop=True)
-        table = _table(items)
+        table = items if isinstance(items, ItemTable) else ItemTable(items)
         check_consistent_length(table, ratings)
         tiebreak = distinct_rows(table.X)[1] if table.X is not None else group_rows(table.frame)[1]
     return alternate(

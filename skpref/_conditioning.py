@@ -82,10 +82,6 @@ class _Space:
         """S vector."""
         return self.difference(self.K @ (self.incidence @ vector))
 
-    def posterior_times(self, conditioned, precision, vector):
-        """Posterior covariance of the margins times a vector."""
-        return self.prior_times(vector - self.gain_times(conditioned, precision, vector))
-
 
 class MarginSpace(_Space):
     """The prior on p distinct margins by their (p, p) covariance S = A K Aᵀ."""

@@ -29,8 +29,10 @@ def unmasked(values: Any) -> Any:
     if not np.ma.is_masked(values):
         return values.data
     if values.dtype.kind in "biuf":
-        return values.astype(np.float64).filled(np.nan)
-    return values.astype(object).filled(None)
+        return np.where(np.ma.getmaskarray(values), np.nan, values.data.astype(np.float64))
+    filled = values.data.astype(object)
+    filled[np.ma.getmaskarray(values)] = None
+    return filled
 
 
 def all_strings(array: np.ndarray) -> bool:
@@ -67,7 +69,8 @@ def plain_frame(frame: Any) -> Any:
         import pandas as pd
     except ImportError:
         return frame
-    columns = {name: column_at(frame, j).to_numpy() for j, name in enumerate(frame.columns)}
+    names = getattr(frame, "column_names", frame.columns)  # pyarrow's are the first
+    columns = {name: frame[name].to_numpy() for name in names}
     return pd.DataFrame(columns).infer_objects()
 
 
@@ -108,18 +111,17 @@ def column_floats(column: Any) -> np.ndarray | None:
         return values.astype(np.float64)
     if values.dtype.kind != "O":
         return None
-    values = [np.nan if is_missing(value) else value for value in values.tolist()]
-    if not all(isinstance(value, Real) for value in values):
+    listed = [np.nan if is_missing(value) else value for value in values.tolist()]
+    if not all(isinstance(value, Real) for value in listed):
         return None
     try:
-        return np.array(values, dtype=np.float64)
+        return np.array(listed, dtype=np.float64)
     except OverflowError:
         return None
 
 
 def frame_floats(frame: Any) -> np.ndarray | None:
     """A frame as floats, NaN where a value is missing; None if a column holds other things."""
-    columns = [column_floats(column_at(frame, j)) for j in range(frame.shape[1])]
-    if not columns or any(column is None for column in columns):
-        return None
-    return np.column_stack(columns)
+    found = [column_floats(column_at(frame, j)) for j in range(frame.shape[1])]
+    columns = [column for column in found if column is not None]
+    return np.column_stack(columns) if columns and len(columns) == len(found) else None

@@ -1,5 +1,6 @@
 """Duels whose items have named columns, of any type."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,9 @@ class DuelFrame:
     """
 
     ndim = 3
+    pairs: np.ndarray
+    id_column: Any
+    _items: Any
 
     def __init__(self, items: Any, pairs: Any, *, id_column: Any = None) -> None:
         if not is_frame(items):
@@ -127,14 +131,14 @@ class DuelFrame:
     def second(self) -> Any:
         return self._side(1)
 
-    def _side(self, side: int) -> Any:
+    def _side(self, side: int | np.integer) -> Any:
         rows = take_rows(self._items, self.pairs[:, side])
         return rows.reset_index(drop=True) if hasattr(rows, "reset_index") else rows
 
     def __len__(self) -> int:
         return len(self.pairs)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[np.ndarray]:
         return iter(np.asarray(self))
 
     def __getitem__(self, key: Any) -> Any:

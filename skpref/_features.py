@@ -1,6 +1,5 @@
 """Items as finite floats: names of columns, ids and gaps are judged here."""
 
-import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,7 +77,7 @@ def read_features(
     schema : Schema or None
         What the items must look like; None: a new one is made.
     plain : bool, default=True
-        2-D X without ids is scikit-learn's to check.
+        2-D X without ids is scikit-learn's to check, where ``schema`` is given.
 
     Raises
     ------
@@ -88,14 +87,14 @@ def read_features(
     """
     rows, pairs = parsed.rows, parsed.pairs
     if pairs is not None and is_frame(rows):  # items that never meet are no one's concern
-        used, place = np.unique(pairs, return_inverse=True)
-        rows, pairs = take_rows(rows, used), place.reshape(pairs.shape)
+        used, inverse = np.unique(pairs, return_inverse=True)
+        rows, pairs = take_rows(rows, used), inverse.reshape(pairs.shape)
     names = column_names(rows) if parsed.named and is_frame(rows) else None
     place = schema.id_column if schema is not None else None
     if schema is None and (pairs is not None or len(rows.shape) == 2):
         place = _id_place(estimator, parsed, names, rows.shape[1])
-    if pairs is None and place is None and plain:
-        return _plain(estimator, rows, schema)
+    if pairs is None and place is None and plain and schema is not None:
+        return Features(validated(estimator, rows, reset=False), None, schema)
     if pairs is None:
         _check_two_dimensions(rows)
     else:
@@ -158,15 +157,6 @@ def check_width(estimator: BaseEstimator | None, came: int, expected: int) -> No
         )
 
 
-def _plain(estimator, rows, schema):
-    """2-D X under scikit-learn's own checks, which otherwise set attributes as they go."""
-    if schema is not None:
-        return Features(validated(estimator, rows, reset=False), None, schema)
-    probe = copy.copy(estimator)
-    array = validated(probe, rows)
-    return Features(array, None, schema_from(probe))
-
-
 def schema_from(probe: BaseEstimator) -> Schema:
     """What `validated` has set on an estimator."""
     return Schema(probe.n_features_in_, getattr(probe, "feature_names_in_", None))
@@ -213,35 +203,35 @@ def _check_sides(rows, pairs):
 
 def _floats(rows, place, ids):
     """Rows as floats, the column at ``place`` given by ``ids``."""
-    array = np.empty(rows.shape, dtype=np.float64)
     others = [j for j in range(rows.shape[1]) if j != place]
-    if place is not None:
-        array[:, place] = ids
-    if not is_frame(rows):
-        try:
-            if place is None:
-                array[...] = rows
-            else:
-                array[:, others] = rows[:, others]
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ValueError(
-                f"Duel arrays must be numeric, got dtype {rows.dtype} ({error}). Encode texts and "
-                "categories with Itemwise(transformer)."
-            ) from None
+    if is_frame(rows):
+        array = _frame_numbers(rows, others)
+    else:
+        array = _array_numbers(rows if place is None else rows[:, others], rows.dtype)
+    if place is None:
         return array
-    texts = []
-    for j in others:
-        column = column_floats(column_at(rows, j))
-        if column is None:
-            texts.append(list(rows.columns)[j])
-        else:
-            array[:, j] = column
-    if texts:
+    return np.insert(array, place, ids, axis=1)
+
+
+def _array_numbers(rows, dtype):
+    try:
+        return np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
-            f"X must be numeric: columns {texts} hold other things. Encode texts and categories "
+            f"Duel arrays must be numeric, got dtype {dtype} ({error}). Encode texts and "
+            "categories with Itemwise(transformer)."
+        ) from None
+
+
+def _frame_numbers(frame, places):
+    columns = {j: column_floats(column_at(frame, j)) for j in places}
+    others = [list(frame.columns)[j] for j, column in columns.items() if column is None]
+    if others:
+        raise ValueError(
+            f"X must be numeric: columns {others} hold other things. Encode texts and categories "
             "with Itemwise(transformer), such as a ColumnTransformer."
         )
-    return array
+    return np.column_stack([*columns.values(), np.empty((len(frame), 0))])
 
 
 def _check_finite(array, pairs, names):

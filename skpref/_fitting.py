@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from skpref._conditioning import condition
+from skpref._linalg import is_covariance
 from skpref._model import Evaluation, Model
 from skpref._observations import Observations, match
 from skpref._posterior import Posterior
@@ -16,7 +17,9 @@ from skpref._random import seed_of
 from skpref._search import Monitor, Search, learn
 from skpref._threads import blas_threads
 from skpref._warnings import warn
-from skpref.inference import Approximation, State
+from skpref.inference import Approximation
+from skpref.inference._base import State
+from skpref.kernels._hyperparameters import surely_covariance
 
 
 class Start(NamedTuple):
@@ -65,6 +68,8 @@ class Fitted:
     @cached_property
     def gaussian(self) -> Posterior:
         """The evidence engine's posterior: of one component, without draws."""
+        if self.approximation is self.evaluation.approximation:
+            return self.posterior
         return self._given(self.evaluation.approximation)
 
     def _with_posterior(self):
@@ -166,6 +171,7 @@ def _fitted(observations, model, start, rng, search, monitor):
         evaluation = model.evaluate(observations, sites)
     if not evaluation.approximation.converged:
         _complain(evaluation.approximation, engine, model.engine)
+    _mention_no_covariance(model.kernel, evaluation.problem.space.K)
     fitted = Fitted(observations, model, evaluation, evaluation.approximation)
     if engine is model.engine or (rng is None and model.engine.samples):
         return fitted._with_posterior()
@@ -218,6 +224,16 @@ def _taken(part: NDArray[np.float64], index, known):
     if part.shape[-1] == 0:
         return np.full((*part.shape[:-1], len(index)), np.nan)
     return np.where(known, part[..., np.where(known, index, 0)], np.nan)
+
+
+def _mention_no_covariance(kernel, K):
+    """Warn of a kernel that is no covariance function on these items."""
+    if not (surely_covariance(kernel) or is_covariance(K)):
+        warn(
+            f"The kernel {kernel} is no covariance function on these items: its matrix has a "
+            "negative eigenvalue beyond rounding, so that variances are not to be trusted. (A "
+            "periodic kernel is one in one dimension only: OnColumns(ExpSineSquared(), [0]).)"
+        )
 
 
 def _complain(approximation, engine, own):

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_array
 
 from skpref._containers import (
+    all_strings,
     column_at,
     column_names,
     frame_floats,
@@ -186,10 +187,12 @@ class ItemTable:
     array([1, 0])
     """
 
-    X: np.ndarray | None
-    names: np.ndarray | None
+    X: Any  # an array, or None where a frame holds other things than numbers
+    names: Any
     feature_names: np.ndarray | None
     has_features: bool
+    _frame: Any
+    _position: dict
 
     def __init__(self, X: Any, names: Any = None) -> None:
         if not is_frame(X):
@@ -326,8 +329,11 @@ class ItemTable:
         if -1 in found:
             unknown = dict.fromkeys(n for n, i in zip(listed, found, strict=True) if i < 0)
             shown = ", ".join(map(repr, list(unknown)[:5])) + (", …" if len(unknown) > 5 else "")
+            remedy = "add the missing ones or drop the duels."
+            if not all_strings(self.names) and all_strings(np.array(list(unknown), dtype=object)):
+                remedy = "the index of a DataFrame names its items: frame.set_index(column)."
             raise ValueError(
                 f"{len(unknown)} unknown name(s) of items: {shown}. The table has {len(self)} "
-                f"items, named {self.names[0]!r} and so on; add the missing ones or drop the duels."
+                f"items, named {self.names[0]!r} and so on; {remedy}"
             )
         return np.array(found, dtype=np.intp).reshape(names.shape)

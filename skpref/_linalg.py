@@ -20,6 +20,10 @@ _ENOUGH = 300
 _NEGATIVE = 1e-8
 
 
+class NoCovarianceError(ValueError):
+    """A matrix that was to be factorised is no covariance, beyond what rounding explains."""
+
+
 def floor_variance(variance: Array, scale: Array | float, share: float = ROUNDING) -> Array:
     """A variance that is at least a share of the scale it was computed at.
 
@@ -49,7 +53,7 @@ def cholesky(matrix: ArrayLike) -> Array:
     while _failed(factor, info):
         jitter *= 8.0
         if not (np.isfinite(scale) and jitter <= _REPAIRABLE * scale):
-            raise ValueError(
+            raise NoCovarianceError(
                 "a covariance matrix holds NaN or infinity, or is far from positive "
                 "semi-definite: check that the kernel is a valid covariance function with finite "
                 "hyperparameters; for a polynomial kernel centre and scale the features, for "

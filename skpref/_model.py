@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._conditioning import gaussian_space
+from skpref._linalg import NoCovarianceError
 from skpref._observations import Observations
 from skpref._priors import Prior
-from skpref.inference import EP, Approximation, Engine, Problem, State
+from skpref.inference import EP, Approximation, Engine, Problem
+from skpref.inference._base import State
 from skpref.kernels import kernel_with_gradient
 from skpref.likelihoods import Likelihood
 
@@ -110,13 +112,16 @@ class Model:
                 f"The kernel {self.kernel} is not finite on the items. Rescale the features "
                 "(for instance Itemwise(StandardScaler())) or choose other hyperparameters."
             )
-        space = gaussian_space(K, observations.duels.margins)
-        problem = Problem(space, observations, self.likelihood)
-        found = engine.run(problem, start)
-        if start is not None and not found.converged:
-            found = engine.run(problem)
-        if not eval_gradient:
-            return Evaluation(problem, found, None)
-        slopes = engine.evidence_gradient(problem, found)
+        try:
+            space = gaussian_space(K, observations.duels.margins)
+            problem = Problem(space, observations, self.likelihood)
+            found = engine.run(problem, start)
+            if start is not None and not found.converged:
+                found = engine.run(problem)
+            if not eval_gradient:
+                return Evaluation(problem, found, None)
+            slopes = engine.evidence_gradient(problem, found)
+        except NoCovarianceError as error:
+            raise ValueError(f"With the kernel {self.kernel} {error}.") from error
         by_kernel = contract(slopes.covariance) if contract is not None else np.zeros(0)
         return Evaluation(problem, found, np.concatenate([by_kernel, slopes.likelihood]))

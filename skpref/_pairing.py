@@ -254,12 +254,13 @@ def rated_pairs(
             f"No duel results from {len(ratings)} ratings: no two items of a group differ in "
             "rating. Give items with at least two different ratings within a qid."
         )
-    if max_pairs is None or n_pairs <= (_ALL_PAIRS if max_pairs == "auto" else max_pairs):
+    cap = max_pairs if isinstance(max_pairs, numbers.Integral) else None
+    if max_pairs is None or n_pairs <= (_ALL_PAIRS if cap is None else cap):
         low, high = _spans(levels[1], groups[1])
     else:
         low, high, step = _spread(levels, groups)
-        if max_pairs != "auto" and len(low) > max_pairs:
-            kept = _thin(low, high, step, len(order), max_pairs)
+        if cap is not None and len(low) > cap:
+            kept = _thin(low, high, step, len(order), cap)
             low, high = low[kept], high[kept]
     return order[high], order[low]
 

@@ -91,9 +91,10 @@ def parse(X: Any, *, table: ItemTable | None = None, integers: str | None = "ite
         return Parsed("items", X)
     has_names = table is not None and table.names is not None
     if is_frame(X):
+        X = plain_frame(X)
         if has_names and X.shape[1] in (1, 2) and _all_texts(X):
             return _unit("names", np.asarray(X, dtype=object))
-        return Parsed("items", plain_frame(X), named=column_names(X) is not None)
+        return Parsed("items", X, named=column_names(X) is not None)
     masked = np.ma.is_masked(X)
     X = _as_array(unmasked(X))
     if X.ndim == 3:
@@ -164,3 +165,22 @@ def _refuse_missing_texts(X: np.ndarray) -> None:
             f"{rows[0]}. Leave these rows out, or put an empty text there; if its columns are "
             "features of items, pass a DataFrame."
         )
+
+
+def check_dimensions(X: np.ndarray, table: ItemTable | None) -> None:
+    """Whether X, no duel array, has two dimensions."""
+    if X.ndim == 2:
+        return
+    came = f"shape {X.shape}" if X.shape else "a scalar"
+    if not X.shape and X.dtype == np.dtype(object):
+        came = type(X.item()).__name__
+    remedy = (
+        "Reshape your data: X.reshape(1, -1) is one item, X.reshape(-1, 1) are items of one "
+        "feature, X.reshape(1, 2, -1) is one duel."
+    )
+    if table is not None:
+        remedy += (
+            " Positions in the table of items are integers: X.astype(int), or items.index(X) if X "
+            "holds names."
+        )
+    raise ValueError(f"X may be {FORMS}; got {came}. {remedy}")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skpref._asked import item_rows
+from skpref._asked import Who, item_pairs, item_rows
 from skpref._items import ItemTable
 from skpref._joint import Joint
 from skpref._linalg import Array, eigen_root, floor_variance
@@ -50,6 +50,8 @@ class Posterior:
         Columns that a DataFrame of items must have, in this order.
     table : ItemTable, default=None
         Items that may be asked for by their names, or positions.
+    who : Who, default=None
+        Codes of the ids of items, where one column says who they are.
 
     Notes
     -----
@@ -83,6 +85,7 @@ class Posterior:
     factor: np.ndarray
     feature_names: np.ndarray | None = None
     table: ItemTable | None = None
+    who: Who | None = None
 
     @property
     def noise_variance(self) -> float:
@@ -181,7 +184,7 @@ class Posterior:
 
     # -- probabilities -------------------------------------------------------------------
 
-    def win_probability(self, A, B, noise=True, log=False):
+    def win_probability(self, A: Any, B: Any, noise: bool = True, log: bool = False) -> Array:
         """P(a beats b) for pairs of rows, shape (n,).
 
         Parameters
@@ -209,7 +212,7 @@ class Posterior:
 
         return self._by_pairs(A, B, lambda m, v: self._mix(of, m, v, log), (0,))
 
-    def outcome_log_proba(self, A, B):
+    def outcome_log_proba(self, A: Any, B: Any) -> Array:
         """Log-probabilities of the outcomes of duels, observation noise included.
 
         Parameters
@@ -295,8 +298,8 @@ class Posterior:
         """Draws of the whole function, for Thompson sampling.
 
         Random Fourier features of the prior corrected pathwise [2]_ for RBF and Matérn kernels
-        (with constants, and sums of them); for any other kernel exact draws that are
-        conditioned on the values already asked for.
+        (on all or on chosen columns; sums, products and whole powers of them and constants); for
+        any other kernel exact draws that are conditioned on the values already asked for.
 
         Returns
         -------
@@ -342,10 +345,11 @@ class Posterior:
 
     def check_items(self, X: Any) -> Array:
         """Items as a finite float array of the right shape."""
-        return item_rows(X, self.anchors.shape[1], self.feature_names, self.table)
+        return item_rows(X, self.anchors.shape[1], self.feature_names, self.table, self.who)
 
     def _pairs(self, A: Any, B: Any) -> tuple[Array, Array]:
-        A, B = self.check_items(A), self.check_items(B)
+        width = self.anchors.shape[1]
+        A, B = item_pairs(A, B, width, self.feature_names, self.table, self.who)
         if len(A) != len(B):
             if 1 not in (len(A), len(B)):
                 raise ValueError(f"A and B must have equally many rows, got {len(A)} and {len(B)}.")

@@ -1,6 +1,7 @@
 """What a long fit says while it lasts: lines on standard output, and scikit-learn's callbacks."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
@@ -33,7 +34,7 @@ def progress(
     best = -float("inf")
     n_duels, n_items = len(observations.positions), len(observations.items)
     if verbose and learned and len(model.theta):
-        _say(f"{n_duels} duels of {n_items} items: learning {', '.join(model.names)}")
+        _say(f"{n_duels} duels of {n_items} items: learning {_counted(model.names)}")
 
     def monitor(step: Step) -> None:
         nonlocal last, best
@@ -56,6 +57,12 @@ def progress(
     if verbose:
         _say(f"{n_duels} duels of {n_items} items fitted in {perf_counter() - began:.2g} s")
     root.call_on_fit_task_end(estimator=estimator)
+
+
+def _counted(names):
+    """Names of hyperparameters, those of one array once, with their number."""
+    several = Counter(name.partition("[")[0] for name in names)
+    return ", ".join(f"{name} ({n})" if n > 1 else name for name, n in several.items())
 
 
 def _say(line):

@@ -31,6 +31,24 @@ def generator_of(rng: RandomLike = None) -> np.random.Generator:
     return np.random.default_rng(check_random_state(rng).randint(2**31))
 
 
+def source_of(random_state: RandomLike = None) -> np.random.RandomState | np.random.Generator:
+    """A Generator as it is, and anything else as scikit-learn reads it.
+
+    Parameters
+    ----------
+    random_state : int, RandomState instance, Generator or None
+
+    Examples
+    --------
+    >>> from skpref._random import source_of
+    >>> bool(source_of(3).uniform() == source_of(3).uniform())
+    True
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return check_random_state(random_state)
+
+
 def seed_of(random_state: RandomLike) -> int | None:
     """A seed that can be written down: a non-negative integer, or None for None.
 

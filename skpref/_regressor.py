@@ -1,21 +1,27 @@
 """PairwisePreferenceRegressor: talks to users, computes nothing itself."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils import check_random_state
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
+from skpref._asked import Who
 from skpref._features import remember
 from skpref._fitting import Fitted, evidence, fit_posterior
 from skpref._items import ItemTable
+from skpref._observations import Duels
 from skpref._predictions import UtilityEstimator
 from skpref._progress import progress
+from skpref._random import RandomLike, source_of
 from skpref._settings import check_settings, make_model
 from skpref._validation import Training, check_items, check_training
+from skpref.inference import Engine
+from skpref.likelihoods import Likelihood
 
 
 class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
@@ -47,8 +53,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         Prior on the lengthscales while they are learned. "lognormal": medians of √d standard
         deviations of each feature, their logarithms sharing a normal level (standard deviation
         1) from which each deviates by Student's t (scale 0.3, 4 degrees of freedom). A pair: a
-        median in units of the features and a standard deviation of the logarithm, independent
-        log-normals. None: evidence alone.
+        median in the units of the rows that the kernel sees and a standard deviation of the
+        logarithm, independent log-normals. None: evidence alone.
     items : ItemTable, array-like or DataFrame of shape (n_items, n_features), default=None
         Table for duels given as integer pairs. An `ItemTable` is not copied by ``clone`` and
         may stand for items without features.
@@ -60,7 +66,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         As in scikit-learn's GaussianProcessRegressor; None: kernel and noise stay as given.
     n_restarts_optimizer : int, default=0
         Further starts of the search, drawn log-uniformly within the bounds.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState instance, Generator or None, default=None
         For the restarts and the samplers.
     n_jobs : int, default=None
         Restarts in parallel by joblib.
@@ -133,20 +139,20 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
 
     def __init__(
         self,
-        kernel=None,
+        kernel: Kernel | None = None,
         *,
-        inference="ep",
-        noise_variance=1e-2,
-        noise_variance_bounds=(1e-4, 10.0),
-        lengthscale_prior="lognormal",
-        items=None,
-        id_column=None,
-        optimizer="fmin_l_bfgs_b",
-        n_restarts_optimizer=0,
-        random_state=None,
-        n_jobs=None,
-        likelihood=None,
-        verbose=0,
+        inference: str | Engine = "ep",
+        noise_variance: float = 1e-2,
+        noise_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
+        lengthscale_prior: str | tuple[float, float] | None = "lognormal",
+        items: ItemTable | ArrayLike | None = None,
+        id_column: int | str | None = None,
+        optimizer: str | Callable | None = "fmin_l_bfgs_b",
+        n_restarts_optimizer: int = 0,
+        random_state: RandomLike = None,
+        n_jobs: int | None = None,
+        likelihood: Likelihood | None = None,
+        verbose: int = 0,
     ):
         self.kernel = kernel
         self.inference = inference
@@ -203,7 +209,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         observations = training.observations
         model = make_model(self, settings, training, table)
         start = getattr(self, "_start", None) if model.engine.warm_start else None
-        rng = check_random_state(self.random_state)
+        rng = source_of(self.random_state)
         with progress(self, observations, model, settings.search is not None) as monitor:
             fitted = fit_posterior(
                 observations, model, start, rng, search=settings.search, monitor=monitor
@@ -215,15 +221,23 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         model, state = fitted.model, fitted.state
         remember(self, training.schema)
         self._model = model
-        self._start = state._replace(sites=None) if model.engine.warm_start else None
-        names = training.schema.feature_names
-        self.posterior_ = replace(fitted.posterior, feature_names=names, table=table)
+        if not model.engine.has_evidence:  # only chains are carried over, not the search
+            state = state._replace(sites=None)
+        self._start = state if model.engine.warm_start else None
+        schema, who = training.schema, None
+        if schema.id_column is not None and schema.ids is not None:
+            who = Who(schema.id_column, schema.ids)
+        self.posterior_ = replace(
+            fitted.posterior, feature_names=schema.feature_names, table=table, who=who
+        )
         self.diagnostics_ = fitted.diagnostics
         self.items_ = table
         self.observations_ = fitted.observations
         self.kernel_, self.likelihood_ = model.kernel, model.likelihood
         if hasattr(model.likelihood, "noise_variance"):
             self.noise_variance_ = model.likelihood.noise_variance
+        elif hasattr(self, "noise_variance_"):
+            del self.noise_variance_
         self.log_marginal_likelihood_value_ = fitted.log_evidence
         self.n_iter_ = fitted.n_iter
         if training.classes is not None:
@@ -233,7 +247,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         return self
 
     @property
-    def duels_(self):
+    def duels_(self) -> Duels:
         """Distinct duels of the last fit, with counts."""
         check_is_fitted(self)
         return self.observations_.duels
@@ -265,6 +279,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
                     f"theta must have shape {model.theta.shape} ({', '.join(model.names)}, natural "
                     f"logarithms), got {theta.shape}."
                 )
+            if not np.all(np.isfinite(theta)):
+                raise ValueError(f"theta must be finite, got {theta}.")
             model = model.at(theta)
         found = evidence(self.observations_, model, eval_gradient=eval_gradient)
         value = found.approximation.sites.log_evidence

@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skpref._model import Model
 from skpref._observations import Observations
 from skpref._warnings import warn
-from skpref.inference import State
+from skpref.inference._base import State
 
 # Beside a trial point where the model cannot be evaluated the objective is a steep bowl around the
 # best point so far: a line search then turns back.
@@ -164,7 +164,7 @@ def learn(
     rng : RandomState or Generator, optional
         For restarts.
     monitor : callable, optional
-        Told of every `Step` of the first start.
+        Told of every `Step` of the first start, unless that runs in another process.
 
     Returns
     -------
@@ -180,27 +180,35 @@ def learn(
             )
         rng = np.random.default_rng() if rng is None else rng
         starts += [rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(search.n_restarts)]
-    alone = len(starts) == 1  # monitors are not sent to other processes
+    # Monitors are not sent to other processes.
+    here = len(starts) == 1 or effective_n_jobs(search.n_jobs) == 1
+    monitors = [monitor if here else None] + [None] * search.n_restarts
     results = Parallel(n_jobs=search.n_jobs)(
-        delayed(_search)(model, observations, search, begin, bounds, start, alone and monitor)
-        for begin in starts
+        delayed(_search)(model, observations, search, begin, bounds, start, told)
+        for begin, told in zip(starts, monitors, strict=True)
     )
     best = min(results, key=lambda result: result.value)
     if search.complain:
         if best.complaint:
             warn(best.complaint, ConvergenceWarning)
-        _mention_bounds(model, Objective(model, observations, best.state), best.theta)
+        _mention_bounds(model, observations, best)
     return Learned(model.at(best.theta), best.state)
 
 
-def _mention_bounds(model, objective, theta):
+def _mention_bounds(model, observations, best):
     """Warn of hyperparameters that a bound holds back from better ones."""
+    theta, gradient = best.theta, best.gradient
     low, high = model.bounds.T
     ends = np.where(theta <= low + _TOUCH, -1.0, np.where(theta >= high - _TOUCH, 1.0, 0.0))
     ends[low >= high] = 0.0
     if not np.any(ends):
         return
-    outwards = -objective(theta)[1] * ends
+    if gradient is None:
+        try:
+            gradient = Objective(model, observations, best.state)(theta)[1]
+        except ValueError:  # the end of a search is no place to fail
+            return
+    outwards = -gradient * ends
     held = [
         f"{name} at its {'upper' if end > 0.0 else 'lower'} bound {np.exp(value):.3g}"
         for name, end, value, slope in zip(model.names, ends, theta, outwards, strict=True)
@@ -216,21 +224,25 @@ def _mention_bounds(model, objective, theta):
 
 
 class _Found(NamedTuple):
-    """End of one search; ``complaint`` is empty if all went well."""
+    """End of one search: minus the log posterior there, and its gradient where that is known.
+
+    ``complaint`` is empty if all went well.
+    """
 
     theta: np.ndarray
     value: float
     state: State | None
-    complaint: str
+    complaint: str = ""
+    gradient: np.ndarray | None = None
 
 
 def _search(model, observations, search, begin, bounds, start, monitor):
-    objective = Objective(model, observations, start, monitor or None)
+    objective = Objective(model, observations, start, monitor)
     try:
         return _minimised(objective, search, begin, bounds)
     except StopSearch:
         value, theta = objective.best
-        return _Found(theta, value, objective.state, "")
+        return _Found(theta, value, objective.state)
 
 
 def _minimised(objective, search, begin, bounds):
@@ -246,7 +258,7 @@ def _minimised(objective, search, begin, bounds):
                 f"optimizer must return (theta_opt, func_min), finite and theta of shape "
                 f"{begin.shape}; got {result!r}."
             )
-        return _Found(theta, value, objective.state, "")
+        return _Found(theta, value, objective.state)
     found = minimize(
         objective,
         begin,
@@ -256,10 +268,10 @@ def _minimised(objective, search, begin, bounds):
         options={"maxiter": search.max_iter, "ftol": 1e-6, "gtol": search.gtol},
     )
     complaint = ""
-    if found.nit >= search.max_iter:
+    if found.get("nit", 0) >= search.max_iter:  # there is none where all bounds meet
         complaint = (
             f"The search for hyperparameters stopped after {search.max_iter} iterations. Scale the "
             "features (for instance Itemwise(StandardScaler())), narrow the bounds of the kernel, "
             "or pass an optimizer of your own."
         )
-    return _Found(found.x, float(found.fun), objective.state, complaint)
+    return _Found(found.x, float(found.fun), objective.state, complaint, found.get("jac"))

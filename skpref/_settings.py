@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
@@ -14,6 +15,7 @@ from skpref._priors import Prior, check_lengthscale_prior, lengthscale_priors
 from skpref._search import Search
 from skpref._validation import Training
 from skpref.inference import ENGINES, Engine
+from skpref.kernels import check_hyperparameters
 from skpref.likelihoods import Likelihood, Probit
 
 
@@ -40,7 +42,8 @@ def check_settings(estimator) -> Settings:
     restarts = check_number(
         "n_restarts_optimizer", estimator.n_restarts_optimizer, low=0, integer=True
     )
-    check_number("verbose", int(estimator.verbose), low=0, integer=True)
+    if not isinstance(estimator.verbose, bool):
+        check_number("verbose", estimator.verbose, low=0, integer=True)
     likelihood = check_likelihood(
         estimator.likelihood, estimator.noise_variance, estimator.noise_variance_bounds
     )
@@ -82,17 +85,22 @@ def check_likelihood(likelihood, noise_variance, noise_variance_bounds) -> Likel
     return clone(likelihood)
 
 
-def check_kernel(kernel, items) -> None:
-    """Whether the kernel takes these items."""
+def check_kernel(kernel: Kernel, items: NDArray[np.float64]) -> None:
+    """Whether the kernel takes these items, with hyperparameters that it can have."""
+    check_hyperparameters(kernel)
     if isinstance(kernel, CompoundKernel):
         shape = (1, 1, len(kernel.kernels))
     else:
         try:
             shape = np.shape(kernel(items[:1]))
+        except OverflowError as error:
+            raise ValueError(
+                f"The kernel {kernel} is not finite: {error}. Choose other hyperparameters."
+            ) from error
         except ValueError as error:
             raise ValueError(
                 f"The kernel {kernel} does not take items of {items.shape[1]} features: "
-                f"{str(error).rstrip('.')}. Give it one length_scale, or one a feature."
+                f"{str(error).rstrip('.')}. Give it one length_scale, or one a feature seen."
             ) from error
     if shape != (1, 1):
         raise ValueError(
@@ -111,6 +119,7 @@ def make_model(estimator, settings: Settings, training: Training, table: ItemTab
     else:
         kernel = clone(estimator.kernel)
     check_kernel(kernel, observations.items)
+    settings.engine.check_observations(observations, settings.likelihood)
     priors: tuple[Prior, ...] = ()
     if learned:
         priors = lengthscale_priors(estimator.lengthscale_prior, kernel, observations.items)

@@ -2,7 +2,8 @@
 
 import os
 import threading
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
@@ -14,10 +15,15 @@ SMALL = 1000
 
 
 class _Limit:
-    """A limit of the whole process: the first to enter sets it, the last to leave lifts it."""
+    """A limit of the whole process: the first to enter sets it, the last to leave lifts it.
+
+    Every step may be cut short by an exception such as KeyboardInterrupt and done again: who is
+    inside, and the numbers of threads before, are noted ahead of any change.
+    """
 
     def __init__(self):
-        self._lock, self._inside, self._stack = threading.Lock(), 0, ExitStack()
+        # Reentrant: a turn may be collected while this thread holds the lock.
+        self._lock, self._inside, self._before = threading.RLock(), set(), None
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
                 before=lambda: self._lock.acquire(),
@@ -25,34 +31,44 @@ class _Limit:
                 after_in_child=self._forked,
             )
 
-    def enter(self):
+    def enter(self, turn: "_Turn") -> None:
         with self._lock:
-            if self._inside == 0:
-                self._stack.enter_context(_controller().limit(limits=1, user_api="blas"))
-            self._inside += 1
+            self._inside.add(id(turn))
+            if self._before is None:
+                self._before = [(library, library.num_threads) for library in _libraries()]
+                for library, _ in self._before:
+                    library.set_num_threads(1)
 
-    def leave(self):
+    def leave(self, turn: "_Turn") -> None:
         with self._lock:
-            if self._inside == 1:
-                self._stack.close()
-            self._inside = max(self._inside - 1, 0)  # 0 in a child that was forked inside
+            self._inside.discard(id(turn))
+            if not self._inside and self._before is not None:
+                for library, n_threads in self._before:
+                    library.set_num_threads(n_threads)
+                self._before = None
 
     def _forked(self):
         """In a child no other thread lives on; BLAS is left as it is, as its locks may be held."""
-        self._lock, self._inside = threading.Lock(), 0
-        self._stack.pop_all()
+        self._lock, self._inside, self._before = threading.RLock(), set(), None
+
+
+class _Turn:
+    """One stay within the limit, which ends at the latest when nobody refers to it."""
+
+    def __del__(self):
+        _ONE.leave(self)
 
 
 @cache
-def _controller():
-    return ThreadpoolController()
+def _libraries():
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 _ONE = _Limit()
 
 
 @contextmanager
-def blas_threads(side):
+def blas_threads(side: int) -> Iterator[None]:
     """A context in which BLAS has one thread if the largest matrices are small.
 
     Parameters
@@ -63,8 +79,9 @@ def blas_threads(side):
     if side >= SMALL:
         yield
         return
-    _ONE.enter()
+    turn = _Turn()
     try:
+        _ONE.enter(turn)
         yield
     finally:
-        _ONE.leave()
+        _ONE.leave(turn)

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d
 
+from skpref._asked import named_rows
 from skpref._containers import is_frame, is_missing, unmasked
 from skpref._features import (
     Schema,
@@ -16,10 +17,9 @@ from skpref._features import (
     table_features,
     validated,
 )
-from skpref._ids import IdEncoder
 from skpref._observations import Observations
 from skpref._outcomes import read_outcomes
-from skpref._parsing import FORMS, Parsed, parse
+from skpref._parsing import Parsed, check_dimensions, parse
 from skpref._warnings import warn
 from skpref._weights import check_weights, pair_weights
 from skpref.duels import ItemTable, distinct_rows, rated_pairs
@@ -80,25 +80,26 @@ def check_training(
     Training
     """
     parsed = _parse(X, table)
-    references = parsed.kind in ("positions", "names")
-    if parsed.pairs is None and not references:
+    if parsed.kind == "items" and parsed.pairs is None:
         if table is not None:
             _refuse_items(parsed.rows)
         return _rated(estimator, parsed, y, qid, sample_weight)
     if qid is not None:
         raise ValueError("qid belongs to items with ratings (2-D X); duels take none.")
-    if references:
+    if table is not None and parsed.kind != "items":
+        if parsed.kind == "positions" and is_frame(estimator.items):
+            _mention_labels(table)
         rows, schema = table.X, schema_of(estimator, table)
         first, second = _looked_up(parsed, table).T
         who = np.arange(len(table))
     else:
         known = None if table is None else schema_of(estimator, table)
-        rows, pairs, schema = read_features(estimator, parsed, known)
+        rows, places, schema = read_features(estimator, parsed, known)
         _check_known(rows, table)
-        first, second = pairs.T
+        first, second = np.asarray(places).T
         who = np.arange(len(rows)) if schema.id_column is None else rows[:, schema.id_column]
     won, classes = check_outcomes(y, len(first))
-    _refuse_mirrors(rows, first, second, who)
+    _refuse_mirrors(who[first] == who[second])
     weight = check_weights(sample_weight, len(first))
     observations = Observations.from_duels(rows, first, second, won, weight)
     return Training(observations, classes, schema)
@@ -118,7 +119,7 @@ def _parse(X: Any, table: ItemTable | None) -> Parsed:
     if parsed.kind == "texts":  # without a table that has names they name nothing
         parsed = Parsed("items", unmasked(np.asarray(X)))
     if parsed.kind == "items" and parsed.pairs is None:
-        _check_dimensions(parsed.rows, table)
+        check_dimensions(parsed.rows, table)
     return parsed
 
 
@@ -134,6 +135,19 @@ def _looked_up(parsed: Parsed, table: ItemTable) -> np.ndarray:
     return _positions(parsed.rows, len(table))[parsed.pairs]
 
 
+def _mention_labels(table: ItemTable) -> None:
+    """Warn where positions in a frame could be meant as labels of its index."""
+    labels = [] if table.names is None else table.names.tolist()
+    whole = all(isinstance(label, int) and not isinstance(label, bool) for label in labels)
+    if whole and labels != list(range(len(labels))):
+        warn(
+            f"Integer pairs are positions in items=, counted from 0, but the index of that frame "
+            f"holds other integers, such as {labels[:3]}. If the pairs are labels of that index, "
+            "build the duels by from_pairs(items, pairs); if they are positions, pass "
+            "items.reset_index(drop=True)."
+        )
+
+
 def _refuse_items(X: Any) -> None:
     frame = is_frame(X)
     kind = "a DataFrame" if frame else f"a 2-D array of dtype {X.dtype}"
@@ -147,25 +161,17 @@ def _refuse_items(X: Any) -> None:
     )
 
 
-def _refuse_mirrors(
-    rows: np.ndarray, first: np.ndarray, second: np.ndarray, who: np.ndarray
-) -> None:
+def _refuse_mirrors(mirrors: np.ndarray) -> None:
     """Whether an item meets itself, by what says who it is: its position, name or id.
 
-    Items of equal features need not be one item, so a few such duels pass: they say nothing, and
-    the model takes nothing from them.
+    Items of equal features need not be one item, so such duels pass: the model takes nothing
+    from them.
     """
-    mirrors = who[first] == who[second]
     if mirrors.any():
         more = f" ({mirrors.sum()} rows do)" if mirrors.sum() > 1 else ""
         raise ValueError(
             f"Row {mirrors.argmax()} of X sets an item against itself{more}. Such a duel says "
             "nothing; drop these rows of X and y."
-        )
-    if (rows[first] == rows[second]).all():
-        raise ValueError(
-            f"Both sides of each of the {len(first)} duels in X are equal, so they say nothing. "
-            "Give the features of the first item and of the second."
         )
 
 
@@ -176,8 +182,9 @@ def _rated(
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
             f"is None. X of shape {parsed.rows.shape} reads as items, whose ratings y gives. Only "
-            "duels do without y: arrays of shape (n_duels, 2, n_features), or integer pairs "
-            "together with the constructor's items=."
+            "duels do without y: arrays of shape (n_duels, 2, n_features), or pairs of positions "
+            "or names together with the constructor's items= (ItemTable.from_names(names) for "
+            "items without features)."
         )
     _check_real(y, "y")
     y = unmasked(y)
@@ -274,27 +281,26 @@ def check_query(estimator: BaseEstimator, X: Any, table: ItemTable | None) -> Qu
     if isinstance(X, ItemTable):
         return Query(_table_items(X, table, schema), None)
     parsed = _parse(X, table)
-    if parsed.kind in ("positions", "names"):
-        rows = _reference_rows(parsed, table)
-        pairs = parsed.pairs
-    else:
-        rows, pairs, _ = read_features(estimator, parsed, schema)
-        _check_known(rows, table)
+    if table is not None and parsed.kind != "items":
+        return _referred(parsed, table)
+    rows, pairs = read_features(estimator, parsed, schema)[:2]
+    _check_known(rows, table)
     if pairs is None:
         return Query(rows, None)
+    if not is_frame(parsed.rows):  # the sides of a duel array alternate
+        return Query(np.ascontiguousarray(rows[::2]), np.ascontiguousarray(rows[1::2]))
     return Query(rows[pairs[:, 0]], rows[pairs[:, 1]])
 
 
-def _reference_rows(parsed: Parsed, table: ItemTable) -> np.ndarray:
+def _referred(parsed: Parsed, table: ItemTable) -> Query:
     """Items that X names, or gives by position."""
     if parsed.kind == "positions":
-        return table.X[_positions(parsed.rows, len(table))]
-    return table.X[table.index(parsed.rows)] if table.has_features else _anyone(parsed.rows, table)
-
-
-def _anyone(names: np.ndarray, table: ItemTable) -> np.ndarray:
-    """Items without features by name; of one never heard of the prior is all that is known."""
-    return IdEncoder(table.names).codes(names)[:, None]
+        rows, places = table.X, _positions(parsed.rows, len(table))
+    else:
+        rows, places = named_rows(parsed.rows, table), np.arange(len(parsed.rows))
+    if parsed.pairs is None:
+        return Query(rows[places], None)
+    return Query(rows[places[::2]], rows[places[1::2]])
 
 
 def _table_items(asked: ItemTable, table: ItemTable | None, schema: Schema) -> np.ndarray:
@@ -306,7 +312,9 @@ def _table_items(asked: ItemTable, table: ItemTable | None, schema: Schema) -> n
             + ("with features, this ItemTable has none." if fitted_on_features else "without.")
             + " Pass a table of the same kind, or positions in the fitted one."
         )
-    return table_features(asked, schema) if asked.has_features else _anyone(asked.names, table)
+    if table is None or asked.has_features:
+        return table_features(asked, schema)
+    return named_rows(asked.names, table)
 
 
 def _check_known(X: np.ndarray, table: ItemTable | None) -> None:
@@ -364,25 +372,6 @@ def _check_real(values: Any, name: str) -> None:
             f"Complex data not supported: {name} has dtype {dtype}. Pass real numbers, such as "
             f"{name}.real."
         )
-
-
-def _check_dimensions(X: np.ndarray, table: ItemTable | None) -> None:
-    """Whether X, no duel array, has two dimensions."""
-    if X.ndim == 2:
-        return
-    came = f"shape {X.shape}" if X.shape else "a scalar"
-    if not X.shape and X.dtype == np.dtype(object):
-        came = type(X.item()).__name__
-    remedy = (
-        "Reshape your data: X.reshape(1, -1) is one item, X.reshape(-1, 1) are items of one "
-        "feature, X.reshape(1, 2, -1) is one duel."
-    )
-    if table is not None:
-        remedy += (
-            " Positions in the table of items are integers: X.astype(int), or items.index(X) if X "
-            "holds names."
-        )
-    raise ValueError(f"X may be {FORMS}; got {came}. {remedy}")
 
 
 def _positions(X: np.ndarray, n_items: int) -> np.ndarray:

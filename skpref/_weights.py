@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skpref._containers import unmasked
+
 
 def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     """Weights (n,) as finite non-negative floats, not all zero; None stays None.
@@ -16,7 +18,15 @@ def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     """
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = np.asarray(unmasked(sample_weight))
+    try:
+        if weight.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        weight = weight.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"sample_weight must hold numbers of at least 0, one for each row of X ({error})."
+        ) from None
     if weight.ndim == 0:
         weight = np.full(n, float(weight))
     if weight.ndim > 1:

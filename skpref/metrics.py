@@ -6,8 +6,10 @@ class; these know that 1 means the first item won, so they take such folds. Use 
 """
 
 import warnings
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
@@ -46,7 +48,13 @@ def _won_and_proba(y, proba):
     return won, proba
 
 
-def duel_accuracy(y, proba, *, sample_weight=None):
+def _average(values, weights):
+    return float(np.average(values, weights=weights))
+
+
+def duel_accuracy(
+    y: ArrayLike | None, proba: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
     """Share of duels called right; a probability of exactly one half counts one half.
 
     Parameters
@@ -73,12 +81,14 @@ def duel_accuracy(y, proba, *, sample_weight=None):
     >>> duel_accuracy([1, 0, 1, 1], [0.9, 0.2, 0.4, 0.5])
     0.625
     """
-    won, proba = _won_and_proba(y, proba)
-    right = np.where(won, proba[:, 1] - proba[:, 0], proba[:, 0] - proba[:, 1])
-    return float(np.average(0.5 * (1.0 + np.sign(right)), weights=sample_weight))
+    won, both = _won_and_proba(y, proba)
+    right = np.where(won, both[:, 1] - both[:, 0], both[:, 0] - both[:, 1])
+    return _average(0.5 * (1.0 + np.sign(right)), sample_weight)
 
 
-def duel_log_loss(y, proba, *, sample_weight=None):
+def duel_log_loss(
+    y: ArrayLike | None, proba: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
     """Mean negative log-probability of the outcomes, in nats.
 
     Probabilities below the rounding unit (2.2e-16) count as that, so one certain mistake costs
@@ -105,13 +115,15 @@ def duel_log_loss(y, proba, *, sample_weight=None):
     >>> round(duel_log_loss([1, 1], [0.5, 0.5]), 4)
     0.6931
     """
-    won, proba = _won_and_proba(y, proba)
-    given = np.where(won, proba[:, 1], proba[:, 0])
+    won, both = _won_and_proba(y, proba)
+    given = np.where(won, both[:, 1], both[:, 0])
     given = np.maximum(given, np.finfo(np.float64).eps)
-    return float(-np.average(np.log(given), weights=sample_weight))
+    return -_average(np.log(given), sample_weight)
 
 
-def duel_brier(y, proba, *, sample_weight=None):
+def duel_brier(
+    y: ArrayLike | None, proba: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
     """Mean squared difference between probability and outcome.
 
     Parameters
@@ -135,26 +147,46 @@ def duel_brier(y, proba, *, sample_weight=None):
     >>> duel_brier([1, 0], [0.5, 0.5])
     0.25
     """
-    won, proba = _won_and_proba(y, proba)
-    return float(np.average((proba[:, 1] - won) ** 2, weights=sample_weight))
+    won, both = _won_and_proba(y, proba)
+    return _average((both[:, 1] - won) ** 2, sample_weight)
 
 
-def accuracy_scorer(estimator, X, y=None, sample_weight=None):
+def accuracy_scorer(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
     """Scorer: `duel_accuracy` of ``estimator.predict_proba(X)``."""
     return duel_accuracy(y, estimator.predict_proba(X), sample_weight=sample_weight)
 
 
-def log_loss_scorer(estimator, X, y=None, sample_weight=None):
+def log_loss_scorer(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
     """Scorer: the negative of `duel_log_loss`, so that larger is better."""
     return -duel_log_loss(y, estimator.predict_proba(X), sample_weight=sample_weight)
 
 
-def brier_scorer(estimator, X, y=None, sample_weight=None):
+def brier_scorer(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
     """Scorer: the negative of `duel_brier`, so that larger is better."""
     return -duel_brier(y, estimator.predict_proba(X), sample_weight=sample_weight)
 
 
-def roc_auc_scorer(estimator, X, y=None, sample_weight=None):
+def roc_auc_scorer(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
     """Scorer: area under the ROC curve of the margins, as ``scoring="roc_auc"``.
 
     It needs both outcomes; with one alone it is NaN, with an ``UndefinedMetricWarning``.
@@ -192,7 +224,13 @@ def _inversions(rank, weight):
     return found
 
 
-def concordance(scores, ratings, qid=None, *, sample_weight=None):
+def concordance(
+    scores: ArrayLike,
+    ratings: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> float:
     """Share of pairs with different ratings, within a ``qid``, that the scores order right.
 
     A tie of scores counts one half. Takes n log n time and memory in proportion to n.
@@ -225,21 +263,21 @@ def concordance(scores, ratings, qid=None, *, sample_weight=None):
     >>> concordance([0.2, 0.1, 0.9], [1.0, 2.0, 3.0])
     0.6666666666666666
     """
-    scores, ratings = (
+    score, rating = (
         check_array(column_or_1d(a), ensure_2d=False, dtype=np.float64, input_name=name)
         for a, name in ((scores, "scores"), (ratings, "ratings"))
     )
-    check_consistent_length(scores, ratings, qid)
-    weight = np.ones(len(scores)) if sample_weight is None else column_or_1d(sample_weight)
+    check_consistent_length(score, rating, qid)
+    weight = np.ones(len(score)) if sample_weight is None else column_or_1d(sample_weight)
     weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    check_consistent_length(scores, weight)
+    check_consistent_length(score, weight)
     if weight.min() < 0:
         raise ValueError(f"sample_weight must not be negative; {weight.min():.3g} came.")
-    group = np.zeros(len(scores)) if qid is None else column_or_1d(qid)
-    scores, ratings, group, weight = (a[weight > 0] for a in (scores, ratings, group, weight))
+    group = np.zeros(len(score)) if qid is None else column_or_1d(qid)
+    score, rating, group, weight = (a[weight > 0] for a in (score, rating, group, weight))
 
-    group, rating, score = (np.unique(a, return_inverse=True)[1] for a in (group, ratings, scores))
-    n = len(scores)
+    group, rating, score = (np.unique(a, return_inverse=True)[1] for a in (group, rating, score))
+    n = len(score)
     # Ranks that ascend with the group first make no inversion between groups.
     rating = np.unique(rating + n * group, return_inverse=True)[1]
     score = np.unique(score + n * group, return_inverse=True)[1]

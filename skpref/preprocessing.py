@@ -100,7 +100,7 @@ def _text_column(rows):
     return texts
 
 
-class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Apply one transformer of items to both sides of duels.
 
     A clone of the transformer is fitted once on the distinct items, so that both sides are

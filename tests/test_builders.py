@@ -132,6 +132,7 @@ def test_items_without_features_give_positions():
         (FRAME.to_numpy(), [[0, 1], [2, 2]], None, "Pair 1 sets item 2 against itself"),
         (FRAME.to_numpy(), np.zeros((0, 2), int), None, "at least one row"),
         (FRAME.to_numpy(), [[0, 1, 2]], None, "at least one row of two items"),
+        (FRAME.to_numpy(), np.eye(3), None, "a square table .* is for from_wins"),
         (FRAME.to_numpy(), [[0, 1], [2]], None, "at least one row of two items"),
         (FRAME.to_numpy(), [[0, 1]], [1, 0], "2 outcomes came for 1 duels"),
         (FRAME.to_numpy(), [[0, 1], [1, 2]], [0.5, 1], "leave out ties"),
@@ -388,3 +389,11 @@ def test_ranking_groups_match_the_duels(adjacent):
 def test_from_rankings_refuses(rankings, items, match):
     with pytest.raises(ValueError, match=match):
         from_rankings(rankings, items)
+
+
+def test_a_frame_whose_names_are_a_column_is_told_to_index_by_it():
+    drinks = pd.DataFrame({"name": ["tea", "cola"], "sugar": [0.0, 0.9]})
+    with pytest.raises(ValueError, match=r"unknown name.*'tea', 'cola'.*set_index\(column\)"):
+        from_pairs(drinks, [["tea", "cola"]])
+    X, _ = from_pairs(drinks.set_index("name"), [["tea", "cola"]])
+    assert X.first["sugar"].tolist() == [0.0]

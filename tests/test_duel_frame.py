@@ -41,7 +41,13 @@ def test_it_is_the_array_of_its_items():
 )
 def test_rows_are_chosen_as_those_of_arrays(rows):
     array = np.asarray(DUELS)
-    for chosen in (DUELS[rows], DUELS[rows, ...], DUELS[rows, :, :], _safe_indexing(DUELS, rows)):
+    for chosen in (
+        DUELS[rows],
+        DUELS[rows, ...],
+        DUELS[rows, :, :],
+        DUELS[rows, :, ...],
+        _safe_indexing(DUELS, rows),
+    ):
         assert isinstance(chosen, DuelFrame)
         assert chosen.columns.tolist() == ["size", "heat"]
         assert_array_equal(chosen, array[rows])

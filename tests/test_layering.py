@@ -16,15 +16,8 @@ MOST_LINES = 420
 # Lowest first. A module may import those of lower layers and, within its own subpackage, any
 # that do not lead back to it.
 LAYERS = (
-    (
-        "_containers",
-        "_linalg",
-        "_outcomes",
-        "_parameters",
-        "_threads",
-        "_warnings",
-        "_weights",
-    ),
+    ("_containers", "_linalg", "_outcomes", "_parameters", "_threads", "_warnings"),
+    ("_weights",),
     (
         "_duel_frame",
         "_ids",
@@ -36,14 +29,7 @@ LAYERS = (
         "likelihoods",
         "samplers",
     ),
-    (
-        "_asked",
-        "_joint",
-        "_observations",
-        "_orientation",
-        "_parsing",
-        "_paths",
-    ),
+    ("_asked", "_joint", "_observations", "_orientation", "_parsing", "_paths"),
     (
         "_builders",
         "_columns",
@@ -53,34 +39,12 @@ LAYERS = (
         "model_selection",
         "preprocessing",
     ),
-    (
-        "_conditioning",
-        "_priors",
-        "duels",
-    ),
-    (
-        "_validation",
-        "datasets",
-        "inference",
-        "metrics",
-    ),
-    (
-        "_model",
-        "_predictions",
-    ),
-    (
-        "_forecast",
-        "_search",
-    ),
-    (
-        "_fitting",
-        "_progress",
-        "_settings",
-    ),
-    (
-        "_regressor",
-        "optimize",
-    ),
+    ("_conditioning", "_priors", "duels"),
+    ("_validation", "datasets", "inference", "metrics"),
+    ("_model", "_predictions"),
+    ("_forecast", "_search"),
+    ("_fitting", "_progress", "_settings"),
+    ("_regressor", "optimize"),
     ("__init__",),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

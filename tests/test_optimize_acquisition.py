@@ -1,5 +1,7 @@
 """Acquisitions: their values by quadrature and simulation, their gradients by differences."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -249,6 +251,15 @@ def test_a_pool_is_searched_whole():
     space = make_space(None, table)
     row, _ = maximise(Numeric(bumps), space, np.zeros((0, 2)), np.random.default_rng(0))
     assert bumps(row[None])[0] == bumps(space.pool).max()
+
+
+def test_a_function_that_is_infinite_everywhere_is_taken_in_silence():
+    space, none = make_space([[0.0, 1.0]] * 2), np.zeros((0, 2))
+    endless = Numeric(lambda X: np.full(len(X), np.inf))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, value = maximise(endless, space, none, np.random.default_rng(0))
+    assert value == np.inf
 
 
 class Counted(Numeric):

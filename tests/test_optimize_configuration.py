@@ -38,10 +38,10 @@ def optimizer(**options):
         ({"kernel": CompoundKernel([RBF(), RBF()])}, TypeError, "one covariance matrix"),
         ({"kernel": "rbf"}, TypeError, "kernel must be None or a kernel"),
         ({"incumbent": "joint", "acquisition": "thompson"}, ValueError, "'joint' needs an acq"),
-        ({"kernel": RBF([1.0, 1.0, 1.0])}, ValueError, "does not take unit-cube rows of 2"),
+        ({"kernel": RBF([1.0, 1.0, 1.0])}, ValueError, "does not take items of 2 features"),
         ({"n_initial": -1}, ValueError, "n_initial must lie in"),
         ({"refit_every": 0}, ValueError, "refit_every must lie in"),
-        ({"lengthscale_prior": "broad"}, ValueError, "None or a pair"),
+        ({"lengthscale_prior": "broad"}, ValueError, "'lognormal', None or a pair"),
         ({"initial_duels": [[[0.0, 1.0], [0.0, 1.0]]]}, ValueError, "two different items"),
     ],
 )
@@ -170,3 +170,12 @@ def test_acquisitions_of_a_wrong_shape_are_named():
     made.tell([[0.0, 1.0], [1.0, 1.0]], 1)
     with pytest.raises(ValueError, match="must return one value for each row of X"):
         made.ask()
+
+
+@pytest.mark.parametrize("space", [[[0.0, 5.0], [-1.0, 1.0]], {"a": [1, 2, 4], "b": (0.0, 1.0)}])
+def test_the_prior_of_the_regressor_is_taken_too(space):
+    made = PreferenceOptimizer(space, lengthscale_prior="lognormal", n_initial=2, random_state=0)
+    made.run(lambda one, two: str(one) < str(two), 4)
+    lengths = np.exp(made.posterior_.kernel.theta)
+    # The median is √2 standard deviations of a column: 0.41 where it is spread evenly.
+    assert np.all((lengths > 0.05) & (lengths < 4.0))

@@ -86,11 +86,14 @@ def test_an_integer_is_a_cap(max_pairs, n_levels):
         np.testing.assert_allclose(share, [1 / 6, 1 / 3, 1 / 2], atol=0.1)
 
 
-def test_a_cap_leaves_pairs_at_every_distance():
-    winner, loser = rated_pairs(np.arange(500.0), max_pairs=1000)
+@pytest.mark.parametrize("max_pairs", [400, 665, 1000])
+def test_a_cap_thins_every_distance_alike(max_pairs):
+    winner, loser = rated_pairs(np.arange(500.0), max_pairs=max_pairs)
     distances, counts = np.unique(winner - loser, return_counts=True)
     assert distances.tolist() == [2**k for k in range(9)]
-    assert counts.min() > 40
+    # Half of the 499 neighbours keep everyone in; of all else one share is kept.
+    share = (counts - 250 * (distances == 1)) / (500 - distances - 250 * (distances == 1))
+    np.testing.assert_allclose(share, (max_pairs - 250) / (3989 - 250), atol=0.01)
 
 
 @pytest.mark.parametrize("max_pairs", [20, "auto", 10**6, None])

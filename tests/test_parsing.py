@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref._parsing import parse
@@ -105,6 +105,10 @@ def test_masked_entries_are_missing():
         model(items=TABLE).fit(pairs, [1, 0, 1, 0])
     with pytest.raises(ValueError, match="must be integers"):
         from_pairs(TABLE, pairs)
+    kinds = np.ma.array([["red", 1.0], ["blue", 2.0], ["red", 3.0]], dtype=object)
+    kinds[1, 0] = np.ma.masked
+    seen = FunctionTransformer(lambda rows: np.array([[row[0] is None] for row in rows]) * 1.0)
+    assert Itemwise(seen).fit_transform(kinds).ravel().tolist() == [0.0, 1.0, 0.0]
     unharmed = model().fit(np.ma.array(X, mask=False), Y)
     assert_array_equal(unharmed.predict(X), model().fit(X, Y).predict(X))
 
@@ -169,7 +173,7 @@ def test_two_labels_of_items_are_probably_outcomes_of_duels(y):
 @pytest.mark.parametrize(
     ("bad", "y"),
     [
-        (np.zeros((3, 2, 5)), [1, 0, 1]),
+        (np.arange(30.0).reshape(3, 2, 5), [1, 0, 2]),
         (np.full((3, 5), np.inf), [1.0, 2.0, 2.0]),
         (X, Y + 1),
         (np.ones((3, 3)), [1.0, 1.0, 1.0]),

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from core_support import random_duels, solve
+from core_support import random_duels, solve, won
 from sklearn.gaussian_process.kernels import RBF
 
-from skpref import ItemTable
-from skpref.duels import merge
+from skpref import ItemTable, PairwisePreferenceRegressor
+from skpref.duels import from_columns
 from skpref.inference import EP
 from skpref.kernels import Identity
 
@@ -17,8 +17,8 @@ FEATURES = np.array(["price", "sugar"], dtype=object)
 
 
 def posterior(**fields):
-    duels = merge(*random_duels(0, 8, 14))
-    return replace(solve(EP(), RBF([0.7, 1.2]), duels, 0.05).posterior, **fields)
+    seen = won(*random_duels(0, 8, 14))
+    return replace(solve(EP(), RBF([0.7, 1.2]), seen, 0.05).posterior, **fields)
 
 
 X = np.random.default_rng(8).uniform(-1.0, 1.0, (4, 2))
@@ -30,7 +30,7 @@ METHODS = {
     "margin": lambda p, A, B: p.margin(A, B),
     "margin_cov": lambda p, A, B: p.margin_cov(A, B),
     "win_probability": lambda p, A, B: p.win_probability(A, B),
-    "log_outcomes": lambda p, A, B: p.log_outcomes(A, B),
+    "outcome_log_proba": lambda p, A, B: p.outcome_log_proba(A, B),
     "cdf": lambda p, A, B: p.cdf(A, 0.1),
     "quantile": lambda p, A, B: p.quantile(A, [0.2, 0.7]),
     "credible_interval": lambda p, A, B: p.credible_interval(A),
@@ -95,15 +95,16 @@ def test_names_without_a_table_are_told_what_is_missing():
 
 def test_tables_without_features_are_looked_up_by_name():
     table = ItemTable.from_names(NAMES)
-    duels = merge(table.X, np.array([0, 1, 0]), np.array([1, 2, 2]))
-    of_names = replace(solve(EP(), Identity(), duels, 0.05).posterior, table=table)
+    seen = won(table.X, np.array([0, 1, 0]), np.array([1, 2, 2]))
+    of_names = replace(solve(EP(), Identity(), seen, 0.05).posterior, table=table)
     asked = ItemTable.from_names(["juice", "tea"])
     truth = of_names.mean([[2.0], [0.0]])
     np.testing.assert_array_equal(of_names.mean(asked), truth)
     np.testing.assert_array_equal(of_names.mean(["juice", "tea"]), truth)
     np.testing.assert_array_equal(of_names.mean([2, 0]), truth)
-    with pytest.raises(ValueError, match=r"unknown name.*'beer'"):
-        of_names.mean(ItemTable.from_names(["beer"]))
+    unseen = ItemTable.from_names(["beer", "wine"])
+    np.testing.assert_array_equal(of_names.mean(unseen), 0.0)  # the population: prior mean
+    np.testing.assert_allclose(of_names.cov(unseen), np.eye(2))  # and prior covariance
     with pytest.raises(ValueError, match="of items without features"):
         of_names.mean(TABLE)
     with pytest.raises(ValueError, match="with features, this ItemTable has none"):
@@ -181,3 +182,43 @@ def test_the_number_of_draws_is_a_positive_integer(method):
         with pytest.raises(TypeError, match="n must be an integer"):
             draw(n)
     draw(np.int64(2))
+
+
+def test_two_names_never_heard_of_are_two_items():
+    table = ItemTable.from_names(NAMES)
+    seen = won(table.X, np.array([0, 1, 0]), np.array([1, 2, 2]))
+    of_names = replace(solve(EP(), Identity(), seen, 0.05).posterior, table=table)
+    for A, B in ((["ann"], ["zoe"]), (ItemTable.from_names(["ann"]), np.array(["zoe"]))):
+        mean, variance = of_names.margin(A, B)
+        assert (mean[0], variance[0]) == (0.0, 2.0)  # independent, of unit variance each
+        same = of_names.margin_cov(["ann", "zoe"], ["zoe", "ann"])
+        np.testing.assert_array_equal(same, [[2.0, -2.0], [-2.0, 2.0]])
+    assert of_names.margin(["zoe"], ["zoe"])[1][0] == 0.0
+
+
+def test_ids_that_are_texts_are_asked_for_as_in_predict():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    first = rng.integers(4, size=40)
+    second = (first + rng.integers(1, 4, size=40)) % 4
+    letters = np.array(list("ABCD"))
+    frame = pd.DataFrame({"a": letters[first], "b": letters[second]})
+    frame["x_a"], frame["x_b"] = rng.normal(size=(2, 40))
+    X, y = from_columns(frame, ["x_a"], ["x_b"], first > second, ids=("a", "b"))
+    model = PairwisePreferenceRegressor().fit(X, y)
+    asked = pd.DataFrame({"id": ["D", "A", "new"], "x": [0.0, 0.5, 1.0]})
+    truth = model.predict(asked)
+    for items in (asked, ItemTable(asked), asked.to_numpy(), asked.to_numpy().tolist()):
+        np.testing.assert_array_equal(model.posterior_.mean(items), truth)
+    np.testing.assert_allclose(
+        model.posterior_.win_probability(X.first, X.second), model.predict_proba(X)[:, 1]
+    )
+    # Two that nobody has seen differ by the own parts of both, at equal features.
+    other = asked[2:].assign(id="other")
+    one, two = np.array([[9.0, 1.0]]), np.array([[8.0, 1.0]])
+    own = model.kernel_(one)[0] - model.kernel_(one, two)[0]
+    variance = model.posterior_.margin(asked[2:], other)[1]
+    np.testing.assert_allclose(variance, 2.0 * own, rtol=1e-10)
+    assert model.posterior_.margin(asked[2:], asked[2:])[1][0] < 1e-10
+    with pytest.raises(ValueError, match="id of an item is missing"):
+        model.posterior_.mean(asked.assign(id=None))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skpref._random import generator_of, seed_of
+from skpref._random import generator_of, seed_of, source_of
 
 SOURCES = (np.random.default_rng, np.random.RandomState)
 
@@ -32,3 +32,10 @@ def test_generators_from_every_kind_of_source():
     source = np.random.RandomState(1)
     assert generator_of(source).random() == generator_of(np.random.RandomState(1)).random()
     assert generator_of(source).random() != generator_of(np.random.RandomState(1)).random()
+
+
+def test_a_generator_is_a_source_of_its_own():
+    generator = np.random.default_rng(0)
+    assert source_of(generator) is generator
+    assert isinstance(source_of(0), np.random.RandomState)
+    assert source_of(5).randint(100) == np.random.RandomState(5).randint(100)

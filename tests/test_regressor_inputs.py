@@ -131,7 +131,7 @@ def test_missing_outcomes_of_a_nullable_series():
     ("complex", RATINGS + 1j, "Complex data not supported: y has dtype"),
     ("too short", RATINGS[:-1], r"inconsistent numbers of samples: \[8, 7\]"),
     ("two columns", np.stack([RATINGS, RATINGS], axis=1), "should be a 1d array"),
-    ("None", None, r"requires y to be passed.*Only duels do without y.*items="),
+    ("None", None, r"requires y to be passed.*Only duels do without y.*items= .*from_names"),
 )
 def test_ratings(y, match):
     with pytest.raises(ValueError, match=match):

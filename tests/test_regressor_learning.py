@@ -69,6 +69,13 @@ def test_evidence_at_the_learned_hyperparameters(duels, learning):
     assert_allclose(gradient, numeric, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_evidence_is_asked_at_finite_hyperparameters(duels, learning, value):
+    learning.set_params(optimizer=None).fit(*duels)
+    with pytest.raises(ValueError, match="theta must be finite"):
+        learning.log_marginal_likelihood([value, 0.0])
+
+
 def test_learning_raises_the_evidence(duels, learning):
     X, y = duels
     learning.set_params(lengthscale_prior=None).fit(X, y)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from inputs_support import X, Y, cases, model, put
 from numpy.testing import assert_array_equal
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, DotProduct
 
 from skpref import PairwisePreferenceRegressor
 from skpref.inference import EP, Laplace
@@ -27,6 +27,12 @@ PRIOR = r"lengthscale_prior must be 'lognormal', None or a pair \(median, deviat
         {"kernel": RBF([1.0, 2.0, 3.0])},
         ValueError,
         r"does not take items of 2 features.*Give it one length_scale",
+    ),
+    (
+        "kernel too large",
+        {"kernel": DotProduct(1e200)},
+        ValueError,
+        r"kernel DotProduct.* is not finite.*Choose other hyperparameters",
     ),
     ("engine", {"inference": "vb"}, ValueError, r"inference must be one of .*'ep'.*got 'vb'"),
     ("engine case", {"inference": "EP"}, ValueError, "inference must be one of .*got 'EP'"),

@@ -5,12 +5,12 @@ Covariances are rounded anew here, as another processor's exponential or matrix 
 
 import numpy as np
 import pytest
-from core_support import SPACES, random_duels
+from core_support import SPACES, random_duels, won
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 
-from skpref.duels import merge
 from skpref.inference import EP, Laplace, Problem
 from skpref.inference._rounding import energy_error, margin_errors
+from skpref.likelihoods import Probit
 
 ENGINES = [Laplace(), EP()]
 EPS = np.finfo(np.float64).eps
@@ -22,10 +22,9 @@ def rounded_anew(K, seed):
     return K * (1.0 + EPS * (np.tril(noise) + np.tril(noise, -1).T))
 
 
-def run(engine, K, duels, noise_variance, space):
-    margins = duels.margins
-    made = SPACES[space](K, margins)
-    return engine.run(Problem(made, margins.index, margins.sign, duels.counts, noise_variance))
+def run(engine, K, observations, noise_variance, space):
+    made = SPACES[space](K, observations.duels.margins)
+    return engine.run(Problem(made, observations, Probit(noise_variance)))
 
 
 def near_identical(n=200):
@@ -34,7 +33,7 @@ def near_identical(n=200):
     first = rng.integers(n, size=n)
     second = (first + rng.integers(1, n, size=n)) % n
     better = items[first, 0] > items[second, 0]
-    return merge(items, np.where(better, first, second), np.where(better, second, first))
+    return won(items, np.where(better, first, second), np.where(better, second, first))
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=str)
@@ -42,11 +41,11 @@ def near_identical(n=200):
 @pytest.mark.parametrize("noise_variance", [1e-2, 1e-4, 1e-6])
 def test_a_covariance_of_nothing_but_rounding(engine, kernel, noise_variance):
     """The prior of these margins is 1e-18, its rounding 1e-16 and of either sign."""
-    duels = near_identical()
-    K = kernel(duels.items)
+    seen = near_identical()
+    K = kernel(seen.items)
     for seed in range(3):
         for space in ("margins", "items"):
-            found = run(engine, rounded_anew(K, seed), duels, noise_variance, space)
+            found = run(engine, rounded_anew(K, seed), seen, noise_variance, space)
             assert found.converged
             assert found.n_iter < 50
             scale = np.sqrt(2.0 * noise_variance)
@@ -59,9 +58,9 @@ def test_a_covariance_of_nothing_but_rounding(engine, kernel, noise_variance):
 def test_digits_that_the_amplitude_leaves(engine, amplitude, space):
     """A residual of 5e-9 is out of reach; what is reached is the same whatever the last bits."""
     for seed in range(3):
-        duels = merge(*random_duels(seed, 8, 60, noise=1.0))
-        K = amplitude * RBF(1.0)(duels.items)
-        found = [run(engine, rounded_anew(K, bits), duels, 1e-2, space) for bits in range(4)]
+        seen = won(*random_duels(seed, 8, 60, noise=1.0))
+        K = amplitude * RBF(1.0)(seen.items)
+        found = [run(engine, rounded_anew(K, bits), seen, 1e-2, space) for bits in range(4)]
         assert all(one.converged for one in found)
         mean = np.array([one.conditioned.mean for one in found])
         deviation = np.sqrt([one.conditioned.variance for one in found]).mean(axis=0)
@@ -71,17 +70,17 @@ def test_digits_that_the_amplitude_leaves(engine, amplitude, space):
 
 @pytest.mark.parametrize("engine", [Laplace(max_iter=2), EP(damping=0.99, max_iter=40)], ids=str)
 def test_slow_is_not_at_the_floor(engine):
-    duels = merge(*random_duels(0, 12, 60))
-    found = run(engine, RBF(0.8)(duels.items), duels, 0.05, "margins")
+    seen = won(*random_duels(0, 12, 60))
+    found = run(engine, RBF(0.8)(seen.items), seen, 0.05, "margins")
     assert not found.converged
     assert found.residual > 1e-6
 
 
 def test_digits_beyond_a_double_are_told():
-    duels = merge(*random_duels(0, 20, 2000, noise=1.0))
-    K = 1e10 * RBF(3.0)(duels.items)
+    seen = won(*random_duels(0, 20, 2000, noise=1.0))
+    K = 1e10 * RBF(3.0)(seen.items)
     for engine in ENGINES:
-        assert not run(engine, K, duels, 1e-6, "margins").converged
+        assert not run(engine, K, seen, 1e-6, "margins").converged
 
 
 @pytest.mark.parametrize("space", ["margins", "items"])
@@ -89,10 +88,10 @@ def test_bounds_hold_for_covariances_rounded_anew(space):
     """What a covariance in single precision moves, against the bounds at its unit."""
     ratio = np.finfo(np.float32).eps / EPS
     for seed in range(5):
-        duels = merge(*random_duels(seed, 20, 60))
-        K = RBF(0.8)(duels.items)
-        exact = SPACES[space](K, duels.margins)
-        coarse = SPACES["margins"](K.astype(np.float32).astype(np.float64), duels.margins)
+        seen = won(*random_duels(seed, 20, 60))
+        K = RBF(0.8)(seen.items)
+        exact = SPACES[space](K, seen.duels.margins)
+        coarse = SPACES["margins"](K.astype(np.float32).astype(np.float64), seen.duels.margins)
         dual = np.random.default_rng(seed).standard_normal(exact.n_margins)
         errors = margin_errors(exact, dual)
         moved = np.abs(coarse.S @ dual - exact.prior_times(dual))

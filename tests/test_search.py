@@ -1,15 +1,21 @@
 """The search for hyperparameters: its end against a grid, bounds, monitors, what it warns of."""
 
+import warnings
+
 import numpy as np
 import pytest
 from core_support import random_duels, won
+from numpy.testing import assert_allclose
 from oracles import central_gradient
 from scipy.stats import norm
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared
 
+from skpref import PairwisePreferenceRegressor
 from skpref._model import Model
 from skpref._priors import LogNormal
-from skpref._search import Search, learn
+from skpref._search import Search, StopSearch, learn
+from skpref.duels import from_pairs
 from skpref.inference import EP, Laplace
 from skpref.likelihoods import Probit
 
@@ -105,3 +111,161 @@ def test_an_optimizer_that_returns_nonsense_is_named(nonsense):
     search = Search(lambda obj_func, initial_theta, bounds: nonsense)
     with pytest.raises(ValueError, match=r"optimizer must return \(theta_opt, func_min\).*\(2,\)"):
         learn(model, observations, search)
+
+
+# -- trial points where there is no evidence -----------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [18, 20])
+def test_a_kernel_that_is_no_covariance_at_a_trial_point_is_turned_back_from(seed):
+    """In two dimensions ExpSineSquared is a covariance at some hyperparameters only."""
+    observations, steps = won(*random_duels(seed, 15, 30)), []
+    model = Model(ExpSineSquared(1.0, 3.0), probit(), EP())
+    found, _ = learn(model, observations, Search(complain=False), monitor=steps.append)
+    refused = [step for step in steps if step.log_posterior == -np.inf]
+    assert refused and steps[-1] is not refused[0]
+    for step in refused:
+        values = np.linalg.eigvalsh(model.at(step.theta).kernel(observations.items))
+        assert values[0] < -1e-4 * values[-1]
+    told = max(step.log_posterior for step in steps)
+    assert log_evidence(found, observations) == pytest.approx(told, abs=2e-3)
+    assert told > steps[0].log_posterior + 0.1
+
+
+def test_a_search_whose_start_has_no_evidence_says_so():
+    observations = won(*random_duels(0, 30, 100))
+    for kernel in (ExpSineSquared(1.0, 0.5), ExpSineSquared(3.0, 0.2)):
+        values = np.linalg.eigvalsh(kernel(observations.items))
+        assert values.min() < -0.1
+        with pytest.raises(ValueError, match=r"ExpSineSquared.* far from positive semi-definite: "):
+            learn(Model(kernel, probit(), EP()), observations, Search())
+
+
+# -- what monitors are told ------------------------------------------------------------------------
+
+
+def test_a_monitor_is_told_of_every_evaluation():
+    observations, steps = won(*random_duels(7, 10, 30)), []
+    model = Model(RBF(1.0), probit(), EP())
+
+    def optimizer(obj_func, initial_theta, bounds):
+        for shift in (0.0, 0.3, -0.2):
+            obj_func(initial_theta + shift)
+        return initial_theta, obj_func(initial_theta, eval_gradient=False)
+
+    prior = LogNormal(np.array([0]), np.ones(1), np.ones(1))
+    model = Model(RBF(1.0), probit(), EP(), (prior,))
+    learn(model, observations, Search(optimizer, complain=False), monitor=steps.append)
+    assert [step.number for step in steps] == [1, 2, 3, 4]
+    for step, shift in zip(steps, (0.0, 0.3, -0.2, 0.0), strict=True):
+        assert_allclose(step.theta, model.theta + shift)
+        there = model.at(step.theta)
+        log_prior = -0.5 * (step.theta[0] - 1.0) ** 2
+        expected = log_evidence(there, observations) + log_prior
+        assert step.log_posterior == pytest.approx(expected, abs=1e-4)
+        assert step.seconds > 0.0
+
+
+@pytest.mark.parametrize("last", [1, 4])
+def test_a_monitor_stops_the_search_at_the_best_so_far(last):
+    observations, steps = won(*random_duels(7, 15, 80, noise=0.4)), []
+
+    def stop(step):
+        steps.append(step)
+        if step.number == last:
+            raise StopSearch
+
+    model = Model(RBF(5.0), probit(1.0), EP())
+    found, _ = learn(model, observations, Search(), monitor=stop)
+    assert len(steps) == last
+    best = max(steps, key=lambda step: step.log_posterior)
+    np.testing.assert_array_equal(found.theta, best.theta)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_restarts_that_run_here_are_told_of_too(n_jobs):
+    observations, steps = won(*random_duels(7, 10, 30, noise=0.4)), []
+    model = Model(RBF(1.0, (1e-2, 1e2)), probit(), EP())
+    search = Search(n_restarts=2, n_jobs=n_jobs, complain=False)
+    learn(model, observations, search, rng=np.random.RandomState(0), monitor=steps.append)
+    assert bool(steps) == (n_jobs is None)
+    assert all(step.number == k for k, step in enumerate(steps, start=1))
+
+
+# -- bounds ----------------------------------------------------------------------------------------
+
+
+def searched(kernel, noise_bounds=(1e-3, 10.0)):
+    observations = won(*random_duels(7, 15, 80, noise=0.4))
+    return learn(Model(kernel, probit(0.1, noise_bounds), EP()), observations, Search()).model
+
+
+@pytest.mark.parametrize(
+    ("kernel", "noise_bounds", "what"),
+    [
+        (RBF(0.1, (0.05, 0.2)), (1e-3, 10.0), "kernel length_scale at its upper bound 0.2"),
+        (RBF(30.0, (20.0, 40.0)), "fixed", "kernel length_scale at its lower bound 20"),
+        (
+            RBF([0.1, 1.0], [(0.05, 0.2), (0.01, 100.0)]),
+            (1e-3, 10.0),
+            r"kernel length_scale\[0\] at its upper bound 0.2",
+        ),
+        (RBF(1.0, "fixed"), (2.0, 3.0), "noise_variance at its lower bound 2"),
+        (
+            ConstantKernel(2.0, "fixed") * RBF(30.0, (20.0, 40.0)),
+            (2.0, 3.0),
+            "kernel k2__length_scale at its lower bound 20, noise_variance at its lower bound 2",
+        ),
+    ],
+    ids=str,
+)
+def test_a_bound_that_holds_a_hyperparameter_back_is_told(kernel, noise_bounds, what):
+    remedy = r".*Widen these bounds.*\('fixed' as its bounds\), or rescale the features"
+    with pytest.warns(ConvergenceWarning, match=f"ended with {what}: values beyond{remedy}"):
+        searched(kernel, noise_bounds)
+
+
+def test_a_bound_that_holds_nothing_back_is_not_told():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Along the second feature nothing changes: its lengthscale has no say.
+        items, winner, loser = random_duels(7, 15, 80, noise=0.4)
+        flat = won(items * [1.0, 0.0], winner, loser)
+        kernel = RBF([1.0, 3.0], [(1e-2, 1e2), (1.0, 3.0)])
+        learn(Model(kernel, probit(0.1, (1e-3, 10.0)), EP()), flat, Search())
+        # Where the bounds meet there was no search.
+        found = searched(RBF(1.0, (1.0, 1.0)), (0.5, 0.5))
+        assert found.likelihood.noise_variance == pytest.approx(0.5)
+        # The maximum itself lies inside.
+        free = searched(RBF(1.0, (1e-3, 1e3)))
+        assert 0.1 < free.kernel.length_scale < 10.0
+
+
+def test_the_slope_at_a_bound_decides():
+    """Where the maximum lies a little beyond, next to nothing is lost."""
+    free = searched(RBF(1.0, (1e-3, 1e3)), "fixed")
+    best = free.kernel.length_scale
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = searched(RBF(0.5 * best, (0.1 * best, 0.98 * best)), "fixed")
+    assert found.kernel.length_scale == pytest.approx(0.98 * best)
+    with pytest.warns(ConvergenceWarning, match="length_scale at its upper bound"):
+        searched(RBF(0.3 * best, (0.1 * best, 0.5 * best)), "fixed")
+
+
+def test_the_users_line_is_named():
+    items, winner, loser = random_duels(7, 15, 80, noise=0.4)
+    X, y = from_pairs(items, np.stack([winner, loser], axis=1))
+    with pytest.warns(ConvergenceWarning, match="ended with kernel length_scale") as caught:
+        PairwisePreferenceRegressor(RBF(0.1, (0.05, 0.2))).fit(X, y)
+    assert [each.filename for each in caught] == [__file__]
+
+
+def test_a_search_that_does_not_end_says_so():
+    observations = won(*random_duels(7, 15, 80, noise=0.4))
+    model = Model(RBF([1.0, 1.0]), probit(), EP())
+    with pytest.warns(ConvergenceWarning, match=r"stopped after 1 iterations\. Scale the features"):
+        learn(model, observations, Search(max_iter=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learn(model, observations, Search(max_iter=1, complain=False))

@@ -392,6 +392,11 @@ def test_too_many_duels_are_refused_with_the_way_out(monkeypatch):
     X = np.repeat(smooth_duels(1), 10_001, axis=0)
     with pytest.raises(ValueError, match=r"10001 duels are too many.*inference='ep'"):
         fitted(X, HMC(draws=1), noise_variance=10.0)
+    model = PairwisePreferenceRegressor(inference=HMC(draws=1), optimizer=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=r"1000000000000 duels are too many"):
+            model.fit(smooth_duels(1), sample_weight=[1e12])
 
 
 def test_engines_are_not_changed_by_a_fit():

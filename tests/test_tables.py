@@ -37,6 +37,26 @@ def model(**params):
     return PairwisePreferenceRegressor(**{"optimizer": None} | params)
 
 
+LABELS = pd.DataFrame({"sweet": [1.0, 2.0, 3.0], "sour": [0.0, 1.0, 0.0]}, index=[2, 1, 0])
+
+
+def test_positions_that_could_be_labels_are_mentioned():
+    pairs = np.array([[2, 1], [1, 0]])
+    with pytest.warns(UserWarning, match=r"index of that frame holds other integers.*from_pairs"):
+        by_place = model(items=LABELS).fit(pairs)
+    by_label = model().fit(*from_pairs(LABELS, pairs))
+    assert by_place.predict(LABELS)[0] < 0.0 < by_label.predict(LABELS)[0]
+
+
+@pytest.mark.parametrize(
+    "items",
+    [LABELS.reset_index(drop=True), LABELS.set_index(pd.Index(list("abc"))), ItemTable(LABELS)],
+    ids=["counted", "named", "table"],
+)
+def test_positions_that_are_no_labels_pass_in_silence(items):
+    model(items=items).fit(np.array([[2, 1], [1, 0]]))
+
+
 @pytest.fixture(autouse=True)
 def no_warnings():
     with warnings.catch_warnings():
@@ -102,9 +122,11 @@ def test_another_order_of_columns_is_an_error_everywhere():
             piped.predict(asked)
 
 
-def test_polars_frames_are_read_as_pandas_ones():
-    polars = pytest.importorskip("polars")
-    frame = polars.DataFrame({"kind": ["red", None, "blue"], "size": [1, None, 3]})
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_frames_of_other_libraries_are_read_as_pandas_ones(library):
+    make = pytest.importorskip(library)
+    make = make.DataFrame if library == "polars" else make.table
+    frame = make({"kind": ["red", None, "blue"], "size": [1, None, 3]})
     same = pd.DataFrame({"kind": ["red", None, "blue"], "size": [1.0, np.nan, 3.0]})
     columns = ColumnTransformer(
         [("k", OneHotEncoder(), ["kind"]), ("s", SimpleImputer(), ["size"])], sparse_threshold=0
@@ -119,7 +141,7 @@ def test_polars_frames_are_read_as_pandas_ones():
         name: [None if pd.isna(value) else value for value in values]
         for name, values in columns.items()
     }
-    wide = polars.DataFrame(gapless)
+    wide = make(gapless)
     X, y = from_columns(wide, *SIDES, ids=("home", "away"))
     expected, outcomes = from_columns(contests(), *SIDES, ids=("home", "away"))
     pd.testing.assert_frame_equal(X.first, expected.first)
@@ -243,6 +265,13 @@ def test_splitters_keep_ids_apart_whatever_their_features():
         tested = zip(X[test].first["id"], X[test].second["id"], strict=True)
         assert not any(set(pair) <= known for pair in tested)
         assert len(test) and len(train)
+
+
+def test_an_id_against_itself_is_refused_whatever_its_features():
+    frame = pd.DataFrame({"id": ["ann", "bob", "ann"], "age": [30, 40, 31]})
+    X = DuelFrame(frame, [[0, 1], [0, 2]], id_column="id")
+    with pytest.raises(ValueError, match="Row 1 of X sets an item against itself"):
+        model().fit(X, [1, 0])
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,19 @@
 """Small problems run on one BLAS thread, and leave the number of threads as it was."""
 
+import contextlib
+import dis
+import gc
 import os
+import sys
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from skpref import PairwisePreferenceRegressor
+from skpref import PairwisePreferenceRegressor, _threads
 from skpref._threads import SMALL, blas_threads
 from skpref.inference import HMC, _skew
 from skpref.optimize import HallucinationBelieverOptimizer
@@ -101,6 +106,59 @@ def test_fits_that_overlap_leave_the_threads_as_they_were():
     assert threads() == {1}
     second.__exit__(None, None, None)
     assert threads() == {2}
+
+
+def after_calls(code):
+    """Offsets of the instructions that follow a call."""
+    steps = list(dis.get_instructions(code))
+    return {then.offset for step, then in pairwise(steps) if step.opname.startswith("CALL")}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_anywhere_gives_the_threads_back():
+    """Ctrl-C at the n-th place where Python looks for it, for every n there is.
+
+    It looks when a function is entered and after each call.
+    """
+    files = {_threads.__file__, contextlib.__file__}
+
+    def interrupt_at(n):
+        seen = 0
+
+        def trace(frame, event, arg):
+            nonlocal seen
+            if frame.f_code.co_filename not in files:
+                return None
+            frame.f_trace_opcodes = True
+            if event == "call" or (
+                event == "opcode" and frame.f_lasti in after_calls(frame.f_code)
+            ):
+                seen += 1
+                if seen == n:
+                    raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            with blas_threads(10):
+                pass
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        return seen
+
+    with blas_threads(10):
+        pass  # what is found out once and kept
+    n, met = 0, 0
+    while met >= n:
+        n += 1
+        met = interrupt_at(n)
+        gc.collect()
+        assert threads() == {2}, f"after an interrupt at instruction {n}"
+        with blas_threads(10):
+            assert threads() == {1}
+    assert n > 20
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

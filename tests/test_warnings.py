@@ -94,6 +94,6 @@ def test_an_optimizer_names_the_line_of_its_user(by_run):
         else:
             made.tell(made.ask(), 1)
             made.ask()
-    stopped = [each for each in found if "The engine stopped" in str(each.message)]
+    stopped = [each for each in found if "EP stopped" in str(each.message)]
     assert stopped
     assert {each.filename for each in stopped} == {__file__}

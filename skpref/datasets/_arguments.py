@@ -87,13 +87,14 @@ def load_convincing_arguments(*, topics: Sequence[str | int] | None = None) -> B
     (2, [0, 1], ['tv-is-better-than-books_tv'])
     """
     lines = read_text("ukpconvarg1-texts.tsv.gz").rstrip("\n").split("\n")[1:]
-    ids, slugs, rank, texts = zip(*(line.split("\t") for line in lines), strict=True)
+    fields = (line.split("\t") for line in lines)
+    listed_ids, slugs, ranks, raw_texts = zip(*fields, strict=True)
     topic_names = sorted(set(slugs))
     number = {name: k for k, name in enumerate(topic_names)}
     text_topic = np.array([number[name] for name in slugs])
-    ids = np.array(ids, dtype=object)
-    rank = np.array(rank, dtype=np.float64)
-    texts = np.array([re.sub(r" *<br/> *", "\n", text) for text in texts], dtype=object)
+    ids = np.array(listed_ids, dtype=object)
+    rank = np.array(ranks, dtype=np.float64)
+    texts = np.array([re.sub(r" *<br/> *", "\n", text) for text in raw_texts], dtype=object)
     table = read_integers("ukpconvarg1-pairs.csv.gz")
     pairs, y = table[:, :2], table[:, 2]
 

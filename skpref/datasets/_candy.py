@@ -85,7 +85,8 @@ def load_candy(
         rng = check_random_state(random_state)
         pairs = pairs[rng.choice(len(pairs), int(n_duels), replace=False)]
     lost = winpercent[pairs[:, 0]] < winpercent[pairs[:, 1]]
-    pairs, y = alternate(np.where(lost[:, None], pairs[:, ::-1], pairs))
+    oriented, y = alternate(np.where(lost[:, None], pairs[:, ::-1], pairs))
+    pairs = np.asarray(oriented)
     X = items[pairs]
 
     if as_frame:

@@ -1,11 +1,12 @@
 """Engines: how the posterior is computed. Each is also an options object for ``inference=``."""
 
+from skpref._conditioning import Sites
 from skpref.inference._base import (
     Approximation,
     Engine,
     EvidenceGradient,
     Problem,
-    State,
+    started,
 )
 from skpref.inference._diagnostics import Diagnostics
 from skpref.inference._ep import EP
@@ -27,5 +28,6 @@ __all__ = [
     "Hallucination",
     "Laplace",
     "Problem",
-    "State",
+    "Sites",
+    "started",
 ]

@@ -39,22 +39,22 @@ class Problem:
     observations: Observations
     likelihood: Likelihood
 
-    @property
+    @cached_property
     def index(self) -> NDArray[np.intp]:
         """Margin of each row."""
         return self.observations.duels.margins.index
 
-    @property
+    @cached_property
     def sign(self) -> NDArray[np.float64]:
         """+1 where the row's winner is the first item of its margin, −1 where it is the second."""
         return self.observations.duels.margins.sign
 
-    @property
+    @cached_property
     def counts(self) -> NDArray[np.float64]:
         """Weight of each row."""
         return self.observations.duels.counts
 
-    @property
+    @cached_property
     def answers(self) -> Answers:
         """What a likelihood is told of each row."""
         return self.observations.answers
@@ -78,7 +78,8 @@ class Problem:
     ) -> NDArray[np.float64]:
         """Sum over the rows on each margin, weighted, by default by their counts."""
         weights = self.counts if weights is None else weights
-        return np.bincount(self.index, weights * values, self.space.n_margins).astype(np.float64)
+        weighted = weights * values
+        return np.bincount(self.index, weighted, self.space.n_margins)  # type: ignore[return-value]
 
 
 class Approximation(NamedTuple):
@@ -139,7 +140,8 @@ class Engine(BaseEstimator, ABC):
     samples : bool
         `run` draws random numbers; its posterior may have many components.
     state_of : {"duels", "answers"}
-        What the last axis of the arrays of its state runs over.
+        What the last axis of the arrays of its state runs over; an array of any other length starts
+        nothing.
     warm_start : bool
         A fit of the same estimator starts from the state of the last one.
 

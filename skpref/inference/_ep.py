@@ -67,7 +67,7 @@ class EP(Engine):
 
     has_evidence: ClassVar[bool] = True
 
-    def __init__(self, max_iter=500, tol=5e-9, damping=0.0):
+    def __init__(self, max_iter: int = 500, tol: float = 5e-9, damping: float = 0.0):
         self.max_iter = max_iter
         self.tol = tol
         self.damping = damping

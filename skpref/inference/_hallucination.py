@@ -33,6 +33,9 @@ class Hallucination(AnswerEngine):
         Trajectories from the last draw to the next.
     evidence : {"ep", "laplace"}, default="ep"
         Whose evidence sets the hyperparameters.
+    warm_start : bool, default=False
+        Start from where the chain of the previous fit of the same estimator ended; duels that are
+        new since then start as in a first fit. The optimisers do so by themselves.
     max_walls : int, default=5000
         Trajectories that meet more walls, or more than 200 and 4 an answer, are rejected; if most
         are, the margins without noise are moved instead, see `HMC`.
@@ -51,12 +54,18 @@ class Hallucination(AnswerEngine):
     1
     """
 
-    warm_start = True
-
-    def __init__(self, burn_in=12, between=4, evidence="ep", max_walls=5000):
+    def __init__(
+        self,
+        burn_in: int = 12,
+        between: int = 4,
+        evidence: str = "ep",
+        warm_start: bool = False,
+        max_walls: int = 5000,
+    ) -> None:
         self.burn_in = burn_in
         self.between = between
         self.evidence = evidence
+        self.warm_start = warm_start
         self.max_walls = max_walls
 
     def check(self) -> None:
@@ -84,12 +93,13 @@ class Hallucination(AnswerEngine):
         steps = self.between if is_warm(start) else self.burn_in
         cap = min(self.max_walls, _WALLS + _WALLS_PER_ANSWER * margins.n_answers)
         chain = hmc(margins.covariance(), positions, steps, rng=rng, max_walls=cap)
-        state = chain.state
+        drawn = chain.state
         if chain.rejected_share > 0.5:  # contradictions at tiny noise: a wedge with too many walls
-            posterior = MarginPosterior(problem, near)
+            gaussian = near if self.evidence == "ep" else EP(tol=1e-5).run(problem)
+            posterior = MarginPosterior(problem, gaussian)
             walk = MarginChains(posterior, margins, _HELPERS, rng, Budget(_WORK))
-            state = walk.draw(1).state[:1]
-        sites = margins.sites(state, near.sites.log_evidence)
+            drawn = walk.draw(1).state[:1]
+        sites = margins.sites(drawn, near.sites.log_evidence)
         conditioned = problem.space.condition(sites.precision, sites.shift)
-        state = {"margins": state}
+        state = {"margins": drawn}
         return Approximation(sites, conditioned, state, steps, 0.0, near.converged)

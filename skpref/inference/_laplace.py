@@ -44,7 +44,7 @@ class Laplace(Engine):
 
     has_evidence: ClassVar[bool] = True
 
-    def __init__(self, max_iter=100, tol=1e-10):
+    def __init__(self, max_iter: int = 100, tol: float = 1e-10):
         self.max_iter = max_iter
         self.tol = tol
 

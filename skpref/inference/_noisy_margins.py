@@ -17,12 +17,13 @@ _LARGEST = 10_000
 def check_sampled(observations: Observations, likelihood: Likelihood) -> None:
     """Raise ValueError unless these answers can be sampled, before any work."""
     _regions(likelihood, observations.answers)
-    n_answers = len(observations.singles())
+    n_answers = observations.weight.sum()
     if n_answers > _LARGEST:
         raise ValueError(
-            f"{n_answers} duels are too many to sample their margins (at most {_LARGEST}). Use "
+            f"{n_answers:.0f} duels are too many to sample their margins (at most {_LARGEST}). Use "
             "inference='ep', whose error is small with so many, or fewer duels."
         )
+    observations.singles()  # weights are whole numbers
 
 
 def _regions(likelihood: Likelihood, answers: Answers) -> Regions:
@@ -32,6 +33,11 @@ def _regions(likelihood: Likelihood, answers: Answers) -> Regions:
             f"{type(likelihood).__name__} does not say which regions of a noisy margin its answers "
             "stand for (Likelihood.regions), so that it cannot be sampled. Use inference='ep' or "
             "'laplace'."
+        )
+    if np.any(found.lower != 0.0) or np.any(found.upper != np.inf):
+        raise ValueError(
+            f"Regions of {type(likelihood).__name__} are boxes other than v > 0, which these "
+            "samplers do not draw from. Use inference='ep' or 'laplace'."
         )
     return found
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skpref._conditioning import ItemSpace, MarginSpace
+
 # A covariance is the end of a few operations (a distance, a root, an exponential, a product).
 _UNIT = 4.0 * np.finfo(np.float64).eps
 # Beyond this residual, in posterior standard deviations, what rounding left is not worth having.
@@ -23,7 +25,7 @@ class MarginErrors(NamedTuple):
     variance: np.ndarray
 
 
-def margin_errors(space: object, dual: np.ndarray) -> MarginErrors:
+def margin_errors(space: MarginSpace | ItemSpace, dual: np.ndarray) -> MarginErrors:
     """Rounding errors to expect of a space's `Conditioned`, whose dual weights are given."""
     unit = _UNIT * np.sqrt(space.n_items)
     prior = np.diagonal(space.K)
@@ -34,7 +36,7 @@ def margin_errors(space: object, dual: np.ndarray) -> MarginErrors:
     )
 
 
-def energy_error(space: object, dual: np.ndarray) -> float:
+def energy_error(space: MarginSpace | ItemSpace, dual: np.ndarray) -> float:
     """Rounding error to expect of ½ wᵀ S w: the root of the sum of its terms' squares."""
     squared = _item_weights(space, dual) ** 2
     return 0.5 * _UNIT * float(np.sqrt(squared @ (space.K**2 @ squared)))

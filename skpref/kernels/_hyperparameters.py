@@ -1,8 +1,10 @@
 """Hyperparameters of trees of kernels: where the lengthscales are, and whether all make sense."""
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Hyperparameter
 
 from skpref.kernels._contracts import Array, Kernel, own_length
+from skpref.kernels._leaves import LEAVES
 from skpref.kernels._tree import fold
 from skpref.kernels._views import SEEN
 
@@ -63,8 +65,8 @@ def check_hyperparameters(kernel: Kernel) -> None:
     Raises
     ------
     ValueError
-        If one is NaN or infinite, if a free one is not positive, or a length or shape is not,
-        free or fixed.
+        If one is NaN or infinite, if a free one is not positive or has bounds that are not, or a
+        length or shape is not positive, free or fixed.
 
     Examples
     --------
@@ -93,3 +95,20 @@ def check_hyperparameters(kernel: Kernel) -> None:
                 )
             if name.endswith(_POSITIVE) and not np.all(value > 0.0):
                 raise ValueError(f"{came}, which must be positive.")
+            if not hyperparameter.fixed:
+                _check_bounds(leaf, hyperparameter)
+
+
+def _check_bounds(leaf: Kernel, hyperparameter: Hyperparameter) -> None:
+    low, high = np.reshape(hyperparameter.bounds, (-1, 2)).T
+    if not np.all((low > 0.0) & (low <= high)):
+        raise ValueError(
+            f"{type(leaf).__name__} has {hyperparameter.name}_bounds = "
+            f"{np.asarray(hyperparameter.bounds).tolist()}; they must be 'fixed' or pairs "
+            "0 < low <= high, as the search is in logarithms."
+        )
+
+
+def surely_covariance(kernel: Kernel) -> bool:
+    """Whether all parts of a kernel are known to be covariance functions in any dimension."""
+    return all(type(leaf) in LEAVES for leaf, _ in fold(kernel, SEEN))

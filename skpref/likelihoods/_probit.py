@@ -43,7 +43,11 @@ class Probit(Likelihood):
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("noise_variance",)
 
-    def __init__(self, noise_variance=1e-2, noise_variance_bounds=(1e-4, 10.0)):
+    def __init__(
+        self,
+        noise_variance: float = 1e-2,
+        noise_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
+    ):
         self.noise_variance = noise_variance
         self.noise_variance_bounds = noise_variance_bounds
 

@@ -1,14 +1,39 @@
-"""Integrals of a log-concave factor times a Gaussian, row by row, by Gauss–Legendre panels."""
+"""Integrals of a log-concave factor times a Gaussian, row by row, by adaptive quadrature.
 
-from itertools import pairwise
+1. The mode of the integrand, and where it has fallen to nothing on either side.
+2. Gauss–Legendre panels between these. One on which the integrand is not resolved is halved: where
+   its last coefficients in Legendre polynomials are not small, or their sum misses the integrand at
+   an end. A factor may change within a small part of the Gaussian's width, and far from the mode.
+"""
+
 from typing import NamedTuple
 
 import numpy as np
 
-# Nodes of a panel, and where the panels of a side end, as shares of its length: log-concave factors
-# may change within a small part of the Gaussian's width, next to the mode.
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
-_ENDS = np.array([0.0, 0.04, 0.2, 1.0])
+_ORDER = 24
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_ORDER)
+_POINTS = np.concatenate([[-1.0], _NODES, [1.0]])
+
+
+def _doubts():
+    """Rows, for a function at `_POINTS`: its last two coefficients, its error at both ends."""
+    j = np.arange(_ORDER)
+    fit = np.polynomial.legendre.legvander(_NODES, _ORDER - 1).T * _WEIGHTS * (j + 0.5)[:, None]
+    ends = np.polynomial.legendre.legvander(_POINTS[[0, -1]], _ORDER - 1) @ fit
+    rows = np.pad(np.vstack([fit[-2:], ends]), ((0, 0), (1, 1)))
+    rows[2, 0] = rows[3, -1] = -1.0
+    return rows
+
+
+_DOUBTS = _doubts()
+# Where these are so small beside the whole integral, the quadrature, exact to twice the degree, is
+# so to about their square; below a multiple of what rounding the integrand's logarithm leaves there
+# is nothing to resolve.
+_UNRESOLVED = 1e-10
+_ROUNDING = 1e3 * np.finfo(np.float64).eps
+_HALVINGS = 48
+# Open panels a row at most, should the rounding be worse.
+_PANELS = 64
 # What lies where the integrand is below e to minus this is left out.
 _DEPTH = 45.0
 _NEWTON = 60
@@ -16,12 +41,13 @@ _BISECTIONS = 24
 
 
 class Grid(NamedTuple):
-    """Nodes (n, q) of every row, the logarithm of the tilted density there, and the weights.
+    """Nodes of all rows, the row of each, and its share of the row's integral.
 
     ``density`` sums to 1 over a row; ``log_normaliser`` is the logarithm of the integral.
     """
 
     nodes: np.ndarray
+    row: np.ndarray
     density: np.ndarray
     log_normaliser: np.ndarray
     mean: np.ndarray
@@ -31,22 +57,23 @@ class Grid(NamedTuple):
 
     def moments(self):
         """Log normaliser, its derivatives in the mean, and tilted over Gaussian variance."""
-        off = self.nodes - self.mean[:, None]
-        centre = (self.density * off).sum(axis=1)
-        spread = (self.density * (off - centre[:, None]) ** 2).sum(axis=1)
+        off = self.nodes - self.mean[self.row]
+        centre = self._sum(off)
+        spread = self._sum((off - centre[self.row]) ** 2)
         shrink = np.clip(spread / self.variance, 1e-300, 1.0)
         return self.log_normaliser, centre / self.variance, (1.0 - shrink) / self.variance, shrink
 
     def expectation(self, function):
         """Tilted mean of power × function(margin, answers) → (k, n), shape (k, n)."""
-        n, q = self.nodes.shape
-        values = function(self.nodes.ravel(), self.answers.take(np.repeat(np.arange(n), q)))
-        weighted = np.asarray(values).reshape(-1, n, q) * self.density
-        return self.power * weighted.sum(axis=2)
+        values = np.asarray(function(self.nodes, self.answers.take(self.row)))
+        return self.power * np.stack([self._sum(each) for each in values])
+
+    def _sum(self, values):
+        return np.bincount(self.row, self.density * values, len(self.mean))
 
 
 def grid(log_prob, mean, variance, answers, power=None):
-    """Lay nodes around the mode of N(z; mean, variance) p(answer | z)^power.
+    """Lay nodes over N(z; mean, variance) p(answer | z)^power.
 
     Parameters
     ----------
@@ -70,21 +97,44 @@ def grid(log_prob, mean, variance, answers, power=None):
 
     mode = _mode(log_prob, mean, variance, answers, power)
     top = height(mode)
-    ends = [_end(height, mode, top, side * np.sqrt(variance)) for side in (-1.0, 1.0)]
-    nodes, weights = [], []
-    for end in ends:
-        length = end - mode
-        for a, b in pairwise(_ENDS):
-            half = 0.5 * (b - a) * length
-            nodes.append((mode + 0.5 * (a + b) * length)[:, None] + half[:, None] * _NODES)
-            weights.append(np.abs(half)[:, None] * _WEIGHTS)
-    nodes, weights = np.hstack(nodes), np.hstack(weights)
-    n, q = nodes.shape
-    each = height(nodes.ravel(), np.repeat(np.arange(n), q)).reshape(n, q)
-    density = weights * np.exp(each - top[:, None])
-    total = density.sum(axis=1)
+    low, high = (_end(height, mode, top, side * np.sqrt(variance)) for side in (-1.0, 1.0))
+    slope = (np.abs(mode - mean) + high - low) / variance
+    rounding = 1.0 + np.abs(top) + slope * np.maximum(np.abs(low), np.abs(high))
+    least = _UNRESOLVED + _ROUNDING * rounding
+    nodes, row, density = _panels(height, (low, mode, high), top, least)
+    total = np.bincount(row, density, len(mean))
     log_normaliser = np.log(total) + top - 0.5 * np.log(2.0 * np.pi * variance)
-    return Grid(nodes, density / total[:, None], log_normaliser, mean, variance, answers, power)
+    density /= total[row]
+    return Grid(nodes, row, density, log_normaliser, mean, variance, answers, power)
+
+
+def _panels(height, edges, top, least):
+    """Nodes, their rows and weighted heights, on panels halved until all are resolved."""
+    low, mode, high = edges
+    n = len(mode)
+    begin, end, row = np.r_[low, mode], np.r_[mode, high], np.tile(np.arange(n), 2)
+    total = np.zeros(n)
+    done = []
+    for halving in range(_HALVINGS + 1):
+        middle, half = 0.5 * (begin + end), 0.5 * (end - begin)
+        points = middle[:, None] + half[:, None] * _POINTS
+        rows = np.repeat(row, len(_POINTS))
+        each = np.exp(height(points.ravel(), rows).reshape(points.shape) - top[row, None])
+        weighted = half[:, None] * _WEIGHTS * each[:, 1:-1]
+        whole = total + np.bincount(row, weighted.sum(axis=1), n)
+        doubt = half * np.abs(each @ _DOUBTS.T).sum(axis=1)
+        open_ = doubt > least[row] * whole[row]
+        open_ &= halving < _HALVINGS and open_.sum() <= _PANELS * n
+        kept = ~open_
+        inner = points[kept, 1:-1].ravel()
+        done.append((inner, np.repeat(row[kept], _ORDER), weighted[kept].ravel()))
+        total += np.bincount(row[kept], weighted[kept].sum(axis=1), n)
+        if not open_.any():
+            break
+        begin = np.r_[begin[open_], middle[open_]]
+        end = np.r_[middle[open_], end[open_]]
+        row = np.tile(row[open_], 2)
+    return tuple(np.concatenate(parts) for parts in zip(*done, strict=True))
 
 
 def _mode(log_prob, mean, variance, answers, power):

@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from skpref._model import Model
 from skpref._parameters import check_choice, check_number
-from skpref._settings import check_engine, check_likelihood
+from skpref._settings import check_engine, check_kernel, check_likelihood
 from skpref.inference import ENGINES, Engine, Hallucination
 from skpref.kernels import Identity
 from skpref.likelihoods import Answers, Probit
@@ -20,6 +20,8 @@ from skpref.optimize._space import Box, Pool
 from skpref.optimize._strategies import INCUMBENTS, Strategy
 
 _DRAWS = 400
+# Where parameters lie that are spread as their space has them.
+_QUANTILES = (np.arange(64) + 0.5) / 64
 _ONE_DUEL = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=bool))
 _LEARN = "learn"
 # How numpy 2 writes its scalars: np.int64(3), np.str_('a'), np.True_.
@@ -40,7 +42,7 @@ class Configuration(NamedTuple):
 
     def resolved(self) -> dict:
         """Arguments with which several spellings mean one thing, in one spelling."""
-        found = {"n_initial": self.n_initial}
+        found: dict[str, Any] = {"n_initial": self.n_initial}
         likelihood = self.spec.likelihood
         if type(likelihood) is Probit:
             found["noise_variance"] = likelihood.noise_variance
@@ -83,17 +85,15 @@ def configure(space: Box | Pool, options: dict, n_given: int) -> Configuration:
             f"covariance matrix (no CompoundKernel), got {kernel!r}."
         )
     kernel = _default_kernel(space) if kernel is None else clone(kernel)
-    try:
-        kernel(np.zeros((1, space.n_columns)))
-    except ValueError as error:
-        raise ValueError(
-            f"The kernel {kernel} does not take unit-cube rows of {space.n_columns} columns: "
-            f"{error}."
-        ) from error
+    check_kernel(kernel, np.zeros((1, space.n_columns)))
     noise = _noise(options["noise_variance"], options["noise_variance_bounds"])
     likelihood = check_likelihood(options["likelihood"], *noise)
     learned = options["likelihood"] is None and bool(likelihood.free)
-    priors = _model.default_priors(kernel, options["lengthscale_prior"], learned)
+    if isinstance(space, Pool):
+        rows = space.pool
+    else:
+        rows = space.place(np.repeat(_QUANTILES[:, None], space.n_dimensions, axis=1))
+    priors = _model.default_priors(kernel, options["lengthscale_prior"], learned, rows)
     spec = Model(kernel, likelihood, engine, priors)
     if hallucinating and likelihood.regions(_ONE_DUEL) is None:
         raise ValueError(

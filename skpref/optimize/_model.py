@@ -16,7 +16,7 @@ from skpref._observations import Observations
 from skpref._posterior import Posterior
 from skpref._priors import LogNormal, Prior, lengthscale_priors
 from skpref._search import Search
-from skpref.inference import State
+from skpref.inference._base import State
 
 # Log-normal priors: median and standard deviation of the logarithm.
 LENGTHSCALE_PRIOR = (0.5, 0.75)
@@ -56,10 +56,13 @@ def default_kernel(n_columns: int) -> Kernel:
 
 
 def default_priors(
-    kernel: Kernel, lengthscale_prior: tuple[float, float] | None, noise_learned: bool
+    kernel: Kernel,
+    lengthscale_prior: tuple[float, float] | str | None,
+    noise_learned: bool,
+    rows: NDArray[np.float64],
 ) -> tuple[Prior, ...]:
     """Priors on the lengthscales of a kernel of unit-cube rows, and on the noise variance."""
-    priors = lengthscale_priors(lengthscale_prior, kernel)
+    priors = lengthscale_priors(lengthscale_prior, kernel, rows)
     if noise_learned:
         index = np.array([len(kernel.theta)])
         centre, deviation = np.log([NOISE_PRIOR[0]]), np.array([NOISE_PRIOR[1]])

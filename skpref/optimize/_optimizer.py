@@ -68,8 +68,9 @@ class PreferenceOptimizer(Loop):
         for the default.
     noise_variance_bounds : (float, float) or "fixed", default=(1e-5, 1.0)
         Bounds of the search; "fixed" holds the noise.
-    lengthscale_prior : (median, deviation) or None, default=(0.5, 0.75)
-        Log-normal prior on the unit cube's lengthscales; deviation of the logarithm.
+    lengthscale_prior : (median, deviation), "lognormal" or None, default=(0.5, 0.75)
+        As in `PairwisePreferenceRegressor`, in the units of the rows that the kernel sees: here
+        those of the unit cube.
     likelihood : Likelihood, default=None
         Of an answer given the utilities; None: the probit of the noise above.
     n_initial : int, default=None
@@ -130,7 +131,7 @@ class PreferenceOptimizer(Loop):
         kernel: Kernel | None = None,
         noise_variance: float | str = NOISE_PRIOR[0],
         noise_variance_bounds: tuple[float, float] | str = NOISE_BOUNDS,
-        lengthscale_prior: tuple[float, float] | None = LENGTHSCALE_PRIOR,
+        lengthscale_prior: tuple[float, float] | str | None = LENGTHSCALE_PRIOR,
         likelihood: Any = None,
         n_initial: int | None = None,
         initial_duels: Iterable | None = None,
@@ -362,7 +363,7 @@ class HallucinationBelieverOptimizer(PreferenceOptimizer):
         kernel: Kernel | None = None,
         noise_variance: float | str = NOISE_PRIOR[0],
         noise_variance_bounds: tuple[float, float] | str = NOISE_BOUNDS,
-        lengthscale_prior: tuple[float, float] | None = LENGTHSCALE_PRIOR,
+        lengthscale_prior: tuple[float, float] | str | None = LENGTHSCALE_PRIOR,
         likelihood: Any = None,
         n_initial: int | None = None,
         initial_duels: Iterable | None = None,

@@ -10,7 +10,7 @@ from skpref._parameters import check_number
 SMALLEST = 1e-300
 
 
-def cholesky_factor(covariance):
+def cholesky_factor(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Lower Cholesky factor of a covariance matrix, after checking it.
 
     Parameters
@@ -52,7 +52,7 @@ def cholesky_factor(covariance):
     return covariance, factor
 
 
-def start_positions(start, n_chains, t):
+def start_positions(start: np.ndarray, n_chains: int | None, t: int) -> np.ndarray:
     """Starting positions of all chains, strictly positive, in an array of their own.
 
     Parameters
@@ -90,7 +90,7 @@ def start_positions(start, n_chains, t):
     return np.maximum(start, SMALLEST, out=start)
 
 
-def check_generator(rng):
+def check_generator(rng: np.random.Generator) -> None:
     """Raise a TypeError unless `rng` is a `numpy.random.Generator`."""
     if not isinstance(rng, np.random.Generator):
         raise TypeError(

@@ -55,7 +55,15 @@ class HMCChains(NamedTuple):
     rejected_share: float
 
 
-def hmc(covariance, start, n_draws, *, rng, n_chains=None, max_walls=None):
+def hmc(
+    covariance: np.ndarray,
+    start: np.ndarray,
+    n_draws: int,
+    *,
+    rng: np.random.Generator,
+    n_chains: int | None = None,
+    max_walls: int | None = None,
+) -> HMCChains:
     """Draw from N(0, Σ) on v > 0 by exact Hamiltonian Monte Carlo.
 
     Each draw is the end of a trajectory of length π/2 with a fresh momentum. A trajectory that

@@ -29,7 +29,14 @@ class LinESSChains(NamedTuple):
     mean_arc: float
 
 
-def liness(covariance, start, n_draws, *, rng, n_chains=None):
+def liness(
+    covariance: np.ndarray,
+    start: np.ndarray,
+    n_draws: int,
+    *,
+    rng: np.random.Generator,
+    n_chains: int | None = None,
+) -> LinESSChains:
     """Draw from N(0, Σ) on v > 0 by rejection-free elliptical slice sampling.
 
     On the ellipse v cos θ + ν sin θ with ν ~ N(0, Σ) coordinate i is |·| cos(θ − φ_i), φ_i =

@@ -48,7 +48,9 @@ class _Tilting(NamedTuple):
     bound: float
 
 
-def orthant_probability(covariance, n, rng):
+def orthant_probability(
+    covariance: np.ndarray, n: int, rng: np.random.Generator
+) -> OrthantProbability:
     """Estimate log Pr(v > 0) for v ~ N(0, Σ) by importance sampling with minimax tilting.
 
     Parameters
@@ -95,7 +97,13 @@ def orthant_probability(covariance, n, rng):
     )
 
 
-def minimax_draws(covariance, n, rng, *, smallest_acceptance=1e-5):
+def minimax_draws(
+    covariance: np.ndarray,
+    n: int,
+    rng: np.random.Generator,
+    *,
+    smallest_acceptance: float = 1e-5,
+) -> MinimaxDraws:
     """Draw independently and exactly from N(0, Σ) on v > 0 by acceptance–rejection.
 
     Parameters

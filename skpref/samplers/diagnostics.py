@@ -5,6 +5,7 @@ localization: an improved R̂ for assessing convergence of MCMC", Bayesian Analy
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 from scipy.stats import rankdata
@@ -12,7 +13,7 @@ from scipy.stats import rankdata
 _CHUNK = 2_000_000  # numbers worked on at once: bounds the memory of ranks and transforms
 
 
-def rhat(draws):
+def rhat(draws: ArrayLike) -> np.ndarray:
     """Rank-normalised split-R̂: the larger of the bulk's and the folded (scale) one.
 
     Parameters
@@ -46,7 +47,7 @@ def rhat(draws):
     return _by_coordinate(_rhat, draws)
 
 
-def effective_draws(draws, kind="bulk"):
+def effective_draws(draws: ArrayLike, kind: str = "bulk") -> np.ndarray:
     """Effective sample size by Geyer's initial monotone sequence over all chains.
 
     Parameters
@@ -86,7 +87,7 @@ def effective_draws(draws, kind="bulk"):
     return _by_coordinate(_EFFECTIVE[kind], draws)
 
 
-def mcse_mean(draws):
+def mcse_mean(draws: ArrayLike) -> np.ndarray:
     """Monte Carlo standard error of the mean of each coordinate.
 
     Parameters

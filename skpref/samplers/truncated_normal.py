@@ -1,6 +1,7 @@
 """Univariate standard normal truncated below: exact draws at any truncation point, no loops."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from skpref.samplers._chains import check_generator
@@ -12,7 +13,9 @@ _TAIL = 36.0
 _FARTHEST = 1e100
 
 
-def truncated_normal(lower, rng, size=None):
+def truncated_normal(
+    lower: ArrayLike, rng: np.random.Generator, size: int | tuple[int, ...] | None = None
+) -> np.ndarray:
     """Draw x ~ N(0, 1) given x >= lower.
 
     By inversion of the survival function: 1 − Φ(x) = u (1 − Φ(lower)) with u uniform on (0, 1],
@@ -54,7 +57,7 @@ def truncated_normal(lower, rng, size=None):
     return np.maximum(lower, -quantile_below(-lower, uniform))
 
 
-def quantile_below(upper, uniform):
+def quantile_below(upper: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     """Quantile Φ⁻¹(u Φ(upper)) of N(0, 1) given x <= upper.
 
     Parameters

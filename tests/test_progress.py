@@ -1,0 +1,259 @@
+"""What a long fit says: lines, callbacks of scikit-learn, and a word beforehand."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from core_support import random_duels, won
+from judged_support import make_duels, make_items
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.callback import ProgressBar
+from sklearn.gaussian_process.kernels import RBF
+
+from skpref import ItemTable, PairwisePreferenceRegressor, _forecast, _progress
+from skpref._forecast import forecast, mention_cost
+from skpref._model import Model
+from skpref.inference import EP, HMC
+from skpref.likelihoods import Probit
+
+
+class Listener:
+    """A callback that keeps the names of the tasks, and may ask to stop."""
+
+    def __init__(self, stop_at=None):
+        self.stop_at, self.begun, self.ended = stop_at, [], []
+        self.closed = 0
+
+    def setup(self, estimator, context):
+        self.begun, self.ended = [], []
+
+    def on_fit_task_begin(self, estimator, context, **_):
+        self.begun.append(context.task_name)
+
+    def on_fit_task_end(self, estimator, context, **_):
+        self.ended.append(context.task_name)
+        return self.ended.count("evaluation") == self.stop_at
+
+    def teardown(self, estimator, context):
+        self.closed += 1
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_duels(make_items())
+
+
+def counted(calls):
+    """An optimizer that evaluates so many times."""
+
+    def optimizer(obj_func, initial_theta, bounds):
+        best = None
+        for k in range(calls):
+            theta = initial_theta + 0.1 * k
+            value, _ = obj_func(theta)
+            if best is None or value < best[1]:
+                best = theta, value
+        return best
+
+    return optimizer
+
+
+def model(**params):
+    return PairwisePreferenceRegressor(**{"kernel": RBF(1.0), "noise_variance": 0.1, **params})
+
+
+# -- lines ---------------------------------------------------------------------------------------
+
+
+def test_by_default_a_fit_is_silent(data, capsys):
+    model().fit(*data)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_verbose_says_what_is_learned_and_when_it_is_done(data, capsys):
+    model(verbose=1).fit(*data)
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first == ("[skpref] 60 duels of 12 items: learning kernel length_scale, noise_variance")
+    assert re.fullmatch(r"\[skpref\] 60 duels of 12 items fitted in [\d.e-]+ s", last)
+
+
+def test_verbose_says_every_few_seconds_how_far_it_is(data, capsys, monkeypatch):
+    now = iter(np.arange(0.0, 1e4, 0.9))
+    monkeypatch.setattr(_progress, "perf_counter", lambda: next(now))
+    model(verbose=1, optimizer=counted(9)).fit(*data)
+    said = re.findall(r"evaluation (\d+):", capsys.readouterr().out)
+    assert said == ["3", "6", "9"]  # more than two seconds apart
+
+
+def test_verbose_twice_says_every_evaluation(data, capsys):
+    fitted = model(verbose=2, optimizer=counted(5), lengthscale_prior=None).fit(*data)
+    out = capsys.readouterr().out
+    assert re.findall(r"evaluation (\d+):", out) == list("12345")
+    best = [float(each) for each in re.findall(r"log posterior ([-\d.]+),", out)]
+    assert best == sorted(best)
+    assert best[-1] == pytest.approx(fitted.log_marginal_likelihood_value_, abs=0.01)
+    assert len(re.findall(r"[\d.e-]+ s each, perhaps \d+ s to go", out)) == 5
+
+
+def test_verbose_without_learning_says_that_it_is_done(data, capsys):
+    model(verbose=2, optimizer=None).fit(*data)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("[skpref] 60 duels of 12 items fitted in ")
+
+
+@pytest.mark.parametrize("verbose", [-1, 1.5, "loud", None])
+def test_bad_verbose_says_what_is_allowed(data, verbose):
+    with pytest.raises((ValueError, TypeError), match="verbose must"):
+        model(verbose=verbose).fit(*data)
+
+
+# -- callbacks -----------------------------------------------------------------------------------
+
+
+def test_callbacks_are_told_of_every_evaluation(data):
+    listener = Listener()
+    model(optimizer=counted(5)).set_callbacks(listener).fit(*data)
+    assert listener.begun == ["fit", *["evaluation"] * 5]
+    assert listener.ended == [*["evaluation"] * 5, "fit"]
+    assert listener.closed == 1
+
+
+def test_callbacks_change_nothing(data):
+    told, plain = model().set_callbacks(Listener()).fit(*data), model().fit(*data)
+    assert_array_equal(told.kernel_.theta, plain.kernel_.theta)
+    assert_array_equal(told.predict_proba(data[0]), plain.predict_proba(data[0]))
+
+
+def test_a_callback_stops_the_search(data):
+    listener = Listener(stop_at=2)
+    stopped = model().set_callbacks(listener).fit(*data)
+    assert listener.begun.count("evaluation") == 2
+    assert listener.ended[-1] == "fit"
+    assert stopped.score(*data) > 0.7
+    assert len(model().set_callbacks(longer := Listener()).fit(*data).kernel_.theta) == 1
+    assert longer.begun.count("evaluation") > 3
+
+
+def test_callbacks_are_closed_after_a_fit_that_failed(data):
+    def broken(obj_func, initial_theta, bounds):
+        raise ValueError("it broke")
+
+    listener = Listener()
+    with pytest.raises(ValueError, match="it broke"):
+        model(optimizer=broken).set_callbacks(listener).fit(*data)
+    assert listener.closed == 1
+
+
+def test_the_progress_bar_of_scikit_learn(data, capsys):
+    pytest.importorskip("rich")
+    fitted = model(optimizer=counted(3)).set_callbacks(ProgressBar()).fit(*data)
+    assert "PairwisePreferenceRegressor - fit" in capsys.readouterr().out
+    assert clone(fitted) is not fitted
+
+
+# -- beforehand ----------------------------------------------------------------------------------
+
+
+def large(n_items, n_duels, seed=0):
+    rng = np.random.default_rng(seed)
+    first = rng.integers(n_items, size=n_duels)
+    second = (first + rng.integers(1, n_items, n_duels)) % n_items
+    return won(rng.normal(size=(n_items, 2)), first, second)
+
+
+def spec(engine=None):
+    return Model(RBF([1.0, 1.0]), Probit(), EP() if engine is None else engine)
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """A machine on which one product of 384-row matrices takes a second, with memory enough."""
+    monkeypatch.setattr(_forecast, "_product_seconds", lambda: 1.0)
+    monkeypatch.setattr(_forecast, "_memory", lambda: 1e15)
+
+
+def test_small_fits_say_nothing_however_slow_the_machine(slow, monkeypatch):
+    monkeypatch.setattr(_forecast, "_product_seconds", lambda: 1e9)
+    monkeypatch.setattr(_forecast, "_memory", lambda: 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n_items, n_duels in ((10, 3), (900, 5000), (5000, 900), (100, 100_000)):
+            mention_cost(large(n_items, n_duels), spec(), True)
+
+
+def test_a_long_fit_is_told_with_the_remedy(slow):
+    observations = large(1500, 4000)
+    with pytest.warns(UserWarning, match=r"distinct duels among \d+ items.*minutes.*GiB") as caught:
+        mention_cost(observations, spec(), True)
+    text = str(caught[0].message)
+    assert "more than is free" not in text
+    remedy = "kernel=kernel_, noise_variance=noise_variance_ and optimizer=None; or fit fewer"
+    assert remedy in text and "verbose=1" in text
+    with pytest.warns(UserWarning, match="To spare them: fit fewer duels or items"):
+        mention_cost(observations, spec(), False)
+
+
+def test_a_fit_too_large_for_the_memory_is_told(monkeypatch):
+    monkeypatch.setattr(_forecast, "_product_seconds", lambda: 1e-9)
+    observations = large(1500, 4000)
+    _, size = forecast(observations, spec(), False)
+    monkeypatch.setattr(_forecast, "_memory", lambda: 1.2 * size)
+    with pytest.warns(UserWarning, match=r"GiB \(more than is free\)"):
+        mention_cost(observations, spec(), False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for free in (2.0 * size, None):  # None: this machine does not say
+            monkeypatch.setattr(_forecast, "_memory", lambda free=free: free)
+            mention_cost(observations, spec(), False)
+
+
+def test_costs_grow_with_what_is_asked(slow):
+    small, big = large(1200, 4000), large(2400, 8000)
+    costs = [forecast(each, spec(), False) for each in (big, small)]
+    ratio = [b / s for b, s in zip(*costs, strict=True)]
+    assert ratio[0] == pytest.approx(8.0, rel=0.1) and ratio[1] == pytest.approx(4.0, rel=0.1)
+    assert forecast(small, spec(), True)[0] > 2.0 * forecast(small, spec(), False)[0]
+    assert forecast(small, spec(HMC()), False)[1] > 2.0 * forecast(small, spec(), False)[1]
+
+
+def test_the_forecast_counts_distinct_duels_and_items(slow):
+    rng = np.random.default_rng(0)
+    few = won(rng.normal(size=(50, 2)), *rng.integers(0, 50, (2, 4000)))
+    for less, more in zip(
+        forecast(few, spec(), True), forecast(large(3000, 4000), spec(), True), strict=True
+    ):
+        assert less < 1e-3 * more
+
+
+def test_the_estimator_warns_before_the_fit_at_the_users_line(data, monkeypatch):
+    monkeypatch.setattr(_forecast, "_SMALL", 5)
+    monkeypatch.setattr(_forecast, "_product_seconds", lambda: 1e7)
+    with pytest.warns(UserWarning, match="is expected to take about") as caught:
+        model(optimizer=None).fit(*data)
+    assert caught[0].filename == __file__
+    items, winner, loser = random_duels(0, 12, 40)
+    pairs = np.column_stack([winner, loser])
+    with pytest.warns(UserWarning, match="This fit of .* among 12 items"):
+        model(items=ItemTable(items), optimizer=None).fit(pairs)
+
+
+# -- what was fitted -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inference", ["ep", "laplace"])
+def test_the_evidence_is_that_of_what_was_fitted(data, inference):
+    fitted = model(inference=inference).fit(*data)
+    theta = np.append(fitted.kernel_.theta, np.log(fitted.noise_variance_)) + 0.2
+    before = fitted.log_marginal_likelihood(), *fitted.log_marginal_likelihood(theta, True)
+    fitted.set_params(
+        kernel=RBF([9.0, 9.0, 9.0]),
+        noise_variance=77.0,
+        noise_variance_bounds="fixed",
+        inference="hmc",
+        optimizer=None,
+    )
+    after = fitted.log_marginal_likelihood(), *fitted.log_marginal_likelihood(theta, True)
+    for one, other in zip(before, after, strict=True):
+        assert_array_equal(one, other)
