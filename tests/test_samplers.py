@@ -274,6 +274,18 @@ def test_going_on_from_the_state_is_one_long_run(sampler):
     np.testing.assert_array_equal(whole.state, second.state)
 
 
+def test_thinned_gibbs_gives_every_so_manieth_sweep():
+    covariance = duel_covariance(12, 1e-2)
+    every, third = (
+        gibbs(covariance, np.ones((3, 12)), n, rng=np.random.default_rng(8), thin=thin)
+        for n, thin in ((15, 1), (5, 3))
+    )
+    np.testing.assert_array_equal(third.draws, every.draws[:, 2::3])
+    np.testing.assert_array_equal(third.state, every.state)
+    with pytest.raises(ValueError, match=r"thin must lie in \[1, inf\], got 0"):
+        gibbs(covariance, np.ones(12), 5, rng=np.random.default_rng(8), thin=0)
+
+
 def test_hmc_does_not_depend_on_how_chains_are_stepped(monkeypatch):
     covariance = duel_covariance(25, 1e-3)
 

@@ -51,7 +51,7 @@ def test_a_fit_shares_only_large_matrices_out(n_duels, expected):
 
 
 def test_chains_of_many_repeated_duels_share_their_matrices_out(monkeypatch):
-    # Two items, but a covariance of the margins of all single duels.
+    # Two items, but by walls a covariance of the margins of all single duels.
     seen = []
 
     def watching(*args, **options):
@@ -61,7 +61,9 @@ def test_chains_of_many_repeated_duels_share_their_matrices_out(monkeypatch):
     monkeypatch.setattr(_skew, "hmc", watching)
     X = np.array([[[0.0], [1.0]]])
     for n_duels in (20, SMALL):
-        model = PairwisePreferenceRegressor(RBF(), inference=HMC(draws=4), optimizer=None)
+        model = PairwisePreferenceRegressor(
+            RBF(), inference=HMC(draws=4, method="walls"), optimizer=None
+        )
         model.set_params(noise_variance=1.0).fit(np.repeat(X, n_duels, axis=0))
     assert seen[0] == {1}
     assert seen[-1] == {2}

@@ -14,22 +14,26 @@ _FALSE_ALARM = 1e-3
 
 
 class Diagnostics(NamedTuple):
-    """How well the chains mixed, per duel (repeated duels follow each other).
+    """How well the chains mixed, per answer.
+
+    Of the noisy margins v; where the chains ran on the margins without noise, of these.
 
     Attributes
     ----------
-    rhat : ndarray of shape (n_duels,)
+    rhat : ndarray of shape (n_answers,)
         Rank-normalised split-R̂.
-    ess_bulk, ess_tail : ndarray of shape (n_duels,)
+    ess_bulk, ess_tail : ndarray of shape (n_answers,)
         Effective numbers of draws.
-    mcse_mean : ndarray of shape (n_duels,)
-        Monte Carlo standard error of the mean of v, in units of the utility.
+    mcse_mean : ndarray of shape (n_answers,)
+        Monte Carlo standard error of the mean, in units of the utility.
     n_draws : int
         Draws kept, over all chains.
     burn_in : int
         Draws discarded, per chain.
     rejected_share : float
         Share of trajectories rejected at the cap on walls (0 for Gibbs).
+    method : str
+        ``"walls"``, ``"margins"`` or ``"gibbs"``: the sampler that drew.
     """
 
     rhat: np.ndarray
@@ -39,6 +43,7 @@ class Diagnostics(NamedTuple):
     n_draws: int
     burn_in: int
     rejected_share: float
+    method: str
 
 
 def tolerated(shape):
@@ -56,15 +61,16 @@ def split_rhat(draws):
     return np.where(np.isnan(split), np.inf, split)
 
 
-def diagnose(found, split, burn_in):
-    draws = found.draws
-    stuck = np.ptp(draws, axis=(0, 1)) == 0.0
+def diagnose(judged, of_answer, split, burn_in, rejected_share, method):
+    """All of `Diagnostics` of draws (n_chains, n_draws, n), whose R̂ is known."""
+    stuck = np.ptp(judged, axis=(0, 1)) == 0.0
     return Diagnostics(
-        split,
-        np.where(stuck, 1.0, effective_draws(draws, "bulk")),
-        np.where(stuck, 1.0, effective_draws(draws, "tail")),
-        np.where(stuck, np.inf, mcse_mean(draws)),
-        draws.shape[0] * draws.shape[1],
+        split[of_answer],
+        np.where(stuck, 1.0, effective_draws(judged, "bulk"))[of_answer],
+        np.where(stuck, 1.0, effective_draws(judged, "tail"))[of_answer],
+        np.where(stuck, np.inf, mcse_mean(judged))[of_answer],
+        judged.shape[0] * judged.shape[1],
         burn_in,
-        getattr(found, "rejected_share", 0.0),
+        rejected_share,
+        method,
     )

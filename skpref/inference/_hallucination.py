@@ -4,18 +4,25 @@ import numpy as np
 
 from skpref._parameters import check_choice, check_number
 from skpref.inference._base import Approximation, Engine, Problem, State
+from skpref.inference._chains import Budget
 from skpref.inference._ep import EP
 from skpref.inference._laplace import Laplace
+from skpref.inference._margin_chains import MarginChains, MarginPosterior
 from skpref.inference._noisy_margins import NoisyMargins
-from skpref.inference._sampled import SampledEngine, needed
-from skpref.samplers import GibbsChains, HMCChains, gibbs, hmc
+from skpref.inference._sampled import AnswerEngine, is_warm, needed
+from skpref.samplers import hmc
 
 _EVIDENCE = {"ep": EP, "laplace": Laplace}
-# Sweeps of Gibbs where trajectories are rejected.
-_SWEEPS = 50
+# Walls of a trajectory that are worth their time: agreeing answers meet about half an answer.
+_WALLS = 200
+_WALLS_PER_ANSWER = 4
+# Where trajectories are rejected: chains on the margins, of which the first one counts, the others
+# help to find their steps; and their work, in multiplications (some ten seconds).
+_HELPERS = 8
+_WORK = 1e11
 
 
-class Hallucination(SampledEngine):
+class Hallucination(AnswerEngine):
     """Options of one draw of v given v > 0: an ordinary GP (Takeno et al. 2023, Alg. 1).
 
     Parameters
@@ -30,7 +37,8 @@ class Hallucination(SampledEngine):
         Start from where the chain of the previous fit of the same estimator ended; duels that are
         new since then start as in a first fit. The optimisers do so by themselves.
     max_walls : int, default=5000
-        Trajectories that meet more walls are rejected; if most are, Gibbs' sweeps draw instead.
+        Trajectories that meet more walls, or more than 200 and 4 an answer, are rejected; if most
+        are, the margins without noise are moved instead, see `HMC`.
 
     References
     ----------
@@ -79,17 +87,19 @@ class Hallucination(SampledEngine):
     ) -> Approximation:
         """Draw v once, see `SampledEngine.run`."""
         rng, near = needed(rng, near)
+        self._check_memory(problem.observations)
         margins = NoisyMargins(problem)
         positions = margins.start(near.conditioned.mean, start, 1)
-        carried = None if start is None else start.get("margins")
-        warm = carried is not None and bool(np.any(carried > 0.0))
-        steps = self.between if warm else self.burn_in
-        covariance = margins.covariance()
-        chain: HMCChains | GibbsChains
-        chain = hmc(covariance, positions, steps, rng=rng, max_walls=self.max_walls)
+        steps = self.between if is_warm(start) else self.burn_in
+        cap = min(self.max_walls, _WALLS + _WALLS_PER_ANSWER * margins.n_answers)
+        chain = hmc(margins.covariance(), positions, steps, rng=rng, max_walls=cap)
+        drawn = chain.state
         if chain.rejected_share > 0.5:  # contradictions at tiny noise: a wedge with too many walls
-            chain = gibbs(covariance, positions, _SWEEPS, rng=rng)
-        sites = margins.sites(chain.state, near.sites.log_evidence)
+            gaussian = near if self.evidence == "ep" else EP(tol=1e-5).run(problem)
+            posterior = MarginPosterior(problem, gaussian)
+            walk = MarginChains(posterior, margins, _HELPERS, rng, Budget(_WORK))
+            drawn = walk.draw(1).state[:1]
+        sites = margins.sites(drawn, near.sites.log_evidence)
         conditioned = problem.space.condition(sites.precision, sites.shift)
-        state = {"margins": chain.state}
+        state = {"margins": drawn}
         return Approximation(sites, conditioned, state, steps, 0.0, near.converged)

@@ -4,10 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from skpref._conditioning import Sites
+from skpref._conditioning import ItemSpace, MarginSpace, Sites
 from skpref._observations import Observations
 from skpref.inference._base import Problem, State
 from skpref.likelihoods import Answers, Likelihood, Regions
+from skpref.samplers import truncated_normal
+from skpref.samplers._chains import SMALLEST
 
 _LARGEST = 10_000
 
@@ -40,25 +42,49 @@ def _regions(likelihood: Likelihood, answers: Answers) -> Regions:
     return found
 
 
+def prior_covariance(space: MarginSpace | ItemSpace) -> NDArray[np.float64]:
+    """Prior covariance of the distinct margins: not computed again where the space has it."""
+    return space.S if isinstance(space, MarginSpace) else space.prior_covariance()
+
+
 class NoisyMargins:
     """v = z + e of every single answer: repeated answers have noise of their own.
 
     Parameters
     ----------
     problem : Problem
+
+    Attributes
+    ----------
+    row : ndarray of shape (n_answers,)
+        Distinct duel of every answer.
     """
 
     def __init__(self, problem: Problem):
         check_sampled(problem.observations, problem.likelihood)
-        self._row = problem.observations.singles()
+        self.row = problem.observations.singles()
         self._problem = problem
-        self._index, self._sign = problem.index[self._row], problem.sign[self._row]
-        self._answers = problem.answers.take(self._row)
+        self._index, self._sign = problem.index[self.row], problem.sign[self.row]
+        self._answers = problem.answers.take(self.row)
         self._noise = _regions(problem.likelihood, self._answers).variance
+
+    @property
+    def n_answers(self) -> int:
+        """Number of single answers."""
+        return len(self._index)
+
+    def given(self, z: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw v (n, n_answers) given the distinct margins z (n, n_margins), each by itself."""
+        scale = np.sqrt(self._noise)
+        below = self._sign * z[:, self._index] / -scale
+        v = truncated_normal(below, rng)
+        v -= below
+        v *= scale
+        return np.maximum(v, SMALLEST, out=v)
 
     def covariance(self) -> NDArray[np.float64]:
         """Prior covariance of v, oriented so that every v is positive."""
-        oriented = self._problem.space.prior_covariance()[np.ix_(self._index, self._index)]
+        oriented = prior_covariance(self._problem.space)[np.ix_(self._index, self._index)]
         oriented *= self._sign
         oriented *= self._sign[:, None]
         oriented.flat[:: len(oriented) + 1] += self._noise

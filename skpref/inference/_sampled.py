@@ -1,6 +1,8 @@
 """Engines that turn a Gaussian approximation into draws of the noisy margins."""
 
-from typing import ClassVar
+from abc import abstractmethod
+from functools import partial
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -10,23 +12,77 @@ from skpref._observations import Observations
 from skpref._parameters import check_choice, check_number
 from skpref._warnings import warn
 from skpref.inference._base import Approximation, Engine, Problem, State
-from skpref.inference._diagnostics import Diagnostics, diagnose, split_rhat, tolerated
+from skpref.inference._chains import AnswerChains, Budget, Found, until_mixed
+from skpref.inference._diagnostics import Diagnostics, diagnose, tolerated
 from skpref.inference._ep import EP
 from skpref.inference._laplace import Laplace
+from skpref.inference._margin_chains import ADAPTATION, MarginChains, MarginPosterior
+from skpref.inference._memory import check_memory
 from skpref.inference._noisy_margins import NoisyMargins, check_sampled
 from skpref.likelihoods import Likelihood
 
 # EP is a start here and gives the evidence, whose error is of second order: a few sweeps fewer.
 _EVIDENCE = {"ep": EP(tol=1e-5), "laplace": Laplace()}
 _ENOUGH = 100
-_TRIES = 4
+# Multiplications in one of max_work.
+_UNIT = 1e9
+# Share of the trajectories of a cautious burn-in rejected that decides for the margins.
+_HOPELESS = 0.25
+# Square matrices of the number of answers, and arrays of all draws, held at a time.
+_SQUARES = 5.0
+_COPIES = 10.0
 
 
-class SampledEngine(Engine):
+class AnswerEngine(Engine):
+    """Engines whose components are draws of the noisy margins of single answers."""
+
+    samples: ClassVar[bool] = True
+    state_of: ClassVar[str] = "answers"
+
+    def check_observations(self, observations: Observations, likelihood: Likelihood) -> None:
+        """Raise ValueError, before any work, if these answers cannot be sampled, MemoryError
+        if their draws do not fit."""
+        check_sampled(observations, likelihood)
+        self._check_memory(observations)
+
+    def side(self, observations: Observations) -> int:
+        """Of the largest square matrices: the covariance of the margins of single answers."""
+        if self._margins_at_once(observations):
+            return super().side(observations)
+        return int(observations.weight.sum())
+
+    def _draws_held(self):
+        """Draws of all chains."""
+        return 1
+
+    def _margins_at_once(self, observations):
+        """Whether the covariance of the noisy margins is never needed."""
+        return False
+
+    def _bytes_on_answers(self, n_answers):
+        return 8.0 * n_answers * (_SQUARES * n_answers + _COPIES * self._draws_held())
+
+    def _check_memory(self, observations):
+        n_answers, n_draws = int(observations.weight.sum()), self._draws_held()
+        n_bytes = self._bytes_on_answers(n_answers)
+        if self._margins_at_once(observations):
+            n_margins = len(observations.duels.margins.first)
+            held = _SQUARES * n_margins * min(n_margins, len(observations.items))
+            held += n_draws * (3.0 * n_answers + _COPIES * len(observations.duels.counts))
+            n_bytes = 8.0 * held
+        check_memory(
+            n_bytes,
+            f"Drawing the margins of {n_answers} answers {n_draws} times",
+            "Use inference='ep', whose error is small with so many answers, fewer draws of the "
+            "engine, or fewer answers.",
+        )
+
+
+class SampledEngine(AnswerEngine):
     """Draws of v given v > 0 [1]_, each a component of the posterior.
 
-    A subclass has the options ``draws``, ``chains``, ``burn_in``, ``evidence`` and ``warm_start``
-    and says how to draw in ``_sample``.
+    A subclass has the options ``draws``, ``chains``, ``burn_in``, ``evidence``, ``warm_start`` and
+    ``max_work``, and says how to draw in ``_sample``.
 
     References
     ----------
@@ -34,8 +90,6 @@ class SampledEngine(Engine):
        with Skew Gaussian Processes", ICML 2023.
     """
 
-    samples: ClassVar[bool] = True
-    state_of: ClassVar[str] = "answers"
     # Draws of a chain that are discarded at least, from a cold and from a warm start.
     _first_burn_in: ClassVar[tuple[int, int]]
     # Options that give more effective draws when raised.
@@ -54,14 +108,7 @@ class SampledEngine(Engine):
             check_choice("burn_in", self.burn_in, ("auto",))
         else:
             check_number("burn_in", self.burn_in, low=0, integer=True)
-
-    def check_observations(self, observations: Observations, likelihood: Likelihood) -> None:
-        """Raise ValueError, before any work, if these answers cannot be sampled."""
-        check_sampled(observations, likelihood)
-
-    def side(self, observations: Observations) -> int:
-        """Of the largest square matrices: the covariance of the margins of single answers."""
-        return int(observations.weight.sum())
+        check_number("max_work", self.max_work, low=0.0, open_low=True)
 
     def run(
         self,
@@ -90,63 +137,161 @@ class SampledEngine(Engine):
         """
         self.check()
         rng, near = needed(rng, near)
-        margins = NoisyMargins(problem)
+        self._check_memory(problem.observations)
+        noisy = NoisyMargins(problem)
+        budget = Budget(self.max_work * _UNIT)
+        drawn = None
+        if not self._margins_at_once(problem.observations):
+            drawn = self._on_answers(problem, noisy, near, start, rng, budget)
+        if drawn is None:
+            drawn = self._on_margins(problem, noisy, near, start, rng, budget)
+        self._complain(drawn)
+        draws, diagnostics = drawn.found.draws, drawn.diagnostics
+        sites = noisy.sites(draws.reshape(-1, noisy.n_answers), near.sites.log_evidence)
+        conditioned = problem.space.condition(sites.precision, sites.shift)
+        return Approximation(
+            sites,
+            conditioned,
+            {"margins": drawn.found.state},
+            draws.shape[1] + drawn.burn_in,
+            0.0 if diagnostics is None else float(np.max(diagnostics.rhat)),
+            near.converged,
+            diagnostics,
+        )
+
+    @property
+    def _shape(self):
+        """Chains, and draws of each."""
         chains = min(self.chains, self.draws)
-        per_chain = -(-self.draws // chains)
-        covariance = margins.covariance()
-        carried = None if start is None else start.get("margins")
-        state = margins.start(near.conditioned.mean, start, chains)
+        return chains, -(-self.draws // chains)
+
+    def _draws_held(self):
+        return self._shape[0] * self._shape[1]
+
+    def _on_answers(self, problem, noisy, near, start, rng, budget):
+        """Draws by ``_sample``; None if the margins without noise should be drawn instead."""
+        chains, per_chain = self._shape
         automatic = isinstance(self.burn_in, str)
-        warm = carried is not None and bool(np.any(carried > 0.0))
-        burn_in = self._first_burn_in[warm] if automatic else int(self.burn_in)
-        if burn_in:
-            state = self._sample(covariance, state, burn_in, rng, keep=False).state
-        for _ in range(_TRIES):
-            found = self._sample(covariance, state, per_chain, rng)
-            split = split_rhat(found.draws) if per_chain >= 4 else None
-            if split is None or not automatic or np.all(split <= tolerated(found.draws.shape)):
-                break
-            state, burn_in = found.state, burn_in + per_chain  # what was kept was burn-in still
-        diagnostics = None if split is None else diagnose(found, split, burn_in)
+        burn_in = self._first_burn_in[is_warm(start)] if automatic else int(self.burn_in)
+        cautious = self._cautious(problem, near)
+        covariance = noisy.covariance()
+        state = noisy.start(near.conditioned.mean, start, chains)
+
+        def walk(engine, state, keep):
+            sample = partial(engine._sample, covariance, rng=rng, keep=keep)
+            work = partial(engine._work_of, noisy.n_answers, keep=keep)
+            most = chains * engine._most_work(noisy.n_answers, keep)
+            return AnswerChains(sample, work, most, state, budget)
+
+        if burn_in or cautious is not self:
+            trial = walk(cautious, state, keep=False).draw(max(burn_in, 1))
+            if cautious is not self and trial.rejected_share > _HOPELESS:
+                return None
+            if burn_in:
+                state, burn_in = trial.state, trial.draws.shape[1]
+        mixed = until_mixed(walk(self, state, keep=True).draw, per_chain, automatic)
+        return self._drawn(mixed, burn_in, self._name)
+
+    def _on_margins(self, problem, noisy, near, start, rng, budget):
+        chains, per_chain = self._shape
+        automatic = isinstance(self.burn_in, str)
+        if not isinstance(self.evidence_engine(), EP):  # Laplace's Gaussian is far too narrow
+            near = _EVIDENCE["ep"].run(problem)
+        carried = noisy.start(near.conditioned.mean, start, chains) if is_warm(start) else None
+        posterior = MarginPosterior(problem, near)
+        walk = MarginChains(posterior, noisy, chains, rng, budget, carried)
+        more = 0 if automatic else int(self.burn_in) - ADAPTATION
+        if more > 0:
+            walk.draw(more)
+        mixed = until_mixed(walk.draw, per_chain, automatic and not walk.stuck)
+        return self._drawn(mixed, ADAPTATION + max(more, 0), "margins")
+
+    def _drawn(self, mixed, burn_in, method):
+        burn_in += mixed.discarded * self._shape[1]
+        diagnostics = None
+        if mixed.split is not None:
+            found = mixed.found
+            chains = found.judged, found.of_answer, mixed.split
+            diagnostics = diagnose(*chains, burn_in, found.rejected_share, method)
+        return _Drawn(mixed.found, diagnostics, burn_in, method)
+
+    # -- what a subclass says of its sampler ---------------------------------------------
+
+    # Name of the sampler.
+    _name: ClassVar[str]
+
+    @abstractmethod
+    def _sample(self, covariance, state, n_draws, rng, keep=True):
+        """Draws of v, a tuple with ``draws`` and ``state``."""
+
+    @abstractmethod
+    def _most_work(self, n_answers, keep):
+        """Multiplications of one draw of one chain at most."""
+
+    @abstractmethod
+    def _work_of(self, n_answers, found, keep):
+        """Multiplications that draws took."""
+
+    def _cautious(self, problem, near):
+        """The engine for burn-in; if another than itself rejects much, the margins are drawn."""
+        return self
+
+    # -- warnings ------------------------------------------------------------------------
+
+    def _complain(self, drawn):
+        found, diagnostics = drawn.found, drawn.diagnostics
+        done, wanted = found.draws.shape[1], self._shape[1]
+        if done < wanted:
+            warn(
+                f"The chains stopped after {done} of {wanted} draws each, at max_work = "
+                f"{self.max_work:g} of the engine. Raise it to wait longer, lower draws, or use "
+                "inference='ep', whose error is small with many answers.",
+                ConvergenceWarning,
+            )
         if diagnostics is not None:
-            self._complain(diagnostics, tolerated(found.draws.shape))
-        elif getattr(found, "rejected_share", 0.0) > 0.1:
+            self._complain_of_mixing(drawn)
+        elif found.rejected_share > 0.1:
             warn(
                 f"{found.rejected_share:.0%} of the trajectories were rejected at max_walls, so "
                 "that draws may be where the chains began. Raise max_walls of the engine, or "
                 "noise_variance.",
                 ConvergenceWarning,
             )
-        draws = found.draws.reshape(-1, covariance.shape[0])
-        sites = margins.sites(draws, near.sites.log_evidence)
-        conditioned = problem.space.condition(sites.precision, sites.shift)
-        return Approximation(
-            sites,
-            conditioned,
-            {"margins": found.state},
-            per_chain + burn_in,
-            0.0 if split is None else float(np.max(split)),
-            near.converged,
-            diagnostics,
-        )
 
-    def _complain(self, diagnostics: Diagnostics, most: float) -> None:
+    def _complain_of_mixing(self, drawn):
+        diagnostics, most = drawn.diagnostics, tolerated(drawn.found.judged.shape)
         worst, fewest = float(np.max(diagnostics.rhat)), float(np.min(diagnostics.ess_bulk))
         floor = min(_ENOUGH, 0.1 * diagnostics.n_draws)
         if worst <= most and fewest >= floor:
             return
-        remedy = f"Raise draws or {self._slack} of the engine"
+        on_margins = drawn.method == "margins"
+        remedy = f"Raise draws or {'burn_in' if on_margins else self._slack} of the engine"
         if diagnostics.rejected_share > 0.1:
             remedy += f" or its max_walls ({diagnostics.rejected_share:.0%} were rejected there)"
-            remedy += ", for a handful of duels use inference='gibbs'"
-        if hasattr(self, "thin"):
+            remedy += ", use inference=HMC(method='margins')"
+        if drawn.method == "gibbs":
             remedy += ", use inference='hmc', which mixes far better"
+        if on_margins:
+            remedy += ", use inference='ep'"
         warn(
             f"The chains have not mixed: R̂ up to {worst:.2f} (wanted: at most {most:.2f}), "
             f"effective draws down to {fewest:.0f} (wanted: {floor:.0f}) of {diagnostics.n_draws}. "
             f"{remedy}, or raise noise_variance.",
             ConvergenceWarning,
         )
+
+
+class _Drawn(NamedTuple):
+    found: Found
+    diagnostics: Diagnostics | None
+    burn_in: int
+    method: str
+
+
+def is_warm(start: State | None) -> bool:
+    """Whether chains can go on from noisy margins of an earlier run."""
+    carried = None if start is None else start.get("margins")
+    return carried is not None and bool(np.any(carried > 0.0))
 
 
 def needed(

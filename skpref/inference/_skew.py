@@ -1,8 +1,22 @@
 """The exact posterior by sampling the noisy margins v given v > 0 (Takeno et al. 2023)."""
 
-from skpref._parameters import check_number
+import numpy as np
+from sklearn.base import clone
+
+from skpref._parameters import check_choice, check_number
+from skpref.inference._chains import wall_work
+from skpref.inference._margin_chains import bearable_walls, step_work
+from skpref.inference._memory import available
 from skpref.inference._sampled import SampledEngine
 from skpref.samplers import gibbs, hmc
+from skpref.samplers._hmc import most_walls
+
+# Multiplications in whose time a sweep of Gibbs passes an entry of its matrix.
+_SWEEP = 3.0
+# Walls an answer that a trajectory meets where answers agree, and steps a draw that margins need
+# where there are many: where these cost less than those, burn-in need not be asked.
+_AGREEING = 0.4
+_MANY_STEPS = 300.0
 
 
 class HMC(SampledEngine):
@@ -27,12 +41,21 @@ class HMC(SampledEngine):
         are new since then start as in a first fit.
     max_walls : int, default=None
         Trajectories that meet more walls are rejected, which stays exact; None: a generous cap.
+    method : {"auto", "walls", "margins"}, default="auto"
+        ``"walls"`` moves the noisy margins of all answers, whose walls turn it back [2]_;
+        ``"margins"`` moves the distinct margins without noise, at whatever number of repeats, and
+        draws the noisy ones from them [3]_. ``"auto"`` takes the margins if answers are many times
+        as many, if the walls take too much memory, or if burn-in meets too many.
+    max_work : float, default=1000
+        Work, in 10⁹ multiplications (about a tenth of a second), after which the chains stop, with
+        a warning, at the draws that they have.
 
     Notes
     -----
-    Cost grows as duels² × walls met; repeated duels count each. Beyond a few thousand duels use
-    ``"ep"``, whose error then is small. Answers that contradict each other under next to no noise
-    cost thousands of walls a draw: raise the noise, or with a handful of duels use `Gibbs`.
+    By walls cost grows as answers² × walls met: half as many as answers if these agree, thousands
+    where they contradict each other under little noise. By margins it grows as distinct margins² ×
+    steps, which are few where answers contradict each other and many where they agree under next
+    to no noise. Beyond a few thousand duels use ``"ep"``, whose error then is small.
 
     References
     ----------
@@ -40,6 +63,8 @@ class HMC(SampledEngine):
        with Skew Gaussian Processes", ICML 2023.
     .. [2] Pakman and Paninski, "Exact Hamiltonian Monte Carlo for truncated multivariate
        Gaussians", Journal of Computational and Graphical Statistics, 2014.
+    .. [3] Shahbaba, Lan, Johnson and Neal, "Split Hamiltonian Monte Carlo", Statistics and
+       Computing, 2014.
 
     Examples
     --------
@@ -56,6 +81,7 @@ class HMC(SampledEngine):
     # too.
     _first_burn_in = (5, 3)
     _slack = "burn_in"
+    _name = "walls"
 
     def __init__(
         self,
@@ -65,6 +91,8 @@ class HMC(SampledEngine):
         evidence: str = "ep",
         warm_start: bool = False,
         max_walls: int | None = None,
+        method: str = "auto",
+        max_work: float = 1000.0,
     ) -> None:
         self.draws = draws
         self.chains = chains
@@ -72,15 +100,44 @@ class HMC(SampledEngine):
         self.evidence = evidence
         self.warm_start = warm_start
         self.max_walls = max_walls
-
-    def _sample(self, covariance, state, n_draws, rng, keep=True):
-        return hmc(covariance, state, n_draws, rng=rng, max_walls=self.max_walls)
+        self.method = method
+        self.max_work = max_work
 
     def check(self) -> None:
         """Raise unless the options are sound."""
         super().check()
         if self.max_walls is not None:
             check_number("max_walls", self.max_walls, low=0, integer=True)
+        check_choice("method", self.method, ("auto", "walls", "margins"))
+
+    def _cap(self, n_answers):
+        return most_walls(n_answers) if self.max_walls is None else self.max_walls
+
+    def _cautious(self, problem, near):
+        if self.method != "auto":
+            return self
+        walls = bearable_walls(problem, near)
+        enough = walls >= self._cap(len(problem.observations.singles()))
+        return self if enough else clone(self).set_params(max_walls=walls)
+
+    def _sample(self, covariance, state, n_draws, rng, keep=True):
+        cap = self._cap(len(covariance))
+        return hmc(covariance, state, n_draws, rng=rng, max_walls=cap)
+
+    def _margins_at_once(self, observations):
+        if self.method != "auto":
+            return self.method == "margins"
+        n_answers, duels = int(observations.weight.sum()), observations.duels
+        by_walls = _AGREEING * n_answers * wall_work(n_answers)
+        if _MANY_STEPS * step_work(duels) < by_walls:
+            return True
+        return self._bytes_on_answers(n_answers) > available()
+
+    def _most_work(self, n_answers, keep):
+        return wall_work(n_answers) * (self._cap(n_answers) + 1.0)
+
+    def _work_of(self, n_answers, found, keep):
+        return wall_work(n_answers) * float(np.sum(found.walls + 1.0))
 
 
 class Gibbs(SampledEngine):
@@ -105,6 +162,9 @@ class Gibbs(SampledEngine):
         are new since then start as in a first fit.
     thin : int, default=10
         Sweeps per kept draw.
+    max_work : float, default=1000
+        Work, in 10⁹ multiplications (about a tenth of a second), after which the chains stop, with
+        a warning, at the draws that they have.
 
     References
     ----------
@@ -122,6 +182,7 @@ class Gibbs(SampledEngine):
 
     _first_burn_in = (20, 10)  # sweeps from a cold and from a warm start
     _slack = "thin"
+    _name = "gibbs"
 
     def __init__(
         self,
@@ -131,6 +192,7 @@ class Gibbs(SampledEngine):
         evidence: str = "ep",
         warm_start: bool = False,
         thin: int = 10,
+        max_work: float = 1000.0,
     ) -> None:
         self.draws = draws
         self.chains = chains
@@ -138,6 +200,7 @@ class Gibbs(SampledEngine):
         self.evidence = evidence
         self.warm_start = warm_start
         self.thin = thin
+        self.max_work = max_work
 
     def check(self) -> None:
         """Raise unless the options are sound."""
@@ -145,5 +208,10 @@ class Gibbs(SampledEngine):
         check_number("thin", self.thin, low=1, integer=True)
 
     def _sample(self, covariance, state, n_draws, rng, keep=True):
-        found = gibbs(covariance, state, n_draws * (self.thin if keep else 1), rng=rng)
-        return found._replace(draws=found.draws[:, self.thin - 1 :: self.thin]) if keep else found
+        return gibbs(covariance, state, n_draws, rng=rng, thin=self.thin if keep else 1)
+
+    def _most_work(self, n_answers, keep):
+        return _SWEEP * (self.thin if keep else 1) * float(n_answers) ** 2
+
+    def _work_of(self, n_answers, found, keep):
+        return self._most_work(n_answers, keep) * found.draws[..., 0].size

@@ -5,6 +5,7 @@ state to go on from come out; a `numpy.random.Generator` is passed in.
 
 - `hmc`: exact Hamiltonian Monte Carlo, the fast one;
 - `gibbs`: coordinate Gibbs sweeps;
+- `split_hmc`: Hamiltonian Monte Carlo for any density close to a standard normal;
 - `liness`: linear elliptical slice sampling, for comparison;
 - `minimax_draws`, `orthant_probability`: independent draws and Pr(v > 0), for up to about 50
   coordinates;
@@ -21,15 +22,19 @@ from skpref.samplers._minimax import (
     minimax_draws,
     orthant_probability,
 )
+from skpref.samplers._split import Adapted, SplitChains, adapt_steps, split_hmc
 from skpref.samplers.diagnostics import effective_draws, mcse_mean, rhat
 from skpref.samplers.truncated_normal import truncated_normal
 
 __all__ = [
+    "Adapted",
     "GibbsChains",
     "HMCChains",
     "LinESSChains",
     "MinimaxDraws",
     "OrthantProbability",
+    "SplitChains",
+    "adapt_steps",
     "effective_draws",
     "gibbs",
     "hmc",
@@ -38,5 +43,6 @@ __all__ = [
     "minimax_draws",
     "orthant_probability",
     "rhat",
+    "split_hmc",
     "truncated_normal",
 ]

@@ -40,6 +40,7 @@ def gibbs(
     rng: np.random.Generator,
     n_chains: int | None = None,
     radius_move: bool = True,
+    thin: int = 1,
 ) -> GibbsChains:
     """Draw from N(0, Σ) on v > 0 by coordinate Gibbs sweeps.
 
@@ -50,7 +51,7 @@ def gibbs(
     start : ndarray of shape (t,) or (n_chains, t)
         Strictly positive starting positions.
     n_draws : int
-        Sweeps of each chain, each giving one draw; burn-in and thinning are the caller's.
+        Draws of each chain, none of them discarded: burn-in is the caller's.
     rng : numpy.random.Generator
     n_chains : int, optional
         Chains side by side; by default as many as `start` has rows.
@@ -58,6 +59,8 @@ def gibbs(
         Before each sweep scale v by s, where s² vᵀΣ⁻¹v ~ χ²_t. v > 0 is a cone, so that the radius
         is independent of the direction: an exact move, and the one along which coordinates are
         slow.
+    thin : int, default=1
+        Sweeps a draw.
 
     Returns
     -------
@@ -83,6 +86,7 @@ def gibbs(
     covariance, factor = cholesky_factor(covariance)
     t = len(covariance)
     check_number("n_draws", n_draws, low=1, integer=True)
+    check_number("thin", thin, low=1, integer=True)
     check_generator(rng)
     precision = cho_solve((factor, True), np.eye(t))  # Gibbs needs every entry of Σ⁻¹
     scale = np.sqrt(precision.diagonal())
@@ -96,7 +100,7 @@ def gibbs(
     v = np.ascontiguousarray(start.T) * scale[:, None]
 
     draws = np.empty((n_chains, n_draws, t))
-    for k in range(n_draws):
+    for sweep in range(n_draws * thin):
         if radius_move:
             radius2 = np.einsum("ic,ic->c", v, v - pull @ v)
             lost = ~((radius2 > 0.0) & (radius2 < np.inf))
@@ -106,10 +110,10 @@ def gibbs(
                 radius2[lost] = np.einsum("ic,ic->c", white, white)
             v *= np.sqrt(rng.chisquare(t, n_chains) / radius2)
         _sweep(v, pull, 1.0 - rng.random((t, n_chains)))
+        k = sweep // thin
         draws[:, k] = (v / scale[:, None]).T
-        v = (
-            np.ascontiguousarray(draws[:, k].T) * scale[:, None]
-        )  # as on starting from the state, to the last bit
+        # As on starting from the state, to the last bit.
+        v = np.ascontiguousarray(draws[:, k].T) * scale[:, None]
     return GibbsChains(draws, draws[:, -1].copy())
 
 

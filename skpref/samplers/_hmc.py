@@ -121,13 +121,18 @@ def hmc(
     check_number("n_draws", n_draws, low=1, integer=True)
     check_generator(rng)
     positions = start_positions(start, n_chains, t)
-    max_walls = 20_000 + 100 * t if max_walls is None else max_walls
+    max_walls = most_walls(t) if max_walls is None else max_walls
     check_number("max_walls", max_walls, low=0, integer=True)
 
     draws = _momenta(factor, len(positions), n_draws, rng)
     walls = _run(covariance, positions, draws, max_walls)
     rejected_share = float(np.mean(walls > max_walls))
     return HMCChains(draws, draws[:, -1].copy(), walls, rejected_share)
+
+
+def most_walls(t: int) -> int:
+    """Cap on the walls of one trajectory of t coordinates, where none is given."""
+    return 20_000 + 100 * t
 
 
 def _momenta(factor, n_chains, n_draws, rng):
