@@ -84,12 +84,13 @@ class Hallucination(AnswerEngine):
         steps = self.between if is_warm(start) else self.burn_in
         cap = min(self.max_walls, _WALLS + _WALLS_PER_ANSWER * margins.n_answers)
         chain = hmc(margins.covariance(), positions, steps, rng=rng, max_walls=cap)
-        state = chain.state
+        drawn = chain.state
         if chain.rejected_share > 0.5:  # contradictions at tiny noise: a wedge with too many walls
-            posterior = MarginPosterior(problem, near)
+            gaussian = near if self.evidence == "ep" else EP(tol=1e-5).run(problem)
+            posterior = MarginPosterior(problem, gaussian)
             walk = MarginChains(posterior, margins, _HELPERS, rng, Budget(_WORK))
-            state = walk.draw(1).state[:1]
-        sites = margins.sites(state, near.sites.log_evidence)
+            drawn = walk.draw(1).state[:1]
+        sites = margins.sites(drawn, near.sites.log_evidence)
         conditioned = problem.space.condition(sites.precision, sites.shift)
-        state = {"margins": state}
+        state = {"margins": drawn}
         return Approximation(sites, conditioned, state, steps, 0.0, near.converged)
