@@ -17,7 +17,6 @@ MOST_LINES = 420
 # that do not lead back to it.
 LAYERS = (
     ("_containers", "_linalg", "_outcomes", "_parameters", "_threads", "_warnings"),
-    ("_weights",),
     (
         "_duel_frame",
         "_ids",
@@ -25,6 +24,7 @@ LAYERS = (
         "_mixture",
         "_pairing",
         "_random",
+        "_weights",
         "kernels",
         "likelihoods",
         "samplers",
