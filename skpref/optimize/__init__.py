@@ -5,10 +5,12 @@ from skpref.optimize._optimizer import (
     PreferenceOptimizer,
     Told,
 )
+from skpref.optimize._session import AlreadyAnswered
 from skpref.optimize._strategies import STRATEGIES, Strategy
 
 __all__ = [
     "STRATEGIES",
+    "AlreadyAnswered",
     "HallucinationBelieverOptimizer",
     "PreferenceOptimizer",
     "Strategy",
