@@ -1,20 +1,23 @@
 """The journal: an SQLite database, one transaction an event, on disk before a call returns.
 
-The rollback journal (``journal_mode=DELETE``) keeps all of a run in the one file between calls,
-where a write-ahead log would leave a second that is easily forgotten. A connection lasts for one
-transaction, so that nothing is open between calls: optimizers pickle, fork and change threads,
-and a file can be moved away.
+SQLite's write-ahead log waits for the disk once an event, its rollback journal four times. The
+price is that while a process works, and after it was killed, the newest events are in a file
+beside, ``-wal``, which the next to open the journal takes in.
 
 Every event holds a checksum of itself and all before it, and ``head`` that of the last, so that a
 flipped bit, a lost, doubled or swapped row is noticed where SQLite's own checks see nothing.
 """
 
+import atexit
+import ctypes
 import json
 import os
 import sqlite3
 import stat
 import time
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +36,13 @@ _MAGIC = b"SQLite format 3\0"
 # Seconds that a write waits for one of another process.
 PATIENCE = 60.0
 _IN_C = 0.2  # of these, how long at a time without looking at Ctrl-C
+_SETTINGS = (
+    "synchronous = FULL",
+    "trusted_schema = OFF",
+    "cell_size_check = ON",
+    "wal_autocheckpoint = 100",  # pages: the log stays below half a megabyte
+)
+_open: weakref.WeakSet = weakref.WeakSet()
 
 
 class Header(NamedTuple):
@@ -58,6 +68,8 @@ class Journal:
     """
 
     def __init__(self, path: str | os.PathLike):
+        self._connection: sqlite3.Connection | None = None
+        self._place: Any = None  # of the connection: the process, and the file
         self.path = Path(path).absolute()
 
     def exists(self) -> bool:
@@ -130,15 +142,22 @@ class Journal:
             good = False
         if not good:
             raise self._damaged("its header is not what was written")
-        return header, self._newer(connection, 0, header.digest)
+        events = self._newer(connection, 0, header.digest)
+        connection.rollback()
+        with suppress(sqlite3.OperationalError):  # busy, or not writable: as good in another mode
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        return header, events
 
     def since(self, seq: int, digest: bytes) -> list[Event]:
         """Events after one that is known."""
-        return self._once(lambda connection: self._newer(connection, seq, digest))
+
+        def read(connection):
+            connection.execute("BEGIN")
+            return self._newer(connection, seq, digest)
+
+        return self._once(read)
 
     def _newer(self, connection, seq, digest):
-        if not connection.in_transaction:
-            connection.execute("BEGIN")
         head = self._head(connection)
         if head == (seq, digest):
             return []
@@ -233,11 +252,16 @@ class Journal:
     # -- connections -------------------------------------------------------------------------
 
     def _once(self, work: Callable[[sqlite3.Connection], Any], create: bool = False) -> Any:
-        """Do something in a connection of its own, which is rolled back unless it commits."""
+        """Do something in a transaction of its own, which is rolled back unless it commits."""
         end = time.monotonic() + PATIENCE
         while True:
             try:
-                return self._connected(work, create)
+                connection = self._reached(create)
+                try:
+                    return work(connection)
+                finally:
+                    connection.rollback()
+                    self._place = self._now()
             except sqlite3.Error as error:
                 if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                     raise self._explained(error) from error
@@ -247,17 +271,41 @@ class Journal:
                         f"{PATIENCE:.0f} s. See what holds it, and try again."
                     ) from error
 
-    def _connected(self, work, create):
-        uri = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
-        # not `with`: an interrupt may fall between a generator's opening and its block
-        connection = sqlite3.connect(uri, uri=True, timeout=_IN_C, isolation_level=None)
-        try:
-            connection.execute("PRAGMA synchronous = EXTRA")  # the folder, too
-            connection.execute("PRAGMA trusted_schema = OFF")
-            connection.execute("PRAGMA cell_size_check = ON")
-            return work(connection)
-        finally:
+    def _now(self):
+        """The process, the file and its log: what a connection belongs to."""
+        return (os.getpid(), _file(self.path), _file(f"{self.path}-wal"))
+
+    def _reached(self, create):
+        """A connection to the file that is at the path now, left by no interrupt in the middle."""
+        if self._connection is not None and self._place != self._now():
+            self.close()
+        if self._connection is None:
+            uri = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
+            connection = sqlite3.connect(
+                uri, uri=True, timeout=_IN_C, isolation_level=None, check_same_thread=False
+            )
+            for setting in _SETTINGS:
+                connection.execute(f"PRAGMA {setting}")
+            self._place, self._connection = self._now(), connection
+            _open.add(self)
+        self._connection.rollback()
+        return self._connection
+
+    def close(self) -> None:
+        """Let the file go; the next call opens it again."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        if self._place == self._now():
             connection.close()
+        else:
+            _abandon(connection)
+
+    def __del__(self):
+        self.close()
+
+    def __getstate__(self) -> dict:
+        return {"path": self.path, "_connection": None, "_place": None}
 
     def _explained(self, error):
         code = _code(error)
@@ -278,6 +326,9 @@ class Journal:
         return self._damaged(str(error))
 
     def _damaged(self, how):
+        if self._connection is not None:  # closed, it would write its log into the damaged file
+            _abandon(self._connection)
+            self._connection = None
         return ValueError(
             f"The journal {self.path} is damaged: {how}. It was left as it is. Restore it "
             "from a copy."
@@ -288,6 +339,28 @@ class Journal:
             f"The journal {self.path} does not hold the {seq} events that this optimizer knows: "
             "it was replaced by another file. Open a new optimizer on it."
         )
+
+
+def _file(path):
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _abandon(connection):
+    """Leave a connection as it is for good: of a parent, or to a file that is elsewhere now.
+
+    To close it would delete by name a log that belongs to another.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+@atexit.register
+def _close_all():
+    for journal in list(_open):
+        journal.close()
 
 
 class NotADatabase(ValueError):
