@@ -1,5 +1,6 @@
 """Preferential optimisation: ask for a duel, tell who won."""
 
+from skpref.optimize._history import export_journal, read_journal
 from skpref.optimize._optimizer import (
     HallucinationBelieverOptimizer,
     PreferenceOptimizer,
@@ -15,4 +16,6 @@ __all__ = [
     "PreferenceOptimizer",
     "Strategy",
     "Told",
+    "export_journal",
+    "read_journal",
 ]

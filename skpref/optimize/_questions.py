@@ -33,8 +33,8 @@ class Questions:
     space : Box or Pool
     configuration : Configuration
     seed : int
-    initial : list of (int, int)
-        Initial duels, as indices of items.
+    initial : list of pairs of items
+        Asked first, as the space keeps them.
     """
 
     def __init__(self, space: Any, configuration: Configuration, seed: int, initial: list):
@@ -133,8 +133,10 @@ class Questions:
         return self._or_any(found, state, rng), memory
 
     def _designed(self, state, allowed, rng) -> tuple[Items, tuple[int, int]]:
-        for duel in self._initial[state.counter :]:
-            return state.items, duel
+        for one, two in self._initial[state.counter :]:
+            items, first = state.items.with_kept(one, self._space)
+            items, second = items.with_kept(two, self._space)
+            return items, (first, second)
         rows = initial_duel(self._space, self._seed, state.counter - len(self._initial))
         if not allowed(rows[0], rows[1][None])[0]:
             rows = self._or_any(random_duel(self._space, allowed, rng), state, rng)

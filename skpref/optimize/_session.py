@@ -62,13 +62,12 @@ class Session:
         self._reader = Reader(space, len(configuration.spec.theta))
         self._lock = threading.RLock()
         self._tried = b""
-        items, initial = Items.none(space.n_columns), []
+        none, initial = Items.none(space.n_columns), []
         for duel in initial_duels:
-            items, pair = self._pair(items, duel)
-            initial.append(pair)
-        described = [[space.dump(items.values[k]) for k in pair] for pair in initial]
+            initial.append(self._pair(none, duel)[0].values)
+        described = [[space.dump(value) for value in pair] for pair in initial]
         memory = Recalled(Memory(configuration.spec.theta))
-        start = State(items, memory, memory)
+        start = State(none, memory, memory)
         if journal is None:
             self._journal, self._state = None, start
             seed = _fresh_seed() if seed is None else seed

@@ -156,11 +156,11 @@ class State:
         return replace(self, pending=(*self.pending, *new), counter=counter, recalled=recalled)
 
     def handed_over(self, duels: list, owner: str) -> Self:
-        """After pending duels went to another process."""
-        pending = self.pending
-        for duel in duels:
-            pending = (*without(pending, duel), Pending(*duel, owner))
-        return replace(self, pending=pending)
+        """After pending duels went to another process, in whose hands they keep their order."""
+        pending = [
+            each._replace(owner=owner) if each[:2] in duels else each for each in self.pending
+        ]
+        return replace(self, pending=tuple(pending))
 
     def answered(self, duel: tuple, won: int) -> Self:
         """After an answer."""
