@@ -5,7 +5,6 @@ so that a run that was killed can be taken up where its journal ends.
 """
 
 import json
-import os
 import warnings
 
 import numpy as np
@@ -65,6 +64,8 @@ def step(made, seed, number):
 def log(path):
     """All that happened, without who did it and when: the questions, the answers, the memory."""
     journal = Journal(path)
+    if not journal.exists():
+        return []
     _, events = journal.load()
     journal.close()
     found = []
@@ -78,7 +79,7 @@ def log(path):
 
 def n_steps_done(path):
     """Answers, refusals and undos in a journal."""
-    return sum(kind != "ask" for kind, _ in log(path)) if os.path.exists(path) else 0
+    return sum(kind != "ask" for kind, _ in log(path))
 
 
 def quiet():
@@ -86,4 +87,13 @@ def quiet():
     warnings.simplefilter("ignore")
 
 
-__all__ = ["SPACES", "STRATEGIES", "AlreadyAnswered", "build", "log", "n_steps_done", "quiet", "step"]
+__all__ = [
+    "SPACES",
+    "STRATEGIES",
+    "AlreadyAnswered",
+    "build",
+    "log",
+    "n_steps_done",
+    "quiet",
+    "step",
+]

@@ -53,6 +53,11 @@ class Draft(NamedTuple):
     payload: dict
     arrays: bytes | None = None
 
+    @property
+    def said(self) -> tuple:
+        """What an answer, refusal or undo says."""
+        return tuple(self.payload.get("duel", ())), self.payload.get("outcome")
+
     def event(self, state: State, owner: str, time: float) -> Event:
         """The event that this would be after a state."""
         text = json.dumps(self.payload, separators=(",", ":"), allow_nan=False)

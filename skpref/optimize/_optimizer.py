@@ -231,6 +231,7 @@ class PreferenceOptimizer(Loop):
             raise ValueError(f"One outcome is told at a time, got {outcome.size}: {outcome[0]}.")
         won = int(check_outcomes(outcome.reshape(1), 1)[0][0])
         self._session.record_answer(duel, won)
+        self._session.tried = None
         return self
 
     def skip(self, duel: Any) -> Self:
@@ -245,6 +246,7 @@ class PreferenceOptimizer(Loop):
         self
         """
         self._session.record_refusal(duel)
+        self._session.tried = None
         return self
 
     def undo(self) -> Self:
@@ -260,6 +262,7 @@ class PreferenceOptimizer(Loop):
             If there is nothing left to take back.
         """
         self._session.take_back()
+        self._session.tried = None
         return self
 
     # -- results -------------------------------------------------------------------------

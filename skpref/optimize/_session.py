@@ -47,6 +47,12 @@ class Session:
     describe : callable
         ``describe(version)``: the arguments in the terms of the journals of a version.
     seed : int or None
+
+    Attributes
+    ----------
+    tried : tuple or None
+        Event of the last tell, skip or undo until its caller, who sets this to None, is sure of
+        it: the same call after an interrupt counts once.
     """
 
     def __init__(
@@ -61,7 +67,7 @@ class Session:
         self.space, self.configuration = space, configuration
         self._reader = Reader(space, len(configuration.spec.theta))
         self._lock = threading.RLock()
-        self._tried = b""
+        self.tried: tuple | None = None
         none, initial = Items.none(space.n_columns), []
         for duel in initial_duels:
             initial.append(self._pair(none, duel)[0].values)
@@ -125,6 +131,7 @@ class Session:
     @property
     def state(self) -> State:
         """The state, with what other processes told; of a file that is gone, as it was."""
+        self.tried = None  # who looks knows
         try:
             return self._caught_up()
         except FileNotFoundError:
@@ -154,7 +161,7 @@ class Session:
         """Pending duels of this process, as people see them, as many as wanted."""
         with self._lock:
             for attempt in count(1):
-                state = self._caught_up()
+                state = self.state if attempt == 1 else self._caught_up()
                 mine = [each for each in state.pending if each.owner == self._me()]
                 if len(mine) >= wanted:
                     return [self.show(state, each[:2]) for each in mine[:wanted]]
@@ -177,30 +184,44 @@ class Session:
     def record_answer(self, duel: Any, won: int) -> None:
         """Take an answer in."""
 
-        def compose(seen, current, newer):
-            items, pair = self._pair(current.items, duel)
-            draft = tell_draft(current, items, pair, won, self.space)
-            return self._unless_known(draft, pair, seen, current, newer)
+        def draft_of(current, items, pair):
+            return tell_draft(current, items, pair, won, self.space)
 
-        self._pair(self._state.items, duel)  # refused before anything is waited for
-        self._take(compose)
+        self._record(duel, draft_of)
 
     def record_refusal(self, duel: Any) -> None:
         """Take a refusal in."""
 
+        def draft_of(current, items, pair):
+            return skip_draft(current, items, pair, self.space)
+
+        self._record(duel, draft_of)
+
+    def _record(self, duel, draft_of):
         def compose(seen, current, newer):
             items, pair = self._pair(current.items, duel)
-            draft = skip_draft(current, items, pair, self.space)
-            return self._unless_known(draft, pair, seen, current, newer)
+            draft = draft_of(current, items, pair)
+            if self._was_recorded(draft, seen, newer):
+                return None
+            answers = [event for event in newer if _answers(event, pair)]
+            if answers and seen.is_pending(pair) and not current.is_pending(pair):
+                how = "skipped" if answers[-1].kind == "skip" else "answered"
+                raise AlreadyAnswered(
+                    f"This duel was asked once and was {how} in another process in the meantime, "
+                    "so that nothing was recorded. Go on with ask(); the same call again counts as "
+                    "one more answer."
+                )
+            return draft
 
-        self._pair(self._state.items, duel)
+        self._pair(self._state.items, duel)  # refused before anything is waited for
         self._take(compose)
 
     def take_back(self) -> None:
         """Go back to the moment before the last answer or refusal."""
 
         def compose(seen, current, newer):
-            if self._was_tried(newer, "undo"):
+            draft = undo_draft()
+            if self._was_recorded(draft, seen, newer):
                 return None
             if any(event.kind != "ask" for event in newer):
                 raise AlreadyAnswered(
@@ -210,32 +231,17 @@ class Session:
                 )
             if not current.past:
                 raise ValueError("There is nothing to undo: no duel was told or skipped.")
-            return undo_draft()
+            return draft
 
         self._take(compose)
 
-    def _was_tried(self, newer, kind):
-        """Whether a call that was interrupted had been recorded after all."""
-        return any(event.digest == self._tried and event.kind == kind for event in newer)
-
-    def _unless_known(self, draft, pair, seen, current, newer):
-        if not newer:
-            return draft
-        said = {"duel": draft.payload["duel"], "outcome": draft.payload.get("outcome")}
-        answers = [event for event in newer if _answers(event, pair)]
-        for event in answers:
-            payload = json.loads(event.payload)
-            same = all(payload.get(key) == value for key, value in said.items())
-            if event.digest == self._tried and event.kind == draft.kind and same:
-                return None
-        if answers and seen.is_pending(pair) and not current.is_pending(pair):
-            how = "skipped" if answers[-1].kind == "skip" else "answered"
-            raise AlreadyAnswered(
-                f"This duel was asked once and another process has {how} it in the meantime, so "
-                "that nothing was recorded. Go on with ask(); the same call once more counts as "
-                "one more answer."
-            )
-        return draft
+    def _was_recorded(self, draft, seen, newer):
+        """Whether this is a call again that was interrupted, and had been recorded after all."""
+        if self.tried is None:
+            return False
+        digest, kind, said = self.tried
+        known = {seen.digest, *(event.digest for event in newer)}
+        return digest in known and (kind, said) == (draft.kind, draft.said)
 
     def _take(self, compose):
         """Take an event in: composed from the newest state, on disk, then one assignment."""
@@ -251,7 +257,7 @@ class Session:
                     return None
                 event = draft.event(current, self._me(), time.time())
                 later = self._reader.applied(current, event)
-                self._tried = event.digest
+                self.tried = (event.digest, draft.kind, draft.said)
                 return event, current.recalls().keys() - later.recalls().keys()
 
             if self._journal is None:
