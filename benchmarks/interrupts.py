@@ -71,6 +71,8 @@ def one_call(made, name, rng, clock):
     before, hits = made._session.known.seq, 0
     while clock.hits(name, call, rng, hits):
         hits += 1
+        if made._session.tried is None and made._session.known.seq > before:
+            break  # it had returned: the interrupt fell between it and this line
         if name in ("ask", "recommend"):
             check(made, before, 1)
     check(made, before, 0 if name == "recommend" else 1)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from skpref.optimize._events import Event, chained, digest_of
+from skpref.optimize._log import is_broken
 
 APPLICATION, VERSION = 0x736B7072, 2
 _SCHEMA = {
@@ -125,7 +126,15 @@ class Journal:
         return self._once(self._load)
 
     def _load(self, connection):
-        connection.execute("BEGIN")
+        with suppress(sqlite3.OperationalError):  # where it can be, written by nobody meanwhile
+            connection.execute("BEGIN IMMEDIATE")
+        if not connection.in_transaction:
+            connection.execute("BEGIN")
+        if is_broken(Path(f"{self.path}-wal")):
+            raise self._damaged(
+                "events that were recorded in its log, -wal, cannot be read. With the log moved "
+                "away the run goes on from an earlier event"
+            )
         found = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql NOT NULL"))
         if found != _SCHEMA:
             raise self._damaged(f"its tables are not those of a journal: {sorted(found)}")
