@@ -1,5 +1,7 @@
 """Journals: what is on disk when a call returns, and going on from it exactly."""
 
+import json
+import os
 import pickle
 import random
 import sqlite3
@@ -51,13 +53,14 @@ def step(made, number):
 
 
 def columns(path):
-    """Kinds and payloads of all events, without who took over what."""
+    """Kinds and contents of all events, without who took over what."""
     with sqlite3.connect(path) as connection:
         rows = connection.execute("SELECT kind, payload FROM events ORDER BY seq").fetchall()
     connection.close()
-    return [
-        (kind, text.partition(',"taken"')[0]) for kind, text in rows if '"duels":[]' not in text
-    ]
+    found = [(kind, json.loads(text)) for kind, text in rows]
+    for _, payload in found:
+        payload.pop("taken", None)
+    return [(kind, payload) for kind, payload in found if payload.get("duels") != []]
 
 
 # --- resuming -------------------------------------------------------------------------------
@@ -87,16 +90,15 @@ def test_every_moment_of_a_run_is_resumed_to_the_last_bit(tmp_path, strategy):
     """Several questions, answers in any order, skips, undos, older duels; a copy goes on."""
     whole = build(tmp_path / "whole.db", strategy)
     for number in range(N_STEPS):
-        if number in (4, 7, 10):
-            copy = copied(tmp_path / "whole.db", tmp_path, f"{number}.db")
+        if number in (4, 9):
+            copied(tmp_path / "whole.db", tmp_path, f"{number}.db")
         step(whole, number)
     expected = columns(closed(whole))
-    for first in (4, 7, 10):
+    for first in (4, 9):
         resumed = build(tmp_path / f"{first}.db", strategy)
         for number in range(first, N_STEPS):
             step(resumed, number)
         assert columns(closed(resumed)) == expected
-    del copy
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -111,14 +113,13 @@ def test_killed_at_any_moment_nothing_is_lost(tmp_path, seed):
         end = time.monotonic() + delay
         for number in range(first, N_STEPS):
             step(made, number)
-            import os
-
             os.write(writer, b".")
             if time.monotonic() > end:
                 os.kill(os.getpid(), 9)
 
     for _ in range(3):
-        heard, _ = forked(lambda w: work(w, done, moment.uniform(0.0, 0.03)))  # noqa: B023
+        delay = moment.uniform(0.0, 0.03)
+        heard, _ = forked(lambda writer: work(writer, done, delay))  # noqa: B023
         held = cheap(path)._session.state
         n_held = sum(kind != "ask" for kind, _ in columns(path)) if held.seq else 0
         assert done + len(heard) <= n_held <= done + len(heard) + 1
@@ -180,21 +181,23 @@ def test_old_answers_are_told_without_a_fit_each(tmp_path, monkeypatch):
 
 
 def test_a_kernel_that_fails_fails_where_it_is_asked(tmp_path):
-    class Broken(skpref.optimize._model.Matern):
+    class Moody(skpref.optimize._model.Matern):
+        well = True
+
         def __call__(self, X, Y=None, eval_gradient=False):
             found = super().__call__(X, Y, eval_gradient)
-            if len(X) > 5 and not eval_gradient:
-                return found * np.nan
-            return found
+            return found if self.well else found * np.nan
 
-    made = optimizer(tmp_path / "run.db", kernel=Broken(0.3, "fixed", nu=1.5), n_initial=1)
-    for k in range(4):
-        made.tell([[0.1 * k, 0.5], [0.9, 0.1 * k]], 1)
-    assert made.n_told_ == 4  # told without an error
+    made = optimizer(tmp_path / "run.db", kernel=Moody(0.3, "fixed", nu=1.5), n_initial=1)
+    answer(made, 3)
+    duel = made.ask()
+    Moody.well = False
+    assert made.tell(duel, 1).n_told_ == 4  # told without an error
     with pytest.raises(ValueError, match="not finite"):
         made.ask()
-    assert made.undo().undo().n_told_ == 2
-    made.ask()
+    Moody.well = True
+    assert made.n_told_ == 4
+    answer(made, 1)
 
 
 # --- the file -------------------------------------------------------------------------------
@@ -269,8 +272,6 @@ def test_databases_of_other_programs_are_not_touched(tmp_path):
 
 
 def test_what_is_no_file_is_refused_at_once(tmp_path):
-    import os
-
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero"), Path("/dev/null")):
         with pytest.raises(ValueError, match="is no regular file"):

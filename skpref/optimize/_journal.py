@@ -43,6 +43,7 @@ _SETTINGS = (
     "cell_size_check = ON",
     "wal_autocheckpoint = 100",  # pages: the log stays below half a megabyte
 )
+_NO_JOURNAL = "not a journal of this package. Give another path."
 _open: weakref.WeakSet = weakref.WeakSet()
 
 
@@ -96,10 +97,10 @@ class Journal:
             connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("application_id", "user_version")
         )
-        if mark == 0 and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            pages = connection.execute("PRAGMA page_count").fetchone()[0]
-            if pages == 0:  # its first transaction did not end
+        if mark == 0 and not connection.execute("PRAGMA page_count").fetchone()[0]:
+            if self.path.stat().st_size == 0:  # its first transaction did not end
                 return False
+            raise NotADatabase(f"{self.path} is {_NO_JOURNAL}")
         if mark != APPLICATION:
             raise ValueError(
                 f"{self.path} is a database of another program, not a journal. Give another path."
@@ -319,7 +320,7 @@ class Journal:
     def _explained(self, error):
         code = _code(error)
         if code == sqlite3.SQLITE_NOTADB:
-            return NotADatabase(f"{self.path} is not a journal of this package. Give another path.")
+            return NotADatabase(f"{self.path} is {_NO_JOURNAL}")
         if code == sqlite3.SQLITE_NOMEM:
             return MemoryError(f"No memory to read the journal {self.path}.")
         if code == sqlite3.SQLITE_CANTOPEN and not self.path.exists():
