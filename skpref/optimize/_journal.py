@@ -45,6 +45,7 @@ _SETTINGS = (
 )
 _NO_JOURNAL = "not a journal of this package. Give another path."
 _open: weakref.WeakSet = weakref.WeakSet()
+_damaged_files: set = set()
 
 
 class Header(NamedTuple):
@@ -90,6 +91,11 @@ class Journal:
             raise ValueError(f"{self.path} is no regular file. Give another path for the journal.")
         if found.st_size == 0 and not Path(f"{self.path}-journal").exists():
             return False
+        if (found.st_dev, found.st_ino) in _damaged_files:
+            raise self._damaged(
+                "so this process found it when it last opened it, and what SQLite then read it "
+                "still remembers. To open a restored copy give it another path, or restart Python"
+            )
         return self._once(self._is_ours)
 
     def _is_ours(self, connection):
@@ -338,6 +344,7 @@ class Journal:
     def _damaged(self, how):
         if self._connection is not None:  # closed, it would write its log into the damaged file
             _abandon(self._connection)
+            _damaged_files.add(_file(self.path))
             self._connection = None
         return ValueError(
             f"The journal {self.path} is damaged: {how}. It was left as it is. Restore it "
