@@ -4,10 +4,10 @@ import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
+from skpref.optimize._database import NotADatabase
 from skpref.optimize._events import UNFIT, Event
-from skpref.optimize._journal import Journal, NotADatabase
+from skpref.optimize._journal import Journal
 from skpref.optimize._lines import Lines
 
 _COLUMNS = ("seq", "kind", "first", "second", "outcome", "time")
@@ -124,8 +124,7 @@ def _read(path):
 
 
 def _rows(events: list[Event], configuration: dict) -> list[dict]:
-    rows: list[dict] = []
-    items: list = []
+    rows, items = [], []
     for event in events:
         found = json.loads(event.payload)
         names = found.get("names")
@@ -147,7 +146,7 @@ def _of_lines(lines):
     """The same of records as earlier versions wrote them."""
     first, *records = lines.records
     configuration = first["configuration"]
-    rows: list[dict[str, Any]] = []
+    rows = []
     for seq, record in enumerate(records, start=1):
         kind = record["type"]
         for duel in record["duels"] if kind == "ask" else [record.get("duel")]:

@@ -8,19 +8,15 @@ Every event holds a checksum of itself and all before it, and ``head`` that of t
 flipped bit, a lost, doubled or swapped row is noticed where SQLite's own checks see nothing.
 """
 
-import atexit
-import ctypes
 import json
-import os
 import sqlite3
 import stat
-import time
-import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from skpref.optimize._database import NO_JOURNAL, Database, NotADatabase
 from skpref.optimize._events import Event, chained, digest_of
 from skpref.optimize._log import is_broken
 
@@ -33,19 +29,6 @@ _SCHEMA = {
     ),
     "memory": "CREATE TABLE memory (seq INTEGER PRIMARY KEY, arrays BLOB NOT NULL)",
 }
-_MAGIC = b"SQLite format 3\0"
-# Seconds that a write waits for one of another process.
-PATIENCE = 60.0
-_IN_C = 0.2  # of these, how long at a time without looking at Ctrl-C
-_SETTINGS = (
-    "synchronous = FULL",
-    "trusted_schema = OFF",
-    "cell_size_check = ON",
-    "wal_autocheckpoint = 100",  # pages: the log stays below half a megabyte
-)
-_NO_JOURNAL = "not a journal of this package. Give another path."
-_open: weakref.WeakSet = weakref.WeakSet()
-_damaged_files: set = set()
 
 
 class Header(NamedTuple):
@@ -62,18 +45,13 @@ class Header(NamedTuple):
         return digest_of(json.dumps(self).encode())
 
 
-class Journal:
+class Journal(Database):
     """The database of a run.
 
     Parameters
     ----------
     path : str or path-like
     """
-
-    def __init__(self, path: str | os.PathLike):
-        self._connection: sqlite3.Connection | None = None
-        self._place: Any = None  # of the connection: the process, and the file
-        self.path = Path(path).absolute()
 
     def exists(self) -> bool:
         """Whether there is a database; False if nothing is there, or an empty file.
@@ -91,12 +69,8 @@ class Journal:
             raise ValueError(f"{self.path} is no regular file. Give another path for the journal.")
         if found.st_size == 0 and not Path(f"{self.path}-journal").exists():
             return False
-        if (found.st_dev, found.st_ino) in _damaged_files:
-            raise self._damaged(
-                "so this process found it when it last opened it, and what SQLite then read it "
-                "still remembers. To open a restored copy give it another path, or restart Python"
-            )
-        return self._once(self._is_ours)
+        self.check_unharmed()
+        return self.once(self._is_ours)
 
     def _is_ours(self, connection):
         mark, version = (
@@ -106,7 +80,7 @@ class Journal:
         if mark == 0 and not connection.execute("PRAGMA page_count").fetchone()[0]:
             if self.path.stat().st_size == 0:  # its first transaction did not end
                 return False
-            raise NotADatabase(f"{self.path} is {_NO_JOURNAL}")
+            raise NotADatabase(f"{self.path} is {NO_JOURNAL}")
         if mark != APPLICATION:
             raise ValueError(
                 f"{self.path} is a database of another program, not a journal. Give another path."
@@ -130,7 +104,7 @@ class Journal:
         OSError
             If it cannot be read.
         """
-        return self._once(self._load)
+        return self.once(self._load)
 
     def _load(self, connection):
         with suppress(sqlite3.OperationalError):  # where it can be, written by nobody meanwhile
@@ -138,16 +112,16 @@ class Journal:
         if not connection.in_transaction:
             connection.execute("BEGIN")
         if is_broken(Path(f"{self.path}-wal")):
-            raise self._damaged(
+            raise self.damaged(
                 "events that were recorded in its log, -wal, cannot be read. With the log moved "
                 "away the run goes on from an earlier event"
             )
         found = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql NOT NULL"))
         if found != _SCHEMA:
-            raise self._damaged(f"its tables are not those of a journal: {sorted(found)}")
+            raise self.damaged(f"its tables are not those of a journal: {sorted(found)}")
         report = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
         if report != ["ok"]:
-            raise self._damaged("; ".join(map(str, report)))
+            raise self.damaged("; ".join(map(str, report)))
         meta = dict(connection.execute("SELECT key, value FROM meta"))
         try:
             kept = json.loads(meta["header"])
@@ -157,7 +131,7 @@ class Journal:
         except (KeyError, TypeError, ValueError, RecursionError):
             good = False
         if not good:
-            raise self._damaged("its header is not what was written")
+            raise self.damaged("its header is not what was written")
         events = self._newer(connection, 0, header.digest)
         connection.rollback()
         with suppress(sqlite3.OperationalError):  # busy, or not writable: as good in another mode
@@ -171,7 +145,7 @@ class Journal:
             connection.execute("BEGIN")
             return self._newer(connection, seq, digest)
 
-        return self._once(read)
+        return self.once(read)
 
     def _newer(self, connection, seq, digest):
         head = self._head(connection)
@@ -192,9 +166,9 @@ class Journal:
         for number, event in enumerate(events, start=seq + 1):
             digest = chained(digest, event.seq, event.kind, event.owner, event.time, event.payload)
             if event.seq != number or event.digest != digest:
-                raise self._damaged(f"event {number} is not what was written")
+                raise self.damaged(f"event {number} is not what was written")
         if head != (seq + len(events), digest):
-            raise self._damaged(f"the events end at {seq + len(events)}, not where they should")
+            raise self.damaged(f"the events end at {seq + len(events)}, not where they should")
         return events
 
     def _head(self, connection):
@@ -204,7 +178,7 @@ class Journal:
             )
             return int(seq), bytes.fromhex(digest)
         except (TypeError, ValueError):
-            raise self._damaged("its head is not what was written") from None
+            raise self.damaged("its head is not what was written") from None
 
     # -- writing -----------------------------------------------------------------------------
 
@@ -233,7 +207,7 @@ class Journal:
             connection.execute("COMMIT")
             return True
 
-        return self._once(make, create=True)
+        return self.once(make, create=True)
 
     def change(self, seq: int, digest: bytes, decide: Callable) -> None:
         """Add an event, or not.
@@ -254,7 +228,7 @@ class Journal:
                 self._add(connection, *wish)
                 connection.execute("COMMIT")
 
-        self._once(write)
+        self.once(write)
 
     def _add(self, connection, event, forgotten):
         connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", event[:6])
@@ -265,142 +239,11 @@ class Journal:
             "UPDATE meta SET value = ? WHERE key = 'head'", (_head_text(event.seq, event.digest),)
         )
 
-    # -- connections -------------------------------------------------------------------------
-
-    def _once(self, work: Callable[[sqlite3.Connection], Any], create: bool = False) -> Any:
-        """Do something in a transaction of its own, which is rolled back unless it commits."""
-        end = time.monotonic() + PATIENCE
-        while True:
-            try:
-                connection = self._reached(create)
-                try:
-                    return work(connection)
-                finally:
-                    connection.rollback()
-                    self._place = self._now()
-            except sqlite3.Error as error:
-                if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                    raise self._explained(error) from error
-                if time.monotonic() > end:
-                    raise TimeoutError(
-                        f"The journal {self.path} was being written by another process for "
-                        f"{PATIENCE:.0f} s. See what holds it, and try again."
-                    ) from error
-
-    def _now(self):
-        """The process, the file and its log: what a connection belongs to."""
-        return (os.getpid(), _file(self.path), _file(f"{self.path}-wal"))
-
-    def _reached(self, create):
-        """A connection to the file that is at the path now, left by no interrupt in the middle."""
-        if self._connection is not None and self._place != self._now():
-            self.close()
-        if self._connection is None:
-            uri = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
-            connection = sqlite3.connect(
-                uri, uri=True, timeout=_IN_C, isolation_level=None, check_same_thread=False
-            )
-            for setting in _SETTINGS:
-                connection.execute(f"PRAGMA {setting}")
-            self._place, self._connection = self._now(), connection
-            _open.add(self)
-        self._connection.rollback()
-        return self._connection
-
-    def close(self) -> None:
-        """Let the file go; the next call opens it again."""
-        connection, self._connection = self._connection, None
-        if connection is None:
-            return
-        if self._place == self._now():
-            connection.close()
-        else:
-            _abandon(connection)
-
-    def __del__(self):
-        self.close()
-
-    def __getstate__(self) -> dict:
-        return {"path": self.path, "_connection": None, "_place": None}
-
-    def _explained(self, error):
-        code = _code(error)
-        if code == sqlite3.SQLITE_NOTADB:
-            return NotADatabase(f"{self.path} is {_NO_JOURNAL}")
-        if code == sqlite3.SQLITE_NOMEM:
-            return MemoryError(f"No memory to read the journal {self.path}.")
-        if code == sqlite3.SQLITE_CANTOPEN and not self.path.exists():
-            return FileNotFoundError(
-                f"The journal {self.path} is not there: it was moved or deleted, or its folder is "
-                "missing. Put it back, or make a new optimizer."
-            )
-        if code in _TROUBLE:
-            return OSError(
-                f"The journal {self.path} could not be read or written: {error}. The file is as it "
-                f"was, and nothing was recorded; {_TROUBLE[code]}, and call again."
-            )
-        return self._damaged(str(error))
-
-    def _damaged(self, how):
-        if self._connection is not None:  # closed, it would write its log into the damaged file
-            _abandon(self._connection)
-            _damaged_files.add(_file(self.path))
-            self._connection = None
-        return ValueError(
-            f"The journal {self.path} is damaged: {how}. It was left as it is. Restore it "
-            "from a copy."
-        )
-
     def _replaced(self, seq):
         return RuntimeError(
             f"The journal {self.path} does not hold the {seq} events that this optimizer knows: "
             "it was replaced by another file. Open a new optimizer on it."
         )
-
-
-def _file(path):
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _abandon(connection):
-    """Leave a connection as it is for good: of a parent, or to a file that is elsewhere now.
-
-    To close it would delete by name a log that belongs to another.
-    """
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-
-
-@atexit.register
-def _close_all():
-    for journal in list(_open):
-        journal.close()
-
-
-class NotADatabase(ValueError):
-    """The file is no SQLite database."""
-
-
-_TROUBLE = {
-    sqlite3.SQLITE_FULL: "make room on the disk",
-    sqlite3.SQLITE_IOERR: "see whether the disk is full or failing",
-    sqlite3.SQLITE_READONLY: "make the file and its folder writable",
-    sqlite3.SQLITE_CANTOPEN: "make the file and its folder writable",
-    sqlite3.SQLITE_PERM: "make the file and its folder writable",
-    sqlite3.SQLITE_AUTH: "make the file and its folder writable",
-    sqlite3.SQLITE_TOOBIG: "ask for fewer duels at a time",
-    sqlite3.SQLITE_PROTOCOL: "use a disk of this machine",
-    sqlite3.SQLITE_NOLFS: "use another file system",
-}
-
-
-def _code(error):
-    """SQLite's primary code of an error, None if Python raised it."""
-    code = getattr(error, "sqlite_errorcode", None)
-    return None if code is None else code & 0xFF
 
 
 def _one(connection, query, *values):

@@ -87,8 +87,9 @@ class PreferenceOptimizer(Loop):
         by the first of their names. Those of ``ItemTable.from_names`` have no features and share
         nothing (`Identity` kernel).
     journal : path, default=None
-        File to which every event is written before the call returns. If it exists the run goes
-        on from its end, with the very same next question.
+        SQLite database to which every event is written before the call returns. If it exists the
+        run goes on from its end, with the very same next question. Processes of one machine may
+        share it (`AlreadyAnswered`); `read_journal` gives its history.
     random_state : int, RandomState instance, Generator or None, default=None
         The same seed and answers give the same questions.
 
@@ -104,7 +105,7 @@ class PreferenceOptimizer(Loop):
     n_told_ : int
     pending_ : ndarray of shape (n, 2, d) or list of pairs
         Duels asked for and neither answered nor skipped, oldest first, as `ask` with ``n`` gives
-        them.
+        them; with a journal also those of other processes.
 
     References
     ----------
@@ -182,6 +183,8 @@ class PreferenceOptimizer(Loop):
         """The next duel, or the next n for judges in parallel.
 
         Asking again without telling gives the same duels; their answers may come in any order.
+        Of several processes on one journal each has its own; duels of one that has ended are
+        asked again by the next to ask.
 
         Parameters
         ----------
@@ -223,6 +226,9 @@ class PreferenceOptimizer(Loop):
         ValueError
             If the items are equal, not finite or outside the space, or the outcome is no such
             value. Nothing is changed then.
+        AlreadyAnswered
+            If the duel was pending when this object last looked, and another process has answered
+            it since. Nothing is recorded then.
         """
         if outcome is None:
             return self.skip(duel)
@@ -260,6 +266,8 @@ class PreferenceOptimizer(Loop):
         ------
         ValueError
             If there is nothing left to take back.
+        AlreadyAnswered
+            If another process told, skipped or took back since this object last looked.
         """
         self._session.take_back()
         self._session.tried = None

@@ -40,7 +40,8 @@ class Questions:
     def __init__(self, space: Any, configuration: Configuration, seed: int, initial: list):
         self._space, self._configuration, self._seed = space, configuration, seed
         self._initial = initial
-        self._last = None  # told, base, fit, memory: the last fit, as one value
+        # told, base, fit, memory: the last fit, as one value
+        self._last: tuple[tuple, Recalled, Fitted, Memory] | None = None
 
     def __getstate__(self) -> dict:
         return {**self.__dict__, "_last": None}

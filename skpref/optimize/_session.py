@@ -6,14 +6,14 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
 import numpy as np
 
 from skpref.optimize._configuration import Configuration, check_same
+from skpref.optimize._database import NotADatabase
 from skpref.optimize._events import Event, Reader, ask_draft, skip_draft, tell_draft, undo_draft
-from skpref.optimize._journal import Header, Journal, NotADatabase
+from skpref.optimize._journal import Header, Journal
 from skpref.optimize._lines import CarriedOver
 from skpref.optimize._model import Memory
 from skpref.optimize._owner import is_live, owner
@@ -160,20 +160,21 @@ class Session:
     def pose(self, wanted: int) -> list:
         """Pending duels of this process, as people see them, as many as wanted."""
         with self._lock:
-            for attempt in count(1):
-                state = self.state if attempt == 1 else self._caught_up()
-                mine = [each for each in state.pending if each.owner == self._me()]
-                if len(mine) >= wanted:
-                    return [self.show(state, each[:2]) for each in mine[:wanted]]
-                if attempt < _TRIES:
+            self.tried, tries = None, 0
+            while len(mine := self._mine(state := self._caught_up())) < wanted:
+                tries += 1
+                if tries < _TRIES:
                     self._take(_if_newest(self._asked(state, wanted)))
                 else:
                     self._take(lambda seen, current, newer: self._asked(current, wanted))
+            return [self.show(state, each[:2]) for each in mine[:wanted]]
+
+    def _mine(self, state):
+        return [each for each in state.pending if each.owner == self._me()]
 
     def _asked(self, state, wanted):
         """New questions, after pending ones of processes that have ended."""
-        me = self._me()
-        mine = sum(each.owner == me for each in state.pending)
+        me, mine = self._me(), len(self._mine(state))
         left = [each[:2] for each in state.pending if not (each.owner == me or is_live(each.owner))]
         left = left[: max(0, wanted - mine)]
         handed = state.handed_over(left, me)

@@ -149,13 +149,13 @@ class State:
     seq: int = 0
     digest: bytes = b""
 
-    def asked(self, duels: list, owner: str, recalled: Recalled) -> Self:
+    def asked(self, duels: list[tuple[int, int]], owner: str, recalled: Recalled) -> Self:
         """After new questions."""
         new = [Pending(*duel, owner) for duel in duels]
         counter = self.counter + len(new)
         return replace(self, pending=(*self.pending, *new), counter=counter, recalled=recalled)
 
-    def handed_over(self, duels: list, owner: str) -> Self:
+    def handed_over(self, duels: list[tuple[int, int]], owner: str) -> Self:
         """After pending duels went to another process, in whose hands they keep their order."""
         pending = [
             each._replace(owner=owner) if each[:2] in duels else each for each in self.pending
