@@ -194,6 +194,11 @@ def test_a_log_that_was_damaged_is_told_from_one_that_was_cut_off(tmp_path):
     for end in (len(content) - 1, len(content) - 3000, len(content) // 2):
         log.write_bytes(content[:end])  # as after a crash: the beginning is what counts
         assert not is_broken(log)
+    content[-1] ^= 4  # the last event alone might never have been recorded
+    log.write_bytes(content)
+    assert not is_broken(log)
+    assert cheap(tmp_path / "copy.db")._session.state.seq == n_events - 1
+    content[-1] ^= 4
     for k, place in enumerate((40, 5000, len(content) // 2)):
         content[place] ^= 4
         other = copied(tmp_path / "run.db", tmp_path, f"{k}.db")

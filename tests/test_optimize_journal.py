@@ -21,7 +21,9 @@ from skpref.optimize import (
     STRATEGIES,
     HallucinationBelieverOptimizer,
     PreferenceOptimizer,
+    read_journal,
 )
+from skpref.optimize._database import Database
 
 MIXED = {"rate": stats.loguniform(1e-4, 1e-1), "depth": (1, 12), "kind": ["a", "b", ("c", 1)]}
 N_STEPS = 12
@@ -328,6 +330,20 @@ def test_a_full_disk_changes_nothing(tmp_path):
     assert error.startswith("OSError The journal")
     assert "nothing was recorded" in error
     assert counts == "5 5"
+
+
+def test_a_folder_that_cannot_be_written_is_only_read(tmp_path, monkeypatch):
+    path = tmp_path / "run.db"
+    closed(answer(cheap(path), 3))
+    before = path.read_bytes()
+    monkeypatch.setattr(Database, "_may_write", lambda self: False)
+    made = cheap(path)
+    assert made.n_told_ == 3
+    assert read_journal(path)["kind"].count("tell") == 3
+    with pytest.raises(OSError, match="make the file and its folder writable"):
+        made.tell([[0.1, 0.2], [0.3, 0.4]], 1)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_journal_that_is_gone_is_missed(tmp_path):

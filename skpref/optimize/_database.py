@@ -77,6 +77,9 @@ class Database:
                         f"{_PATIENCE:.0f} s. See what holds it, and try again."
                     ) from error
 
+    def _may_write(self):
+        return os.access(self.path.parent, os.W_OK)
+
     def _now(self):
         """The process, the file and its log: what a connection belongs to."""
         return (os.getpid(), _file(self.path), _file(f"{self.path}-wal"))
@@ -87,6 +90,8 @@ class Database:
             self.close()
         if self._connection is None:
             uri = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
+            if not (create or self._may_write() or Path(f"{self.path}-wal").exists()):
+                uri += "&immutable=1"  # all else would make files beside it
             connection = sqlite3.connect(
                 uri, uri=True, timeout=_IN_C, isolation_level=None, check_same_thread=False
             )
