@@ -1,111 +1,118 @@
-"""Kill an optimisation with SIGKILL at random moments, resume it, compare its questions.
+"""Kill optimisations with SIGKILL at random moments, resume them, compare their questions.
 
-    python benchmarks/kill_resume.py [--kills 50] [--duels 40] [--seed 0]
+    python benchmarks/kill_resume.py [--kills 1000] [--steps 14] [--seed 0]
 
-A child process answers duels by script, with a journal; after a random time it is killed and
-started again on the same journal, until it has told all its duels. The questions and answers are
-then compared, byte for byte, with those of a run that was never disturbed, and it is counted
-whether an answer that had been told was lost. A run may be killed many times; runs follow each
-other until enough kills have hit.
+Runs follow each other over all strategies and spaces. A child process asks one to four duels at a
+time and answers one of them, skips, undoes or tells an older duel once more, by script and with a
+journal; after a random time it is killed, and another goes on from the journal, until all steps
+are done. Counted are steps that were acknowledged and are lost, steps that count twice, and runs
+whose journal (questions, answers, hyperparameters, states of solver and sampler) is not that of
+a run that was never disturbed, bit for bit. Needs os.fork.
 """
 
 import argparse
 import os
 import random
-import subprocess
+import signal
 import sys
 import tempfile
 import time
-import warnings
 from pathlib import Path
 
-import numpy as np
+from _scripts import SPACES, STRATEGIES, build, log, n_steps_done, quiet, step
+from common import RESULTS, report
 
-from skpref.optimize import HallucinationBelieverOptimizer
-
-
-def build(path, seed):
-    """The optimizer of a run."""
-    return HallucinationBelieverOptimizer([[0.0, 1.0]] * 3, journal=path, random_state=seed)
+# Kills of one run.
+MOST = 10
 
 
-def outcome(duel, step):
-    """The scripted answer: wrong one time in ten."""
-    wrong = np.random.default_rng([11, step]).random() < 0.1
-    first, second = ((duel - 0.4) ** 2).sum(axis=1)
-    return (first < second) != wrong
+def work(path, run, first, last, told):
+    """Steps of a run; the number of each is written to a pipe when its call has returned."""
+    made = build(path, *run)
+    for number in range(first, last):
+        step(made, run[2], number)
+        os.write(told, number.to_bytes(4, "little"))
 
 
-def work(path, seed, n_duels):
-    """What the child does; a line on standard output after each tell."""
-    optimizer = build(path, seed)
-    for step in range(optimizer.n_told_, n_duels):
-        duel = optimizer.ask()
-        optimizer.tell(duel, outcome(duel, step))
-        print("told", step, flush=True)
+def forked(path, run, first, last, delay):
+    """Work in a child, killed after a delay unless it is None; whether it was, and steps told."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            os.close(reader)
+            work(path, run, first, last, writer)
+            code = 0
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            os._exit(code)
+    os.close(writer)
+    if delay is not None:
+        time.sleep(delay)
+        os.kill(pid, signal.SIGKILL)
+    content = b""
+    while part := os.read(reader, 65536):
+        content += part
+    os.close(reader)
+    status = os.waitpid(pid, 0)[1]
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status):
+        raise RuntimeError(f"the run {run} failed")
+    return os.WIFSIGNALED(status), len(content) // 4
 
 
-def child(path, seed, n_duels):
-    """Start `work` in a process of its own."""
-    arguments = [sys.executable, __file__, "--work", path, str(seed), str(n_duels)]
-    root = str(Path(__file__).resolve().parents[1])
-    environment = {**os.environ, "PYTHONPATH": root}
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=environment)
-
-
-def disturbed(path, seed, n_duels, rng, kills_left):
-    """Run to the end through kills; how many hit, and the answers lost."""
-    kills = lost = 0
-    told = -1
-    while True:
-        process = child(path, seed, n_duels)
-        heard = process.stdout.readline()  # it works
-        if kills < kills_left:
-            time.sleep(rng.uniform(0.0, 0.4))
-            process.kill()
-        heard += process.communicate()[0]
-        steps = [int(line.split()[1]) for line in heard.splitlines() if line.startswith("told ")]
-        told = max([told, *steps])
-        kills += process.returncode != 0
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of torn last lines
-            held = build(path, seed).n_told_
-        lost += max(0, told + 1 - held)
-        if held >= n_duels:
-            return kills, lost
+def disturbed(path, run, n_steps, whole, rng, kills_left):
+    """A run through kills; how many hit, and the steps lost and doubled."""
+    kills = lost = doubled = done = 0
+    while done < n_steps:
+        delay = rng.uniform(0.0, 0.5 * whole) if kills < kills_left else None
+        hit, heard = forked(path, run, done, n_steps, delay)
+        kills += hit
+        held = n_steps_done(path)
+        lost += max(0, done + heard - held)
+        doubled += max(0, held - done - heard - 1)
+        done = held
+    return kills, lost, doubled
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--duels", type=int, default=40)
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--steps", type=int, default=14)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--strategies", nargs="*", default=list(STRATEGIES))
+    parser.add_argument("--out", type=Path, default=RESULTS / "kill_resume.csv")
     options = parser.parse_args()
+    quiet()
     rng = random.Random(options.seed)
-    kills = lost = different = runs = 0
+    rows, kills, runs = {}, 0, 0
+    spaces = list(SPACES)
     with tempfile.TemporaryDirectory() as folder:
         while kills < options.kills:
-            seed = options.seed + runs
-            whole = build(None, seed)
-            for step in range(options.duels):
-                duel = whole.ask()
-                whole.tell(duel, outcome(duel, step))
-            path = str(Path(folder) / f"{runs}.jsonl")
-            hit, gone = disturbed(path, seed, options.duels, rng, options.kills - kills)
-            resumed = build(path, seed).history_
-            different += sum(
-                one.duel.tobytes() != two.duel.tobytes() or one.outcome != two.outcome
-                for one, two in zip(whole.history_, resumed, strict=True)
+            strategy = options.strategies[runs % len(options.strategies)]
+            space = spaces[(runs + runs // len(options.strategies)) % len(spaces)]
+            run = (strategy, space, options.seed + runs)
+            paths = [str(Path(folder) / f"{runs}-{name}.db") for name in ("whole", "killed")]
+            began = time.perf_counter()
+            forked(paths[0], run, 0, options.steps, None)
+            whole = time.perf_counter() - began
+            left = min(MOST, options.kills - kills)
+            hit, lost, doubled = disturbed(paths[1], run, options.steps, whole, rng, left)
+            same = log(paths[0]) == log(paths[1])
+            row = rows.setdefault(
+                strategy, {"strategy": strategy, "runs": 0, "kills": 0, "lost": 0, "doubled": 0}
             )
-            kills, lost, runs = kills + hit, lost + gone, runs + 1
-            print(f"run {runs}: {kills} kills so far, {lost} answers lost, {different} differ")
-    print(f"{kills} kills in {runs} runs of {options.duels} duels: ", end="")
-    print(f"{lost} told duels lost, {different} questions or answers differ")
-    return int(bool(lost or different))
+            for name, value in (("runs", 1), ("kills", hit), ("lost", lost), ("doubled", doubled)):
+                row[name] += value
+            row["differing runs"] = row.get("differing runs", 0) + (not same)
+            kills, runs = kills + hit, runs + 1
+            if not same or lost or doubled:
+                print(f"{run}: lost {lost}, doubled {doubled}, same {same}", flush=True)
+    report(list(rows.values()), options.out, kills=kills, steps=options.steps)
+    bad = ("lost", "doubled", "differing runs")
+    return int(any(row[name] for row in rows.values() for name in bad))
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--work"]:
-        work(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
-    else:
-        sys.exit(main())
+    sys.exit(main())

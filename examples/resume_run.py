@@ -7,7 +7,7 @@ file (after a crash, on the next day) has the same question pending that the fir
 import tempfile
 from pathlib import Path
 
-from skpref.optimize import HallucinationBelieverOptimizer
+from skpref.optimize import HallucinationBelieverOptimizer, read_journal
 
 SPACE = {"volume": (0.0, 1.0), "treble": (-6, 6), "mode": ["speech", "music", "street"]}
 
@@ -27,7 +27,7 @@ def open_run(path):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    path = Path(folder) / "hearing_aid.jsonl"
+    path = Path(folder) / "hearing_aid.db"
 
     monday = open_run(path)
     monday.run(better, 12)
@@ -44,4 +44,6 @@ with tempfile.TemporaryDirectory() as folder:
     tuesday.run(better, 15)
     best = tuesday.recommend()
     print(f"best: volume {best['volume']:.2f}, treble {best['treble']}, {best['mode']}")
-    print(f"journal: {len(path.read_text().splitlines())} lines, {path.stat().st_size} bytes")
+    events = read_journal(path)["kind"]
+    print(f"journal: {events.count('tell')} answers, {events.count('undo')} taken back")
+    del tuesday

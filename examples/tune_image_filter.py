@@ -3,7 +3,7 @@
 The filter removes noise (a Gaussian and a median), sharpens, and lifts the contrast: five
 parameters, one of them an integer, one a category. Run with ``--by-eye`` it shows pairs by
 matplotlib: click the better picture, or press "s" (cannot say), "u" (undo) or "q" (enough). Every
-answer is kept in ``filter_run.jsonl``; start again to go on.
+answer is kept in ``filter_run.db``; start again to go on.
 
 Without ``--by-eye`` a simulated judge compares with the undisturbed picture, and errs where the
 two are much alike.
@@ -103,7 +103,7 @@ def main(arguments):
     noisy = np.clip(clean + 0.08 * rng.standard_normal(clean.shape), 0.0, 1.0)
     noisy[specks] = rng.integers(0, 2, specks.sum())
     if "--by-eye" in arguments:
-        optimizer = HallucinationBelieverOptimizer(SPACE, journal="filter_run.jsonl")
+        optimizer = HallucinationBelieverOptimizer(SPACE, journal="filter_run.db")
         by_eye(optimizer, noisy)
     else:
         optimizer = HallucinationBelieverOptimizer(SPACE, random_state=0)

@@ -4,62 +4,34 @@ import json
 import os
 import pickle
 import random
-import signal
+import sqlite3
 import subprocess
 import sys
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from journal_support import answer, cheap, closed, copied, forked, optimizer
 from scipy import stats
 
 import skpref
 from skpref.inference import HMC
-from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer
+from skpref.optimize import (
+    STRATEGIES,
+    HallucinationBelieverOptimizer,
+    PreferenceOptimizer,
+    read_journal,
+)
+from skpref.optimize._database import Database
 
 MIXED = {"rate": stats.loguniform(1e-4, 1e-1), "depth": (1, 12), "kind": ["a", "b", ("c", 1)]}
-
-# Answers questions, a tenth of them wrongly, until it is killed.
-SCRIPT = """
-import sys
-import numpy as np
-from test_optimize_journal import N_STEPS, optimizer, scripted_outcome
-
-made = optimizer(sys.argv[1], 5)
-for step in range(N_STEPS):
-    duel = made.ask()
-    print("asked", duel.tobytes().hex(), flush=True)
-    made.tell(duel, scripted_outcome(duel, step))
-    print("told", flush=True)
-"""
-N_STEPS = 16
-
-
-def scripted_outcome(duel, step):
-    wrong = np.random.default_rng([7, step]).random() < 0.1
-    return (np.sum((duel[0] - 0.3) ** 2) < np.sum((duel[1] - 0.3) ** 2)) != wrong
-
-
-def optimizer(path, seed=0, **options):
-    options = {"n_initial": 3} | options
-    return HallucinationBelieverOptimizer(
-        [[0.0, 1.0]] * 2, journal=path, random_state=seed, **options
-    )
-
-
-def answer(made, n=1):
-    for _ in range(n):
-        duel = made.ask()
-        made.tell(duel, np.sum((duel[0] - 0.3) ** 2) < np.sum((duel[1] - 0.3) ** 2))
-    return made
+N_STEPS = 12
 
 
 def same_run(one, two, n=4):
     """Both hold the same and go on the same way."""
-    for each in (one, two):
-        assert each.n_told_ == one.n_told_
+    assert two.n_told_ == one.n_told_
     for left, right in zip(one.history_, two.history_, strict=True):
         np.testing.assert_array_equal(left.duel, right.duel)
         assert left.outcome == right.outcome
@@ -70,286 +42,337 @@ def same_run(one, two, n=4):
         answer(one), answer(two)
 
 
+def step(made, number):
+    """One answer, skip, undo or older duel, which the number alone chooses."""
+    rng = np.random.default_rng([3, number])
+    act, n = rng.random(), int(rng.integers(1, 5))
+    if act < 0.15 and made.n_told_:
+        return made.undo()
+    if act < 0.3 and made.n_told_:
+        return made.tell(made.history_[0].duel, int(rng.random() < 0.5))
+    duel = made.ask(n)[int(rng.integers(n))]
+    return made.skip(duel) if act < 0.4 else made.tell(duel, int(rng.random() < 0.5))
+
+
+def columns(path):
+    """Kinds and contents of all events, without who took over what."""
+    with sqlite3.connect(path) as connection:
+        rows = connection.execute("SELECT kind, payload FROM events ORDER BY seq").fetchall()
+    connection.close()
+    found = [(kind, json.loads(text)) for kind, text in rows]
+    for _, payload in found:
+        payload.pop("taken", None)
+    return [(kind, payload) for kind, payload in found if payload.get("duels") != []]
+
+
 # --- resuming -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_told", [0, 2, 3, 9])
 @pytest.mark.parametrize("asked", [False, True])
 def test_a_closed_run_goes_on_to_the_same_questions(tmp_path, n_told, asked):
-    answer(first := optimizer(tmp_path / "run.jsonl"), n_told)
+    answer(first := optimizer(tmp_path / "run.db"), n_told)
     if asked:
         first.ask()
-    (tmp_path / "copy.jsonl").write_bytes((tmp_path / "run.jsonl").read_bytes())
-    reopened = optimizer(tmp_path / "copy.jsonl")
-    same_run(first, reopened)
+    same_run(first, optimizer(copied(tmp_path / "run.db", tmp_path)))
 
 
-def test_skips_undos_parallel_and_foreign_duels_are_resumed(tmp_path):
-    first = answer(optimizer(tmp_path / "run.jsonl"), 4)
-    duels = first.ask(3)
-    first.tell(duels[1], 1)
-    first.skip(duels[0])
-    first.tell([[0.1, 0.2], [0.3, 0.4]], 0)
-    answer(first, 2)
-    first.undo().undo()
-    first.ask(2)
-    (tmp_path / "copy.jsonl").write_bytes((tmp_path / "run.jsonl").read_bytes())
-    second = optimizer(tmp_path / "copy.jsonl")
-    np.testing.assert_array_equal(first.ask(2), second.ask(2))
+def build(path, strategy):
+    options = STRATEGIES[strategy]._asdict()
+    if options["inference"] == "hmc":
+        options["inference"] = HMC(draws=40, chains=10)
+    return PreferenceOptimizer(
+        [[0.0, 1.0]] * 2, **options, n_initial=2, journal=path, random_state=0
+    )
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("strategy", ["HB-EI", "LA-EI", "EP-MUC", "EIIG", "DoubleTS", "EUBO"])
+def test_every_moment_of_a_run_is_resumed_to_the_last_bit(tmp_path, strategy):
+    """Several questions, answers in any order, skips, undos, older duels; a copy goes on."""
+    whole = build(tmp_path / "whole.db", strategy)
+    for number in range(N_STEPS):
+        if number in (4, 9):
+            copied(tmp_path / "whole.db", tmp_path, f"{number}.db")
+        step(whole, number)
+    expected = columns(closed(whole))
+    for first in (4, 9):
+        resumed = build(tmp_path / f"{first}.db", strategy)
+        for number in range(first, N_STEPS):
+            step(resumed, number)
+        assert columns(closed(resumed)) == expected
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_killed_at_any_moment_nothing_is_lost(tmp_path, seed):
+    whole, path = cheap(tmp_path / "whole.db"), tmp_path / "run.db"
+    for number in range(N_STEPS):
+        step(whole, number)
+    moment, done = random.Random(seed), 0
+
+    def work(writer, first, delay):
+        made = cheap(path)
+        end = time.monotonic() + delay
+        for number in range(first, N_STEPS):
+            step(made, number)
+            os.write(writer, b".")
+            if time.monotonic() > end:
+                os.kill(os.getpid(), 9)
+
+    for _ in range(3):
+        delay = moment.uniform(0.0, 0.03)
+        heard, _ = forked(lambda writer: work(writer, done, delay))  # noqa: B023
+        held = cheap(path)._session.state
+        n_held = sum(kind != "ask" for kind, _ in columns(path)) if held.seq else 0
+        assert done + len(heard) <= n_held <= done + len(heard) + 1
+        done = n_held
+    resumed = cheap(path)
+    for number in range(done, N_STEPS):
+        step(resumed, number)
+    assert columns(closed(resumed)) == columns(closed(whole))
+
+
+@pytest.mark.parametrize("k", [0, 1])
+def test_dict_items_and_a_pool_are_resumed(tmp_path, k):
+    space = [{"space": MIXED}, {"candidates": np.random.default_rng(0).random((30, 3))}][k]
+
+    def make():
+        return HallucinationBelieverOptimizer(
+            **space, n_initial=3, journal=tmp_path / "run.db", random_state=1
+        )
+
+    first = make()
+    for _ in range(6):
+        first.tell(first.ask(), 1)
+    duel, again = first.ask(), make()
+    assert np.array_equal(again.ask(), duel) if k else again.ask() == duel
+    assert len(again.history_) == 6
+
+
+def test_without_a_seed_the_journal_keeps_one(tmp_path):
+    answer(optimizer(tmp_path / "run.db", None), 5)
+    copy = copied(tmp_path / "run.db", tmp_path)
+    same_run(optimizer(tmp_path / "run.db", None), optimizer(copy, None))
+
+
+def test_many_undos_are_resumed_too(tmp_path):
+    """Further back than solver and sampler are kept, the run goes on from less, and the same."""
+    first = answer(optimizer(tmp_path / "run.db"), 16)
+    for _ in range(12):
+        first.undo()
+    assert first.n_told_ == 4
+    second = optimizer(copied(tmp_path / "run.db", tmp_path))
+    np.testing.assert_array_equal(first.ask(), second.ask())
     for each in (first, second):
         each.undo()
     same_run(first, second)
 
 
-def test_duels_told_in_a_row_are_resumed(tmp_path):
-    # Every answer may move the hyperparameters on, and the next goes on from there.
-    first = answer(optimizer(tmp_path / "run.jsonl"), 4)
-    for duel in ([[0.1, 0.2], [0.3, 0.4]], [[0.9, 0.1], [0.2, 0.6]], [[0.5, 0.4], [0.1, 0.9]]):
-        first.tell(duel, 1)
-    first.skip([[0.1, 0.2], [0.9, 0.1]])
-    (tmp_path / "copy.jsonl").write_bytes((tmp_path / "run.jsonl").read_bytes())
-    same_run(first, optimizer(tmp_path / "copy.jsonl"))
-
-
-@pytest.fixture(scope="module")
-def uninterrupted():
-    """The questions of the whole script."""
-    made, questions = optimizer(None, 5), []
-    for step in range(N_STEPS):
-        questions.append(made.ask())
-        made.tell(questions[-1], scripted_outcome(questions[-1], step))
-    return questions
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_killed_at_any_moment_nothing_is_lost(tmp_path, seed, uninterrupted):
-    path = tmp_path / "run.jsonl"
-    folders = [str(Path(skpref.__file__).parents[1]), str(Path(__file__).parent)]
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(path)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
+def test_old_answers_are_told_without_a_fit_each(tmp_path, monkeypatch):
+    made, fits = optimizer(tmp_path / "run.db"), []
+    real = skpref.optimize._model.fit
+    monkeypatch.setattr(
+        skpref.optimize._model, "fit", lambda *parts: (fits.append(1), real(*parts))[1]
     )
-    moment = random.Random(seed)
-    n_heard = moment.randrange(1, 2 * N_STEPS - 6)  # lines: well before the run's end
-    heard = "".join(process.stdout.readline() for _ in range(n_heard))
-    time.sleep(moment.uniform(0.0, 0.03))
-    process.kill()
-    heard += process.communicate()[0]
-    assert process.returncode == -signal.SIGKILL  # it had not ended by itself
-    asked = [line.split()[1] for line in heard.splitlines() if line.startswith("asked ")]
-    n_told = heard.count("told\n")
-    assert asked[:-1] == [duel.tobytes().hex() for duel in uninterrupted[: len(asked) - 1]]
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The last line")
-        resumed = optimizer(path, 5)
-    assert resumed.n_told_ >= n_told
-    for step in range(resumed.n_told_, N_STEPS):
-        duel = resumed.ask()
-        np.testing.assert_array_equal(duel, uninterrupted[step])
-        resumed.tell(duel, scripted_outcome(duel, step))
-    for entry, duel in zip(resumed.history_, uninterrupted, strict=True):
-        np.testing.assert_array_equal(entry.duel, duel)
+    for duel in np.random.default_rng(0).random((20, 2, 2)):
+        made.tell(duel, 1)
+    assert not fits
+    made.ask(2)
+    made.recommend()
+    assert len(fits) == 1
 
 
-def test_no_told_duel_is_lost_by_a_kill_between_calls(tmp_path):
-    for n in range(6):
-        path = tmp_path / f"{n}.jsonl"
-        made = answer(optimizer(path), n)
-        assert len(optimizer_copy(path, tmp_path).history_) == made.n_told_ == n
+def test_a_kernel_that_fails_fails_where_it_is_asked(tmp_path):
+    class Moody(skpref.optimize._model.Matern):
+        well = True
 
+        def __call__(self, X, Y=None, eval_gradient=False):
+            found = super().__call__(X, Y, eval_gradient)
+            return found if self.well else found * np.nan
 
-def optimizer_copy(path, folder):
-    copy = folder / "copy.jsonl"
-    copy.write_bytes(path.read_bytes())
-    return optimizer(copy)
-
-
-def test_dict_items_and_a_pool_are_resumed(tmp_path):
-    def build(path, **space):
-        return HallucinationBelieverOptimizer(**space, n_initial=3, journal=path, random_state=1)
-
-    table = np.random.default_rng(0).random((30, 3))
-    for k, space in enumerate([{"space": MIXED}, {"candidates": table}]):
-        path = tmp_path / f"{k}.jsonl"
-        first = build(path, **space)
-        for _ in range(6):
-            first.tell(first.ask(), 1)
-        duel = first.ask()
-        again = build(path, **space)
-        if k:
-            np.testing.assert_array_equal(again.ask(), duel)
-        else:
-            assert again.ask() == duel
-        assert len(again.history_) == 6
-
-
-def test_without_a_seed_the_journal_keeps_one(tmp_path):
-    path = tmp_path / "run.jsonl"
-    answer(optimizer(path, None), 5)
-    (tmp_path / "copy.jsonl").write_bytes(path.read_bytes())
-    same_run(optimizer(path, None), optimizer(tmp_path / "copy.jsonl", None))
-
-
-def test_an_engine_that_draws_is_resumed(tmp_path):
-    def build(path):
-        return PreferenceOptimizer(
-            [[0.0, 1.0]],
-            inference=HMC(draws=40, chains=10),
-            incumbent="last_winner",
-            acquisition="duel_ucb",
-            n_initial=3,
-            journal=path,
-            random_state=0,
-        )
-
-    first = answer(build(tmp_path / "run.jsonl"), 5)
-    (tmp_path / "copy.jsonl").write_bytes((tmp_path / "run.jsonl").read_bytes())
-    same_run(first, build(tmp_path / "copy.jsonl"), 2)
+    made = optimizer(tmp_path / "run.db", kernel=Moody(0.3, "fixed", nu=1.5), n_initial=1)
+    answer(made, 3)
+    duel = made.ask()
+    Moody.well = False
+    assert made.tell(duel, 1).n_told_ == 4  # told without an error
+    with pytest.raises(ValueError, match="not finite"):
+        made.ask()
+    Moody.well = True
+    assert made.n_told_ == 4
+    answer(made, 1)
 
 
 # --- the file -------------------------------------------------------------------------------
 
 
-def test_one_record_an_event_on_disk_at_once(tmp_path):
-    path = tmp_path / "run.jsonl"
-    made = optimizer(path)
+def test_one_event_a_call_on_disk_at_once(tmp_path):
+    path = tmp_path / "run.db"
+    made = cheap(path)
 
     def kinds():
-        return [json.loads(line)["record"]["type"] for line in path.read_text().splitlines()]
+        with sqlite3.connect(path) as connection:
+            found = [row[0] for row in connection.execute("SELECT kind FROM events ORDER BY seq")]
+        connection.close()
+        return found
 
-    assert kinds() == ["skpref-journal"]
+    assert kinds() == []
     duel = made.ask()
     made.ask()
-    assert kinds()[1:] == ["ask"]
+    assert kinds() == ["ask"]
     made.tell(duel, 1)
     made.skip(made.ask())
     made.undo()
-    assert kinds()[1:] == ["ask", "tell", "ask", "skip", "undo"]
+    assert kinds() == ["ask", "tell", "ask", "skip", "undo"]
+
+
+def test_a_run_that_is_over_is_one_small_file(tmp_path):
+    made = cheap(tmp_path / "run.db")
+    for k in range(300):
+        made.tell(made.ask(), k % 2)
+    del made
+    assert [each.name for each in tmp_path.iterdir()] == ["run.db"]
+    small = (tmp_path / "run.db").stat().st_size
+    assert small < 300_000
+    more = cheap(tmp_path / "run.db")
+    for k in range(300):
+        more.tell(more.ask(), k % 2)
+    del more
+    assert (tmp_path / "run.db").stat().st_size < 2.2 * small  # linear in events
 
 
 def test_a_refused_answer_leaves_no_trace(tmp_path):
-    path = tmp_path / "run.jsonl"
-    made = answer(optimizer(path), 4)
-    before = path.read_bytes()
+    made = answer(optimizer(tmp_path / "run.db"), 4)
+    before = made._session.state
     for duel, outcome in (([[0.0, 0.0], [2.0, 0.0]], 1), ([[0.0, 0.0], [1.0, 0.0]], "x")):
         with pytest.raises(ValueError, match=r"lies outside|must be in"):
             made.tell(duel, outcome)
-    assert path.read_bytes() == before
+    assert made._session.state is before
+    assert optimizer(tmp_path / "run.db")._session.state.seq == before.seq
 
 
-@pytest.mark.parametrize("cut", [1, 10, 60])
-def test_a_torn_last_line_is_dropped_with_a_warning(tmp_path, cut):
-    path = tmp_path / "run.jsonl"
-    answer(optimizer(path), 4)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-cut])
-    with pytest.warns(UserWarning, match=r"last line \(9\) of the journal .* is torn"):
-        made = optimizer(path)
-    assert made.n_told_ == 3
-    assert path.read_bytes() == whole[: whole[:-1].rfind(b"\n") + 1]
-    answer(made)  # the duel was still pending: the answer is given again
-    assert path.read_bytes() == whole
-
-
-def test_a_torn_header_begins_anew(tmp_path):
-    path = tmp_path / "run.jsonl"
-    optimizer(path)
-    path.write_bytes(path.read_bytes()[:20])
-    with pytest.warns(UserWarning, match=r"last line \(1\)"):
-        made = answer(optimizer(path), 2)
-    assert made.n_told_ == 2
-
-
-@pytest.mark.parametrize("content", [b'{"volume": 0.6}', b"\x89PNG\x00\x01", b"a shopping list"])
-def test_another_file_without_a_line_end_is_not_touched(tmp_path, content):
+@pytest.mark.parametrize(
+    "content", [b'{"volume": 0.6}', b"\x89PNG\x00\x01", b"a shopping list\n", bytes(5000), b"\0"]
+)
+def test_another_file_is_not_touched(tmp_path, content):
     path = tmp_path / "settings.json"
     path.write_bytes(content)
     with pytest.raises(ValueError, match="is not a journal of this package"):
         optimizer(path)
     assert path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_header_torn_anywhere_begins_anew(tmp_path):
-    path = tmp_path / "run.jsonl"
-    optimizer(path)
-    whole = path.read_bytes()
-    for content in (whole[:1], whole[:12], whole[:40], whole[:-1], bytes(200)):
-        path.write_bytes(content)
-        with pytest.warns(UserWarning, match=r"last line \(1\)"):
-            optimizer(path)
-        assert path.read_bytes() == whole
-
-
-def test_a_record_that_could_not_be_written_is_taken_back(tmp_path, monkeypatch):
-    path = tmp_path / "run.jsonl"
-    made = answer(optimizer(path), 4)
-    duel, before = made.ask(), path.read_bytes()
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space left"):
-            made.tell(duel, 1)
+def test_databases_of_other_programs_are_not_touched(tmp_path):
+    path = tmp_path / "music.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE songs (name TEXT)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="database of another program"):
+        optimizer(path)
     assert path.read_bytes() == before
-    assert made.n_told_ == 4
-    assert made.tell(duel, 1).n_told_ == optimizer(path).n_told_ == 5
 
 
-def change(path, line, old, new):
-    lines = path.read_bytes().split(b"\n")
-    lines[line - 1] = lines[line - 1].replace(old, new, 1)
-    path.write_bytes(b"\n".join(lines))
+def test_what_is_no_file_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero"), Path("/dev/null")):
+        with pytest.raises(ValueError, match="is no regular file"):
+            optimizer(path)
+    with pytest.raises(FileNotFoundError, match="its folder is missing"):
+        optimizer(tmp_path / "nowhere" / "run.db")
 
 
-@pytest.mark.parametrize(
-    ("line", "old", "new"),
-    [
-        (3, b'"outcome":1', b'"outcome":0'),
-        (3, b"{", b""),
-        (4, b"0.", b"1."),
-        (1, b"seed", b"feed"),
-    ],
-)
-def test_a_corrupt_line_is_named(tmp_path, line, old, new):
-    path = tmp_path / "run.jsonl"
-    made = optimizer(path)
-    for _ in range(4):
-        made.tell(made.ask(), 1)
-    change(path, line, old, new)
-    with pytest.raises(ValueError, match=rf"Line {line} of the journal .* is corrupt"):
-        optimizer(path)
+def test_an_empty_file_is_begun(tmp_path):
+    path = tmp_path / "run.db"
+    path.touch()
+    answer(optimizer(path), 2)
+    assert optimizer(path).n_told_ == 2
 
 
-def test_a_missing_line_is_noticed(tmp_path):
-    path = tmp_path / "run.jsonl"
-    made = answer(optimizer(path), 2)
-    made.undo()
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([lines[0], lines[-1]]))
-    with pytest.raises(ValueError, match=r"Line 2 of the journal .* does not fit the run before"):
-        optimizer(path)
+def test_paths_may_hold_any_character(tmp_path):
+    path = tmp_path / "what? #1 & 100 %.db"
+    answer(cheap(path), 2)
+    assert cheap(path).n_told_ == 2
+    assert path.exists()
 
 
-def test_two_writers_are_noticed(tmp_path):
-    path = tmp_path / "run.jsonl"
-    one = answer(optimizer(path), 2)
-    answer(optimizer(path), 1)
-    with pytest.raises(RuntimeError, match="another run writes to it"):
-        answer(one)
+FULL = """
+import resource, signal, sys
+from journal_support import cheap
+made = cheap(sys.argv[1])
+for k in range(4):
+    made.tell(made.ask(), 1)
+duel, before = made.ask(), made._session.known
+size = 8192
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+try:
+    made.tell(duel, 1)
+except OSError as error:
+    print(type(error).__name__, error)
+assert made._session.known is before
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+made.tell(duel, 1)
+print(made.n_told_, cheap(sys.argv[1]).n_told_)
+"""
+
+
+def test_a_full_disk_changes_nothing(tmp_path):
+    """As a limit on the size of files, beyond which writing fails."""
+    folders = [str(Path(skpref.__file__).parents[1]), str(Path(__file__).parent)]
+    found = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path / "run.db")],
+        env={"PYTHONPATH": ":".join(folders), "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    error, counts = found.stdout.splitlines()
+    assert error.startswith("OSError The journal")
+    assert "nothing was recorded" in error
+    assert counts == "5 5"
+
+
+def test_a_folder_that_cannot_be_written_is_only_read(tmp_path, monkeypatch):
+    path = tmp_path / "run.db"
+    closed(answer(cheap(path), 3))
+    before = path.read_bytes()
+    monkeypatch.setattr(Database, "_may_write", lambda self: False)
+    made = cheap(path)
+    assert made.n_told_ == 3
+    assert read_journal(path)["kind"].count("tell") == 3
+    with pytest.raises(OSError, match="make the file and its folder writable"):
+        made.tell([[0.1, 0.2], [0.3, 0.4]], 1)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_journal_that_is_gone_is_missed(tmp_path):
+    made = answer(cheap(tmp_path / "run.db"), 3)
+    duel = made.ask()
+    closed(made).unlink()
+    with pytest.raises(FileNotFoundError, match="was moved or deleted"):
+        made.tell(duel, 1)
+    assert made.n_told_ == 3  # what it knows can still be looked at
+    assert len(made.history_) == 3
+
+
+def test_a_journal_that_was_replaced_is_noticed(tmp_path):
+    made = answer(cheap(tmp_path / "run.db"), 3)
+    earlier = copied(tmp_path / "run.db", tmp_path)
+    answer(made, 2)
+    closed(made)
+    earlier.replace(tmp_path / "run.db")
+    (tmp_path / "copy.db-wal").replace(tmp_path / "run.db-wal")
+    with pytest.raises(RuntimeError, match="was replaced by another file"):
+        made.ask(2)
 
 
 def test_pickles_go_on_with_their_journal(tmp_path):
-    path = tmp_path / "run.jsonl"
-    made = answer(optimizer(path), 5)
+    made = answer(optimizer(tmp_path / "run.db"), 5)
     copy = pickle.loads(pickle.dumps(made))
     duel = copy.ask()
     answer(copy, 2)
-    assert optimizer(path).n_told_ == 7
-    with pytest.raises(RuntimeError, match="another run writes to it"):
-        made.ask()
-    np.testing.assert_array_equal(duel, optimizer(path).history_[5].duel)
+    assert made.n_told_ == 7
+    np.testing.assert_array_equal(duel, made.history_[5].duel)
+    answer(made)
+    assert copy.n_told_ == 8

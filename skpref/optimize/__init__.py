@@ -1,16 +1,21 @@
 """Preferential optimisation: ask for a duel, tell who won."""
 
+from skpref.optimize._history import export_journal, read_journal
 from skpref.optimize._optimizer import (
     HallucinationBelieverOptimizer,
     PreferenceOptimizer,
     Told,
 )
+from skpref.optimize._session import AlreadyAnswered
 from skpref.optimize._strategies import STRATEGIES, Strategy
 
 __all__ = [
     "STRATEGIES",
+    "AlreadyAnswered",
     "HallucinationBelieverOptimizer",
     "PreferenceOptimizer",
     "Strategy",
     "Told",
+    "export_journal",
+    "read_journal",
 ]

@@ -2,6 +2,8 @@
 
 import json
 import re
+import sys
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._space import Box, Pool
 from skpref.optimize._strategies import INCUMBENTS, Strategy
+from skpref.optimize._values import plain
 
 _DRAWS = 400
 # Where parameters lie that are spread as their space has them.
@@ -25,6 +28,7 @@ _QUANTILES = (np.arange(64) + 0.5) / 64
 _ONE_DUEL = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=bool))
 _LEARN = "learn"
 # How numpy 2 writes its scalars: np.int64(3), np.str_('a'), np.True_.
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _NUMPY = re.compile(r"""\bnp\.(?:(?:str_|u?int\d+|float\d+)\(('[^']*'|[^()']*)\)|(True|False)_)""")
 
 
@@ -147,21 +151,93 @@ def _engine(inference):
     return isinstance(inference, Hallucination), check_engine(inference)
 
 
-def describe(space: Box | Pool, options: dict) -> dict:
-    """The arguments as plain values: two equal descriptions make the same run."""
-    described = {"space": space.describe()}
-    for name, value in options.items():
-        if hasattr(value, "get_params"):  # kernels are callable too
-            parameters = sorted(value.get_params().items())
-            value = [type(value).__name__, [[key, repr(part)] for key, part in parameters]]
-        elif callable(value):
-            value = getattr(value, "__qualname__", None) or type(value).__qualname__
-        elif isinstance(value, tuple | list):
-            value = [part.item() if isinstance(part, np.generic) else part for part in value]
-        elif isinstance(value, np.generic):
-            value = value.item()
-        described[name] = value
+def describe(space: Box | Pool, options: dict, version: int = 2) -> dict:
+    """The arguments as plain values: two equal descriptions make the same run.
+
+    Parameters
+    ----------
+    space : Box or Pool
+    options : dict
+    version : {1, 2}
+        Of the journal: the first had kernels as they print.
+    """
+    with np.printoptions(precision=17, floatmode="unique", threshold=sys.maxsize):
+        described = {"space": space.describe()}
+        for name, value in options.items():
+            if hasattr(value, "get_params"):  # kernels are callable too
+                value = _printed(value) if version == 1 else _parameters(name, value)
+            elif callable(value):
+                value = getattr(value, "__qualname__", None) or type(value).__qualname__
+            described[name] = plain(value)
     return described
+
+
+def check_writable(space: Box | Pool, described: dict) -> None:
+    """Raise ValueError unless a journal can tell this configuration from others.
+
+    Parameters
+    ----------
+    space : Box or Pool
+    described : dict
+        By `describe`.
+    """
+    for each in getattr(space, "dimensions", ()):
+        for value in getattr(each, "values", ()):
+            if not isinstance(value, str) and _ADDRESS.search(repr(value)):
+                raise ValueError(
+                    f"{each.name} has the choice {value!r}, which a journal cannot hold. Give "
+                    "names as choices and look the objects up by them, or leave journal= out."
+                )
+    try:
+        json.dumps(described, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"A journal cannot hold these arguments ({error}). Give numbers, texts and lists of "
+            "them, or leave journal= out."
+        ) from None
+
+
+def check_same(kept: dict, wanted: dict, path: Path) -> None:
+    """Raise ValueError unless two descriptions are of one configuration.
+
+    Parameters
+    ----------
+    kept : dict
+        That of the journal.
+    wanted : dict
+    path : Path
+        Of the journal.
+    """
+    wanted = json.loads(json.dumps(wanted))
+    differing = [key for key in {**kept, **wanted} if kept.get(key) != wanted.get(key)]
+    if differing:
+        found = "; ".join(f"{k}: {kept.get(k)!r}, now {wanted.get(k)!r}" for k in differing)
+        raise ValueError(
+            f"The journal {path} belongs to another configuration ({found}). Use the same "
+            "arguments, or another file."
+        )
+
+
+def _printed(value):
+    parameters = sorted(value.get_params().items())
+    return [type(value).__name__, [[key, repr(part)] for key, part in parameters]]
+
+
+def _parameters(name, value):
+    """An object with ``get_params`` by the values of its parameters."""
+    found = []
+    for key, part in sorted(value.get_params(deep=False).items()):
+        if hasattr(part, "get_params"):
+            part = _parameters(name, part)
+        part = plain(part)
+        try:
+            json.dumps(part)
+        except (TypeError, ValueError):
+            if _ADDRESS.search(repr(part)):
+                part = getattr(part, "__qualname__", None) or type(part).__qualname__
+            part = repr(part)
+        found.append([key, part])
+    return [type(value).__name__, found]
 
 
 def renewed(described: dict, space: Box | Pool) -> dict:

@@ -1,177 +1,254 @@
-"""The journal: JSON lines on disk before a call returns.
+"""The journal: an SQLite database, one transaction an event, on disk before a call returns.
 
-The first line tells the format's version and the configuration. Each further line is
-``{"crc": ..., "record": {...}}`` with the CRC-32 of the record's own text. Floats are written by
-``repr``, hence exactly.
+SQLite's write-ahead log waits for the disk once an event, its rollback journal four times. The
+price is that while a process works, and after it was killed, the newest events are in a file
+beside, ``-wal``, which the next to open the journal takes in.
+
+Every event holds a checksum of itself and all before it, and ``head`` that of the last, so that a
+flipped bit, a lost, doubled or swapped row is noticed where SQLite's own checks see nothing.
 """
 
 import json
-import os
-import zlib
+import sqlite3
+import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
-from skpref._warnings import warn
+from skpref.optimize._database import NO_JOURNAL, Database, NotADatabase
+from skpref.optimize._events import Event, chained, digest_of
+from skpref.optimize._log import is_broken
 
-FORMAT = "skpref-journal"
-VERSION = 1
-
-
-def _text(record):
-    return json.dumps(record, separators=(",", ":"), allow_nan=False)
-
-
-def _line(record):
-    text = _text(record)
-    return f'{{"crc":"{zlib.crc32(text.encode()):08x}","record":{text}}}\n'.encode()
-
-
-def _begins(content):
-    """Whether a file may be the beginning of a journal's first line."""
-    opening = _line({"type": FORMAT})[:-3]
-    content = content.rstrip(b"\0")[: len(opening)]  # what never reached the disk may be zeros
-    return opening.startswith(content[:8] + opening[8:16][: len(content[8:16])] + content[16:])
+APPLICATION, VERSION = 0x736B7072, 2
+_SCHEMA = {
+    "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "events": (
+        "CREATE TABLE events (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, owner TEXT NOT NULL, "
+        "time REAL NOT NULL, payload TEXT NOT NULL, digest BLOB NOT NULL)"
+    ),
+    "memory": "CREATE TABLE memory (seq INTEGER PRIMARY KEY, arrays BLOB NOT NULL)",
+}
 
 
-class Journal:
-    """An append-only file that knows how long it should be.
+class Header(NamedTuple):
+    """What a run is: its configuration as JSON, its seed, and a name that no other run has."""
+
+    configuration: str
+    seed: int
+    run: str
+    source: str = ""
+
+    @property
+    def digest(self) -> bytes:
+        """Checksum that the first event's builds on."""
+        return digest_of(json.dumps(self).encode())
+
+
+class Journal(Database):
+    """The database of a run.
 
     Parameters
     ----------
-    path : str or Path
+    path : str or path-like
     """
 
-    def __init__(self, path):
-        self.path = Path(path).absolute()
-        self._size = 0
-
-    def read(self):
-        """All records, oldest first; a torn last line is cut off with a warning.
-
-        Returns
-        -------
-        list of dict
-            Empty if there is no file or nothing in it.
+    def exists(self) -> bool:
+        """Whether there is a database; False if nothing is there, or an empty file.
 
         Raises
         ------
         ValueError
-            If a line other than a torn last one cannot be read; it names the line. If all there
-            is is no beginning of a journal; the file is left as it is.
+            If there is something else.
         """
-        if not self.path.exists():
-            return []
-        content = self.path.read_bytes()
-        *lines, rest = content.split(b"\n")
-        records = [self._parse(line, i + 1) for i, line in enumerate(lines)]
-        self._size = len(content) - len(rest)
-        if rest and not lines and not _begins(rest):
-            raise ValueError(f"{self.path} is not a journal of this package. Give another path.")
-        if rest:
-            warn(
-                f"The last line ({len(lines) + 1}) of the journal {self.path} is torn and was "
-                "dropped: the write was cut off before its call had returned.",
-            )
-            with self.path.open("r+b") as file:
-                file.truncate(self._size)
-                os.fsync(file.fileno())
-        return records
-
-    def _parse(self, line, number):
         try:
-            held = json.loads(line)
-            record = held["record"]
-            sound = f"{zlib.crc32(_text(record).encode()):08x}" == held["crc"]
-        except (ValueError, KeyError, TypeError):
-            sound = False
-        if not sound or not isinstance(record, dict):
-            raise ValueError(
-                f"Line {number} of the journal {self.path} is corrupt: it is not what was written. "
-                "Restore the file from a copy, or cut it off before that line to go on from there."
-            )
-        return record
+            found = self.path.stat()
+        except FileNotFoundError:
+            return False
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError(f"{self.path} is no regular file. Give another path for the journal.")
+        if found.st_size == 0 and not Path(f"{self.path}-journal").exists():
+            return False
+        self.check_unharmed()
+        return self.once(self._is_ours)
 
-    def append(self, record):
-        """Write a record and wait until it is on disk.
+    def _is_ours(self, connection):
+        mark, version = (
+            connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("application_id", "user_version")
+        )
+        if mark == 0 and not connection.execute("PRAGMA page_count").fetchone()[0]:
+            if self.path.stat().st_size == 0:  # its first transaction did not end
+                return False
+            raise NotADatabase(f"{self.path} is {NO_JOURNAL}")
+        if mark != APPLICATION:
+            raise ValueError(
+                f"{self.path} is a database of another program, not a journal. Give another path."
+            )
+        if version != VERSION:
+            raise ValueError(
+                f"The journal {self.path} has version {version}; this package reads {VERSION}. "
+                "Update skpref, or use the version that wrote it."
+            )
+        return True
+
+    # -- reading -----------------------------------------------------------------------------
+
+    def load(self) -> tuple[Header, list[Event]]:
+        """The whole of it, checked.
 
         Raises
         ------
-        RuntimeError
-            If the file is not as this object left it.
+        ValueError
+            If it is damaged.
         OSError
-            If it cannot be written; what part of the record was is taken back.
+            If it cannot be read.
         """
-        present = self.path.stat().st_size if self.path.exists() else 0
-        if present != self._size:
-            raise RuntimeError(
-                f"The journal {self.path} has {present} bytes where {self._size} were expected: "
-                "another run writes to it, or it was changed. Open a new optimizer on it to go on "
-                "from its end, or give this one a journal of its own."
+        return self.once(self._load)
+
+    def _load(self, connection):
+        with suppress(sqlite3.OperationalError):  # where it can be, written by nobody meanwhile
+            connection.execute("BEGIN IMMEDIATE")
+        if not connection.in_transaction:
+            connection.execute("BEGIN")
+        if is_broken(Path(f"{self.path}-wal")):
+            raise self.damaged(
+                "events that were recorded in its log, -wal, cannot be read. With the log moved "
+                "away the run goes on from an earlier event"
             )
-        line = _line(record)
+        found = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql NOT NULL"))
+        if found != _SCHEMA:
+            raise self.damaged(f"its tables are not those of a journal: {sorted(found)}")
+        report = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
+        if report != ["ok"]:
+            raise self.damaged("; ".join(map(str, report)))
+        meta = dict(connection.execute("SELECT key, value FROM meta"))
         try:
-            with self.path.open("ab") as file:
-                file.write(line)
-                file.flush()
-                os.fsync(file.fileno())
-        except BaseException:  # the caller's state stays as it was, so must the file
-            with suppress(OSError):
-                os.truncate(self.path, self._size)
-            raise
-        if not self._size:
-            self._sync_folder()
-        self._size += len(line)
+            kept = json.loads(meta["header"])
+            header = Header(*kept)
+            good = len(meta) == 2 and all(type(each) is str for each in kept[:1] + kept[2:])
+            good = good and type(header.seed) is int and header.seed >= 0
+        except (KeyError, TypeError, ValueError, RecursionError):
+            good = False
+        if not good:
+            raise self.damaged("its header is not what was written")
+        events = self._newer(connection, 0, header.digest)
+        connection.rollback()
+        with suppress(sqlite3.OperationalError):  # busy, or not writable: as good in another mode
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        return header, events
 
-    def _sync_folder(self):
-        """The new file's name must be on disk too."""
+    def since(self, seq: int, digest: bytes) -> list[Event]:
+        """Events after one that is known."""
+
+        def read(connection):
+            connection.execute("BEGIN")
+            return self._newer(connection, seq, digest)
+
+        return self.once(read)
+
+    def _newer(self, connection, seq, digest):
+        head = self._head(connection)
+        if head == (seq, digest):
+            return []
+        if head[0] < seq:
+            raise self._replaced(seq)
+        if seq and _one(connection, "SELECT digest FROM events WHERE seq = ?", seq) != (digest,):
+            raise self._replaced(seq)
+        events = [
+            Event(*row)
+            for row in connection.execute(
+                "SELECT e.seq, kind, owner, time, payload, digest, arrays FROM events e "
+                "LEFT JOIN memory m ON e.seq = m.seq WHERE e.seq > ? ORDER BY e.seq",
+                (seq,),
+            )
+        ]
+        for number, event in enumerate(events, start=seq + 1):
+            digest = chained(digest, event.seq, event.kind, event.owner, event.time, event.payload)
+            if event.seq != number or event.digest != digest:
+                raise self.damaged(f"event {number} is not what was written")
+        if head != (seq + len(events), digest):
+            raise self.damaged(f"the events end at {seq + len(events)}, not where they should")
+        return events
+
+    def _head(self, connection):
         try:
-            folder = os.open(self.path.parent, os.O_RDONLY)
-        except OSError:  # not possible on every system
-            return
-        try:
-            os.fsync(folder)
-        except OSError:
-            pass
-        finally:
-            os.close(folder)
+            seq, digest = json.loads(
+                _one(connection, "SELECT value FROM meta WHERE key = 'head'")[0]
+            )
+            return int(seq), bytes.fromhex(digest)
+        except (TypeError, ValueError):
+            raise self.damaged("its head is not what was written") from None
 
+    # -- writing -----------------------------------------------------------------------------
 
-def header(configuration, seed):
-    """The first record of a journal."""
-    return {
-        "type": FORMAT,
-        "version": VERSION,
-        "configuration": configuration,
-        "seed": seed,
-    }
+    def begin(self, header: Header, events: Callable[[], list] = list) -> bool:
+        """Make the database, with first events; False if another process was quicker.
 
+        Parameters
+        ----------
+        header : Header
+        events : callable
+            Gives the pairs of an event and the memories to forget.
+        """
 
-def check_header(record, configuration, seed, path):
-    """The seed of a journal, if it belongs to this configuration.
+        def make(connection):
+            connection.execute("BEGIN IMMEDIATE")
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                return False
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+            for statement in _SCHEMA.values():
+                connection.execute(statement)
+            rows = [("header", json.dumps(header)), ("head", _head_text(0, header.digest))]
+            connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
+            for event, forgotten in events():
+                self._add(connection, event, forgotten)
+            connection.execute("COMMIT")
+            return True
 
-    Raises
-    ------
-    ValueError
-        If it is no journal, of another version, or of another configuration.
-    """
-    if record.get("type") != FORMAT:
-        raise ValueError(f"{path} is not a journal of this package (line 1 says otherwise).")
-    if record.get("version") != VERSION:
-        raise ValueError(
-            f"The journal {path} has version {record.get('version')!r}; this one reads {VERSION}."
+        return self.once(make, create=True)
+
+    def change(self, seq: int, digest: bytes, decide: Callable) -> None:
+        """Add an event, or not.
+
+        Parameters
+        ----------
+        seq, digest
+            Of the last event that is known.
+        decide : callable
+            Called with the events after it, while nobody else can write. Returns the event to add
+            and the memories that are needed no more, or None. It may be called again.
+        """
+
+        def write(connection):
+            connection.execute("BEGIN IMMEDIATE")
+            wish = decide(self._newer(connection, seq, digest))
+            if wish is not None:
+                self._add(connection, *wish)
+                connection.execute("COMMIT")
+
+        self.once(write)
+
+    def _add(self, connection, event, forgotten):
+        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", event[:6])
+        connection.executemany("DELETE FROM memory WHERE seq = ?", [(k,) for k in forgotten])
+        if event.arrays is not None:
+            connection.execute("INSERT INTO memory VALUES (?, ?)", (event.seq, event.arrays))
+        connection.execute(
+            "UPDATE meta SET value = ? WHERE key = 'head'", (_head_text(event.seq, event.digest),)
         )
-    kept = record["configuration"]
-    wanted = json.loads(_text(configuration))
-    differing = [key for key in {**kept, **wanted} if kept.get(key) != wanted.get(key)]
-    if differing:
-        found = "; ".join(f"{k}: {kept.get(k)!r}, now {wanted.get(k)!r}" for k in differing)
-        raise ValueError(
-            f"The journal {path} belongs to another configuration ({found}). Use the same "
-            "arguments, or another file."
+
+    def _replaced(self, seq):
+        return RuntimeError(
+            f"The journal {self.path} does not hold the {seq} events that this optimizer knows: "
+            "it was replaced by another file. Open a new optimizer on it."
         )
-    if seed is not None and seed != record["seed"]:
-        raise ValueError(
-            f"The journal {path} was begun with random_state {record['seed']}, now {seed} came. "
-            "Pass that one, or None."
-        )
-    return record["seed"]
+
+
+def _one(connection, query, *values):
+    return connection.execute(query, values).fetchone()
+
+
+def _head_text(seq, digest):
+    return json.dumps([seq, digest.hex()])

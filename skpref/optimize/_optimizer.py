@@ -1,6 +1,7 @@
 """Ask and tell: preferential optimisation of what only a judge can compare."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from os import PathLike
 from typing import Any, NamedTuple, Self
 
@@ -11,9 +12,10 @@ from skpref._parameters import check_number
 from skpref._posterior import Posterior
 from skpref._random import RandomLike, seed_of
 from skpref._validation import check_outcomes
-from skpref.optimize._configuration import configure, describe
+from skpref.optimize._configuration import check_writable, configure, describe
 from skpref.optimize._loop import Loop
 from skpref.optimize._model import LENGTHSCALE_PRIOR, NOISE_BOUNDS, NOISE_PRIOR
+from skpref.optimize._questions import check_told
 from skpref.optimize._session import Session
 from skpref.optimize._space import make_space
 
@@ -87,8 +89,9 @@ class PreferenceOptimizer(Loop):
         by the first of their names. Those of ``ItemTable.from_names`` have no features and share
         nothing (`Identity` kernel).
     journal : path, default=None
-        File to which every event is written before the call returns. If it exists the run goes
-        on from its end, with the very same next question.
+        SQLite database to which every event is written before the call returns. If it exists the
+        run goes on from its end, with the very same next question. Processes of one machine may
+        share it (`AlreadyAnswered`); `read_journal` gives its history.
     random_state : int, RandomState instance, Generator or None, default=None
         The same seed and answers give the same questions.
 
@@ -104,7 +107,7 @@ class PreferenceOptimizer(Loop):
     n_told_ : int
     pending_ : ndarray of shape (n, 2, d) or list of pairs
         Duels asked for and neither answered nor skipped, oldest first, as `ask` with ``n`` gives
-        them.
+        them; with a journal also those of other processes.
 
     References
     ----------
@@ -156,12 +159,20 @@ class PreferenceOptimizer(Loop):
             "refit_every": refit_every,
         }
         configuration = configure(self._space, options, len(initial))
-        described = describe(self._space, {**options, **configuration.resolved()})
-        seed = seed_of(random_state)
-        self._session = Session(self._space, configuration, initial, journal, described, seed)
+        options |= configuration.resolved()
+        if journal is not None:
+            check_writable(self._space, describe(self._space, options))
+        self._session = Session(
+            self._space,
+            configuration,
+            initial,
+            journal,
+            partial(describe, self._space, options),
+            seed_of(random_state),
+        )
 
     def __repr__(self) -> str:
-        state, strategy = self._session.state, self._session.configuration.strategy
+        state, strategy = self._session.known, self._session.configuration.strategy
         parts = [f"{name}={value!r}" for name, value in strategy._asdict().items()]
         return (
             f"<{type(self).__name__}: {self._space.n_dimensions} dimensions, {', '.join(parts)}; "
@@ -174,6 +185,8 @@ class PreferenceOptimizer(Loop):
         """The next duel, or the next n for judges in parallel.
 
         Asking again without telling gives the same duels; their answers may come in any order.
+        Of several processes on one journal each has its own; duels of one that has ended are
+        asked again by the next to ask.
 
         Parameters
         ----------
@@ -192,8 +205,7 @@ class PreferenceOptimizer(Loop):
             acquisition is NaN everywhere.
         """
         wanted = 1 if n is None else check_number("n", n, low=1, integer=True)
-        pending = self._session.pose(wanted)
-        duels = [self._session.show(duel) for duel in pending[:wanted]]
+        duels = self._session.pose(wanted)
         return self._space.pack(duels[0]) if n is None else self._space.pack_many(duels)
 
     def tell(self, duel: Any, outcome: Any) -> Self:
@@ -216,6 +228,9 @@ class PreferenceOptimizer(Loop):
         ValueError
             If the items are equal, not finite or outside the space, or the outcome is no such
             value. Nothing is changed then.
+        AlreadyAnswered
+            If the duel was pending when this object last looked, and another process has answered
+            it since. Nothing is recorded then.
         """
         if outcome is None:
             return self.skip(duel)
@@ -223,7 +238,8 @@ class PreferenceOptimizer(Loop):
         if outcome.size != 1:
             raise ValueError(f"One outcome is told at a time, got {outcome.size}: {outcome[0]}.")
         won = int(check_outcomes(outcome.reshape(1), 1)[0][0])
-        self._session.record_answer(self._session.pair(duel), won)
+        self._session.record_answer(duel, won)
+        self._session.tried = None
         return self
 
     def skip(self, duel: Any) -> Self:
@@ -237,7 +253,8 @@ class PreferenceOptimizer(Loop):
         -------
         self
         """
-        self._session.record_refusal(self._session.pair(duel))
+        self._session.record_refusal(duel)
+        self._session.tried = None
         return self
 
     def undo(self) -> Self:
@@ -251,8 +268,11 @@ class PreferenceOptimizer(Loop):
         ------
         ValueError
             If there is nothing left to take back.
+        AlreadyAnswered
+            If another process told, skipped or took back since this object last looked.
         """
         self._session.take_back()
+        self._session.tried = None
         return self
 
     # -- results -------------------------------------------------------------------------
@@ -265,21 +285,22 @@ class PreferenceOptimizer(Loop):
         NotFittedError
             If no duel was told.
         """
-        return self._session.show([self._session.best()])[0]
+        return self._session.recommended()
 
     @property
     def incumbent_(self) -> Any:
         """First item of the next duel, by the rule."""
-        self._session.check_told()
         if self._session.configuration.strategy.incumbent == "posterior_mean":
             return self.recommend()
-        return self._session.show([self._session.state.outcomes()[0][-1]])[0]
+        state = self._session.state
+        check_told(state)
+        return self._session.show(state, [state.outcomes()[0][-1]])[0]
 
     @property
     def history_(self) -> list[Told]:
         """Told duels and outcomes, oldest first."""
-        session = self._session
-        return [Told(self._space.pack(session.show(t[:2])), t[2]) for t in session.state.told]
+        session, state = self._session, self._session.state
+        return [Told(self._space.pack(session.show(state, t[:2])), t[2]) for t in state.told]
 
     @property
     def n_told_(self) -> int:
@@ -289,8 +310,8 @@ class PreferenceOptimizer(Loop):
     @property
     def pending_(self) -> Any:
         """Duels asked for and neither answered nor skipped, oldest first."""
-        session = self._session
-        return self._space.pack_many([session.show(duel) for duel in session.state.pending])
+        session, state = self._session, self._session.state
+        return self._space.pack_many([session.show(state, duel[:2]) for duel in state.pending])
 
     @property
     def posterior_(self) -> Posterior:

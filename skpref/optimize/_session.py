@@ -1,31 +1,42 @@
-"""A session and its journal: events in, questions out, each on disk before it counts."""
+"""A session: one lock, one state, and events that are on disk before they count."""
 
-from collections.abc import Sequence
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 
-from skpref._threads import blas_threads
-from skpref.optimize import _model
-from skpref.optimize._configuration import renewed
-from skpref.optimize._design import initial_duel
-from skpref.optimize._journal import Journal, check_header, header
-from skpref.optimize._state import Items, State, dump_memory, exclusion, load_memory
-from skpref.optimize._strategies import View, best_seen, propose, random_duel
+from skpref.optimize._configuration import Configuration, check_same
+from skpref.optimize._database import NotADatabase
+from skpref.optimize._events import Event, Reader, ask_draft, skip_draft, tell_draft, undo_draft
+from skpref.optimize._journal import Header, Journal
+from skpref.optimize._lines import CarriedOver
+from skpref.optimize._model import Memory
+from skpref.optimize._owner import is_live, owner
+from skpref.optimize._questions import Questions
+from skpref.optimize._state import Items, Recalled, State
 
-# After a skip, until something is told, no duel this close to the skipped one is asked (unit
-# cube, times the root of the number of columns); afterwards only that duel itself is left out.
-_NEAR = 0.02
-# Duels drawn, at most, for one whose items differ as floats.
-_REDRAWS = 50
-# By default the hyperparameters are learned anew once the duels have grown by this share.
-_GROWTH = 0.04
+# A question is computed without holding the file; if others were quicker this often, holding it.
+_TRIES = 3
+
+
+class AlreadyAnswered(RuntimeError):
+    """Another process told, skipped or took back first; this answer was not recorded.
+
+    Examples
+    --------
+    >>> from skpref.optimize import AlreadyAnswered
+    >>> issubclass(AlreadyAnswered, RuntimeError)
+    True
+    """
 
 
 class Session:
-    """Everything that an optimizer knows.
+    """Everything that an optimizer knows; its methods may be called from several threads.
 
     Parameters
     ----------
@@ -33,194 +44,247 @@ class Session:
     configuration : Configuration
     initial_duels : list of pairs of items
     journal : path or None
-    description : dict
-        Of the configuration, for the journal.
+    describe : callable
+        ``describe(version)``: the arguments in the terms of the journals of a version.
     seed : int or None
 
     Attributes
     ----------
-    state : State
-    items : Items
+    tried : tuple or None
+        Event of the last tell, skip or undo until its caller, who sets this to None, is sure of
+        it: the same call after an interrupt counts once.
     """
 
-    def __init__(self, space, configuration, initial_duels, journal, description, seed):
+    def __init__(
+        self,
+        space: Any,
+        configuration: Configuration,
+        initial_duels: list,
+        journal: Any,
+        describe: Callable[[int], dict],
+        seed: int | None,
+    ):
         self.space, self.configuration = space, configuration
-        self.items = Items(space)
-        self._initial = [self.pair(duel) for duel in initial_duels]
-        description = {**description, "initial_duels": [self._dump(duel) for duel in self._initial]}
-        self.state = State(_model.Memory(configuration.spec.theta))
-        self._past = []
-        self._fitted = None
-        self._journal = None if journal is None else Journal(journal)
-        self.seed = self._open(description, seed)
+        self._reader = Reader(space, len(configuration.spec.theta))
+        self._lock = threading.RLock()
+        self.tried: tuple | None = None
+        none, initial = Items.none(space.n_columns), []
+        for duel in initial_duels:
+            initial.append(self._pair(none, duel)[0].values)
+        described = [[space.dump(value) for value in pair] for pair in initial]
+        memory = Recalled(Memory(configuration.spec.theta))
+        start = State(none, memory, memory)
+        if journal is None:
+            self._journal, self._state = None, start
+            seed = _fresh_seed() if seed is None else seed
+        else:
+
+            def describe_all(version):
+                return {**describe(version), "initial_duels": described}
+
+            seed = self._open(journal, describe_all, seed, start)
+        self._questions = Questions(space, configuration, seed, initial)
+
+    def _open(self, path, describe, seed, start):
+        """Begin the journal, or replay it; the seed of the run."""
+        journal, lines = Journal(path), None
+        try:
+            there = journal.exists()
+        except NotADatabase:
+            lines = CarriedOver(journal.path, self._reader, self.space, describe, seed)
+            journal = Journal(lines.path)
+            there = journal.exists()
+        text = json.dumps(describe(2), separators=(",", ":"), allow_nan=False)
+        if not there:
+            wanted = _fresh_seed() if seed is None else seed
+            header = Header(text, wanted, secrets.token_hex(8))
+            if lines is None:
+                journal.begin(header)
+            else:
+                lines.begin(journal, header, start)
+        header, events = journal.load()
+        check_same(json.loads(header.configuration), json.loads(text), journal.path)
+        if seed is not None and lines is None and seed != header.seed:
+            raise ValueError(
+                f"The journal {journal.path} was begun with random_state {header.seed}, now {seed} "
+                "came. Pass that one, or None."
+            )
+        if lines is not None:
+            lines.check(header)
+        self._journal = journal
+        self._state = self._folded(replace(start, digest=header.digest), events)
+        return header.seed
+
+    def __getstate__(self) -> dict:
+        return {key: value for key, value in self.__dict__.items() if key != "_lock"}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state, _lock=threading.RLock())
+
+    # -- what is known -------------------------------------------------------------------
+
+    @property
+    def known(self) -> State:
+        """The state as far as this object has seen."""
+        return self._state
+
+    @property
+    def state(self) -> State:
+        """The state, with what other processes told; of a file that is gone, as it was."""
+        self.tried = None  # who looks knows
+        try:
+            return self._caught_up()
+        except FileNotFoundError:
+            return self._state
+
+    def _caught_up(self):
+        with self._lock:
+            if self._journal is not None:
+                newer = self._journal.since(self._state.seq, self._state.digest)
+                self._state = self._folded(self._state, newer)
+            return self._state
+
+    def _folded(self, state, events):
+        try:
+            return self._reader.folded(state, events)
+        except ValueError as error:
+            raise ValueError(
+                f"The journal {self._journal.path} is damaged, or of another program: {error}."
+            ) from error
+
+    def _me(self):
+        return "" if self._journal is None else owner()
 
     # -- events --------------------------------------------------------------------------
 
-    def pose(self, wanted: int) -> tuple:
-        """Pending duels, at least as many as wanted."""
-        known = len(self.state.pending)
-        if known < wanted:
-            with self._threads():
-                if self._modelled:
-                    self.fit()
-                later = self.state
-                while len(later.pending) < wanted:
-                    later = self._next(later)
-            record = {
-                "type": "ask",
-                "duels": [self._dump(duel) for duel in later.pending[known:]],
-                "counter": later.counter,
-                "memory": dump_memory(later.memory),
-            }
-            self._write(record)
-            self.state = later
-        return self.state.pending
+    def pose(self, wanted: int) -> list:
+        """Pending duels of this process, as people see them, as many as wanted."""
+        with self._lock:
+            self.tried, tries = None, 0
+            while len(mine := self._mine(state := self._caught_up())) < wanted:
+                tries += 1
+                if tries < _TRIES:
+                    self._take(_if_newest(self._asked(state, wanted)))
+                else:
+                    self._take(lambda seen, current, newer: self._asked(current, wanted))
+            return [self.show(state, each[:2]) for each in mine[:wanted]]
 
-    def record_answer(self, duel: tuple, won: int) -> None:
-        """Take an answer in and bring the model up to date."""
-        record = {"type": "tell", "duel": self._dump(duel), "outcome": won}
-        self._write({**record, "memory": dump_memory(self.state.memory)})
-        self._past.append(self.state)
-        self.state = self.state.answered(*duel, won)
-        self._fitted = None
-        if self._modelled:
-            with self._threads():
-                self.fit()
+    def _mine(self, state):
+        return [each for each in state.pending if each.owner == self._me()]
 
-    def record_refusal(self, duel: tuple) -> None:
+    def _asked(self, state, wanted):
+        """New questions, after pending ones of processes that have ended."""
+        me, mine = self._me(), len(self._mine(state))
+        left = [each[:2] for each in state.pending if not (each.owner == me or is_live(each.owner))]
+        left = left[: max(0, wanted - mine)]
+        handed = state.handed_over(left, me)
+        after = self._questions.asked(handed, max(0, wanted - mine - len(left)), me)
+        memory = None if after.recalled is state.recalled else after.recalled.memory
+        return ask_draft(state, after, left, memory, self.space)
+
+    def record_answer(self, duel: Any, won: int) -> None:
+        """Take an answer in."""
+
+        def draft_of(current, items, pair):
+            return tell_draft(current, items, pair, won, self.space)
+
+        self._record(duel, draft_of)
+
+    def record_refusal(self, duel: Any) -> None:
         """Take a refusal in."""
-        record = {"type": "skip", "duel": self._dump(duel)}
-        self._write({**record, "memory": dump_memory(self.state.memory)})
-        self._past.append(self.state)
-        self.state = self.state.refused(*duel)
+
+        def draft_of(current, items, pair):
+            return skip_draft(current, items, pair, self.space)
+
+        self._record(duel, draft_of)
+
+    def _record(self, duel, draft_of):
+        def compose(seen, current, newer):
+            items, pair = self._pair(current.items, duel)
+            draft = draft_of(current, items, pair)
+            if self._was_recorded(draft, seen, newer):
+                return None
+            answers = [event for event in newer if _answers(event, pair)]
+            if answers and seen.is_pending(pair) and not current.is_pending(pair):
+                how = "skipped" if answers[-1].kind == "skip" else "answered"
+                raise AlreadyAnswered(
+                    f"This duel was asked once and was {how} in another process in the meantime, "
+                    "so that nothing was recorded. Go on with ask(); the same call again counts as "
+                    "one more answer."
+                )
+            return draft
+
+        self._pair(self._state.items, duel)  # refused before anything is waited for
+        self._take(compose)
 
     def take_back(self) -> None:
         """Go back to the moment before the last answer or refusal."""
-        if not self._past:
-            raise ValueError("There is nothing to undo: no duel was told or skipped.")
-        self._write({"type": "undo"})
-        self.state = self._past.pop()
-        self._fitted = None
 
-    # -- the model -----------------------------------------------------------------------
+        def compose(seen, current, newer):
+            draft = undo_draft()
+            if self._was_recorded(draft, seen, newer):
+                return None
+            if any(event.kind != "ask" for event in newer):
+                raise AlreadyAnswered(
+                    "Nothing was taken back: another process told, skipped or took back since "
+                    "this one last looked. See history_, and call undo() again to take back the "
+                    "last of all."
+                )
+            if not current.past:
+                raise ValueError("There is nothing to undo: no duel was told or skipped.")
+            return draft
 
-    @property
-    def _modelled(self):
-        return len(self.state.told) >= max(1, self.configuration.n_initial)
+        self._take(compose)
 
-    def check_told(self) -> None:
-        """Raise unless a duel was told."""
-        if not self.state.told:
-            raise NotFittedError("No duel was told yet: ask(), then tell(duel, outcome).")
+    def _was_recorded(self, draft, seen, newer):
+        """Whether this is a call again that was interrupted, and had been recorded after all."""
+        if self.tried is None:
+            return False
+        digest, kind, said = self.tried
+        known = {seen.digest, *(event.digest for event in newer)}
+        return digest in known and (kind, said) == (draft.kind, draft.said)
 
-    def fit(self):
-        """The fit of the told duels; once the model is in use its hyperparameters go on."""
-        self.check_told()
-        if self._fitted is None:
-            winner, loser = self.state.outcomes()
-            memory = self.state.memory
-            every = self.configuration.refit_every or 1 + int(_GROWTH * len(winner))
-            learning = memory.fitted_at == 0 or (
-                self._modelled and len(winner) >= memory.fitted_at + every
-            )
-            self._fitted, memory = _model.fit(
-                self.configuration.spec, memory, self.items.rows, winner, loser, learning
-            )
-            if self._modelled:
-                self.state = replace(self.state, memory=memory)
-        return self._fitted
+    def _take(self, compose):
+        """Take an event in: composed from the newest state, on disk, then one assignment."""
+        with self._lock:
+            seen, later = self._state, None
 
-    def gaussian(self):
-        """Posterior of the evidence engine: one component."""
-        return self.fit().gaussian
+            def decide(newer):
+                nonlocal later
+                current = self._state = self._folded(seen, newer) if newer else seen
+                draft = compose(seen, current, newer)
+                if draft is None:
+                    later = None
+                    return None
+                event = draft.event(current, self._me(), time.time())
+                later = self._reader.applied(current, event)
+                self.tried = (event.digest, draft.kind, draft.said)
+                return event, current.recalls().keys() - later.recalls().keys()
 
-    def posterior(self):
+            if self._journal is None:
+                decide([])
+            else:
+                self._journal.change(seen.seq, seen.digest, decide)
+            if later is not None:
+                self._state = later
+
+    # -- results -------------------------------------------------------------------------
+
+    def recommended(self) -> Any:
+        """The item of the largest posterior mean among those seen, as people see it."""
+        with self._lock:
+            state = self.state
+            return self.show(state, [self._questions.best(state)])[0]
+
+    def posterior(self) -> Any:
         """The engine's posterior; of hallucinations, EP's."""
-        with self._threads():
-            fit = self.fit()
-            if self.configuration.hallucinating:
-                return self.gaussian()
-            return fit.refined(self._generator(0)).posterior
-
-    def seen(self) -> np.ndarray:
-        """Rows of the items of the told duels."""
-        told = np.array([duel[:2] for duel in self.state.told], dtype=np.intp)
-        return self.items.rows[np.unique(told)]
-
-    def best(self) -> int:
-        """Index of the item of the largest posterior mean among those seen."""
-        self.check_told()
-        with self._threads():
-            return self.items.add_row(best_seen(self.gaussian(), self.seen()))
-
-    def _threads(self):
-        return blas_threads(len(self.state.told))
-
-    # -- the next question ---------------------------------------------------------------
-
-    def _generator(self, counter):
-        return np.random.default_rng([self.seed, counter])
-
-    def _next(self, state):
-        counter, rng = state.counter + 1, self._generator(state.counter + 1)
-        near = _NEAR * np.sqrt(self.space.n_columns)
-        allowed = exclusion(state, self.items, near)
-        if len(state.told) + len(state.pending) < self.configuration.n_initial or not state.told:
-            return state.asked([self._designed(state, allowed, rng)], counter, state.memory)
-        memory, fit = state.memory, self.fit()
-
-        def draw():
-            nonlocal memory
-            if not self.configuration.hallucinating:
-                return fit.refined(rng).posterior
-            posterior, margins = _model.hallucinate(fit, memory.margins, rng)
-            memory = replace(memory, margins=margins)
-            return posterior
-
-        last_winner = self.items.rows[state.outcomes()[0][-1]]
-        gaussian = fit.gaussian
-        view = View(self.space, self.seen(), last_winner, gaussian, draw, allowed, rng)
-        found = self._or_any(propose(self.configuration.strategy, view), state, rng)
-        return state.asked([self._taken_in(found, allowed, rng)], counter, memory)
-
-    def _designed(self, state, allowed, rng):
-        for duel in self._initial[state.counter :]:
-            return duel
-        rows = initial_duel(self.space, self.seed, state.counter - len(self._initial))
-        if not allowed(rows[0], rows[1][None])[0]:
-            rows = self._or_any(random_duel(self.space, allowed, rng), state, rng)
-        return self._taken_in(rows, allowed, rng)
-
-    def _taken_in(self, rows, allowed, rng):
-        """Indices of two rows; where both stand for the same floats, of two others."""
-        for _ in range(_REDRAWS):
-            if rows is None:
-                break
-            first, second = (self.items.add_row(row) for row in rows)
-            if first != second:
-                return first, second
-            rows = random_duel(self.space, allowed, rng)
-        raise ValueError(
-            "No two items of the space can be told apart in floating point. Widen it, or shift "
-            "and scale its parameters."
-        )
-
-    def _or_any(self, found, state, rng):
-        """Where every duel was skipped before, all but the last skipped are free again."""
-        if found is None and state.skipped:
-            allowed = exclusion(replace(state, skipped=state.skipped[-1:]), self.items, 0.0)
-            found = random_duel(self.space, allowed, rng)
-        if found is None:
-            raise ValueError(
-                "No duel is left to ask: every other pair is pending or was just skipped. Tell a "
-                "pending duel, undo the skip, or give more candidates."
-            )
-        return found
+        with self._lock:
+            return self._questions.posterior(self.state)
 
     # -- items ---------------------------------------------------------------------------
 
-    def pair(self, duel: Any) -> tuple[int, int]:
-        """Indices of the two items of a duel, which is checked."""
+    def _pair(self, items, duel):
+        """Items and the indices of the two of a duel, which is checked."""
         two = [] if isinstance(duel, str) else self.space.listed(duel)
         try:
             first, second = two
@@ -229,77 +293,27 @@ class Session:
                 "A duel is a pair of items, as ask() returns it: an array of shape (2, d), two "
                 f"dicts or two names, got {duel!r}."
             ) from None
-        for item in (first, second):
-            self.space.to_row(item)  # both are sound before either is taken in
-        found = self.items.add(first), self.items.add(second)
-        if found[0] == found[1]:
+        items, one = items.with_item(first, self.space)
+        items, other = items.with_item(second, self.space)
+        if one == other:
             raise ValueError(f"A duel needs two different items, got {first!r} twice.")
-        return found
+        return items, (one, other)
 
-    def show(self, duel: Sequence) -> list:
+    def show(self, state: State, duel: Any) -> list:
         """The items of a duel as people see them."""
-        return [self.space.present(self.items.items[index]) for index in duel]
-
-    def _dump(self, duel):
-        return [self.space.dump(self.items.items[index]) for index in duel]
-
-    def _load(self, duel):
-        return tuple(self.items.add(self.space.load(values)) for values in duel)
-
-    # -- the journal ---------------------------------------------------------------------
-
-    def _open(self, description, seed):
-        """Begin or replay the journal; the seed of the run."""
-        records = [] if self._journal is None else self._journal.read()
-        if records:
-            first = dict(records[0])
-            first["configuration"] = renewed(first.get("configuration", {}), self.space)
-            seed = check_header(first, description, seed, self._journal.path)
-            for number, record in enumerate(records[1:], start=2):
-                self._replay(record, number)
-            return seed
-        if seed is None:
-            seed = int(np.random.SeedSequence().generate_state(1)[0])
-        self._write(header(description, seed))
-        return seed
-
-    def _write(self, record):
-        if self._journal is not None:
-            self._journal.append(record)
-
-    def _replay(self, record, number):
-        try:
-            _REPLAY[record["type"]](self, record)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise ValueError(
-                f"Line {number} of the journal {self._journal.path} does not fit the run before "
-                f"it ({type(error).__name__}: {error})."
-            ) from error
-
-    def _replay_ask(self, record):
-        duels = [self._load(duel) for duel in record["duels"]]
-        self.state = self.state.asked(duels, record["counter"], load_memory(record["memory"]))
-
-    def _remember(self, record):
-        self.state = replace(self.state, memory=load_memory(record["memory"]))
-        self._past.append(self.state)
-        return self._load(record["duel"])
-
-    def _replay_tell(self, record):
-        duel = self._remember(record)
-        self.state = self.state.answered(*duel, record["outcome"])
-
-    def _replay_skip(self, record):
-        duel = self._remember(record)
-        self.state = self.state.refused(*duel)
-
-    def _replay_undo(self, record):
-        self.state = self._past.pop()
+        return [self.space.present(state.items.values[index]) for index in duel]
 
 
-_REPLAY = {
-    "ask": Session._replay_ask,
-    "tell": Session._replay_tell,
-    "skip": Session._replay_skip,
-    "undo": Session._replay_undo,
-}
+def _if_newest(draft):
+    """Composes questions that were found without holding the file, void if others wrote since."""
+    return lambda seen, current, newer: None if newer else draft
+
+
+def _answers(event: Event, pair):
+    if event.kind not in ("tell", "skip"):
+        return False
+    return set(json.loads(event.payload)["duel"]) == set(pair)
+
+
+def _fresh_seed():
+    return int(np.random.SeedSequence().generate_state(1)[0])

@@ -1,0 +1,293 @@
+"""Events: what changes a run, as it is written down, and what it makes of a state.
+
+A run that is asked and told makes its states by `applied`, from the very text that is on disk;
+so does one that is taken up again, and one that sees the answers of another process.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skpref.optimize._model import Memory
+from skpref.optimize._state import Items, Recalled, State
+
+
+class Event(NamedTuple):
+    """One event.
+
+    Attributes
+    ----------
+    seq : int
+        Its number, from 1.
+    kind : {"ask", "tell", "skip", "undo"}
+    owner : str
+        The process.
+    time : float
+        Seconds since 1970.
+    payload : str
+        The rest, as JSON.
+    digest : bytes
+        Of this event and all before it.
+    arrays : bytes or None
+        Where solver and sampler were, if that is kept.
+    """
+
+    seq: int
+    kind: str
+    owner: str
+    time: float
+    payload: str
+    digest: bytes
+    arrays: bytes | None = None
+
+
+class Draft(NamedTuple):
+    """An event that is not yet numbered."""
+
+    kind: str
+    payload: dict
+    arrays: bytes | None = None
+
+    @property
+    def said(self) -> tuple:
+        """What an answer, refusal or undo says."""
+        return tuple(self.payload.get("duel", ())), self.payload.get("outcome")
+
+    def event(self, state: State, owner: str, time: float) -> Event:
+        """The event that this would be after a state."""
+        text = json.dumps(self.payload, separators=(",", ":"), allow_nan=False)
+        seq = state.seq + 1
+        digest = chained(state.digest, seq, self.kind, owner, time, text)
+        return Event(seq, self.kind, owner, time, text, digest, self.arrays)
+
+
+def digest_of(content: bytes) -> bytes:
+    """A checksum that nothing but the same content has."""
+    return hashlib.blake2b(content, digest_size=16).digest()
+
+
+def chained(before: bytes, *parts: int | float | str) -> bytes:
+    """Checksum of an event and of all before it."""
+    return digest_of(before + json.dumps(parts).encode())
+
+
+# -- drafts ----------------------------------------------------------------------------------
+
+
+def ask_draft(before: State, after: State, taken: list, memory: Memory | None, space: Any) -> Draft:
+    """Of new questions, of pending ones taken over, and of the memory if it changed."""
+    new = after.pending[len(after.pending) - (after.counter - before.counter) :]
+    payload: dict = {
+        "duels": [list(duel[:2]) for duel in new],
+        **_added(before, after.items, space),
+    }
+    if taken:
+        payload["taken"] = [list(duel) for duel in taken]
+    arrays = None
+    if memory is not None:
+        arrays = dump_arrays(memory, len(before.told))
+        payload["theta"], payload["fitted_at"] = memory.theta.tolist(), memory.fitted_at
+        payload["arrays"] = None if arrays is None else digest_of(arrays).hex()
+    return Draft("ask", payload, arrays)
+
+
+def tell_draft(before: State, items: Items, duel: tuple, won: int, space: Any) -> Draft:
+    """Of an answer."""
+    return Draft("tell", {"duel": list(duel), "outcome": won, **_added(before, items, space)})
+
+
+def skip_draft(before: State, items: Items, duel: tuple, space: Any) -> Draft:
+    """Of a refusal."""
+    return Draft("skip", {"duel": list(duel), **_added(before, items, space)})
+
+
+def undo_draft() -> Draft:
+    """Of taking the last answer or refusal back."""
+    return Draft("undo", {})
+
+
+def _added(before, items, space):
+    new = items.values[len(before.items.values) :]
+    if not new:
+        return {}
+    found = {"items": [space.dump(value) for value in new]}
+    if space.pool is not None and space.names is not None:
+        found["names"] = [str(space.present(value)) for value in new]
+    return found
+
+
+def dump_arrays(memory: Memory, n_told: int) -> bytes | None:
+    """The arrays of a memory; None if there are none, or one cannot be gone on from."""
+    parts = {f"sites.{name}": part for name, part in sorted(memory.sites.items())}
+    parts["margins"] = memory.margins
+    parts = {name: np.asarray(part, dtype="<f8") for name, part in parts.items() if np.size(part)}
+    if not parts or any(_fault(name, part, n_told) for name, part in parts.items()):
+        return None
+    head = json.dumps({name: part.shape for name, part in parts.items()}).encode()
+    return head + b"\n" + b"".join(part.tobytes() for part in parts.values())
+
+
+def _fault(name, part, n_told):
+    """What is wrong with an array, or None."""
+    if part.ndim == 0 or not 0 < part.shape[-1] <= n_told:
+        return f"{name} has the shape {part.shape} at {n_told} duels"
+    if not np.all(np.isfinite(part)):
+        return f"{name} is not finite"
+    if name in ("sites.precision", "margins") and np.any(part < 0.0):
+        return f"{name} is negative"
+    if name == "margins" and part.ndim != 1:
+        return "margins are of one draw"
+    return None
+
+
+# -- states ----------------------------------------------------------------------------------
+
+
+# What reading a record that was not written by this package may raise.
+UNFIT = (KeyError, TypeError, ValueError, IndexError, RecursionError, OverflowError)
+
+
+class Reader:
+    """Makes states of events, each of which is checked.
+
+    Parameters
+    ----------
+    space : Box or Pool
+    n_theta : int
+        Number of hyperparameters.
+    """
+
+    def __init__(self, space: Any, n_theta: int):
+        self._space, self._n_theta = space, n_theta
+
+    def applied(self, state: State, event: Event) -> State:
+        """The state after an event.
+
+        Raises
+        ------
+        ValueError
+            If it does not fit the state.
+        """
+        try:
+            found = json.loads(event.payload)
+            _check(type(found) is dict, "it is not an object")
+            after = _KINDS[event.kind](self, self._with_items(state, found), found, event)
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+            IndexError,
+            RecursionError,
+            OverflowError,
+        ) as error:
+            raise ValueError(
+                f"event {event.seq} ({event.kind}) does not fit the run before it "
+                f"({type(error).__name__}: {error})"
+            ) from error
+        return replace(after, seq=event.seq, digest=event.digest)
+
+    def folded(self, state: State, events: Iterable[Event]) -> State:
+        """The state after several events.
+
+        Raises
+        ------
+        ValueError
+            If one does not fit, or what is needed to go on is not there.
+        """
+        for event in events:
+            state = self.applied(state, event)
+        for number, each in state.recalls().items():
+            _check(not each.missing, f"the memory of event {number} is missing")
+        return state
+
+    def _with_items(self, state, found):
+        items = state.items
+        for dumped in _listed(found.get("items", [])):
+            known = len(items.values)
+            value = self._space.load(_listed(dumped))
+            items, index = items.with_kept(value, self._space)
+            _check(index == known, f"item {dumped} is not new")
+        return replace(state, items=items)
+
+    def _duel(self, state, found):
+        duel = tuple(_listed(found))
+        n = len(state.items.values)
+        good = len(duel) == 2 and all(type(each) is int and 0 <= each < n for each in duel)
+        _check(good and duel[0] != duel[1], f"{found} is no duel of the {n} items so far")
+        return duel
+
+    def _ask(self, state, found, event):
+        taken = [self._duel(state, each) for each in _listed(found.get("taken", []))]
+        for duel in taken:
+            _check(state.is_pending(duel), f"the duel {duel} was not pending")
+        state = state.handed_over(taken, event.owner)
+        duels = [self._duel(state, each) for each in _listed(found["duels"])]
+        recalled = self._recalled(state, found, event) if "theta" in found else state.recalled
+        return state.asked(duels, event.owner, recalled)
+
+    def _tell(self, state, found, event):
+        outcome = found["outcome"]
+        _check(type(outcome) is int and outcome in (0, 1), f"outcome {outcome!r}")
+        return state.answered(self._duel(state, found["duel"]), outcome)
+
+    def _skip(self, state, found, event):
+        return state.refused(self._duel(state, found["duel"]))
+
+    def _undo(self, state, found, event):
+        _check(bool(state.past), "there is nothing to undo")
+        return state.taken_back()
+
+    def _recalled(self, state, found, event):
+        theta, fitted_at = np.array(_listed(found["theta"]), dtype=np.float64), found["fitted_at"]
+        good = theta.shape == (self._n_theta,) and bool(np.all(np.isfinite(theta)))
+        _check(good, f"hyperparameters {found['theta']}")
+        n_told = len(state.told)
+        good = type(fitted_at) is int and 0 <= fitted_at <= n_told
+        _check(good, f"hyperparameters of {fitted_at} duels")
+        bare = Memory(theta, fitted_at)
+        if found["arrays"] is None:
+            return Recalled(bare)
+        if event.arrays is None:
+            return Recalled(bare, event.seq, missing=True)
+        _check(digest_of(event.arrays).hex() == found["arrays"], "its arrays are not those written")
+        return Recalled(_with_arrays(bare, event.arrays, n_told), event.seq)
+
+
+_KINDS: dict[str, Callable] = {
+    "ask": Reader._ask,
+    "tell": Reader._tell,
+    "skip": Reader._skip,
+    "undo": Reader._undo,
+}
+
+
+def _with_arrays(memory, content, n_told):
+    head, _, body = content.partition(b"\n")
+    parts, at = {}, 0
+    for name, shape in json.loads(head).items():
+        _check(all(type(each) is int and each > 0 for each in shape), f"{name} has shape {shape}")
+        size = math.prod(shape)
+        _check(at + 8 * size <= len(body), f"{name} has shape {shape} and less content")
+        part = np.frombuffer(body, dtype="<f8", count=size, offset=at).astype(np.float64)
+        parts[name], at = part.reshape(shape), at + 8 * size
+        fault = _fault(name, parts[name], n_told)
+        _check(fault is None, fault)
+    _check(at == len(body), "its arrays have another length")
+    margins = parts.pop("margins", np.zeros(0))
+    sites = {name.removeprefix("sites."): part for name, part in parts.items()}
+    return replace(memory, sites=sites, margins=margins)
+
+
+def _listed(value):
+    _check(type(value) is list, f"{value!r} is no list")
+    return value
+
+
+def _check(good, message):
+    if not good:
+        raise ValueError(message)

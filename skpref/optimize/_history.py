@@ -1,0 +1,175 @@
+"""The history of a run, read from its journal without an optimizer."""
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from skpref.optimize._database import NotADatabase
+from skpref.optimize._events import UNFIT, Event
+from skpref.optimize._journal import Journal
+from skpref.optimize._lines import Lines
+
+_COLUMNS = ("seq", "kind", "first", "second", "outcome", "time")
+
+
+def read_journal(path: str | os.PathLike) -> dict[str, list]:
+    """The events of a journal as columns, one row for each duel; nothing is written.
+
+    Parameters
+    ----------
+    path : path
+        Of a journal, also one of lines.
+
+    Returns
+    -------
+    dict of str to list
+        ``pandas.DataFrame(read_journal(path))`` is a table.
+
+        - ``seq``: number of the event; duels asked together share it.
+        - ``kind``: "ask", "tell", "skip", "undo", or "take" (a process took a pending duel over
+          from one that had ended).
+        - ``first``, ``second``: the items; a dict of the parameters where they have names, else
+          the name of a candidate, else a list of features. None with "undo". A choice is its
+          ``repr``.
+        - ``outcome``: 1 if the first won, else 0; None but for "tell".
+        - ``time``: ISO 8601, UTC; None where it was not kept.
+
+    Raises
+    ------
+    ValueError
+        If it is no journal, or damaged.
+    OSError
+        If it cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from skpref.optimize import HallucinationBelieverOptimizer, read_journal
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "run.db"
+    ...     optimizer = HallucinationBelieverOptimizer([[0.0, 1.0]], journal=path)
+    ...     optimizer = optimizer.tell([[0.2], [0.7]], 1).undo()
+    ...     table = read_journal(path)
+    ...     del optimizer
+    >>> table["kind"], table["first"], table["outcome"]
+    (['tell', 'undo'], [[0.2], None], [1, None])
+    """
+    _, rows = _read(path)
+    return {name: [row[name] for row in rows] for name in _COLUMNS}
+
+
+def export_journal(path: str | os.PathLike, to: str | os.PathLike) -> None:
+    """Write the history of a journal as lines of JSON; the journal stays as it is.
+
+    Parameters
+    ----------
+    path : path
+        Of a journal.
+    to : path
+        Of a new file. Its first line holds the configuration and the seed, each further one a row
+        of `read_journal`.
+
+    Raises
+    ------
+    FileExistsError
+        If there is a file at ``to``.
+    ValueError, OSError
+        See `read_journal`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from skpref.optimize import HallucinationBelieverOptimizer, export_journal
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path, lines = Path(folder) / "run.db", Path(folder) / "run.jsonl"
+    ...     optimizer = HallucinationBelieverOptimizer([[0.0, 1.0]], journal=path)
+    ...     optimizer = optimizer.tell([[0.2], [0.7]], 1)
+    ...     export_journal(path, lines)
+    ...     del optimizer
+    ...     print(lines.read_text().splitlines()[1][:62])
+    {"seq": 1, "kind": "tell", "first": [0.2], "second": [0.7], "o
+    """
+    run, rows = _read(path)
+    with Path(to).open("x", encoding="utf-8") as file:
+        for row in (run, *rows):
+            file.write(json.dumps(row) + "\n")
+
+
+def _read(path):
+    journal = Journal(path)
+    try:
+        there = journal.exists()
+    except NotADatabase:
+        lines = Lines(journal.path)
+        carried = Journal(lines.database)
+        if not carried.exists():
+            return _of_lines(lines)
+        journal, there = carried, True
+    if not there:
+        raise FileNotFoundError(f"There is no journal at {journal.path}.")
+    try:
+        header, events = journal.load()
+        configuration = json.loads(header.configuration)
+        run = {"configuration": configuration, "seed": header.seed}
+        return run, _rows(events, configuration)
+    except UNFIT as error:
+        if isinstance(error, ValueError) and "damaged" in str(error):
+            raise
+        raise ValueError(f"The journal {journal.path} is damaged: {error}.") from error
+    finally:
+        journal.close()
+
+
+def _rows(events: list[Event], configuration: dict) -> list[dict]:
+    rows, items = [], []
+    for event in events:
+        found = json.loads(event.payload)
+        names = found.get("names")
+        items += _named([found.get("items", [])], configuration) if names is None else names
+        when = datetime.fromtimestamp(event.time, UTC).isoformat() if event.time else None
+        if event.kind == "ask":
+            shown = [("take", duel) for duel in found.get("taken", [])]
+            shown += [("ask", duel) for duel in found["duels"]]
+        else:
+            shown = [(event.kind, found.get("duel"))]
+        for kind, duel in shown:
+            first, second = (None, None) if duel is None else (items[k] for k in duel)
+            values = (event.seq, kind, first, second, found.get("outcome"), when)
+            rows.append(dict(zip(_COLUMNS, values, strict=True)))
+    return rows
+
+
+def _of_lines(lines):
+    """The same of records as earlier versions wrote them."""
+    first, *records = lines.records
+    configuration = first["configuration"]
+    rows = []
+    for seq, record in enumerate(records, start=1):
+        kind = record["type"]
+        for duel in record["duels"] if kind == "ask" else [record.get("duel")]:
+            pair = (None, None) if duel is None else _named([duel], configuration)
+            outcome = record.get("outcome")
+            rows.append(dict(zip(_COLUMNS, (seq, kind, *pair, outcome, None), strict=True)))
+    return {"configuration": configuration, "seed": first["seed"]}, rows
+
+
+def _named(groups, configuration):
+    """Items as they were written, in groups, with the names and choices of their parameters."""
+    space = configuration["space"]
+    kinds = space if all(type(each) is list and len(each) == 2 for each in space) else []
+    found = []
+    for values in (item for group in groups for item in group):
+        if len(kinds) != len(values):  # a pool
+            found.append(values)
+            continue
+        shown = [_choice(value, kind) for value, (_, kind) in zip(values, kinds, strict=True)]
+        names = [name for name, _ in kinds]
+        found.append(shown if names[0] is None else dict(zip(names, shown, strict=True)))
+    return found
+
+
+def _choice(value, kind):
+    return kind[1 + value] if kind[0] == "choice" else value
