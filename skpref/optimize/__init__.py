@@ -4,9 +4,9 @@ from skpref.optimize._history import export_journal, read_journal
 from skpref.optimize._optimizer import (
     HallucinationBelieverOptimizer,
     PreferenceOptimizer,
-    Told,
 )
 from skpref.optimize._session import AlreadyAnswered
+from skpref.optimize._state import Told
 from skpref.optimize._strategies import STRATEGIES, Strategy
 
 __all__ = [

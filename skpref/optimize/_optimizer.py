@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -18,20 +18,7 @@ from skpref.optimize._model import LENGTHSCALE_PRIOR, NOISE_BOUNDS, NOISE_PRIOR
 from skpref.optimize._questions import check_told
 from skpref.optimize._session import Session
 from skpref.optimize._space import make_space
-
-
-class Told(NamedTuple):
-    """One entry of ``history_``.
-
-    Attributes
-    ----------
-    duel : ndarray of shape (2, d), or tuple of two dicts or two names
-    outcome : int
-        1 if the first won, else 0.
-    """
-
-    duel: Any
-    outcome: int
+from skpref.optimize._state import Told
 
 
 class PreferenceOptimizer(Loop):

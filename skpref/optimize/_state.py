@@ -230,6 +230,20 @@ class State:
         return self.items.rows[np.unique(told)]
 
 
+class Told(NamedTuple):
+    """One entry of ``history_``.
+
+    Attributes
+    ----------
+    duel : ndarray of shape (2, d), or tuple of two dicts or two names
+    outcome : int
+        1 if the first won, else 0.
+    """
+
+    duel: Any
+    outcome: int
+
+
 def apart(row: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Whether rows differ from a row by more than rounding, (n,)."""
     return np.abs(rows - row).max(axis=1) > _APART
