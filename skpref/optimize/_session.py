@@ -12,6 +12,7 @@ import numpy as np
 
 from skpref.optimize._configuration import Configuration, check_same
 from skpref.optimize._database import NotADatabase
+from skpref.optimize._design import load_tables
 from skpref.optimize._events import Event, Reader, ask_draft, skip_draft, tell_draft, undo_draft
 from skpref.optimize._journal import Header, Journal
 from skpref.optimize._lines import CarriedOver
@@ -64,6 +65,7 @@ class Session:
         describe: Callable[[int], dict],
         seed: int | None,
     ):
+        load_tables()
         self.space, self.configuration = space, configuration
         self._reader = Reader(space, len(configuration.spec.theta))
         self._lock = threading.RLock()
