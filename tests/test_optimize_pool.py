@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from skpref.duels import ItemTable
 from skpref.kernels import Identity
@@ -266,3 +267,17 @@ def test_a_pool_of_one_is_none():
     for candidates in (np.ones((3, 2)), ItemTable.from_names(["tea"])):
         with pytest.raises(ValueError, match="at least two distinct"):
             make_space(None, candidates)
+
+
+def test_the_posterior_knows_candidates_by_name():
+    table = ItemTable([[0.0, 2.0], [1.0, 4.0], [3.0, 0.0]], names=["tea", "milk", "cola"])
+    made = HallucinationBelieverOptimizer(candidates=table, n_initial=1, random_state=0)
+    made.tell(("tea", "milk"), 1).tell(("tea", "cola"), 1)
+    found = made.posterior_.mean(["cola", "tea"])
+    assert_array_equal(found, made.posterior_.mean(made.to_unit(["cola", "tea"])))
+    assert found[1] > found[0]
+    with pytest.raises(ValueError, match="unknown name"):
+        made.posterior_.mean(["beer"])
+    bare = HallucinationBelieverOptimizer(candidates=ItemTable.from_names("abc"), n_initial=1)
+    bare.tell(("a", "b"), 1)
+    assert bare.posterior_.mean(["a"])[0] > 0.0 > bare.posterior_.mean(["b"])[0]

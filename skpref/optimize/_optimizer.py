@@ -1,6 +1,7 @@
 """Ask and tell: preferential optimisation of what only a judge can compare."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import Any, Self
@@ -15,6 +16,7 @@ from skpref._validation import check_outcomes
 from skpref.optimize._configuration import check_writable, configure, describe
 from skpref.optimize._loop import Loop
 from skpref.optimize._model import LENGTHSCALE_PRIOR, NOISE_BOUNDS, NOISE_PRIOR
+from skpref.optimize._pool import Pool
 from skpref.optimize._questions import check_told
 from skpref.optimize._session import Session
 from skpref.optimize._space import make_space
@@ -90,7 +92,8 @@ class PreferenceOptimizer(Loop):
         First item of the next duel as the rule has it ("last_winner" and "posterior_mean";
         the last winner for the other rules).
     posterior_ : Posterior
-        Of the told duels, on unit-cube rows (`to_unit`). With hallucinations it is EP's.
+        Of the told duels, on unit-cube rows (`to_unit`), where candidates have texts as names also
+        by these. With hallucinations it is EP's.
     n_told_ : int
     pending_ : ndarray of shape (n, 2, d) or list of pairs
         Duels asked for and neither answered nor skipped, oldest first, as `ask` with ``n`` gives
@@ -302,8 +305,9 @@ class PreferenceOptimizer(Loop):
 
     @property
     def posterior_(self) -> Posterior:
-        """Posterior of the told duels, on unit-cube rows."""
-        return self._session.posterior()
+        """Of the told duels, on unit-cube rows; candidates also by texts that name them."""
+        table = self._space.table() if isinstance(self._space, Pool) else None
+        return replace(self._session.posterior(), table=table)
 
     def to_unit(self, items: Iterable) -> np.ndarray:
         """Unit-cube rows (n, n_columns) of items, as `posterior_` and the kernel see them."""

@@ -67,6 +67,12 @@ class Pool:
             )
         return low, np.where(high > low, extent, 1.0)
 
+    def table(self) -> ItemTable | None:
+        """Unit-cube rows under the candidates' names, if these are texts."""
+        if self.names is None or not all(isinstance(name, str) for name in self.names):
+            return None
+        return ItemTable(self.pool, names=self.names)
+
     def snap(self, rows: np.ndarray) -> np.ndarray:
         """The rows of the nearest candidates."""
         return self.pool[[self._nearest(row)[0] for row in rows]]
