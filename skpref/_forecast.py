@@ -74,6 +74,8 @@ def _memory():
 
 def mention_cost(observations: Observations, model: Model, learned: bool) -> None:
     """Warn of a fit that will take minutes, or most of the memory."""
+    if observations.weight.sum() < _SMALL:
+        return
     side = min(len(observations.duels.margins.first), len(observations.items))
     if max(side, model.engine.side(observations)) < _SMALL:
         return

@@ -96,7 +96,7 @@ class Observations(_ByValue):
         Distinct items that take part in an answer.
     positions : ndarray of shape (n_answers, 2)
         Items of each answer, the winner first.
-    order : ndarray of shape (n_answers, 2)
+    order : ndarray of int8 of shape (n_answers, 2)
         Place, from 0, at which each of them was shown.
     kind : ndarray of int8 of shape (n_answers,)
         `DUEL` so far.
@@ -119,7 +119,7 @@ class Observations(_ByValue):
 
     items: NDArray[np.float64]
     positions: NDArray[np.intp]
-    order: NDArray[np.intp]
+    order: NDArray[np.int8]
     kind: NDArray[np.int8]
     weight: NDArray[np.float64]
     judge: NDArray[np.intp] | None = None
@@ -151,7 +151,7 @@ class Observations(_ByValue):
         -------
         Observations
         """
-        shown = np.column_stack([first, second]).astype(np.intp)
+        shown = np.column_stack([first, second]).astype(np.intp, copy=False)
         won = np.asarray(first_won, dtype=bool)
         weight = np.ones(len(shown)) if weight is None else np.asarray(weight, dtype=np.float64)
         judge = None if judge is None else np.asarray(judge, dtype=np.intp)
@@ -163,8 +163,13 @@ class Observations(_ByValue):
         distinct, same = distinct_rows(items[rows])
         codes, code = first_seen(same)
         positions = code[row].reshape(-1, 2)
-        positions = np.where(won[:, None], positions, positions[:, ::-1])
-        order = np.where(won[:, None], [0, 1], [1, 0])
+        shown_first, shown_second = positions.T
+        positions = np.empty_like(positions)
+        # x ^ (x ^ y) = y: exchanged where the second won, without a branch for each answer.
+        swap = (shown_first ^ shown_second) & (won.astype(np.intp) - 1)
+        positions[:, 0], positions[:, 1] = shown_first ^ swap, shown_second ^ swap
+        order = np.empty(positions.shape, dtype=np.int8)
+        order[:, 0], order[:, 1] = ~won, won
         kind = np.full(len(shown), DUEL, dtype=np.int8)
         return cls(distinct[codes], positions, order, kind, weight, judge)
 

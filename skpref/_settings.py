@@ -77,8 +77,10 @@ def check_engine(inference) -> Engine:
 def check_likelihood(likelihood, noise_variance, noise_variance_bounds) -> Likelihood:
     """``likelihood=`` itself, or the probit of a noise variance."""
     if likelihood is None:
-        likelihood = Probit(noise_variance, noise_variance_bounds)
-    elif not isinstance(likelihood, Likelihood):
+        probit = Probit(noise_variance, noise_variance_bounds)
+        probit.check()
+        return probit
+    if not isinstance(likelihood, Likelihood):
         raise TypeError(
             f"likelihood must be None or an object of skpref.likelihoods.Likelihood, got "
             f"{likelihood!r}."

@@ -5,6 +5,7 @@ All methods are vectorised over rows, one a distinct answer.
 """
 
 from abc import ABC, abstractmethod
+from copy import copy
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -138,13 +139,17 @@ class Likelihood(BaseEstimator, ABC):
 
     def at(self, theta: NDArray[np.float64]) -> Self:
         """The same likelihood at other values of its free hyperparameters."""
-        values = {name: float(np.exp(t)) for name, t in zip(self.free, theta, strict=True)}
-        return type(self)(**{**self.get_params(deep=False), **values})
+        other = copy(self)  # a constructor only assigns, as scikit-learn asks of it
+        for name, t in zip(self.free, theta, strict=True):
+            setattr(other, name, float(np.exp(t)))
+        return other
 
     def held(self) -> Self:
         """The same likelihood with every hyperparameter fixed where it is."""
-        fixed = {f"{name}_bounds": "fixed" for name in self.hyperparameters}
-        return type(self)(**{**self.get_params(deep=False), **fixed})
+        other = copy(self)
+        for name in self.hyperparameters:
+            setattr(other, f"{name}_bounds", "fixed")
+        return other
 
     def check(self) -> None:
         """Raise TypeError or ValueError unless every hyperparameter and its bounds are sound."""
