@@ -93,10 +93,10 @@ class Questions:
 
     def asked(self, state: State, n: int, owner: str) -> State:
         """The state after n more questions."""
-        if n and self._modelled(state):
-            memory = replace(self.fit(state)[1], margins=state.recalled.memory.margins)
-            state = replace(state, recalled=Recalled(memory))
-        with blas_threads(len(state.told)):
+        with blas_threads(len(state.told)):  # entered once for the fit and all the questions
+            if n and self._modelled(state):
+                memory = replace(self.fit(state)[1], margins=state.recalled.memory.margins)
+                state = replace(state, recalled=Recalled(memory))
             for _ in range(n):
                 state = self._next(state, owner)
         return state
