@@ -1,6 +1,5 @@
 """How long and how large an exact fit will be, told before it begins."""
 
-import os
 from time import perf_counter
 
 import numpy as np
@@ -9,6 +8,7 @@ from skpref._model import Model
 from skpref._observations import Observations
 from skpref._warnings import warn
 from skpref.inference import HMC, Gibbs
+from skpref.inference._memory import available
 
 # Matrices of a smaller side take seconds.
 _SMALL = 1000
@@ -64,14 +64,6 @@ def _product_seconds():
     return min(taken)
 
 
-def _memory():
-    """Bytes of memory that this machine has free, or None if it does not say."""
-    try:
-        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, ValueError, OSError):
-        return None
-
-
 def mention_cost(observations: Observations, model: Model, learned: bool) -> None:
     """Warn of a fit that will take minutes, or most of the memory."""
     if observations.weight.sum() < _SMALL:
@@ -80,8 +72,7 @@ def mention_cost(observations: Observations, model: Model, learned: bool) -> Non
     if max(side, model.engine.side(observations)) < _SMALL:
         return
     seconds, bytes_ = forecast(observations, model, learned)
-    free = _memory()
-    crowded = free is not None and bytes_ > 0.7 * free
+    crowded = bytes_ > 0.7 * available()
     if seconds < _LONG and not crowded:
         return
     took = f"about {seconds / 60.0:.0f} minutes" if seconds >= 90.0 else f"about {seconds:.0f} s"
@@ -98,6 +89,6 @@ def mention_cost(observations: Observations, model: Model, learned: bool) -> Non
     warn(
         f"This fit of {len(observations.duels.counts)} distinct duels among "
         f"{len(observations.items)} items is expected to take {took} and {bytes_ / 2**30:.1f} GiB"
-        f"{' (more than is free)' if crowded else ''}. To spare them: {remedy}. verbose=1 shows "
+        f"{' (more than there is)' if crowded else ''}. To spare them: {remedy}. verbose=1 shows "
         "how far it is."
     )

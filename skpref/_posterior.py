@@ -88,11 +88,6 @@ class Posterior:
     who: Who | None = None
 
     @property
-    def noise_variance(self) -> float:
-        """σ² of each utility at each presentation: half the noise variance of a margin."""
-        return 0.5 * self.likelihood.margin_variance
-
-    @property
     def n_components(self) -> int:
         """Number of Gaussian components."""
         return self.weights.shape[1]

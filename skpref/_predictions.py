@@ -127,6 +127,7 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         right = np.where(margin == 0.0, 0.5, (margin > 0.0) == won)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, margin, ensure_non_negative=True)
+        # numpy's stub of average is narrower than ArrayLike.
         return float(np.average(right, weights=sample_weight))  # type: ignore[arg-type]
 
     def sample_y(

@@ -100,6 +100,7 @@ def _text_column(rows):
     return texts
 
 
+# scikit-learn carries no types, so that mypy takes its keyword of subclassing for object's.
 class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Apply one transformer of items to both sides of duels.
 

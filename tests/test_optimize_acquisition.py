@@ -82,7 +82,7 @@ def draws(post, x, incumbent, n=400_000, seed=3):
 def closed(post, f, which, threshold):
     """Every acquisition as a plain average over draws."""
     margin = f[0] - f[1]
-    win = stats.norm.cdf(margin / np.sqrt(2 * post.noise_variance))
+    win = stats.norm.cdf(margin / np.sqrt(2 * post.likelihood.noise_variance))
     mean_win = win.mean()
     entropy = stats.bernoulli(win).entropy()
     improvement = np.maximum(f[0] - threshold[which], 0.0)

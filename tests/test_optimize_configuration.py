@@ -66,14 +66,14 @@ def test_nothing_to_learn_is_fine():
     )
     made.run(lambda first, second: first[0] > second[0], 5)
     assert made.posterior_.kernel == RBF(0.3, "fixed")
-    assert made.posterior_.noise_variance == 1e-2
+    assert made.posterior_.likelihood.noise_variance == 1e-2
 
 
 def test_a_number_is_where_the_noise_starts_unless_it_is_held():
     def noise(**options):
         made = optimizer(n_initial=2, **options)
         made.run(lambda first, second: first[0] > second[0], 6)
-        return made.posterior_.noise_variance
+        return made.posterior_.likelihood.noise_variance
 
     assert noise(noise_variance=0.05, noise_variance_bounds="fixed") == 0.05
     assert noise(noise_variance_bounds="fixed") == pytest.approx(3e-3)

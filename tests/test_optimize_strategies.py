@@ -70,7 +70,7 @@ def over_nodes(posterior, X, incumbent):
     nodes, weights = np.polynomial.hermite_e.hermegauss(80)
     means, deviation = margins(posterior, X, incumbent)
     f = means[:, :, None] + deviation[:, :, None] * nodes
-    p = norm.cdf(f / np.sqrt(2.0 * posterior.noise_variance))
+    p = norm.cdf(f / np.sqrt(2.0 * posterior.likelihood.noise_variance))
     return p, weights / weights.sum() / means.shape[1]
 
 
@@ -87,7 +87,7 @@ def bvei(posterior, X, incumbent):
 def muc(posterior, X, incumbent):
     """E[p²] is the probability that x wins twice."""
     means, deviation = margins(posterior, X, incumbent)
-    total = np.sqrt(2.0 * posterior.noise_variance + deviation**2)
+    total = np.sqrt(2.0 * posterior.likelihood.noise_variance + deviation**2)
     shared = (deviation / total)[:, 0] ** 2
     h = (means / total)[:, 0]
     pairs = zip(h, shared, strict=True)
@@ -206,7 +206,7 @@ def test_laplace_and_ep_are_what_the_names_say():
         model = PairwisePreferenceRegressor(
             posterior.kernel,
             inference=engine,
-            noise_variance=posterior.noise_variance,
+            noise_variance=posterior.likelihood.noise_variance,
             optimizer=None,
         ).fit(duels, outcomes)
         X = np.random.default_rng(0).random((20, 2))

@@ -138,7 +138,7 @@ def test_the_settings_of_the_paper():
         seed=1,
     )
     assert -0.397887 - branin(made.recommend()) < 2.0
-    assert made.posterior_.noise_variance == 1e-4
+    assert made.posterior_.likelihood.noise_variance == 1e-4
 
 
 # --- what a session promises ----------------------------------------------------------------

@@ -171,12 +171,12 @@ def spec(engine=None):
 def slow(monkeypatch):
     """A machine on which one product of 384-row matrices takes a second, with memory enough."""
     monkeypatch.setattr(_forecast, "_product_seconds", lambda: 1.0)
-    monkeypatch.setattr(_forecast, "_memory", lambda: 1e15)
+    monkeypatch.setattr(_forecast, "available", lambda: 1e15)
 
 
 def test_small_fits_say_nothing_however_slow_the_machine(slow, monkeypatch):
     monkeypatch.setattr(_forecast, "_product_seconds", lambda: 1e9)
-    monkeypatch.setattr(_forecast, "_memory", lambda: 1.0)
+    monkeypatch.setattr(_forecast, "available", lambda: 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for n_items, n_duels in ((10, 3), (900, 5000), (5000, 900), (100, 100_000)):
@@ -188,7 +188,7 @@ def test_a_long_fit_is_told_with_the_remedy(slow):
     with pytest.warns(UserWarning, match=r"distinct duels among \d+ items.*minutes.*GiB") as caught:
         mention_cost(observations, spec(), True)
     text = str(caught[0].message)
-    assert "more than is free" not in text
+    assert "more than there is" not in text
     remedy = "kernel=kernel_, noise_variance=noise_variance_ and optimizer=None; or fit fewer"
     assert remedy in text and "verbose=1" in text
     with pytest.warns(UserWarning, match="To spare them: fit fewer duels or items"):
@@ -199,13 +199,13 @@ def test_a_fit_too_large_for_the_memory_is_told(monkeypatch):
     monkeypatch.setattr(_forecast, "_product_seconds", lambda: 1e-9)
     observations = large(1500, 4000)
     _, size = forecast(observations, spec(), False)
-    monkeypatch.setattr(_forecast, "_memory", lambda: 1.2 * size)
-    with pytest.warns(UserWarning, match=r"GiB \(more than is free\)"):
+    monkeypatch.setattr(_forecast, "available", lambda: 1.2 * size)
+    with pytest.warns(UserWarning, match=r"GiB \(more than there is\)"):
         mention_cost(observations, spec(), False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for free in (2.0 * size, None):  # None: this machine does not say
-            monkeypatch.setattr(_forecast, "_memory", lambda free=free: free)
+        for free in (2.0 * size, np.inf):  # without end: this machine does not say
+            monkeypatch.setattr(_forecast, "available", lambda free=free: free)
             mention_cost(observations, spec(), False)
 
 

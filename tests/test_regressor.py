@@ -338,7 +338,7 @@ def test_engines_agree_where_noise_is_large(items):
 def test_held_noise_of_the_posterior(items, model):
     """predict_proba sees noise, the posterior's noise-free probability is surer."""
     model.fit(items, utility(items))
-    assert model.posterior_.noise_variance == model.noise_variance_ == 0.05
+    assert model.posterior_.likelihood.noise_variance == model.noise_variance_ == 0.05
     best, worst = items[utility(items).argmax()], items[utility(items).argmin()]
     noisy = model.posterior_.win_probability([best], [worst])
     sure = model.posterior_.win_probability([best], [worst], noise=False)

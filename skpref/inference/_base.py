@@ -79,6 +79,7 @@ class Problem:
         """Sum over the rows on each margin, weighted, by default by their counts."""
         weights = self.counts if weights is None else weights
         weighted = weights * values
+        # With weights bincount gives floats, which numpy's stub does not tell.
         return np.bincount(self.index, weighted, self.space.n_margins)  # type: ignore[return-value]
 
 

@@ -5,7 +5,7 @@ import os
 try:
     import resource
 except ImportError:  # pragma: no cover - not on Windows
-    resource = None  # type: ignore[assignment]
+    resource = None  # type: ignore[assignment] # a module by its type, None where there is none
 
 
 def available() -> float:
