@@ -6,6 +6,7 @@ Duels here show the items in the order of their table, which is then that of `Du
 import numpy as np
 import pytest
 from core_support import random_duels, won
+from numpy.testing import assert_array_equal
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import ItemTable, PairwisePreferenceRegressor
@@ -121,3 +122,15 @@ def test_the_unit_of_a_feature_changes_nothing(scale):
         return PairwisePreferenceRegressor().fit(duels, y).predict_proba(X * unit)
 
     np.testing.assert_allclose(probability(unit), probability(np.ones(2)), atol=1e-4)
+
+
+def test_an_id_has_a_part_of_its_own_whatever_its_other_features():
+    items = np.array([[7.0, 0.0], [7.0, 3.0], [9.0, 0.0], [9.0, 50.0]])
+    duels = won(items, [0, 1], [2, 3]).duels
+    K = default_kernel(duels, id_column=0)(np.array([[7.0, 0.0], [7.0, 1e9], [9.0, 0.0]]))
+    # One id far apart in its features shares the own part alone, two ids the features' alone.
+    assert K[0, 1] == pytest.approx(0.1)
+    assert K[0, 2] == pytest.approx(1.0)
+    assert K[0, 0] == pytest.approx(1.1)
+    alone = default_kernel(won(items[:, :1], [0], [2]).duels, id_column=0)
+    assert_array_equal(alone(np.array([[7.0], [9.0], [7.0]])), [[1, 0, 1], [0, 1, 0], [1, 0, 1]])
