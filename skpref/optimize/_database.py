@@ -178,19 +178,6 @@ def _close_all():
         journal.close()
 
 
-_TROUBLE = {
-    sqlite3.SQLITE_FULL: "make room on the disk",
-    sqlite3.SQLITE_IOERR: "see whether the disk is full or failing",
-    sqlite3.SQLITE_READONLY: "make the file and its folder writable",
-    sqlite3.SQLITE_CANTOPEN: "make the file and its folder writable",
-    sqlite3.SQLITE_PERM: "make the file and its folder writable",
-    sqlite3.SQLITE_AUTH: "make the file and its folder writable",
-    sqlite3.SQLITE_TOOBIG: "ask for fewer duels at a time",
-    sqlite3.SQLITE_PROTOCOL: "use a disk of this machine",
-    sqlite3.SQLITE_NOLFS: "use another file system",
-}
-
-
 def _code(error):
     """SQLite's primary code of an error, None if Python raised it."""
     code = getattr(error, "sqlite_errorcode", None)
