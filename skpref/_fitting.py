@@ -210,7 +210,7 @@ def carried(
     if not state:
         return None
     single = state_of == "answers"
-    n = len(now.singles()) if single else len(now.duels.counts)
+    n = now.n_singles if single else len(now.rows)
     if before is None:
         index = np.arange(n)
         known = {name: index < part.shape[-1] for name, part in state.items()}

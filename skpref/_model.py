@@ -113,7 +113,8 @@ class Model:
                 "(for instance Itemwise(StandardScaler())) or choose other hyperparameters."
             )
         try:
-            space = gaussian_space(K, observations.duels.margins)
+            margins = observations.rows.margins
+            space = gaussian_space(K, margins, self.likelihood.item_noise)
             problem = Problem(space, observations, self.likelihood)
             found = engine.run(problem, start)
             if start is not None and not found.converged:

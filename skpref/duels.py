@@ -10,17 +10,21 @@ from skpref._builders import (
 from skpref._columns import from_columns
 from skpref._duel_frame import DuelFrame
 from skpref._items import ItemTable, distinct_rows
-from skpref._observations import DUEL, Duels, Margins, Observations
+from skpref._observations import Duels, Observations
 from skpref._orientation import alternate, first_won
 from skpref._pairing import rated_pairs
+from skpref._rows import DUEL, SET, TIE, Margins, Rows
 
 __all__ = [
     "DUEL",
+    "SET",
+    "TIE",
     "DuelFrame",
     "Duels",
     "ItemTable",
     "Margins",
     "Observations",
+    "Rows",
     "alternate",
     "distinct_rows",
     "first_won",
