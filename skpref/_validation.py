@@ -107,6 +107,9 @@ def check_training(
 
 def _parse(X: Any, table: ItemTable | None) -> Parsed:
     parsed = parse(X, table=table)
+    if parsed.pairs is not None and parsed.pairs.shape[1] > 2:
+        form = "(n_duels, 2, n_features)" if parsed.kind == "items" else "(n_duels, 2)"
+        raise ValueError(f"X must have shape {form}, got {np.shape(X)} (np.stack makes duels).")
     rows = parsed.rows
     if is_frame(rows) or hasattr(rows, "tocsr"):
         return parsed
