@@ -43,8 +43,8 @@ class Sites(NamedTuple):
 class Conditioned(NamedTuple):
     """Marginals of the margins under the sites, of joint answers with their noise.
 
-    ``dual`` (w), summed over equal joint answers, gives f = K Aᵀ w; ``log_det`` is log|I + τ^½ S τ^½|; ``root`` is the inverse
-    of the Cholesky factor that produced them.
+    ``dual`` (w), summed over equal joint answers, gives f = K Aᵀ w; ``log_det`` is
+    log|I + τ^½ S τ^½|; ``root`` is the inverse of the Cholesky factor that produced them.
     """
 
     mean: np.ndarray

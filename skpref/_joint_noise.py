@@ -117,7 +117,8 @@ class JointNoise:
         for block, inner in gain:
             w = dual[block.margin]
             fit = np.einsum("bi,bij,bj->b", w, block.pattern, w)
-            total += 0.5 * float(block.counts @ (fit - np.einsum("bij,bij->b", inner, block.pattern)))
+            spread = np.einsum("bij,bij->b", inner, block.pattern)
+            total += 0.5 * float(block.counts @ (fit - spread))
         return total
 
 

@@ -286,10 +286,10 @@ class Observations(ByValue):
         if not self.rows.joint:
             return Singles(every, np.arange(len(every)))
         size = np.bincount(self.rows.answer)
-        begin = np.cumsum(size) - size
-        answer = np.repeat(np.arange(len(every)), size[every])
-        within = np.arange(len(answer)) - np.repeat(np.cumsum(size[every]) - size[every], size[every])
-        return Singles(begin[every][answer] + within, answer)
+        begin, sizes = np.cumsum(size) - size, size[every]
+        answer = np.repeat(np.arange(len(every)), sizes)
+        shift = begin[every] - (np.cumsum(sizes) - sizes)
+        return Singles(np.arange(len(answer)) + shift[answer], answer)
 
 
 def _kept(kept, *parts):

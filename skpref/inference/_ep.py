@@ -49,8 +49,8 @@ class EP(Engine):
 
     Notes
     -----
-    The fixed point is the same as that of EP on the noisy margins v > 0. Choices and rankings, whose
-    inequalities share noise, have their sites on these.
+    The fixed point is the same as that of EP on the noisy margins v > 0. Choices and rankings,
+    whose inequalities share noise, have their sites on these.
 
     References
     ----------

@@ -98,7 +98,8 @@ class Hallucination(AnswerEngine):
             covariance, positions, steps, rng=rng, max_walls=cap, lower=lower, upper=upper
         )
         drawn = chain.state
-        if chain.rejected_share > 0.5 and not problem.rows.joint:  # contradictions at tiny noise: a wedge with too many walls
+        # Contradictions at tiny noise: a wedge with too many walls.
+        if chain.rejected_share > 0.5 and not problem.rows.joint:
             gaussian = near if self.evidence == "ep" else EP(tol=1e-5).run(problem)
             posterior = MarginPosterior(problem, gaussian)
             walk = MarginChains(posterior, margins, _HELPERS, rng, Budget(_WORK))
