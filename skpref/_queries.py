@@ -85,18 +85,3 @@ def _table_items(asked: ItemTable, table: ItemTable | None, schema: Schema) -> n
     if table is None or asked.has_features:
         return table_features(asked, schema)
     return named_rows(asked.names, table)
-
-
-def check_pairs(estimator: BaseEstimator, X: Any, table: ItemTable | None) -> Query:
-    """Validate duels for methods that take nothing else."""
-    query = check_query(estimator, X, table)
-    if query.second is None:
-        raise ValueError(
-            f"Duels are needed here, {len(query.first)} items came. X must be of shape "
-            "(n_duels, 2, n_features)"
-            f"{'' if table is None else ' or integer pairs of shape (n_duels, 2)'}; "
-            "for utilities of items call predict."
-        )
-    return query
-
-

@@ -89,6 +89,8 @@ def _ordered_factor(limits: Array, correlation: Array) -> tuple[Array, Array]:
 
 @cache
 def lattice(dimension: int) -> Array:
-    primes = [p for p in range(2, 40 * dimension + 10) if all(p % q for q in range(2, int(p**0.5) + 1))]
+    primes = [
+        p for p in range(2, 40 * dimension + 10) if all(p % q for q in range(2, int(p**0.5) + 1))
+    ]
     x = (np.arange(1, _N_POINTS + 1) * np.sqrt(primes[:dimension])[:, None]) % 1.0
     return np.clip(1.0 - np.abs(2.0 * x - 1.0), 1e-12, 1.0 - 1e-12)

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from skpref._conditioning import Conditioned, ItemSpace, MarginSpace, Sites, gaussian_space
 from skpref._observations import Observations
 from skpref._rows import Rows
-from skpref.likelihoods import PART, Answers, Likelihood
+from skpref.likelihoods import PART, TIE, Answers, Likelihood
 
 _SEARCH_TOL = 1e-5
 _SEARCH_ITERATIONS = 100
@@ -235,6 +235,34 @@ class Engine(BaseEstimator, ABC):
     def side(self, observations: Observations) -> int:
         """Of the largest square matrices that are multiplied or factorised."""
         return min(len(observations.items), len(observations.rows))
+
+
+def check_answers(engine: Engine, observations: Observations, likelihood: Likelihood) -> None:
+    """Raise ValueError, before any work, if an engine or a likelihood cannot take these answers."""
+    rows = observations.rows
+    if TIE not in likelihood.kinds and np.any(rows.kind == TIE):
+        raise ValueError(
+            f"There are ties, but {type(likelihood).__name__} knows none. Give tie_threshold, such "
+            "as tie_threshold=0.1."
+        )
+    if rows.joint:
+        needed = [each for each in (engine, engine.evidence_engine()) if each is not None]
+        unable = [type(each).__name__ for each in needed if not each.takes_joint]
+        if unable or PART not in likelihood.kinds or likelihood.item_noise is None:
+            who = unable[0] if unable else type(likelihood).__name__
+            raise ValueError(
+                f"{who} does not take choices and rankings of more than two items. Use "
+                "inference='ep', 'hmc' or 'gibbs' (of options evidence='ep') with the probit "
+                "likelihood, or break them into duels by from_rankings."
+            )
+        light = rows.counts[rows.kind == PART] < 1.0
+        if light.any():
+            raise ValueError(
+                f"Choices and rankings take weights of at least 1, or 0; "
+                f"{rows.counts[rows.kind == PART][light][0]:g} came. Leave such answers out, or "
+                "break them into duels by from_rankings."
+            )
+    engine.check_observations(observations, likelihood)
 
 
 def started(start: State | None, name: str, n: int) -> NDArray[np.float64] | None:

@@ -94,9 +94,7 @@ class Hallucination(AnswerEngine):
         cap = min(self.max_walls, _WALLS + _WALLS_PER_ANSWER * margins.n_answers)
         lower, upper = (None, None) if margins.box is None else margins.box
         covariance = margins.covariance()
-        chain = hmc(
-            covariance, positions, steps, rng=rng, max_walls=cap, lower=lower, upper=upper
-        )
+        chain = hmc(covariance, positions, steps, rng=rng, max_walls=cap, lower=lower, upper=upper)
         drawn = chain.state
         # Contradictions at tiny noise: a wedge with too many walls.
         if chain.rejected_share > 0.5 and not problem.rows.joint:
