@@ -22,6 +22,8 @@ __all__ = ["best_of", "log_best_of"]
 _APART = 4.0 * ROUNDING
 # Beside it, where nothing varies at all.
 _LEAST = 1e-290
+# Differences of more deviations than this are taken for this many: logarithms stay finite.
+_FAR = 1e12
 # The methods for three and more are exact in absolute terms; less than this is computed anew,
 # exactly in relative terms, where the logarithm is asked for.
 _RARE = 1e-3
@@ -165,7 +167,7 @@ def _differences(mean: Array, covariance: Array) -> Iterator[tuple[int, Array, A
     for i in range(k):
         others = np.delete(np.arange(k), i)
         near = side[:, i, others]
-        limits = np.clip((mean[:, [i]] - mean[:, others]) / near, -1e100, 1e100)
+        limits = np.clip((mean[:, [i]] - mean[:, others]) / near, -_FAR, _FAR)
         # The angle at i of the triangle with these sides. The law of cosines loses small
         # angles, their half by its tangent is as exact as the sides.
         far = variance[:, others[:, None], others]

@@ -33,9 +33,14 @@ def bivariate(h: Array, k: Array, angle: Array) -> Array:
     return np.clip(found, 0.0, 1.0)
 
 
+def proper(angle: Array) -> Array:
+    """An angle whose sine is not 0."""
+    return np.clip(angle, _LEAST_ANGLE, np.pi - _LEAST_ANGLE)
+
+
 def given(k: Array, x: Array, angle: Array) -> Array:
     """Limit of Z₂ < k in units of its conditional deviation given Z₁ = x: (k − ρx)/√(1 − ρ²)."""
-    angle = np.clip(angle, _LEAST_ANGLE, np.pi - _LEAST_ANGLE)
+    angle = proper(angle)
     # ρ = ±(1 − 2s): differences of nearly equal limits are formed before anything is rounded.
     sign = np.where(angle < np.pi / 2, 1.0, -1.0)
     half = np.where(angle < np.pi / 2, np.sin(angle / 2), np.cos(angle / 2))
@@ -60,12 +65,10 @@ def _log_tail(h: Array, k: Array, angle: Array) -> Array:
     dρ/dy is exp(−a e⁻²ʸ − b e²ʸ − c)/(2π cosh y), log-concave in y."""
     a, b = (h + k) ** 2 / 8.0, (h - k) ** 2 / 8.0
     # (h² + k²)/4 = a + b; the three are summed as squares so that they do not cancel.
-    angle = np.clip(angle, _LEAST_ANGLE, np.pi - _LEAST_ANGLE)
-    top = -np.log(np.tan(angle / 2.0))
+    top = -np.log(np.tan(proper(angle) / 2.0))
 
     def log_density(y: Array) -> Array:
-        y = np.maximum(y, -300.0)
-        e = np.exp(y)
+        e = np.exp(np.maximum(y, -200.0))
         shape = (slice(None),) + (None,) * (y.ndim - 1)
         left = a[shape] * (1.0 / (e * e) + 1.0)
         right = b[shape] * (e * e + 1.0)

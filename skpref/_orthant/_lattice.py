@@ -4,11 +4,13 @@ from functools import cache
 
 import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp
+from scipy.stats.qmc import Sobol
 
 from skpref._linalg import Array
 
-_N_POINTS = 1021
-_BLOCK = 2**20
+_LOG_POINTS = 11
+# Doubles of an array: what the caches hold.
+_BLOCK = 2**16
 _LEAST_VARIANCE = 1e-15
 
 
@@ -80,8 +82,10 @@ def _ordered_factor(limits: Array, correlation: Array) -> tuple[Array, Array]:
         across = correlation[:, j + 1 :, j]
         across = across - np.matmul(factor[:, j + 1 :, :j], factor[:, j, :j, None])[:, :, 0]
         factor[:, j + 1 :, j] = across / pivot[:, None]
-        # mean of a standard normal below the bound
-        means[:, j] = -np.exp(-0.5 * bound**2 - log_ndtr(bound)) / np.sqrt(2.0 * np.pi)
+        # Mean of a standard normal below the bound, where there is a difference the bound itself.
+        near = np.maximum(bound, -1e6)
+        inside = -np.exp(-0.5 * near * near - log_ndtr(near)) / np.sqrt(2.0 * np.pi)
+        means[:, j] = np.minimum(inside, bound)
         scaled[:, j, :j] = factor[:, j, :j] / pivot[:, None]
         limits[:, j] /= pivot
     return limits, scaled
@@ -89,8 +93,9 @@ def _ordered_factor(limits: Array, correlation: Array) -> tuple[Array, Array]:
 
 @cache
 def lattice(dimension: int) -> Array:
-    primes = [
-        p for p in range(2, 40 * dimension + 10) if all(p % q for q in range(2, int(p**0.5) + 1))
-    ]
-    x = (np.arange(1, _N_POINTS + 1) * np.sqrt(primes[:dimension])[:, None]) % 1.0
-    return np.clip(1.0 - np.abs(2.0 * x - 1.0), 1e-12, 1.0 - 1e-12)
+    """Points of the unit cube, a column each: the start of a Sobol sequence, moved off its origin
+    by half the distance of its coordinates."""
+    points = Sobol(dimension, scramble=False).random_base2(_LOG_POINTS).T
+    points += 0.5 / points.shape[1]
+    points.flags.writeable = False
+    return points

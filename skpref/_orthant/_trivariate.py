@@ -3,7 +3,7 @@
 import numpy as np
 
 from skpref._linalg import Array
-from skpref._orthant._bivariate import bivariate, given, log_bivariate
+from skpref._orthant._bivariate import bivariate, given, log_bivariate, proper
 from skpref._orthant._logconcave import log_integral
 
 # Beyond this a normal density holds 5e-17.
@@ -11,6 +11,10 @@ _FAR = 8.3
 # A panel is halved while its last Legendre coefficients say that it is not resolved to this.
 _TOLERANCE = 2e-9
 _HALVINGS = 40
+# Steps and bends narrower than this could lie between the nodes of a panel: panels end there, and
+# at this many widths to either side.
+_NARROW = 0.3
+_SPREAD = 7.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(14)
 _DEGREES = np.arange(_NODES.size)
 _LAST = (np.polynomial.legendre.legvander(_NODES, _NODES.size - 1) * (2 * _DEGREES + 1) / 2)[:, -2:]
@@ -59,13 +63,13 @@ def _conditioned(limits: Array, angles: Array) -> tuple[Array, Array, Array]:
     minus = np.sin(half - one) * np.sin(half - other)
     plus = np.sin(half) * np.sin(half - between)
     residual = 2.0 * np.arctan2(np.sqrt(np.maximum(minus, 0.0)), np.sqrt(np.maximum(plus, 0.0)))
-    return limits, np.stack([one, other], axis=1), residual
+    return limits, proper(np.stack([one, other], axis=1)), proper(residual)
 
 
 def _integral(limits: Array, angles: Array, residual: Array) -> Array:
     found = np.zeros(len(limits))
     top = np.clip(limits[:, 0], -_FAR, _FAR)
-    edges = np.clip(_breaks(limits, angles), -_FAR, top[:, None])
+    edges = np.clip(_breaks(limits, angles, residual), -_FAR, top[:, None])
     edges = np.sort(np.column_stack([edges, np.full(len(top), -_FAR), top]), axis=1)
     row, panel = np.nonzero(np.diff(edges, axis=1) > 0.0)
     low, high = edges[row, panel], edges[row, panel + 1]
@@ -92,18 +96,23 @@ def _integral(limits: Array, angles: Array, residual: Array) -> Array:
     return found
 
 
-def _breaks(limits: Array, angles: Array) -> Array:
-    """Where the conditional limits pass zero, or each other up to sign: the places at which Φ₂
-    has a step or a kink when correlations are near ±1."""
-    constant = limits[:, 1:] / np.sin(angles)
-    slope = np.cos(angles) / np.sin(angles)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        places = [
-            limits[:, 1:] / np.cos(angles),
-            (constant[:, :1] - constant[:, 1:]) / (slope[:, :1] - slope[:, 1:]),
-            (constant[:, :1] + constant[:, 1:]) / (slope[:, :1] + slope[:, 1:]),
-        ]
-    return np.nan_to_num(np.column_stack(places), nan=-_FAR)
+def _breaks(limits: Array, angles: Array, residual: Array) -> Array:
+    """Ends of the places at which Φ₂ has a step, where a conditional limit passes zero, or a bend,
+    where the two are equal or opposite; where correlations are near ±1 these are narrow."""
+    sine, cosine = np.sin(angles), np.cos(angles)
+    # The slopes of two lines that cross, and the height at which they do, all times the sines.
+    ends = limits[:, 1:] * sine[:, ::-1]
+    slopes = cosine * sine[:, ::-1]
+    bend = (np.sin(residual) * sine[:, 0] * sine[:, 1])[:, None]
+    signs = np.array([1.0, -1.0])
+    rise = np.column_stack([limits[:, 1:], ends[:, :1] - signs * ends[:, 1:]])
+    slope = np.column_stack([cosine, slopes[:, :1] - signs * slopes[:, 1:]])
+    width = np.column_stack([sine, bend, bend])
+    narrow = width < _NARROW * np.abs(slope)
+    slope = np.where(narrow, slope, 1.0)
+    centre, width = rise / slope, _SPREAD * width / np.abs(slope)
+    places = np.stack([centre - width, centre, centre + width], axis=2)
+    return np.where(narrow[:, :, None], places, -_FAR).reshape(len(limits), -1)
 
 
 def _log_tail(limits: Array, angles: Array, residual: Array) -> Array:
