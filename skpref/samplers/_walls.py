@@ -98,13 +98,14 @@ class AnyWalls:
         # Signs after the diagonal has been made exact, or the rows of a slab would part.
         table = _reflectors(covariance)[np.ix_(self._coordinate, self._coordinate)]
         self._reflectors = table * np.multiply.outer(self._sign, self._sign)
-        self._wall, self._square = wall, wall**2
         finite = (np.where(np.isfinite(w), np.abs(w), 0.0) for w in (box.lower, box.upper))
         slack = _OUTSIDE * (np.sqrt(covariance.diagonal()) + np.maximum(*finite))
         self._outer = box.lower - slack, box.upper + slack
         self._now = np.zeros(n_chains)  # tan(τ/2) of the last event
         self._last = np.full(n_chains, -1)  # the row of the wall met then
-        self._work = np.empty((4, n_chains, len(wall)))
+        self._sure = np.maximum(wall, 0.0)
+        self._walls = np.tile(wall, n_chains)
+        self._table = np.empty((n_chains, len(wall)))
         self._row_start = np.arange(n_chains) * len(wall)
 
     def rows(self, v):
@@ -145,26 +146,28 @@ class AnyWalls:
         return hit
 
     def _times(self, a, b):
-        """tan(τ/2) at which every row leaves through its wall; inf where it does not, or did."""
-        root, other, time, numerator = self._work
+        """tan(τ/2) at which rows leave through their wall before π/2; inf where not, or past.
+
+        Having left, a row is outside for half a turn if its wall is above the origin, and below 0
+        for a quarter if not: only rows that end below the wall, or below 0, are looked at.
+        """
+        below = a < self._sure
+        ahead = below.ravel().nonzero()[0]
+        a, b = a.ravel().take(ahead), b.ravel().take(ahead)
+        wall = self._walls.take(ahead)
         falls = a < 0
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            np.multiply(a, a, out=root)
-            np.multiply(b, b, out=other)
-            root += other
-            root -= self._square
-            np.sqrt(root, out=root)
-            np.abs(a, out=other)
-            root += other  # S + |A|
-            np.add(b, np.where(falls, -self._wall, self._wall), out=other)
-            np.copyto(numerator, root)
-            np.copyto(numerator, other, where=falls)
-            np.copyto(other, root, where=falls)
-            np.divide(numerator, other, out=time)
-            late = time > (self._now - _SAME_TIME)[:, None]
-        np.logical_not(late, out=late)  # NaN too
-        np.copyto(time, np.inf, where=late)
-        return time
+            root = np.sqrt(a * a + b * b - wall * wall)
+            root += np.abs(a)  # S + |A|
+            time = (b - wall) / root
+            if not falls.all():
+                time = np.where(falls, time, root / (b + wall))
+            floor = np.repeat(self._now - _SAME_TIME, np.count_nonzero(below, axis=1))
+            time[~(time > floor)] = np.inf  # NaN too
+        times = self._table
+        times.fill(np.inf)
+        times.put(ahead, time)
+        return times
 
     def begin(self, which):
         """Take note of the trajectories that begin anew."""
@@ -174,8 +177,8 @@ class AnyWalls:
     def keep(self, alive):
         """Go on with some of the chains."""
         self._now, self._last = self._now[alive], self._last[alive]
-        self._work = np.empty((4, len(self._now), len(self._wall)))
-        self._row_start = self._row_start[: len(self._now)]
+        n_chains = len(self._now)
+        self._table, self._row_start = self._table[:n_chains], self._row_start[:n_chains]
 
 
 def _reflectors(covariance):
