@@ -7,6 +7,7 @@ from skpref._builders import (
     from_wins,
     ranking_groups,
 )
+from skpref._choices import from_choices
 from skpref._columns import from_columns
 from skpref._duel_frame import DuelFrame
 from skpref._items import ItemTable, distinct_rows
@@ -28,6 +29,7 @@ __all__ = [
     "alternate",
     "distinct_rows",
     "first_won",
+    "from_choices",
     "from_columns",
     "from_pairs",
     "from_rankings",
