@@ -284,11 +284,11 @@ class Probit(Likelihood):
             start = None if near is None else near[0] / np.sqrt(near[1] + noise)
             return Site(*equal_sites(mean, variance, counts, noise, start))
         precision, shift = np.full((2, len(mean)), np.nan)
-        for kind, ahead in ((DUEL, rows.shift), (TIE, rows.ahead)):
+        for kind in (DUEL, TIE):
             at = answers.kind == kind
             if not np.any(at):
                 continue
-            away = ahead[at]
+            away = rows.shift[at]
             cavities = mean[at] + away, variance[at], counts[at], noise
             cavity = None if near is None else (near[0][at] + away, near[1][at])
             if kind == TIE:
