@@ -1,8 +1,8 @@
 """The walls that the trajectories of `hmc` meet, the next one of every chain at a time.
 
 At a hit of wall j the velocity is reflected, y ← R y with R = I − (2/Σ_jj) Σ_j e_jᵀ. A change δ of
-the velocity at time τ* adds δ sin(τ − τ*) to the trajectory v(τ) = A sin τ + B cos τ, that is δ cos τ*
-to A and −δ sin τ* to B: no position is computed on the way, and v(π/2) = A is the end if no wall
+the velocity at time τ* adds δ sin(τ − τ*) to the trajectory v(τ) = A sin τ + B cos τ, that is
+δ cos τ* to A and −δ sin τ* to B: no position is computed on the way, and v(π/2) = A is the end if no wall
 comes before.
 """
 
@@ -75,15 +75,15 @@ class WallsAtOrigin:
 
 
 class AnyWalls:
-    """lower < v < upper, as rows w > wall: a coordinate with an upper wall alone is turned round.
+    """lower < v < upper, as rows w > wall: a coordinate with only an upper wall is turned round.
 
     A slab is two rows, v_j and −v_j, equal to the last bit but for the sign at all times.
 
-    On an ellipse with R² = A² + B² >= wall², S = √(R² − wall²), a row *leaves* through its wall once
-    a turn, at tan(τ/2) = (B − wall)/(S − A) = (A + S)/(B + wall), with velocity −S. Half-angle
+    On an ellipse with R² = A² + B² >= wall², S = √(R² − wall²), a row *leaves* through its wall
+    once a turn, at tan(τ/2) = (B − wall)/(S − A) = (A + S)/(B + wall), with velocity −S. Half-angle
     tangents are in the order of the times all round from −π to π, and S does not cancel if the
-    form is chosen by the sign of A. Entering is another time, so that the wall just met,
-    which is being entered from, is not met again at once, but may be later (a wall above the
+    form is chosen by the sign of A. Entering is another time, so that the wall just met, which
+    is being entered from, is not met again at once, but may be later (a wall above the
     origin, against which the row falls back); walls further out than R are never met (NaN).
     """
 
