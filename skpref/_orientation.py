@@ -103,7 +103,7 @@ def finish(
     if outcomes is None:
         return alternate(X)
     outcomes = column_or_1d(unmasked(outcomes))
-    signs = None if ties is False else _signs(outcomes)
+    signs = None if ties is False else three_labels(outcomes)
     if ties and signs is None:
         some = ", ".join(map(repr, list(dict.fromkeys(outcomes.tolist()))[:5]))
         raise ValueError(
@@ -121,7 +121,7 @@ def finish(
     return X, outcomes.astype(np.int64)
 
 
-def _signs(outcomes: np.ndarray) -> np.ndarray | None:
+def three_labels(outcomes: np.ndarray) -> np.ndarray | None:
     """Labels in {-1, 0, 1} as integers, None if there are others."""
     if outcomes.dtype.kind not in "iufO":
         return None
