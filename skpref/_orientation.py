@@ -110,11 +110,12 @@ def finish(
             "With ties, outcomes must be -1 (the second won), 0 (a tie) or 1 (the first won); "
             f"values such as [{some}] came."
         )
-    tied = signs is not None and (ties or (np.any(signs == -1) and np.any(signs == 0)))
-    won = signs == 1 if tied else first_won(outcomes)
+    if signs is not None and not ties and len(np.setdiff1d((-1, 0), signs)):
+        signs = None  # 0 is a defeat, or does not occur
+    won = first_won(outcomes) if signs is None else signs == 1
     if len(won) != len(X):
         raise ValueError(f"{len(won)} outcomes came for {len(X)} duels; give one for each.")
-    if tied:
+    if signs is not None:
         return _with_ties(X, signs)
     if won.all() or not won.any():
         return alternate(X if won.all() else X[:, ::-1])
@@ -128,7 +129,7 @@ def three_labels(outcomes: np.ndarray) -> np.ndarray | None:
     if outcomes.dtype.kind == "O":
         known = all(isinstance(label, Real) and label in (-1, 0, 1) for label in outcomes.tolist())
     else:
-        known = np.isin(outcomes, (-1, 0, 1)).all()
+        known = bool(np.isin(outcomes, (-1, 0, 1)).all())
     return outcomes.astype(np.int64) if known else None
 
 

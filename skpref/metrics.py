@@ -237,13 +237,13 @@ def choice_brier(
 # -- scorers -------------------------------------------------------------------------------
 
 
-def _answers(estimator, X, y):
+def _answers(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     """Column of each answer, and the probabilities of all: of choices where X holds sets."""
     proba = estimator.predict_proba(X)
     return choice_columns(y, proba) if _n_shown(X) > 2 else duel_columns(y, proba)
 
 
-def _n_shown(X):
+def _n_shown(X: Any) -> int:
     shape = getattr(X, "shape", None) or np.shape(X)
     return shape[1] if len(shape) > 1 else 2
 
