@@ -18,6 +18,7 @@ MOST_LINES = 420
 LAYERS = (
     ("_containers", "_linalg", "_outcomes", "_parameters", "_sets", "_threads", "_warnings"),
     (
+        "_concordance",
         "_duel_frame",
         "_ids",
         "_items",
@@ -47,6 +48,7 @@ LAYERS = (
         "_default_kernel",
         "_features",
         "_posterior",
+        "_scores",
         "model_selection",
         "preprocessing",
     ),
