@@ -29,9 +29,7 @@ _FAR = 1e12
 _RARE = 1e-3
 
 
-def best_of(
-    mean: ArrayLike, covariance: ArrayLike, mask: NDArray[np.bool_] | None = None
-) -> Array:
+def best_of(mean: ArrayLike, covariance: ArrayLike, mask: NDArray[np.bool_] | None = None) -> Array:
     """P(u_i is the largest) for n Gaussian vectors u of k utilities.
 
     Parameters
