@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._linalg import Array
 from skpref._orthant._bivariate import bivariate, given, log_bivariate, proper
 from skpref._orthant._quadrature import integral, log_integral
 
