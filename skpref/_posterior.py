@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpref._asked import Who, item_pairs, item_rows
-from skpref._choice import choice_proba
+from skpref._set_probabilities import choice_proba
 from skpref._items import ItemTable
 from skpref._joint import Joint
 from skpref._linalg import Array, eigen_root, floor_variance

@@ -7,7 +7,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from skpref._answers import check_order, check_outcomes, check_ranks
-from skpref._choice import choice_proba
+from skpref._set_probabilities import choice_proba
 from skpref._parameters import check_number
 from skpref._queries import Query, check_query
 from skpref._random import RandomLike

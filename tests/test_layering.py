@@ -16,11 +16,7 @@ MOST_LINES = 420
 # Lowest first. A module may import those of lower layers and, within its own subpackage, any
 # that do not lead back to it.
 LAYERS = (
-<<<<<<< HEAD
     ("_containers", "_linalg", "_outcomes", "_parameters", "_sets", "_threads", "_warnings"),
-=======
-    ("_containers", "_linalg", "_orthant", "_outcomes", "_parameters", "_threads", "_warnings"),
->>>>>>> orthants
     (
         "_concordance",
         "_duel_frame",
