@@ -31,11 +31,14 @@ class Inspected(NamedTuple):
         Items as the user has them to rows that the posterior sees.
     training : ndarray of shape (n_items, n_features)
         Items of the answers, as the posterior sees them.
+    feature_names : ndarray or None
+        Of the items as the user has them, where they are known.
     """
 
     posterior: Posterior
     rows_of: Callable[[Any], Array]
     training: Array
+    feature_names: NDArray[Any] | None
 
     @classmethod
     def of(cls, model: Any) -> Self:
@@ -69,7 +72,8 @@ class Inspected(NamedTuple):
 
         observations = getattr(last, "observations_", None)
         training = posterior.anchors if observations is None else observations.items
-        return cls(posterior, rows_of, training)
+        names = posterior.feature_names if encode is None else None
+        return cls(posterior, rows_of, training, names)
 
     def items(self, items: Any = None) -> tuple[Array, NDArray[Any] | None]:
         """Rows of the items asked for, and their names if they have any.

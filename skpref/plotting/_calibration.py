@@ -9,14 +9,14 @@ from scipy.special import ndtri
 from skpref._linalg import Array
 from skpref._parameters import check_choice, check_number
 from skpref.plotting._outcomes import Foretold, foretold
-from skpref.plotting._style import BLUE, GREEN, ORANGE, check_matplotlib, new_axes, percent, tidy
+from skpref.plotting._style import check_matplotlib, new_axes, palette, percent, tidy
 
 # An outcome keeps its colour and mark, whichever others are drawn.
 _LOOK = {
-    "first wins": (BLUE, "o"),
-    "tie": (GREEN, "s"),
-    "second wins": (ORANGE, "^"),
-    "chosen": (BLUE, "o"),
+    "first wins": ("blue", "o"),
+    "tie": ("green", "s"),
+    "second wins": ("orange", "^"),
+    "chosen": ("blue", "o"),
 }
 # Below the unit square lies the histogram, from −_BOTTOM to −_GAP.
 _BOTTOM, _GAP = 0.22, 0.03
@@ -197,7 +197,8 @@ class CalibrationDisplay:
         counts = [np.histogram(curve.proba, edges)[0] for curve in self.curves]
         tallest = max(1, max(int(count.max()) for count in counts))
         for curve, count in zip(self.curves, counts, strict=True):
-            color, mark = _LOOK[curve.outcome]
+            name, mark = _LOOK[curve.outcome]
+            color = getattr(palette(ax), name)
             drawn = ax.errorbar(
                 curve.predicted,
                 curve.observed,

@@ -49,7 +49,9 @@ def as_items(X: Any) -> Any:
     return X
 
 
-def along(X: Any, features: Any, resolution: int, reference: Any = None) -> Grid:
+def along(
+    X: Any, features: Any, resolution: int, reference: Any = None, feature_names: Any = None
+) -> Grid:
     """Items of which one or two features run over their range in X.
 
     Parameters
@@ -62,12 +64,15 @@ def along(X: Any, features: Any, resolution: int, reference: Any = None) -> Grid
         Where the others are held. None: at their median, what is no number at its most frequent
         value.
 
+    feature_names : sequence of str, default=None
+        Of the columns of an array.
+
     Raises
     ------
     ValueError
         If a feature is not in X, or no number.
     """
-    columns = list(X.columns) if is_frame(X) else list(range(X.shape[1]))
+    columns = list(X.columns) if is_frame(X) else _columns(X.shape[1], feature_names)
     places = _places(features, columns)
     values = [column_at(X, j) if is_frame(X) else X[:, j] for j in range(len(columns))]
     seen = [column_floats(values[j]) for j in places]
@@ -86,8 +91,15 @@ def along(X: Any, features: Any, resolution: int, reference: Any = None) -> Grid
         for j, name in enumerate(columns)
     }
     items = type(X)(full) if is_frame(X) else np.column_stack(list(full.values()))
-    names = tuple(str(columns[j]) if is_frame(X) else f"feature {j}" for j in places)
-    return Grid(names, axes, items, np.column_stack(found))
+    return Grid(tuple(str(columns[j]) for j in places), axes, items, np.column_stack(found))
+
+
+def _columns(width, names):
+    if names is None:
+        return [f"feature {j}" for j in range(width)]
+    if len(names) != width:
+        raise ValueError(f"{len(names)} feature_names came for {width} features of X.")
+    return [str(name) for name in names]
 
 
 def _places(features, columns):

@@ -8,7 +8,15 @@ from numpy.typing import ArrayLike
 from skpref._parameters import check_choice, check_number
 from skpref._random import RandomLike
 from skpref.inspection import leaderboard
-from skpref.plotting._style import BLUE, check_matplotlib, new_axes, percent, plain, shortened, tidy
+from skpref.plotting._style import (
+    check_matplotlib,
+    new_axes,
+    palette,
+    percent,
+    plain,
+    shortened,
+    tidy,
+)
 
 # Points that a line of text needs, and the smallest letters that are read with ease.
 _LINE, _SMALLEST = 1.25, 5.5
@@ -169,7 +177,7 @@ class LeaderboardDisplay:
         n = len(utility)
         height = float(np.clip(_ROW * n + _REST, 1.6, _TALLEST))
         ax = new_axes(ax, (7.0, height))
-        color = BLUE if color is None else color
+        color = palette(ax).blue if color is None else color
         rows = np.arange(n)
         ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
         self.intervals_ = ax.hlines(rows, lower, upper, color=color, alpha=0.45, linewidth=2.5)
@@ -178,8 +186,9 @@ class LeaderboardDisplay:
         size = self._letters(ax, n)
         self._label_rows(ax, n, size)
         total = n if self.n_items is None else self.n_items
-        unit = "σ of the noise" if self.unit == "noise" else "in units of the prior"
-        ax.set_xlabel(f"utility above the mean of the {total} items ({unit})")
+        mean = "the only item" if total == 1 else f"the mean of the {total} items"
+        unit = "\n(standard deviations of the noise)" if self.unit == "noise" else ""
+        ax.set_xlabel(f"utility above {mean}{unit}")
         tidy(ax)
         ax.spines["left"].set_visible(False)
         ax.tick_params(axis="y", length=0)
@@ -211,11 +220,11 @@ class LeaderboardDisplay:
         across = ax.get_yaxis_transform()
         columns = (
             (
-                5.2 * size,
+                4.8 * size,
                 f"rank\n({percent(self.level)})",
                 map(_range, self.rank_lower, self.rank_upper),
             ),
-            (9.2 * size, "is best", map(_chance, self.probability_best)),
+            (8.8 * size, "is best", map(_chance, self.probability_best)),
         )
         style = {"textcoords": "offset points", "va": "center", "ha": "right", "fontsize": size}
         found = []

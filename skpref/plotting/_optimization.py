@@ -9,11 +9,11 @@ from skpref._linalg import Array
 from skpref._parameters import check_choice, check_number
 from skpref.plotting._run import Line, Run, best_so_far, line_of, run_of
 from skpref.plotting._style import (
-    BLUE,
     GREY,
-    ORANGE,
     check_matplotlib,
+    legend,
     new_axes,
+    palette,
     paper,
     percent,
     tidy,
@@ -186,24 +186,33 @@ class OptimizationDisplay:
         for step, (shown, best) in enumerate(zip(self.run.shown, self.run.best, strict=True), 1):
             rest += [(step, values[i]) for i in shown if i != best]
             won += [(step, values[best])] if best is not None else []
-        edge = {"markersize": 4, "linestyle": "none", "markeredgewidth": 0.9}
+        edge = {"markersize": 4, "linestyle": "none", "markeredgewidth": 0.9, "zorder": 3}
         (self.others_,) = ax.plot(
             *np.array(rest).T, "o", color=GREY, markerfacecolor="none", label="not chosen", **edge
         )
         (self.winners_,) = ax.plot(
-            *np.array(won or [(np.nan, np.nan)]).T, "o", color=ORANGE, label="chosen", **edge
+            *np.array(won or [(np.nan, np.nan)]).T,
+            "o",
+            color=palette(ax).orange,
+            label="chosen",
+            **edge,
         )
 
     def _draw_course(self, ax):
         steps, best = self._steps(), self.best
-        style = {"step": "post", "color": BLUE, "alpha": 0.22, "linewidth": 0}
+        style = {"step": "post", "color": palette(ax).blue, "alpha": 0.22, "linewidth": 0}
         label = f"{percent(self.level)} interval"
         self.band_ = ax.fill_between(
             steps, self.lower[best], self.upper[best], label=label, **style
         )
         self._dots(ax, self.utility)
         (self.best_,) = ax.step(
-            steps, self.utility[best], where="post", color=BLUE, linewidth=2.0, label="best so far"
+            steps,
+            self.utility[best],
+            where="post",
+            color=palette(ax).blue,
+            linewidth=2.0,
+            label="best so far (judged at the end)",
         )
         ax.set_ylabel("utility above the mean of the items shown")
         self._finish_course(ax, "lower right")
@@ -214,9 +223,9 @@ class OptimizationDisplay:
             self._steps(),
             self.regret[self.best],
             where="post",
-            color=BLUE,
+            color=palette(ax).blue,
             linewidth=2.0,
-            label="best so far",
+            label="best so far (judged at the end)",
         )
         if np.any(self.regret > 0.0):
             ax.set_yscale("log", nonpositive="clip")
@@ -228,7 +237,8 @@ class OptimizationDisplay:
 
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel("answers told")
-        ax.legend(loc=where, frameon=True, framealpha=0.8, edgecolor="none")
+        ax.set_xlim(left=0)
+        legend(ax, loc=where)
 
     def _draw_line(self, ax):
         x, utility, at = self.line
@@ -236,14 +246,18 @@ class OptimizationDisplay:
             x,
             utility.lower,
             utility.upper,
-            color=BLUE,
+            color=palette(ax).blue,
             alpha=0.22,
             linewidth=0,
             label=f"{percent(self.level)} interval",
         )
-        (self.best_,) = ax.plot(x, utility.mean, color=BLUE, linewidth=2.0, label="posterior mean")
+        (self.best_,) = ax.plot(
+            x, utility.mean, color=palette(ax).blue, linewidth=2.0, label="posterior mean"
+        )
         last = at[self.best[-1]]
-        ax.axvline(last, color=BLUE, linewidth=0.9, linestyle=(0, (4, 3)), label="recommended")
+        ax.axvline(
+            last, color=palette(ax).blue, linewidth=0.9, linestyle=(0, (4, 3)), label="recommended"
+        )
         low, high = utility.lower.min(), utility.upper.max()
         reach = max(high - low, 1e-9)
         ax.set_ylim(low - (_STRIP + 0.03) / (1.0 - _STRIP) * reach, high + 0.04 * reach)
@@ -252,7 +266,7 @@ class OptimizationDisplay:
         ax.set_yticks(ticks)
         ax.set_ylabel("utility above the mean of the curve")
         ax.set_xlabel("item (below: the questions, the first on top)")
-        ax.legend(loc="best", frameon=True, framealpha=0.8, edgecolor="none", fontsize="small")
+        legend(ax, loc="best", fontsize="small")
 
     def _questions(self, ax, at):
         """Every question as a line between its items, in shares of the height of the axes."""
@@ -281,7 +295,11 @@ class OptimizationDisplay:
             **style,
         )
         (self.winners_,) = ax.plot(
-            *np.array(won or [(np.nan, np.nan)]).T, "o", color=ORANGE, label="chosen", **style
+            *np.array(won or [(np.nan, np.nan)]).T,
+            "o",
+            color=palette(ax).orange,
+            label="chosen",
+            **style,
         )
 
 

@@ -1,9 +1,20 @@
 """What all pictures share: colours, axes, and the error where matplotlib is missing."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-# Okabe and Ito's, which those who see few colours tell apart, in tones for light and dark ground.
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#808080"
+GREY = "#808080"
+
+
+class Palette(NamedTuple):
+    """Colours of Okabe and Ito, which those who see few colours tell apart too."""
+
+    blue: str
+    orange: str
+    green: str
+
+
+_ON_LIGHT = Palette("#0072B2", "#D55E00", "#009E73")
+_ON_DARK = Palette("#56B4E9", "#E69F00", "#3FD0A4")
 
 
 def check_matplotlib(caller: str) -> None:
@@ -31,9 +42,21 @@ def tidy(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
+def palette(ax: Any) -> Palette:
+    """The colours that stand out from the ground of the axes."""
+    from matplotlib.colors import to_rgb
+
+    return _ON_DARK if sum(to_rgb(paper(ax))) < 1.5 else _ON_LIGHT
+
+
 def paper(ax: Any) -> Any:
     """Colour of the ground, for what must stand out from what lies beneath."""
     return ax.get_facecolor()
+
+
+def legend(ax: Any, **kwargs: Any) -> Any:
+    """A legend that stays readable where it lies on what is drawn."""
+    return ax.legend(frameon=True, framealpha=0.75, edgecolor="none", **kwargs)
 
 
 def plain(text: Any) -> str:

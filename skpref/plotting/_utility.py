@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from skpref._inspected import Inspected
 from skpref._parameters import check_number
 from skpref.plotting._grid import along, as_items
-from skpref.plotting._style import BLUE, check_matplotlib, new_axes, percent, plain, tidy
+from skpref.plotting._style import check_matplotlib, legend, new_axes, palette, percent, plain, tidy
 
 _RESOLUTION = {1: 200, 2: 40}
 
@@ -84,6 +84,7 @@ class UtilityDisplay:
         grid_resolution: int | None = None,
         level: float = 0.9,
         reference: Any = None,
+        feature_names: Sequence[str] | None = None,
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
@@ -103,6 +104,8 @@ class UtilityDisplay:
         reference : array-like of shape (n_features,), mapping or frame of one row, default=None
             The item at which the other features are held. None: their median in X (what is no
             number: its most frequent value).
+        feature_names : sequence of str, default=None
+            Of an X that has none. None: those that the model knows.
         ax : matplotlib Axes, default=None
         **kwargs
             For `plot`.
@@ -128,7 +131,9 @@ class UtilityDisplay:
             X = subject.training if table is None else table
         n_features = 2 if np.ndim(features) and len(features) == 2 else 1
         resolution = grid_resolution or _RESOLUTION[n_features]
-        found = along(as_items(X), features, resolution, reference)
+        if feature_names is None:
+            feature_names = subject.feature_names
+        found = along(as_items(X), features, resolution, reference, feature_names)
         relative = subject.relative(subject.rows_of(found.items), level)
         shape = tuple(len(axis) for axis in found.axes)
         others = found.items.shape[1] - len(shape)
@@ -169,7 +174,7 @@ class UtilityDisplay:
         single = len(self.features) == 1
         ax = new_axes(ax, (6.4, 4.0) if single else (6.0, 4.6))
         if single:
-            self._curve(ax, BLUE if color is None else color)
+            self._curve(ax, palette(ax).blue if color is None else color)
         else:
             self._surface(ax, cmap)
         ax.set_xlabel(plain(self.features[0]))
@@ -205,7 +210,7 @@ class UtilityDisplay:
         low, high = ax.get_ylim()
         ax.set_ylim(low - 0.08 * (high - low), high)  # room for the items
         ax.set_ylabel("utility above the mean of the curve")
-        ax.legend(frameon=False)
+        legend(ax)
         tidy(ax)
 
     def _surface(self, ax, cmap):
