@@ -5,9 +5,10 @@ model is held against the truth: the shares of 90 % (and 50 %) intervals that ho
 above the mean of all items, and of rank intervals that hold the rank (these may be wider than
 they must, ranks being whole numbers); the mean probability of being best that the item on top
 has, beside the share of tournaments in which it is the best. Hyperparameters are the true ones
-("known") or learned ("learned"); then utilities are compared in standard deviations of the noise,
-as answers identify nothing but that ratio. Standard errors are over tournaments, whose items
-are not independent.
+("known") or learned from a wrong start ("learned"): answers identify nothing but the ratio of
+utility to noise, so utilities are compared in standard deviations of the noise, and beside it
+("prior_90") in units of the prior, whose amplitude is never learned. Standard errors are over
+tournaments, whose items are not independent.
 
 With ties where the estimator takes them. Run:
 ``python benchmarks/leaderboard.py [--tournaments 300] [--hmc]``; a few minutes.
@@ -27,6 +28,7 @@ from skpref.kernels import Identity
 
 NOISE, THRESHOLD = 0.3, 0.4
 HAS_TIES = "tie_threshold" in PairwisePreferenceRegressor().get_params()
+MEASURES = ("utility_90", "utility_50", "prior_90", "rank_90", "said_best", "is_best")
 # Name: items, duels, features (0: none).
 SETTINGS = {
     "12 items, 60 duels": (12, 60, 0),
@@ -78,17 +80,19 @@ def one(setting, ties, learned, engine, seed):
     model = model_of(table, kernel, ties, learned, engine).fit(duels, y)
     board = leaderboard(model, table, random_state=seed)
     half = leaderboard(model, table, level=0.5, n_draws=1, random_state=seed)
-    truth = (utility - utility.mean()) / np.sqrt(NOISE)
+    truth = utility - utility.mean()
     rank = 1 + np.argsort(np.argsort(-utility))
 
-    def held(found):
-        true = truth[found.position] * found.noise_deviation
+    def held(found, unit=1.0):
+        true = truth[found.position] * unit
         return np.mean((found.lower <= true) & (true <= found.upper))
 
     ranks = rank[board.position]
+    noises = board.noise_deviation / np.sqrt(NOISE)
     return {
-        "utility_90": held(board),
-        "utility_50": held(half),
+        "utility_90": held(board, noises),
+        "utility_50": held(half, noises),
+        "prior_90": held(board),
         "rank_90": np.mean((board.rank_lower <= ranks) & (ranks <= board.rank_upper)),
         "said_best": board.probability_best[0],
         "is_best": float(ranks[0] == 1),
@@ -118,7 +122,7 @@ def main():
                         "hyperparameters": "learned" if learned else "known",
                         "tournaments": options.tournaments,
                     }
-                    for name in ("utility_90", "utility_50", "rank_90", "said_best", "is_best"):
+                    for name in MEASURES:
                         values = np.array([each[name] for each in found])
                         row[name] = float(values.mean())
                         if name != "said_best":

@@ -71,6 +71,10 @@ default=None
 
     Notes
     -----
+    Intervals take the hyperparameters as known. Where they were learned, utilities are told up to
+    a common factor that nobody knows, and intervals hold their level in units of the noise, divided
+    by ``noise_deviation``; with few answers an item also these are too short.
+
     ``utility``, ``lower`` and ``upper`` are exact for the posterior. The rest is Monte Carlo: the
     standard error of a probability p is √(p(1 − p)/n_draws), at most 0.005 by default; the ends
     of a rank interval are quantiles whose level is known to 0.002. Items of equal features have

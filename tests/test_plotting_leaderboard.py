@@ -31,7 +31,7 @@ def texts(display):
     return [text.get_text() for text in display.annotations_]
 
 
-@pytest.mark.parametrize("unit, scale", [("utility", 1.0), ("noise", 0.5)])
+@pytest.mark.parametrize("unit, scale", [("utility", 1.0), ("noise", 0.5), (None, 0.5)])
 def test_artists_are_the_leaderboard(unit, scale):
     model = players(6)
     board = leaderboard(model, level=0.8, random_state=3)
@@ -54,14 +54,14 @@ def test_artists_are_the_leaderboard(unit, scale):
         for a, b in zip(board.rank_lower, board.rank_upper, strict=True)
     ]
     assert display.figure_ is display.ax_.figure
-    assert ("noise" in display.ax_.get_xlabel()) == (unit == "noise")
+    assert ("noise" in display.ax_.get_xlabel()) == (unit != "utility")
 
 
 def test_the_best_few_keep_their_ranks_and_zero():
     model = players(8)
     board = leaderboard(model)
     display = LeaderboardDisplay.from_estimator(model, top=3)
-    np.testing.assert_array_equal(display.utility, board.utility[:3])
+    np.testing.assert_allclose(display.utility, board.utility[:3] / 0.5)
     np.testing.assert_array_equal(display.rank_upper, board.rank_upper[:3])
     assert "mean of the 8 items" in display.ax_.get_xlabel()
 
@@ -102,7 +102,7 @@ def test_drawn_again_from_its_attributes():
 
 def test_refusals():
     model = players(3)
-    with pytest.raises(ValueError, match="unit must be one of 'utility', 'noise'"):
+    with pytest.raises(ValueError, match="unit must be one of 'noise', 'utility'"):
         LeaderboardDisplay.from_estimator(model, unit="metres")
     with pytest.raises(ValueError, match="top must lie in"):
         LeaderboardDisplay.from_estimator(model, top=0)

@@ -93,7 +93,7 @@ class LeaderboardDisplay:
         level: float = 0.9,
         n_draws: int = 10_000,
         random_state: RandomLike = 0,
-        unit: str = "utility",
+        unit: str | None = None,
         top: int | None = None,
         ax: Any = None,
         annotate: bool = True,
@@ -107,8 +107,10 @@ class LeaderboardDisplay:
             Anything fitted that has a ``posterior_``, or that posterior.
         items, level, n_draws, random_state
             See `skpref.inspection.leaderboard`.
-        unit : {"utility", "noise"}, default="utility"
-            "noise": in standard deviations of an item's noise, the unit that answers identify.
+        unit : {"noise", "utility"}, default=None
+            "noise": in standard deviations of an item's noise, the unit that answers identify, so
+            that intervals hold their level also where hyperparameters were learned. "utility": as
+            `leaderboard`. None: "noise", if the likelihood has one.
         top : int, default=None
             Show the best so many only; ranks and the zero stay those among all.
         ax : matplotlib Axes, default=None
@@ -127,10 +129,13 @@ class LeaderboardDisplay:
             As `leaderboard`, or if the likelihood has no noise to measure by.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        check_choice("unit", unit, ("utility", "noise"))
+        if unit is not None:
+            check_choice("unit", unit, ("noise", "utility"))
         if top is not None:
             check_number("top", top, low=1, integer=True)
         board = leaderboard(model, items, level=level, n_draws=n_draws, random_state=random_state)
+        if unit is None:
+            unit = "utility" if board.noise_deviation is None else "noise"
         scale = board.noise_deviation if unit == "noise" else 1.0
         if scale is None:
             raise ValueError(
@@ -226,7 +231,12 @@ class LeaderboardDisplay:
             ),
             (8.8 * size, "is best", map(_chance, self.probability_best)),
         )
-        style = {"textcoords": "offset points", "va": "center", "ha": "right", "fontsize": size}
+        style = {
+            "textcoords": "offset points",
+            "va": "center_baseline",
+            "ha": "right",
+            "fontsize": size,
+        }
         found = []
         for right, head, texts in columns:
             place = {"xy": (1.0, 1.0), "xycoords": "axes fraction", "xytext": (right, 2.0)}

@@ -11,7 +11,7 @@ from skpref.plotting._run import Line, Run, best_so_far, line_of, run_of
 from skpref.plotting._style import (
     GREY,
     check_matplotlib,
-    legend,
+    legend_on_top,
     new_axes,
     palette,
     paper,
@@ -215,7 +215,7 @@ class OptimizationDisplay:
             label="best so far (judged at the end)",
         )
         ax.set_ylabel("utility above the mean of the items shown")
-        self._finish_course(ax, "lower right")
+        self._finish_course(ax)
 
     def _draw_regret(self, ax):
         self._dots(ax, self.regret)
@@ -230,15 +230,15 @@ class OptimizationDisplay:
         if np.any(self.regret > 0.0):
             ax.set_yscale("log", nonpositive="clip")
         ax.set_ylabel("regret")
-        self._finish_course(ax, "lower left")
+        self._finish_course(ax)
 
-    def _finish_course(self, ax, where):
+    def _finish_course(self, ax):
         from matplotlib.ticker import MaxNLocator
 
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel("answers told")
         ax.set_xlim(left=0)
-        legend(ax, loc=where)
+        legend_on_top(ax, 2)
 
     def _draw_line(self, ax):
         x, utility, at = self.line
@@ -254,24 +254,31 @@ class OptimizationDisplay:
         (self.best_,) = ax.plot(
             x, utility.mean, color=palette(ax).blue, linewidth=2.0, label="posterior mean"
         )
-        last = at[self.best[-1]]
-        ax.axvline(
-            last, color=palette(ax).blue, linewidth=0.9, linestyle=(0, (4, 3)), label="recommended"
-        )
         low, high = utility.lower.min(), utility.upper.max()
-        reach = max(high - low, 1e-9)
-        ax.set_ylim(low - (_STRIP + 0.03) / (1.0 - _STRIP) * reach, high + 0.04 * reach)
+        (recommended,) = ax.plot(
+            [at[self.best[-1]]] * 2,
+            [low, high],
+            color=palette(ax).blue,
+            linewidth=0.9,
+            linestyle=(0, (4, 3)),
+            label="recommended",
+        )
         self._questions(ax, at)
-        ticks = [tick for tick in ax.get_yticks() if low <= tick <= high]
-        ax.set_yticks(ticks)
+        top = max(high, low + 1e-9)
+        ax.set_ylim(_beneath(low, top), top)
+        legend_on_top(ax, 3)
+        top = ax.get_ylim()[1]
+        bottom = _beneath(low, top)
+        ax.set_ylim(bottom, top)
+        recommended.set_ydata([bottom, high])
+        ax.set_yticks([tick for tick in ax.get_yticks() if low <= tick <= high])
         ax.set_ylabel("utility above the mean of the curve")
         ax.set_xlabel("item (below: the questions, the first on top)")
-        legend(ax, loc="best", fontsize="small")
 
     def _questions(self, ax, at):
         """Every question as a line between its items, in shares of the height of the axes."""
         n = len(self.run.shown)
-        heights = np.linspace(_STRIP - 0.03, 0.025, n) if n > 1 else np.array([0.5 * _STRIP])
+        heights = np.linspace(_STRIP - 0.04, 0.025, n)
         style = {"transform": ax.get_xaxis_transform(), "markersize": min(4.5, 60.0 / n + 1.5)}
         won, rest = [], []
         for height, shown, best in zip(heights, self.run.shown, self.run.best, strict=True):
@@ -301,6 +308,11 @@ class OptimizationDisplay:
             label="chosen",
             **style,
         )
+
+
+def _beneath(low: float, top: float) -> float:
+    """Lower end of an axis up to ``top`` that leaves the strip of the questions below ``low``."""
+    return (low - _STRIP * top) / (1.0 - _STRIP)
 
 
 def _regret(run: Run, objective: Any, optimum: float | None) -> Array:

@@ -59,7 +59,9 @@ def foretold(y: Any, proba: Any, classes: Any = None) -> list[Foretold]:
         raise ValueError(f"proba has {n_columns} columns, classes {len(labels)} labels: {labels}.")
     column = np.array([labels.index(label) if label in labels else -1 for label in y.tolist()])
     if np.any(column < 0):
-        raise ValueError(f"y holds {y[column < 0][0]!r}, which is none of the labels {labels}.")
+        raise ValueError(
+            f"y holds {y[column < 0].tolist()[0]!r}, which is none of the labels {labels}."
+        )
     if labels == [-1, 0, 1]:
         return [Foretold(_TERNARY[j], proba[:, j], column == j) for j in (2, 1, 0)]
     return [_chosen(column, proba)]

@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 from skpref._inspected import Inspected
 from skpref._parameters import check_number
 from skpref.plotting._grid import along, as_items
-from skpref.plotting._style import check_matplotlib, legend, new_axes, palette, percent, plain, tidy
+from skpref.plotting._style import (
+    check_matplotlib,
+    legend_on_top,
+    new_axes,
+    palette,
+    percent,
+    plain,
+    tidy,
+)
 
 _RESOLUTION = {1: 200, 2: 40}
 
@@ -210,7 +218,7 @@ class UtilityDisplay:
         low, high = ax.get_ylim()
         ax.set_ylim(low - 0.08 * (high - low), high)  # room for the items
         ax.set_ylabel("utility above the mean of the curve")
-        legend(ax)
+        legend_on_top(ax, 3)
         tidy(ax)
 
     def _surface(self, ax, cmap):
