@@ -123,7 +123,7 @@ def candidates(module, name):
         return [getattr(public, name)]
     owners = [getattr(public, owner) for owner in public.__all__]
     methods = [getattr(owner, name, None) for owner in owners if inspect.isclass(owner)]
-    return [method for method in methods if inspect.isfunction(method)]
+    return [method for method in methods if inspect.isfunction(method) or inspect.ismethod(method)]
 
 
 def same(read, is_open, actual):

@@ -35,7 +35,7 @@ def test_exactly_calibrated_answers_lie_on_the_diagonal(strategy, n_bins):
     assert curve.outcome == "first wins"
     np.testing.assert_allclose(curve.predicted, [0.1, 0.3, 0.5, 0.9])
     np.testing.assert_allclose(curve.observed, curve.predicted, atol=1e-12)
-    assert curve.count.tolist() == [10, 20, 30, 40]
+    assert curve.size.tolist() == [10, 20, 30, 40]
     assert curve.error == pytest.approx(0.0, abs=1e-12)
     x, drawn = display.bars_[0].lines[0].get_data()
     np.testing.assert_array_equal(x, curve.predicted)
@@ -90,14 +90,14 @@ def test_choices_are_pooled_without_the_places_of_no_item():
         for y in (chosen, ranks)
     )
     assert by_position.outcome == "chosen"
-    assert by_position.count.sum() == 9
+    assert by_position.size.sum() == 9
     np.testing.assert_allclose(
         by_position.predicted, [np.mean([0.2, 0.1, 0.1, 0.2, 0.3, 0.2]), 0.4, 0.75]
     )
     np.testing.assert_allclose(by_position.observed, [0.0, 1.0, 1.0])
     np.testing.assert_array_equal(by_rank.observed, by_position.observed)
     surprise = CalibrationDisplay.from_predictions([3, 3, 1], proba).curves[0]
-    assert surprise.count.sum() == 10  # an item of probability 0 that was chosen after all
+    assert surprise.size.sum() == 10  # an item of probability 0 that was chosen after all
 
 
 def test_three_columns_without_a_tie_are_choices():

@@ -7,7 +7,6 @@ import pytest
 
 from skpref import HallucinationBelieverOptimizer, ItemTable
 from skpref.datasets import load_test_function
-from skpref.optimize import Told
 from skpref.plotting import OptimizationDisplay
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -117,16 +116,32 @@ def test_candidates_with_names():
     assert display.line is None
 
 
-def test_an_answer_without_a_winner(optimizer):
-    tied = SimpleNamespace(
-        history_=[*optimizer.history_[:2], Told(optimizer.history_[2].duel, 0.5)],
-        posterior_=optimizer.posterior_,
-        to_unit=optimizer.to_unit,
+def test_answers_of_every_kind():
+    # (items, outcome) as entries of history_ are: the position of the best, where one is said.
+    outcomes = {
+        "tie": None,
+        0: 1,
+        1: 0,
+    }
+    sets = [({"chosen": 2}, 2), ({"worst": 0}, None), ({"ranking": [1, 0, 2]}, 1)]
+    sets += [({"chosen": 0, "worst": 2}, 0)]
+    posed = [([[0.1], [0.6]], outcome, best) for outcome, best in outcomes.items()]
+    posed += [([[0.2], [0.3], [0.9]], outcome, best) for outcome, best in sets]
+    real = HallucinationBelieverOptimizer([[0.0, 1.0]]).tell([[0.6], [0.1]], 1)
+    run = SimpleNamespace(
+        history_=[(np.array(items), outcome) for items, outcome, _ in posed],
+        posterior_=real.posterior_,
+        to_unit=real.to_unit,
     )
-    display = OptimizationDisplay.from_optimizer(tied)
-    assert display.run.best[2] is None
-    assert display.winners_.get_xdata().tolist() == [1, 2]
-    assert display.others_.get_xdata().tolist() == [1, 2, 3, 3]
+    display = OptimizationDisplay.from_optimizer(run)
+    for (items, _, best), found in zip(posed, display.run.best, strict=True):
+        if best is None:
+            assert found is None
+        else:
+            assert display.run.items[found] == items[best]
+    assert display.winners_.get_xdata().tolist() == [2, 3, 4, 6, 7]
+    assert len(display.others_.get_xdata()) == 18 - 5
+    display.plot(kind="utility")
 
 
 def test_refusals(optimizer):

@@ -34,9 +34,10 @@ class Reliability(NamedTuple):
         Share of answers with that outcome.
     lower, upper : ndarray of shape (n_bins,)
         Wilson's binomial interval of that share.
-    count : ndarray of shape (n_bins,)
+    size : ndarray of shape (n_bins,)
+        Answers.
     error : float
-        Expected calibration error: the mean of |observed − predicted|, weighted by count.
+        Expected calibration error: the mean of |observed − predicted|, weighted by size.
     proba : ndarray of shape (n,)
     """
 
@@ -45,7 +46,7 @@ class Reliability(NamedTuple):
     observed: Array
     lower: Array
     upper: Array
-    count: NDArray[np.intp]
+    size: NDArray[np.intp]
     error: float
     proba: Array
 

@@ -103,11 +103,10 @@ def _columns(width, names):
 
 
 def _places(features, columns):
-    listed = [features] if isinstance(features, str | int | np.integer) else list(features)
-    if len(listed) not in (1, 2) or len(set(listed)) != len(listed):
+    if len(features) not in (1, 2) or len(set(features)) != len(features):
         raise ValueError(f"features must be one or two distinct features, got {features!r}.")
     places = []
-    for feature in listed:
+    for feature in features:
         if feature in columns:
             places.append(columns.index(feature))
         elif not isinstance(feature, str) and 0 <= int(feature) < len(columns):

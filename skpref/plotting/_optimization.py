@@ -3,6 +3,7 @@
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skpref._inspected import Inspected
 from skpref._linalg import Array
@@ -70,7 +71,7 @@ class OptimizationDisplay:
         utility: Array,
         lower: Array,
         upper: Array,
-        best: Array,
+        best: NDArray[np.intp],
         regret: Array | None = None,
         line: Line | None = None,
         level: float = 0.9,

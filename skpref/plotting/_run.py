@@ -41,21 +41,24 @@ def run_of(optimizer: Any) -> Run:
     history = optimizer.history_
     if not history:
         raise ValueError("No answer was told yet; there is no run to draw.")
-    flat = [item for told in history for item in told.duel]
+    flat = [item for items, _ in history for item in items]
     rows, first, inverse = np.unique(
         optimizer.to_unit(flat), axis=0, return_index=True, return_inverse=True
     )
-    ends = np.cumsum([len(told.duel) for told in history])[:-1]
+    ends = np.cumsum([len(items) for items, _ in history])[:-1]
     shown = np.split(inverse.reshape(-1), ends)
+    places = [_winner(outcome) for _, outcome in history]
     best = [
-        None if (place := _winner(told.outcome)) is None else int(positions[place])
-        for told, positions in zip(history, shown, strict=True)
+        None if place is None else int(positions[place])
+        for place, positions in zip(places, shown, strict=True)
     ]
     return Run([flat[i] for i in first], rows, shown, best)
 
 
 def _winner(outcome: Any) -> int | None:
-    """Position in a duel of the winner."""
+    """Position of the best of the items shown; None if the answer does not say."""
+    if isinstance(outcome, dict):
+        return outcome["ranking"][0] if "ranking" in outcome else outcome.get("chosen")
     return {1: 0, 0: 1}.get(outcome)
 
 

@@ -19,7 +19,7 @@ from skpref.plotting._style import (
     tidy,
 )
 
-_RESOLUTION = {1: 200, 2: 40}
+_ALONG_ONE, _ALONG_TWO = 200, 40
 
 
 class UtilityDisplay:
@@ -137,11 +137,10 @@ class UtilityDisplay:
         if X is None:
             table = subject.posterior.table
             X = subject.training if table is None else table
-        n_features = 2 if np.ndim(features) and len(features) == 2 else 1
-        resolution = grid_resolution or _RESOLUTION[n_features]
-        if feature_names is None:
-            feature_names = subject.feature_names
-        found = along(as_items(X), features, resolution, reference, feature_names)
+        listed = [features] if isinstance(features, str | int | np.integer) else list(features)
+        resolution = grid_resolution or (_ALONG_TWO if len(listed) == 2 else _ALONG_ONE)
+        names = subject.feature_names if feature_names is None else feature_names
+        found = along(as_items(X), listed, resolution, reference, names)
         relative = subject.relative(subject.rows_of(found.items), level)
         shape = tuple(len(axis) for axis in found.axes)
         others = found.items.shape[1] - len(shape)
