@@ -52,12 +52,14 @@ LAYERS = (
         "model_selection",
         "preprocessing",
     ),
-    ("_conditioning", "_priors", "duels"),
+    ("_conditioning", "_inspected", "_priors", "duels"),
     ("_validation", "datasets", "inference", "metrics"),
     ("_model", "_predictions"),
     ("_forecast", "_search"),
     ("_fitting", "_progress", "_settings"),
     ("_regressor", "optimize"),
+    ("inspection",),
+    ("plotting",),
     ("__init__",),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
