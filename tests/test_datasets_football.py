@@ -36,7 +36,7 @@ def football_files(monkeypatch):
 def match(data, date, first, second):
     """Goals, outcome, order and tournament of one match."""
     teams = [data.team_names.index(first), data.team_names.index(second)]
-    (row,) = np.flatnonzero((data.date == np.datetime64(date)) & (data.X == teams).all(axis=1))
+    (row,) = np.flatnonzero((data.date == np.datetime64(date)) & (teams == data.X).all(axis=1))
     tournament = data.tournament_names[data.tournament[row]]
     return data.goals[row].tolist(), int(data.y[row]), int(data.order[row]), tournament
 
