@@ -1,4 +1,4 @@
-"""The baselines of ``benchmarks/answers.py``: gradients, probabilities, known special cases."""
+"""``benchmarks/answers.py``: gradients and probabilities of its baselines, scores, answers made."""
 
 import sys
 from itertools import permutations
@@ -11,6 +11,7 @@ from oracles import central_gradient
 from scipy.special import expit
 from scipy.stats import logistic, norm
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
@@ -120,3 +121,67 @@ def test_likelihood_of_rankings_sums_to_one(rankings_model):
     first = [np.exp(-each[k]) for k, order in enumerate(permutations(range(4))) if order[0] == 2]
     choice = rankings_model.choice_proba(strengths, np.array([[0, 1, 2, 3]]))
     assert_allclose(choice[0, 2], sum(first), rtol=1e-12)
+
+
+def test_rankings_taken_jointly_and_broken_say_the_same(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # the script sets these two
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    import answers
+
+    rng = np.random.default_rng(3)
+    rankings = rng.permuted(np.tile(np.arange(20), (8, 1)), axis=1)[:, :6]
+    X, ranks = answers.joint(rankings)
+    for shown, rank, ranking in zip(X, ranks, rankings, strict=True):
+        assert shown[np.argsort(rank)].tolist() == ranking.tolist()
+    for adjacent, n in ((False, 15), (True, 5)):
+        pairs, y = answers.broken(rankings, adjacent)
+        assert len(y) == 8 * n
+        for k, ((first, second), won) in enumerate(zip(pairs.tolist(), y, strict=True)):
+            place = rankings[k // n].tolist().index
+            assert (place(first) < place(second)) == won
+            assert not adjacent or abs(place(first) - place(second)) == 1
+
+
+def test_scores_against_scikit_learn():
+    import _answers_scores as scoring
+
+    rng = np.random.default_rng(4)
+    proba = rng.dirichlet([2.0, 1.0, 1.0], 4000)
+    true = np.array([rng.choice(3, p=row) for row in proba])
+    found = scoring.scores(true, proba)
+    assert_allclose(found["log-loss"], log_loss(true, proba))
+    assert_allclose(found["brier"], brier_score_loss(true, proba, scale_by_half=False))
+    assert_allclose(found["accuracy"], accuracy_score(true, proba.argmax(axis=1)))
+    assert abs(found["slope"] - 1.0) < 0.05  # drawn from the very probabilities
+    # Cubed, the probabilities are too sure, and a third takes that back.
+    sharp = proba**3 / np.sum(proba**3, axis=1, keepdims=True)
+    assert_allclose(scoring.slope(true, sharp), found["slope"] / 3.0, rtol=1e-3)
+    assert scoring.scores(true, sharp)["ece"] > 5.0 * found["ece"]
+    halves = [scoring.reliability(true[a::2], proba[a::2]) for a in (0, 1)]
+    assert scoring.pooled(halves) == scoring.pooled([scoring.reliability(true, proba)])
+    assert sum(row["n"] for row in scoring.pooled(halves)) == 4000
+
+
+@pytest.mark.parametrize("method", ["davidson", "rao-kupper", "probit", "multinomial", "shares"])
+def test_methods_find_strengths_ties_and_home_advantage(ties, method):
+    import _answers_sets
+    import answers
+
+    rng = np.random.default_rng(5)
+    theta = np.r_[np.linspace(-1.5, 1.5, 8), 0.8, -0.5]
+    pairs = np.array([rng.choice(8, 2, replace=False) for _ in range(3000)])
+    order = rng.integers(-1, 2, 3000)
+    proba = ties.predict("rao-kupper", theta, pairs, order)
+    y = np.array([rng.choice(3, p=row) for row in proba]) - 1
+    every, rows = ties.Matches(pairs, order, y), np.arange(3000)
+    inner = [(rows[:1500], rows[1500:2000])]
+    split = _answers_sets.TiedSplit(
+        list("abcdefgh"), every.take(rows[:2000]), every.take(rows[2000:]), inner
+    )
+    found, _ = answers.outcome_proba(split, method)
+    assert_allclose(found.sum(axis=1), 1.0)
+    excess = ties.log_loss(y[2000:], found) - ties.log_loss(y[2000:], proba[2000:])
+    assert excess > 0.15 if method == "shares" else abs(excess) < 0.02
+    for place in (-1, 0, 1):
+        home = order[2000:] == place
+        assert_allclose(found[home].mean(axis=0), proba[2000:][home].mean(axis=0), atol=0.05)
