@@ -79,6 +79,11 @@ def inverse_cholesky(matrix: Array) -> tuple[Array, float]:
     return inverse, log_det
 
 
+def inverse_blocks(matrices: Array) -> tuple[Array, Array]:
+    """Inverses and log-determinants of many small matrices (n, m, m) at once."""
+    return np.linalg.inv(matrices), np.linalg.slogdet(matrices)[1]
+
+
 def pivoted_cholesky(matrix: Array, tolerance: float) -> tuple[Array, NDArray[np.intp]]:
     """Cholesky factor of a semi-definite matrix in the order of its pivots.
 

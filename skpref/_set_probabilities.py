@@ -1,6 +1,6 @@
 """Which of several items is chosen: probabilities of a posterior, noise of the judge included."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,15 +9,12 @@ from skpref._linalg import Array, floor_variance
 from skpref._orthant import best_of, log_best_of
 from skpref.kernels._gradients import paired
 
-if TYPE_CHECKING:
-    from skpref._posterior import Posterior
-
 # Utilities of all components that are held at a time.
 _BLOCK = 2**20
 
 
 def choice_proba(
-    posterior: "Posterior",
+    posterior: Any,
     items: Array,
     sets: NDArray[np.intp],
     order: NDArray[np.int8] | int = 1,
@@ -79,7 +76,7 @@ def _of_sets(posterior, items, sets, order, noise, log):
     return np.logaddexp(np.logaddexp.reduce(each, axis=1), matched) - np.log(n_components + 1)
 
 
-def set_covariance(posterior: "Posterior", rows: Array, at: NDArray[np.intp]) -> Array:
+def set_covariance(posterior: Any, rows: Array, at: NDArray[np.intp]) -> Array:
     """Covariance, of every component, of the utilities of sets of rows, (n_sets, k, k)."""
     n_sets, k = at.shape
     half = (posterior.kernel(rows, posterior.anchors) @ posterior.factor)[at]

@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal, norm
 from skpref import _orthant
 from skpref._orthant import best_of, log_best_of
 from skpref._orthant._bivariate import bivariate, log_bivariate
-from skpref._orthant._lattice import multivariate
+from skpref._orthant._multivariate import multivariate
 from skpref._orthant._trivariate import trivariate
 
 

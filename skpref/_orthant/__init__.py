@@ -1,7 +1,7 @@
 """Probability that each of k jointly Gaussian utilities is the largest, for many problems at once.
 
 Which is the largest is a statement on the k − 1 differences from it, an orthant probability:
-closed for two items, Owen's T for three, one integral for four, a lattice rule for more.
+closed for two items, Owen's T for three, one integral for four, fixed points for more.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, logsumexp, ndtr
 
 from skpref._orthant._bivariate import bivariate, log_bivariate
-from skpref._orthant._lattice import log_multivariate, multivariate
+from skpref._orthant._multivariate import log_multivariate, multivariate
 from skpref._orthant._quadrature import Array
 from skpref._orthant._trivariate import log_trivariate, trivariate
 
