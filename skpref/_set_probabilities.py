@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skpref._linalg import Array, floor_variance
 from skpref._orthant import best_of, log_best_of
@@ -17,7 +17,7 @@ def choice_proba(
     posterior: Any,
     items: Array,
     sets: NDArray[np.intp],
-    order: NDArray[np.int8] | int = 1,
+    order: ArrayLike = 1,
     log: bool = False,
 ) -> Array:
     """P(each item is the best of its set), as the judge sees them, shape (n_sets, k).
@@ -40,12 +40,12 @@ def choice_proba(
             "(Likelihood.item_noise), so that choices of more than two have no probability."
         )
     n_sets, k = sets.shape
-    order = np.broadcast_to(np.asarray(order), (n_sets,))
+    orders = np.broadcast_to(np.asarray(order), (n_sets,))
     found = np.empty(sets.shape)
     step = max(1, _BLOCK // (k * posterior.n_components))
     for begin in range(0, n_sets, step):
         some = slice(begin, begin + step)
-        found[some] = _of_sets(posterior, items, sets[some], order[some], noise, log)
+        found[some] = _of_sets(posterior, items, sets[some], orders[some], noise, log)
     return found
 
 
