@@ -4,8 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, owens_t
 
-from skpref._linalg import Array
-from skpref._orthant._quadrature import log_integral
+from skpref._orthant._quadrature import Array, log_integral
 
 # No angle is nearer than this to 0 or π. (1e-12 moves a probability by less than that.)
 _LEAST_ANGLE = 1e-12

@@ -7,8 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._linalg import Array
-
+Array: TypeAlias = NDArray[np.float64]
 # Takes which functions (p,) and arguments (p, m) of each, gives values (p, m).
 Family: TypeAlias = Callable[[NDArray[np.intp], Array], Array]
 
@@ -65,7 +64,7 @@ def log_integral(log_density: Family, top: Array) -> Array:
 
     peak, away = _peak(at, top)
     height = at(peak)
-    left = _reach(at, peak, height, -1.0, np.inf)
+    left = _reach(at, peak, height, -1.0, np.full_like(peak, np.inf))
     right = _reach(at, peak, height, 1.0, away)
     width = left + right
     # In shares of the width from the peak on, so that rounding of a far peak closes no panel.

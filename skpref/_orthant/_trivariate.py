@@ -3,9 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._linalg import Array
 from skpref._orthant._bivariate import bivariate, given, log_bivariate, proper
-from skpref._orthant._quadrature import integral, log_integral
+from skpref._orthant._quadrature import Array, integral, log_integral
 
 # Beyond this a normal density holds 5e-17.
 _FAR = 8.3
