@@ -35,7 +35,7 @@ between the probability of the likeliest and the share of times it came, average
 sure. Every finished split is appended to ``results/answers.csv``: run again, what is there is
 skipped; ``--fresh`` runs it anew. From it come the means over splits (of the slope the median),
 ``answers_summary.csv``, and the reliability of all splits together, ``answers_calibration.csv``.
-The baselines take five minutes on one core.
+The whole takes five minutes on one idle core.
 """
 
 import argparse
