@@ -27,6 +27,13 @@ _DRAWS = 400
 _QUANTILES = (np.arange(64) + 0.5) / 64
 _ONE_DUEL = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=bool))
 _LEARN = "learn"
+# What journals of version 2 do not say, as it was then.
+_BEFORE_TIES = {
+    "tie_threshold": None,
+    "tie_threshold_bounds": list(_model.TIE_BOUNDS),
+    "order_effect": 0.0,
+    "order_effect_bounds": "fixed",
+}
 # How numpy 2 writes its scalars: np.int64(3), np.str_('a'), np.True_.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _NUMPY = re.compile(r"""\bnp\.(?:(?:str_|u?int\d+|float\d+)\(('[^']*'|[^()']*)\)|(True|False)_)""")
@@ -151,14 +158,14 @@ def _engine(inference):
     return isinstance(inference, Hallucination), check_engine(inference)
 
 
-def describe(space: Box | Pool, options: dict, version: int = 2) -> dict:
+def describe(space: Box | Pool, options: dict, version: int = 3) -> dict:
     """The arguments as plain values: two equal descriptions make the same run.
 
     Parameters
     ----------
     space : Box or Pool
     options : dict
-    version : {1, 2}
+    version : {1, 3}
         Of the journal: the first had kernels as they print.
     """
     with np.printoptions(precision=17, floatmode="unique", threshold=sys.maxsize):
@@ -238,6 +245,15 @@ def _parameters(name, value):
             part = repr(part)
         found.append([key, part])
     return [type(value).__name__, found]
+
+
+def completed(described: dict) -> dict:
+    """A description that was written before there were ties and order effects, with these."""
+    found = {**_BEFORE_TIES, **described}
+    if (found.get("likelihood") or [None])[0] == "Probit":
+        own = {**_BEFORE_TIES, **dict(found["likelihood"][1])}
+        found["likelihood"] = ["Probit", [[key, own[key]] for key in sorted(own)]]
+    return found
 
 
 def renewed(described: dict, space: Box | Pool) -> dict:
