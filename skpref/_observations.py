@@ -198,7 +198,7 @@ class Observations(_ByValue):
     def answers(self) -> Answers:
         """What a likelihood is told of each row of `duels`."""
         at = _first_places(self.of_answer, len(self.duels.counts))
-        return Answers(self.kind[at], self.order[at, 0] == 0)
+        return Answers(self.kind[at], np.where(self.order[at, 0] == 0, 1, -1).astype(np.int8))
 
     def singles(self) -> NDArray[np.intp]:
         """Row in `duels` of every single answer, in their order; one of weight w stands w times.

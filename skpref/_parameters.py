@@ -38,16 +38,18 @@ def check_choice(name, value, choices):
     return value
 
 
-def check_bounds(name: str, bounds: Any) -> tuple[float, float] | None:
-    """Bounds (low, high) of a positive hyperparameter, None for "fixed", or raise ValueError."""
+def check_bounds(name: str, bounds: Any, positive: bool = True) -> tuple[float, float] | None:
+    """Bounds (low, high) of a hyperparameter, None for "fixed", or raise ValueError."""
     if isinstance(bounds, str) and bounds == "fixed":
         return None
     try:
         low, high = (float(bound) for bound in bounds)
     except (TypeError, ValueError):
         low, high = np.nan, np.nan
-    if not 0.0 < low <= high < np.inf:
-        raise ValueError(f"{name} must be 'fixed' or a pair 0 < low <= high < inf, got {bounds!r}.")
+    sound = 0.0 < low <= high < np.inf if positive else -np.inf < low < high < np.inf
+    if not sound:
+        pair = "0 < low <= high < inf" if positive else "-inf < low < high < inf"
+        raise ValueError(f"{name} must be 'fixed' or a pair {pair}, got {bounds!r}.")
     return low, high
 
 

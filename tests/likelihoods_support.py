@@ -3,12 +3,18 @@
 import numpy as np
 from scipy.special import expit
 
-from skpref.likelihoods import Answers, Derivatives, Likelihood, Probit
+from skpref.likelihoods import DUEL, Answers, Derivatives, Likelihood, Probit
 
 
-def duels(n, winner_first=True):
+def duels(n, lead=1):
     """So many duels."""
-    return Answers(np.zeros(n, dtype=np.int8), np.full(n, winner_first))
+    return rows(np.full(n, DUEL), lead)
+
+
+def rows(kind, lead=1):
+    """Rows of these kinds, shown in this order."""
+    kind = np.asarray(kind, dtype=np.int8)
+    return Answers(kind, np.broadcast_to(np.asarray(lead, dtype=np.int8), kind.shape))
 
 
 def log_prob(margin, noise_variance):

@@ -91,7 +91,7 @@ def test_every_answer_knows_its_items_its_order_and_its_row():
     assert ends(seen.duels, seen.of_answer) == told(items, first, second, first_won)
     # What the likelihood is told of a distinct duel is how the first of its answers was shown.
     shown = dict(zip(told(items, first, second, first_won)[::-1], first_won[::-1], strict=True))
-    assert seen.answers.winner_first.tolist() == [shown[key] for key in ends(seen.duels)]
+    assert seen.answers.lead.tolist() == [1 if shown[key] else -1 for key in ends(seen.duels)]
     np.testing.assert_array_equal(seen.kind, 0)
 
 

@@ -5,6 +5,9 @@
 """
 
 from skpref.likelihoods._base import (
+    DUEL,
+    PART,
+    TIE,
     Answers,
     Derivatives,
     Likelihood,
@@ -16,6 +19,9 @@ from skpref.likelihoods._gaussian import sign_proba
 from skpref.likelihoods._probit import Probit
 
 __all__ = [
+    "DUEL",
+    "PART",
+    "TIE",
     "Answers",
     "Derivatives",
     "Likelihood",

@@ -1,7 +1,8 @@
 """What a likelihood is: the probability of an answer given the margin, and what engines ask of it.
 
-A margin is f(winner) − f(loser), so that a likelihood need not know which item was written first.
-All methods are vectorised over rows, one a distinct answer.
+A margin is f(winner) − f(loser), so that a likelihood need not know which item was written first;
+of a tie, f of the one item minus f of the other. All methods are vectorised over rows, one a
+distinct answer, or one an inequality of a joint answer.
 """
 
 from abc import ABC, abstractmethod
@@ -9,7 +10,7 @@ from copy import copy
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from skpref._linalg import floor_variance
@@ -20,6 +21,10 @@ from skpref.likelihoods import _quadrature
 _STEP = 1e-4
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
 
+# Kinds of row: one item beat another, neither did, or one inequality of an answer that states more
+# than one (whose noise is shared, and so belongs to the Gaussian that the row is taken under).
+DUEL, TIE, PART = 0, 1, 2
+
 
 class Answers(NamedTuple):
     """What was answered, a row a distinct answer; margins are those of its winner over its loser.
@@ -27,18 +32,19 @@ class Answers(NamedTuple):
     Attributes
     ----------
     kind : ndarray of int8 of shape (n,)
-        `skpref.duels.DUEL` so far.
-    winner_first : ndarray of bool of shape (n,)
-        Whether the winner was shown first; where equal duels were shown both ways round and the
-        likelihood does not ask for the order, as in the first of them.
+        `DUEL`, `TIE`, or `PART`: one inequality of a joint answer.
+    lead : ndarray of int8 of shape (n,)
+        +1 where the first item of the margin (the winner, if there is one) was shown first, −1
+        where the second was, 0 where neither was; where equal answers were shown in different
+        orders and the likelihood does not ask for the order, as in the first of them.
     """
 
     kind: NDArray[np.int8]
-    winner_first: NDArray[np.bool_]
+    lead: NDArray[np.int8]
 
     def take(self, rows: NDArray) -> "Answers":
         """Some of the rows, by position or mask."""
-        return Answers(self.kind[rows], self.winner_first[rows])
+        return Answers(self.kind[rows], self.lead[rows])
 
 
 class Derivatives(NamedTuple):
@@ -89,7 +95,10 @@ class Likelihood(BaseEstimator, ABC):
     Attributes
     ----------
     hyperparameters : tuple of str
-        Names of the positive hyperparameters; learned on a logarithmic scale.
+        Names of the hyperparameters; positive, and learned on a logarithmic scale. One whose value
+        is None is absent.
+    linear : tuple of str
+        Those of them that may be any number, and are learned as they are.
 
     Examples
     --------
@@ -114,13 +123,43 @@ class Likelihood(BaseEstimator, ABC):
     """
 
     hyperparameters: ClassVar[tuple[str, ...]] = ()
+    linear: ClassVar[tuple[str, ...]] = ()
+
+    # -- what it takes -------------------------------------------------------------------
+
+    @property
+    def kinds(self) -> frozenset[int]:
+        """Kinds of row that it takes: of `DUEL`, `TIE`, `PART`."""
+        return frozenset({DUEL})
+
+    @property
+    def uses_order(self) -> bool:
+        """Whether probabilities depend, or may come to depend, on who was shown first."""
+        return False
+
+    @property
+    def n_outcomes(self) -> int:
+        """How many outcomes a duel has: 3 with ties, else 2."""
+        return 3 if TIE in self.kinds else 2
+
+    @property
+    def item_noise(self) -> float | None:
+        """Variance of the noise of one item at one presentation; None: no joint answers."""
+        return None
+
+    def item_noise_gradient(self) -> NDArray[np.float64]:
+        """Derivatives of `item_noise` in `theta`, shape (n_theta,)."""
+        return np.zeros(len(self.free))
 
     # -- hyperparameters -----------------------------------------------------------------
 
     @property
     def free(self) -> list[str]:
         """Names of the hyperparameters that are learned."""
-        return [name for name in self.hyperparameters if not self._held(name)]
+        return [name for name in self._present() if not self._held(name)]
+
+    def _present(self) -> list[str]:
+        return [name for name in self.hyperparameters if getattr(self, name) is not None]
 
     def _held(self, name: str) -> bool:
         bounds = getattr(self, f"{name}_bounds")
@@ -128,20 +167,25 @@ class Likelihood(BaseEstimator, ABC):
 
     @property
     def theta(self) -> NDArray[np.float64]:
-        """Logarithms of the free hyperparameters."""
-        return np.log(np.array([getattr(self, name) for name in self.free], dtype=np.float64))
+        """Logarithms of the free hyperparameters; of those in `linear` the values."""
+        return self._scaled([getattr(self, name) for name in self.free])
 
     @property
     def bounds(self) -> NDArray[np.float64]:
         """Bounds of `theta`, shape (n_theta, 2)."""
-        pairs = [getattr(self, f"{name}_bounds") for name in self.free]
-        return np.log(np.array(pairs, dtype=np.float64).reshape(-1, 2))
+        return self._scaled([getattr(self, f"{name}_bounds") for name in self.free]).reshape(-1, 2)
+
+    def _scaled(self, values) -> NDArray[np.float64]:
+        scaled = np.array(values, dtype=np.float64)
+        logarithmic = [name not in self.linear for name in self.free]
+        scaled[logarithmic] = np.log(scaled[logarithmic])
+        return scaled
 
     def at(self, theta: NDArray[np.float64]) -> Self:
         """The same likelihood at other values of its free hyperparameters."""
         other = copy(self)  # a constructor only assigns, as scikit-learn asks of it
         for name, t in zip(self.free, theta, strict=True):
-            setattr(other, name, float(np.exp(t)))
+            setattr(other, name, float(t if name in self.linear else np.exp(t)))
         return other
 
     def held(self) -> Self:
@@ -153,10 +197,11 @@ class Likelihood(BaseEstimator, ABC):
 
     def check(self) -> None:
         """Raise TypeError or ValueError unless every hyperparameter and its bounds are sound."""
-        for name in self.hyperparameters:
-            value = getattr(self, name)
-            check_number(name, value, low=0.0, open_low=True, open_high=True)
-            check_bounds(f"{name}_bounds", getattr(self, f"{name}_bounds"))
+        for name in self._present():
+            linear = name in self.linear
+            low = -np.inf if linear else 0.0
+            check_number(name, getattr(self, name), low=low, open_low=True, open_high=True)
+            check_bounds(f"{name}_bounds", getattr(self, f"{name}_bounds"), positive=not linear)
 
     # -- probabilities -------------------------------------------------------------------
 
@@ -193,7 +238,10 @@ class Likelihood(BaseEstimator, ABC):
             yield self.at(theta + step), self.at(theta - step)
 
     def outcome_log_proba(
-        self, mean: NDArray[np.float64], variance: NDArray[np.float64]
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        lead: ArrayLike = 1,
     ) -> NDArray[np.float64]:
         """Log-probabilities of the outcomes of duels whose margin (first − second) is Gaussian.
 
@@ -201,29 +249,35 @@ class Likelihood(BaseEstimator, ABC):
         ----------
         mean, variance : ndarray, of shapes that broadcast to one another's
             Of f(first) − f(second), without noise.
+        lead : int or array-like, of a shape that broadcasts to theirs, default=1
+            1 where the first was shown first, −1 where the second was, 0 where neither was.
 
         Returns
         -------
-        ndarray of shape (..., 2)
-            Of "second won" and "first won".
+        ndarray of shape (..., n_outcomes)
+            Of "second won", "tie" if there are ties, and "first won".
         """
-        mean, variance = np.broadcast_arrays(mean, variance)
+        mean, variance, lead = np.broadcast_arrays(mean, variance, lead)
         flat, wide = mean.ravel(), floor_variance(variance.ravel(), 0.0)
-        sides = []
-        for first in (False, True):
-            answers = _duels(len(flat), first)
-            oriented = flat if first else -flat
+        spread, kept = wide > 0.0, []
+        outcomes = ((DUEL, -1), (TIE, 1), (DUEL, 1))
+        for kind, side in outcomes if TIE in self.kinds else outcomes[::2]:
+            kinds = np.full(len(flat), kind, dtype=np.int8)
+            answers = Answers(kinds, (side * lead.ravel()).astype(np.int8))
+            oriented = side * flat
             value = self.log_prob(oriented, answers).value
-            spread = wide > 0.0
             value[spread] = self.tilted(oriented[spread], wide[spread], answers.take(spread))[0]
-            sides.append(value.reshape(mean.shape))
-        return np.stack(sides, axis=-1)
+            kept.append(value.reshape(mean.shape))
+        return np.stack(kept, axis=-1)
 
     def outcome_proba(
-        self, mean: NDArray[np.float64], variance: NDArray[np.float64]
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        lead: ArrayLike = 1,
     ) -> NDArray[np.float64]:
         """Probabilities, as `outcome_log_proba`."""
-        return np.exp(self.outcome_log_proba(mean, variance))
+        return np.exp(self.outcome_log_proba(mean, variance, lead))
 
     @property
     def margin_variance(self) -> float:
@@ -231,7 +285,7 @@ class Likelihood(BaseEstimator, ABC):
 
         By default that of the probit whose slope at a margin of zero is this one's.
         """
-        at = self.log_prob(np.zeros(1), _duels(1, True))
+        at = self.log_prob(np.zeros(1), Answers(np.zeros(1, np.int8), np.zeros(1, np.int8)))
         slope = float(np.exp(at.value[0]) * at.gradient[0])
         return 1.0 / (_SQRT_2PI * slope) ** 2
 
@@ -300,7 +354,3 @@ class Likelihood(BaseEstimator, ABC):
     def regions(self, answers: Answers) -> Regions | None:
         """The answers as boxes of a noisy margin; None if they are not, and cannot be sampled."""
         return None
-
-
-def _duels(n: int, winner_first: bool) -> Answers:
-    return Answers(np.zeros(n, dtype=np.int8), np.full(n, winner_first))

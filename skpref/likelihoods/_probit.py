@@ -1,4 +1,4 @@
-"""Probit likelihood: normal noise on each utility, Φ(margin / √(2σ²)).
+"""Probit likelihood: normal noise on each utility, Φ(margin / √(2σ²)), ties and an order effect.
 
 The noise on each utility has variance σ², so the noise on a margin has variance 2σ². This module is
 the only place where σ² doubles. All of it is stable hundreds of standard deviations out.
@@ -7,19 +7,34 @@ the only place where σ² doubles. All of it is stable hundreds of standard devi
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr
 
-from skpref.likelihoods._base import Answers, Derivatives, Likelihood, Regions, Site, Tilted
+from skpref._parameters import check_bounds, check_number
+from skpref.likelihoods._base import (
+    DUEL,
+    PART,
+    TIE,
+    Answers,
+    Derivatives,
+    Likelihood,
+    Regions,
+    Site,
+    Tilted,
+)
 from skpref.likelihoods._gaussian import standardise
-from skpref.likelihoods._mills import mills
 from skpref.likelihoods._repeats import equal_sites
+from skpref.likelihoods._rows import Rows, factor, rows_of, ties_of
+from skpref.likelihoods._slab import slab
 
 
 class Probit(Likelihood):
     """The winner is the item whose utility, seen with normal noise, was larger.
 
-    P(winner wins | margin) = Φ(margin / √(2σ²)) [1]_.
+    P(winner wins | margin) = Φ(margin / √(2σ²)) [1]_. With a threshold δ there are ties [2]_: the
+    difference of the noisy utilities is above δ where the first won, below −δ where the second
+    did, between these where neither did. An order effect h is added to the utility of the item
+    that is shown first, or plays at home.
 
     Parameters
     ----------
@@ -27,10 +42,20 @@ class Probit(Likelihood):
         σ² of **each** item's utility at each presentation, in squared units of the utility.
     noise_variance_bounds : (float, float) or "fixed", default=(1e-4, 10.0)
         Bounds of the search; "fixed" holds the noise.
+    tie_threshold : float or None, default=None
+        δ, in units of the utility; None: there are no ties.
+    tie_threshold_bounds : (float, float) or "fixed", default=(1e-4, 10.0)
+        Likewise.
+    order_effect : float, default=0.0
+        h, in units of the utility, of either sign.
+    order_effect_bounds : (float, float) or "fixed", default="fixed"
+        Likewise; any two finite numbers.
 
     References
     ----------
     .. [1] Chu and Ghahramani, "Preference learning with Gaussian processes", ICML 2005.
+    .. [2] Glenn and David, "Ties in paired-comparison experiments using a modified
+       Thurstone-Mosteller model", Biometrics 1960.
 
     Examples
     --------
@@ -39,56 +64,151 @@ class Probit(Likelihood):
     >>> Probit(noise_variance=0.5).outcome_proba(np.array([0.0, 1.0]), np.zeros(2)).round(3)
     array([[0.5  , 0.5  ],
            [0.159, 0.841]])
+    >>> ties = Probit(noise_variance=0.5, tie_threshold=0.3)
+    >>> ties.outcome_proba(np.array([0.0, 1.0]), np.zeros(2)).round(3)
+    array([[0.382, 0.236, 0.382],
+           [0.097, 0.145, 0.758]])
     """
 
-    hyperparameters: ClassVar[tuple[str, ...]] = ("noise_variance",)
+    hyperparameters: ClassVar[tuple[str, ...]] = ("noise_variance", "tie_threshold", "order_effect")
+    linear: ClassVar[tuple[str, ...]] = ("order_effect",)
 
     def __init__(
         self,
         noise_variance: float = 1e-2,
         noise_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
+        tie_threshold: float | None = None,
+        tie_threshold_bounds: tuple[float, float] | str = (1e-4, 10.0),
+        order_effect: float = 0.0,
+        order_effect_bounds: tuple[float, float] | str = "fixed",
     ):
         self.noise_variance = noise_variance
         self.noise_variance_bounds = noise_variance_bounds
+        self.tie_threshold = tie_threshold
+        self.tie_threshold_bounds = tie_threshold_bounds
+        self.order_effect = order_effect
+        self.order_effect_bounds = order_effect_bounds
+
+    def check(self) -> None:
+        """Raise unless the hyperparameters are sound; only the threshold may be None."""
+        for name in ("noise_variance", "order_effect"):
+            check_number(name, getattr(self, name))
+        if self.tie_threshold is not None:
+            positive = {"low": 0.0, "open_low": True, "open_high": True}
+            try:
+                check_number("tie_threshold", self.tie_threshold, **positive)
+                check_bounds("tie_threshold_bounds", self.tie_threshold_bounds)
+            except ValueError as error:
+                raise ValueError(f"{error} tie_threshold=None means no ties.") from None
+        super().check()
+
+    @property
+    def kinds(self) -> frozenset[int]:
+        """Duels, joint answers, and ties if there is a threshold."""
+        return frozenset({DUEL, PART} if self.tie_threshold is None else {DUEL, TIE, PART})
+
+    @property
+    def uses_order(self) -> bool:
+        """Whether there is an order effect, or one is learned."""
+        return self.order_effect != 0.0 or not self._held("order_effect")
 
     @property
     def margin_variance(self) -> float:
         """Variance of the noise on a margin: both items carry it."""
         return 2.0 * self.noise_variance
 
+    @property
+    def item_noise(self) -> float:
+        """σ²."""
+        return self.noise_variance
+
+    def item_noise_gradient(self) -> NDArray[np.float64]:
+        """σ² for log σ², zero for the others."""
+        return np.array([self.noise_variance * (name == "noise_variance") for name in self.free])
+
+    # -- probabilities -------------------------------------------------------------------
+
     def log_prob(self, margin: NDArray[np.float64], answers: Answers) -> Derivatives:
-        """log Φ(margin/s) and its derivatives, see `Likelihood.log_prob`."""
+        """Log-probability of duels and ties, see `Likelihood.log_prob`.
+
+        An inequality of a joint answer has no noise of its own, and so no derivatives.
+        """
+        return self._log_prob(margin, self._noisy_rows(answers))
+
+    def _log_prob(self, margin, rows):
         scale = np.sqrt(self.margin_variance)
-        u = margin / scale
-        at = mills(u)
+        at = factor(margin, scale, rows)
         third = at.third / scale**3
-        return Derivatives(log_ndtr(u), at.ratio / scale, at.curvature / scale**2, third)
+        return Derivatives(at.value, at.gradient / scale, at.curvature / scale**2, third)
 
     def theta_derivatives(
         self, margin: NDArray[np.float64], answers: Answers
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Derivatives in log σ², see `Likelihood.theta_derivatives`."""
-        n = len(self.free)
-        d = self.log_prob(margin, answers)
-        # With s^{-k} g(z/s) the k-th derivative, d/dlog σ² of it is −½ (z d/dz + k) of it.
-        value = -0.5 * margin * d.gradient
-        gradient = -0.5 * (d.gradient - margin * d.curvature)
-        curvature = -0.5 * (2.0 * d.curvature - margin * d.third)
-        return value[None][:n], gradient[None][:n], curvature[None][:n]
+        """Derivatives in log σ², log δ and h, see `Likelihood.theta_derivatives`."""
+        rows = self._noisy_rows(answers)
+        d = self._log_prob(margin, rows)
+        if not self.free:
+            return (np.zeros((0, len(margin))),) * 3
+        z, edges = margin, (0.0, 0.0, 0.0)
+        found = {}
+        if rows is not None:
+            z, edges = margin + rows.ahead, self._edges(margin, d, rows)
+            found["tie_threshold"] = edges
+            found["order_effect"] = (
+                rows.lead * d.gradient,
+                -rows.lead * d.curvature,
+                -rows.lead * d.third,
+            )
+        # With s^{-k} g(z/s, δ/s) the k-th derivative, d/dlog σ² of it is
+        # −½ (z d/dz + δ d/dδ + k) of it.
+        found["noise_variance"] = (
+            -0.5 * (z * d.gradient + edges[0]),
+            -0.5 * (d.gradient - z * d.curvature + edges[1]),
+            -0.5 * (2.0 * d.curvature - z * d.third + edges[2]),
+        )
+        value, gradient, curvature = zip(*(found[name] for name in self.free), strict=True)
+        return np.stack(value), np.stack(gradient), np.stack(curvature)
+
+    def _edges(self, margin, d, rows):
+        """Derivatives in log δ of value, gradient and curvature; without a threshold zero."""
+        edges = np.stack([-d.gradient, d.curvature, d.third])  # duels depend on z − δ
+        if len(rows.ties):
+            scale = np.sqrt(self.margin_variance)
+            at = ties_of(margin, scale, rows)
+            parts = at.edge / scale, at.edge_gradient / scale**2, at.edge_curvature / scale**3
+            edges[:, rows.ties] = parts
+        return rows.threshold * edges
 
     def outcome_log_proba(
-        self, mean: NDArray[np.float64], variance: NDArray[np.float64]
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        lead: ArrayLike = 1,
     ) -> NDArray[np.float64]:
-        """Log-probabilities of (second won, first won), finite in the tails."""
-        u = standardise(mean, variance, self.margin_variance)
-        return _outcomes(log_ndtr(-u), log_ndtr(u))
+        """Log-probabilities of (second won, [tie,] first won), finite in the tails."""
+        return self._outcomes(mean, variance, lead, log_ndtr, np.asarray)
 
     def outcome_proba(
-        self, mean: NDArray[np.float64], variance: NDArray[np.float64]
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        lead: ArrayLike = 1,
     ) -> NDArray[np.float64]:
-        """Probabilities of (second won, first won)."""
+        """Probabilities of (second won, [tie,] first won)."""
+        return self._outcomes(mean, variance, lead, ndtr, np.exp)
+
+    def _outcomes(self, mean, variance, lead, of_tail, of_tie):
+        if self.order_effect != 0.0:
+            mean = mean + np.asarray(lead) * self.order_effect
         u = standardise(mean, variance, self.margin_variance)
-        return _outcomes(ndtr(-u), ndtr(u))
+        if self.tie_threshold is None:
+            return _on_last_axis(of_tail(-u), of_tail(u))
+        width = standardise(self.tie_threshold, variance, self.margin_variance)
+        u, width = np.broadcast_arrays(u, width)
+        tie = slab(u.ravel(), width.ravel()).value.reshape(u.shape)
+        return _on_last_axis(of_tail(-u - width), of_tie(tie), of_tail(u - width))
+
+    # -- what engines ask for ------------------------------------------------------------
 
     def tilted(
         self,
@@ -97,16 +217,23 @@ class Probit(Likelihood):
         answers: Answers,
         power: NDArray[np.float64] | None = None,
     ) -> Tilted:
-        """Moments of N(z; mean, variance) Φ(z/s): GPML (3.58); powers below 1 by quadrature."""
-        noise = self.margin_variance
+        """Moments of N(z; mean, variance) p(answer | z), as GPML (3.58).
+
+        Powers below 1 by quadrature; of an indicator, as the factor of an inequality of a joint
+        answer is, every power is itself.
+        """
+        rows = self._rows(answers)
+        noise = self.margin_variance if rows is None else rows.noise
         total = variance + noise
-        scale = np.sqrt(total)
-        u = mean / scale
-        at = mills(u)
-        # 1 − v β = (s² + v (1 − r(u + r))) / (v + s²), a sum of non-negative terms
-        shrink = (noise + variance * np.maximum(at.left, 0.0)) / total
-        found = Tilted(log_ndtr(u), at.ratio / scale, at.curvature / total, shrink)
-        if power is None or not np.any(partial := (power < 1.0) & (variance > 0.0)):
+        with np.errstate(divide="ignore", invalid="ignore"):  # where no noise is: settled below
+            scale = np.sqrt(total)
+            at = factor(mean, scale, rows)
+            # 1 − v β = (s² + v (1 − r(u + r))) / (v + s²), a sum of non-negative terms
+            shrink = (noise + variance * np.maximum(at.left, 0.0)) / total
+            found = Tilted(at.value, at.gradient / scale, at.curvature / total, shrink)
+        if rows is not None:
+            _settle_sure(found, mean + rows.ahead, total)
+        if power is None or not np.any(partial := _partial(power, variance, rows)):
             return found
         rest = super().tilted(
             mean[partial], variance[partial], answers.take(partial), power[partial]
@@ -122,16 +249,21 @@ class Probit(Likelihood):
         answers: Answers,
         power: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
-        """Derivative of the log normaliser of `tilted` in log σ²."""
+        """Derivatives of the log normaliser of `tilted` in log σ², log δ and h."""
         if not self.free:
             return np.zeros((0, len(mean)))
-        noise = self.margin_variance
-        moments = self.tilted(mean, variance, answers)
-        slopes = -0.5 * noise * mean * moments.gradient / (variance + noise)
-        if power is not None and np.any(partial := (power < 1.0) & (variance > 0.0)):
+        rows = self._rows(answers)
+        gradient = self.tilted(mean, variance, answers).gradient
+        if rows is None:
+            noise = self.margin_variance
+            slopes = (-0.5 * noise * mean * gradient / (variance + noise))[None]
+        else:
+            found = _tilted_slopes(mean, variance, gradient, rows)
+            slopes = np.stack([found[name] for name in self.free])
+        if power is not None and np.any(partial := _partial(power, variance, rows)):
             rest = mean[partial], variance[partial], answers.take(partial), power[partial]
-            slopes[partial] = super().tilted_theta_gradient(*rest)[0]
-        return slopes[None]
+            slopes[:, partial] = super().tilted_theta_gradient(*rest)
+        return slopes
 
     def repeated_site(
         self,
@@ -141,18 +273,78 @@ class Probit(Likelihood):
         answers: Answers,
         near: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     ) -> Site:
-        """Common fixed point of equal answers, see `Likelihood.repeated_site`."""
-        noise = self.margin_variance
-        start = None if near is None else near[0] / np.sqrt(near[1] + noise)
-        return Site(*equal_sites(mean, variance, counts, noise, start))
+        """Common fixed point of equal duels, see `Likelihood.repeated_site`; of others unknown."""
+        rows, noise = self._rows(answers), self.margin_variance
+        start = None if near is None else near[0]
+        if rows is not None:
+            mean = mean + rows.shift
+            start = None if start is None else start + rows.shift
+        if near is not None:
+            start = start / np.sqrt(near[1] + noise)
+        precision, shift = equal_sites(mean, variance, counts, noise, start)
+        if rows is not None:
+            shift = shift - precision * rows.shift
+            unknown = answers.kind != DUEL
+            precision[unknown], shift[unknown] = np.nan, np.nan
+        return Site(precision, shift)
 
     def regions(self, answers: Answers) -> Regions:
-        """The noisy margin is positive."""
-        n = len(answers.kind)
-        variance = np.full(n, self.margin_variance)
-        return Regions(np.zeros(n), np.full(n, np.inf), variance)
+        """The noisy margin is positive; with a threshold, above it or between both."""
+        rows, n = self._rows(answers), len(answers.kind)
+        lower, upper, noise = np.zeros(n), np.full(n, np.inf), np.full(n, self.margin_variance)
+        if rows is not None:
+            at = rows.ties
+            lower -= rows.shift
+            lower[at] -= rows.threshold
+            upper[at] = rows.threshold - rows.ahead[at]
+            noise = rows.noise
+        return Regions(lower, upper, noise)
+
+    def _rows(self, answers):
+        """None where all are duels without a threshold or an order effect: the short way."""
+        if self.tie_threshold is None and not self.uses_order and not answers.kind.any():
+            return None
+        return rows_of(answers, self.margin_variance, self.tie_threshold, self.order_effect)
+
+    def _noisy_rows(self, answers):
+        rows = self._rows(answers)
+        if rows is not None and not np.all(rows.noise):
+            raise ValueError(
+                "An inequality of a joint answer (kind PART) has no noise of its own, so it has no "
+                "log-probability with derivatives; use inference='ep' or a sampler."
+            )
+        return rows
 
 
-def _outcomes(second, first):
-    """Both outcomes on a new last axis, each of them contiguous in memory."""
-    return np.moveaxis(np.stack([second, first]), 0, -1)
+def _tilted_slopes(mean, variance, gradient, rows: Rows):
+    """Derivatives of log normalisers, by name."""
+    total = variance + rows.noise
+    edge = np.where(rows.noise > 0.0, -rows.threshold * gradient, 0.0)
+    if len(rows.ties):
+        scale = np.sqrt(total)
+        edge[rows.ties] = rows.threshold * ties_of(mean, scale, rows).edge / scale[rows.ties]
+    share = rows.noise / np.where(total > 0.0, total, 1.0)
+    return {
+        "noise_variance": -0.5 * share * ((mean + rows.ahead) * gradient + edge),
+        "tie_threshold": edge,
+        "order_effect": rows.lead * gradient,
+    }
+
+
+def _partial(power, variance, rows):
+    partial = (power < 1.0) & (variance > 0.0)
+    return partial if rows is None else partial & (rows.noise > 0.0)
+
+
+def _settle_sure(found, margin, total):
+    """An inequality of a margin that is surely known holds or does not; at zero by halves."""
+    sure = total <= 0.0
+    if np.any(sure):
+        with np.errstate(divide="ignore"):
+            found.log_normaliser[sure] = np.log(0.5 + 0.5 * np.sign(margin[sure]))
+        found.gradient[sure], found.curvature[sure], found.shrink[sure] = 0.0, 0.0, 1.0
+
+
+def _on_last_axis(*sides):
+    """All outcomes on a new last axis, each of them contiguous in memory."""
+    return np.moveaxis(np.stack(sides), 0, -1)

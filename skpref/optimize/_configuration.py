@@ -25,7 +25,7 @@ from skpref.optimize._values import plain
 _DRAWS = 400
 # Where parameters lie that are spread as their space has them.
 _QUANTILES = (np.arange(64) + 0.5) / 64
-_ONE_DUEL = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=bool))
+_ONE_DUEL = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=np.int8))
 _LEARN = "learn"
 # What journals of version 2 do not say, as it was then.
 _BEFORE_TIES = {
