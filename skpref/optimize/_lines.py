@@ -114,7 +114,7 @@ class CarriedOver:
         kept, self.seed = first.get("configuration"), first.get("seed")
         if type(kept) is not dict or type(self.seed) is not int or self.seed < 0:
             raise self._unfit(1, "its configuration or seed is missing")
-        check_same(completed(renewed(kept, space)), describe(1), path)
+        check_same(completed(renewed(kept, space), 1), describe(1), path)
         if seed is not None and seed != self.seed:
             raise ValueError(
                 f"The journal {path} was begun with random_state {self.seed}, now {seed} came. "
