@@ -8,45 +8,19 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from skpref._containers import is_frame, unmasked
 from skpref._duel_frame import DuelFrame
 from skpref._items import ItemTable, distinct_rows, group_rows
+from skpref._lookup import as_table, gather, positions_of
 from skpref._orientation import alternate, finish
 from skpref._pairing import ranked_pairs, ranking_counts, rated_pairs
-
-
-def _positions(references: Any, table: ItemTable | None) -> np.ndarray:
-    """Positions in a table, from positions or from names where the table has names."""
-    if table is not None and table.names is not None:
-        return table.index(references)
-    positions = np.asarray(unmasked(references))
-    if positions.dtype.kind == "O":
-        positions = np.array(positions.tolist())
-    if positions.dtype.kind not in "iu":
-        if table is None:
-            remedy = "for names, build ItemTable.from_names(names) first and pass it as items"
-        else:
-            remedy = "for names, pass a DataFrame indexed by name or ItemTable(X, names=...)"
-        raise ValueError(f"Positions of items must be integers, {positions.dtype} came; {remedy}.")
-    if positions.size and positions.min() < 0:
-        raise ValueError(f"Position {positions.min()} is negative; the first item is 0.")
-    if table is not None and positions.size and positions.max() >= len(table):
-        raise ValueError(f"Position {positions.max()} is out of range for {len(table)} items.")
-    return positions.astype(np.int64)
-
-
-def _table(items: Any) -> ItemTable | None:
-    return items if items is None or isinstance(items, ItemTable) else ItemTable(items)
-
-
-def _gather(table: ItemTable | None, pairs: np.ndarray) -> np.ndarray | DuelFrame:
-    """Positions as the duels of the items that they stand for."""
-    if table is None or not table.has_features:
-        return pairs
-    if table.X is None or table.feature_names is not None:
-        return DuelFrame(table.frame, pairs)
-    return table.X[pairs]
+from skpref._ranks import ranked_sets
 
 
 def from_pairs(
-    items: Any, pairs: Any, outcomes: Any = None, *, counts: Any = None
+    items: Any,
+    pairs: Any,
+    outcomes: Any = None,
+    *,
+    counts: Any = None,
+    ties: bool | None = None,
 ) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
     """Build duels from pairs of positions or names.
 
@@ -58,10 +32,12 @@ def from_pairs(
     pairs : array-like of shape (n_pairs, 2)
         Names, if ``items`` has names; integer positions otherwise.
     outcomes : array-like of shape (n_pairs,), default=None
-        ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first of the pair won. None: the first
-        of each pair won.
+        ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first of the pair won; or -1, 0 for a tie,
+        and 1, see ``ties``. None: the first of each pair won.
     counts : array-like of int of shape (n_pairs,), default=None
         How often each pair met with that outcome: so many rows come out. None: once each.
+    ties : bool, default=None
+        Whether 0 is a tie, and -1 means that the second won. None: where both occur.
 
     Returns
     -------
@@ -69,8 +45,8 @@ def from_pairs(
         A `DuelFrame` where the items came in a frame with named columns, else duel arrays;
         integer pairs where the items have no features, for an estimator with ``items=table``.
     y : ndarray of int64 of shape (n_duels,)
-        ``outcomes``, if both are present. Otherwise every second duel is turned round and the
-        labels are 0 and 1.
+        ``outcomes``, if both sides won somewhere. Otherwise every second duel is turned round and
+        the labels are 0 and 1; with ties every second one that has a winner, labels -1, 0 and 1.
 
     Raises
     ------
@@ -86,7 +62,7 @@ def from_pairs(
     >>> X[..., 0].tolist(), y.tolist()
     ([[1.0, 0.0], [0.5, 1.0]], [1, 0])
     """
-    table = _table(items)
+    table = as_table(items)
     pairs = pairs.to_numpy() if hasattr(pairs, "to_numpy") else unmasked(pairs)
     pairs = pairs if isinstance(pairs, np.ndarray) else np.array(list(pairs), dtype=object)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
@@ -94,7 +70,7 @@ def from_pairs(
             f"Pairs came with shape {pairs.shape}; give at least one row of two items each (a "
             "square table of how often one beat another is for from_wins)."
         )
-    positions = _positions(pairs, table)
+    positions = positions_of(pairs, table)
     alone = np.flatnonzero(positions[:, 0] == positions[:, 1])
     if len(alone):
         raise ValueError(
@@ -107,7 +83,7 @@ def from_pairs(
             check_consistent_length(positions, outcomes)
             outcomes = np.repeat(outcomes, counts)
         positions = np.repeat(positions, counts, axis=0)
-    return finish(_gather(table, positions), outcomes)
+    return finish(gather(table, positions), outcomes, ties)
 
 
 def _check_counts(counts: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -154,7 +130,7 @@ def from_wins(wins: Any, items: Any = None) -> tuple[np.ndarray | DuelFrame, np.
     >>> X.tolist(), y.tolist()
     ([[0, 1], [1, 0], [1, 0]], [1, 0, 1])
     """
-    table = _table(items)
+    table = as_table(items)
     references = None
     if is_frame(wins):
         if hasattr(wins, "index"):
@@ -182,9 +158,14 @@ def from_wins(wins: Any, items: Any = None) -> tuple[np.ndarray | DuelFrame, np.
 
 
 def from_rankings(
-    rankings: Any, items: Any = None, *, adjacent: bool = False
+    rankings: Any,
+    items: Any = None,
+    *,
+    adjacent: bool = False,
+    joint: bool = False,
+    shown: Any = None,
 ) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
-    """Build duels from ranked lists: each item beat those after it in its list.
+    """Build duels from ranked lists, each item before those after it; or take each list whole.
 
     Parameters
     ----------
@@ -195,17 +176,28 @@ def from_rankings(
         As in `from_pairs`.
     adjacent : bool, default=False
         Only neighbours in a list meet, instead of all pairs.
+    joint : bool, default=False
+        One row a ranking, instead of duels that the model would take as made one by one.
+    shown : list of lists, 2-D array or DataFrame, default=None
+        All items of which each ranking names the best, in the order shown; for ``joint``. None:
+        those that are ranked.
 
     Returns
     -------
     X : ndarray or DuelFrame of shape (n_duels, 2, n_features), or ndarray of shape (n_duels, 2)
         Duels list by list, every second one turned round. See `ranking_groups` for their lists.
-    y : ndarray of int64 of shape (n_duels,)
+        With ``joint``, sets (n_rankings, k, n_features) or (n_rankings, k) as in `from_choices`:
+        in the order of ``shown``, else in an order that tells nothing of the ranks (ascending
+        positions, each list turned by one place more than the one before).
+    y : ndarray of int64 of shape (n_duels,) or (n_rankings, k)
+        With ``joint``, the ranks: 1 the best, 0 for none. Items shown but not ranked share the
+        rank after the last.
 
     Raises
     ------
     ValueError
-        If an item is unknown or occurs twice in one list, or no list has two items.
+        If an item is unknown or occurs twice in one list, or no list has two items; with
+        ``joint`` if any list says nothing, or names an item that was not shown.
 
     Examples
     --------
@@ -213,10 +205,26 @@ def from_rankings(
     >>> X, y = from_rankings([[2, 0, 1], [1, 2]])
     >>> X.tolist(), y.tolist()
     ([[2, 0], [1, 2], [0, 1], [2, 1]], [1, 0, 1, 0])
+    >>> X, y = from_rankings([[2, 0, 1], [1, 2]], joint=True)
+    >>> X.tolist(), y.tolist()
+    ([[0, 1, 2], [2, 1, -1]], [[2, 3, 1], [2, 1, 0]])
+    >>> from_rankings([[2, 0]], joint=True, shown=[[0, 1, 2, 3]])[1].tolist()
+    [[2, 3, 1, 3]]
     """
-    table = _table(items)
-    winner, loser = ranked_pairs(rankings, lambda listed: _positions(listed, table), adjacent)
-    return alternate(_gather(table, np.column_stack([winner, loser])))
+    table = as_table(items)
+
+    def positions(listed: Any) -> np.ndarray:
+        return positions_of(listed, table)
+
+    if joint:
+        if adjacent:
+            raise ValueError("adjacent=True makes duels, joint=True makes none; take one of them.")
+        sets, ranks = ranked_sets(rankings, positions, shown)
+        return gather(table, sets), ranks
+    if shown is not None:
+        raise ValueError("shown= belongs to rankings taken whole; pass joint=True as well.")
+    winner, loser = ranked_pairs(rankings, positions, adjacent)
+    return alternate(gather(table, np.column_stack([winner, loser])))
 
 
 def ranking_groups(rankings: Any, *, adjacent: bool = False) -> np.ndarray:
@@ -285,5 +293,5 @@ def from_ratings(
         check_consistent_length(table, ratings)
         tiebreak = distinct_rows(table.X)[1] if table.X is not None else group_rows(table.frame)[1]
     return alternate(
-        _gather(table, np.column_stack(rated_pairs(ratings, qid, max_pairs, tiebreak=tiebreak)))
+        gather(table, np.column_stack(rated_pairs(ratings, qid, max_pairs, tiebreak=tiebreak)))
     )

@@ -22,6 +22,7 @@ def from_columns(
     *,
     ids: tuple[Any, Any] | None = None,
     names: Sequence[str] | None = None,
+    ties: bool | None = None,
 ) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
     """Build duels from a DataFrame with one duel a row.
 
@@ -32,7 +33,8 @@ def from_columns(
         Features of the first and of the second item, in the same order. With ``ids`` they may
         be empty.
     outcome : column name or array-like of shape (n_duels,), default=None
-        ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first item won. None: it always won.
+        ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first item won; or -1, 0 for a tie, and
+        1, see ``ties``. None: it always won.
     ids : pair of column names, default=None
         Who the first and the second item are, texts or numbers, beside features that may change
         from duel to duel. They become the first column, "id".
@@ -40,6 +42,8 @@ def from_columns(
         Names of the features of a side. None: what the names of both sides have in common
         ("home_age" and "away_age": "age"), or the names of the first side where they have no
         word in common.
+    ties : bool, default=None
+        Whether 0 is a tie, and -1 means that the second won. None: where both occur.
 
     Returns
     -------
@@ -98,7 +102,7 @@ def from_columns(
     if not all(isinstance(label, str) for label in labels) and ids is None:
         array = _floats(frame, first, second)
         if array is not None:
-            return finish(array, outcomes)
+            return finish(array, outcomes, ties)
     if ids is not None:
         if _ID in labels:
             raise ValueError(
@@ -108,7 +112,7 @@ def from_columns(
         first, second, labels = [ids[0], *first], [ids[1], *second], [_ID, *labels]
     items = _stack(frame, first, second, labels)
     pairs = np.arange(len(items)).reshape(2, -1).T
-    return finish(DuelFrame(items, pairs, id_column=None if ids is None else _ID), outcomes)
+    return finish(DuelFrame(items, pairs, id_column=None if ids is None else _ID), outcomes, ties)
 
 
 def _check_ids(ids: Any) -> tuple:

@@ -1,9 +1,9 @@
 """Conditioning of the GP on sites: the only place that factorises.
 
-Margins are z = A f with f ~ N(0, K); sites are Gaussian pseudo-observations of z. The same
-posterior is reached in margin space (matrices of the size of the number of distinct margins)
-or in item space (matrices of the size of the number of distinct items); `gaussian_space`
-takes the smaller.
+Margins are z = A f with f ~ N(0, K); sites are Gaussian pseudo-observations of z. The margins of
+joint answers carry noise, v = z + e, which their sites observe together with z. The same posterior
+is reached in margin space (matrices of the size of the number of distinct margins) or in item space
+(matrices of the size of the number of distinct items); `gaussian_space` takes the smaller.
 """
 
 from typing import NamedTuple
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from skpref._joint_noise import JointNoise
 from skpref._linalg import floor_variance, inverse_cholesky, semidefinite_root
 from skpref._posterior import Posterior
 
@@ -28,7 +29,8 @@ class Sites(NamedTuple):
     shift : ndarray of shape (n_margins,) or (n_margins, n_components)
         Precision times target.
     precision : ndarray of shape (n_margins,)
-        May be zero.
+        May be zero. Infinite where a margin of a joint answer is known, noise included; its
+        ``shift`` then is its value (the mean, of an answer given more than once).
     log_evidence : float
         Logarithm of the probability of the duels.
     """
@@ -39,10 +41,10 @@ class Sites(NamedTuple):
 
 
 class Conditioned(NamedTuple):
-    """Marginals of the margins under the sites.
+    """Marginals of the margins under the sites, of joint answers with their noise.
 
-    ``dual`` (w) gives mean = S w; ``log_det`` is log|I + τ^½ S τ^½|; ``root`` is the inverse
-    of the Cholesky factor that produced them.
+    ``dual`` (w), summed over equal joint answers, gives f = K Aᵀ w; ``log_det`` is
+    log|I + τ^½ S τ^½|; ``root`` is the inverse of the Cholesky factor that produced them.
     """
 
     mean: np.ndarray
@@ -55,8 +57,8 @@ class Conditioned(NamedTuple):
 class _Space:
     """What both spaces share: the incidence of items in margins."""
 
-    def __init__(self, K, margins):
-        self.K = K
+    def __init__(self, K, margins, noise=None):
+        self.K, self.noise = K, noise
         self.first, self.second = margins.first, margins.second
         self.n_items, self.n_margins = len(K), len(margins.first)
         ends = np.concatenate([self.first, self.second])
@@ -84,14 +86,21 @@ class _Space:
 
 
 class MarginSpace(_Space):
-    """The prior on p distinct margins by their (p, p) covariance S = A K Aᵀ."""
+    """The prior on p distinct margins by their (p, p) covariance S = A K Aᵀ, noise included.
 
-    def __init__(self, K, margins):
-        super().__init__(K, margins)
+    Of joint answers each may be given once only.
+    """
+
+    def __init__(self, K, margins, noise=None):
+        super().__init__(K, margins, noise)
         self.S = self.prior_covariance()
+        if noise is not None:
+            noise.add_to(self.S)
         self.prior_variance = floor_variance(np.diagonal(self.S), 0.0)
 
     def condition(self, precision, shift):
+        if np.isinf(precision).any():
+            return self._given(precision, shift)
         root = np.sqrt(precision)
         B = self.S * root
         B *= root[:, None]
@@ -115,14 +124,43 @@ class MarginSpace(_Space):
             variance[weak] = self.prior_variance[weak] - np.einsum("ij,ij->j", half, half)
         return Conditioned(self.S @ dual, floor_variance(variance, 0.0), dual, log_det, inverse)
 
+    def _given(self, precision, shift):
+        """Margins of joint answers are known, the others seen through their sites."""
+        known = np.isinf(precision)
+        follows = np.zeros(len(known), dtype=bool)
+        for block in self.noise.blocks:
+            follows[block.margin[~block.basis]] = True
+        used = np.flatnonzero((known & ~follows) | (~known & (precision > 0.0)))
+        spread = np.where(known[used], 0.0, 1.0 / precision[used])
+        C = self.S[np.ix_(used, used)]
+        C.flat[:: len(C) + 1] += spread
+        inverse, log_det = inverse_cholesky(C.T)
+        told = known[used] if shift.ndim == 1 else known[used][:, None]
+        wide = spread if shift.ndim == 1 else spread[:, None]
+        target = np.where(told, shift[used], shift[used] * wide)
+        dual, root = np.zeros(shift.shape), np.zeros((len(used), len(known)))
+        dual[used] = inverse.T @ (inverse @ target)
+        root[:, used] = inverse
+        variance = self.prior_variance - np.einsum("ij,ij->j", *[root @ self.S] * 2)
+        variance = floor_variance(np.where(known, 0.0, variance), 0.0)
+        root /= _scale(precision)
+        return Conditioned(self.S @ dual, variance, dual, log_det, root)
+
     def factor(self, conditioned, precision):
         """D (n_items, rank): the posterior covariance is K − K D Dᵀ K."""
-        return self.incidence @ (conditioned.root.T * np.sqrt(precision)[:, None])
+        return self.incidence @ (conditioned.root.T * _scale(precision)[:, None])
 
     def gram(self, conditioned, precision):
         """D Dᵀ."""
-        half = conditioned.root.T * np.sqrt(precision)[:, None]
+        half = conditioned.root.T * _scale(precision)[:, None]
         return self.incidence @ (self.incidence @ (half @ half.T)).T
+
+    def noise_slope(self, conditioned, precision):
+        """d log Z / dσ² by the noise of joint answers, of one item."""
+        half = conditioned.root.T * _scale(precision)[:, None]
+        rows = [(block, half[block.margin]) for block in self.noise.blocks]
+        gains = ((block, part @ np.swapaxes(part, 1, 2)) for block, part in rows)
+        return self.noise.slope(conditioned.dual, gains)
 
     def gain_times(self, conditioned, precision, vector):
         """R S vector with R = τ^½ B⁻¹ τ^½."""
@@ -134,10 +172,13 @@ class MarginSpace(_Space):
 class ItemSpace(_Space):
     """The prior on n items by a factor F of their covariance, K = F Fᵀ."""
 
-    def __init__(self, K, margins):
-        super().__init__(K, margins)
+    def __init__(self, K, margins, noise=None):
+        super().__init__(K, margins, noise)
         self.F = semidefinite_root(K)
+        self._n_shared = margins.n_shared
         self.prior_variance = self._spread(K)
+        if noise is not None:
+            self.prior_variance += noise.diagonal()
 
     def _spread(self, covariance):
         diagonal = np.diagonal(covariance)
@@ -145,22 +186,96 @@ class ItemSpace(_Space):
         return floor_variance(apart - 2.0 * covariance[self.first, self.second], 0.0)
 
     def _laplacian(self, precision):
-        """Aᵀ diag(τ) A."""
-        apart = np.where(self.first == self.second, 0.0, precision)
+        """Aᵀ T A with T the precision of the sites in z."""
+        first, second = self.first[: self._n_shared], self.second[: self._n_shared]
+        apart = np.where(first == second, 0.0, precision[: self._n_shared])
         laplacian = np.zeros((self.n_items, self.n_items))
-        laplacian[self.first, self.second] = -apart
+        laplacian[first, second] = -apart
         laplacian += laplacian.T
         laplacian.flat[:: self.n_items + 1] = -laplacian.sum(axis=1)
+        if self.noise is not None:
+            for block, joint in self._joint_precision(precision):
+                laplacian += self._pulled_back(block, joint)
         return laplacian
+
+    def _joint_precision(self, precision):
+        """Of z by joint answers, all times each was given."""
+        if np.isinf(precision).any():
+            return self.noise.known()
+        seen = self.noise.seen(precision, np.zeros(self.n_margins))
+        return ((each.block, each.block.counts[:, None, None] * each.precision) for each in seen)
+
+    def _pulled_back(self, block, joint):
+        """Aᵀ P A."""
+        first, second = self.first[block.margin], self.second[block.margin]
+        code, value = [], []
+        for one, sign in ((first, 1.0), (second, -1.0)):
+            for other, turn in ((first, 1.0), (second, -1.0)):
+                code.append((one[:, :, None] * self.n_items + other[:, None, :]).ravel())
+                value.append((sign * turn * joint).ravel())
+        shape = (self.n_items, self.n_items)
+        size = self.n_items**2
+        return np.bincount(np.concatenate(code), np.concatenate(value), size).reshape(shape)
 
     def condition(self, precision, shift):
         inner = self.F.T @ (self._laplacian(precision) @ self.F)
         inner.flat[:: len(inner) + 1] += 1.0
         inverse, log_det = inverse_cholesky(inner.T)
         half = inverse @ self.F.T
+        if self.noise is not None:
+            return self._with_noise(precision, shift, half, inverse, log_det)
         mean = self.difference(half.T @ (half @ (self.incidence @ shift)))
         dual = shift - (precision if shift.ndim == 1 else precision[:, None]) * mean
         return Conditioned(mean, self._spread(half.T @ half), dual, log_det, inverse)
+
+    def _with_noise(self, precision, shift, half, inverse, log_det):
+        if np.isinf(precision).any():
+            return self._given(precision, shift, half, inverse, log_det)
+        seen = list(self.noise.seen(precision, shift))
+        pull = shift.copy()
+        for each in seen:
+            pull[each.block.margin] = each.block.counts[:, None] * each.shift
+        covariance = half.T @ half
+        mean = self.difference(half.T @ (half @ (self.incidence @ pull)))
+        variance = self._spread(covariance)
+        for each in seen:
+            at = each.block.margin
+            noisy = mean[at] + np.einsum("bij,bj->bi", each.noise, shift[at])
+            mean[at] = np.einsum("bij,bj->bi", each.gain, noisy)
+            variance[at] = np.einsum("bii->bi", each.left) + np.einsum(
+                "bij,bjk,bik->bi", each.gain, self._among(covariance, at), each.gain
+            )
+            log_det += float(each.block.counts @ each.log_det)
+        dual = shift - precision * mean
+        for block in self.noise.blocks:
+            dual[block.margin] *= block.counts[:, None]
+        return Conditioned(mean, floor_variance(variance, 0.0), dual, log_det, inverse)
+
+    def _given(self, precision, shift, half, inverse, log_det):
+        """Margins of joint answers are known, the others seen through their sites."""
+        finite = np.where(np.isinf(precision), 0.0, precision)
+        wide = finite if shift.ndim == 1 else finite[:, None]
+        known = list(self.noise.known())
+        pull = shift.copy()
+        for block, joint in known:
+            pull[block.margin] = np.einsum("bij,bj...->bi...", joint, shift[block.margin])
+        mean = self.difference(half.T @ (half @ (self.incidence @ pull)))
+        dual = pull - wide * mean
+        for block, joint in known:
+            at = block.margin
+            dual[at] = pull[at] - np.einsum("bij,bj...->bi...", joint, mean[at])
+            mean[at] = shift[at]
+        variance = np.where(np.isinf(precision), 0.0, self._spread(half.T @ half))
+        return Conditioned(mean, variance, dual, log_det, inverse)
+
+    def _among(self, covariance, margin):
+        """Covariance of the margins z of one answer, (n_blocks, m, m)."""
+        first, second = self.first[margin], self.second[margin]
+        rows = covariance[first[:, :, None], first[:, None, :]]
+        rows = rows - covariance[first[:, :, None], second[:, None, :]]
+        rows -= covariance[second[:, :, None], first[:, None, :]]
+        rows += covariance[second[:, :, None], second[:, None, :]]
+        return rows
 
     def factor(self, conditioned, precision):
         """D (n_items, rank): the posterior covariance is K − K D Dᵀ K."""
@@ -182,11 +297,38 @@ class ItemSpace(_Space):
         utility = half.T @ (half @ (self.incidence @ (precision * margin)))
         return precision * (margin - self.difference(utility))
 
+    def noise_slope(self, conditioned, precision):
+        """d log Z / dσ² by the noise of joint answers, of one item."""
+        half = conditioned.root @ self.F.T
+        covariance = half.T @ half
+        dual, gains = conditioned.dual.copy(), []
+        for each in self.noise.seen(precision, np.zeros(self.n_margins)):
+            P = each.precision
+            spread = self._among(covariance, each.block.margin)
+            gains.append((each.block, P - P @ spread @ P))
+            dual[each.block.margin] /= each.block.counts[:, None]
+        return self.noise.slope(dual, gains)
 
-def gaussian_space(K, margins):
-    """The cheaper of `MarginSpace` and `ItemSpace` for these margins."""
-    cheap_margins = len(margins.first) <= _ITEM_COST * len(K)
-    return MarginSpace(K, margins) if cheap_margins else ItemSpace(K, margins)
+
+def _scale(precision):
+    """Root of the precision, 1 where that is infinite."""
+    return np.where(np.isinf(precision), 1.0, np.sqrt(precision))
+
+
+def gaussian_space(K, margins, item_noise=None):
+    """The cheaper of `MarginSpace` and `ItemSpace` for these margins.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n_items, n_items)
+    margins : Margins
+    item_noise : float, optional
+        σ² of one item at one presentation, needed where there are joint answers.
+    """
+    noise = JointNoise(margins, item_noise) if margins.blocks else None
+    by_margins = len(margins.first) <= _ITEM_COST * len(K)
+    by_margins &= noise is None or not noise.counted
+    return MarginSpace(K, margins, noise) if by_margins else ItemSpace(K, margins, noise)
 
 
 def condition(kernel, items, space, approximation, likelihood):

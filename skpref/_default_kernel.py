@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 
-from skpref._observations import Duels
+from skpref._observations import Observations
 from skpref.kernels import Identity, OnColumns
+from skpref.likelihoods import PART
 
 # Bounds of the lengthscales are their start times and over this.
 _RANGE = 1e3
@@ -26,7 +27,10 @@ def feature_spread(items: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def default_kernel(
-    duels: Duels, has_features: bool = True, learned: bool = True, id_column: int | None = None
+    observations: Observations,
+    has_features: bool = True,
+    learned: bool = True,
+    id_column: int | None = None,
 ) -> Kernel:
     """RBF of unit amplitude, one lengthscale a feature; start and bounds follow the spread.
 
@@ -38,21 +42,21 @@ def default_kernel(
     if not has_features:
         return Identity()
     if id_column is not None:
-        return _with_ids(duels, id_column)
-    items = duels.items
+        return _with_ids(observations.items, id_column)
+    items = observations.items
     kernel, spread = _of_features(items)
-    if learned and _meet_again(duels):
+    if learned and _meet_again(observations.rows):
         own = RBF(length_scale=_SAME * spread, length_scale_bounds="fixed")
         kernel = kernel + ConstantKernel(_OWN, _OWN_BOUNDS) * own
     return kernel
 
 
-def _with_ids(duels, id_column):
-    others = [j for j in range(duels.items.shape[1]) if j != id_column]
+def _with_ids(items, id_column):
+    others = [j for j in range(items.shape[1]) if j != id_column]
     own = OnColumns(Identity(), [id_column])
     if not others:
         return own
-    kernel, _ = _of_features(duels.items[:, others])
+    kernel, _ = _of_features(items[:, others])
     return OnColumns(kernel, others) + ConstantKernel(_OWN, _OWN_BOUNDS) * own
 
 
@@ -70,8 +74,14 @@ def _of_features(items):
     return RBF(length_scale=centre, length_scale_bounds=bounds), spread
 
 
-def _meet_again(duels):
-    """Whether some item meets more than one opponent."""
-    first, second = duels.margins.first, duels.margins.second
-    apart = first != second
-    return len(np.unique([first[apart], second[apart]])) < 2 * np.count_nonzero(apart)
+def _meet_again(rows):
+    """Whether some item meets different opponents, one answer about a set counting as one."""
+    margins = rows.margins
+    apart = np.flatnonzero(margins.first[: margins.n_shared] != margins.second[: margins.n_shared])
+    met = np.concatenate([margins.first[apart], margins.second[apart]])
+    if rows.joint:
+        part = rows.kind == PART
+        ends = np.concatenate([rows.first[part], rows.second[part]])
+        shown = np.column_stack([np.tile(rows.answer[part], 2), ends])
+        met = np.concatenate([met, np.unique(shown, axis=0)[:, 1]])
+    return len(np.unique(met)) < len(met)

@@ -1,4 +1,4 @@
-"""Duels whose items have named columns, of any type."""
+"""Duels, or larger sets of items, as a table of items and which of its rows were shown together."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,46 +12,52 @@ from skpref._containers import (
     own_frame,
     shallow_copy,
     take_rows,
+    unmasked,
 )
+from skpref._sets import check_padding, gathered
 
 
 class DuelFrame:
-    """Immutable duels of items that have named columns: numbers, texts, categories, gaps.
+    """Immutable duels or sets of items: those that named columns describe, or sets of any size.
 
-    It stands where a duel array (n_duels, 2, n_features) stands: in `fit` and `predict` (where
-    all columns are numbers), in `Itemwise` (whatever they are), in ``train_test_split``,
-    ``cross_val_score`` and ``GridSearchCV``. Builders make it of frames; `from_columns`,
-    `from_pairs`, `from_rankings` and `from_ratings` are the usual way to one.
+    It stands where an array (n_duels, 2, n_features) or (n_sets, k, n_features) stands: in `fit`
+    and `predict` (where all columns are numbers), in `Itemwise` (whatever they are), in
+    ``train_test_split``, ``cross_val_score`` and ``GridSearchCV``. Builders make it of frames, and
+    of arrays where sets differ in size; `from_columns`, `from_pairs`, `from_choices`,
+    `from_rankings` and `from_ratings` are the usual way to one.
 
     Parameters
     ----------
-    items : DataFrame of shape (n_items, n_features)
-    pairs : array-like of int of shape (n_duels, 2)
-        Rows of ``items`` that meet: first and second.
+    items : DataFrame or array-like of float of shape (n_items, n_features)
+    pairs : array-like of int of shape (n_duels, 2) or (n_sets, k)
+        Rows of ``items`` that were shown together: first and second, or all k in the order shown.
+        With k > 2, -1 pads the end of a row that has fewer.
     id_column : column name, default=None
-        The column that says who an item is, beside what it is like.
+        The column of a frame that says who an item is, beside what it is like.
 
     Attributes
     ----------
     shape : (int, int, int)
-        ``(n_duels, 2, n_features)``; ``ndim`` is 3, ``len`` the number of duels.
+        ``(n_duels, 2, n_features)`` or ``(n_sets, k, n_features)``; ``ndim`` is 3, ``len`` the
+        number of duels or sets.
     dtype : dtype
         float64 if all columns are numbers, else object; that of ``numpy.asarray``.
-    columns : Index
+    columns : Index or None
+        None for an array.
     feature_names : ndarray of shape (n_features,) or None
         The columns, if all are strings.
     id_column : column name or None
-    items : DataFrame
-    pairs : ndarray of shape (n_duels, 2)
+    items : DataFrame or ndarray
+    pairs : ndarray of shape (n_duels, 2) or (n_sets, k)
         Read-only.
-    first, second : DataFrame of shape (n_duels, n_features)
-        The two sides.
+    first, second : DataFrame or ndarray of shape (n_duels, n_features)
+        The two sides; of sets, the first and the second item shown.
 
     Notes
     -----
     ``X[rows]`` with a slice, mask or array of positions gives a `DuelFrame`; ``X[:, 0]`` and
-    ``X[:, 1]`` are the frames of the sides, ``X[:, ::-1]`` turns every duel round. All else is
-    indexed as the array ``numpy.asarray(X)``.
+    ``X[:, 1]`` are the sides, ``X[:, ::-1]`` turns every duel round. All else is indexed as the
+    array ``numpy.asarray(X)``, in which NaN (None among objects) stands where a set has no item.
 
     Examples
     --------
@@ -63,6 +69,8 @@ class DuelFrame:
     <DuelFrame: 2 duels of items with columns kind, sugar>
     >>> X.shape, X.first["sugar"].tolist(), X[1:].second["kind"].tolist()
     ((2, 2, 2), [0.0, 0.3], ['cola'])
+    >>> DuelFrame([[0.1], [0.5], [0.7]], [[2, 0, 1], [1, 2, -1]])
+    <DuelFrame: 2 sets of up to 3 items with 1 feature>
     """
 
     ndim = 3
@@ -71,21 +79,27 @@ class DuelFrame:
     _items: Any
 
     def __init__(self, items: Any, pairs: Any, *, id_column: Any = None) -> None:
-        if not is_frame(items):
-            raise ValueError(f"A DuelFrame needs a DataFrame; {type(items).__name__} came.")
+        items = own_frame(items) if is_frame(items) else _own_array(items)
         pairs = np.array(pairs)
-        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        if pairs.ndim != 2 or pairs.shape[1] < 2 or pairs.dtype.kind not in "iu":
             raise ValueError(
-                f"Pairs must be integers of shape (n_duels, 2), rows of the frame that meet; "
-                f"{pairs.dtype} of shape {pairs.shape} came."
+                "Pairs must be integers of shape (n_duels, 2) or (n_sets, k), rows of the items "
+                f"that were shown together; {pairs.dtype} of shape {pairs.shape} came."
             )
-        if pairs.size and (pairs.min() < 0 or pairs.max() >= len(items)):
-            raise ValueError(f"Pairs must lie in [0, {len(items) - 1}], the rows of the frame.")
-        if id_column is not None and id_column not in list(items.columns):
+        pairs = pairs.astype(np.intp)
+        lowest = 0 if pairs.shape[1] == 2 else -1
+        if pairs.size and (pairs.min() < lowest or pairs.max() >= len(items)):
             raise ValueError(
-                f"The frame has no column {id_column!r} of ids; it has {list(items.columns)}."
+                f"Pairs must lie in [0, {len(items) - 1}], the rows of the items; {pairs.min()} to "
+                f"{pairs.max()} came. (-1 pads sets of which some have more than two items.)"
             )
-        self.__setstate__((own_frame(items), pairs.astype(np.intp), id_column))
+        check_padding(pairs < 0, "-1")
+        if id_column is not None and id_column not in list(getattr(items, "columns", ())):
+            columns = (
+                f"it has {list(items.columns)}" if is_frame(items) else "an array has no names"
+            )
+            raise ValueError(f"The items have no column {id_column!r} of ids; {columns}.")
+        self.__setstate__((items, pairs, id_column))
 
     def __getstate__(self) -> tuple:
         return self._items, self.pairs, self.id_column
@@ -93,6 +107,8 @@ class DuelFrame:
     def __setstate__(self, state: tuple) -> None:
         items, pairs, id_column = state
         pairs.flags.writeable = False
+        if isinstance(items, np.ndarray):
+            items.flags.writeable = False  # pickling forgets this
         self.__dict__.update(_items=items, pairs=pairs, id_column=id_column)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -109,19 +125,19 @@ class DuelFrame:
 
     @property
     def columns(self) -> Any:
-        return self._items.columns
+        return getattr(self._items, "columns", None)
 
     @property
     def feature_names(self) -> np.ndarray | None:
-        return column_names(self._items)
+        return column_names(self._items) if is_frame(self._items) else None
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        return len(self.pairs), 2, self._items.shape[1]
+        return *self.pairs.shape, self._items.shape[1]
 
     @property
     def dtype(self) -> np.dtype:
-        return np.dtype(object if frame_floats(self._items) is None else np.float64)
+        return np.dtype(object if self._floats() is None else np.float64)
 
     @property
     def first(self) -> Any:
@@ -130,6 +146,9 @@ class DuelFrame:
     @property
     def second(self) -> Any:
         return self._side(1)
+
+    def _floats(self) -> np.ndarray | None:
+        return frame_floats(self._items) if is_frame(self._items) else self._items
 
     def _side(self, side: int | np.integer) -> Any:
         rows = take_rows(self._items, self.pairs[:, side])
@@ -152,16 +171,19 @@ class DuelFrame:
             return self._with(chosen)
         sides = rest[0]
         if isinstance(sides, int | np.integer):
-            return self._with(chosen)._side(sides)
+            whole = (chosen[:, sides] >= 0).all()
+            return self._with(chosen)._side(sides) if whole else np.asarray(self)[key]
         turned = chosen[:, sides]
-        return self._with(turned) if turned.shape[1:] == (2,) else np.asarray(self)[key]
+        # Padding may stand elsewhere now, or too much of it: rows that keep all items are safe.
+        alike = turned.shape[1:] == chosen.shape[1:] and (turned >= 0).all()
+        return self._with(turned) if alike else np.asarray(self)[key]
 
     def to_numpy(self) -> np.ndarray:
-        """The duels as an array of shape (n_duels, 2, n_features), see ``dtype``."""
-        values = frame_floats(self._items)
+        """The duels or sets as an array, see ``shape``, ``dtype`` and the notes."""
+        values = self._floats()
         if values is None:
             values = np.asarray(self._items, dtype=object)
-        return values[self.pairs]
+        return gathered(values, self.pairs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
@@ -170,10 +192,36 @@ class DuelFrame:
         return values if dtype is None else values.astype(dtype)
 
     def __repr__(self) -> str:
-        columns = list(map(str, self.columns))
-        shown = ", ".join(columns[:6]) + (f", … ({len(columns)})" if len(columns) > 6 else "")
+        n_shown, n_features = self.shape[1:]
+        if n_shown == 2:
+            shown = f"{len(self)} duels of"
+        else:
+            most = "up to " if (self.pairs < 0).any() else ""
+            shown = f"{len(self)} sets of {most}{n_shown}"
+        if self.columns is None:
+            what = f"{n_features} feature{'s' if n_features > 1 else ''}"
+        else:
+            columns = list(map(str, self.columns))
+            more = f", … ({len(columns)})" if len(columns) > 6 else ""
+            what = f"columns {', '.join(columns[:6])}{more}"
         ids = "" if self.id_column is None else f", ids in {self.id_column}"
-        return f"<DuelFrame: {len(self)} duels of items with columns {shown}{ids}>"
+        return f"<DuelFrame: {shown} items with {what}{ids}>"
+
+
+def _own_array(items: Any) -> np.ndarray:
+    try:
+        array = np.array(unmasked(items), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"The items of a DuelFrame must be a DataFrame or numbers of shape (n_items, "
+            f"n_features); {type(items).__name__} came ({error})."
+        ) from None
+    if array.ndim != 2:
+        raise ValueError(
+            f"The items of a DuelFrame must be a DataFrame or numbers of shape (n_items, "
+            f"n_features); an array of shape {array.shape} came."
+        )
+    return array
 
 
 def _is_all(key: Any) -> bool:

@@ -10,6 +10,7 @@ from skpref._containers import column_at, column_floats, column_names, is_frame,
 from skpref._ids import IdEncoder, id_numbers
 from skpref._items import ItemTable
 from skpref._parsing import Parsed
+from skpref._sets import used_rows
 
 
 class Schema(NamedTuple):
@@ -32,7 +33,10 @@ class Schema(NamedTuple):
 
 
 class Features(NamedTuple):
-    """Items as floats, and the rows that meet (None: none do)."""
+    """Items as floats, and the rows that were shown together (None: items alone).
+
+    ``pairs`` are those of `Parsed`, as positions in ``rows``.
+    """
 
     rows: np.ndarray
     pairs: np.ndarray | None
@@ -87,8 +91,8 @@ def read_features(
     """
     rows, pairs = parsed.rows, parsed.pairs
     if pairs is not None and is_frame(rows):  # items that never meet are no one's concern
-        used, inverse = np.unique(pairs, return_inverse=True)
-        rows, pairs = take_rows(rows, used), inverse.reshape(pairs.shape)
+        used, pairs = used_rows(pairs)
+        rows = take_rows(rows, used)
     names = column_names(rows) if parsed.named and is_frame(rows) else None
     place = schema.id_column if schema is not None else None
     if schema is None and (pairs is not None or len(rows.shape) == 2):
@@ -189,7 +193,7 @@ def _check_two_dimensions(rows):
 
 
 def _check_sides(rows, pairs):
-    shape = (len(pairs), 2, rows.shape[1])
+    shape = (*pairs.shape, rows.shape[1])
     if rows.shape[1] == 0:
         raise ValueError(
             f"0 feature(s) (shape={shape}) while a minimum of 1 is required. For items without "
@@ -197,7 +201,8 @@ def _check_sides(rows, pairs):
         )
     if len(pairs) == 0:
         raise ValueError(
-            f"X holds no duel (0 samples, shape={shape}) while a minimum of 1 is required."
+            f"X holds no {'duel' if pairs.shape[1] == 2 else 'set'} (0 samples, shape={shape}) "
+            "while a minimum of 1 is required."
         )
 
 
@@ -241,7 +246,8 @@ def _check_finite(array, pairs, names):
     gaps = ~good.all(axis=1)
     what = "items"
     if pairs is not None:
-        gaps, what = gaps[pairs].any(axis=1), "duels"
+        gaps = (gaps[pairs] & (pairs >= 0)).any(axis=1)
+        what = "duels" if pairs.shape[1] == 2 else "sets"
     where = ""
     if names is not None:
         where = f", in columns {list(names[~good.all(axis=0)])}"

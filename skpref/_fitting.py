@@ -18,7 +18,7 @@ from skpref._search import Monitor, Search, learn
 from skpref._threads import blas_threads
 from skpref._warnings import warn
 from skpref.inference import Approximation
-from skpref.inference._base import State
+from skpref.inference._base import State, check_answers
 from skpref.kernels._hyperparameters import surely_covariance
 
 
@@ -156,7 +156,7 @@ def fit_posterior(
     """
     start = Start() if start is None else start
     engine = model.evidence_engine
-    model.engine.check_observations(observations, model.likelihood)
+    check_answers(model.engine, observations, model.likelihood)
     widest = max(each.side(observations) for each in (engine, model.engine))
     with blas_threads(widest):  # entered once for all parts of a small fit
         return _fitted(observations, model, start, rng, search, monitor)
@@ -210,7 +210,7 @@ def carried(
     if not state:
         return None
     single = state_of == "answers"
-    n = len(now.singles()) if single else len(now.duels.counts)
+    n = now.n_singles if single else len(now.rows)
     if before is None:
         index = np.arange(n)
         known = {name: index < part.shape[-1] for name, part in state.items()}

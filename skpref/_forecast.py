@@ -36,7 +36,7 @@ def forecast(observations: Observations, model: Model, learned: bool) -> tuple[f
     learned : bool
         Whether hyperparameters are searched for.
     """
-    n_margins, n_items = len(observations.duels.margins.first), len(observations.items)
+    n_margins, n_items = len(observations.rows.margins.first), len(observations.items)
     by_margins = n_margins <= 1.6 * n_items
     side = float(n_margins if by_margins else n_items)
     seconds = _product_seconds() * (side / _PROBE) ** 3 * _SWEEP[by_margins] * _SWEEPS
@@ -66,9 +66,9 @@ def _product_seconds():
 
 def mention_cost(observations: Observations, model: Model, learned: bool) -> None:
     """Warn of a fit that will take minutes, or most of the memory."""
-    if observations.weight.sum() < _SMALL:
+    if observations.n_singles < _SMALL:
         return
-    side = min(len(observations.duels.margins.first), len(observations.items))
+    side = min(len(observations.rows.margins.first), len(observations.items))
     if max(side, model.engine.side(observations)) < _SMALL:
         return
     seconds, bytes_ = forecast(observations, model, learned)
@@ -87,7 +87,7 @@ def mention_cost(observations: Observations, model: Model, learned: bool) -> Non
             "inference='ep', whose error is small with so many duels, or fewer draws; " + remedy
         )
     warn(
-        f"This fit of {len(observations.duels.counts)} distinct duels among "
+        f"This fit of {len(observations.rows)} distinct comparisons among "
         f"{len(observations.items)} items is expected to take {took} and {bytes_ / 2**30:.1f} GiB"
         f"{' (more than there is)' if crowded else ''}. To spare them: {remedy}. verbose=1 shows "
         "how far it is."

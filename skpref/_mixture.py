@@ -1,4 +1,6 @@
-"""Distribution function and quantiles of equal mixtures of normals of one deviation."""
+"""Equal mixtures of normals of one deviation: distribution functions, quantiles, expectations."""
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,3 +42,35 @@ def mixture_quantile(level: float, means: Array, deviation: Array) -> Array:
 
     root = elementwise.find_root(excess, (low - slack, high + slack), args=(index,))
     return root.x
+
+
+def defended(
+    of: Callable[[Array, Array, Array], Array],
+    means: Array,
+    variance: Array,
+    order: Array,
+    log: bool,
+) -> Array:
+    """Mean of a function of normals over the components and a Gaussian of their moments.
+
+    Parameters
+    ----------
+    of : callable
+        ``of(mean, variance, order)`` → values, or their logarithms, on new last axes.
+    means : ndarray of shape (n, n_components)
+    variance, order : ndarray of shape (n,)
+    log : bool
+        Whether values are logarithms.
+    """
+    if means.shape[1] == 1:
+        return of(means[:, 0], variance, order)
+    matched = of(means.mean(axis=1), variance + means.var(axis=1), order)
+    each, n = of(means, variance[:, None], order[:, None]), means.shape[1] + 1
+    if not log:
+        return (each.sum(axis=1) + matched) / n
+    top = np.maximum(each.max(axis=1), matched)
+    top = np.where(np.isfinite(top), top, 0.0)
+    each = each - top[:, None]
+    total = np.exp(each, out=each).sum(axis=1) + np.exp(matched - top)
+    with np.errstate(divide="ignore"):  # no component speaks for it
+        return np.log(total) + top - np.log(n)

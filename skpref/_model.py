@@ -47,7 +47,8 @@ class Model:
 
     @property
     def theta(self) -> NDArray[np.float64]:
-        """Free hyperparameters ``np.r_[kernel.theta, likelihood.theta]``, natural logarithms."""
+        """Free hyperparameters ``np.r_[kernel.theta, likelihood.theta]``: natural logarithms, but
+        for those of the likelihood that are linear."""
         return np.concatenate([self.kernel.theta, self.likelihood.theta])
 
     @property
@@ -68,6 +69,12 @@ class Model:
                     for k in range(each.n_elements)
                 ]
         return found + self.likelihood.free
+
+    @property
+    def linear(self) -> NDArray[np.bool_]:
+        """Which elements of `theta` are no logarithms, shape (n_theta,)."""
+        own = [name in self.likelihood.linear for name in self.likelihood.free]
+        return np.array([False] * len(self.kernel.theta) + own, dtype=bool)
 
     @cached_property
     def evidence_engine(self) -> Engine:
@@ -113,7 +120,8 @@ class Model:
                 "(for instance Itemwise(StandardScaler())) or choose other hyperparameters."
             )
         try:
-            space = gaussian_space(K, observations.duels.margins)
+            margins = observations.rows.margins
+            space = gaussian_space(K, margins, self.likelihood.item_noise)
             problem = Problem(space, observations, self.likelihood)
             found = engine.run(problem, start)
             if start is not None and not found.converged:

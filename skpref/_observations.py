@@ -1,61 +1,19 @@
 """What was answered about which items: one frozen container, and its counted view for engines."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skpref._counting import counted
 from skpref._items import distinct_rows
-from skpref.likelihoods import Answers
-
-# Kinds of answer.
-DUEL = 0
-
-
-class _ByValue:
-    """Equality of frozen dataclasses that hold arrays."""
-
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return NotImplemented
-        # mypy does not know that only dataclasses derive from this.
-        names = [each.name for each in fields(self)]  # type: ignore[arg-type]
-        return all(_same(getattr(self, name), getattr(other, name)) for name in names)
-
-    # Arrays cannot be hashed; None is Python's way to say so, which object's stub forbids.
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _same(one, other):
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other)
+from skpref._rows import DUEL, PART, SET, TIE, ByValue, Rows, first_seen
 
 
 @dataclass(frozen=True, eq=False)
-class Margins(_ByValue):
-    """Distinct margins z = f(first) − f(second), and how each distinct duel reads them.
-
-    Attributes
-    ----------
-    first, second : ndarray of shape (n_margins,)
-        Indices of items.
-    index : ndarray of shape (n_kinds,)
-        Margin of each distinct duel.
-    sign : ndarray of shape (n_kinds,)
-        +1 where the winner is ``first``, −1 where it is ``second``.
-    """
-
-    first: NDArray[np.intp]
-    second: NDArray[np.intp]
-    index: NDArray[np.intp]
-    sign: NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Duels(_ByValue):
+class Duels(ByValue):
     """Distinct items and distinct duels with their counts, in order of first appearance.
 
     Attributes
@@ -63,49 +21,60 @@ class Duels(_ByValue):
     items : ndarray of shape (n_items, n_features)
         Distinct items.
     winner, loser : ndarray of shape (n_kinds,)
-        Indices into ``items``; every (winner, loser) occurs once.
+        Indices into ``items``; every (winner, loser) occurs once. Of a tie the two items.
     counts : ndarray of shape (n_kinds,)
         How often each duel was seen: the sum of its answers' weights.
+    tie : ndarray of bool of shape (n_kinds,)
     """
 
     items: NDArray[np.float64]
     winner: NDArray[np.intp]
     loser: NDArray[np.intp]
     counts: NDArray[np.float64]
+    tie: NDArray[np.bool_]
 
-    @cached_property
-    def margins(self) -> Margins:
-        """Distinct unordered pairs of items (`Margins`): contradictory duels share one."""
-        n_items = len(self.items)
-        low = np.minimum(self.winner, self.loser)
-        high = np.maximum(self.winner, self.loser)
-        code, index = first_seen(low * n_items + high)
-        first, second = np.divmod(code, n_items)
-        sign = np.where(self.winner == first[index], 1.0, -1.0)
-        return Margins(first, second, index, sign)
+
+class Singles(NamedTuple):
+    """Rows of the single answers, each with noise of its own.
+
+    Attributes
+    ----------
+    row : ndarray of shape (n_singles,)
+        Row, in `Rows`, of each.
+    answer : ndarray of shape (n_singles,)
+        Number of the single answer.
+    """
+
+    row: NDArray[np.intp]
+    answer: NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class Observations(_ByValue):
+class Observations(ByValue):
     """Items and the answers about them, as they came.
 
-    Made by `from_duels`. Items stand in the order in which answers first showed them, so that
-    more answers only add items and rows at the end.
+    Made by `from_duels` or `from_ranks`. Items stand in the order in which answers first showed
+    them, so that more answers only add items and rows at the end.
 
     Attributes
     ----------
     items : ndarray of shape (n_items, n_features)
         Distinct items that take part in an answer.
-    positions : ndarray of shape (n_answers, 2)
-        Items of each answer, the winner first.
-    order : ndarray of int8 of shape (n_answers, 2)
-        Place, from 0, at which each of them was shown.
+    positions : ndarray of shape (n_answers, k)
+        Items of each answer, the winner or the best ranked first, −1 where there are fewer than k.
+    order : ndarray of int8 of shape (n_answers, k)
+        Place, from 0, at which each of them was shown; −1 where none was first.
     kind : ndarray of int8 of shape (n_answers,)
-        `DUEL` so far.
+        `DUEL`, `TIE` or `SET`.
     weight : ndarray of shape (n_answers,)
         How often the answer counts; positive.
     judge : ndarray of shape (n_answers,) or None
         Number of the judge, from 0; None: all are one.
+    rank : ndarray of int of shape (n_answers, k) or None
+        Of sets: 1 for the best, equal where nothing is said of two items, 0 where nothing is said
+        of an item. None: there are no sets.
+    ordered : bool
+        Whether duels that differ in who was shown first alone are different answers.
 
     Examples
     --------
@@ -117,6 +86,9 @@ class Observations(_ByValue):
     ([0.0, 1.0, 2.0], [[1, 0], [1, 2], [1, 0]])
     >>> seen.duels.counts.tolist()
     [2.0, 1.0]
+    >>> chosen = Observations.from_ranks(items, [[0, 1, 3]], [[2, 1, 2]])
+    >>> chosen.positions.tolist(), chosen.order.tolist()
+    ([[1, 0, 2]], [[1, 0, 2]])
     """
 
     items: NDArray[np.float64]
@@ -125,6 +97,8 @@ class Observations(_ByValue):
     kind: NDArray[np.int8]
     weight: NDArray[np.float64]
     judge: NDArray[np.intp] | None = None
+    rank: NDArray[np.int_] | None = None
+    ordered: bool = False
 
     @classmethod
     def from_duels(
@@ -135,6 +109,9 @@ class Observations(_ByValue):
         first_won: ArrayLike,
         weight: ArrayLike | None = None,
         judge: ArrayLike | None = None,
+        *,
+        tie: ArrayLike | None = None,
+        order: ArrayLike | None = None,
     ) -> Self:
         """Duels between rows of a table.
 
@@ -145,9 +122,14 @@ class Observations(_ByValue):
         first, second : array-like of shape (n_duels,)
             Rows of the items shown first and second.
         first_won : array-like of bool of shape (n_duels,)
+            Of ties it says nothing.
         weight : array-like of shape (n_duels,), optional
             Non-negative; a duel of weight 0 is left out. By default 1 each.
         judge : array-like of int of shape (n_duels,), optional
+        tie : array-like of bool of shape (n_duels,), optional
+            By default there are none.
+        order : array-like of int of shape (n_duels,), optional
+            1: what is written first was shown first (the default), −1: the second was, 0: neither.
 
         Returns
         -------
@@ -157,51 +139,136 @@ class Observations(_ByValue):
         won = np.asarray(first_won, dtype=bool)
         weight = np.ones(len(shown)) if weight is None else np.asarray(weight, dtype=np.float64)
         judge = None if judge is None else np.asarray(judge, dtype=np.intp)
+        tie = None if tie is None else np.asarray(tie, dtype=bool)
+        order = None if order is None else np.asarray(order, dtype=np.int8)
         if not np.all(weight > 0.0):
             kept = weight > 0.0
             shown, won, weight = shown[kept], won[kept], weight[kept]
-            judge = None if judge is None else judge[kept]
-        rows, row = first_seen(shown.reshape(-1))
-        distinct, same = distinct_rows(items[rows])
-        codes, code = first_seen(same)
-        positions = code[row].reshape(-1, 2)
+            judge, tie, order = _kept(kept, judge, tie, order)
+        if tie is not None:
+            won = won | tie  # as shown
+        distinct, positions = _first_seen_items(items, shown)
         shown_first, shown_second = positions.T
         positions = np.empty_like(positions)
         # x ^ (x ^ y) = y: exchanged where the second won, without a branch for each answer.
         swap = (shown_first ^ shown_second) & (won.astype(np.intp) - 1)
         positions[:, 0], positions[:, 1] = shown_first ^ swap, shown_second ^ swap
-        order = np.empty(positions.shape, dtype=np.int8)
-        order[:, 0], order[:, 1] = ~won, won
+        places = np.empty(positions.shape, dtype=np.int8)
+        places[:, 0], places[:, 1] = ~won, won
+        if order is not None:
+            places[order < 0] = 1 - places[order < 0]
+            places[order == 0] = -1
         kind = np.full(len(shown), DUEL, dtype=np.int8)
-        return cls(distinct[codes], positions, order, kind, weight, judge)
+        if tie is not None:
+            kind[tie] = TIE
+        return cls(distinct, positions, places, kind, weight, judge)
+
+    @classmethod
+    def from_ranks(
+        cls,
+        items: NDArray[np.float64],
+        shown: ArrayLike,
+        rank: ArrayLike,
+        weight: ArrayLike | None = None,
+        judge: ArrayLike | None = None,
+        *,
+        tie: ArrayLike | None = None,
+        order: ArrayLike | None = None,
+    ) -> Self:
+        """Choices and rankings of rows of a table.
+
+        Parameters
+        ----------
+        items : ndarray of shape (n, d)
+            Equal rows are one item; those that were not shown are left out.
+        shown : array-like of int of shape (n_answers, k)
+            Rows in the order in which they were shown, −1 at the end where there were fewer.
+        rank : array-like of int of shape (n_answers, k)
+            1 for the best, without gaps; equal: nothing is said of the two; 0: nothing is said of
+            the item. Answers that say nothing are left out.
+        weight, judge
+            As in `from_duels`.
+        tie : array-like of bool of shape (n_answers,), optional
+            Where two items were shown and found equal; the ranks do not count then.
+        order : array-like of int of shape (n_answers,), optional
+            1: the first shown counts as such (the default), 0: none does; −1: the second of two.
+
+        Returns
+        -------
+        Observations
+            An answer that comes to one inequality is a duel.
+        """
+        shown, rank = np.asarray(shown, dtype=np.intp), np.array(rank, dtype=np.int_)
+        n, k = shown.shape
+        weight = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
+        judge = None if judge is None else np.asarray(judge, dtype=np.intp)
+        tie = np.zeros(n, dtype=bool) if tie is None else np.asarray(tie, dtype=bool)
+        order = np.ones(n, dtype=np.int8) if order is None else np.asarray(order, dtype=np.int8)
+        rank[shown < 0] = 0
+        rank[tie] = 0
+        says = tie | (rank.max(axis=1, initial=0) > 1)
+        kept = says & (weight > 0.0)
+        if not kept.all():
+            shown, rank, weight = shown[kept], rank[kept], weight[kept]
+            judge, tie, order = _kept(kept, judge, tie, order)
+        distinct, positions = _first_seen_items(items, shown)
+        places = np.broadcast_to(np.arange(k), shown.shape)
+        places = np.where(shown < 0, -1, places)
+        places[order == 0] = -1
+        turned = order < 0
+        places[turned, :2] = places[turned, 1::-1]
+        # Best first, of equal rank as shown, then those of which nothing is said, then nothing.
+        key = np.where(rank > 0, rank, np.where(shown < 0, 2 * k + 1, 2 * k))
+        sort = np.argsort(key, axis=1, kind="stable")
+        positions, places, rank = (
+            np.take_along_axis(each, sort, axis=1) for each in (positions, places, rank)
+        )
+        single = ~tie & (np.count_nonzero(rank, axis=1) == 2)
+        kind = np.where(tie, TIE, np.where(single, DUEL, SET)).astype(np.int8)
+        small = np.int8 if k < 128 else np.int16
+        return cls(distinct, positions, places.astype(small), kind, weight, judge, rank)
+
+    # -- the counted view ------------------------------------------------------------------
 
     @cached_property
-    def _counted(self) -> tuple[Duels, NDArray[np.intp]]:
-        winner, loser = self.positions.T
-        n_items = len(self.items)
-        code, of_answer = first_seen(winner * n_items + loser)
-        counts = np.bincount(of_answer, self.weight, len(code)).astype(np.float64)
-        winner, loser = np.divmod(code, n_items)
-        return Duels(self.items, winner, loser, counts), of_answer
+    def _counted(self) -> tuple[Rows, NDArray[np.intp]]:
+        return counted(
+            len(self.items),
+            self.positions,
+            self.order,
+            self.kind,
+            self.weight,
+            self.rank,
+            self.ordered,
+        )
 
     @property
-    def duels(self) -> Duels:
-        """Distinct duels with their counts."""
+    def rows(self) -> Rows:
+        """Inequalities of the distinct answers, counted."""
         return self._counted[0]
 
     @property
     def of_answer(self) -> NDArray[np.intp]:
-        """Row of every answer in `duels`, shape (n_answers,)."""
+        """Distinct answer of every answer, shape (n_answers,)."""
         return self._counted[1]
 
     @cached_property
-    def answers(self) -> Answers:
-        """What a likelihood is told of each row of `duels`."""
-        at = _first_places(self.of_answer, len(self.duels.counts))
-        return Answers(self.kind[at], np.where(self.order[at, 0] == 0, 1, -1).astype(np.int8))
+    def duels(self) -> Duels:
+        """Distinct duels, ties among them, with their counts."""
+        rows = self.rows
+        if rows.joint:
+            rows = rows.take(np.flatnonzero(rows.kind != PART))
+        return Duels(self.items, rows.first, rows.second, rows.counts, rows.kind == TIE)
 
-    def singles(self) -> NDArray[np.intp]:
-        """Row in `duels` of every single answer, in their order; one of weight w stands w times.
+    @property
+    def n_singles(self) -> int:
+        """Number of inequalities of all single answers."""
+        if not self.rows.joint:
+            return int(self.weight.sum())
+        return int(self.weight @ np.bincount(self.rows.answer)[self.of_answer])
+
+    def singles(self) -> Singles:
+        """The rows of every single answer, in their order; one of weight w stands w times.
 
         Raises
         ------
@@ -215,59 +282,60 @@ class Observations(_ByValue):
                 f"Sampling takes sample_weight as a number of repetitions, {odd} came. Use whole "
                 "numbers, or inference='ep' or 'laplace', which take any."
             )
-        return np.repeat(self.of_answer, whole.astype(np.intp))
+        every = np.repeat(self.of_answer, whole.astype(np.intp))
+        if not self.rows.joint:
+            return Singles(every, np.arange(len(every)))
+        size = np.bincount(self.rows.answer)
+        begin, sizes = np.cumsum(size) - size, size[every]
+        answer = np.repeat(np.arange(len(every)), sizes)
+        shift = begin[every] - (np.cumsum(sizes) - sizes)
+        return Singles(np.arange(len(answer)) + shift[answer], answer)
 
 
-def first_seen(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Distinct integers in order of first appearance, and which of them each value is."""
-    n = len(values)
-    if n and values.min() >= 0 and values.max() <= 4 * n + 1024:  # a table is quicker than a sort
-        first = _first_places(values, int(values.max()) + 1)
-        present = np.flatnonzero(first < n)
-        order = present[np.argsort(first[present])]
-        rank = np.empty(len(first), dtype=np.intp)
-        rank[order] = np.arange(len(order))
-        return order, rank[values]
-    distinct, first, inverse = np.unique(values, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty(len(order), dtype=np.intp)
-    rank[order] = np.arange(len(order))
-    return distinct[order], rank[inverse.reshape(-1)]
+def _kept(kept, *parts):
+    return [None if part is None else part[kept] for part in parts]
 
 
-def _first_places(values, n_values):
-    """Where each integer below ``n_values`` occurs first; len(values) where it does not."""
-    n = len(values)
-    first = np.full(n_values, n)
-    first[values[::-1]] = np.arange(n)[::-1]  # of equal indices the last assignment stays
-    return first
+def _first_seen_items(items, shown):
+    """Distinct items in the order in which they were shown, and which of them each one is."""
+    there = shown >= 0
+    flat = shown.reshape(-1) if there.all() else shown[there]
+    rows, row = first_seen(flat)
+    distinct, same = distinct_rows(items[rows])
+    codes, code = first_seen(same)
+    if there.all():
+        return distinct[codes], code[row].reshape(shown.shape)
+    positions = np.full(shown.shape, -1, dtype=np.intp)
+    positions[there] = code[row]
+    return distinct[codes], positions
 
 
 def match(before: Observations, now: Observations, *, single: bool) -> NDArray[np.intp]:
-    """Where the duels of now were before: rows of the counted view, or single answers.
+    """Where the rows of now were before: those of distinct answers, or of single ones.
 
     Parameters
     ----------
     before, now : Observations
     single : bool
-        Match single answers (the k-th equal one with the k-th) instead of distinct duels.
+        Match single answers instead of distinct ones. Of equal rows the k-th is matched with the
+        k-th.
 
     Returns
     -------
     ndarray of shape (n_now,)
         −1 for what is new.
     """
+    picked = [o.singles().row if single else np.arange(len(o.rows)) for o in (before, now)]
     if before.items.shape[1] != now.items.shape[1]:
-        return np.full(len(now.singles() if single else now.duels.counts), -1)
-    ends = [np.hstack([o.items[o.duels.winner], o.items[o.duels.loser]]) for o in (before, now)]
-    _, code = distinct_rows(np.concatenate(ends))
-    n_before = len(before.duels.counts)
-    if not single:
-        at = np.full(code.max() + 1, -1)
-        at[code[:n_before]] = np.arange(n_before)
-        return at[code[n_before:]]
-    codes = code[:n_before][before.singles()], code[n_before:][now.singles()]
-    n = int(code.max()) + 1
+        return np.full(len(picked[1]), -1)
+    said = []
+    for each in (before, now):
+        rows = each.rows
+        told = np.column_stack([rows.kind, rows.lead * each.ordered]).astype(np.float64)
+        said.append(np.hstack([each.items[rows.first], each.items[rows.second], told]))
+    _, code = distinct_rows(np.concatenate(said))
+    n_before, n = len(before.rows), int(code.max()) + 1
+    codes = code[:n_before][picked[0]], code[n_before:][picked[1]]
     keys = [_nth(each) * n + each for each in codes]
     order = np.argsort(keys[0])
     found = np.searchsorted(keys[0], keys[1], sorter=order)

@@ -1,5 +1,6 @@
 """Which item of a duel comes first, and what the outcomes say of it."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -40,19 +41,24 @@ def alternate(pairs: Any) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
     >>> X.tolist(), y.tolist()
     ([[5, 3], [4, 5], [3, 4]], [1, 0, 1])
     """
-    if isinstance(pairs, DuelFrame):
-        places, y = alternate(pairs.pairs)
-        return DuelFrame(pairs.items, places, id_column=pairs.id_column), y
-    X = np.array(pairs)
-    if X.ndim < 2 or X.shape[1] != 2:
+    X = pairs if isinstance(pairs, DuelFrame) else np.asarray(pairs)
+    if len(X.shape) < 2 or X.shape[1] != 2:
         raise ValueError(
             f"Duels came with shape {X.shape}; their second axis must have length 2: "
             "winner and loser."
         )
-    X[1::2] = X[1::2, ::-1].copy()
     y = np.ones(len(X), dtype=np.int64)
     y[1::2] = 0
-    return X, y
+    return _turned(X, slice(1, None, 2)), y
+
+
+def _turned(X: np.ndarray | DuelFrame, rows: Any) -> np.ndarray | DuelFrame:
+    """A copy of duels, some of them turned round."""
+    if isinstance(X, DuelFrame):
+        return DuelFrame(X.items, _turned(X.pairs, rows), id_column=X.id_column)
+    turned = X.copy()
+    turned[rows] = X[rows, ::-1]
+    return turned
 
 
 def first_won(outcomes: Any) -> np.ndarray:
@@ -81,13 +87,62 @@ def first_won(outcomes: Any) -> np.ndarray:
     return read_outcomes(column_or_1d(unmasked(outcomes)))[0]
 
 
-def finish(X: np.ndarray | DuelFrame, outcomes: Any) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
-    """Duels with their labels, turned round where one class alone is present."""
+def finish(
+    X: np.ndarray | DuelFrame, outcomes: Any, ties: bool | None = None
+) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
+    """Duels with their labels, some turned round where only one side ever won.
+
+    Parameters
+    ----------
+    X : ndarray or DuelFrame
+    outcomes : array-like of shape (n_duels,) or None
+        None: the first won each.
+    ties : bool, default=None
+        Whether labels are -1, 0 for a tie, and 1. None: where there are both -1 and 0.
+    """
     if outcomes is None:
         return alternate(X)
-    won = first_won(outcomes)
+    outcomes = column_or_1d(unmasked(outcomes))
+    signs = None if ties is False else _signs(outcomes)
+    if ties and signs is None:
+        some = ", ".join(map(repr, list(dict.fromkeys(outcomes.tolist()))[:5]))
+        raise ValueError(
+            "With ties, outcomes must be -1 (the second won), 0 (a tie) or 1 (the first won); "
+            f"values such as [{some}] came."
+        )
+    tied = signs is not None and (ties or (np.any(signs == -1) and np.any(signs == 0)))
+    won = signs == 1 if tied else first_won(outcomes)
     if len(won) != len(X):
         raise ValueError(f"{len(won)} outcomes came for {len(X)} duels; give one for each.")
+    if tied:
+        return _with_ties(X, signs)
     if won.all() or not won.any():
         return alternate(X if won.all() else X[:, ::-1])
-    return X, column_or_1d(unmasked(outcomes)).astype(np.int64)
+    return X, outcomes.astype(np.int64)
+
+
+def _signs(outcomes: np.ndarray) -> np.ndarray | None:
+    """Labels in {-1, 0, 1} as integers, None if there are others."""
+    if outcomes.dtype.kind not in "iufO":
+        return None
+    if outcomes.dtype.kind == "O":
+        known = all(isinstance(label, Real) and label in (-1, 0, 1) for label in outcomes.tolist())
+    else:
+        known = np.isin(outcomes, (-1, 0, 1)).all()
+    return outcomes.astype(np.int64) if known else None
+
+
+def _with_ties(
+    X: np.ndarray | DuelFrame, signs: np.ndarray
+) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
+    """Every second decided duel turned round where one side won them all.
+
+    A label -1 there must be, since 0 stands for a tie beside it and for a defeat without it.
+    """
+    decided = np.flatnonzero(signs)
+    wanted = np.where(np.arange(len(decided)) % 2 == 0, -1, 1)
+    if len(np.unique(signs[decided])) != 1:
+        return X, signs
+    y = signs.copy()
+    y[decided] = wanted
+    return _turned(X, y != signs), y

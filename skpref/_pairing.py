@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from skpref._containers import is_missing, unmasked
+from skpref._containers import unmasked
+from skpref._lists import plain_lists, read_lists
 
 _ALL_PAIRS = 2000  # up to so many, every pair of rated items is a duel
 
@@ -20,33 +21,9 @@ def _spans(start, stop):
     return row, start[row] + np.arange(len(row)) - before[row]
 
 
-def _is_padding(value):
-    return is_missing(value) or (not isinstance(value, str) and value == -1)
-
-
-def _ranking_lists(rankings):
-    rankings = rankings.to_numpy() if hasattr(rankings, "to_numpy") else unmasked(rankings)
-    if isinstance(rankings, str | dict | set) or not hasattr(rankings, "__len__"):
-        raise ValueError(f"Rankings must be a list of lists; {type(rankings).__name__} came.")
-    lists = []
-    for i, ranking in enumerate(rankings):
-        if isinstance(ranking, str | dict | set) or not hasattr(ranking, "__len__"):
-            raise ValueError(f"Ranking {i} is {ranking!r}; each must be a list of items in order.")
-        listed = ranking.tolist() if hasattr(ranking, "tolist") else list(ranking)
-        while listed and _is_padding(listed[-1]):
-            listed.pop()
-        if any(map(_is_padding, listed)):
-            raise ValueError(
-                f"Ranking {i} has -1, NaN or None before its end; these only pad the end of a "
-                "shorter list."
-            )
-        lists.append(listed)
-    return lists
-
-
 def ranking_counts(rankings: Any, adjacent: bool = False) -> np.ndarray:
     """Number of duels that each ranking makes."""
-    length = np.array([len(ranking) for ranking in _ranking_lists(rankings)], dtype=np.int64)
+    length = np.array([len(ranking) for ranking in plain_lists(rankings)], dtype=np.int64)
     return np.maximum(length - 1, 0) if adjacent else length * (length - 1) // 2
 
 
@@ -73,29 +50,14 @@ def ranked_pairs(
     ValueError
         If an item occurs twice in one list, or no list has two items.
     """
-    lists = _ranking_lists(rankings)
-    length = np.array([len(ranking) for ranking in lists], dtype=np.int64)
-    if not np.any(length > 1):
-        raise ValueError(f"None of the {len(lists)} rankings has two items, so no duel results.")
-    listed = [item for ranking in lists for item in ranking]
-    # Padding by NaN makes floats of positions.
-    listed = [int(i) if isinstance(i, float) and i.is_integer() else i for i in listed]
-    mixed = {isinstance(item, str) for item in listed}
-    if len(mixed) > 1:
-        raise ValueError("Rankings mix strings with numbers; name every item, or number them all.")
-    flat = positions(listed)
-    ranking = np.repeat(np.arange(len(lists)), length)
-    order = np.lexsort((flat, ranking))
-    twice = (np.diff(flat[order]) == 0) & (np.diff(ranking[order]) == 0)
-    if twice.any():
-        where = order[np.flatnonzero(twice)[0]]
-        raise ValueError(
-            f"Ranking {ranking[where]} names item {listed[where]!r} twice; an item has one place."
-        )
-    after = np.arange(len(flat)) + 1
-    end = np.cumsum(length)[ranking]
+    plain = plain_lists(rankings)
+    if not any(len(ranking) > 1 for ranking in plain):
+        raise ValueError(f"None of the {len(plain)} rankings has two items, so no duel results.")
+    lists = read_lists(plain, positions)
+    after = np.arange(len(lists.flat)) + 1
+    end = np.cumsum(lists.length)[lists.row]
     winner, loser = _spans(after, np.minimum(after + 1, end) if adjacent else end)
-    return flat[winner], flat[loser]
+    return lists.flat[winner], lists.flat[loser]
 
 
 def _runs(starts):

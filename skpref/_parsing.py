@@ -9,29 +9,33 @@ from skpref._containers import (
     column_at,
     column_names,
     is_frame,
+    is_missing,
     missing_texts,
     plain_frame,
     unmasked,
 )
 from skpref._duel_frame import DuelFrame
 from skpref._items import ItemTable
+from skpref._sets import check_padding, consecutive, numbered
 
 FORMS = (
-    "duel arrays of shape (n_duels, 2, n_features), items with ratings of shape "
-    "(n_items, n_features), or, with the constructor's items=, integer pairs of shape (n_duels, 2)"
+    "duel arrays of shape (n_duels, 2, n_features), sets of k items of shape (n_sets, k, "
+    "n_features), items with ratings of shape (n_items, n_features), or, with the constructor's "
+    "items=, positions of shape (n_duels, 2) or (n_sets, k)"
 )
 
 
 class Parsed(NamedTuple):
-    """Items of X in rows, as they came, and how they pair up.
+    """Items of X in rows, as they came, and which were shown together.
 
     Attributes
     ----------
     kind : {"items", "texts", "positions", "names"}
         Features of items, texts, positions in a table of items, or names in it.
     rows : array, sparse matrix or DataFrame of shape (n, n_features), or ndarray of shape (n,)
-    pairs : ndarray of int of shape (n_duels, 2) or None
-        Rows that meet; None if X holds items.
+    pairs : ndarray of int of shape (n_answers, k) or None
+        Rows that an answer is about: the two sides of a duel, or the k items of a set in the
+        order shown, -1 at the end where a set has fewer. None if X holds items.
     id_column : column name or None
         Column of ``rows`` that says who an item is.
     named : bool
@@ -45,24 +49,34 @@ class Parsed(NamedTuple):
     named: bool = False
 
 
-def parse(X: Any, *, table: ItemTable | None = None, integers: str | None = "items") -> Parsed:
+def parse(
+    X: Any,
+    *,
+    table: ItemTable | None = None,
+    integers: str | None = "items",
+    text_sets: bool = False,
+) -> Parsed:
     """What X is.
 
     ========================================  ====================================================
     X                                         read as
     ========================================  ====================================================
-    `DuelFrame`                               duels
+    `DuelFrame`                               duels or sets
     `ItemTable`                               items
     DataFrame, sparse matrix                  items (frames of texts: names, if the table has any)
     (n, 2, d)                                 duels
+    (n, k, d)                                 sets of k items
     (n,) or (n, 2) strings                    texts or duels of texts; names, if the table has any
     (n,) or (n, 2) objects, table with names  names
-    integers, with a table                    positions in it
-    (n, 2) integers, without                  as ``integers`` says
+    (n, k) strings, table with names          sets of names; None, NaN or "" pad the end of a row
+    (n, k) strings, without                   sets of texts if ``text_sets``, else items
+    (n,) or (n, 2) integers, with a table     positions in it
+    (n, k) integers, with a table             sets of positions; -1 pads the end of a row
+    (n, k) integers, without                  as ``integers`` says
     any other 2-D array                       items
     ========================================  ====================================================
 
-    Masked entries are missing values, never what lies under the mask.
+    Here k is 3 or more. Masked entries are missing values, never what lies under the mask.
 
     Parameters
     ----------
@@ -70,7 +84,11 @@ def parse(X: Any, *, table: ItemTable | None = None, integers: str | None = "ite
     table : ItemTable, default=None
         Table that positions and names refer to.
     integers : {"items", "positions", None}, default="items"
-        What integers of shape (n, 2) are where no table is known; None: an error that names both.
+        What integers of shape (n, 2) or (n, k) are where no table is known; None: an error that
+        names both.
+    text_sets : bool, default=False
+        Whether strings of shape (n, k) are sets of texts, padded by None or NaN, rather than
+        items of k categories.
 
     Returns
     -------
@@ -79,11 +97,12 @@ def parse(X: Any, *, table: ItemTable | None = None, integers: str | None = "ite
     Raises
     ------
     ValueError
-        If X is no array at all, has three dimensions of which the second is not of length 2,
-        mixes texts with missing ones, or is ambiguous.
+        If X is no array at all, has three dimensions of which the second is shorter than 2,
+        mixes texts with missing ones, is padded elsewhere than at the end of a row, leaves a row
+        fewer than two items, or is ambiguous.
     """
     if isinstance(X, DuelFrame):
-        return Parsed("items", X.items, X.pairs, X.id_column, X.feature_names is not None)
+        return _of_duel_frame(X)
     if isinstance(X, ItemTable):
         frame = X.frame
         return Parsed("items", X.X if frame is None else frame, named=X.feature_names is not None)
@@ -92,68 +111,128 @@ def parse(X: Any, *, table: ItemTable | None = None, integers: str | None = "ite
     has_names = table is not None and table.names is not None
     if is_frame(X):
         X = plain_frame(X)
-        if has_names and X.shape[1] in (1, 2) and _all_texts(X):
-            return _unit("names", np.asarray(X, dtype=object))
-        return Parsed("items", X, named=column_names(X) is not None)
+        found = _named_in_frame(X, table) if has_names else None
+        return found or Parsed("items", X, named=column_names(X) is not None)
     masked = np.ma.is_masked(X)
+    given = X
     X = _as_array(unmasked(X))
     if X.ndim == 3:
-        if X.shape[1] != 2:
+        n_shown = X.shape[1]
+        if n_shown < 2:
             raise ValueError(
-                f"A 3-D X must have shape (n_duels, 2, n_features), got {X.shape}. Stack the two "
-                "sides with np.stack([first, second], axis=1)."
+                "A 3-D X must have shape (n_sets, k, n_features), duels (n_duels, 2, n_features), "
+                f"got {X.shape}: an answer is about two items or more. Stack the two sides with "
+                "np.stack([first, second], axis=1); items alone have two dimensions."
             )
-        return Parsed("items", X.reshape(2 * len(X), X.shape[2]), _neighbours(len(X)))
+        rows = X.reshape(len(X) * n_shown, X.shape[2])
+        return Parsed("items", rows, consecutive(len(X), n_shown))
     if X.ndim == 1 or (X.ndim == 2 and X.shape[1] == 2):
         if has_names and X.dtype.kind in "UTO" and X.size:
             return _unit("names", X.astype(object))
         if all_strings(X):
             return _unit("texts", X)
         _refuse_missing_texts(X)
+    elif X.ndim == 2 and X.dtype.kind in "UTO" and (has_names or text_sets):
+        if not hasattr(given, "dtype"):  # numpy would make strings of None and NaN
+            X = np.array(given, dtype=object)
+        found = _named_sets(X, table) if has_names else _text_sets(X)
+        if found is not None:
+            return found
     if table is not None:
         if masked and X.ndim < 3:
             raise ValueError(
                 "X is a masked array with masked positions of items; leave these rows out."
             )
         if X.dtype.kind in "iu" and X.ndim in (1, 2):
-            if X.ndim == 2 and X.shape[1] != 2:
+            if X.ndim == 2 and X.shape[1] < 2:
                 raise ValueError(
                     "Integer X with items= must have shape (n_duels, 2), pairs of positions in "
-                    f"the table; got shape {X.shape}."
+                    "the table, or (n_sets, k), sets of k positions padded by -1; got shape "
+                    f"{X.shape}."
                 )
-            return _unit("positions", X)
-    elif X.ndim == 2 and X.shape[1] == 2 and X.dtype.kind in "iu":
+            return _positions(X)
+    elif X.ndim == 2 and X.shape[1] >= 2 and X.dtype.kind in "iu":
         if integers is None:
             raise ValueError(
                 f"X holds integers in shape {X.shape}, which may be pairs of positions in a table "
-                'of items or items with two features. Say integers="positions" or '
-                'integers="items".'
+                f"of items (or sets) or items with {_count(X.shape[1])} features. Say "
+                'integers="positions" or integers="items".'
             )
         if integers == "positions":
-            return _unit("positions", X)
+            return _positions(X)
     return Parsed("items", X)
+
+
+def _count(number: int) -> str:
+    return "two" if number == 2 else str(number)
+
+
+def _of_duel_frame(X: DuelFrame) -> Parsed:
+    if is_frame(X.items):
+        return Parsed("items", X.items, X.pairs, X.id_column, X.feature_names is not None)
+    absent = X.pairs < 0  # as the array of the same items would be
+    return Parsed("items", X.items[X.pairs[~absent]], numbered(absent))
 
 
 def _unit(kind: str, X: np.ndarray) -> Parsed:
     """One value an item: (n,) items or (n, 2) duels."""
     paired = X.ndim == 2 and X.shape[1] == 2
-    return Parsed(kind, X.reshape(-1), _neighbours(len(X)) if paired else None)
+    return Parsed(kind, X.reshape(-1), consecutive(len(X), 2) if paired else None)
 
 
-def _neighbours(n_duels: int) -> np.ndarray:
-    return np.arange(2 * n_duels).reshape(n_duels, 2)
+def _padded(kind: str, X: np.ndarray, absent: np.ndarray, pads: str) -> Parsed:
+    """One value an item: (n, k) sets."""
+    check_padding(absent, pads)
+    return Parsed(kind, X[~absent], numbered(absent))
 
 
-def _all_texts(frame: Any) -> bool:
-    columns = [np.asarray(column_at(frame, j).to_numpy()) for j in range(frame.shape[1])]
-    return all(all_strings(column) for column in columns)
+def _positions(X: np.ndarray) -> Parsed:
+    if X.ndim == 1 or X.shape[1] == 2:
+        return _unit("positions", X)
+    return _padded("positions", X, X == -1, "-1")
+
+
+def _named_in_frame(frame: Any, table: ItemTable) -> Parsed | None:
+    """Names in the columns of a frame, None if they hold other things."""
+    texts = [all_strings(np.asarray(column_at(frame, j).to_numpy())) for j in range(frame.shape[1])]
+    if frame.shape[1] in (1, 2):
+        return _unit("names", np.asarray(frame, dtype=object)) if all(texts) else None
+    # Only columns after the second can have pads.
+    return _named_sets(np.asarray(frame, dtype=object), table) if all(texts[:2]) else None
+
+
+def _named_sets(X: np.ndarray, table: ItemTable) -> Parsed | None:
+    """Sets of names, None if X holds other things than strings and pads."""
+    if X.shape[1] < 3 or X.size == 0:
+        return None
+    pads = set() if "" in table.names.tolist() else {""}
+    values = X.ravel().tolist()
+    named = [isinstance(value, str) for value in values]
+    absent = [value in pads if isinstance(value, str) else is_missing(value) for value in values]
+    if not any(named) or not np.logical_or(named, absent).all():
+        return None
+    gaps = np.array(absent).reshape(X.shape)
+    return _padded("names", X.astype(object), gaps, "None, NaN or an empty name")
+
+
+def _text_sets(X: np.ndarray) -> Parsed | None:
+    """Sets of texts, None if X holds other things than texts and pads."""
+    if X.shape[1] < 3:
+        return None
+    if all_strings(X):
+        return Parsed("texts", X.reshape(-1), consecutive(*X.shape))
+    gaps = missing_texts(X)
+    return None if gaps is None else _padded("texts", X, gaps, "None or NaN")
 
 
 def _as_array(X: Any) -> np.ndarray:
     try:
         return np.asarray(X)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"X could not be read as an array ({error}); X may be {FORMS}.") from None
+        raise ValueError(
+            f"X could not be read as an array ({error}); X may be {FORMS}. Rows of fewer items are "
+            "padded at their end, positions by -1, names by None."
+        ) from None
 
 
 def _refuse_missing_texts(X: np.ndarray) -> None:

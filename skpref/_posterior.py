@@ -8,13 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpref._asked import Who, item_pairs, item_rows
+from skpref._choice import choice_proba
 from skpref._items import ItemTable
 from skpref._joint import Joint
 from skpref._linalg import Array, eigen_root, floor_variance
-from skpref._mixture import mixture_cdf, mixture_quantile
+from skpref._mixture import defended, mixture_cdf, mixture_quantile
 from skpref._parameters import check_number
 from skpref._paths import SamplePaths, draw_weights
 from skpref._random import RandomLike, generator_of
+from skpref._sets import consecutive
 from skpref.kernels import contracted_input_gradient, diag_gradient
 from skpref.kernels._contracts import Kernel
 from skpref.kernels._gradients import paired
@@ -143,7 +145,7 @@ class Posterior:
         mean, variance : ndarray of shape (n,)
         """
 
-        def moments(means, variance):
+        def moments(means, variance, _):
             spread = means.var(axis=1) if means.shape[1] > 1 else 0.0
             return np.stack([means.mean(axis=1), variance + spread], axis=1)
 
@@ -179,7 +181,9 @@ class Posterior:
 
     # -- probabilities -------------------------------------------------------------------
 
-    def win_probability(self, A: Any, B: Any, noise: bool = True, log: bool = False) -> Array:
+    def win_probability(
+        self, A: Any, B: Any, noise: bool = True, log: bool = False, order: ArrayLike = 0
+    ) -> Array:
         """P(a beats b) for pairs of rows, shape (n,).
 
         Parameters
@@ -189,6 +193,8 @@ class Posterior:
             Probability of winning a noisy duel; False: that f(a) > f(b).
         log : bool, default=False
             Return its natural logarithm, finite far in the tails.
+        order : int or array-like of shape (n,), default=0
+            Who is shown first, where the likelihood has an order effect: 1 a, -1 b, 0 neither.
 
         Notes
         -----
@@ -199,43 +205,59 @@ class Posterior:
         two outcomes still sum to 1. `cdf` and `quantile` are of the draws alone.
         """
 
-        def of(mean, variance):
+        def of(mean, variance, order):
             if not noise:
                 return sign_proba(mean, variance, log=log)
-            outcomes = self.likelihood.outcome_log_proba if log else self.likelihood.outcome_proba
-            return outcomes(mean, variance)[..., -1]
+            return self._outcomes(mean, variance, order, log)[..., -1]
 
-        return self._by_pairs(A, B, lambda m, v: self._mix(of, m, v, log), (0,))
+        return self._by_pairs(A, B, lambda m, v, o: defended(of, m, v, o, log), (0,), order)
 
-    def outcome_log_proba(self, A: Any, B: Any) -> Array:
+    def outcome_log_proba(self, A: Any, B: Any, order: ArrayLike = 1) -> Array:
         """Log-probabilities of the outcomes of duels, observation noise included.
 
         Parameters
         ----------
         A, B : array-like of shape (n, n_features)
+        order : int or array-like of shape (n,), default=1
+            Who is shown first, where the likelihood has an order effect: 1 a, -1 b, 0 neither.
 
         Returns
         -------
         ndarray of shape (n, n_outcomes)
-            Columns "second won" and "first won".
+            Columns "second won", "tie" where there may be any, and "first won".
         """
-        of = self.likelihood.outcome_log_proba
-        return self._by_pairs(A, B, lambda m, v: self._mix(of, m, v, log=True), (0, 2))
 
-    def _mix(self, of, means, variance, log):
-        """Mean of ``of`` over the components and a Gaussian of their moments; of logarithms."""
-        if self.n_components == 1:
-            return of(means[:, 0], variance)
-        matched = of(means.mean(axis=1), variance + means.var(axis=1))
-        each, n = of(means, variance[:, None]), self.n_components + 1
-        if not log:
-            return (each.sum(axis=1) + matched) / n
-        top = np.maximum(each.max(axis=1), matched)
-        top = np.where(np.isfinite(top), top, 0.0)
-        each = each - top[:, None]
-        total = np.exp(each, out=each).sum(axis=1) + np.exp(matched - top)
-        with np.errstate(divide="ignore"):  # no component speaks for it
-            return np.log(total) + top - np.log(n)
+        def of(mean, variance, order):
+            return self._outcomes(mean, variance, order, log=True)
+
+        empty = (0, self.likelihood.n_outcomes)
+        return self._by_pairs(A, B, lambda m, v, o: defended(of, m, v, o, True), empty, order)
+
+    def choice_proba(self, sets: Any, order: ArrayLike = 1, log: bool = False) -> Array:
+        """P(each item is the best of its set as a judge sees them), noise included.
+
+        Parameters
+        ----------
+        sets : array-like of shape (n_sets, k, n_features)
+        order : int or array-like of shape (n_sets,), default=1
+            1: the first of the set is shown first, 0: none is.
+        log : bool, default=False
+            Return its natural logarithm.
+
+        Returns
+        -------
+        ndarray of shape (n_sets, k)
+            Rows sum to one.
+        """
+        sets = np.asarray(sets, dtype=np.float64)
+        if sets.ndim != 3 or sets.shape[1] < 2:
+            raise ValueError(f"Sets must have shape (n_sets, k, n_features), got {sets.shape}.")
+        items = self.check_items(sets.reshape(-1, sets.shape[2]))
+        return choice_proba(self, items, consecutive(*sets.shape[:2]), order, log)
+
+    def _outcomes(self, mean, variance, order, log):
+        of = self.likelihood.outcome_log_proba if log else self.likelihood.outcome_proba
+        return of(mean, variance, order) if self.likelihood.uses_order else of(mean, variance)
 
     def cdf(self, X: Any, c: ArrayLike) -> Array:
         """P(f(x) ≤ c), shape (n,); ``c`` is a number or of shape (n,)."""
@@ -371,12 +393,18 @@ class Posterior:
         return self.component_means(rows), np.sqrt(self.component_var(rows))
 
     def _by_pairs(
-        self, A: Any, B: Any, reduce: Callable[[Array, Array], Array], empty: tuple[int, ...]
+        self,
+        A: Any,
+        B: Any,
+        reduce: Callable[[Array, Array, Array], Array],
+        empty: tuple[int, ...],
+        order: ArrayLike = 0,
     ) -> Array:
-        """``reduce(component means, shared variance)`` of the margins, block by block."""
+        """``reduce(component means, shared variance, order)`` of the margins, block by block."""
         A, B = self._pairs(A, B)
-        blocks = zip(self._blocks(A), self._blocks(B), strict=True)
-        return _stack([reduce(*self.component_margins(a, b)) for a, b in blocks], empty)
+        order = np.broadcast_to(np.asarray(order), (len(A),))
+        blocks = zip(self._blocks(A), self._blocks(B), self._blocks(order), strict=True)
+        return _stack([reduce(*self.component_margins(a, b), o) for a, b, o in blocks], empty)
 
     def _shared_var(self, rows: Array) -> Array:
         half = self._cross(rows) @ self.factor

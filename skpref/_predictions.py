@@ -6,9 +6,11 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from skpref._answers import check_order, check_outcomes, check_ranks
+from skpref._choice import choice_proba
 from skpref._parameters import check_number
+from skpref._queries import Query, check_query
 from skpref._random import RandomLike
-from skpref._validation import Query, check_outcomes, check_pairs, check_query
 from skpref.metrics import concordance
 
 
@@ -30,12 +32,12 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
     def predict(
         self, X: ArrayLike, return_std: bool = False, return_cov: bool = False
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Posterior mean utility of items, or mean margin of duels.
+        """Posterior mean utility of items, mean margin of duels, or mean utilities of sets.
 
         Parameters
         ----------
-        X : array-like of shape (n_items, n_features) or (n_duels, 2, n_features)
-            With ``items=`` also integers: (n_items,) or (n_duels, 2).
+        X : array-like of shape (n_items, n_features), (n_duels, 2, n_features) or (n, k, n_features)
+            With ``items=`` also integers: (n_items,), (n_duels, 2) or (n, k).
         return_std : bool, default=False
             Also return the standard deviation of the (noise-free) utility or margin.
         return_cov : bool, default=False
@@ -43,14 +45,24 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
 
         Returns
         -------
-        mean : ndarray of shape (n,)
-        std : ndarray of shape (n,)
+        mean : ndarray of shape (n,), of sets (n, k) with NaN where there is no item
+        std : ndarray of the same shape
         cov : ndarray of shape (n, n)
         """
         if return_std and return_cov:
             raise RuntimeError("Only one of return_std and return_cov can be True.")
         query = self._query(X)
         posterior = self.posterior_
+        if query.sets is not None:
+            if return_cov:
+                raise ValueError(
+                    "return_cov is for items and duels; for the covariance of the items of a set "
+                    "pass these as items."
+                )
+            mean = _in_sets(posterior.mean(query.first), query.sets)
+            if return_std:
+                return mean, _in_sets(np.sqrt(posterior.var(query.first)), query.sets)
+            return mean
         if query.second is None:
             mean = posterior.mean(query.first)
             if return_cov:
@@ -62,31 +74,67 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         return (mean, np.sqrt(variance)) if return_std else mean
 
     @available_if(_fitted_on_duels)
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probabilities of the outcomes of duels, observation noise included.
+    def predict_proba(self, X: ArrayLike, *, order: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Probabilities of the outcomes of duels, or of each item to be chosen from its set.
+
+        The judge's noise is included.
 
         Parameters
         ----------
-        X : array-like of shape (n_duels, 2, n_features), or integer pairs with ``items=``
+        X : array-like of shape (n_duels, 2, n_features) or (n, k, n_features)
+            With ``items=`` also integers, (n_duels, 2) or (n, k).
+        order : array-like of int of shape (n,), default=None
+            Who is shown first, as in `fit`.
 
         Returns
         -------
-        ndarray of shape (n_duels, 2)
-            Columns as `classes_`: second won, first won.
+        ndarray of shape (n_duels, 2), with ties (n_duels, 3), or (n, k)
+            Of duels: second won, (tie,) first won. Of sets: each of their items is the best; 0
+            where there is none.
         """
-        return np.exp(self.predict_log_proba(X))
+        query, order = self._answerable(X, order)
+        if query.sets is not None:
+            return choice_proba(self.posterior_, query.first, query.sets, order)
+        return np.exp(self.posterior_.outcome_log_proba(query.first, query.second, order))
 
     @available_if(_fitted_on_duels)
-    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_log_proba(
+        self, X: ArrayLike, *, order: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
         """Natural logarithm of `predict_proba`, finite far in the tails."""
-        pairs = self._pairs(X)
-        return self.posterior_.outcome_log_proba(pairs.first, pairs.second)
+        query, order = self._answerable(X, order)
+        if query.sets is not None:
+            return choice_proba(self.posterior_, query.first, query.sets, order, log=True)
+        return self.posterior_.outcome_log_proba(query.first, query.second, order)
 
     @available_if(_fitted_on_duels)
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Mean margin of duels; positive where the first item is more likely to win."""
-        pairs = self._pairs(X)
-        return self.posterior_.margin(pairs.first, pairs.second)[0]
+    def decision_function(
+        self, X: ArrayLike, *, order: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Mean margin of duels, or mean utilities of the items of sets, as the judge sees them.
+
+        With an order effect what is shown first has more of it. Positive where the first item of a
+        duel is more likely to win than the second.
+
+        Parameters
+        ----------
+        X, order
+            As in `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_duels,) or (n, k)
+        """
+        query, order = self._answerable(X, order)
+        return self._seen(query, order)
+
+    def _seen(self, query, order):
+        shift = self.posterior_.likelihood.order_shift * order
+        if query.sets is None:
+            return self.posterior_.margin(query.first, query.second)[0] + shift
+        utility = _in_sets(self.posterior_.mean(query.first), query.sets)
+        utility[:, 0] += shift
+        return utility
 
     def score(
         self,
@@ -95,45 +143,64 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         *,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        order: ArrayLike | None = None,
     ) -> float:
-        """Share of duels called right, or of rated pairs ordered right.
+        """Share of duels or choices called right, or of pairs of rated or ranked items.
 
         Parameters
         ----------
         X : array-like
-            Duels or rated items.
+            Duels, sets or rated items.
         y : array-like
-            Outcomes (None: the first won each) or ratings.
+            Outcomes (None: the first won each), choices, ranks or ratings, as in `fit`.
         qid : array-like of shape (n_items,), default=None
             Groups of rated items.
         sample_weight : array-like of shape (n_duels,) or (n_items,), default=None
             A pair of items weighs the product of their weights.
+        order : array-like of int of shape (n,), default=None
+            Who was shown first, as in `fit`.
 
         Returns
         -------
         float
-            A margin of exactly zero counts one half.
+            With ties, the most probable of the three outcomes is called. A choice is called by the
+            largest mean utility, order effect included; of rankings the stated pairs count that
+            stand in order, within each answer. A margin of exactly zero counts one half.
         """
         query = self._query(X)
-        if query.second is None:
+        if query.second is None and query.sets is None:
             if y is None:
                 raise ValueError("Scoring items needs their ratings: score(X, y).")
             utility = self.posterior_.mean(query.first)
             return concordance(utility, y, qid, sample_weight=sample_weight)
         if qid is not None:
             raise ValueError("qid belongs to items with ratings; duels take none.")
-        won, _ = check_outcomes(y, len(query.first))
-        margin = self.posterior_.margin(query.first, query.second)[0]
-        right = np.where(margin == 0.0, 0.5, (margin > 0.0) == won)
+        right = self._called_right(query, y, self._order(query, order))
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, margin, ensure_non_negative=True)
+            sample_weight = _check_sample_weight(sample_weight, right, ensure_non_negative=True)
         # numpy's stub of average is narrower than ArrayLike.
         return float(np.average(right, weights=sample_weight))  # type: ignore[arg-type]
+
+    def _called_right(self, query, y, order):
+        seen = self._seen(query, order)
+        if query.sets is not None:
+            return _agreement(seen, check_ranks(y, query.sets >= 0))
+        ties = self.posterior_.likelihood.n_outcomes == 3
+        said = check_outcomes(y, len(query), ties, known=True)
+        if not ties:
+            return np.where(seen == 0.0, 0.5, (seen > 0.0) == said.won)
+        proba = self.posterior_.outcome_log_proba(query.first, query.second, order)
+        label = (
+            np.where(said.won, 2, np.where(said.tie, 1, 0))
+            if said.tie is not None
+            else (2 * said.won)
+        )
+        return (proba.argmax(axis=1) == label).astype(np.float64)
 
     def sample_y(
         self, X: ArrayLike, n_samples: int = 1, random_state: RandomLike = 0
     ) -> NDArray[np.float64]:
-        """Joint draws of utilities (of margins, for duels) from the posterior.
+        """Joint draws of utilities (of margins, for duels) from the posterior; not of sets.
 
         Parameters
         ----------
@@ -147,6 +214,8 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         """
         check_number("n_samples", n_samples, low=1, integer=True)
         query = self._query(X)
+        if query.sets is not None:
+            raise ValueError("sample_y draws for items and duels; pass the items of the sets.")
         if query.second is None:
             return self.posterior_.sample(query.first, n_samples, random_state)
         both = np.concatenate([query.first, query.second])
@@ -157,6 +226,37 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return check_query(self, X, self.items_)
 
-    def _pairs(self, X: ArrayLike) -> Query:
-        check_is_fitted(self)
-        return check_pairs(self, X, self.items_)
+    def _answerable(self, X, order):
+        query = self._query(X)
+        if query.second is None and query.sets is None:
+            table = "" if self.items_ is None else " or integers of shape (n_duels, 2) or (n, k)"
+            raise ValueError(
+                f"Duels or sets are needed here, {len(query.first)} items came. X must be of shape "
+                f"(n_duels, 2, n_features) or (n, k, n_features){table}; for utilities of items "
+                "call predict."
+            )
+        return query, self._order(query, order)
+
+    def _order(self, query, order):
+        k = 2 if query.sets is None else query.sets.shape[1]
+        order = check_order(order, len(query), k)
+        return np.ones(len(query), dtype=np.int8) if order is None else order
+
+
+def _in_sets(values, sets):
+    """Values of items as those of sets, NaN where there is none."""
+    return np.where(sets < 0, np.nan, values[sets])
+
+
+def _agreement(utility, ranks):
+    """Share of what each answer says that agrees with utilities, (n,)."""
+    if ranks.chosen is not None:
+        best = np.nanmax(utility, axis=1)
+        top = utility == best[:, None]
+        return top[np.arange(len(top)), ranks.chosen] / top.sum(axis=1)
+    rank = ranks.rank
+    stated = (rank[:, :, None] > 0) & (rank[:, :, None] < rank[:, None, :])
+    margin = np.where(stated, utility[:, :, None] - utility[:, None, :], 0.0)
+    return ((margin > 0.0) + 0.5 * (stated & (margin == 0.0))).sum(axis=(1, 2)) / stated.sum(
+        axis=(1, 2)
+    )

@@ -49,6 +49,16 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         value where it is learned.
     noise_variance_bounds : (float, float) or "fixed", default=(1e-4, 10.0)
         Bounds of the search; "fixed" holds the noise.
+    tie_threshold : float, default=None
+        δ: a duel is a tie where the two noisy utilities differ by less. None: there are no ties.
+        The starting value where it is learned.
+    tie_threshold_bounds : (float, float) or "fixed", default=(1e-4, 10.0)
+        Bounds of the search; "fixed" holds the threshold.
+    order_effect : float, default=0.0
+        h: what the judge adds to the utility of the item shown first (home advantage). The starting
+        value where it is learned.
+    order_effect_bounds : (float, float) or "fixed", default="fixed"
+        Bounds of the search, such as ``(-2.0, 2.0)``; "fixed" holds the effect.
     lengthscale_prior : "lognormal", (median, deviation) or None, default="lognormal"
         Prior on the lengthscales while they are learned. "lognormal": medians of √d standard
         deviations of each feature, their logarithms sharing a normal level (standard deviation
@@ -72,7 +82,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         Restarts in parallel by joblib.
     likelihood : Likelihood, default=None
         Another probability of an answer given the margin than the probit, an object of
-        `skpref.likelihoods.Likelihood`; ``noise_variance`` and its bounds then do nothing.
+        `skpref.likelihoods.Likelihood`; ``noise_variance``, ``tie_threshold``, ``order_effect`` and
+        their bounds then do nothing.
     verbose : int, default=0
         1: say what is learned and, every few seconds, how far it is; 2: every evaluation. Callbacks
         set by ``set_callbacks`` are told of each evaluation too.
@@ -87,14 +98,17 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         With the hyperparameters used.
     noise_variance_ : float
         σ², of a likelihood that has it.
+    tie_threshold_, order_effect_ : float
+        δ (None without ties) and h, of a likelihood that has them.
     log_marginal_likelihood_value_ : float
         Log evidence at ``kernel_`` and ``noise_variance_``, without the prior.
-    classes_ : ndarray of shape (2,)
-        Labels of (second won, first won); only after a fit on duels.
+    classes_ : ndarray of shape (2,), (3,) or (k,)
+        Labels of (second won, first won), with ties (second won, tie, first won), or positions in
+        a set; only after a fit on duels or sets.
     observations_ : Observations
         Distinct items and the answers, as they came.
     duels_ : Duels
-        Distinct duels among them, with counts.
+        Distinct duels and ties among them, with counts.
     items_ : ItemTable or None
     diagnostics_ : Diagnostics or None
         Of the chains, if the engine samples.
@@ -111,6 +125,9 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
 
     - ``(n_duels, 2, n_features)``: duel arrays;
     - ``(n_duels, 2)`` integers, if ``items`` is given: duels by position in that table;
+    - ``(n, k, n_features)``, or ``(n, k)`` integers with ``items`` (-1 at the end of a row where a
+      set has fewer items), with k > 2: sets of which one item was chosen, or which were ranked.
+      The judge's noise is drawn once for each item of a set;
     - ``(n_items, n_features)``: items, ``y`` their ratings; within a group of equal ``qid`` an
       item beats every one that is rated lower (beyond 2000 such pairs, those at rank distance
       1, 2, 4, 8, …).
@@ -144,6 +161,10 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         inference: str | Engine = "ep",
         noise_variance: float = 1e-2,
         noise_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
+        tie_threshold: float | None = None,
+        tie_threshold_bounds: tuple[float, float] | str = (1e-4, 10.0),
+        order_effect: float = 0.0,
+        order_effect_bounds: tuple[float, float] | str = "fixed",
         lengthscale_prior: str | tuple[float, float] | None = "lognormal",
         items: ItemTable | ArrayLike | None = None,
         id_column: int | str | None = None,
@@ -158,6 +179,10 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         self.inference = inference
         self.noise_variance = noise_variance
         self.noise_variance_bounds = noise_variance_bounds
+        self.tie_threshold = tie_threshold
+        self.tie_threshold_bounds = tie_threshold_bounds
+        self.order_effect = order_effect
+        self.order_effect_bounds = order_effect_bounds
         self.lengthscale_prior = lengthscale_prior
         self.items = items
         self.id_column = id_column
@@ -178,21 +203,30 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         *,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        order: ArrayLike | None = None,
     ) -> Self:
         """Learn the utility.
 
         Parameters
         ----------
         X : array-like
-            Duels or rated items, see Notes of the class.
-        y : array-like of shape (n_duels,) or (n_items,), default=None
-            Outcomes in {0, 1}, {-1, 1} or booleans, true where the first item won; None: the
-            first won every duel. For rated items their ratings, larger is better.
+            Duels, sets or rated items, see Notes of the class.
+        y : array-like of shape (n_duels,), (n,), (n, k) or (n_items,), default=None
+            Of duels outcomes in {0, 1}, {-1, 1} or booleans, true where the first item won; None:
+            the first won every duel. With ``tie_threshold`` in {-1, 0, 1}, 0 a tie. Of sets the
+            position of the chosen item, or ranks (n, k): 1 for the best, equal ranks where nothing
+            is said of two items, 0 for one that is not ranked. (So 1, 2, 2 is a choice of the
+            best of three, 1, 1, 2 of the worst, and 1, 2, 3 a ranking.) For rated items their
+            ratings, larger is better.
         qid : array-like of shape (n_items,), default=None
             Groups of rated items; only items of one group are compared.
         sample_weight : array-like of shape (n_duels,) or (n_items,), default=None
             How often each duel counts, at least 0; a pair of rated items counts the product of
-            their weights. Engines that sample take whole numbers.
+            their weights. Engines that sample take whole numbers; choices and rankings weigh at
+            least 1, or 0.
+        order : array-like of int of shape (n_duels,) or (n,), default=None
+            Who was shown first, for the order effect: 1 the first item, 0 none (neutral ground),
+            of duels also -1 the second. None: the first, always.
 
         Returns
         -------
@@ -205,7 +239,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         """
         settings = check_settings(self)
         table = check_items(self.items)
-        training = check_training(self, X, y, qid, table, sample_weight)
+        training = check_training(self, X, y, qid, table, sample_weight, order, settings.likelihood)
         observations = training.observations
         model = make_model(self, settings, training, table)
         start = getattr(self, "_start", None) if model.engine.warm_start else None
@@ -234,10 +268,11 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         self.items_ = table
         self.observations_ = fitted.observations
         self.kernel_, self.likelihood_ = model.kernel, model.likelihood
-        if hasattr(model.likelihood, "noise_variance"):
-            self.noise_variance_ = model.likelihood.noise_variance
-        elif hasattr(self, "noise_variance_"):
-            del self.noise_variance_
+        for name in ("noise_variance", "tie_threshold", "order_effect"):
+            if hasattr(model.likelihood, name):
+                setattr(self, f"{name}_", getattr(model.likelihood, name))
+            elif hasattr(self, f"{name}_"):
+                delattr(self, f"{name}_")
         self.log_marginal_likelihood_value_ = fitted.log_evidence
         self.n_iter_ = fitted.n_iter
         if training.classes is not None:
@@ -260,8 +295,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         Parameters
         ----------
         theta : array-like, default=None
-            ``np.r_[kernel_.theta, log σ²]``, the last only if the noise was learned; None: the
-            fitted values.
+            ``np.r_[kernel_.theta, log σ², log δ, h]``, of the last three those that were learned;
+            None: the fitted values.
         eval_gradient : bool, default=False
 
         Returns
@@ -276,8 +311,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
             theta = np.asarray(theta, dtype=np.float64)
             if theta.shape != model.theta.shape:
                 raise ValueError(
-                    f"theta must have shape {model.theta.shape} ({', '.join(model.names)}, natural "
-                    f"logarithms), got {theta.shape}."
+                    f"theta must have shape {model.theta.shape} ({', '.join(model.names)}; natural "
+                    f"logarithms, but for the order effect), got {theta.shape}."
                 )
             if not np.all(np.isfinite(theta)):
                 raise ValueError(f"theta must be finite, got {theta}.")

@@ -20,7 +20,7 @@ from skpref.inference._base import State
 # best point so far: a line search then turns back.
 _STEEP = 1e6
 # A hyperparameter this near a bound (of its logarithm) is at it; it is held back where the log
-# evidence would grow by more than this if it were larger (smaller) by a factor e.
+# evidence would grow by more than this if it were larger (smaller) by a factor e (or 1, if linear).
 _TOUCH = 1e-6
 _BINDING = 0.5
 
@@ -209,9 +209,10 @@ def _mention_bounds(model, observations, best):
         except ValueError:  # the end of a search is no place to fail
             return
     outwards = -gradient * ends
+    values = np.where(model.linear, theta, np.exp(np.where(model.linear, 0.0, theta)))
     held = [
-        f"{name} at its {'upper' if end > 0.0 else 'lower'} bound {np.exp(value):.3g}"
-        for name, end, value, slope in zip(model.names, ends, theta, outwards, strict=True)
+        f"{name} at its {'upper' if end > 0.0 else 'lower'} bound {value:.3g}"
+        for name, end, value, slope in zip(model.names, ends, values, outwards, strict=True)
         if end and slope > _BINDING
     ]
     if held:

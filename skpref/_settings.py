@@ -16,9 +16,12 @@ from skpref._search import Search
 from skpref._validation import Training
 from skpref._warnings import warn
 from skpref.inference import ENGINES, Engine
+from skpref.inference._base import check_answers
 from skpref.kernels import check_hyperparameters
 from skpref.kernels._hyperparameters import measures
 from skpref.likelihoods import Likelihood, Probit
+
+_OF_PROBIT = ("noise_variance", "tie_threshold", "order_effect")
 
 
 class Settings(NamedTuple):
@@ -47,7 +50,8 @@ def check_settings(estimator) -> Settings:
     if not isinstance(estimator.verbose, bool):
         check_number("verbose", estimator.verbose, low=0, integer=True)
     likelihood = check_likelihood(
-        estimator.likelihood, estimator.noise_variance, estimator.noise_variance_bounds
+        estimator.likelihood,
+        *(getattr(estimator, name) for each in _OF_PROBIT for name in (each, f"{each}_bounds")),
     )
     check_lengthscale_prior(estimator.lengthscale_prior)
     search = None
@@ -74,10 +78,10 @@ def check_engine(inference) -> Engine:
     return engine
 
 
-def check_likelihood(likelihood, noise_variance, noise_variance_bounds) -> Likelihood:
-    """``likelihood=`` itself, or the probit of a noise variance."""
+def check_likelihood(likelihood, *of_probit) -> Likelihood:
+    """``likelihood=`` itself, or the probit of the parameters of `Probit`, in their order."""
     if likelihood is None:
-        probit = Probit(noise_variance, noise_variance_bounds)
+        probit = Probit(*of_probit)
         probit.check()
         return probit
     if not isinstance(likelihood, Likelihood):
@@ -119,12 +123,12 @@ def make_model(estimator, settings: Settings, training: Training, table: ItemTab
     if estimator.kernel is None:
         has_features = table is None or table.has_features
         who = training.schema.id_column
-        kernel = default_kernel(observations.duels, has_features, learned, who)
+        kernel = default_kernel(observations, has_features, learned, who)
     else:
         kernel = clone(estimator.kernel)
         _mention_measured_ids(kernel, training.schema.id_column)
     check_kernel(kernel, observations.items)
-    settings.engine.check_observations(observations, settings.likelihood)
+    check_answers(settings.engine, observations, settings.likelihood)
     priors: tuple[Prior, ...] = ()
     if learned:
         priors = lengthscale_priors(estimator.lengthscale_prior, kernel, observations.items)

@@ -1,28 +1,28 @@
 """The only door for user data: X, y and qid become duels, items or pairs of items."""
 
 import copy
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d
 
-from skpref._asked import named_rows
+from skpref._answers import check_order, check_outcomes, check_ranks, check_real
 from skpref._containers import is_frame, is_missing, unmasked
 from skpref._features import (
     Schema,
     read_features,
     schema_from,
     schema_of,
-    table_features,
     validated,
 )
 from skpref._observations import Observations
-from skpref._outcomes import read_outcomes
 from skpref._parsing import Parsed, check_dimensions, parse
 from skpref._warnings import warn
 from skpref._weights import check_weights, pair_weights
 from skpref.duels import ItemTable, distinct_rows, rated_pairs
+from skpref.likelihoods import TIE, Likelihood
 
 
 class Training(NamedTuple):
@@ -31,8 +31,9 @@ class Training(NamedTuple):
     Attributes
     ----------
     observations : Observations
-    classes : ndarray of shape (2,) or None
-        Labels of (second won, first won); None for rated items.
+    classes : ndarray or None
+        Labels of (second won, first won), with ties between them; of sets their positions; None
+        for rated items.
     schema : Schema
         For `remember`, once the fit has succeeded.
     """
@@ -40,19 +41,6 @@ class Training(NamedTuple):
     observations: Observations
     classes: np.ndarray | None
     schema: Schema
-
-
-class Query(NamedTuple):
-    """Items (``second`` is None) or pairs of items to predict.
-
-    Attributes
-    ----------
-    first : ndarray of shape (n, n_features)
-    second : ndarray of shape (n, n_features) or None
-    """
-
-    first: np.ndarray
-    second: np.ndarray | None
 
 
 # -- training ------------------------------------------------------------------------------
@@ -65,6 +53,8 @@ def check_training(
     qid: Any,
     table: ItemTable | None,
     sample_weight: Any = None,
+    order: Any = None,
+    likelihood: Likelihood | None = None,
 ) -> Training:
     """Validate the arguments of ``fit``; the estimator is left as it is.
 
@@ -73,13 +63,15 @@ def check_training(
     estimator : BaseEstimator
     X, y, qid : array-like
     table : ItemTable or None
-    sample_weight : array-like, optional
+    sample_weight, order : array-like, optional
+    likelihood : Likelihood, optional
+        Whether it takes ties, and asks who was shown first; by default neither.
 
     Returns
     -------
     Training
     """
-    parsed = _parse(X, table)
+    parsed = check_X(X, table)
     if parsed.kind == "items" and parsed.pairs is None:
         if table is not None:
             _refuse_items(parsed.rows)
@@ -90,27 +82,42 @@ def check_training(
         if parsed.kind == "positions" and is_frame(estimator.items):
             _mention_labels(table)
         rows, schema = table.X, schema_of(estimator, table)
-        first, second = _looked_up(parsed, table).T
+        shown = _looked_up(parsed, table)
         who = np.arange(len(table))
     else:
         known = None if table is None else schema_of(estimator, table)
-        rows, places, schema = read_features(estimator, parsed, known)
-        _check_known(rows, table)
-        first, second = np.asarray(places).T
+        rows, shown, schema = read_features(estimator, parsed, known)
+        check_known(rows, table)
+        shown = np.asarray(shown)
         who = np.arange(len(rows)) if schema.id_column is None else rows[:, schema.id_column]
-    won, classes = check_outcomes(y, len(first))
-    _refuse_mirrors(who[first] == who[second])
-    weight = check_weights(sample_weight, len(first))
-    observations = Observations.from_duels(rows, first, second, won, weight)
+    n, k = shown.shape
+    _refuse_mirrors(who, shown)
+    weight = check_weights(sample_weight, n)
+    order = check_order(order, n, k)
+    ties = likelihood is not None and TIE in likelihood.kinds
+    if k == 2:
+        said = check_outcomes(y, n, ties)
+        ends = shown[:, 0], shown[:, 1]
+        observations = Observations.from_duels(
+            rows, *ends, said.won, weight, tie=said.tie, order=order
+        )
+        classes = said.classes
+    else:
+        ranks = check_ranks(y, shown >= 0)
+        observations = Observations.from_ranks(rows, shown, ranks.rank, weight, order=order)
+        classes = np.arange(k)
+    if likelihood is not None and likelihood.uses_order:
+        observations = replace(observations, ordered=True)
     return Training(observations, classes, schema)
 
 
-def _parse(X: Any, table: ItemTable | None) -> Parsed:
+def check_X(X: Any, table: ItemTable | None) -> Parsed:
+    """X as items, duels or sets of numbers; see `parse`."""
     parsed = parse(X, table=table)
     rows = parsed.rows
     if is_frame(rows) or hasattr(rows, "tocsr"):
         return parsed
-    _check_real(rows, "X")
+    check_real(rows, "X")
     if rows.dtype.kind in "mMV":
         raise ValueError(
             f"X must be numeric, got dtype {rows.dtype}. Turn it into numbers first (times, for "
@@ -128,11 +135,14 @@ def _looked_up(parsed: Parsed, table: ItemTable) -> np.ndarray:
     if parsed.pairs is None:
         raise ValueError(
             "Integer X with items= must have shape (n_duels, 2), pairs of positions in the table "
-            f"(or of names, if it has any); got shape {parsed.rows.shape}."
+            "(or of names, if it has any), or (n, k), sets of them; got shape "
+            f"{parsed.rows.shape}."
         )
     if parsed.kind == "names":
-        return table.index(parsed.rows)[parsed.pairs]
-    return _positions(parsed.rows, len(table))[parsed.pairs]
+        places = table.index(parsed.rows)
+    else:
+        places = check_positions(parsed.rows, len(table))
+    return np.where(parsed.pairs < 0, -1, places[parsed.pairs])
 
 
 def _mention_labels(table: ItemTable) -> None:
@@ -161,16 +171,23 @@ def _refuse_items(X: Any) -> None:
     )
 
 
-def _refuse_mirrors(mirrors: np.ndarray) -> None:
+def _refuse_mirrors(who: np.ndarray, shown: np.ndarray) -> None:
     """Whether an item meets itself, by what says who it is: its position, name or id.
 
     Items of equal features need not be one item, so such duels pass: the model takes nothing
     from them.
     """
+    if shown.shape[1] == 2:
+        mirrors = who[shown[:, 0]] == who[shown[:, 1]]
+    else:
+        met = np.unique(who, return_inverse=True)[1].reshape(-1)[shown]
+        pads = -1 - np.arange(shown.shape[1])  # which are not one item
+        met = np.sort(np.where(shown < 0, pads, met), axis=1)
+        mirrors = (met[:, 1:] == met[:, :-1]).any(axis=1)
     if mirrors.any():
         more = f" ({mirrors.sum()} rows do)" if mirrors.sum() > 1 else ""
         raise ValueError(
-            f"Row {mirrors.argmax()} of X sets an item against itself{more}. Such a duel says "
+            f"Row {mirrors.argmax()} of X sets an item against itself{more}. Such an answer says "
             "nothing; drop these rows of X and y."
         )
 
@@ -186,7 +203,7 @@ def _rated(
             "or names together with the constructor's items= (ItemTable.from_names(names) for "
             "items without features)."
         )
-    _check_real(y, "y")
+    check_real(y, "y")
     y = unmasked(y)
     if getattr(estimator, "id_column", None) is None:
         probe = copy.copy(estimator)
@@ -246,99 +263,16 @@ def _groups(qid: Any, n_items: int) -> np.ndarray:
         ) from None
 
 
-def check_outcomes(y: Any, n_duels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Outcomes as booleans (first won), and the two labels (second won, first won).
-
-    Parameters
-    ----------
-    y : array-like of shape (n_duels,) or None
-        Labels in {0, 1}, {-1, 1} or booleans; None: the first won each.
-    n_duels : int
-    """
-    if y is None:
-        return np.ones(n_duels, dtype=bool), np.array([0, 1])
-    _check_real(y, "y")
-    y = column_or_1d(unmasked(y), warn=True)
-    if len(y) != n_duels:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {n_duels} duels, "
-            f"{len(y)} outcomes in y. Give one outcome for each row of X."
-        )
-    return read_outcomes(y)
+# -- parts ---------------------------------------------------------------------------------
 
 
-# -- queries -------------------------------------------------------------------------------
-
-
-def check_query(estimator: BaseEstimator, X: Any, table: ItemTable | None) -> Query:
-    """Validate the argument of ``predict``: items or duels, by shape and dtype.
-
-    Returns
-    -------
-    Query
-    """
-    schema = estimator._schema
-    if isinstance(X, ItemTable):
-        return Query(_table_items(X, table, schema), None)
-    parsed = _parse(X, table)
-    if table is not None and parsed.kind != "items":
-        return _referred(parsed, table)
-    rows, pairs = read_features(estimator, parsed, schema)[:2]
-    _check_known(rows, table)
-    if pairs is None:
-        return Query(rows, None)
-    if not is_frame(parsed.rows):  # the sides of a duel array alternate
-        return Query(np.ascontiguousarray(rows[::2]), np.ascontiguousarray(rows[1::2]))
-    return Query(rows[pairs[:, 0]], rows[pairs[:, 1]])
-
-
-def _referred(parsed: Parsed, table: ItemTable) -> Query:
-    """Items that X names, or gives by position."""
-    if parsed.kind == "positions":
-        rows, places = table.X, _positions(parsed.rows, len(table))
-    else:
-        rows, places = named_rows(parsed.rows, table), np.arange(len(parsed.rows))
-    if parsed.pairs is None:
-        return Query(rows[places], None)
-    return Query(rows[places[::2]], rows[places[1::2]])
-
-
-def _table_items(asked: ItemTable, table: ItemTable | None, schema: Schema) -> np.ndarray:
-    """Items of a table that is asked about, which need not be the fitted one."""
-    fitted_on_features = table is None or table.has_features
-    if asked.has_features != fitted_on_features:
-        raise ValueError(
-            "The model was fitted on items "
-            + ("with features, this ItemTable has none." if fitted_on_features else "without.")
-            + " Pass a table of the same kind, or positions in the fitted one."
-        )
-    if table is None or asked.has_features:
-        return table_features(asked, schema)
-    return named_rows(asked.names, table)
-
-
-def _check_known(X: np.ndarray, table: ItemTable | None) -> None:
+def check_known(X: np.ndarray, table: ItemTable | None) -> None:
+    """Whether rows of items without features are positions in their table."""
     if table is not None and not table.has_features and not np.isin(X, table.X).all():
         raise ValueError(
             "Items without features are known by their position alone: rows must be integers "
             f"in [0, {len(table) - 1}]. Pass positions as integers, or names as strings."
         )
-
-
-def check_pairs(estimator: BaseEstimator, X: Any, table: ItemTable | None) -> Query:
-    """Validate duels for methods that take nothing else."""
-    query = check_query(estimator, X, table)
-    if query.second is None:
-        raise ValueError(
-            f"Duels are needed here, {len(query.first)} items came. X must be of shape "
-            "(n_duels, 2, n_features)"
-            f"{'' if table is None else ' or integer pairs of shape (n_duels, 2)'}; "
-            "for utilities of items call predict."
-        )
-    return query
-
-
-# -- parts ---------------------------------------------------------------------------------
 
 
 def check_items(items: Any) -> ItemTable | None:
@@ -365,16 +299,8 @@ def check_items(items: Any) -> ItemTable | None:
     return items
 
 
-def _check_real(values: Any, name: str) -> None:
-    dtype = np.asarray(values).dtype
-    if dtype.kind == "c":
-        raise ValueError(
-            f"Complex data not supported: {name} has dtype {dtype}. Pass real numbers, such as "
-            f"{name}.real."
-        )
-
-
-def _positions(X: np.ndarray, n_items: int) -> np.ndarray:
+def check_positions(X: np.ndarray, n_items: int) -> np.ndarray:
+    """Positions in a table of so many items."""
     if len(X) == 0:
         raise ValueError(
             f"X holds no position (0 samples, shape={X.shape}) while a minimum of 1 is required."

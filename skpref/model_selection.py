@@ -13,20 +13,21 @@ from sklearn.utils import check_random_state
 from skpref._containers import column_at, is_frame
 from skpref._items import group_rows
 from skpref._parsing import parse
+from skpref._sets import used_rows
 
 __all__ = ["ItemKFold", "ItemShuffleSplit", "item_components"]
 
 
 def _item_codes(X: Any, integers: str | None) -> np.ndarray:
-    """Number of the item on each side: shape (n, 2) for duels, (n, 1) for items."""
+    """Number of each item shown: (n, 2) for duels, (n, k) for sets (-1: none), (n, 1) for items."""
     if integers not in (None, "positions", "items"):
         raise ValueError(f'integers must be "positions", "items" or None; {integers!r} came.')
     parsed = parse(X, integers=integers)
     rows, pairs = parsed.rows, parsed.pairs
     if hasattr(rows, "tocsr") or (parsed.kind == "items" and len(rows.shape) != 2):
         raise ValueError(
-            f"X of shape {rows.shape} holds neither duels (n, 2, n_features), nor pairs of "
-            "positions or texts (n, 2), nor items (n, n_features) as a dense array."
+            f"X of shape {rows.shape} holds neither duels or sets (n, k, n_features), nor "
+            "positions (n, k), nor texts (n, 2), nor items (n, n_features) as a dense array."
         )
     if rows.shape[0] == 0 or (pairs is not None and len(pairs) == 0):
         raise ValueError(f"X of shape {np.shape(X)} holds no duel and no item; give at least one.")
@@ -36,14 +37,13 @@ def _item_codes(X: Any, integers: str | None) -> np.ndarray:
     if pairs is None:
         return group_rows(rows)[1].reshape(-1, 1)
     if is_frame(rows) or parsed.id_column is not None:  # items may be more than those that meet
-        used, place = np.unique(pairs, return_inverse=True)
+        used, pairs = used_rows(pairs)
         rows = rows.iloc[used] if is_frame(rows) else rows[used]
-        pairs = place.reshape(-1, 2)
-    return group_rows(rows)[1][pairs]
+    return np.where(pairs < 0, -1, group_rows(rows)[1][pairs])
 
 
 def item_components(X: Any, *, integers: str | None = None) -> np.ndarray:
-    """Connected component of each duel: duels of different components share no item.
+    """Connected component of each duel or set: those of different components share no item.
 
     Pass it as ``groups`` to scikit-learn's ``GroupKFold`` to keep items apart and yet drop no
     duel, where the comparisons fall into many components (a few items for each respondent, say).
@@ -51,15 +51,15 @@ def item_components(X: Any, *, integers: str | None = None) -> np.ndarray:
     Parameters
     ----------
     X : array-like
-        Duels (n_duels, 2, n_features), pairs of positions or texts (n_duels, 2), or items
-        (n_items, n_features), where equal items make a component.
+        Duels or sets (n, k, n_features), positions of them (n, k), padded by -1, duels of texts
+        (n, 2), or items (n_items, n_features), where equal items make a component.
     integers : {"positions", "items"}, default=None
-        What integers of shape (n, 2) are: pairs of positions in a table of items, or items with
-        two features. None: such an X is an error.
+        What 2-D integers are: positions in a table of items, or features. None: such an X is an
+        error.
 
     Returns
     -------
-    ndarray of int of shape (n_duels,)
+    ndarray of int of shape (n,)
         Numbered from 0 in order of first appearance.
 
     Examples
@@ -71,7 +71,9 @@ def item_components(X: Any, *, integers: str | None = None) -> np.ndarray:
     """
     codes = _item_codes(X, integers)
     n_items = int(codes.max()) + 1
-    edges = (np.ones(len(codes)), (codes[:, 0], codes[:, -1]))
+    each = np.repeat(codes[:, 0], codes.shape[1])
+    other = np.where(codes < 0, codes[:, :1], codes).ravel()
+    edges = (np.ones(len(each)), (each, other))
     _, label = connected_components(coo_array(edges, shape=(n_items, n_items)), directed=False)
     _, first, inverse = np.unique(label[codes[:, 0]], return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
@@ -88,9 +90,9 @@ class _ItemSplitter(BaseCrossValidator):
         Parameters
         ----------
         X : array-like
-            Duels (n_duels, 2, n_features), pairs of positions or texts (n_duels, 2), or items
-            (n_items, n_features). An item is who its id says where duels have ids, else what
-            its features say.
+            Duels or sets (n, k, n_features), positions of them (n, k), padded by -1, duels of
+            texts (n, 2), or items (n_items, n_features). An item is who its id says where duels
+            have ids, else what its features say.
         y, groups : ignored
 
         Yields
@@ -101,8 +103,8 @@ class _ItemSplitter(BaseCrossValidator):
         Raises
         ------
         ValueError
-            If there are too few items, a split has no row to train or test on, or X holds
-            integers of shape (n, 2) and ``integers`` does not say what they are.
+            If there are too few items, a split has no row to train or test on, or X holds 2-D
+            integers and ``integers`` does not say what they are.
         """
         if self.mixed not in ("drop", "test"):
             raise ValueError(f'mixed must be "drop" or "test"; {self.mixed!r} came.')
@@ -111,11 +113,10 @@ class _ItemSplitter(BaseCrossValidator):
         for i, held_out in enumerate(self._held_out(n_items)):
             unseen = np.zeros(n_items, dtype=bool)
             unseen[held_out] = True
-            unseen = unseen[codes]
-            train = np.flatnonzero(~unseen.any(axis=1))
-            test = np.flatnonzero(
-                unseen.all(axis=1) if self.mixed == "drop" else unseen.any(axis=1)
-            )
+            some = (unseen[codes] & (codes >= 0)).any(axis=1)
+            every = (unseen[codes] | (codes < 0)).all(axis=1)
+            train = np.flatnonzero(~some)
+            test = np.flatnonzero(every if self.mixed == "drop" else some)
             if len(train) == 0 or len(test) == 0:
                 remedy = ', take mixed="test"' if self.mixed == "drop" else ""
                 raise ValueError(
@@ -133,7 +134,7 @@ class ItemKFold(_ItemSplitter):
     next duel among known items is predicted. Folds of items tell how well duels of **new** items
     are predicted. The distinct items are split into folds of nearly equal size. For each fold,
     duels without any of its items train, duels with both items in it test, and mixed duels do
-    as ``mixed`` says.
+    as ``mixed`` says; sets of items likewise, of which all items are in the fold, none, or some.
 
     Parameters
     ----------
@@ -148,8 +149,8 @@ class ItemKFold(_ItemSplitter):
         What becomes of duels between an item of the fold and one outside: dropped from this
         split, or tested.
     integers : {"positions", "items"}, default=None
-        What integers of shape (n, 2) are: pairs of positions in a table of items, or items with
-        two features. None: such an X is an error.
+        What 2-D integers are: positions in a table of items, or features. None: such an X is an
+        error.
 
     Notes
     -----
@@ -219,8 +220,8 @@ class ItemShuffleSplit(_ItemSplitter):
     mixed : {"drop", "test"}, default="drop"
         What becomes of duels between a held-out item and another: dropped, or tested.
     integers : {"positions", "items"}, default=None
-        What integers of shape (n, 2) are: pairs of positions in a table of items, or items with
-        two features. None: such an X is an error.
+        What 2-D integers are: positions in a table of items, or features. None: such an X is an
+        error.
 
     Examples
     --------

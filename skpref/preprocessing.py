@@ -1,4 +1,4 @@
-"""Transformers of items, applied to both sides of duels."""
+"""Transformers of items, applied to both sides of duels and to all items of a set."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +23,7 @@ from skpref._duel_frame import DuelFrame
 from skpref._ids import id_numbers
 from skpref._items import ItemTable, group_rows
 from skpref._parsing import Parsed, parse
+from skpref._sets import used_rows
 
 __all__ = ["Itemwise"]
 
@@ -55,6 +56,13 @@ def _dense(output, n_rows):
                 "sees them, if the duels were built with from_columns(..., ids=...).)"
             ) from error
     return output
+
+
+def _shown(rows, sets):
+    """Rows of items, set by set, as an array where all sets are of one size."""
+    if sets is None:
+        return rows
+    return DuelFrame(rows, sets) if (sets < 0).any() else rows[sets]
 
 
 def _has_strings(rows):
@@ -102,7 +110,7 @@ def _text_column(rows):
 
 # scikit-learn carries no types, so that mypy takes its keyword of subclassing for object's.
 class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    """Apply one transformer of items to both sides of duels.
+    """Apply one transformer of items to both sides of duels, and to all items of a set.
 
     A clone of the transformer is fitted once on the distinct items, so that both sides are
     treated alike and an item weighs the same however often it met others. It must treat each
@@ -125,18 +133,20 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
 
     Notes
     -----
-    X may be duels (n_duels, 2, n_features), as arrays or as a `DuelFrame`, whose columns reach
-    the transformer as a DataFrame; items (n_items, n_features), also as a DataFrame or an
-    `ItemTable`; text duels (n_duels, 2) or texts (n,) of strings, or frames with one column of
-    texts. Integers of shape (n, 2) are items with two features: for pairs of positions,
-    transform the table instead.
+    X may be duels (n_duels, 2, n_features) or sets (n_sets, k, n_features), as arrays or as a
+    `DuelFrame`, whose columns reach the transformer as a DataFrame; items (n_items, n_features),
+    also as a DataFrame or an `ItemTable`; text duels (n_duels, 2) or texts (n,) of strings, or
+    frames with one column of texts. Integers of shape (n, 2) are items with two features: for
+    pairs of positions, transform the table instead. Strings of shape (n, k) with k > 2 are sets of
+    texts, padded by None, where the transformer takes texts, else items of k categories.
 
     Ids that are texts (`DuelFrame.id_column`) become numbers before the transformer sees them,
     those not seen in `fit` new ones. So ``("id", "passthrough", ["id"])`` in a ColumnTransformer
     keeps who an item is.
 
-    Duels come out as dense arrays (n_duels, 2, n_outputs), items as dense (n_items, n_outputs);
-    after ``set_output(transform="pandas")`` as a `DuelFrame` and a DataFrame.
+    Duels come out as dense arrays (n_duels, 2, n_outputs), sets likewise (as a `DuelFrame` of
+    such rows where they differ in size), items as dense (n_items, n_outputs); after
+    ``set_output(transform="pandas")`` as a `DuelFrame` and a DataFrame.
 
     Examples
     --------
@@ -156,7 +166,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         Parameters
         ----------
         X : array-like, DuelFrame, DataFrame or ItemTable
-            Duels, items or texts, see the class.
+            Duels, sets, items or texts, see the class.
         y : ignored
 
         Returns
@@ -179,27 +189,28 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         Parameters
         ----------
         X : array-like, DuelFrame, DataFrame or ItemTable
-            Duels, items or texts, see the class.
+            Duels, sets, items or texts, see the class.
         y : ignored
 
         Returns
         -------
-        ndarray of shape (n_duels, 2, n_outputs) or (n_items, n_outputs)
+        As `transform`.
         """
         return self._apply(self._fit(X))
 
     def transform(self, X: Any) -> Any:
-        """Transform duels or items.
+        """Transform duels, sets or items.
 
         Parameters
         ----------
         X : array-like, DuelFrame, DataFrame or ItemTable
-            Duels or items with the features seen in `fit`, or texts if it saw texts.
+            Duels, sets or items with the features seen in `fit`, or texts if it saw texts.
 
         Returns
         -------
-        ndarray of shape (n_duels, 2, n_outputs) or (n_items, n_outputs)
-            `DuelFrame` or DataFrame after ``set_output(transform="pandas")``.
+        ndarray of shape (n_duels, 2, n_outputs), (n_sets, k, n_outputs) or (n_items, n_outputs)
+            `DuelFrame` where sets differ in size; `DuelFrame` or DataFrame after
+            ``set_output(transform="pandas")``.
 
         Raises
         ------
@@ -210,22 +221,23 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         return self._apply(self._read(X, reset=False))
 
     @available_if(_inner_has("inverse_transform"))
-    def inverse_transform(self, X: Any) -> np.ndarray:
-        """Undo `transform` on both sides of duels, or on items.
+    def inverse_transform(self, X: Any) -> np.ndarray | DuelFrame:
+        """Undo `transform` on both sides of duels, on all items of a set, or on items.
 
         Parameters
         ----------
-        X : array-like of shape (n_duels, 2, n_outputs) or (n_items, n_outputs)
+        X : array-like or DuelFrame of shape (n_sets, k, n_outputs) or (n_items, n_outputs)
 
         Returns
         -------
-        ndarray of shape (n_duels, 2, n_features) or (n_items, n_features)
+        ndarray of shape (n_sets, k, n_features) or (n_items, n_features)
+            `DuelFrame` where sets differ in size.
         """
         check_is_fitted(self)
         parsed = parse(X)
         rows = check_array(parsed.rows, ensure_all_finite="allow-nan")
         output = _dense(self.transformer_.inverse_transform(rows), len(rows))
-        return output if parsed.pairs is None else output[parsed.pairs]
+        return _shown(output, parsed.pairs)
 
     @available_if(_inner_has("get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -284,11 +296,11 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         """X with validated rows of items, ids as numbers."""
         if isinstance(X, ItemTable) and not X.has_features:
             raise ValueError("This ItemTable has no features, so there is nothing to transform.")
-        parsed = parse(X)
+        parsed = parse(X, text_sets=_takes_texts(self.transformer))
         kind, rows, pairs = parsed.kind, parsed.rows, parsed.pairs
         if is_frame(rows) and pairs is not None:  # items that never meet are no one's concern
-            used, place = np.unique(pairs, return_inverse=True)
-            rows, pairs = take_rows(rows, used), place.reshape(pairs.shape)
+            used, pairs = used_rows(pairs)
+            rows = take_rows(rows, used)
         asked = reset or (self._text and is_frame(rows))
         if asked and kind == "items" and len(rows.shape) == 2 and _takes_texts(self.transformer):
             kind, rows = "texts", _text_column(rows)
@@ -351,11 +363,14 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         output = _dense(self.transformer_.transform(take_rows(parsed.rows, first)), len(first))
         config = getattr(self, "_sklearn_output_config", {})
         container = config.get("transform", get_config()["transform_output"])
+        pairs = parsed.pairs
+        if pairs is not None:
+            pairs = np.where(pairs < 0, -1, inverse[pairs])
         if container == "default":
-            return output[inverse if parsed.pairs is None else inverse[parsed.pairs]]
+            return _shown(output, pairs) if pairs is not None else output[inverse]
         columns = self._output_names(output.shape[1])
-        if parsed.pairs is not None:
-            return DuelFrame(_as_frame(output, columns), inverse[parsed.pairs])
+        if pairs is not None:
+            return DuelFrame(_as_frame(output, columns), pairs)
         if container == "polars":
             import polars as pl
 

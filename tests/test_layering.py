@@ -16,22 +16,33 @@ MOST_LINES = 420
 # Lowest first. A module may import those of lower layers and, within its own subpackage, any
 # that do not lead back to it.
 LAYERS = (
-    ("_containers", "_linalg", "_outcomes", "_parameters", "_threads", "_warnings"),
+    ("_containers", "_linalg", "_outcomes", "_parameters", "_sets", "_threads", "_warnings"),
     (
         "_duel_frame",
         "_ids",
         "_items",
+        "_lists",
         "_mixture",
-        "_pairing",
         "_random",
         "_weights",
         "kernels",
         "likelihoods",
         "samplers",
     ),
-    ("_asked", "_joint", "_observations", "_orientation", "_parsing", "_paths"),
+    (
+        "_asked",
+        "_joint",
+        "_lookup",
+        "_observations",
+        "_orientation",
+        "_pairing",
+        "_parsing",
+        "_paths",
+        "_ranks",
+    ),
     (
         "_builders",
+        "_choices",
         "_columns",
         "_default_kernel",
         "_features",

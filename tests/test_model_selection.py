@@ -240,7 +240,7 @@ def test_splitters_print_and_clone_their_settings():
         (ItemShuffleSplit(test_size=12, integers="positions"), PAIRS, "holds out 12 of 12 items"),
         (ItemShuffleSplit(test_size=1, integers="positions"), PAIRS, "0 to test on"),
         (ItemShuffleSplit(mixed=None, integers="positions"), PAIRS, '"drop" or "test"'),
-        (ItemKFold(3), np.zeros((4, 3, 2)), "n_duels, 2, n_features"),
+        (ItemKFold(3), np.zeros((4, 1, 2)), "n_duels, 2, n_features"),
         (ItemKFold(3), csr_array(np.eye(4)), "as a dense array"),
         (ItemKFold(3), np.arange(4.0), "holds neither duels"),
         (ItemKFold(3), np.zeros((0, 2, 3)), "holds no duel and no item"),

@@ -12,6 +12,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skpref import ItemTable, PairwisePreferenceRegressor
+from skpref._features import read_features
 from skpref._parsing import parse
 from skpref.duels import DuelFrame, from_pairs, from_ratings
 from skpref.model_selection import ItemKFold, item_components
@@ -21,6 +22,8 @@ pd = pytest.importorskip("pandas")
 
 FRAME = pd.DataFrame(TABLE, columns=["a", "b"])
 FEATURES = ItemTable(TABLE, names=list("abcdef"))
+SETS_OF_3 = np.arange(24.0).reshape(4, 3, 2)
+PLACES = np.array([[0, 1, 2], [3, 4, -1], [5, 0, 2]])
 
 
 @pytest.mark.parametrize(
@@ -48,11 +51,107 @@ FEATURES = ItemTable(TABLE, names=list("abcdef"))
         (DuelFrame(FRAME, [[0, 1]]), None, "items", True),
         (sparse.csr_array(ITEMS), None, "items", False),
         (np.array([["a", 1.0, None]], dtype=object), None, "items", False),
+        (SETS_OF_3, None, "items", True),
+        (PLACES, FEATURES, "positions", True),
+        (PLACES.tolist(), FEATURES, "positions", True),
+        (PLACES * 1.0, FEATURES, "items", False),
+        (PLACES, None, "items", False),
+        ([["a", "b", "c"]], FEATURES, "names", True),
+        ([["a", "b", np.nan]], FEATURES, "names", True),
+        ([["a", "b", "c"]], None, "items", False),
+        ([["a", "b", "c"]], ItemTable(TABLE), "items", False),
+        (pd.DataFrame([["a", "b", "c"], ["a", "d", None]]), FEATURES, "names", True),
+        (pd.DataFrame([["a", "b", 1.0]]), FEATURES, "items", False),
+        (np.array([["a", 1.0, None]], dtype=object), FEATURES, "items", False),
+        (TABLE[:, [0, 1, 0]].astype(object), FEATURES, "items", False),
+        (DuelFrame(FRAME, PLACES), None, "items", True),
+        (DuelFrame(TABLE, PLACES), None, "items", True),
     ],
 )
 def test_container_dimensions_and_type_decide(given, table, kind, paired):
     parsed = parse(given, table=table)
     assert (parsed.kind, parsed.pairs is not None) == (kind, paired)
+
+
+def listed(parsed):
+    """Sets as lists of what was shown."""
+    rows = np.asarray(parsed.rows).tolist()
+    return [[rows[place] for place in shown if place >= 0] for shown in parsed.pairs.tolist()]
+
+
+def test_sets_hold_what_was_shown_in_its_order():
+    assert listed(parse(SETS_OF_3)) == SETS_OF_3.tolist()
+    for form in (PLACES, PLACES.tolist(), PLACES.astype(np.int8)):
+        assert listed(parse(form, table=FEATURES)) == [[0, 1, 2], [3, 4], [5, 0, 2]]
+    assert listed(parse(PLACES, integers="positions")) == [[0, 1, 2], [3, 4], [5, 0, 2]]
+    assert listed(parse(PLACES[:1].astype(np.uint8), table=FEATURES)) == [[0, 1, 2]]
+    named = [["a", "b", "c"], ["d", "e"], ["f", "a", "c"]]
+    for pad in (None, np.nan, pd.NA, ""):
+        rows = [row + [pad] * (3 - len(row)) for row in named]
+        for form in (rows, np.array(rows, dtype=object), pd.DataFrame(rows)):
+            parsed = parse(form, table=FEATURES)
+            assert parsed.kind == "names" and listed(parsed) == named
+    for items in (FRAME, TABLE):
+        parsed = parse(DuelFrame(items, PLACES))
+        assert listed(parsed) == [TABLE[row[row >= 0]].tolist() for row in PLACES]
+    assert [len(parse(form).pairs) for form in (SETS_OF_3[:0], DuelFrame(TABLE, PLACES)[:0])] == [
+        0,
+        0,
+    ]
+
+
+def test_sets_of_texts_are_read_where_asked_for():
+    texts = [["good", "dull", ""], ["fun", "long", None]]
+    parsed = parse(texts, text_sets=True)
+    assert parsed.kind == "texts" and listed(parsed) == [["good", "dull", ""], ["fun", "long"]]
+    assert listed(parse([texts[0]], text_sets=True)) == [texts[0]]
+    assert parse(texts).kind == "items"
+    kinds = np.array([["red", 1.0, None]], dtype=object)
+    assert parse(kinds, text_sets=True).kind == "items"
+
+
+def test_a_name_that_is_empty_is_a_name_where_the_table_has_it():
+    table = ItemTable(TABLE[:3], names=["", "a", "b"])
+    assert listed(parse([["a", "b", ""]], table=table)) == [["a", "b", ""]]
+    assert listed(parse([["a", "b", None]], table=table)) == [["a", "b"]]
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "match"),
+    [
+        (SETS_OF_3[:, :1], {}, r"n_sets, k, n_features.*got \(4, 1, 2\).*two items or more"),
+        (SETS_OF_3[:, :0], {}, r"got \(4, 0, 2\)"),
+        (PLACES[:, :1], {"table": FEATURES}, r"\(n_duels, 2\).*\(n_sets, k\).*shape \(3, 1\)"),
+        (PLACES[:, ::-1], {"table": FEATURES}, "Row 1 has -1 before its end"),
+        ([[0, 1, 2], [3, -1, -1]], {"table": FEATURES}, r"Row 1 has 1 item\(s\).*two or more"),
+        ([[0, 1, 2], [-1, -1, -1]], {"integers": "positions"}, r"Row 1 has 0 item\(s\)"),
+        ([["a", None, "b"]], {"table": FEATURES}, "Row 0 has None, NaN or an empty name before"),
+        ([["a", "b", "c"], ["a", "", ""]], {"table": FEATURES}, r"Row 1 has 1 item\(s\)"),
+        ([["a", None, "b"]], {"text_sets": True}, "Row 0 has None or NaN before its end"),
+        ([[0, 1, 2], [3, 4]], {"table": FEATURES}, "padded at their end, positions by -1"),
+        (PLACES, {"integers": None}, r"shape \(3, 3\).*items with 3 features.*integers=\"items\""),
+    ],
+)
+def test_sets_that_are_none_are_refused(given, options, match):
+    with pytest.raises(ValueError, match=match):
+        parse(given, **options)
+
+
+def test_features_of_sets_are_read_with_their_gaps():
+    for items in (FRAME, TABLE):
+        read = read_features(None, parse(DuelFrame(items, PLACES)), None)
+        for found, wanted in zip(read.pairs, PLACES, strict=True):
+            assert_array_equal(found < 0, wanted < 0)
+            assert_array_equal(read.rows[found[found >= 0]], TABLE[wanted[wanted >= 0]])
+    gap = TABLE.copy()
+    gap[-1] = np.nan  # where -1 would look
+    assert len(read_features(None, parse(DuelFrame(gap, PLACES[:2])), None).pairs) == 2
+    gap[3] = np.nan
+    for items in (gap, pd.DataFrame(gap)):
+        with pytest.raises(ValueError, match="in 1 of 2 sets, first in row 1"):
+            read_features(None, parse(DuelFrame(items, PLACES[:2])), None)
+    with pytest.raises(ValueError, match=r"no set \(0 samples, shape=\(0, 3, 2\)"):
+        read_features(None, parse(SETS_OF_3[:0]), None)
 
 
 def test_two_integer_features_are_never_split_as_pairs_in_silence():

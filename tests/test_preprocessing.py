@@ -356,7 +356,7 @@ def test_text_pipeline_predicts_duels_and_items():
 @pytest.mark.parametrize(
     "transformer, X, match",
     [
-        ("passthrough", np.zeros((4, 3, 2)), r"must have shape \(n_duels, 2, n_features\)"),
+        ("passthrough", np.zeros((4, 1, 2)), r"duels \(n_duels, 2, n_features\), got \(4, 1, 2\)"),
         ("passthrough", np.zeros(4), "Expected 2D array"),
         ("passthrough", np.zeros((0, 2, 3)), "minimum of 1 is required"),
         ("passthrough", np.full((2, 2, 1), np.inf), "infinity"),

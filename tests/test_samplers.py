@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from skpref.samplers import _hmc, effective_draws, gibbs, hmc, liness, minimax_draws
+from skpref.samplers import _hmc, _walls, effective_draws, gibbs, hmc, liness, minimax_draws
 
 SAMPLERS = {"hmc": hmc, "gibbs": gibbs, "liness": liness}
 MATRICES = {
@@ -298,7 +298,7 @@ def test_hmc_does_not_depend_on_how_chains_are_stepped(monkeypatch):
     monkeypatch.setattr(_hmc, "_STEPS", 1)
     one_by_one = run()
     np.testing.assert_array_equal(one_by_one.draws, expected.draws)
-    monkeypatch.setattr(_hmc, "_csr_matvecs", None)
+    monkeypatch.setattr(_walls, "_csr_matvecs", None)
     plain = run()
     np.testing.assert_allclose(plain.draws, expected.draws, rtol=1e-8)
     np.testing.assert_array_equal(plain.walls, expected.walls)
@@ -336,8 +336,11 @@ def test_input_is_left_alone_and_bad_input_is_named(sampler):
         draw(covariance, np.ones(3), 4, n_chains=0, rng=rng)
     with pytest.raises(ValueError, match=r"n_draws must lie in \[1, inf\], got 0"):
         draw(covariance, np.ones(3), 0, rng=rng)
-    with pytest.raises(ValueError, match="not positive definite"):
-        draw(np.ones((2, 2)), np.ones(2), 4, rng=rng)
+    with pytest.raises(ValueError, match="not positive (semi-)?definite"):
+        draw([[1.0, 2.0], [2.0, 1.0]], np.ones(2), 4, rng=rng)
+    if sampler != "hmc":
+        with pytest.raises(ValueError, match="not positive definite"):
+            draw(np.ones((2, 2)), np.ones(2), 4, rng=rng)
     with pytest.raises(ValueError, match="not symmetric"):
         draw([[1.0, 0.5], [0.0, 1.0]], np.ones(2), 4, rng=rng)
     with pytest.raises(ValueError, match="square matrix"):

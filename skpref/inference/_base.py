@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skpref._conditioning import Conditioned, ItemSpace, MarginSpace, Sites
+from skpref._conditioning import Conditioned, ItemSpace, MarginSpace, Sites, gaussian_space
 from skpref._observations import Observations
-from skpref.likelihoods import Answers, Likelihood
+from skpref._rows import Rows
+from skpref.likelihoods import PART, TIE, Answers, Likelihood
 
 _SEARCH_TOL = 1e-5
 _SEARCH_ITERATIONS = 100
 
-# Arrays by name whose last axis runs over the distinct duels or over the single answers.
+# Arrays by name whose last axis runs over the rows of the distinct answers or of the single ones.
 State = dict[str, NDArray[np.float64]]
 
 
@@ -24,7 +25,8 @@ State = dict[str, NDArray[np.float64]]
 class Problem:
     """Answers over a prior at given hyperparameters: all an engine sees.
 
-    A row is a distinct duel, written so that its winner's margin is positive where f agrees.
+    A row is an inequality of a distinct answer, written so that its winner's margin is positive
+    where f agrees.
 
     Attributes
     ----------
@@ -33,36 +35,56 @@ class Problem:
         Gaussian sites.
     observations : Observations
     likelihood : Likelihood
+    apart : bool
+        Whether joint answers are taken apart, every inequality a duel with noise of its own.
     """
 
     space: MarginSpace | ItemSpace
     observations: Observations
     likelihood: Likelihood
+    apart: bool = False
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows and their items."""
+        rows = self.observations.rows
+        return rows.apart() if self.apart else rows
+
+    def in_duels(self) -> "Problem":
+        """The same with joint answers taken apart."""
+        space = gaussian_space(self.space.K, self.observations.rows.apart().margins)
+        return Problem(space, self.observations, self.likelihood, apart=True)
 
     @cached_property
     def index(self) -> NDArray[np.intp]:
         """Margin of each row."""
-        return self.observations.duels.margins.index
+        return self.rows.margins.index
 
     @cached_property
     def sign(self) -> NDArray[np.float64]:
         """+1 where the row's winner is the first item of its margin, −1 where it is the second."""
-        return self.observations.duels.margins.sign
+        return self.rows.margins.sign
 
     @cached_property
     def counts(self) -> NDArray[np.float64]:
         """Weight of each row."""
-        return self.observations.duels.counts
+        return self.rows.counts
 
     @cached_property
     def answers(self) -> Answers:
         """What a likelihood is told of each row."""
-        return self.observations.answers
+        return self.rows.answers
 
     @cached_property
     def copies(self) -> NDArray[np.float64]:
         """Number of equal factors of each row, at least 1: its count, if that is not below."""
         return np.maximum(self.counts, 1.0)
+
+    @cached_property
+    def shared(self) -> NDArray[np.float64]:
+        """Sites that a row puts on its margin: its copies; of a joint answer, counted by the space,
+        one."""
+        return np.where(self.rows.kind == PART, 1.0, self.copies)
 
     @cached_property
     def power(self) -> NDArray[np.float64] | None:
@@ -93,8 +115,8 @@ class Approximation(NamedTuple):
     conditioned : Conditioned
         The marginals under ``sites``.
     state : dict of str to ndarray
-        To start the next run from; the last axis of every array runs over the distinct duels, or
-        the single answers, as the engine's ``state_of`` says.
+        To start the next run from; the last axis of every array runs over the rows of the distinct
+        answers, or of the single ones, as the engine's ``state_of`` says.
     n_iter : int
     residual : float
         How far from convergence the last iteration was, in the engine's own measure.
@@ -140,6 +162,9 @@ class Engine(BaseEstimator, ABC):
         hyperparameters can be learned with it. Otherwise those of `evidence_engine` are.
     samples : bool
         `run` draws random numbers; its posterior may have many components.
+    takes_joint : bool
+        It takes answers of several inequalities, such as choices of one of three, whose margins
+        are seen with noise that they share.
     state_of : {"duels", "answers"}
         What the last axis of the arrays of its state runs over; an array of any other length starts
         nothing.
@@ -155,6 +180,7 @@ class Engine(BaseEstimator, ABC):
 
     has_evidence: ClassVar[bool] = False
     samples: ClassVar[bool] = False
+    takes_joint: ClassVar[bool] = False
     state_of: ClassVar[str] = "duels"
     warm_start = False
 
@@ -208,8 +234,35 @@ class Engine(BaseEstimator, ABC):
 
     def side(self, observations: Observations) -> int:
         """Of the largest square matrices that are multiplied or factorised."""
-        duels = observations.duels
-        return min(len(duels.items), len(duels.counts))
+        return min(len(observations.items), len(observations.rows))
+
+
+def check_answers(engine: Engine, observations: Observations, likelihood: Likelihood) -> None:
+    """Raise ValueError, before any work, if an engine or a likelihood cannot take these answers."""
+    rows = observations.rows
+    if TIE not in likelihood.kinds and np.any(rows.kind == TIE):
+        raise ValueError(
+            f"There are ties, but {type(likelihood).__name__} knows none. Give tie_threshold, such "
+            "as tie_threshold=0.1."
+        )
+    if rows.joint:
+        needed = [each for each in (engine, engine.evidence_engine()) if each is not None]
+        unable = [type(each).__name__ for each in needed if not each.takes_joint]
+        if unable or PART not in likelihood.kinds or likelihood.item_noise is None:
+            who = unable[0] if unable else type(likelihood).__name__
+            raise ValueError(
+                f"{who} does not take choices and rankings of more than two items. Use "
+                "inference='ep', 'hmc' or 'gibbs' (of options evidence='ep') with the probit "
+                "likelihood, or break them into duels by from_rankings."
+            )
+        light = rows.counts[rows.kind == PART] < 1.0
+        if light.any():
+            raise ValueError(
+                f"Choices and rankings take weights of at least 1, or 0; "
+                f"{rows.counts[rows.kind == PART][light][0]:g} came. Leave such answers out, or "
+                "break them into duels by from_rankings."
+            )
+    engine.check_observations(observations, likelihood)
 
 
 def started(start: State | None, name: str, n: int) -> NDArray[np.float64] | None:

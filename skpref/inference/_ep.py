@@ -49,7 +49,8 @@ class EP(Engine):
 
     Notes
     -----
-    The fixed point is the same as that of EP on the noisy margins v > 0.
+    The fixed point is the same as that of EP on the noisy margins v > 0. Choices and rankings,
+    whose inequalities share noise, have their sites on these.
 
     References
     ----------
@@ -66,6 +67,7 @@ class EP(Engine):
     """
 
     has_evidence: ClassVar[bool] = True
+    takes_joint: ClassVar[bool] = True
 
     def __init__(self, max_iter: int = 500, tol: float = 5e-9, damping: float = 0.0):
         self.max_iter = max_iter
@@ -128,7 +130,11 @@ class EP(Engine):
         gradient = np.multiply.outer(alpha, alpha)
         gradient -= problem.space.gram(conditioned, sites.precision)  # ½ (α αᵀ − D Dᵀ)
         gradient *= 0.5
-        return EvidenceGradient(gradient, slopes @ problem.copies)
+        by_likelihood = slopes @ problem.copies
+        if problem.rows.joint:
+            by_noise = problem.space.noise_slope(conditioned, sites.precision)
+            by_likelihood += by_noise * problem.likelihood.item_noise_gradient()
+        return EvidenceGradient(gradient, by_likelihood)
 
 
 class _Sweep:
@@ -144,8 +150,8 @@ class _Sweep:
     def __init__(self, problem, tau, nu, conditioned):
         self.tau, self.nu = tau, nu
         copies = problem.copies
-        self.precision = problem.pool(tau, copies)
-        self.shift = problem.pool(problem.sign * nu, copies)
+        self.precision = problem.pool(tau, problem.shared)
+        self.shift = problem.pool(problem.sign * nu, problem.shared)
         if conditioned is None:
             conditioned = problem.space.condition(self.precision, self.shift)
         self.conditioned = conditioned
@@ -190,7 +196,8 @@ class _Sweep:
 
     def settle_repeats(self, problem):
         """Let the sites of equal duels ask for their common fixed point."""
-        counts, variance = problem.copies, self.cavity_var * self.share
+        # Of joint answers there is one site a margin: the space counts them.
+        counts, variance = problem.shared, self.cavity_var * self.share
         mean = self.cavity_mean + self.cavity_var * self.pull
         share = 1.0 - counts * self.tau * variance
         repeated = (counts > 1.0) & (share > 1e-12) & (variance > 0.0)

@@ -92,9 +92,12 @@ class Hallucination(AnswerEngine):
         positions = margins.start(near.conditioned.mean, start, 1)
         steps = self.between if is_warm(start) else self.burn_in
         cap = min(self.max_walls, _WALLS + _WALLS_PER_ANSWER * margins.n_answers)
-        chain = hmc(margins.covariance(), positions, steps, rng=rng, max_walls=cap)
+        lower, upper = (None, None) if margins.box is None else margins.box
+        covariance = margins.covariance()
+        chain = hmc(covariance, positions, steps, rng=rng, max_walls=cap, lower=lower, upper=upper)
         drawn = chain.state
-        if chain.rejected_share > 0.5:  # contradictions at tiny noise: a wedge with too many walls
+        # Contradictions at tiny noise: a wedge with too many walls.
+        if chain.rejected_share > 0.5 and not problem.rows.joint:
             gaussian = near if self.evidence == "ep" else EP(tol=1e-5).run(problem)
             posterior = MarginPosterior(problem, gaussian)
             walk = MarginChains(posterior, margins, _HELPERS, rng, Budget(_WORK))

@@ -18,6 +18,8 @@ from skpref.inference._base import (
 from skpref.inference._rounding import WORST, energy_error
 
 _EPS = np.finfo(np.float64).eps
+# Share of a margin's variance that its noise leaves at least.
+_LEAST = 1e-3
 
 
 class Laplace(Engine):
@@ -148,9 +150,19 @@ def _rounding(problem, conditioned, at):
 
 
 def starting_sites(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Precision and shift of every distinct duel at the mode: where EP may start."""
-    found = Laplace(tol=1e-6).run(problem)
-    margin = problem.oriented(found.conditioned.mean)
-    at = problem.likelihood.log_prob(margin, problem.answers)
+    """Precision and shift of every row at the mode: where EP may start.
+
+    There the inequalities of a joint answer are taken for duels with noise of their own.
+    """
+    joint = problem.rows.joint
+    duels = problem.in_duels() if joint else problem
+    found = Laplace(tol=1e-6).run(duels)
+    margin = duels.oriented(found.conditioned.mean)
+    at = problem.likelihood.log_prob(margin, duels.answers)
     share = problem.counts / problem.copies  # of a count below 1, the power of its one factor
-    return share * at.curvature, share * (at.gradient + at.curvature * margin)
+    precision, shift = share * at.curvature, share * (at.gradient + at.curvature * margin)
+    if not joint:
+        return precision, shift
+    # The same sites behind the noise: 1/τ is that much less.
+    left = 1.0 - problem.space.noise.diagonal()[problem.index] * precision
+    return precision / np.maximum(left, _LEAST), shift / np.maximum(left, _LEAST)

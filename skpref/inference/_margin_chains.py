@@ -13,7 +13,7 @@ from scipy.linalg import solve_triangular
 from scipy.sparse import csr_array
 
 from skpref._linalg import cholesky, semidefinite_root, solve_lower
-from skpref._observations import Duels
+from skpref._rows import Rows
 from skpref.inference._base import Approximation, Problem
 from skpref.inference._chains import Budget, Found, wall_work
 from skpref.inference._noisy_margins import NoisyMargins, prior_covariance
@@ -38,17 +38,17 @@ _FEWER = 0.45
 _FEW_WALLS = 200
 
 
-def step_work(duels: Duels) -> float:
+def step_work(rows: Rows) -> float:
     """Multiplications of one step of one chain of `MarginChains`, at most."""
-    n_margins = float(len(duels.margins.first))
-    return 2.0 * n_margins * min(n_margins, len(duels.items)) + _FACTOR * len(duels.counts) + _STEP
+    n_margins = float(len(rows.margins.first))
+    return 2.0 * n_margins * min(n_margins, rows.n_items) + _FACTOR * len(rows) + _STEP
 
 
 def bearable_walls(problem: Problem, near: Approximation) -> int:
     """Walls a trajectory of exact HMC that take as long as `MarginChains` do for a draw."""
     steps = _THIN * _FEWER * MarginPosterior(problem, near).first_steps()
     observations = problem.observations
-    walls = steps * step_work(observations.duels) / wall_work(len(observations.singles()))
+    walls = steps * step_work(observations.rows) / wall_work(observations.n_singles)
     return max(int(walls), _FEW_WALLS)
 
 
@@ -83,9 +83,9 @@ class MarginPosterior:
         return len(self._basis)
 
     @property
-    def duels(self) -> Duels:
-        """The distinct ones."""
-        return self._problem.observations.duels
+    def rows(self) -> Rows:
+        """The distinct duels and ties."""
+        return self._problem.rows
 
     @property
     def constant(self) -> NDArray[np.bool_]:
@@ -182,7 +182,7 @@ class MarginChains:
             x = rng.standard_normal((n_chains, posterior.dimension))
         else:
             x = posterior.of_noisy(noisy, start, rng)
-        step = n_chains * step_work(posterior.duels)
+        step = n_chains * step_work(posterior.rows)
         # Half of the work at most, though every trajectory takes the most steps.
         most = budget.affordable(MOST_STEPS, 2.0 * ADAPTATION * step)
         first = posterior.first_steps()
@@ -204,7 +204,7 @@ class MarginChains:
         self._x = found.state
         of_answer, n_chains = self._noisy.row, len(self._x)
         draws = np.empty((n_chains, n_draws, len(of_answer)))
-        judged = np.empty((n_chains, n_draws, len(self._posterior.duels.counts)))
+        judged = np.empty((n_chains, n_draws, len(self._posterior.rows)))
         for k in range(n_draws):
             z = self._posterior.margins(x[:, k])
             judged[:, k] = self._posterior.oriented(z)

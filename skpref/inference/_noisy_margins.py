@@ -1,5 +1,7 @@
 """The noisy margins v of single answers: what samplers draw, and the sites that a draw makes."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -7,21 +9,30 @@ from scipy.sparse import csr_array
 from skpref._conditioning import ItemSpace, MarginSpace, Sites
 from skpref._observations import Observations
 from skpref.inference._base import Problem, State
-from skpref.likelihoods import Answers, Likelihood, Regions
+from skpref.likelihoods import PART, Answers, Likelihood, Regions
 from skpref.samplers import truncated_normal
-from skpref.samplers._chains import SMALLEST
 
 _LARGEST = 10_000
+# Positions start this far within their box, in shares of its width or of the noise.
+_INSIDE = 1e-10
+
+
+class Box(NamedTuple):
+    """Bounds of the noisy margins, shape (n_singles,) each."""
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
 
 
 def check_sampled(observations: Observations, likelihood: Likelihood) -> None:
     """Raise ValueError unless these answers can be sampled, before any work."""
-    _regions(likelihood, observations.answers)
-    n_answers = observations.weight.sum()
-    if n_answers > _LARGEST:
+    _regions(likelihood, observations.rows.answers)
+    n_singles = observations.n_singles
+    if n_singles > _LARGEST:
         raise ValueError(
-            f"{n_answers:.0f} duels are too many to sample their margins (at most {_LARGEST}). Use "
-            "inference='ep', whose error is small with so many, or fewer duels."
+            f"{n_singles} duels (of choices and rankings the duels that they stand for) are too "
+            f"many to sample their margins (at most {_LARGEST}). Use inference='ep', whose error "
+            "is small with so many, or fewer answers."
         )
     observations.singles()  # weights are whole numbers
 
@@ -34,17 +45,13 @@ def _regions(likelihood: Likelihood, answers: Answers) -> Regions:
             "stand for (Likelihood.regions), so that it cannot be sampled. Use inference='ep' or "
             "'laplace'."
         )
-    if np.any(found.lower != 0.0) or np.any(found.upper != np.inf):
-        raise ValueError(
-            f"Regions of {type(likelihood).__name__} are boxes other than v > 0, which these "
-            "samplers do not draw from. Use inference='ep' or 'laplace'."
-        )
     return found
 
 
 def prior_covariance(space: MarginSpace | ItemSpace) -> NDArray[np.float64]:
     """Prior covariance of the distinct margins: not computed again where the space has it."""
-    return space.S if isinstance(space, MarginSpace) else space.prior_covariance()
+    by_margins = isinstance(space, MarginSpace) and space.noise is None
+    return space.S if by_margins else space.prior_covariance()
 
 
 class NoisyMargins:
@@ -56,61 +63,142 @@ class NoisyMargins:
 
     Attributes
     ----------
-    row : ndarray of shape (n_answers,)
-        Distinct duel of every answer.
+    row : ndarray of shape (n_singles,)
+        Row of the distinct answers of every row of the single ones.
+    box : Box or None
+        Where v lies; None: v > 0.
     """
 
     def __init__(self, problem: Problem):
         check_sampled(problem.observations, problem.likelihood)
-        self.row = problem.observations.singles()
+        singles = problem.observations.singles()
+        self.row = singles.row
         self._problem = problem
         self._index, self._sign = problem.index[self.row], problem.sign[self.row]
         self._answers = problem.answers.take(self.row)
-        self._noise = _regions(problem.likelihood, self._answers).variance
+        regions = _regions(problem.likelihood, self._answers)
+        self._noise = regions.variance
+        cone = np.all(regions.lower == 0.0) and np.all(regions.upper == np.inf)
+        self.box = None if cone else Box(regions.lower, regions.upper)
+        self._sets = _Sets(problem, singles) if problem.rows.joint else None
+        spread = self._noise
+        if self._sets is not None:
+            spread = spread + problem.space.noise.diagonal()[self._index]
+        self._width = np.sqrt(spread)
 
     @property
     def n_answers(self) -> int:
-        """Number of single answers."""
+        """Number of rows of the single answers."""
         return len(self._index)
 
     def given(self, z: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-        """Draw v (n, n_answers) given the distinct margins z (n, n_margins), each by itself."""
+        """Draw v (n, n_singles) given the distinct margins z (n, n_margins), each by itself."""
         scale = np.sqrt(self._noise)
-        below = self._sign * z[:, self._index] / -scale
-        v = truncated_normal(below, rng)
-        v -= below
+        centre = self._sign * z[:, self._index]
+        lower, upper = (0.0, None) if self.box is None else self.box
+        below = (lower - centre) / scale
+        above = None if upper is None else (upper - centre) / scale
+        v = truncated_normal(below, rng, upper=above)
         v *= scale
-        return np.maximum(v, SMALLEST, out=v)
+        v += centre
+        return self._clipped(v)
 
     def covariance(self) -> NDArray[np.float64]:
-        """Prior covariance of v, oriented so that every v is positive."""
+        """Prior covariance of v, oriented as the rows are."""
         oriented = prior_covariance(self._problem.space)[np.ix_(self._index, self._index)]
         oriented *= self._sign
         oriented *= self._sign[:, None]
         oriented.flat[:: len(oriented) + 1] += self._noise
+        if self._sets is not None:
+            self._sets.add_noise(oriented)
         return oriented
 
     def typical(self, mean: NDArray[np.float64]) -> NDArray[np.float64]:
-        """E[v | z = mean, v > 0]: positive, and close to where the draws will be."""
+        """E[v | z = mean, v in its box], or near it: where the draws will be."""
         z = self._sign * mean[self._index]
-        v = z + self._noise * self._problem.likelihood.log_prob(z, self._answers).gradient
-        return np.maximum(v, 1e-10 * np.sqrt(self._noise))
+        answers, noise = self._answers, self._noise
+        if self._sets is not None:  # as if every inequality were a duel
+            answers = self._problem.in_duels().answers.take(self.row)
+            noise = noise + self._problem.space.noise.diagonal()[self._index]
+        v = self._clipped(z + noise * self._problem.likelihood.log_prob(z, answers).gradient)
+        if self._sets is not None:
+            self._sets.reconcile(v, np.zeros(len(v)) if self.box is None else self.box.lower)
+        return v
+
+    def _clipped(self, v):
+        """v, in place, within the box where rounding left it outside."""
+        if self.box is None:
+            return np.maximum(v, _INSIDE * self._width, out=v)
+        lower, upper = self.box
+        width = np.minimum(self._width, upper - lower)
+        np.maximum(v, lower + _INSIDE * width, out=v)
+        return np.minimum(v, upper - _INSIDE * width, out=v)
 
     def start(
         self, mean: NDArray[np.float64], state: State | None, n_chains: int
     ) -> NDArray[np.float64]:
-        """Positive positions of all chains: those carried over, `typical` where there are none."""
+        """Positions of all chains inside the box: those carried over, `typical` where there are
+        none."""
         typical = self.typical(mean)
         carried = None if state is None else state.get("margins")
         if carried is None or carried.shape[1] != len(typical):
             return np.broadcast_to(typical, (n_chains, len(typical)))
         carried = carried[np.arange(n_chains) % len(carried)]
-        return np.where(carried > 0.0, carried, typical)
+        lower, upper = (0.0, np.inf) if self.box is None else self.box
+        kept = (carried > lower) & (carried < upper)
+        if self._sets is not None:
+            kept = self._sets.whole(kept)
+        return np.where(kept, carried, typical)
 
     def sites(self, draws: NDArray[np.float64], log_evidence: float) -> Sites:
         """Sites of z with one component a draw: v = z + e is a Gaussian observation."""
         n_margins, n_answers = self._problem.space.n_margins, len(self._index)
         positions = (self._index, np.arange(n_answers))
-        pool = csr_array((self._sign / self._noise, positions), shape=(n_margins, n_answers))
-        precision = np.bincount(self._index, 1.0 / self._noise, n_margins)
+        with np.errstate(divide="ignore"):
+            weight = 1.0 / self._noise
+        precision = np.bincount(self._index, weight, n_margins)
+        known = np.isinf(precision)
+        if known.any():  # the mean of v over equal answers
+            repeated = np.bincount(self._index, minlength=n_margins)[self._index]
+            weight = np.where(np.isinf(weight), 1.0 / repeated, weight)
+        pool = csr_array((self._sign * weight, positions), shape=(n_margins, n_answers))
         return Sites(pool @ draws.T, precision, log_evidence)
+
+
+class _Sets:
+    """Rows of single joint answers, whose noise is drawn once an item."""
+
+    def __init__(self, problem, singles):
+        rows = problem.rows
+        self._variance = problem.likelihood.item_noise
+        part = np.flatnonzero(rows.kind[singles.row] == PART)
+        begins = np.flatnonzero(np.diff(singles.answer[part], prepend=-1))
+        sizes = np.diff([*begins, len(part)])
+        margin = problem.index[singles.row[part[begins]]]
+        self._at, self._pattern, self._follow = [], [], []
+        for block in rows.margins.blocks:
+            size = block.margin.shape[1]
+            mine = sizes == size
+            at = part[begins[mine][:, None] + np.arange(size)]
+            order = np.argsort(block.margin[:, 0])
+            found = order[np.searchsorted(block.margin[order, 0], margin[mine])]
+            self._at.append(at)
+            self._pattern.append(block.pattern[found])
+            self._follow.append(~block.basis[found].all(axis=1))
+
+    def add_noise(self, covariance):
+        for at, pattern in zip(self._at, self._pattern, strict=True):
+            covariance[at[:, :, None], at[:, None, :]] += self._variance * pattern
+
+    def reconcile(self, v, lower):
+        """Where some inequalities follow from others, values that fit together, in place."""
+        for at, follow in zip(self._at, self._follow, strict=True):
+            rows = at[follow]
+            excess = np.mean(v[rows] - lower[rows], axis=1, keepdims=True)
+            v[rows] = lower[rows] + excess
+
+    def whole(self, kept):
+        """Positions are kept for all rows of an answer, and none where some follow from others."""
+        for at, follow in zip(self._at, self._follow, strict=True):
+            kept[:, at] = (kept[:, at].all(axis=2) & ~follow)[:, :, None]
+        return kept

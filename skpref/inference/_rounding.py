@@ -31,9 +31,11 @@ def margin_errors(space: MarginSpace | ItemSpace, dual: np.ndarray) -> MarginErr
     prior = np.diagonal(space.K)
     reach = np.abs(space.K) @ _item_weights(space, dual)  # |K| |A|ᵀ |w|
     first, second = space.first, space.second
-    return MarginErrors(
-        mean=unit * (reach[first] + reach[second]), variance=unit * (prior[first] + prior[second])
-    )
+    mean, scale = reach[first] + reach[second], prior[first] + prior[second]
+    if space.noise is not None:
+        noise = space.noise.diagonal()
+        mean, scale = mean + noise * np.abs(dual), scale + noise
+    return MarginErrors(mean=unit * mean, variance=unit * scale)
 
 
 def energy_error(space: MarginSpace | ItemSpace, dual: np.ndarray) -> float:

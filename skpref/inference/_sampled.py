@@ -37,6 +37,7 @@ class AnswerEngine(Engine):
     """Engines whose components are draws of the noisy margins of single answers."""
 
     samples: ClassVar[bool] = True
+    takes_joint: ClassVar[bool] = True
     state_of: ClassVar[str] = "answers"
 
     def check_observations(self, observations: Observations, likelihood: Likelihood) -> None:
@@ -49,7 +50,7 @@ class AnswerEngine(Engine):
         """Of the largest square matrices: the covariance of the margins of single answers."""
         if self._margins_at_once(observations):
             return super().side(observations)
-        return int(observations.weight.sum())
+        return observations.n_singles
 
     def _draws_held(self):
         """Draws of all chains."""
@@ -63,12 +64,12 @@ class AnswerEngine(Engine):
         return 8.0 * n_answers * (_SQUARES * n_answers + _COPIES * self._draws_held())
 
     def _check_memory(self, observations):
-        n_answers, n_draws = int(observations.weight.sum()), self._draws_held()
+        n_answers, n_draws = observations.n_singles, self._draws_held()
         n_bytes = self._bytes_on_answers(n_answers)
         if self._margins_at_once(observations):
-            n_margins = len(observations.duels.margins.first)
+            n_margins = len(observations.rows.margins.first)
             held = _SQUARES * n_margins * min(n_margins, len(observations.items))
-            held += n_draws * (3.0 * n_answers + _COPIES * len(observations.duels.counts))
+            held += n_draws * (3.0 * n_answers + _COPIES * len(observations.rows))
             n_bytes = 8.0 * held
         check_memory(
             n_bytes,
@@ -178,7 +179,7 @@ class SampledEngine(AnswerEngine):
         state = noisy.start(near.conditioned.mean, start, chains)
 
         def walk(engine, state, keep):
-            sample = partial(engine._sample, covariance, rng=rng, keep=keep)
+            sample = partial(engine._sample, covariance, rng=rng, box=noisy.box, keep=keep)
             work = partial(engine._work_of, noisy.n_answers, keep=keep)
             most = chains * engine._most_work(noisy.n_answers, keep)
             return AnswerChains(sample, work, most, state, budget)
@@ -221,7 +222,7 @@ class SampledEngine(AnswerEngine):
     _name: ClassVar[str]
 
     @abstractmethod
-    def _sample(self, covariance, state, n_draws, rng, keep=True):
+    def _sample(self, covariance, state, n_draws, rng, box=None, keep=True):
         """Draws of v, a tuple with ``draws`` and ``state``."""
 
     @abstractmethod
@@ -291,7 +292,7 @@ class _Drawn(NamedTuple):
 def is_warm(start: State | None) -> bool:
     """Whether chains can go on from noisy margins of an earlier run."""
     carried = None if start is None else start.get("margins")
-    return carried is not None and bool(np.any(carried > 0.0))
+    return carried is not None and not bool(np.all(np.isnan(carried)))
 
 
 def needed(

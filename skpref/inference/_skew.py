@@ -3,11 +3,13 @@
 import numpy as np
 from sklearn.base import clone
 
+from skpref._observations import Observations
 from skpref._parameters import check_choice, check_number
 from skpref.inference._chains import wall_work
 from skpref.inference._margin_chains import bearable_walls, step_work
 from skpref.inference._memory import available
 from skpref.inference._sampled import SampledEngine
+from skpref.likelihoods import Likelihood
 from skpref.samplers import gibbs, hmc
 from skpref.samplers._hmc import most_walls
 
@@ -114,22 +116,34 @@ class HMC(SampledEngine):
         return most_walls(n_answers) if self.max_walls is None else self.max_walls
 
     def _cautious(self, problem, near):
-        if self.method != "auto":
+        if self.method != "auto" or problem.rows.joint:
             return self
         walls = bearable_walls(problem, near)
-        enough = walls >= self._cap(len(problem.observations.singles()))
+        enough = walls >= self._cap(problem.observations.n_singles)
         return self if enough else clone(self).set_params(max_walls=walls)
 
-    def _sample(self, covariance, state, n_draws, rng, keep=True):
+    def check_observations(self, observations: Observations, likelihood: Likelihood) -> None:
+        """See `AnswerEngine.check_observations`."""
+        if self.method == "margins" and observations.rows.joint:
+            raise ValueError(
+                "HMC(method='margins') draws the margins without noise, which choices and rankings "
+                "share; use method='walls' or 'auto'."
+            )
+        super().check_observations(observations, likelihood)
+
+    def _sample(self, covariance, state, n_draws, rng, box=None, keep=True):
         cap = self._cap(len(covariance))
-        return hmc(covariance, state, n_draws, rng=rng, max_walls=cap)
+        lower, upper = (None, None) if box is None else box
+        return hmc(covariance, state, n_draws, rng=rng, max_walls=cap, lower=lower, upper=upper)
 
     def _margins_at_once(self, observations):
         if self.method != "auto":
             return self.method == "margins"
-        n_answers, duels = int(observations.weight.sum()), observations.duels
+        if observations.rows.joint:
+            return False
+        n_answers = observations.n_singles
         by_walls = _AGREEING * n_answers * wall_work(n_answers)
-        if _MANY_STEPS * step_work(duels) < by_walls:
+        if _MANY_STEPS * step_work(observations.rows) < by_walls:
             return True
         return self._bytes_on_answers(n_answers) > available()
 
@@ -207,8 +221,10 @@ class Gibbs(SampledEngine):
         super().check()
         check_number("thin", self.thin, low=1, integer=True)
 
-    def _sample(self, covariance, state, n_draws, rng, keep=True):
-        return gibbs(covariance, state, n_draws, rng=rng, thin=self.thin if keep else 1)
+    def _sample(self, covariance, state, n_draws, rng, box=None, keep=True):
+        thin = self.thin if keep else 1
+        lower, upper = (None, None) if box is None else box
+        return gibbs(covariance, state, n_draws, rng=rng, thin=thin, lower=lower, upper=upper)
 
     def _most_work(self, n_answers, keep):
         return _SWEEP * (self.thin if keep else 1) * float(n_answers) ** 2

@@ -138,6 +138,11 @@ class Likelihood(BaseEstimator, ABC):
         return False
 
     @property
+    def order_shift(self) -> float:
+        """What the judge adds to the utility of the item shown first."""
+        return 0.0
+
+    @property
     def n_outcomes(self) -> int:
         """How many outcomes a duel has: 3 with ties, else 2."""
         return 3 if TIE in self.kinds else 2

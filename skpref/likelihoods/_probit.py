@@ -113,6 +113,11 @@ class Probit(Likelihood):
         return self.order_effect != 0.0 or not self._held("order_effect")
 
     @property
+    def order_shift(self) -> float:
+        """The order effect."""
+        return self.order_effect
+
+    @property
     def margin_variance(self) -> float:
         """Variance of the noise on a margin: both items carry it."""
         return 2.0 * self.noise_variance

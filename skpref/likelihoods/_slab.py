@@ -49,7 +49,7 @@ def slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> Slab:
     width : ndarray of shape (n,)
         Half of the slab's width; positive.
     """
-    c, side = np.abs(centre), np.where(centre < 0.0, -1.0, 1.0)
+    c, side = np.abs(centre), np.sign(centre)
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         found, ratio = _difference(c, width)
         narrow = ratio > _NARROW

@@ -1,8 +1,12 @@
-"""What the samplers share: a checked covariance and strictly positive starting positions."""
+"""What the samplers share: a checked covariance, the box, starting positions strictly inside it."""
+
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import cholesky
 
+from skpref._linalg import semidefinite_root
 from skpref._parameters import check_number
 
 # A position may touch a wall within rounding; it is kept this far inside, so that ratios stay
@@ -10,13 +14,17 @@ from skpref._parameters import check_number
 SMALLEST = 1e-300
 
 
-def cholesky_factor(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def cholesky_factor(
+    covariance: np.ndarray, advice: str = "raise the noise variance on its diagonal."
+) -> tuple[np.ndarray, np.ndarray]:
     """Lower Cholesky factor of a covariance matrix, after checking it.
 
     Parameters
     ----------
     covariance : ndarray of shape (t, t)
         Symmetric, positive definite.
+    advice : str
+        What to do where it is not, for the error.
 
     Returns
     -------
@@ -30,6 +38,50 @@ def cholesky_factor(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ValueError
         If the matrix is not square, not finite, not symmetric or not positive definite.
     """
+    covariance = _checked(covariance)
+    try:
+        factor = cholesky(covariance, lower=True)
+    except np.linalg.LinAlgError as error:
+        raise ValueError(f"covariance is not positive definite; {advice}") from error
+    return covariance, factor
+
+
+def covariance_root(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A root of a covariance matrix that may be singular, after checking it.
+
+    Parameters
+    ----------
+    covariance : ndarray of shape (t, t)
+        Symmetric, positive semi-definite.
+
+    Returns
+    -------
+    covariance : ndarray of shape (t, t)
+        As float64, C-contiguous.
+    root : ndarray of shape (t, r)
+        F with F Fᵀ = covariance: the Cholesky factor where there is one, else of the columns that
+        the numerical rank asks for.
+
+    Raises
+    ------
+    ValueError
+        If the matrix is not square, not finite, not symmetric or not positive semi-definite.
+    """
+    covariance = _checked(covariance)
+    try:
+        return covariance, cholesky(covariance, lower=True)
+    except np.linalg.LinAlgError:
+        root = semidefinite_root(covariance)
+    missing = np.abs(root @ root.T - covariance).max()
+    if missing > 1e-8 * np.abs(covariance).max():
+        raise ValueError(
+            "covariance is not positive semi-definite (its closest root misses an entry by "
+            f"{missing:.3g}); raise the noise variance on its diagonal."
+        )
+    return covariance, root
+
+
+def _checked(covariance):
     covariance = np.ascontiguousarray(covariance, dtype=np.float64)
     if covariance.ndim != 2 or covariance.shape[0] != covariance.shape[1] or not covariance.size:
         raise ValueError(
@@ -43,17 +95,73 @@ def cholesky_factor(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             f"covariance is not symmetric (largest difference {asymmetry:.3g}); "
             "pass (covariance + covariance.T) / 2."
         )
-    try:
-        factor = cholesky(covariance, lower=True)
-    except np.linalg.LinAlgError as error:
-        raise ValueError(
-            "covariance is not positive definite; raise the noise variance on its diagonal."
-        ) from error
-    return covariance, factor
+    return covariance
 
 
-def start_positions(start: np.ndarray, n_chains: int | None, t: int) -> np.ndarray:
-    """Starting positions of all chains, strictly positive, in an array of their own.
+class Box(NamedTuple):
+    """Where the samplers draw: lower < v < upper in every coordinate.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of shape (t,)
+        The walls; -inf and inf where there is none.
+    least, most : ndarray of shape (t,)
+        The closest to the walls that a position is kept.
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    least: np.ndarray
+    most: np.ndarray
+
+    @classmethod
+    def of(cls, lower: ArrayLike | None, upper: ArrayLike | None, t: int) -> "Box":
+        """Check walls and fill in those that are not given: 0 and inf."""
+        walls = []
+        for name, given, default in (("lower", lower, 0.0), ("upper", upper, np.inf)):
+            wall = np.asarray(default if given is None else given, dtype=np.float64)
+            if wall.shape not in ((), (t,)):
+                raise ValueError(
+                    f"{name} has shape {wall.shape}; a number or one for each of the {t} "
+                    "coordinates is needed."
+                )
+            if np.isnan(wall).any():
+                raise ValueError(f"{name} holds NaN; numbers and infinities are allowed.")
+            walls.append(np.broadcast_to(wall, (t,)).copy())
+        low, high = walls
+        least = np.where(low == 0, SMALLEST, np.nextafter(low, np.inf))
+        most = np.where(high == 0, -SMALLEST, np.nextafter(high, -np.inf))
+        if (least > most).any():
+            j = int((least > most).argmax())
+            raise ValueError(
+                f"no number lies between lower[{j}] = {low[j]:.17g} and upper[{j}] = "
+                f"{high[j]:.17g}; lower < upper is needed in every coordinate."
+            )
+        return cls(low, high, least, most)
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether it is v > 0."""
+        return not self.lower.any() and bool(np.isposinf(self.upper).all())
+
+    @property
+    def is_cone(self) -> bool:
+        """Whether every wall passes through the origin, so that any multiple of v > 0 is inside."""
+        return bool(np.all(_no_offset(self.lower) & _no_offset(self.upper)))
+
+    def clip(self, v: np.ndarray) -> np.ndarray:
+        """Positions (..., t) that rounding may have put on a wall, moved strictly inside."""
+        return np.clip(v, self.least, self.most)
+
+
+def _no_offset(wall):
+    return (wall == 0) | np.isinf(wall)
+
+
+def start_positions(
+    start: np.ndarray, n_chains: int | None, t: int, box: Box | None = None
+) -> np.ndarray:
+    """Starting positions of all chains, strictly inside the box, in an array of their own.
 
     Parameters
     ----------
@@ -63,6 +171,8 @@ def start_positions(start: np.ndarray, n_chains: int | None, t: int) -> np.ndarr
         Number of chains; None takes it from `start`.
     t : int
         Number of coordinates.
+    box : Box, optional
+        By default v > 0.
 
     Returns
     -------
@@ -71,7 +181,7 @@ def start_positions(start: np.ndarray, n_chains: int | None, t: int) -> np.ndarr
     Raises
     ------
     ValueError
-        If the shape does not fit, or a coordinate is not a positive number.
+        If the shape does not fit, or a coordinate does not lie strictly inside the box.
     """
     start = np.asarray(start, dtype=np.float64)
     if n_chains is None:
@@ -81,13 +191,21 @@ def start_positions(start: np.ndarray, n_chains: int | None, t: int) -> np.ndarr
         raise ValueError(
             f"start has shape {start.shape}; allowed are ({t},) and ({n_chains}, {t})."
         )
-    if not np.all((start > 0) & np.isfinite(start)):
-        raise ValueError(
-            "start must be strictly positive and finite in every coordinate (the target is v > 0); "
-            "replace what is not by a small positive number."
-        )
+    box = Box.of(None, None, t) if box is None else box
     start = np.broadcast_to(start, (n_chains, t)).copy()
-    return np.maximum(start, SMALLEST, out=start)
+    inside = (start > box.lower) & (start < box.upper) & np.isfinite(start)
+    if not inside.all():
+        c, j = np.unravel_index(int((~inside).argmax()), inside.shape)
+        allowed = (
+            "strictly positive and finite in every coordinate (the target is v > 0)"
+            if box.is_positive
+            else f"strictly between lower[{j}] = {box.lower[j]:g} and upper[{j}] = "
+            f"{box.upper[j]:g} there, and finite"
+        )
+        raise ValueError(
+            f"start is {start[c, j]:g} in coordinate {j} of chain {c}; it must be {allowed}."
+        )
+    return box.clip(start)
 
 
 def check_generator(rng: np.random.Generator) -> None:

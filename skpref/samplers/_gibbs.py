@@ -1,4 +1,4 @@
-"""Coordinate Gibbs sampling of N(0, Σ) on v > 0, chains side by side.
+"""Coordinate Gibbs sampling of N(0, Σ) on a box, by default v > 0, chains side by side.
 
 Takeno, Nomura & Karasuyama (2023), Algorithm 3, with the conditional mean as in GPML (5.12) and a
 move of the radius before each sweep.
@@ -7,15 +7,26 @@ move of the radius before each sweep.
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve, solve_triangular
 
 from skpref._parameters import check_number
-from skpref.samplers._chains import SMALLEST, check_generator, cholesky_factor, start_positions
-from skpref.samplers.truncated_normal import quantile_below
+from skpref.samplers._chains import (
+    SMALLEST,
+    Box,
+    check_generator,
+    cholesky_factor,
+    start_positions,
+)
+from skpref.samplers.truncated_normal import quantile_below, quantile_between
 
 # Coordinates whose conditional means are kept up to date one by one; the rest follow by one product
 # of matrices a block.
 _BLOCK = 32
+_SINGULAR = (
+    "coordinates that are linear combinations of others cannot be renewed alone: use hmc, which "
+    "takes a singular covariance, or raise the noise variance on its diagonal."
+)
 
 
 class GibbsChains(NamedTuple):
@@ -41,15 +52,17 @@ def gibbs(
     n_chains: int | None = None,
     radius_move: bool = True,
     thin: int = 1,
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
 ) -> GibbsChains:
-    """Draw from N(0, Σ) on v > 0 by coordinate Gibbs sweeps.
+    """Draw from N(0, Σ) on lower < v < upper, by default v > 0, by coordinate Gibbs sweeps.
 
     Parameters
     ----------
     covariance : ndarray of shape (t, t)
-        Σ, symmetric positive definite.
+        Σ, symmetric positive definite; `hmc` takes a singular one too.
     start : ndarray of shape (t,) or (n_chains, t)
-        Strictly positive starting positions.
+        Starting positions strictly inside the box.
     n_draws : int
         Draws of each chain, none of them discarded: burn-in is the caller's.
     rng : numpy.random.Generator
@@ -58,9 +71,11 @@ def gibbs(
     radius_move : bool, default=True
         Before each sweep scale v by s, where s² vᵀΣ⁻¹v ~ χ²_t. v > 0 is a cone, so that the radius
         is independent of the direction: an exact move, and the one along which coordinates are
-        slow.
+        slow. Left out where a wall does not pass through the origin.
     thin : int, default=1
         Sweeps a draw.
+    lower, upper : float or ndarray of shape (t,), optional
+        The walls, by default 0 and inf; -inf and inf: no wall.
 
     Returns
     -------
@@ -69,7 +84,8 @@ def gibbs(
     Raises
     ------
     ValueError
-        If the covariance is not positive definite, or `start` or a number is out of range.
+        If the covariance is not positive definite, a coordinate has no room between its walls, or
+        `start` or a number is out of range.
 
     References
     ----------
@@ -83,19 +99,25 @@ def gibbs(
     >>> bool(np.allclose(chains.draws.mean(axis=(0, 1)), np.sqrt(2 / np.pi), atol=0.05))
     True
     """
-    covariance, factor = cholesky_factor(covariance)
+    covariance, factor = cholesky_factor(covariance, _SINGULAR)
     t = len(covariance)
     check_number("n_draws", n_draws, low=1, integer=True)
     check_number("thin", thin, low=1, integer=True)
     check_generator(rng)
     precision = cho_solve((factor, True), np.eye(t))  # Gibbs needs every entry of Σ⁻¹
     scale = np.sqrt(precision.diagonal())
+    # A conditional variance that is rounding of the variance: singular, though a factor was found.
+    if np.max(covariance.diagonal() * scale**2) > 0.1 / (t * np.finfo(np.float64).eps):
+        raise ValueError(f"covariance is not positive definite; {_SINGULAR}")
     # In units of its conditional sd 1/√P_jj coordinate j has the conditional mean (pull v)_j:
     # v_j − [Pv]_j / P_jj = −Σ_{i≠j} P_ji v_i / P_jj.  # GPML (5.12)
     pull = precision / np.multiply.outer(-scale, scale)
     np.fill_diagonal(pull, 0.0)
     # Coordinates by chains: the values of one coordinate over the chains lie together.
-    start = start_positions(start, n_chains, t)
+    box = Box.of(lower, upper, t)
+    start = start_positions(start, n_chains, t, box)
+    walls = box.lower * scale, box.upper * scale
+    radius_move = radius_move and box.is_cone
     n_chains = len(start)
     v = np.ascontiguousarray(start.T) * scale[:, None]
 
@@ -109,15 +131,17 @@ def gibbs(
                 white = solve_triangular(factor, v[:, lost] / scale[:, None], lower=True)
                 radius2[lost] = np.einsum("ic,ic->c", white, white)
             v *= np.sqrt(rng.chisquare(t, n_chains) / radius2)
-        _sweep(v, pull, 1.0 - rng.random((t, n_chains)))
+        _sweep(v, pull, walls, 1.0 - rng.random((t, n_chains)))
         k = sweep // thin
         draws[:, k] = (v / scale[:, None]).T
+        if not box.is_positive:
+            draws[:, k] = box.clip(draws[:, k])
         # As on starting from the state, to the last bit.
         v = np.ascontiguousarray(draws[:, k].T) * scale[:, None]
     return GibbsChains(draws, draws[:, -1].copy())
 
 
-def _sweep(v, pull, uniform):
+def _sweep(v, pull, walls, uniform):
     """Renew every coordinate of v (t, n_chains) once, in place."""
     t = len(v)
     for begin in range(0, t, _BLOCK):
@@ -125,8 +149,16 @@ def _sweep(v, pull, uniform):
         means = pull[begin:end] @ v
         within = np.ascontiguousarray(pull[begin:end, begin:end].T)[:, :, None]
         for i, j in enumerate(range(begin, end)):
-            # mean + x with x ~ N(0, 1) given x >= −mean; by symmetry mean − (x given x <= mean)
-            new = means[i] - quantile_below(means[i], uniform[j])
-            np.maximum(new, SMALLEST, out=new)
+            new = _renewed(means[i], walls[0][j], walls[1][j], uniform[j])
             means[i + 1 :] += within[i, i + 1 :] * (new - v[j])
             v[j] = new
+
+
+def _renewed(mean, lower, upper, uniform):
+    """N(mean, 1) between two walls, at one uniform a chain."""
+    if upper < np.inf:
+        new = mean + quantile_between(lower - mean, upper - mean, uniform)
+        return np.clip(new, lower, upper)
+    # mean + x with x ~ N(0, 1) given x >= lower − mean; by symmetry mean − (x given x <= ...)
+    new = mean - quantile_below(mean - lower, uniform)
+    return np.maximum(new, SMALLEST if lower == 0 else lower, out=new)

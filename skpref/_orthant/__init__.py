@@ -1,0 +1,176 @@
+"""Probability that each of k jointly Gaussian utilities is the largest, for many problems at once.
+
+Which is the largest is a statement on the k − 1 differences from it, an orthant probability:
+closed for two items, Owen's T for three, one integral for four, a lattice rule for more.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr, logsumexp, ndtr
+
+from skpref._linalg import ROUNDING, Array
+from skpref._orthant._bivariate import bivariate, log_bivariate
+from skpref._orthant._lattice import multivariate
+from skpref._orthant._trivariate import log_trivariate, trivariate
+
+__all__ = ["best_of", "log_best_of"]
+
+# Each utility gets noise of its own of this share of its variance: of items that are one, each
+# is the best as often as the other, and no difference is without variance.
+_APART = 4.0 * ROUNDING
+# Beside it, where nothing varies at all.
+_LEAST = 1e-290
+# Differences of more deviations than this are taken for this many: logarithms stay finite.
+_FAR = 1e12
+# The methods for three and more are exact in absolute terms; less than this is computed anew,
+# exactly in relative terms, where the logarithm is asked for.
+_RARE = 1e-3
+
+
+def best_of(mean: ArrayLike, covariance: ArrayLike, mask: NDArray[np.bool_] | None = None) -> Array:
+    """P(u_i is the largest) for n Gaussian vectors u of k utilities.
+
+    Parameters
+    ----------
+    mean : array-like of shape (n, k)
+    covariance : array-like of shape (n, k, k)
+        Positive semi-definite, may be singular: items that are equal for sure share evenly.
+    mask : ndarray of bool of shape (n, k), optional
+        False where there is no such item; what stands in ``mean`` and ``covariance`` there is
+        not looked at. Each row has one item or more.
+
+    Returns
+    -------
+    probability : ndarray of shape (n, k)
+        Rows sum to one; 0 where there is no item. The worst is the best of ``-mean``.
+
+    Notes
+    -----
+    LATTICE_NOTES
+
+    References
+    ----------
+    Owen (1956), Tables for computing bivariate normal probabilities.
+    Genz (1992), Numerical computation of multivariate normal probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> best_of(np.zeros((1, 3)), [np.diag([1.0, 1.0, 4.0])]).round(4)
+    array([[0.2952, 0.2952, 0.4096]])
+    """
+    raw = _by_size(mean, covariance, mask, 0.0, _probability)
+    return raw / raw.sum(axis=1, keepdims=True)
+
+
+def log_best_of(
+    mean: ArrayLike, covariance: ArrayLike, mask: NDArray[np.bool_] | None = None
+) -> Array:
+    """Logarithm of :func:`best_of`, as exact in the tails; −inf where there is no item.
+
+    Parameters
+    ----------
+    mean : array-like of shape (n, k)
+    covariance : array-like of shape (n, k, k)
+    mask : ndarray of bool of shape (n, k), optional
+
+    Returns
+    -------
+    log_probability : ndarray of shape (n, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> log_best_of([[0.0, 20.0, 0.0]], [np.eye(3)]).round(3)
+    array([[-103.612,   -0.   , -103.612]])
+    """
+    raw = _by_size(mean, covariance, mask, -np.inf, _log_probability)
+    return raw - logsumexp(raw, axis=1, keepdims=True)
+
+
+def _by_size(mean, covariance, mask, absent, method) -> Array:
+    """A method applied to the items that are there, rows of as many items together."""
+    mean = np.asarray(mean, dtype=np.float64)
+    covariance = np.asarray(covariance, dtype=np.float64)
+    n, k = mean.shape
+    if covariance.shape != (n, k, k):
+        raise ValueError(
+            f"covariance has shape {covariance.shape}; for a mean of shape {mean.shape} it must "
+            f"be {(n, k, k)}: one matrix a row"
+        )
+    present = np.ones((n, k), dtype=bool) if mask is None else np.asarray(mask, dtype=bool)
+    if present.shape != (n, k):
+        raise ValueError(f"mask has shape {present.shape}; it must be that of mean, {(n, k)}")
+    sizes = present.sum(axis=1)
+    if not np.all(sizes):
+        raise ValueError(
+            f"row {int(np.argmin(sizes))} of mask is False throughout: each row must have one "
+            "item or more"
+        )
+    found = np.full((n, k), absent)
+    for size in np.unique(sizes):
+        rows = np.flatnonzero(sizes == size)[:, None]
+        columns = np.argsort(~present[rows[:, 0]], axis=1, kind="stable")[:, :size]
+        part = covariance[rows[:, :, None], columns[:, :, None], columns[:, None, :]]
+        found[rows, columns] = method(mean[rows, columns], part)
+    return found
+
+
+def _probability(mean: Array, covariance: Array) -> Array:
+    """Each on its own, so that the sum is one only as far as they are exact."""
+    raw = np.ones_like(mean)
+    for i, limits, angles in _differences(mean, covariance):
+        if mean.shape[1] == 2:
+            raw[:, i] = ndtr(limits[:, 0])
+        elif mean.shape[1] == 3:
+            raw[:, i] = bivariate(limits[:, 0], limits[:, 1], angles[:, 0, 1])
+        elif mean.shape[1] == 4:
+            raw[:, i] = trivariate(limits, angles)
+        else:
+            raw[:, i] = multivariate(limits, np.cos(angles))
+    return raw
+
+
+def _log_probability(mean: Array, covariance: Array) -> Array:
+    k = mean.shape[1]
+    if k == 1:
+        return np.zeros_like(mean)
+    raw = _probability(mean, covariance)
+    rare = raw < _RARE
+    logs = np.log(np.where(rare, 1.0, raw))
+    for i, limits, angles in _differences(mean, covariance):
+        few = rare[:, i] | (k == 2)
+        limits, angles = limits[few], angles[few]
+        if k == 2:
+            logs[few, i] = log_ndtr(limits[:, 0])
+        elif k == 3:
+            logs[few, i] = log_bivariate(limits[:, 0], limits[:, 1], angles[:, 0, 1])
+        elif k == 4:
+            logs[few, i] = log_trivariate(limits, angles)
+        else:
+            logs[few, i] = multivariate(limits, np.cos(angles), log=True)
+    return logs
+
+
+def _differences(mean: Array, covariance: Array) -> Iterator[tuple[int, Array, Array]]:
+    """For each item the standardised mean differences (n, k − 1) from the others and the angles
+    (n, k − 1, k − 1) between them: correlations are their cosines."""
+    k = mean.shape[1]
+    own = np.einsum("nii->ni", covariance)
+    noise = _APART * own + _LEAST
+    twice = covariance + covariance.transpose(0, 2, 1)
+    variance = np.maximum(own[:, :, None] + own[:, None, :] - twice, 0.0)
+    variance += noise[:, :, None] + noise[:, None, :]
+    side = np.sqrt(variance)
+    for i in range(k):
+        others = np.delete(np.arange(k), i)
+        near = side[:, i, others]
+        limits = np.clip((mean[:, [i]] - mean[:, others]) / near, -_FAR, _FAR)
+        # The angle at i of the triangle with these sides. The law of cosines loses small
+        # angles, their half by its tangent is as exact as the sides.
+        far = variance[:, others[:, None], others]
+        minus = np.maximum(far - (near[:, :, None] - near[:, None, :]) ** 2, 0.0)
+        plus = np.maximum((near[:, :, None] + near[:, None, :]) ** 2 - far, 0.0)
+        yield i, limits, 2.0 * np.arctan2(np.sqrt(minus), np.sqrt(plus))
