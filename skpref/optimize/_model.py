@@ -18,7 +18,7 @@ from skpref._observations import Observations
 from skpref._posterior import Posterior
 from skpref._priors import LogNormal, Prior, lengthscale_priors
 from skpref._search import Search
-from skpref.inference._base import State
+from skpref.inference._base import State, check_answers
 from skpref.optimize._answers import TIE, ranks_of
 
 # Log-normal priors: median and standard deviation of the logarithm.
@@ -144,7 +144,7 @@ class Models:
         if outcome not in (0, 1):
             told = [(range(n), outcome)]
             seen = observed(np.arange(float(n))[:, None], told, self.whole)
-            self.whole.engine.check_observations(seen, self.whole.likelihood)
+            check_answers(self.whole.engine, seen, self.whole.likelihood)
 
 
 def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Observations:

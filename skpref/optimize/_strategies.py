@@ -16,6 +16,8 @@ from skpref.optimize._surface import Numeric, PathSurface, Surface
 
 # A path costs thousands of cosines a row.
 _PATH_SCREEN = 256
+# The best of a set is an average over hundreds of draws.
+_SET_SCREEN = 512
 _SEEDS = 8
 # Components of a mixture that are enough to see which rows are worth the whole of it.
 _COARSE = 64
@@ -276,7 +278,7 @@ def _challenger(acquisition, view, members):
     if len(members) > 1 and acquisition == "eubo":
         normals = common_normals(view.size - 1, posterior.n_components, view.rng)
         surface = BestOf(posterior, members, normals)
-        return maximise(surface, view.space, seeds, view.rng, allowed)[0]
+        return maximise(surface, view.space, seeds, view.rng, allowed, _SET_SCREEN)[0]
     surface = surface_of(acquisition, posterior, incumbent, view.seen)
     coarse, every = None, posterior.n_components // _COARSE
     if every > 1:
@@ -301,31 +303,28 @@ def _joint_set(view):
     """Items that maximise the expected utility of the best of them, by turns; None if none may."""
     posterior = view.draw()
     normals = common_normals(view.size - 1, posterior.n_components, view.rng)
-    found, seeds = best_seen(view.gaussian, view.seen)[None], _top(posterior, view)
-    for turn in range(_ALTERNATIONS):
-        moved = False
-        for place in range(view.size):
-            if turn == 0 and place == 0:
-                continue  # the others come first
-            rest = found if turn == 0 else np.delete(found, place, axis=0)
-            surface = BestOf(posterior, rest, normals)
-            row, reached = maximise(
-                surface,
-                view.space,
-                np.concatenate([seeds, found]),
-                view.rng,
-                lambda rows, rest=rest: view.allowed(rest, rows),
-            )
-            if turn == 0:
-                if row is None:
-                    return None
-                found = np.concatenate([found, row[None]])
-            elif row is not None:
-                before = surface.value(found[place][None])[0]
-                if reached > before + 1e-6 * (1.0 + abs(before)):
-                    found[place], moved = row, True
-        if turn and not moved:
-            break
+    seeds = _top(posterior, view)
+
+    def best_beside(rest, seeds, n_screen):
+        surface = BestOf(posterior, rest, normals)
+
+        def allowed(rows):
+            return view.allowed(rest, rows)
+
+        row, value = maximise(surface, view.space, seeds, view.rng, allowed, n_screen)
+        return surface, row, value
+
+    found = best_seen(view.gaussian, view.seen)[None]
+    while len(found) < view.size:
+        row = best_beside(found, np.concatenate([seeds, found]), _SET_SCREEN)[1]
+        if row is None:
+            return None
+        found = np.concatenate([found, row[None]])
+    for place in np.resize(range(view.size), _ALTERNATIONS * view.size // 2):
+        surface, row, value = best_beside(np.delete(found, place, axis=0), found, _PATH_SCREEN)
+        before = surface.value(found[place][None])[0]
+        if row is not None and value > before + 1e-6 * (1.0 + abs(before)):
+            found[place] = row
     return found[np.argsort(-posterior.mean(found), kind="stable")]
 
 
