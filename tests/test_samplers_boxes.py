@@ -30,10 +30,7 @@ def box(name):
 
 def inside(lower, upper):
     """A point strictly inside."""
-    low, high = (
-        np.maximum(lower, np.minimum(upper, 0) - 3),
-        np.minimum(upper, np.maximum(lower, 0) + 3),
-    )
+    low, high = np.maximum(lower, np.minimum(upper, 0) - 3), np.minimum(upper, np.maximum(lower, 0) + 3)
     return (low + high) / 2
 
 
@@ -44,10 +41,7 @@ def moments_by_quadrature(covariance, lower, upper, n=160):
     u, du = (node + 1) / 2, weight / 2
     u, du = u**2 * (3 - 2 * u), 6 * u * (1 - u) * du
     reach = 9 * np.sqrt(covariance.diagonal())
-    low, high = (
-        np.maximum(lower, np.minimum(upper, 0) - reach),
-        np.minimum(upper, np.maximum(lower, 0) + reach),
-    )
+    low, high = np.maximum(lower, np.minimum(upper, 0) - reach), np.minimum(upper, np.maximum(lower, 0) + reach)
     axes = [a + (b - a) * u for a, b in zip(low, high, strict=True)]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, t)
     density = -0.5 * np.einsum("ni,ni->n", grid, np.linalg.solve(covariance, grid.T).T)
@@ -267,25 +261,18 @@ def test_bad_walls_and_starts_are_named(sampler):
         SAMPLERS[sampler](np.eye(2), start, 3, rng=np.random.default_rng(0), **walls)
 
     with pytest.raises(
-        ValueError,
-        match=r"start is 1\.5 in coordinate 1 of chain 2; .* between lower\[1\] = -1 and",
+        ValueError, match=r"start is 1\.5 in coordinate 1 of chain 2; .* between lower\[1\] = -1 and"
     ):
         draw([[0.0, 0.0], [0.5, 0.0], [0.0, 1.5]], lower=-1, upper=[1, 1.5])
-    with pytest.raises(
-        ValueError, match=r"start is 0 in coordinate 1 of chain 0.*strictly positive"
-    ):
+    with pytest.raises(ValueError, match=r"start is 0 in coordinate 1 of chain 0.*strictly positive"):
         draw([1.0, 0.0])
     with pytest.raises(ValueError, match=r"start is inf in coordinate 0 of chain 0.*and finite"):
         draw([INF, 0.0], lower=-1)
-    with pytest.raises(
-        ValueError, match=r"between lower\[1\] = 1 and upper\[1\] = 1; lower < upper"
-    ):
+    with pytest.raises(ValueError, match=r"between lower\[1\] = 1 and upper\[1\] = 1; lower < upper"):
         draw([0.5, 1.0], upper=[1, 1], lower=[0, 1])
     with pytest.raises(ValueError, match=r"between lower\[0\] = inf and upper\[0\] = inf"):
         draw([0.5, 1.0], lower=INF)
     with pytest.raises(ValueError, match="upper holds NaN"):
         draw([0.5, 1.0], upper=[1, np.nan])
-    with pytest.raises(
-        ValueError, match=r"lower has shape \(3,\); a number or one for each of the 2"
-    ):
+    with pytest.raises(ValueError, match=r"lower has shape \(3,\); a number or one for each of the 2"):
         draw([0.5, 1.0], lower=np.zeros(3))

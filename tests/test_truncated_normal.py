@@ -120,9 +120,7 @@ def test_quantiles_of_slabs_agree_with_quadrature(slab):
     np.testing.assert_allclose(shares, 1.0 - uniform, atol=1e-9 + 4 * ulp)
 
 
-@pytest.mark.parametrize(
-    "slab", [(-1.0, 2.0), (0.5, 0.6), (-9.0, -7.0), (20.0, 20.1), (-2.0, 30.0)]
-)
+@pytest.mark.parametrize("slab", [(-1.0, 2.0), (0.5, 0.6), (-9.0, -7.0), (20.0, 20.1), (-2.0, 30.0)])
 def test_slab_moments_agree_with_scipy(slab):
     draws = truncated_normal(slab[0], np.random.default_rng(5), size=200_000, upper=slab[1])
     exact = stats.truncnorm(*slab)

@@ -54,7 +54,8 @@ class Said(NamedTuple):
         found = _of_set(said, n)
         if n > 2:
             return found
-        return int(ranks_of(found, n) == (1, 2))
+        first, second = ranks_of(found, n)
+        return int(first < second)
 
     def _by_position(self):
         parts = {"chosen": self.chosen, "worst": self.worst, "ranking": self.ranking}

@@ -32,12 +32,14 @@ class BestOf:
     posterior : Posterior
     members : ndarray of shape (m, d)
     normals : ndarray of shape (n_draws, >= m)
-        Draw k is of component k modulo their number.
+        Each component has equally many draws, one after another: points whose numbers are equal
+        modulo a power of two do not fill space.
     """
 
     def __init__(self, posterior: Posterior, members: Array, normals: Array) -> None:
         self._joints = [posterior.joint_with(member) for member in members]
-        self._component = np.arange(len(normals)) % posterior.n_components
+        n_each = len(normals) // posterior.n_components
+        self._component = np.repeat(np.arange(posterior.n_components), n_each)
         root = cholesky(posterior_cov(posterior, members))
         self._inverse = solve_lower(root, np.eye(len(members)))
         normals = normals[:, : len(members)]
