@@ -15,8 +15,9 @@ for the chosen functions, methods, seeds and flip (all, where none is chosen) an
 "default" is `HallucinationBelieverOptimizer` as it comes; the others are ``STRATEGIES`` with the
 defaults of `PreferenceOptimizer`. "ties", "best-of-3" and "best-of-4" (``ANSWERS``) are "default"
 with other answers: ties where the values differ by less than 2 % of the function's range, and the
-best of so many items shown; their first 3 d questions are of that kind, too. Single-threaded; with ``--jobs`` above the number of free cores
-the seconds mean little.
+best of so many items shown; their first 3 d questions are of that kind, too.
+
+Single-threaded; with ``--jobs`` above the number of free cores the seconds mean little.
 """
 
 import argparse
@@ -32,8 +33,8 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy; wo
 
 import joblib
 import numpy as np
-from scipy.stats import qmc
 from common import RESULTS, ROOT
+from scipy.stats import qmc
 
 from skpref.datasets import TEST_FUNCTIONS, load_test_function
 from skpref.optimize import STRATEGIES, HallucinationBelieverOptimizer, PreferenceOptimizer
@@ -88,8 +89,8 @@ def run(name, method, flip, seed, n_duels):
     Returns
     -------
     dict of COLUMNS
-        Series have one number an answer: regret after it, seconds of the `ask` that gave it, seconds
-        from calling `tell` on the one before to holding it (first: `ask` alone).
+        Series have one number an answer: regret after it, seconds of the `ask` that gave the
+        question, seconds from calling `tell` on the one before to holding it (first: `ask` alone).
     """
     function = load_test_function(name)
     size, threshold = ANSWERS.get(method, (2, 0.0))
