@@ -239,6 +239,20 @@ def test_the_design_covers_the_space_and_ends():
     np.testing.assert_array_equal(duels.reshape(-1, 2), sets.reshape(-1, 2))
 
 
+def test_no_item_of_the_design_is_passed_over_or_shown_twice():
+    """Whatever sizes are asked for, and after what is taken back."""
+    made, rows = optimizer(n_initial=10), []
+    for size in (2, 3, 4, 2):
+        items = made.ask(size=size)
+        made.tell(items, None).undo()
+        made.tell(items, **said(items, "tie" if size == 2 else "worst")).ask(size=5)
+        made.undo()
+        np.testing.assert_array_equal(made.ask(size=size), items)
+        rows.append(made.tell(items, **said(items, "tie" if size == 2 else "worst")) and items)
+    design = optimizer(n_initial=10).ask(10).reshape(-1, 2)
+    np.testing.assert_array_equal(np.concatenate(rows), design[:11])
+
+
 def test_initial_duels_are_shown_in_sets_too():
     given = np.array([[[0.1, 0.2], [0.3, 0.4]], [[0.5, 0.6], [0.7, 0.8]]])
     made = optimizer(initial_duels=given, n_initial=4)

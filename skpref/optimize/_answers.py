@@ -114,7 +114,8 @@ def _position(name, value, n):
 
 
 def _ranking(value, n):
-    if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str | bytes):
+    listed = isinstance(value, Sequence) or np.ndim(value) == 1  # arrays, columns of frames
+    if not listed or isinstance(value, str | bytes):
         raise TypeError(
             f"ranking must be a list of positions, best first, got {value!r} of type "
             f"{type(value).__name__}."
