@@ -30,7 +30,7 @@ def counted(
         distinct, of_answer = first_seen(code)
         counts = np.bincount(of_answer, weight, len(distinct)).astype(np.float64)
         at = first_places(of_answer, len(distinct))
-        return duel_rows(n_items, *(part[at] for part in parts), counts), of_answer
+        return _rows_of(n_items, parts, at, counts), of_answer
     sets = _canonical(positions[is_set], rank[is_set], order[is_set] == 0, ordered)
     n_duels = 0
     if not is_set.all():
@@ -42,8 +42,8 @@ def counted(
     at = first_places(of_answer, len(distinct))
     nth = np.cumsum(is_set) - 1  # of an answer among the sets
     single, joint = np.flatnonzero(~is_set[at]), np.flatnonzero(is_set[at])
-    duels = duel_rows(n_items, *(part[at[single]] for part in parts), counts[single])
-    of_sets = _set_rows(n_items, *(part[nth[at[joint]]] for part in sets), counts[joint])
+    duels = _rows_of(n_items, parts, at[single], counts[single])
+    of_sets = _set_rows(n_items, sets, nth[at[joint]], counts[joint])
     return duels.merged(single, of_sets, joint), of_answer
 
 
@@ -75,8 +75,14 @@ def _canonical(positions, rank, first, ordered):
     return [np.take_along_axis(each, sort, axis=1) for each in (positions, rank, first)]
 
 
-def _set_rows(n_items, positions, rank, first, counts):
-    """Inequalities of ranked answers; `Rows.answer` is the row of the arguments."""
+def _rows_of(n_items, parts, at, counts):
+    first, second, kind, lead = (part[at] for part in parts)
+    return duel_rows(n_items, first, second, kind, lead, counts)
+
+
+def _set_rows(n_items, sets, at, counts):
+    """Inequalities of ranked answers; `Rows.answer` is their number among these."""
+    positions, rank, first = (part[at] for part in sets)
     stated = inequalities(rank)
     answer, better, worse = stated.answer, stated.better, stated.worse
     lead = (first[answer, better] - first[answer, worse]).astype(np.int8)

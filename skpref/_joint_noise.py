@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skpref._linalg import inverse_blocks
 from skpref._rows import Block, Margins
 
 Array = NDArray[np.float64]
@@ -87,10 +88,9 @@ class JointNoise:
             noise = self.variance * block.pattern
             site = tau[block.margin]
             inner = np.eye(noise.shape[1]) + noise * site[:, None, :]
-            gain = np.linalg.inv(inner)
+            gain, log_det = inverse_blocks(inner)
             precision = site[:, :, None] * gain
             shift = np.einsum("bji,bj->bi", gain, nu[block.margin])
-            log_det = np.linalg.slogdet(inner)[1]
             symmetric = 0.5 * (precision + np.swapaxes(precision, 1, 2))
             yield Seen(block, noise, symmetric, gain, gain @ noise, shift, log_det)
 
@@ -100,7 +100,7 @@ class JointNoise:
             independent = block.basis[:, :, None] & block.basis[:, None, :]
             noise = np.where(independent, self.variance * block.pattern, 0.0)
             noise += np.where(block.basis, 0.0, 1.0)[:, :, None] * np.eye(noise.shape[1])
-            precision = np.where(independent, np.linalg.inv(noise), 0.0)
+            precision = np.where(independent, inverse_blocks(noise)[0], 0.0)
             yield block, block.counts[:, None, None] * precision
 
     def slope(self, dual: Array, gain: Iterator[tuple[Block, Array]]) -> float:

@@ -79,6 +79,13 @@ def inverse_cholesky(matrix: Array) -> tuple[Array, float]:
     return inverse, log_det
 
 
+def inverse_blocks(matrices: Array) -> tuple[Array, Array]:
+    """Inverses and log-determinants of many small matrices (n, m, m) at once."""
+    log_det: Array = np.linalg.slogdet(matrices)[1]
+    inverse: Array = np.asarray(np.linalg.inv(matrices), dtype=np.float64)
+    return inverse, log_det
+
+
 def pivoted_cholesky(matrix: Array, tolerance: float) -> tuple[Array, NDArray[np.intp]]:
     """Cholesky factor of a semi-definite matrix in the order of its pivots.
 

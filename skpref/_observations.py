@@ -138,15 +138,15 @@ class Observations(ByValue):
         shown = np.column_stack([first, second]).astype(np.intp, copy=False)
         won = np.asarray(first_won, dtype=bool)
         weight = np.ones(len(shown)) if weight is None else np.asarray(weight, dtype=np.float64)
-        judge = None if judge is None else np.asarray(judge, dtype=np.intp)
-        tie = None if tie is None else np.asarray(tie, dtype=bool)
-        order = None if order is None else np.asarray(order, dtype=np.int8)
+        judges = None if judge is None else np.asarray(judge, dtype=np.intp)
+        ties = None if tie is None else np.asarray(tie, dtype=bool)
+        orders = None if order is None else np.asarray(order, dtype=np.int8)
         if not np.all(weight > 0.0):
             kept = weight > 0.0
             shown, won, weight = shown[kept], won[kept], weight[kept]
-            judge, tie, order = _kept(kept, judge, tie, order)
-        if tie is not None:
-            won = won | tie  # as shown
+            judges, ties, orders = _kept(kept, judges, ties, orders)
+        if ties is not None:
+            won = won | ties  # as shown
         distinct, positions = _first_seen_items(items, shown)
         shown_first, shown_second = positions.T
         positions = np.empty_like(positions)
@@ -155,13 +155,13 @@ class Observations(ByValue):
         positions[:, 0], positions[:, 1] = shown_first ^ swap, shown_second ^ swap
         places = np.empty(positions.shape, dtype=np.int8)
         places[:, 0], places[:, 1] = ~won, won
-        if order is not None:
-            places[order < 0] = 1 - places[order < 0]
-            places[order == 0] = -1
+        if orders is not None:
+            places[orders < 0] = 1 - places[orders < 0]
+            places[orders == 0] = -1
         kind = np.full(len(shown), DUEL, dtype=np.int8)
-        if tie is not None:
-            kind[tie] = TIE
-        return cls(distinct, positions, places, kind, weight, judge)
+        if ties is not None:
+            kind[ties] = TIE
+        return cls(distinct, positions, places, kind, weight, judges)
 
     @classmethod
     def from_ranks(
@@ -198,35 +198,35 @@ class Observations(ByValue):
         Observations
             An answer that comes to one inequality is a duel.
         """
-        shown, rank = np.asarray(shown, dtype=np.intp), np.array(rank, dtype=np.int_)
-        n, k = shown.shape
-        weight = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
-        judge = None if judge is None else np.asarray(judge, dtype=np.intp)
-        tie = np.zeros(n, dtype=bool) if tie is None else np.asarray(tie, dtype=bool)
-        order = np.ones(n, dtype=np.int8) if order is None else np.asarray(order, dtype=np.int8)
-        rank[shown < 0] = 0
-        rank[tie] = 0
-        says = tie | (rank.max(axis=1, initial=0) > 1)
-        kept = says & (weight > 0.0)
+        sets, ranks = np.asarray(shown, dtype=np.intp), np.array(rank, dtype=np.int_)
+        n, k = sets.shape
+        weights = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
+        judges = None if judge is None else np.asarray(judge, dtype=np.intp)
+        ties = np.zeros(n, dtype=bool) if tie is None else np.asarray(tie, dtype=bool)
+        orders = np.ones(n, dtype=np.int8) if order is None else np.asarray(order, dtype=np.int8)
+        ranks[sets < 0] = 0
+        ranks[ties] = 0
+        says = ties | (ranks.max(axis=1, initial=0) > 1)
+        kept = says & (weights > 0.0)
         if not kept.all():
-            shown, rank, weight = shown[kept], rank[kept], weight[kept]
-            judge, tie, order = _kept(kept, judge, tie, order)
-        distinct, positions = _first_seen_items(items, shown)
-        places = np.broadcast_to(np.arange(k), shown.shape)
-        places = np.where(shown < 0, -1, places)
-        places[order == 0] = -1
-        turned = order < 0
+            sets, ranks, weights = sets[kept], ranks[kept], weights[kept]
+            judges, ties, orders = _kept(kept, judges, ties, orders)
+        distinct, positions = _first_seen_items(items, sets)
+        places = np.broadcast_to(np.arange(k), sets.shape)
+        places = np.where(sets < 0, -1, places)
+        places[orders == 0] = -1
+        turned = orders < 0
         places[turned, :2] = places[turned, 1::-1]
-        # Best first, of equal rank as shown, then those of which nothing is said, then nothing.
-        key = np.where(rank > 0, rank, np.where(shown < 0, 2 * k + 1, 2 * k))
+        # Best first, of equal ranks as shown, then those of which nothing is said, then nothing.
+        key = np.where(ranks > 0, ranks, np.where(sets < 0, 2 * k + 1, 2 * k))
         sort = np.argsort(key, axis=1, kind="stable")
-        positions, places, rank = (
-            np.take_along_axis(each, sort, axis=1) for each in (positions, places, rank)
+        positions, places, ranks = (
+            np.take_along_axis(each, sort, axis=1) for each in (positions, places, ranks)
         )
-        single = ~tie & (np.count_nonzero(rank, axis=1) == 2)
-        kind = np.where(tie, TIE, np.where(single, DUEL, SET)).astype(np.int8)
+        single = ~ties & (np.count_nonzero(ranks, axis=1) == 2)
+        kind = np.where(ties, TIE, np.where(single, DUEL, SET)).astype(np.int8)
         small = np.int8 if k < 128 else np.int16
-        return cls(distinct, positions, places.astype(small), kind, weight, judge, rank)
+        return cls(distinct, positions, places.astype(small), kind, weights, judges, ranks)
 
     # -- the counted view ------------------------------------------------------------------
 

@@ -103,32 +103,33 @@ def finish(
     if outcomes is None:
         return alternate(X)
     outcomes = column_or_1d(unmasked(outcomes))
-    signs = None if ties is False else _signs(outcomes)
+    signs = None if ties is False else three_labels(outcomes)
     if ties and signs is None:
         some = ", ".join(map(repr, list(dict.fromkeys(outcomes.tolist()))[:5]))
         raise ValueError(
             "With ties, outcomes must be -1 (the second won), 0 (a tie) or 1 (the first won); "
             f"values such as [{some}] came."
         )
-    tied = signs is not None and (ties or (np.any(signs == -1) and np.any(signs == 0)))
-    won = signs == 1 if tied else first_won(outcomes)
+    if signs is not None and not ties and len(np.setdiff1d((-1, 0), signs)):
+        signs = None  # 0 is a defeat, or does not occur
+    won = first_won(outcomes) if signs is None else signs == 1
     if len(won) != len(X):
         raise ValueError(f"{len(won)} outcomes came for {len(X)} duels; give one for each.")
-    if tied:
+    if signs is not None:
         return _with_ties(X, signs)
     if won.all() or not won.any():
         return alternate(X if won.all() else X[:, ::-1])
     return X, outcomes.astype(np.int64)
 
 
-def _signs(outcomes: np.ndarray) -> np.ndarray | None:
+def three_labels(outcomes: np.ndarray) -> np.ndarray | None:
     """Labels in {-1, 0, 1} as integers, None if there are others."""
     if outcomes.dtype.kind not in "iufO":
         return None
     if outcomes.dtype.kind == "O":
         known = all(isinstance(label, Real) and label in (-1, 0, 1) for label in outcomes.tolist())
     else:
-        known = np.isin(outcomes, (-1, 0, 1)).all()
+        known = bool(np.isin(outcomes, (-1, 0, 1)).all())
     return outcomes.astype(np.int64) if known else None
 
 

@@ -108,10 +108,10 @@ def parse(
         return Parsed("items", X.X if frame is None else frame, named=X.feature_names is not None)
     if hasattr(X, "tocsr"):
         return Parsed("items", X)
-    has_names = table is not None and table.names is not None
+    named = table if table is not None and table.names is not None else None
     if is_frame(X):
         X = plain_frame(X)
-        found = _named_in_frame(X, table) if has_names else None
+        found = None if named is None else _named_in_frame(X, named)
         return found or Parsed("items", X, named=column_names(X) is not None)
     masked = np.ma.is_masked(X)
     given = X
@@ -127,15 +127,15 @@ def parse(
         rows = X.reshape(len(X) * n_shown, X.shape[2])
         return Parsed("items", rows, consecutive(len(X), n_shown))
     if X.ndim == 1 or (X.ndim == 2 and X.shape[1] == 2):
-        if has_names and X.dtype.kind in "UTO" and X.size:
+        if named is not None and X.dtype.kind in "UTO" and X.size:
             return _unit("names", X.astype(object))
         if all_strings(X):
             return _unit("texts", X)
         _refuse_missing_texts(X)
-    elif X.ndim == 2 and X.dtype.kind in "UTO" and (has_names or text_sets):
+    elif X.ndim == 2 and X.dtype.kind in "UTO" and (named is not None or text_sets):
         if not hasattr(given, "dtype"):  # numpy would make strings of None and NaN
             X = np.array(given, dtype=object)
-        found = _named_sets(X, table) if has_names else _text_sets(X)
+        found = _text_sets(X) if named is None else _named_sets(X, named)
         if found is not None:
             return found
     if table is not None:

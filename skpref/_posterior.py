@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpref._asked import Who, item_pairs, item_rows
-from skpref._choice import choice_proba
 from skpref._items import ItemTable
 from skpref._joint import Joint
 from skpref._linalg import Array, eigen_root, floor_variance
@@ -16,6 +15,7 @@ from skpref._mixture import defended, mixture_cdf, mixture_quantile
 from skpref._parameters import check_number
 from skpref._paths import SamplePaths, draw_weights
 from skpref._random import RandomLike, generator_of
+from skpref._set_probabilities import choice_proba
 from skpref._sets import consecutive
 from skpref.kernels import contracted_input_gradient, diag_gradient
 from skpref.kernels._contracts import Kernel

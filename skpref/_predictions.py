@@ -7,10 +7,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from skpref._answers import check_order, check_outcomes, check_ranks
-from skpref._choice import choice_proba
 from skpref._parameters import check_number
 from skpref._queries import Query, check_query
 from skpref._random import RandomLike
+from skpref._set_probabilities import choice_proba
 from skpref.metrics import concordance
 
 
@@ -36,7 +36,7 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_items, n_features), (n_duels, 2, n_features) or (n, k, n_features)
+        X : array-like of shape (n_items, n_features), (n_duels, 2, n_features), (n, k, n_features)
             With ``items=`` also integers: (n_items,), (n_duels, 2) or (n, k).
         return_std : bool, default=False
             Also return the standard deviation of the (noise-free) utility or margin.

@@ -86,9 +86,9 @@ def check_training(
         who = np.arange(len(table))
     else:
         known = None if table is None else schema_of(estimator, table)
-        rows, shown, schema = read_features(estimator, parsed, known)
+        rows, places, schema = read_features(estimator, parsed, known)
         check_known(rows, table)
-        shown = np.asarray(shown)
+        shown = np.asarray(places)
         who = np.arange(len(rows)) if schema.id_column is None else rows[:, schema.id_column]
     n, k = shown.shape
     _refuse_mirrors(who, shown)

@@ -8,7 +8,8 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct, Kernel
 
 from skpref._conditioning import ItemSpace, MarginSpace, condition, gaussian_space
 from skpref._posterior import Posterior
-from skpref.duels import Duels, Observations
+from skpref._rows import duel_rows
+from skpref.duels import Observations
 from skpref.inference import EP, Approximation, Laplace, Problem
 from skpref.likelihoods import Probit
 
@@ -27,8 +28,9 @@ class Apart(Observations):
     """Equal answers are not counted together: each is a row of its own."""
 
     @property
-    def duels(self):
-        return Duels(self.items, *self.positions.T, self.weight)
+    def rows(self):
+        lead = np.where(self.order[:, 0] == 0, 1, -1).astype(np.int8)
+        return duel_rows(len(self.items), *self.positions.T, self.kind, lead, self.weight)
 
     @property
     def of_answer(self):
@@ -57,7 +59,7 @@ def solve(engine, kernel, observations, likelihood, space="cheaper"):
     """Run an engine on answers; a number stands for a probit of that noise variance."""
     if isinstance(likelihood, float):
         likelihood = Probit(likelihood)
-    made = SPACES[space](kernel(observations.items), observations.duels.margins)
+    made = SPACES[space](kernel(observations.items), observations.rows.margins)
     problem = Problem(made, observations, likelihood)
     found = engine.run(problem)
     posterior = condition(kernel, observations.items, made, found, likelihood)

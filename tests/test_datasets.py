@@ -13,7 +13,12 @@ from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import LeaveOneGroupOut, cross_val_score
 
-from skpref.datasets import load_candy, load_convincing_arguments, load_llm_duels
+from skpref.datasets import (
+    load_candy,
+    load_convincing_arguments,
+    load_football,
+    load_llm_duels,
+)
 
 SHIPPED = Path(str(resources.files("skpref.datasets"))) / "data"
 
@@ -27,11 +32,12 @@ def test_every_shipped_file_has_a_notice_with_its_licence():
     files = {path.name for path in SHIPPED.iterdir() if path.is_file()}
     notices = {name for name in files if name.endswith("-NOTICE.txt")}
     sets = {re.split(r"[-.]", name)[0] for name in files - notices}
-    assert sets == {"candy", "ukpconvarg1", "llmfao"}  # nothing whose terms forbid it
+    assert sets == {"candy", "football", "ukpconvarg1", "llmfao"}  # nothing whose terms forbid it
     assert notices == {f"{name.upper()}-NOTICE.txt" for name in sets}
     for notice in notices:
         text = (SHIPPED / notice).read_text(encoding="utf-8")
-        assert "https://creativecommons.org/licenses/by/4.0/" in text
+        free = "publicdomain/zero/1.0/" if notice.startswith("FOOTBALL") else "licenses/by/4.0/"
+        assert f"https://creativecommons.org/{free} " in text
         for part in ("Origin:", "Attribution:", "Licence:", "Citation:", "Changes:"):
             assert part in text, (notice, part)
         stem = notice.removesuffix("-NOTICE.txt").lower()
@@ -44,7 +50,9 @@ def test_shipped_files_are_small():
     assert sum(path.stat().st_size for path in SHIPPED.iterdir()) < 400_000
 
 
-@pytest.mark.parametrize("load", [load_candy, load_convincing_arguments, load_llm_duels])
+@pytest.mark.parametrize(
+    "load", [load_candy, load_convincing_arguments, load_football, load_llm_duels]
+)
 def test_loading_is_quick_and_repeatable(load):
     spent, loaded = [], []
     for _ in range(3):
@@ -55,7 +63,7 @@ def test_loading_is_quick_and_repeatable(load):
     for key, value in loaded[0].items():
         np.testing.assert_array_equal(value, loaded[1][key])
     assert Path(loaded[0].filename).is_file()
-    assert "CC BY 4.0" in loaded[0].DESCR
+    assert re.search(r"Licence: .*\((CC BY 4\.0|CC0 1\.0)\)", loaded[0].DESCR)
 
 
 def test_bundles_can_be_changed_without_changing_the_next():
@@ -262,6 +270,45 @@ def test_llm_judges_agree_better_than_chance():
     same = [verdict[key] == won for key, won in zip(keys, human.y, strict=True) if key in verdict]
     assert len(same) > 5000
     assert np.mean(same) > 0.6
+
+
+@pytest.mark.parametrize(
+    ("judge", "left", "right", "tie"),
+    [("crowd", 2911, 2549, 3471), ("gpt-3", 1352, 593, 194), ("gpt-4", 943, 1130, 66)],
+)
+def test_llm_verdicts_with_ties(judge, left, right, tie):
+    every, apart = load_llm_duels(judge=judge, ties=True), load_llm_duels(judge=judge)
+    assert np.unique(every.y, return_counts=True)[1].tolist() == [right, tie, left]
+    assert set(every.y.tolist()) == {-1, 0, 1}
+    assert not {"ties", "tie_judge", "tie_prompt"} & set(every)
+    decided = every.y != 0
+    for kept, pairs, judges, prompts in (
+        (decided, apart.X, apart.judge, apart.prompt),
+        (~decided, apart.ties, apart.tie_judge, apart.tie_prompt),
+    ):
+        np.testing.assert_array_equal(every.X[kept], pairs)
+        np.testing.assert_array_equal(every.judge[kept], judges)
+        np.testing.assert_array_equal(every.prompt[kept], prompts)
+    np.testing.assert_array_equal(every.y[decided] == 1, apart.y == 1)
+
+
+@needs_real("llmfao")
+def test_llm_verdicts_with_ties_are_the_original():
+    data = load_llm_duels(ties=True)
+    with open(REAL / "llmfao" / "crowd-comparisons.csv", encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    names = np.array(data.model_names)
+    assert names[data.X].tolist() == [[row["left"], row["right"]] for row in rows]
+    sign = {"left": 1, "tie": 0, "right": -1}
+    assert data.y.tolist() == [sign[row["winner"]] for row in rows]
+    _, workers = np.unique([row["worker"] for row in rows], return_inverse=True)
+    assert len(set(zip(data.judge.tolist(), workers.tolist(), strict=True))) == 124
+
+
+@pytest.mark.parametrize("ties", [1, None, "yes"])
+def test_llm_refuses_ties_that_are_no_truth_value(ties):
+    with pytest.raises(TypeError, match="ties must be True or False, got"):
+        load_llm_duels(ties=ties)
 
 
 def test_llm_refuses_unknown_judge():

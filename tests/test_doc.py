@@ -15,6 +15,7 @@ import skpref
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "doc").glob("*.md"))
 WITHOUT_CODE = {"glossary.md", "regret_study.md", "skew_study.md"}
+DRAWS = {"looking.md"}
 MODULES = ["skpref"] + [
     f"skpref.{found.name}"
     for found in pkgutil.iter_modules(skpref.__path__)
@@ -43,6 +44,8 @@ def page_id(page):
 @pytest.mark.parametrize("page", [p for p in PAGES if p.name not in WITHOUT_CODE], ids=page_id)
 def test_blocks_run(page):
     pytest.importorskip("pandas")
+    if page.name in DRAWS:
+        pytest.importorskip("matplotlib").use("Agg")
     found = list(blocks(page))
     assert len(found) > 0
     namespace = {}
@@ -120,7 +123,7 @@ def candidates(module, name):
         return [getattr(public, name)]
     owners = [getattr(public, owner) for owner in public.__all__]
     methods = [getattr(owner, name, None) for owner in owners if inspect.isclass(owner)]
-    return [method for method in methods if inspect.isfunction(method)]
+    return [method for method in methods if inspect.isfunction(method) or inspect.ismethod(method)]
 
 
 def same(read, is_open, actual):

@@ -15,9 +15,11 @@ ROOT = Path(__file__).resolve().parents[1]
 PROMISED = {
     "first_steps_candy.py": ["P(Twix beats", "called right", "chocolate"],
     "language_models.py": ["ties", "GPT 4", "95 % credible interval"],
+    "leaderboard_llm.py": ["GPT 4", "90 % interval", "within the best 20"],
     "optimise_ten_lines.py": ["Best after 25 duels"],
     "pick_from_pool.py": ["after 30 duels", "would be liked better"],
     "picture_1d.py": ["25 duels", "the 95 % interval holds"],
+    "pictures.py": ["new duels are called right", "Best after 20 cups"],
     "rated_items.py": ["duels: 540", "duels within a judge"],
     "raw_contests.py": ["ids in id", "gaps", "later contests", "somebody is new"],
     "resume_run.py": ["same question pending: True", "after undo the same again: True"],
@@ -63,12 +65,26 @@ def test_example_runs(name):
         assert words in done.stdout
 
 
-def test_picture_is_saved_where_asked(tmp_path):
+def is_png(path):
+    return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.mark.parametrize("name", ["leaderboard_llm.py", "picture_1d.py"])
+def test_picture_is_saved_where_asked(name, tmp_path):
     pytest.importorskip("matplotlib")
     target = tmp_path / "picture.png"
-    done = run("picture_1d.py", "--save", str(target))
+    done = run(name, "--save", str(target))
     assert done.returncode == 0, done.stderr
-    assert target.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert is_png(target)
+
+
+def test_pictures_are_saved_where_asked(tmp_path):
+    pytest.importorskip("matplotlib")
+    done = run("pictures.py", "--save", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert len(list(tmp_path.glob("*.png"))) == 5
+    assert all(map(is_png, tmp_path.glob("*.png")))
 
 
 def test_who_a_player_is_helps_to_call_later_contests():

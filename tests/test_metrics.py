@@ -108,7 +108,9 @@ def test_small_probabilities_of_the_second_column_are_not_rounded_away():
         ([1, 0], [0.5, -0.1], r"lie in \[0, 1\]"),
         ([1, 0], [0.5, np.nan], "NaN"),
         ([1, 0], [0.5], "inconsistent numbers of samples"),
-        ([1, 0], np.full((2, 3), 0.3), "predict_proba does"),
+        ([1, 0], np.full((2, 4), 0.3), "predict_proba does.*for choice_accuracy"),
+        ([1, 2], np.full((2, 3), 0.3), r"-1 \(the second won\), 0 \(a tie\) or 1.*\[1, 2\]"),
+        ([True, False], np.full((2, 3), 0.3), "labels must be -1.*True"),
     ],
 )
 @pytest.mark.parametrize("score", [duel_accuracy, duel_log_loss, duel_brier])

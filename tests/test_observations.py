@@ -106,9 +106,9 @@ def test_more_answers_only_add_at_the_end(n):
     for name in ("winner", "loser"):
         start = getattr(more.duels, name)[: len(less.duels.counts)]
         np.testing.assert_array_equal(start, getattr(less.duels, name))
-    margins = len(less.duels.margins.first)
-    np.testing.assert_array_equal(more.duels.margins.first[:margins], less.duels.margins.first)
-    np.testing.assert_array_equal(more.duels.margins.second[:margins], less.duels.margins.second)
+    margins = len(less.rows.margins.first)
+    np.testing.assert_array_equal(more.rows.margins.first[:margins], less.rows.margins.first)
+    np.testing.assert_array_equal(more.rows.margins.second[:margins], less.rows.margins.second)
 
 
 @pytest.mark.parametrize("spread", [3, 10**12], ids=["by a table", "by a sort"])

@@ -23,7 +23,7 @@ def rounded_anew(K, seed):
 
 
 def run(engine, K, observations, noise_variance, space):
-    made = SPACES[space](K, observations.duels.margins)
+    made = SPACES[space](K, observations.rows.margins)
     return engine.run(Problem(made, observations, Probit(noise_variance)))
 
 
@@ -90,8 +90,8 @@ def test_bounds_hold_for_covariances_rounded_anew(space):
     for seed in range(5):
         seen = won(*random_duels(seed, 20, 60))
         K = RBF(0.8)(seen.items)
-        exact = SPACES[space](K, seen.duels.margins)
-        coarse = SPACES["margins"](K.astype(np.float32).astype(np.float64), seen.duels.margins)
+        exact = SPACES[space](K, seen.rows.margins)
+        coarse = SPACES["margins"](K.astype(np.float32).astype(np.float64), seen.rows.margins)
         dual = np.random.default_rng(seed).standard_normal(exact.n_margins)
         errors = margin_errors(exact, dual)
         moved = np.abs(coarse.S @ dual - exact.prior_times(dual))

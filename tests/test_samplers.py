@@ -336,7 +336,7 @@ def test_input_is_left_alone_and_bad_input_is_named(sampler):
         draw(covariance, np.ones(3), 4, n_chains=0, rng=rng)
     with pytest.raises(ValueError, match=r"n_draws must lie in \[1, inf\], got 0"):
         draw(covariance, np.ones(3), 0, rng=rng)
-    with pytest.raises(ValueError, match="not positive (semi-)?definite"):
+    with pytest.raises(ValueError, match=r"not positive (semi-)?definite"):
         draw([[1.0, 2.0], [2.0, 1.0]], np.ones(2), 4, rng=rng)
     if sampler != "hmc":
         with pytest.raises(ValueError, match="not positive definite"):

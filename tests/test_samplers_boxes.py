@@ -1,5 +1,7 @@
 """hmc and gibbs on boxes: walls off the origin, slabs, singular covariances."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -30,7 +32,10 @@ def box(name):
 
 def inside(lower, upper):
     """A point strictly inside."""
-    low, high = np.maximum(lower, np.minimum(upper, 0) - 3), np.minimum(upper, np.maximum(lower, 0) + 3)
+    low, high = (
+        np.maximum(lower, np.minimum(upper, 0) - 3),
+        np.minimum(upper, np.maximum(lower, 0) + 3),
+    )
     return (low + high) / 2
 
 
@@ -41,7 +46,10 @@ def moments_by_quadrature(covariance, lower, upper, n=160):
     u, du = (node + 1) / 2, weight / 2
     u, du = u**2 * (3 - 2 * u), 6 * u * (1 - u) * du
     reach = 9 * np.sqrt(covariance.diagonal())
-    low, high = np.maximum(lower, np.minimum(upper, 0) - reach), np.minimum(upper, np.maximum(lower, 0) + reach)
+    low, high = (
+        np.maximum(lower, np.minimum(upper, 0) - reach),
+        np.minimum(upper, np.maximum(lower, 0) + reach),
+    )
     axes = [a + (b - a) * u for a, b in zip(low, high, strict=True)]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, t)
     density = -0.5 * np.einsum("ni,ni->n", grid, np.linalg.solve(covariance, grid.T).T)
@@ -84,15 +92,14 @@ def test_agreement_with_quadrature(sampler, name):
 def test_marginal_distribution_agrees_with_normal_probabilities(sampler):
     """Cells of a coordinate by chi-square against rectangles of `multivariate_normal.cdf`."""
     covariance, lower, upper = box("every kind")
-    normal = stats.multivariate_normal(np.zeros(3), covariance)
     edges = np.array([-0.2, 0.0, 0.1, 0.25, 0.4, 0.65, 0.9])
 
     def probability(a, b):
         low, high = lower.copy(), upper.copy()
         low[0], high[0] = a, b
-        return normal.cdf(high, lower_limit=low, rng=np.random.default_rng(0), abseps=1e-8)
+        return stats.multivariate_normal.cdf(high, None, covariance, lower_limit=low, abseps=1e-7)
 
-    cells = np.array([probability(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)])
+    cells = np.array([probability(a, b) for a, b in pairwise(edges)])
     draw = SAMPLERS[sampler]
     states = draw(
         covariance, inside(lower, upper), 40, n_chains=8000, rng=np.random.default_rng(1),
@@ -102,7 +109,7 @@ def test_marginal_distribution_agrees_with_normal_probabilities(sampler):
     assert stats.chisquare(counts, 8000 * cells / cells.sum()).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("name", ["slab", "slab and half-line", "three slabs"])
+@pytest.mark.parametrize("name", ["slab", "every kind"])
 def test_hmc_is_exact_at_a_cap_that_rejects_many(name):
     covariance, lower, upper = box(name)
     rng = np.random.default_rng(7)
@@ -110,7 +117,7 @@ def test_hmc_is_exact_at_a_cap_that_rejects_many(name):
     walls = hmc(covariance, start, 50, n_chains=64, rng=rng, lower=lower, upper=upper).walls
     cap = int(np.median(walls[:, 10:]))
     chains = hmc(
-        covariance, start, 3200, n_chains=64, max_walls=cap, rng=rng, lower=lower, upper=upper
+        covariance, start, 2200, n_chains=64, max_walls=cap, rng=rng, lower=lower, upper=upper
     )
     assert 0.2 < chains.rejected_share < 0.7
     assert_moments(chains.draws[:, 200:], *moments_by_quadrature(covariance, lower, upper))
@@ -182,8 +189,8 @@ def test_gibbs_moves_the_radius_in_every_cone_and_nowhere_else():
     rng = np.random.default_rng(4)
     lower = np.where(np.arange(30) < 29, -INF, 0.0)
     upper = np.where(np.arange(30) < 28, 0.0, INF)
-    cone = gibbs(covariance, np.where(upper == 0, -0.5, 0.5), 400, n_chains=32, rng=rng, lower=lower,
-                 upper=upper).draws  # fmt: skip
+    start = np.where(upper == 0, -0.5, 0.5)
+    cone = gibbs(covariance, start, 400, n_chains=32, rng=rng, lower=lower, upper=upper).draws
     square = np.einsum("cni,cni->cn", cone, cone @ np.linalg.inv(covariance))
     # The radius is independent of the direction, and drawn afresh up to the sweep that follows.
     means = square[:, 20:].mean(axis=1)
@@ -198,15 +205,14 @@ def test_gibbs_moves_the_radius_in_every_cone_and_nowhere_else():
         assert effective_draws(chains.draws)[0] > 0.9 * 64_000
 
 
+TWO_OF_FOUR = [[1, 0, -1, 0], [1, 0, 0, -1], [0, 1, -1, 0], [0, 1, 0, -1]]
 COMBINED = {
     # x, y and their sum, whose slab cuts the corner of the others' quadrant
     "sum": ([[1, 0], [0, 1], [1, 1]], [0, 0, 0.5], [INF, INF, 1.5]),
     "slab across": ([[1, 0], [0, 1], [1, 1]], [-1, -INF, -0.1], [1, 0.3, 0.2]),
     # the best two of four over the other two: four differences of four utilities
-    "two of four": ([[1, 0, -1, 0], [1, 0, 0, -1], [0, 1, -1, 0], [0, 1, 0, -1]], [0] * 4, [INF] * 4),
-    "two of four, by a threshold": (
-        [[1, 0, -1, 0], [1, 0, 0, -1], [0, 1, -1, 0], [0, 1, 0, -1]], [0.2] * 4, [INF, 2.0, INF, INF],
-    ),
+    "two of four": (TWO_OF_FOUR, [0] * 4, [INF] * 4),
+    "two of four, by a threshold": (TWO_OF_FOUR, [0.2] * 4, [INF, 2.0, INF, INF]),
     # a coordinate that is another's opposite, and one that never moves
     "opposites": ([[1, 0.5], [-1, -0.5], [0, 0]], [-0.3, -INF, -1], [INF, 0.8, 1]),
 }  # fmt: skip
@@ -261,18 +267,25 @@ def test_bad_walls_and_starts_are_named(sampler):
         SAMPLERS[sampler](np.eye(2), start, 3, rng=np.random.default_rng(0), **walls)
 
     with pytest.raises(
-        ValueError, match=r"start is 1\.5 in coordinate 1 of chain 2; .* between lower\[1\] = -1 and"
+        ValueError,
+        match=r"start is 1\.5 in coordinate 1 of chain 2; .* between lower\[1\] = -1 and",
     ):
         draw([[0.0, 0.0], [0.5, 0.0], [0.0, 1.5]], lower=-1, upper=[1, 1.5])
-    with pytest.raises(ValueError, match=r"start is 0 in coordinate 1 of chain 0.*strictly positive"):
+    with pytest.raises(
+        ValueError, match=r"start is 0 in coordinate 1 of chain 0.*strictly positive"
+    ):
         draw([1.0, 0.0])
     with pytest.raises(ValueError, match=r"start is inf in coordinate 0 of chain 0.*and finite"):
         draw([INF, 0.0], lower=-1)
-    with pytest.raises(ValueError, match=r"between lower\[1\] = 1 and upper\[1\] = 1; lower < upper"):
+    with pytest.raises(
+        ValueError, match=r"between lower\[1\] = 1 and upper\[1\] = 1; lower < upper"
+    ):
         draw([0.5, 1.0], upper=[1, 1], lower=[0, 1])
     with pytest.raises(ValueError, match=r"between lower\[0\] = inf and upper\[0\] = inf"):
         draw([0.5, 1.0], lower=INF)
     with pytest.raises(ValueError, match="upper holds NaN"):
         draw([0.5, 1.0], upper=[1, np.nan])
-    with pytest.raises(ValueError, match=r"lower has shape \(3,\); a number or one for each of the 2"):
+    with pytest.raises(
+        ValueError, match=r"lower has shape \(3,\); a number or one for each of the 2"
+    ):
         draw([0.5, 1.0], lower=np.zeros(3))

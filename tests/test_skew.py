@@ -161,7 +161,7 @@ def test_results_repeat_whatever_n_jobs(name):
 
 
 def problem_of(observations, noise_variance, kernel):
-    space = gaussian_space(kernel(observations.items), observations.duels.margins)
+    space = gaussian_space(kernel(observations.items), observations.rows.margins)
     return Problem(space, observations, Probit(noise_variance))
 
 

@@ -90,6 +90,7 @@ SLABS = [
     (-1.0, 2.0), (0.0, 0.1), (5.0, 6.0), (-8.0, -7.9), (-35.0, 1.0), (30.0, 30.5), (35.9, 36.2),
     (-60.0, -59.0), (1e3, 1e3 + 1e-3), (3.0, 3.0 + 1e-6), (-3.0 - 1e-9, -3.0), (-1e-7, 3e-7),
     (50.0, 50.0 + 1e-7), (-1e3, 1e-3), (0.0, 40.0), (1e5, 2e5), (1e5, 1e5 + 1e-8),
+    (0.0, 1e-12), (-3e-12, -1e-12), (-1e-15, 2e-15),
 ]  # fmt: skip
 
 
@@ -120,7 +121,9 @@ def test_quantiles_of_slabs_agree_with_quadrature(slab):
     np.testing.assert_allclose(shares, 1.0 - uniform, atol=1e-9 + 4 * ulp)
 
 
-@pytest.mark.parametrize("slab", [(-1.0, 2.0), (0.5, 0.6), (-9.0, -7.0), (20.0, 20.1), (-2.0, 30.0)])
+@pytest.mark.parametrize(
+    "slab", [(-1.0, 2.0), (0.5, 0.6), (-9.0, -7.0), (20.0, 20.1), (-2.0, 30.0)]
+)
 def test_slab_moments_agree_with_scipy(slab):
     draws = truncated_normal(slab[0], np.random.default_rng(5), size=200_000, upper=slab[1])
     exact = stats.truncnorm(*slab)

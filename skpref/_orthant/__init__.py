@@ -1,25 +1,25 @@
 """Probability that each of k jointly Gaussian utilities is the largest, for many problems at once.
 
 Which is the largest is a statement on the k − 1 differences from it, an orthant probability:
-closed for two items, Owen's T for three, one integral for four, a lattice rule for more.
+closed for two items, Owen's T for three, one integral for four, fixed points for more.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, logsumexp, ndtr
 
-from skpref._linalg import ROUNDING, Array
 from skpref._orthant._bivariate import bivariate, log_bivariate
-from skpref._orthant._lattice import multivariate
+from skpref._orthant._multivariate import log_multivariate, multivariate
+from skpref._orthant._quadrature import Array
 from skpref._orthant._trivariate import log_trivariate, trivariate
 
 __all__ = ["best_of", "log_best_of"]
 
 # Each utility gets noise of its own of this share of its variance: of items that are one, each
 # is the best as often as the other, and no difference is without variance.
-_APART = 4.0 * ROUNDING
+_APART = 4.0 * float(np.finfo(np.float64).eps)
 # Beside it, where nothing varies at all.
 _LEAST = 1e-290
 # Differences of more deviations than this are taken for this many: logarithms stay finite.
@@ -48,18 +48,23 @@ def best_of(mean: ArrayLike, covariance: ArrayLike, mask: NDArray[np.bool_] | No
 
     Notes
     -----
-    LATTICE_NOTES
+    Two and three items are exact to 1e-14, four to 1e-11 (where some are one up to rounding, to
+    1e-8, as their covariance is). Of five or more it is a mean over 2048 fixed points: of 5 to 10
+    items with random means and covariances probabilities are off by 5e-5 at root mean square and by
+    1e-3 at worst, more where covariances are singular. The same numbers give the same result.
 
     References
     ----------
     Owen (1956), Tables for computing bivariate normal probabilities.
     Genz (1992), Numerical computation of multivariate normal probabilities.
+    Botev (2017), The normal law under linear restrictions: simulation and estimation via minimax
+    tilting.
 
     Examples
     --------
     >>> import numpy as np
     >>> best_of(np.zeros((1, 3)), [np.diag([1.0, 1.0, 4.0])]).round(4)
-    array([[0.2952, 0.2952, 0.4096]])
+    array([[0.3012, 0.3012, 0.3976]])
     """
     raw = _by_size(mean, covariance, mask, 0.0, _probability)
     return raw / raw.sum(axis=1, keepdims=True)
@@ -68,7 +73,10 @@ def best_of(mean: ArrayLike, covariance: ArrayLike, mask: NDArray[np.bool_] | No
 def log_best_of(
     mean: ArrayLike, covariance: ArrayLike, mask: NDArray[np.bool_] | None = None
 ) -> Array:
-    """Logarithm of :func:`best_of`, as exact in the tails; −inf where there is no item.
+    """Logarithm of :func:`best_of`, finite in the tails; −inf where there is no item.
+
+    Up to three items it is exact to 1e-9, four to 1e-7 (1e-4 below 1e-3 where covariances are
+    singular), more of them to about 1e-3, however small the probability.
 
     Parameters
     ----------
@@ -84,13 +92,19 @@ def log_best_of(
     --------
     >>> import numpy as np
     >>> log_best_of([[0.0, 20.0, 0.0]], [np.eye(3)]).round(3)
-    array([[-103.612,   -0.   , -103.612]])
+    array([[-103.573,   -0.   , -103.573]])
     """
     raw = _by_size(mean, covariance, mask, -np.inf, _log_probability)
     return raw - logsumexp(raw, axis=1, keepdims=True)
 
 
-def _by_size(mean, covariance, mask, absent, method) -> Array:
+def _by_size(
+    mean: ArrayLike,
+    covariance: ArrayLike,
+    mask: NDArray[np.bool_] | None,
+    absent: float,
+    method: Callable[[Array, Array], Array],
+) -> Array:
     """A method applied to the items that are there, rows of as many items together."""
     mean = np.asarray(mean, dtype=np.float64)
     covariance = np.asarray(covariance, dtype=np.float64)
@@ -121,6 +135,8 @@ def _by_size(mean, covariance, mask, absent, method) -> Array:
 def _probability(mean: Array, covariance: Array) -> Array:
     """Each on its own, so that the sum is one only as far as they are exact."""
     raw = np.ones_like(mean)
+    if mean.shape[1] == 1:
+        return raw
     for i, limits, angles in _differences(mean, covariance):
         if mean.shape[1] == 2:
             raw[:, i] = ndtr(limits[:, 0])
@@ -150,7 +166,7 @@ def _log_probability(mean: Array, covariance: Array) -> Array:
         elif k == 4:
             logs[few, i] = log_trivariate(limits, angles)
         else:
-            logs[few, i] = multivariate(limits, np.cos(angles), log=True)
+            logs[few, i] = log_multivariate(limits, np.cos(angles))
     return logs
 
 

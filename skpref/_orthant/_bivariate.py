@@ -1,10 +1,10 @@
 """Φ₂: P(Z₁ < h, Z₂ < k) of two standard normals whose correlation is the cosine of an angle."""
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, owens_t
 
-from skpref._linalg import Array
-from skpref._orthant._logconcave import log_integral
+from skpref._orthant._quadrature import Array, log_integral
 
 # No angle is nearer than this to 0 or π. (1e-12 moves a probability by less than that.)
 _LEAST_ANGLE = 1e-12
@@ -67,12 +67,11 @@ def _log_tail(h: Array, k: Array, angle: Array) -> Array:
     # (h² + k²)/4 = a + b; the three are summed as squares so that they do not cancel.
     top = -np.log(np.tan(proper(angle) / 2.0))
 
-    def log_density(y: Array) -> Array:
+    def log_density(row: NDArray[np.intp], y: Array) -> Array:
         e = np.exp(np.maximum(y, -200.0))
-        shape = (slice(None),) + (None,) * (y.ndim - 1)
-        left = a[shape] * (1.0 / (e * e) + 1.0)
-        right = b[shape] * (e * e + 1.0)
-        return -(left + right) - np.log(0.5 * (e + 1.0 / e)) - np.log(2.0 * np.pi)
+        left = a[row, None] * (1.0 / (e * e) + 1.0)
+        right = b[row, None] * (e * e + 1.0)
+        return -(left + right) - np.log(np.pi * (e + 1.0 / e))
 
     below = log_integral(log_density, top)
     low, high = np.minimum(h, k), np.maximum(h, k)

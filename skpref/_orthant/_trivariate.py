@@ -1,24 +1,17 @@
 """Φ₃: P(Z < h) of three standard normals, by one integral over Φ₂ given one of them."""
 
 import numpy as np
+from numpy.typing import NDArray
 
-from skpref._linalg import Array
 from skpref._orthant._bivariate import bivariate, given, log_bivariate, proper
-from skpref._orthant._logconcave import log_integral
+from skpref._orthant._quadrature import Array, integral, log_integral
 
 # Beyond this a normal density holds 5e-17.
 _FAR = 8.3
-# A panel is halved while its last Legendre coefficients say that it is not resolved to this.
-_TOLERANCE = 2e-9
-_HALVINGS = 40
 # Steps and bends narrower than this could lie between the nodes of a panel: panels end there, and
 # at this many widths to either side.
 _NARROW = 0.3
 _SPREAD = 7.0
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(14)
-_DEGREES = np.arange(_NODES.size)
-_LAST = (np.polynomial.legendre.legvander(_NODES, _NODES.size - 1) * (2 * _DEGREES + 1) / 2)[:, -2:]
-_LAST = _LAST * _WEIGHTS[:, None]
 _BLOCK = 4096
 _LOG_BLOCK = 256
 
@@ -67,33 +60,18 @@ def _conditioned(limits: Array, angles: Array) -> tuple[Array, Array, Array]:
 
 
 def _integral(limits: Array, angles: Array, residual: Array) -> Array:
-    found = np.zeros(len(limits))
     top = np.clip(limits[:, 0], -_FAR, _FAR)
     edges = np.clip(_breaks(limits, angles, residual), -_FAR, top[:, None])
     edges = np.sort(np.column_stack([edges, np.full(len(top), -_FAR), top]), axis=1)
-    row, panel = np.nonzero(np.diff(edges, axis=1) > 0.0)
-    low, high = edges[row, panel], edges[row, panel + 1]
-    for _ in range(_HALVINGS):
-        half = (high - low)[:, None] / 2.0
-        x = (low + high)[:, None] / 2.0 + half * _NODES
-        shape = x.shape
-        density = half * np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
-        value = density * bivariate(
-            given(limits[row, 1, None], x, angles[row, 0, None]),
-            given(limits[row, 2, None], x, angles[row, 1, None]),
-            np.broadcast_to(residual[row, None], shape),
+
+    def density(row: NDArray[np.intp], x: Array) -> Array:
+        one = given(limits[row, 1, None], x, angles[row, 0, None])
+        other = given(limits[row, 2, None], x, angles[row, 1, None])
+        return (
+            np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi) * bivariate(one, other, residual[row, None])
         )
-        coarse = np.abs(value @ _LAST).sum(axis=1) > _TOLERANCE
-        np.add.at(found, row[~coarse], (value @ _WEIGHTS)[~coarse])
-        if not coarse.any():
-            break
-        middle = (low[coarse] + high[coarse]) / 2.0
-        low, high = (
-            np.concatenate([low[coarse], middle]),
-            np.concatenate([middle, high[coarse]]),
-        )
-        row = np.tile(row[coarse], 2)
-    return found
+
+    return integral(density, edges)
 
 
 def _breaks(limits: Array, angles: Array, residual: Array) -> Array:
@@ -116,15 +94,11 @@ def _breaks(limits: Array, angles: Array, residual: Array) -> Array:
 
 
 def _log_tail(limits: Array, angles: Array, residual: Array) -> Array:
-    def log_density(x: Array) -> Array:
-        wide = x if x.ndim == 2 else x[:, None]
-        inner = log_bivariate(
-            given(limits[:, [1]], wide, angles[:, [0]]).ravel(),
-            given(limits[:, [2]], wide, angles[:, [1]]).ravel(),
-            np.repeat(residual, wide.shape[1]),
-        )
-        return (inner.reshape(wide.shape) - 0.5 * wide * wide - 0.5 * np.log(2 * np.pi)).reshape(
-            x.shape
-        )
+    def log_density(row: NDArray[np.intp], x: Array) -> Array:
+        one = given(limits[row, 1, None], x, angles[row, 0, None])
+        other = given(limits[row, 2, None], x, angles[row, 1, None])
+        between = np.repeat(residual[row], x.shape[1])
+        inner = log_bivariate(one.ravel(), other.ravel(), between).reshape(x.shape)
+        return inner - 0.5 * x * x - 0.5 * np.log(2.0 * np.pi)
 
     return log_integral(log_density, limits[:, 0])

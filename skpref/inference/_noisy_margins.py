@@ -50,8 +50,9 @@ def _regions(likelihood: Likelihood, answers: Answers) -> Regions:
 
 def prior_covariance(space: MarginSpace | ItemSpace) -> NDArray[np.float64]:
     """Prior covariance of the distinct margins: not computed again where the space has it."""
-    by_margins = isinstance(space, MarginSpace) and space.noise is None
-    return space.S if by_margins else space.prior_covariance()
+    if isinstance(space, MarginSpace) and space.noise is None:
+        return space.S
+    return space.prior_covariance()
 
 
 class NoisyMargins:

@@ -23,6 +23,7 @@ from skpref.likelihoods._base import (
     Tilted,
 )
 from skpref.likelihoods._gaussian import standardise
+from skpref.likelihoods._repeated_ties import equal_ties
 from skpref.likelihoods._repeats import equal_sites
 from skpref.likelihoods._rows import Rows, factor, rows_of, ties_of
 from skpref.likelihoods._slab import slab
@@ -278,19 +279,29 @@ class Probit(Likelihood):
         answers: Answers,
         near: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     ) -> Site:
-        """Common fixed point of equal duels, see `Likelihood.repeated_site`; of others unknown."""
+        """Common fixed point of equal duels or ties, see `Likelihood.repeated_site`.
+
+        Unknown for joint answers, and for some ties if the threshold is dozens of deviations of
+        the noise wide.
+        """
         rows, noise = self._rows(answers), self.margin_variance
-        start = None if near is None else near[0]
-        if rows is not None:
-            mean = mean + rows.shift
-            start = None if start is None else start + rows.shift
-        if near is not None:
-            start = start / np.sqrt(near[1] + noise)
-        precision, shift = equal_sites(mean, variance, counts, noise, start)
-        if rows is not None:
-            shift = shift - precision * rows.shift
-            unknown = answers.kind != DUEL
-            precision[unknown], shift[unknown] = np.nan, np.nan
+        if rows is None:
+            start = None if near is None else near[0] / np.sqrt(near[1] + noise)
+            return Site(*equal_sites(mean, variance, counts, noise, start))
+        precision, shift = np.full((2, len(mean)), np.nan)
+        for kind in (DUEL, TIE):
+            at = answers.kind == kind
+            if not np.any(at):
+                continue
+            away = rows.shift[at]
+            cavities = mean[at] + away, variance[at], counts[at], noise
+            cavity = None if near is None else (near[0][at] + away, near[1][at])
+            if kind == TIE:
+                found = equal_ties(*cavities, rows.threshold, cavity)
+            else:
+                start = None if cavity is None else cavity[0] / np.sqrt(cavity[1] + noise)
+                found = equal_sites(*cavities, start)
+            precision[at], shift[at] = found[0], found[1] - found[0] * away
         return Site(precision, shift)
 
     def regions(self, answers: Answers) -> Regions:

@@ -102,8 +102,9 @@ def _integral(c, w):
     mass = (up + down).sum(axis=0)
     centre = (weight * t * np.sinh(c * t)).sum(axis=0) / mass
     ahead, behind = t - centre, -t - centre
-    left = (up * ahead**2 + down * behind**2).sum(axis=0) / mass
-    third = (up * ahead**3 + down * behind**3).sum(axis=0) / mass
+    up, down = up * ahead * ahead, down * behind * behind
+    left = (up + down).sum(axis=0) / mass
+    third = (up * ahead + down * behind).sum(axis=0) / mass
     value = np.log(2.0 * w * mass) - 0.5 * c * c - _LOG_SQRT_2PI
     ends = np.tanh(c * w)
     edge = np.exp(-0.5 * w * w) * np.cosh(c * w) / (w * mass)

@@ -8,7 +8,7 @@ import numpy as np
 
 TIE = "tie"
 # What stands for an outcome that was not given: None is a refusal.
-UNSAID: Any = type("Unsaid", (), {"__repr__": lambda self: "UNSAID"})()
+UNSAID: Any = ...
 _WAYS = "chosen= (position of the best), worst= (of the worst), both, or ranking= (positions)"
 
 

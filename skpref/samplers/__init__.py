@@ -1,15 +1,15 @@
-"""Samplers of the truncated normal N(0, Σ) on v > 0, and diagnostics of their chains.
+"""Samplers of the normal N(0, Σ) on v > 0 or on a box, and diagnostics of their chains.
 
 Pure functions of arrays: the covariance of the margins comes in (built by the caller), draws and a
 state to go on from come out; a `numpy.random.Generator` is passed in.
 
-- `hmc`: exact Hamiltonian Monte Carlo, the fast one;
-- `gibbs`: coordinate Gibbs sweeps;
+- `hmc`: exact Hamiltonian Monte Carlo, the fast one; on any box, Σ may be singular;
+- `gibbs`: coordinate Gibbs sweeps, on any box;
 - `split_hmc`: Hamiltonian Monte Carlo for any density close to a standard normal;
 - `liness`: linear elliptical slice sampling, for comparison;
 - `minimax_draws`, `orthant_probability`: independent draws and Pr(v > 0), for up to about 50
   coordinates;
-- `truncated_normal`: the univariate case, exact in the tails;
+- `truncated_normal`: the univariate case between any two points, exact in the tails;
 - `diagnostics`: R̂, effective sample size, Monte Carlo standard error.
 """
 

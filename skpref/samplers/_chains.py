@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cholesky
 
-from skpref._linalg import semidefinite_root
+from skpref._linalg import pivoted_cholesky
 from skpref._parameters import check_number
 
 # A position may touch a wall within rounding; it is kept this far inside, so that ratios stay
@@ -59,8 +59,8 @@ def covariance_root(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     covariance : ndarray of shape (t, t)
         As float64, C-contiguous.
     root : ndarray of shape (t, r)
-        F with F Fᵀ = covariance: the Cholesky factor where there is one, else of the columns that
-        the numerical rank asks for.
+        F with F Fᵀ = covariance: the Cholesky factor where there is one, else with as many columns
+        as the numerical rank.
 
     Raises
     ------
@@ -68,17 +68,32 @@ def covariance_root(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         If the matrix is not square, not finite, not symmetric or not positive semi-definite.
     """
     covariance = _checked(covariance)
+    variance = covariance.diagonal()
+    rounding = singular_below(len(covariance))
     try:
-        return covariance, cholesky(covariance, lower=True)
+        factor = cholesky(covariance, lower=True)
+        # A pivot that is rounding is no variance: draws would leave the range by its root.
+        if np.all(factor.diagonal() ** 2 > rounding * variance):
+            return covariance, factor
     except np.linalg.LinAlgError:
-        root = semidefinite_root(covariance)
+        pass
+    sd = np.sqrt(np.where(variance > 0, variance, 1.0))
+    factor, order = pivoted_cholesky(covariance / np.multiply.outer(sd, sd), rounding)
+    root = np.empty_like(factor)
+    root[order] = factor
+    root *= sd[:, None]
     missing = np.abs(root @ root.T - covariance).max()
-    if missing > 1e-8 * np.abs(covariance).max():
+    if missing > 1e-8 * np.abs(covariance).max() or variance.min() < 0:
         raise ValueError(
             "covariance is not positive semi-definite (its closest root misses an entry by "
             f"{missing:.3g}); raise the noise variance on its diagonal."
         )
     return covariance, root
+
+
+def singular_below(t: int) -> float:
+    """Share of a variance that is left by the other coordinates and counts as rounding."""
+    return 10 * t * float(np.finfo(np.float64).eps)
 
 
 def _checked(covariance):

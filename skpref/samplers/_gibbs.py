@@ -16,6 +16,7 @@ from skpref.samplers._chains import (
     Box,
     check_generator,
     cholesky_factor,
+    singular_below,
     start_positions,
 )
 from skpref.samplers.truncated_normal import quantile_below, quantile_between
@@ -107,7 +108,7 @@ def gibbs(
     precision = cho_solve((factor, True), np.eye(t))  # Gibbs needs every entry of Σ⁻¹
     scale = np.sqrt(precision.diagonal())
     # A conditional variance that is rounding of the variance: singular, though a factor was found.
-    if np.max(covariance.diagonal() * scale**2) > 0.1 / (t * np.finfo(np.float64).eps):
+    if np.max(covariance.diagonal() * scale**2) > 1 / singular_below(t):
         raise ValueError(f"covariance is not positive definite; {_SINGULAR}")
     # In units of its conditional sd 1/√P_jj coordinate j has the conditional mean (pull v)_j:
     # v_j − [Pv]_j / P_jj = −Σ_{i≠j} P_ji v_i / P_jj.  # GPML (5.12)

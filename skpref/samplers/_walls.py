@@ -1,9 +1,9 @@
 """The walls that the trajectories of `hmc` meet, the next one of every chain at a time.
 
-At a hit of wall j the velocity is reflected, y ← R y with R = I − (2/Σ_jj) Σ_j e_jᵀ. A change δ of
-the velocity at time τ* adds δ sin(τ − τ*) to the trajectory v(τ) = A sin τ + B cos τ, that is δ cos τ*
-to A and −δ sin τ* to B: no position is computed on the way, and v(π/2) = A is the end if no wall
-comes before.
+At a hit of wall j the velocity is reflected, y ← R y with R = I − (2/Σ_jj) Σ_j e_jᵀ. A change δ
+of the velocity at time τ* adds δ sin(τ − τ*) to the trajectory v(τ) = A sin τ + B cos τ, that is
+δ cos τ* to A and −δ sin τ* to B: no position is computed on the way, and v(π/2) = A is the end if
+no wall comes before.
 """
 
 import numpy as np
@@ -75,15 +75,15 @@ class WallsAtOrigin:
 
 
 class AnyWalls:
-    """lower < v < upper, as rows w > wall: a coordinate with an upper wall alone is turned round.
+    """lower < v < upper, as rows w > wall: a coordinate with only an upper wall is turned round.
 
     A slab is two rows, v_j and −v_j, equal to the last bit but for the sign at all times.
 
-    On an ellipse with R² = A² + B² >= wall², S = √(R² − wall²), a row *leaves* through its wall once
-    a turn, at tan(τ/2) = (B − wall)/(S − A) = (A + S)/(B + wall), with velocity −S. Half-angle
+    On an ellipse with R² = A² + B² >= wall², S = √(R² − wall²), a row *leaves* through its wall
+    once a turn, at tan(τ/2) = (B − wall)/(S − A) = (A + S)/(B + wall), with velocity −S. Half-angle
     tangents are in the order of the times all round from −π to π, and S does not cancel if the
-    form is chosen by the sign of A. Entering is another time, so that the wall just met,
-    which is being entered from, is not met again at once, but may be later (a wall above the
+    form is chosen by the sign of A. Entering is another time, so that the wall just met, which
+    is being entered from, is not met again at once, but may be later (a wall above the
     origin, against which the row falls back); walls further out than R are never met (NaN).
     """
 
@@ -102,7 +102,6 @@ class AnyWalls:
         slack = _OUTSIDE * (np.sqrt(covariance.diagonal()) + np.maximum(*finite))
         self._outer = box.lower - slack, box.upper + slack
         self._now = np.zeros(n_chains)  # tan(τ/2) of the last event
-        self._last = np.full(n_chains, -1)  # the row of the wall met then
         self._sure = np.maximum(wall, 0.0)
         self._walls = np.tile(wall, n_chains)
         self._table = np.empty((n_chains, len(wall)))
@@ -126,13 +125,9 @@ class AnyWalls:
     def next_event(self, ends):
         """Take each trajectory past its next wall, in place; say which met one before π/2."""
         times = self._times(*ends)
-        at_last = self._row_start + np.maximum(self._last, 0)
-        flat = times.ravel()
-        again = flat.take(at_last)
-        flat[at_last] = np.where((self._last >= 0) & (again <= self._now), np.inf, again)
         first = times.argmin(axis=1)
         at_first = self._row_start + first
-        time = np.maximum(flat.take(at_first), self._now)
+        time = np.maximum(times.ravel().take(at_first), self._now)
         hit = time < 1.0  # tan(π/4)
         time = np.where(hit, time, 0.0)
         scale = 1.0 / (1.0 + time * time)
@@ -142,7 +137,6 @@ class AnyWalls:
         coefficients = np.stack((velocity * cosine, -velocity * sine))
         _reflect(ends, coefficients, first, self._reflectors)
         np.copyto(self._now, time, where=hit)
-        np.copyto(self._last, first, where=hit)
         return hit
 
     def _times(self, a, b):
@@ -172,11 +166,10 @@ class AnyWalls:
     def begin(self, which):
         """Take note of the trajectories that begin anew."""
         self._now[which] = 0.0
-        self._last[which] = -1
 
     def keep(self, alive):
         """Go on with some of the chains."""
-        self._now, self._last = self._now[alive], self._last[alive]
+        self._now = self._now[alive]
         n_chains = len(self._now)
         self._table, self._row_start = self._table[:n_chains], self._row_start[:n_chains]
 

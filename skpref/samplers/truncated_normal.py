@@ -2,7 +2,7 @@
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
+from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
 
 from skpref.samplers._chains import check_generator
 
@@ -26,9 +26,9 @@ def truncated_normal(
 ) -> np.ndarray:
     """Draw x ~ N(0, 1) given lower <= x <= upper.
 
-    By inversion of the survival function Q: Q(x) = Q(upper) + u (Q(lower) − Q(upper)) with u uniform
-    on (0, 1]; without an upper end x = −Φ⁻¹(u Φ(−lower)). Differences are taken in the smaller tail,
-    in logarithms far out, and of narrow slabs in closed form. One uniform a draw.
+    By inversion of the survival function Q: Q(x) = Q(upper) + u (Q(lower) − Q(upper)) with u
+    uniform on (0, 1]; without an upper end x = −Φ⁻¹(u Φ(−lower)). Differences are taken in the
+    smaller tail, by Mills' ratio far out, and of narrow slabs in closed form. One uniform a draw.
 
     Parameters
     ----------
@@ -149,13 +149,31 @@ def _slab(lower, upper, uniform):
     x = np.asarray(ndtri(base + share * (ndtr(high) - base)))
     far = high < -_TAIL
     if far.any():
-        bound = np.maximum(high[far], -_FARTHEST)
-        top = log_ndtr(bound)
-        missing = -np.expm1(log_ndtr(low[far]) - top)  # 1 − Φ(low)/Φ(high)
-        with np.errstate(divide="ignore"):
-            x[far] = ndtri_exp(top + np.log1p((share[far] - 1.0) * missing))
-        np.copyto(x, high, where=high < -_FARTHEST)
+        x[far] = -_far(-high[far], -low[far], share[far])
     return np.where(flip, -x, x)
+
+
+def _far(near, end, share):
+    """Where share of the mass between near > 36 and end is further out, by Newton from `near`.
+
+    At near + s there is left Q(near + s)/Q(near) = exp(−near s − s²/2) M(near + s)/M(near), with
+    Mills' ratio M; no logarithm of Q is taken, which far out has lost the digits that s needs.
+    """
+    root2 = np.sqrt(2.0)
+    mills = erfcx(near / root2)
+
+    def log_left(s):
+        return np.log(erfcx((near + s) / root2) / mills) - s * (near + 0.5 * s)
+
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        wide = log_left(end - near)
+        missing = np.where(wide > -np.inf, -np.expm1(wide), 1.0)  # 0/0 where M ends as 0
+        wanted = np.maximum(np.log1p((share - 1.0) * missing), wide)
+        step = -wanted / near
+        for _ in range(5):
+            hazard = np.sqrt(2.0 / np.pi) / erfcx((near + step) / root2)
+            step = step + (log_left(step) - wanted) / hazard
+    return near + np.where(step >= 0, step, 0.0)  # NaN: so far out that all is at `near`
 
 
 def quantile_below(upper: np.ndarray, uniform: np.ndarray) -> np.ndarray:

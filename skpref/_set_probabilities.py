@@ -1,26 +1,23 @@
 """Which of several items is chosen: probabilities of a posterior, noise of the judge included."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skpref._linalg import Array, floor_variance
 from skpref._orthant import best_of, log_best_of
 from skpref.kernels._gradients import paired
-
-if TYPE_CHECKING:
-    from skpref._posterior import Posterior
 
 # Utilities of all components that are held at a time.
 _BLOCK = 2**20
 
 
 def choice_proba(
-    posterior: "Posterior",
+    posterior: Any,
     items: Array,
     sets: NDArray[np.intp],
-    order: NDArray[np.int8] | int = 1,
+    order: ArrayLike = 1,
     log: bool = False,
 ) -> Array:
     """P(each item is the best of its set), as the judge sees them, shape (n_sets, k).
@@ -43,12 +40,12 @@ def choice_proba(
             "(Likelihood.item_noise), so that choices of more than two have no probability."
         )
     n_sets, k = sets.shape
-    order = np.broadcast_to(np.asarray(order), (n_sets,))
+    orders = np.broadcast_to(np.asarray(order), (n_sets,))
     found = np.empty(sets.shape)
     step = max(1, _BLOCK // (k * posterior.n_components))
     for begin in range(0, n_sets, step):
         some = slice(begin, begin + step)
-        found[some] = _of_sets(posterior, items, sets[some], order[some], noise, log)
+        found[some] = _of_sets(posterior, items, sets[some], orders[some], noise, log)
     return found
 
 
@@ -79,7 +76,7 @@ def _of_sets(posterior, items, sets, order, noise, log):
     return np.logaddexp(np.logaddexp.reduce(each, axis=1), matched) - np.log(n_components + 1)
 
 
-def set_covariance(posterior: "Posterior", rows: Array, at: NDArray[np.intp]) -> Array:
+def set_covariance(posterior: Any, rows: Array, at: NDArray[np.intp]) -> Array:
     """Covariance, of every component, of the utilities of sets of rows, (n_sets, k, k)."""
     n_sets, k = at.shape
     half = (posterior.kernel(rows, posterior.anchors) @ posterior.factor)[at]

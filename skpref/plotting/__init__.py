@@ -1,0 +1,16 @@
+"""Pictures of fitted models and of runs, in the manner of scikit-learn's Displays.
+
+matplotlib is imported when something is drawn, not before.
+"""
+
+from skpref.plotting._calibration import CalibrationDisplay
+from skpref.plotting._leaderboard import LeaderboardDisplay
+from skpref.plotting._optimization import OptimizationDisplay
+from skpref.plotting._utility import UtilityDisplay
+
+__all__ = [
+    "CalibrationDisplay",
+    "LeaderboardDisplay",
+    "OptimizationDisplay",
+    "UtilityDisplay",
+]

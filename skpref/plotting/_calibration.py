@@ -1,0 +1,258 @@
+"""Are outcomes as frequent as they were said to be probable?"""
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from skpref._linalg import Array
+from skpref._parameters import check_choice, check_number
+from skpref.plotting._outcomes import Foretold, foretold
+from skpref.plotting._style import check_matplotlib, new_axes, palette, percent, tidy
+
+# An outcome keeps its colour and mark, whichever others are drawn.
+_LOOK = {
+    "first wins": ("blue", "o"),
+    "tie": ("green", "s"),
+    "second wins": ("orange", "^"),
+    "chosen": ("blue", "o"),
+}
+# Below the unit square lies the histogram, from −_BOTTOM to −_GAP.
+_BOTTOM, _GAP = 0.22, 0.03
+
+
+class Reliability(NamedTuple):
+    """Of one outcome: how probable it was said to be, and how frequent it was, bin by bin.
+
+    Attributes
+    ----------
+    outcome : str
+    predicted : ndarray of shape (n_bins,)
+        Mean probability.
+    observed : ndarray of shape (n_bins,)
+        Share of answers with that outcome.
+    lower, upper : ndarray of shape (n_bins,)
+        Wilson's binomial interval of that share.
+    size : ndarray of shape (n_bins,)
+        Answers.
+    error : float
+        Expected calibration error: the mean of |observed − predicted|, weighted by size.
+    proba : ndarray of shape (n,)
+    """
+
+    outcome: str
+    predicted: Array
+    observed: Array
+    lower: Array
+    upper: Array
+    size: NDArray[np.intp]
+    error: float
+    proba: Array
+
+
+class CalibrationDisplay:
+    """Frequencies of outcomes against their predicted probabilities.
+
+    Made by `from_estimator` or `from_predictions`; the parameters are kept as attributes.
+
+    Parameters
+    ----------
+    curves : list of Reliability
+        One for "first wins" of duels; with ties also "tie" and "second wins"; of choices one,
+        "chosen", each item against the others of its set.
+    level : float
+        Of the bars.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    bars_ : list of ErrorbarContainer
+        One a curve.
+    histograms_ : list of StepPatch
+        Of the predicted probabilities, below.
+
+    Examples
+    --------
+    >>> from skpref.plotting import CalibrationDisplay
+    >>> y, proba = [1, 0, 1, 1], [0.8, 0.3, 0.6, 0.9]
+    >>> CalibrationDisplay.from_predictions(y, proba, n_bins=2)  # doctest: +SKIP
+    """
+
+    def __init__(self, *, curves: list[Reliability], level: float = 0.9):
+        self.curves = curves
+        self.level = level
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        predict_params: dict | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Predict answers and compare with what came.
+
+        Parameters
+        ----------
+        model : fitted estimator with ``predict_proba``
+        X, y : array-like
+            Answers that the model has not seen, as in its ``fit``.
+        predict_params : dict, default=None
+            Further arguments of ``predict_proba``.
+        **kwargs
+            See `from_predictions`.
+
+        Returns
+        -------
+        CalibrationDisplay
+
+        Raises
+        ------
+        ImportError, ValueError
+            As `from_predictions`.
+        """
+        check_matplotlib(f"{cls.__name__}.from_estimator")
+        proba = model.predict_proba(X, **(predict_params or {}))
+        kwargs.setdefault("classes", model.classes_)
+        return cls.from_predictions(y, proba, **kwargs)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: ArrayLike | None,
+        proba: ArrayLike,
+        *,
+        classes: ArrayLike | None = None,
+        n_bins: int = 10,
+        strategy: str = "quantile",
+        level: float = 0.9,
+        ax: Any = None,
+    ) -> Self:
+        """Compare predicted probabilities with what came.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,) or (n, k), or None
+            Outcomes: labels in ``classes``; of choices the position of the chosen one, or ranks
+            of which one is the best. None: the first won each.
+        proba : array-like of shape (n,), (n, 2), (n, 3) or (n, k)
+            That the first wins, or the columns of ``predict_proba``.
+        classes : array-like, default=None
+            Label of each column, as ``classes_`` of the estimator. None: {0, 1}, {-1, 1} or
+            booleans for two columns; -1, 0, 1 for three if y holds -1; else positions.
+        n_bins : int, default=10
+        strategy : {"quantile", "uniform"}, default="quantile"
+            Bins of equally many answers, or of equal width; equal probabilities share a bin.
+        level : float, default=0.9
+            Of the bars: Wilson's binomial intervals.
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        CalibrationDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If y and proba do not fit together.
+
+        Notes
+        -----
+        Of choices the items of a set are counted as if they were answers of their own, so bars
+        are a little too long or short. Places where a set had no item are left out.
+        """
+        check_matplotlib(f"{cls.__name__}.from_predictions")
+        check_number("n_bins", n_bins, low=1, integer=True)
+        check_choice("strategy", strategy, ("quantile", "uniform"))
+        check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
+        told = foretold(y, proba, classes)
+        curves = [_reliability(each, n_bins, strategy, level) for each in told]
+        return cls(curves=curves, level=level).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        CalibrationDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        check_matplotlib(f"{type(self).__name__}.plot")
+        ax = new_axes(ax, (5.2, 5.4))
+        ax.plot([0.0, 1.0], [0.0, 1.0], color="0.5", linewidth=0.9, linestyle=(0, (5, 4)), zorder=0)
+        self.bars_, self.histograms_ = [], []
+        edges = np.linspace(0.0, 1.0, 41)
+        counts = [np.histogram(curve.proba, edges)[0] for curve in self.curves]
+        tallest = max(1, max(int(count.max()) for count in counts))
+        for curve, count in zip(self.curves, counts, strict=True):
+            name, mark = _LOOK[curve.outcome]
+            color = getattr(palette(ax), name)
+            drawn = ax.errorbar(
+                curve.predicted,
+                curve.observed,
+                yerr=[curve.observed - curve.lower, curve.upper - curve.observed],
+                fmt=f"{mark}-",
+                color=color,
+                markersize=4.5,
+                linewidth=1.0,
+                elinewidth=1.2,
+                label=f"{curve.outcome} (ECE {curve.error:.3f})",
+            )
+            self.bars_.append(drawn)
+            top = -_BOTTOM + (_BOTTOM - _GAP) * count / tallest
+            self.histograms_.append(
+                ax.stairs(top, edges, baseline=-_BOTTOM, color=color, linewidth=1.2)
+            )
+        for artist in self.histograms_ if len(self.curves) == 1 else []:
+            artist.set(fill=True, alpha=0.4)
+        ax.set(xlim=(-0.02, 1.02), ylim=(-_BOTTOM, 1.02))
+        ax.set_yticks(np.linspace(0.0, 1.0, 6))
+        ax.set_xlabel("predicted probability")
+        ax.set_ylabel(f"observed frequency (bars: {percent(self.level)} binomial)")
+        ax.yaxis.set_label_coords(-0.11, (0.5 + _BOTTOM) / (1.02 + _BOTTOM))
+        ax.legend(loc="upper left", frameon=False)
+        tidy(ax)
+        ax.spines["left"].set_bounds(0.0, 1.0)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _reliability(told: Foretold, n_bins: int, strategy: str, level: float) -> Reliability:
+    proba, happened = told.proba, told.happened.astype(np.float64)
+    if strategy == "quantile":
+        edges = np.quantile(proba, np.linspace(0.0, 1.0, n_bins + 1)[1:-1])
+    else:
+        edges = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
+    # Bins that are empty, by equal edges or for want of answers, are left out.
+    _, bins, count = np.unique(
+        np.searchsorted(edges, proba, side="right"), return_inverse=True, return_counts=True
+    )
+    predicted = np.bincount(bins, proba) / count
+    observed = np.bincount(bins, happened) / count
+    error = float(np.average(np.abs(observed - predicted), weights=count))
+    lower, upper = _wilson(observed, count, level)
+    return Reliability(told.outcome, predicted, observed, lower, upper, count, error, proba)
+
+
+def _wilson(share: Array, count: NDArray[np.intp], level: float) -> tuple[Array, Array]:
+    """Interval of a probability by inverting the score test (Wilson, JASA 1927)."""
+    z = ndtri(0.5 + 0.5 * level)
+    spread = z * np.sqrt(share * (1.0 - share) / count + (z / (2.0 * count)) ** 2)
+    centre = share + z**2 / (2.0 * count)
+    scale = 1.0 + z**2 / count
+    # The interval always holds the share; rounding must not say otherwise.
+    lower, upper = (centre - spread) / scale, (centre + spread) / scale
+    return np.minimum(lower, share), np.maximum(upper, share)

@@ -1,0 +1,324 @@
+"""The course of an optimisation run."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpref._inspected import Inspected
+from skpref._linalg import Array
+from skpref._parameters import check_choice, check_number
+from skpref.plotting._run import Line, Run, best_so_far, line_of, run_of
+from skpref.plotting._style import (
+    GREY,
+    check_matplotlib,
+    legend_on_top,
+    new_axes,
+    palette,
+    paper,
+    percent,
+    tidy,
+)
+
+# Share of the axes that the questions take below the utility along one dimension.
+_STRIP = 0.38
+
+
+class OptimizationDisplay:
+    """How a run of an optimizer went, answer by answer.
+
+    Made by `from_optimizer`; the parameters are kept as attributes. Everything is judged by the
+    posterior at the end: the best item after t answers is that, of the items shown until then,
+    which now has the largest posterior mean. The last of them is `recommend`.
+
+    Parameters
+    ----------
+    run : Run
+        ``items``, ``rows``, ``shown`` and ``best`` (the winner) of each answer.
+    utility, lower, upper : ndarray of shape (n_items,)
+        Of the items of ``run``: posterior mean above the mean of them, and its interval.
+    best : ndarray of shape (n_answers,)
+        Position in ``run.items`` of the best item so far.
+    regret : ndarray of shape (n_items,) or None
+        What each item lacks of the optimum, where an objective was given.
+    line : Line or None
+        The utility in one dimension: ``x``, ``utility``, ``at``.
+    level : float
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    best_ : Line2D
+        The best item so far (``kind="course"``), or the posterior mean (``kind="utility"``).
+    band_ : PolyCollection
+        Absent from a course of regret.
+    winners_, others_ : Line2D
+        Items shown, by what came of them.
+
+    Examples
+    --------
+    >>> from skpref import HallucinationBelieverOptimizer
+    >>> from skpref.plotting import OptimizationDisplay
+    >>> optimizer = HallucinationBelieverOptimizer([(0.0, 1.0)], random_state=0)
+    >>> best = optimizer.run(lambda a, b: abs(a[0] - 0.3) < abs(b[0] - 0.3), n_duels=10)
+    >>> OptimizationDisplay.from_optimizer(optimizer)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        *,
+        run: Run,
+        utility: Array,
+        lower: Array,
+        upper: Array,
+        best: NDArray[np.intp],
+        regret: Array | None = None,
+        line: Line | None = None,
+        level: float = 0.9,
+    ):
+        self.run = run
+        self.utility = utility
+        self.lower = lower
+        self.upper = upper
+        self.best = best
+        self.regret = regret
+        self.line = line
+        self.level = level
+
+    @classmethod
+    def from_optimizer(
+        cls,
+        optimizer: Any,
+        objective: Any = None,
+        *,
+        optimum: float | None = None,
+        level: float = 0.9,
+        kind: str = "course",
+        ax: Any = None,
+    ) -> Self:
+        """Read a run and draw it.
+
+        Parameters
+        ----------
+        optimizer : PreferenceOptimizer
+            With at least one answer told.
+        objective : callable or object with a method ``regret``, default=None
+            What was to be maximised, if it is known: an item to a number; or a `BenchmarkFunction`.
+            Then regret is drawn.
+        optimum : float, default=None
+            The largest value of a callable. None: that of the items shown.
+        level : float, default=0.9
+        kind : {"course", "utility"}, default="course"
+            See `plot`.
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        OptimizationDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If nothing was told.
+        """
+        check_matplotlib(f"{cls.__name__}.from_optimizer")
+        check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
+        check_choice("kind", kind, ("course", "utility"))
+        run = run_of(optimizer)
+        relative = Inspected.of(optimizer.posterior_).relative(run.rows, level)
+        regret = None if objective is None else _regret(run, objective, optimum)
+        made = cls(
+            run=run,
+            utility=relative.mean,
+            lower=relative.lower,
+            upper=relative.upper,
+            best=best_so_far(run, relative.mean),
+            regret=regret,
+            line=line_of(optimizer, run, level),
+            level=level,
+        )
+        return made.plot(ax=ax, kind=kind)
+
+    def plot(self, ax: Any = None, *, kind: str = "course") -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+        kind : {"course", "utility"}, default="course"
+            "course": over the answers, the utility of the items shown and of the best so far; its
+            regret if there is an objective. "utility": in one dimension the utility with its
+            band, and below it every question, the first on top.
+
+        Returns
+        -------
+        OptimizationDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If ``kind="utility"`` and the items are not numbers on one line.
+        """
+        check_matplotlib(f"{type(self).__name__}.plot")
+        check_choice("kind", kind, ("course", "utility"))
+        if kind == "utility" and self.line is None:
+            raise ValueError('kind="utility" needs items of one dimension that are numbers.')
+        ax = new_axes(ax, (6.4, 4.0))
+        if kind == "utility":
+            self._draw_line(ax)
+        elif self.regret is None:
+            self._draw_course(ax)
+        else:
+            self._draw_regret(ax)
+        tidy(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _steps(self):
+        return np.arange(1, len(self.run.shown) + 1)
+
+    def _dots(self, ax, values):
+        """Items shown at each answer: the winner, and the others."""
+        won, rest = [], []
+        for step, (shown, best) in enumerate(zip(self.run.shown, self.run.best, strict=True), 1):
+            rest += [(step, values[i]) for i in shown if i != best]
+            won += [(step, values[best])] if best is not None else []
+        edge = {"markersize": 4, "linestyle": "none", "markeredgewidth": 0.9, "zorder": 3}
+        (self.others_,) = ax.plot(
+            *np.array(rest).T, "o", color=GREY, markerfacecolor="none", label="not chosen", **edge
+        )
+        (self.winners_,) = ax.plot(
+            *np.array(won or [(np.nan, np.nan)]).T,
+            "o",
+            color=palette(ax).orange,
+            label="chosen",
+            **edge,
+        )
+
+    def _draw_course(self, ax):
+        steps, best = self._steps(), self.best
+        style = {"step": "post", "color": palette(ax).blue, "alpha": 0.22, "linewidth": 0}
+        label = f"{percent(self.level)} interval"
+        self.band_ = ax.fill_between(
+            steps, self.lower[best], self.upper[best], label=label, **style
+        )
+        self._dots(ax, self.utility)
+        (self.best_,) = ax.step(
+            steps,
+            self.utility[best],
+            where="post",
+            color=palette(ax).blue,
+            linewidth=2.0,
+            label="best so far (judged at the end)",
+        )
+        ax.set_ylabel("utility above the mean of the items shown")
+        self._finish_course(ax)
+
+    def _draw_regret(self, ax):
+        self._dots(ax, self.regret)
+        (self.best_,) = ax.step(
+            self._steps(),
+            self.regret[self.best],
+            where="post",
+            color=palette(ax).blue,
+            linewidth=2.0,
+            label="best so far (judged at the end)",
+        )
+        if np.any(self.regret > 0.0):
+            ax.set_yscale("log", nonpositive="clip")
+        ax.set_ylabel("regret")
+        self._finish_course(ax)
+
+    def _finish_course(self, ax):
+        from matplotlib.ticker import MaxNLocator
+
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.set_xlabel("answers told")
+        ax.set_xlim(left=0)
+        legend_on_top(ax, 2)
+
+    def _draw_line(self, ax):
+        x, utility, at = self.line
+        self.band_ = ax.fill_between(
+            x,
+            utility.lower,
+            utility.upper,
+            color=palette(ax).blue,
+            alpha=0.22,
+            linewidth=0,
+            label=f"{percent(self.level)} interval",
+        )
+        (self.best_,) = ax.plot(
+            x, utility.mean, color=palette(ax).blue, linewidth=2.0, label="posterior mean"
+        )
+        low, high = utility.lower.min(), utility.upper.max()
+        (recommended,) = ax.plot(
+            [at[self.best[-1]]] * 2,
+            [low, high],
+            color=palette(ax).blue,
+            linewidth=0.9,
+            linestyle=(0, (4, 3)),
+            label="recommended",
+        )
+        self._questions(ax, at)
+        top = max(high, low + 1e-9)
+        ax.set_ylim(_beneath(low, top), top)
+        legend_on_top(ax, 3)
+        top = ax.get_ylim()[1]
+        bottom = _beneath(low, top)
+        ax.set_ylim(bottom, top)
+        recommended.set_ydata([bottom, high])
+        ax.set_yticks([tick for tick in ax.get_yticks() if low <= tick <= high])
+        ax.set_ylabel("utility above the mean of the curve")
+        ax.set_xlabel("item (below: the questions, the first on top)")
+
+    def _questions(self, ax, at):
+        """Every question as a line between its items, in shares of the height of the axes."""
+        n = len(self.run.shown)
+        heights = np.linspace(_STRIP - 0.04, 0.025, n)
+        style = {"transform": ax.get_xaxis_transform(), "markersize": min(4.5, 60.0 / n + 1.5)}
+        won, rest = [], []
+        for height, shown, best in zip(heights, self.run.shown, self.run.best, strict=True):
+            ends = [at[shown].min(), at[shown].max()]
+            ax.plot(
+                ends,
+                [height] * 2,
+                color=GREY,
+                linewidth=0.6,
+                alpha=0.7,
+                transform=style["transform"],
+            )
+            rest += [(at[i], height) for i in shown if i != best]
+            won += [(at[best], height)] if best is not None else []
+        (self.others_,) = ax.plot(
+            *np.array(rest).T,
+            "o",
+            color=GREY,
+            markerfacecolor=paper(ax),
+            label="not chosen",
+            **style,
+        )
+        (self.winners_,) = ax.plot(
+            *np.array(won or [(np.nan, np.nan)]).T,
+            "o",
+            color=palette(ax).orange,
+            label="chosen",
+            **style,
+        )
+
+
+def _beneath(low: float, top: float) -> float:
+    """Lower end of an axis up to ``top`` that leaves the strip of the questions below ``low``."""
+    return (low - _STRIP * top) / (1.0 - _STRIP)
+
+
+def _regret(run: Run, objective: Any, optimum: float | None) -> Array:
+    """What each item of a run lacks of the optimum."""
+    if hasattr(objective, "regret"):
+        return np.array([float(objective.regret(item)) for item in run.items])
+    values = np.array([float(objective(item)) for item in run.items])
+    return (values.max() if optimum is None else optimum) - values

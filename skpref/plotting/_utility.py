@@ -1,0 +1,239 @@
+"""The utility along one or two features."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpref._inspected import Inspected
+from skpref._parameters import check_number
+from skpref.plotting._grid import along, as_items
+from skpref.plotting._style import (
+    check_matplotlib,
+    legend_on_top,
+    new_axes,
+    palette,
+    percent,
+    plain,
+    tidy,
+)
+
+_ALONG_ONE, _ALONG_TWO = 200, 40
+
+
+class UtilityDisplay:
+    """Posterior of the utility along one feature, with a band, or its mean along two.
+
+    Made by `from_estimator`; the parameters are kept as attributes. The zero is the mean over
+    what is drawn, as answers tell differences alone.
+
+    Parameters
+    ----------
+    features : tuple of str
+        Names of the one or two features.
+    grid : tuple of ndarray of shape (grid_resolution,)
+    mean, lower, upper : ndarray of shape (grid_resolution,) or (grid_resolution, grid_resolution)
+        Of the utility above its mean over the grid; the first feature is the first axis.
+    items : ndarray of shape (n_items, n_features)
+        What the items have of these features.
+    level : float
+    held : str, default=""
+        Where the other features are held, in words.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    line_, band_ : Line2D and PolyCollection
+        Along one feature.
+    surface_, colorbar_ : QuadContourSet and Colorbar
+        Along two.
+    items_ : Line2D
+        The items.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.datasets import load_candy
+    >>> from skpref.plotting import UtilityDisplay
+    >>> candy = load_candy(n_duels=100)
+    >>> model = PairwisePreferenceRegressor(optimizer=None).fit(candy.X, candy.y)
+    >>> UtilityDisplay.from_estimator(model, candy.item_table, [10])  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        *,
+        features: tuple[str, ...],
+        grid: tuple[NDArray[np.float64], ...],
+        mean: NDArray[np.float64],
+        lower: NDArray[np.float64],
+        upper: NDArray[np.float64],
+        items: NDArray[np.float64],
+        level: float = 0.9,
+        held: str = "",
+    ):
+        self.features = features
+        self.grid = grid
+        self.mean = mean
+        self.lower = lower
+        self.upper = upper
+        self.items = items
+        self.level = level
+        self.held = held
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any,
+        features: int | str | Sequence,
+        *,
+        grid_resolution: int | None = None,
+        level: float = 0.9,
+        reference: Any = None,
+        feature_names: Sequence[str] | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Ask the posterior along the features and draw it.
+
+        Parameters
+        ----------
+        model : estimator, pipeline or Posterior
+            Anything fitted that has a ``posterior_``, or that posterior.
+        X : array-like or DataFrame of shape (n_items, n_features), duels or None
+            Items, as the model's ``predict`` takes them: their range is drawn. None: those of
+            the model.
+        features : position, name or sequence of one or two of them
+        grid_resolution : int, default=None
+            Points along each feature; None: 200 along one, 40 along two.
+        level : float, default=0.9
+        reference : array-like of shape (n_features,), mapping or frame of one row, default=None
+            The item at which the other features are held. None: their median in X (what is no
+            number: its most frequent value).
+        feature_names : sequence of str, default=None
+            Of an X that has none. None: those that the model knows.
+        ax : matplotlib Axes, default=None
+        **kwargs
+            For `plot`.
+
+        Returns
+        -------
+        UtilityDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If a feature is not there, or holds no numbers.
+        """
+        check_matplotlib(f"{cls.__name__}.from_estimator")
+        check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
+        if grid_resolution is not None:
+            check_number("grid_resolution", grid_resolution, low=2, integer=True)
+        subject = Inspected.of(model)
+        if X is None:
+            table = subject.posterior.table
+            X = subject.training if table is None else table
+        listed = [features] if isinstance(features, str | int | np.integer) else list(features)
+        resolution = grid_resolution or (_ALONG_TWO if len(listed) == 2 else _ALONG_ONE)
+        names = subject.feature_names if feature_names is None else feature_names
+        found = along(as_items(X), listed, resolution, reference, names)
+        relative = subject.relative(subject.rows_of(found.items), level)
+        shape = tuple(len(axis) for axis in found.axes)
+        others = found.items.shape[1] - len(shape)
+        held = "their median" if reference is None else "those of the reference"
+        made = cls(
+            features=found.names,
+            grid=found.axes,
+            mean=relative.mean.reshape(shape),
+            lower=relative.lower.reshape(shape),
+            upper=relative.upper.reshape(shape),
+            items=found.seen,
+            level=level,
+            held=f"other features at {held}" if others else "",
+        )
+        return made.plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, color: Any = None, cmap: Any = "viridis") -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+        color : matplotlib color, default=None
+            Along one feature.
+        cmap : matplotlib colormap, default="viridis"
+            Along two.
+
+        Returns
+        -------
+        UtilityDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        check_matplotlib(f"{type(self).__name__}.plot")
+        single = len(self.features) == 1
+        ax = new_axes(ax, (6.4, 4.0) if single else (6.0, 4.6))
+        if single:
+            self._curve(ax, palette(ax).blue if color is None else color)
+        else:
+            self._surface(ax, cmap)
+        ax.set_xlabel(plain(self.features[0]))
+        if self.held:
+            ax.set_title(self.held, fontsize="medium", loc="left")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _curve(self, ax, color):
+        (x,) = self.grid
+        ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
+        self.band_ = ax.fill_between(
+            x,
+            self.lower,
+            self.upper,
+            color=color,
+            alpha=0.22,
+            linewidth=0,
+            label=f"{percent(self.level)} interval",
+        )
+        (self.line_,) = ax.plot(x, self.mean, color=color, linewidth=2.0, label="posterior mean")
+        (self.items_,) = ax.plot(
+            self.items[:, 0],
+            np.full(len(self.items), 0.02),
+            "|",
+            transform=ax.get_xaxis_transform(),
+            color="0.5",
+            markersize=8,
+            markeredgewidth=0.8,
+            label="items",
+        )
+        ax.set_xlim(x[0], x[-1])
+        low, high = ax.get_ylim()
+        ax.set_ylim(low - 0.08 * (high - low), high)  # room for the items
+        ax.set_ylabel("utility above the mean of the curve")
+        legend_on_top(ax, 3)
+        tidy(ax)
+
+    def _surface(self, ax, cmap):
+        first, second = self.grid
+        self.surface_ = ax.contourf(first, second, self.mean.T, levels=14, cmap=cmap)
+        (self.items_,) = ax.plot(
+            *self.items.T,
+            "o",
+            color="white",
+            markeredgecolor="black",
+            markeredgewidth=0.6,
+            markersize=4,
+            label="items",
+            clip_on=False,
+        )
+        self.colorbar_ = ax.figure.colorbar(
+            self.surface_, ax=ax, label="utility above the mean of the plane"
+        )
+        ax.set_ylabel(plain(self.features[1]))

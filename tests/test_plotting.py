@@ -1,0 +1,46 @@
+"""All Displays: matplotlib is theirs alone, wanted on use, and said to be missing."""
+
+import subprocess
+import sys
+
+import pytest
+
+from skpref import plotting
+from skpref.plotting._style import plain, shortened
+
+
+def test_matplotlib_is_not_imported_before_it_is_used():
+    code = "import sys, skpref, skpref.plotting; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def made(name):
+    """An empty object of a class, and a call that draws with it."""
+    found = getattr(plotting, name)
+    makers = {
+        "CalibrationDisplay": ("from_predictions", ([1], [0.5])),
+        "LeaderboardDisplay": ("from_estimator", (None,)),
+        "OptimizationDisplay": ("from_optimizer", (None,)),
+        "UtilityDisplay": ("from_estimator", (None, None, [0])),
+    }
+    maker, arguments = makers[name]
+    return found, maker, arguments
+
+
+@pytest.mark.parametrize("name", plotting.__all__)
+def test_without_matplotlib_the_error_says_so(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    found, maker, arguments = made(name)
+    with pytest.raises(ImportError, match=rf"{name}\.{maker} requires matplotlib. You can install"):
+        getattr(found, maker)(*arguments)
+    with pytest.raises(ImportError, match=rf"{name}\.plot requires matplotlib"):
+        found.plot(object.__new__(found))
+
+
+def test_names_are_text_and_not_formulas():
+    mathtext = pytest.importorskip("matplotlib.cbook")
+    assert mathtext.is_math_text("$5 or $6") and not mathtext.is_math_text(plain("$5 or $6"))
+    assert shortened("short") == "short"
+    long = shortened("x" * 60 + "end")
+    assert len(long) == 40 and long.endswith("end") and "…" in long

@@ -1,0 +1,144 @@
+"""UtilityDisplay: curve, band and surface are those of the posterior on the grid."""
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from skpref import ItemTable, PairwisePreferenceRegressor
+from skpref.plotting import UtilityDisplay
+from skpref.preprocessing import Itemwise
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def items():
+    return np.random.default_rng(0).uniform(size=(21, 3))
+
+
+@pytest.fixture(scope="module")
+def model(items):
+    pairs = np.random.default_rng(1).permuted(np.tile(np.arange(21), (40, 1)), axis=1)[:, :2]
+    return PairwisePreferenceRegressor(RBF(0.5), noise_variance=0.1, optimizer=None).fit(
+        items[pairs]
+    )
+
+
+def test_one_feature(model, items):
+    display = UtilityDisplay.from_estimator(model, items, [1], grid_resolution=15, level=0.5)
+    grid = np.tile(np.median(items, axis=0), (15, 1))
+    grid[:, 1] = np.linspace(items[:, 1].min(), items[:, 1].max(), 15)
+    x, y = display.line_.get_data()
+    np.testing.assert_allclose(x, grid[:, 1])
+    mean = model.predict(grid)
+    np.testing.assert_allclose(y, mean - mean.mean(), atol=1e-10)
+    draws = model.sample_y(grid, 40_000, random_state=0)
+    inside = draws - draws.mean(axis=0)
+    for tail in ((inside < display.lower[:, None]), (inside > display.upper[:, None])):
+        np.testing.assert_allclose(tail.mean(axis=1), 0.25, atol=0.01)
+    band = display.band_.get_paths()[0].vertices
+    assert band[:, 1].min() == display.lower.min() and band[:, 1].max() == display.upper.max()
+    np.testing.assert_array_equal(display.items_.get_xdata(), items[:, 1])
+    assert display.ax_.get_xlabel() == "feature 1"
+    assert display.ax_.get_title(loc="left") == "other features at their median"
+
+
+def test_two_features_in_their_order(model, items):
+    display = UtilityDisplay.from_estimator(model, items, [2, 0], grid_resolution=7)
+    at = np.median(items, axis=0)
+    at[2], at[0] = display.grid[0][4], display.grid[1][1]
+    corner = at.copy()
+    corner[2], corner[0] = display.grid[0][0], display.grid[1][0]
+    margin = model.predict([at])[0] - model.predict([corner])[0]
+    assert display.mean[4, 1] - display.mean[0, 0] == pytest.approx(margin, abs=1e-10)
+    assert display.mean.sum() == pytest.approx(0.0, abs=1e-9)
+    np.testing.assert_array_equal(np.transpose(display.items_.get_data()), items[:, [2, 0]])
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("feature 2", "feature 0")
+    # The surface has the first feature across: its outline at the top level is where it is largest.
+    (top,) = [p for p in display.surface_.get_paths()[-1:] if len(p.vertices)]
+    i, j = np.unravel_index(display.mean.argmax(), display.mean.shape)
+    reach = [np.ptp(axis) / 6 for axis in display.grid]
+    peak = np.array([display.grid[0][i], display.grid[1][j]])
+    assert np.all(np.abs(top.vertices - peak) <= reach, axis=1).any()
+
+
+def test_where_the_others_are_held(model, items):
+    display = UtilityDisplay.from_estimator(
+        model, items, 0, grid_resolution=2, reference=[9.0, 0.2, 0.3]
+    )
+    ends = np.array([[items[:, 0].min(), 0.2, 0.3], [items[:, 0].max(), 0.2, 0.3]])
+    margin = np.diff(model.predict(ends))[0]
+    assert display.mean[1] - display.mean[0] == pytest.approx(margin, abs=1e-10)
+    assert "reference" in display.ax_.get_title(loc="left")
+
+
+def test_duels_tables_and_none_stand_for_their_items(model, items):
+    alone = UtilityDisplay.from_estimator(model, ItemTable(items), [1])
+    again = UtilityDisplay.from_estimator(model, items[:20].reshape(10, 2, 3), [1])
+    assert alone.items.shape == (21, 1) and again.items.shape == (20, 1)
+    assert len(UtilityDisplay.from_estimator(model, None, [1]).items) == len(
+        model.observations_.items
+    )
+    named = UtilityDisplay.from_estimator(model, items, ["b"], feature_names=["a", "b", "c"])
+    np.testing.assert_allclose(named.mean, alone.mean)
+
+
+def test_frames_with_categories_through_a_pipeline():
+    pd = pytest.importorskip("pandas")
+    from sklearn.compose import make_column_transformer
+
+    from skpref.duels import from_pairs
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"price": rng.uniform(1, 9, 12), "kind": list("abaabaabaaba"), "size": rng.uniform(size=12)}
+    )
+    encode = make_column_transformer(
+        (StandardScaler(), ["price", "size"]), (OneHotEncoder(sparse_output=False), ["kind"])
+    )
+    pairs = [[i, (i + 5) % 12] for i in range(12)]
+    model = make_pipeline(
+        Itemwise(encode), PairwisePreferenceRegressor(RBF(1.0), optimizer=None)
+    ).fit(*from_pairs(frame, pairs))
+    display = UtilityDisplay.from_estimator(model, frame, ["price"], grid_resolution=3)
+    grid = pd.DataFrame({"price": display.grid[0], "kind": "a", "size": np.median(frame["size"])})
+    mean = model.predict(grid)
+    np.testing.assert_allclose(display.mean, mean - mean.mean(), atol=1e-10)
+    assert display.ax_.get_xlabel() == "price"
+    held = {"price": 1.0, "kind": "b", "size": 0.5}
+    other = UtilityDisplay.from_estimator(model, frame, "price", grid_resolution=3, reference=held)
+    mean = model.predict(grid.assign(kind="b", size=0.5))
+    np.testing.assert_allclose(other.mean, mean - mean.mean(), atol=1e-10)
+    with pytest.raises(ValueError, match="'kind' holds no numbers"):
+        UtilityDisplay.from_estimator(model, frame, ["kind"])
+
+
+def test_refusals(model, items):
+    for features, message in (
+        ([0, 1, 2], "one or two distinct"),
+        ([1, 1], "one or two distinct"),
+        ([5], "5 is not in X"),
+        (["weight"], "'weight' is not in X"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            UtilityDisplay.from_estimator(model, items, features)
+    with pytest.raises(ValueError, match="reference must hold one item with the 3 features"):
+        UtilityDisplay.from_estimator(model, items, [0], reference=[1.0])
+    with pytest.raises(ValueError, match="2 feature_names came for 3"):
+        UtilityDisplay.from_estimator(model, items, [0], feature_names=["a", "b"])
+    with pytest.raises(ValueError, match="grid_resolution must lie in"):
+        UtilityDisplay.from_estimator(model, items, [0], grid_resolution=1)
+    with pytest.raises(ValueError, match="no features"):
+        UtilityDisplay.from_estimator(model, ItemTable.from_names(["a", "b"]), [0])
+    with pytest.raises(ValueError, match=r"got shape \(3,\)"):
+        UtilityDisplay.from_estimator(model, items[0], [0])
