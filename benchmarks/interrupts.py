@@ -55,7 +55,7 @@ def check(made, before, events):
     n_answers = len(state.told) + len(state.skipped)
     if len(state.past) != n_answers:
         raise AssertionError(f"{n_answers} answers, {len(state.past)} moments")
-    if any(max(duel[:2]) >= len(state.items.values) for duel in (*state.told, *state.pending)):
+    if any(max(each.items) >= len(state.items.values) for each in (*state.told, *state.pending)):
         raise AssertionError("a duel of unknown items")
     if len(state.items.values) != len(state.items.rows):
         raise AssertionError("items and rows are out of step")

@@ -1,4 +1,4 @@
-"""Regret against duels, and seconds of each question, of the methods on the test functions.
+"""Regret against answers, and seconds of each question, of the methods on the test functions.
 
     python benchmarks/regret.py [--functions branin hartmann-3] [--methods default HB-EI EUBO]
         [--seeds 0 1 2 3] [--duels 60] [--flip 0.1] [--jobs 2] [--fresh] [--table]
@@ -13,8 +13,11 @@ for the chosen functions, methods, seeds and flip (all, where none is chosen) an
 ``PEERS`` that ``peer_regret.py`` ran are shown with ours.
 
 "default" is `HallucinationBelieverOptimizer` as it comes; the others are ``STRATEGIES`` with the
-defaults of `PreferenceOptimizer`. Single-threaded; with ``--jobs`` above the number of free cores
-the seconds mean little.
+defaults of `PreferenceOptimizer`. "ties", "best-of-3" and "best-of-4" (``ANSWERS``) are "default"
+with other answers: ties where the values differ by less than 2 % of the function's range, and the
+best of so many items shown; their first 3 d questions are of that kind, too.
+
+Single-threaded; with ``--jobs`` above the number of free cores the seconds mean little.
 """
 
 import argparse
@@ -31,11 +34,14 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy; wo
 import joblib
 import numpy as np
 from common import RESULTS, ROOT
+from scipy.stats import qmc
 
 from skpref.datasets import TEST_FUNCTIONS, load_test_function
 from skpref.optimize import STRATEGIES, HallucinationBelieverOptimizer, PreferenceOptimizer
 
 METHODS = ("default", *STRATEGIES)
+# Of another kind of answer: number of items shown, and threshold in shares of the range.
+ANSWERS = {"ties": (2, 0.02), "best-of-3": (3, 0.0), "best-of-4": (4, 0.0)}
 PEERS = ("Optuna", "BoTorch-EUBO", "paper-HB-EI")  # run by peer_regret.py, never here
 UNIT = ("function", "method", "flip", "seed")
 SERIES = ("regret", "ask_seconds", "wait_seconds")
@@ -46,9 +52,27 @@ FLOOR = 1e-4
 
 def build(method, bounds, seed):
     """The optimizer of a method."""
-    if method == "default":
+    if method == "default" or method in ANSWERS:
         return HallucinationBelieverOptimizer(bounds, random_state=seed)
     return PreferenceOptimizer(bounds, **STRATEGIES[method]._asdict(), random_state=seed)
+
+
+def judge_of(function, size, threshold, flip, rng):
+    """A judge of so many items, and what he answers as `tell` takes it."""
+    duels = function.judge(flip=flip, rng=rng)
+    sample = function.from_unit(qmc.Sobol(len(function.bounds), scramble=False).random(2**14))
+    indifferent = threshold * (function.optimum - function(sample).min())
+
+    def judge(items):
+        values = function(items)
+        if size > 2:
+            turned = flip and rng.random() < flip
+            return {"chosen": int(rng.integers(size) if turned else np.argmax(values))}
+        if abs(values[0] - values[1]) < indifferent:
+            return "tie"
+        return duels(*items)
+
+    return judge
 
 
 def sources():
@@ -65,27 +89,28 @@ def run(name, method, flip, seed, n_duels):
     Returns
     -------
     dict of COLUMNS
-        Series have one number a duel: regret after it, seconds of the `ask` that gave it, seconds
-        from calling `tell` on the one before to holding it (first: `ask` alone).
+        Series have one number an answer: regret after it, seconds of the `ask` that gave the
+        question, seconds from calling `tell` on the one before to holding it (first: `ask` alone).
     """
     function = load_test_function(name)
-    judge = function.judge(flip=flip, rng=np.random.default_rng([seed, 1]))
+    size, threshold = ANSWERS.get(method, (2, 0.0))
+    judge = judge_of(function, size, threshold, flip, np.random.default_rng([seed, 1]))
     optimizer = build(method, function.bounds, seed)
     d = len(function.bounds)
-    start = np.random.default_rng([seed, 0]).random((3 * d, 2, d))
-    for duel in function.from_unit(start):
-        optimizer.tell(duel, judge(*duel))
+    start = np.random.default_rng([seed, 0]).random((3 * d, size, d))
+    for items in function.from_unit(start):
+        optimizer.tell(items, judge(items))
     begin = time.perf_counter()
-    duel = optimizer.ask()
+    items = optimizer.ask(size=size)
     ask_seconds = [time.perf_counter() - begin]
     wait_seconds, regret = [*ask_seconds], []
     for k in range(n_duels):
-        outcome = judge(*duel)
+        outcome = judge(items)
         begin = time.perf_counter()
-        optimizer.tell(duel, outcome)
+        optimizer.tell(items, outcome)
         told = time.perf_counter()
         if k < n_duels - 1:
-            duel = optimizer.ask()
+            items = optimizer.ask(size=size)
             held = time.perf_counter()
             ask_seconds.append(held - told)
             wait_seconds.append(held - begin)
@@ -152,7 +177,7 @@ def table(units):
         return
     heads = [f"log10 regret @{step}".rjust(21) for step in STEPS]
     print("function      flip method       seeds " + " ".join(heads) + "  ms: ask wait  95 %")
-    ranks = {name: k for k, name in enumerate((*TEST_FUNCTIONS, *METHODS, *PEERS))}
+    ranks = {name: k for k, name in enumerate((*TEST_FUNCTIONS, *METHODS, *ANSWERS, *PEERS))}
     order = sorted(groups, key=lambda key: (ranks[key[0]], key[1], ranks[key[2]]))
     for name, flip, method in order:
         found = groups[name, flip, method]
@@ -174,7 +199,7 @@ def table(units):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--functions", nargs="+", choices=TEST_FUNCTIONS)
-    parser.add_argument("--methods", nargs="+", choices=(*METHODS, *PEERS))
+    parser.add_argument("--methods", nargs="+", choices=(*METHODS, *ANSWERS, *PEERS))
     parser.add_argument("--seeds", nargs="+", type=int)
     parser.add_argument("--duels", type=int, default=60, help="after the 3 d random ones")
     parser.add_argument("--flip", type=float, help="share of answers turned round (0)")

@@ -44,7 +44,12 @@ def posterior(kernel=KERNELS["matern32"], n_components=1, seed=0, noise_variance
 
 
 def hallucinating(kernel, noise_variance):
-    return Model(kernel, Probit(noise_variance, "fixed"), Hallucination())
+    return _model.Models(Model(kernel, Probit(noise_variance, "fixed"), Hallucination()))
+
+
+def fitted(models, rows, winner, loser):
+    told = [(pair, 1) for pair in zip(winner.tolist(), loser.tolist(), strict=True)]
+    return _model.fit(models, _model.Memory(models.theta), rows, told, False)
 
 
 def surface(name, post, incumbent=(0.3, 0.8)):
@@ -142,8 +147,8 @@ def test_expected_improvement_on_a_hallucination_is_that_of_the_gp_given_the_mar
     rows = rng.random((9, 2))
     winner, loser = np.array([0, 2, 4, 0, 0, 6, 7]), np.array([1, 3, 5, 2, 1, 8, 0])
     kernel, noise = Matern([0.4, 0.7], nu=1.5), 0.01
-    spec = hallucinating(kernel, noise)
-    fit, memory = _model.fit(spec, _model.Memory(spec.theta), rows, winner, loser, False)
+    models = hallucinating(kernel, noise)
+    fit, memory = fitted(models, rows, winner, loser)
     post, v = _model.hallucinate(fit, memory.margins, rng)
     assert (v > 0).all()
 
@@ -168,8 +173,8 @@ def test_hallucinations_follow_the_truncated_normal():
     rows = rng.random((4, 2))
     winner, loser = np.array([0, 2, 0]), np.array([1, 3, 2])
     kernel, noise = RBF(0.5), 0.05
-    spec = hallucinating(kernel, noise)
-    fit, memory = _model.fit(spec, _model.Memory(spec.theta), rows, winner, loser, False)
+    models = hallucinating(kernel, noise)
+    fit, memory = fitted(models, rows, winner, loser)
     v, kept = memory.margins, []
     for _ in range(4000):
         _, v = _model.hallucinate(fit, v, rng)
@@ -188,8 +193,8 @@ def test_margins_go_on_from_the_last_hallucination_in_the_order_of_telling():
     rng = np.random.default_rng(2)
     rows = rng.random((3, 1))
     winner, loser = np.array([0, 1, 0, 0]), np.array([1, 2, 1, 2])  # the first duel came twice
-    spec = hallucinating(RBF(0.5), 1e-4)
-    fit, memory = _model.fit(spec, _model.Memory(spec.theta), rows, winner, loser, False)
+    models = hallucinating(RBF(0.5), 1e-4)
+    fit, memory = fitted(models, rows, winner, loser)
     values = np.array([_model.hallucinate(fit, memory.margins, rng)[1] for _ in range(200)])
     # With hardly any noise repeated duels have the same margin, and margins add up.
     np.testing.assert_allclose(values[:, 0], values[:, 2], atol=0.1)

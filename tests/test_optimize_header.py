@@ -121,7 +121,7 @@ def test_a_history_is_a_table_of_what_happened(tmp_path):
     assert table["first"][4] is None
     assert all(time.startswith("20") for time in table["time"])
     pandas = pytest.importorskip("pandas")
-    assert pandas.DataFrame(table).shape == (5, 6)
+    assert pandas.DataFrame(table).shape == (5, 7)
 
 
 def test_histories_have_names_and_choices(tmp_path):

@@ -1,10 +1,8 @@
-"""Preferential optimisation: ask for a duel, tell who won."""
+"""Preferential optimisation: ask for a duel or a set, tell which is better."""
 
+from skpref.optimize._believer import HallucinationBelieverOptimizer
 from skpref.optimize._history import export_journal, read_journal
-from skpref.optimize._optimizer import (
-    HallucinationBelieverOptimizer,
-    PreferenceOptimizer,
-)
+from skpref.optimize._optimizer import PreferenceOptimizer
 from skpref.optimize._session import AlreadyAnswered
 from skpref.optimize._state import Told
 from skpref.optimize._strategies import STRATEGIES, Strategy

@@ -11,13 +11,14 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from skpref._model import Model
-from skpref._parameters import check_choice, check_number
+from skpref._parameters import check_bounds, check_choice, check_number
 from skpref._settings import check_engine, check_kernel, check_likelihood
 from skpref.inference import ENGINES, Engine, Hallucination
 from skpref.kernels import Identity
 from skpref.likelihoods import Answers, Probit
 from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
+from skpref.optimize._model import Models
 from skpref.optimize._space import Box, Pool
 from skpref.optimize._strategies import INCUMBENTS, Strategy
 from skpref.optimize._values import plain
@@ -27,6 +28,13 @@ _DRAWS = 400
 _QUANTILES = (np.arange(64) + 0.5) / 64
 _ONE_DUEL = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=np.int8))
 _LEARN = "learn"
+# What journals did not say before there were ties, as it then was.
+_BEFORE_TIES = {
+    "tie_threshold": None,
+    "tie_threshold_bounds": list(_model.TIE_BOUNDS),
+    "order_effect": 0.0,
+    "order_effect_bounds": "fixed",
+}
 # How numpy 2 writes its scalars: np.int64(3), np.str_('a'), np.True_.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _NUMPY = re.compile(r"""\bnp\.(?:(?:str_|u?int\d+|float\d+)\(('[^']*'|[^()']*)\)|(True|False)_)""")
@@ -40,17 +48,17 @@ class Configuration(NamedTuple):
 
     strategy: Strategy
     hallucinating: bool
-    spec: Model
+    models: Models
     n_initial: int
     refit_every: int | None
 
     def resolved(self) -> dict:
         """Arguments with which several spellings mean one thing, in one spelling."""
         found: dict[str, Any] = {"n_initial": self.n_initial}
-        likelihood = self.spec.likelihood
-        if type(likelihood) is Probit:
-            found["noise_variance"] = likelihood.noise_variance
-            found["noise_variance_bounds"] = likelihood.noise_variance_bounds
+        model = self.models.plain or self.models.whole
+        if type(model.likelihood) is Probit:
+            found["noise_variance"] = model.likelihood.noise_variance
+            found["noise_variance_bounds"] = model.likelihood.noise_variance_bounds
         return found
 
 
@@ -62,6 +70,7 @@ def configure(space: Box | Pool, options: dict, n_given: int) -> Configuration:
     space : Box or Pool
     options : dict
         inference, incumbent, acquisition, kernel, noise_variance, noise_variance_bounds,
+        tie_threshold, tie_threshold_bounds, order_effect, order_effect_bounds,
         lengthscale_prior, likelihood, n_initial, refit_every.
     n_given : int
         Number of initial duels that were given.
@@ -90,15 +99,18 @@ def configure(space: Box | Pool, options: dict, n_given: int) -> Configuration:
         )
     kernel = _default_kernel(space) if kernel is None else clone(kernel)
     check_kernel(kernel, np.zeros((1, space.n_columns)))
-    noise = _noise(options["noise_variance"], options["noise_variance_bounds"])
-    likelihood = check_likelihood(options["likelihood"], *noise)
-    learned = options["likelihood"] is None and bool(likelihood.free)
     if isinstance(space, Pool):
         rows = space.pool
     else:
         rows = space.place(np.repeat(_QUANTILES[:, None], space.n_dimensions, axis=1))
-    priors = _model.default_priors(kernel, options["lengthscale_prior"], learned, rows)
-    spec = Model(kernel, likelihood, engine, priors)
+
+    def model_of(likelihood):
+        learned = likelihood.free if options["likelihood"] is None else []
+        priors = _model.default_priors(kernel, options["lengthscale_prior"], learned, rows)
+        return Model(kernel, likelihood, engine, priors)
+
+    likelihood, plain = _likelihoods(options)
+    models = Models(model_of(likelihood), None if plain is None else model_of(plain))
     if hallucinating and likelihood.regions(_ONE_DUEL) is None:
         raise ValueError(
             f"A hallucination draws noisy margins, which {type(likelihood).__name__} does not have "
@@ -109,11 +121,36 @@ def configure(space: Box | Pool, options: dict, n_given: int) -> Configuration:
         check_number("refit_every", every, low=1, integer=True)
     strategy = Strategy(options["inference"], options["incumbent"], acquisition)
     n_initial = _n_initial(options["n_initial"], n_given, space)
-    return Configuration(strategy, hallucinating, spec, n_initial, every)
+    return Configuration(strategy, hallucinating, models, n_initial, every)
 
 
 def _default_kernel(space):
     return _model.default_kernel(space.n_columns) if space.has_features else Identity()
+
+
+def _likelihoods(options):
+    """The likelihood of a run, and where the first tie is to change it the one before that."""
+    if options["likelihood"] is not None:
+        return check_likelihood(options["likelihood"], None, None), None
+    threshold, bounds = options["tie_threshold"], options["tie_threshold_bounds"]
+    plain = Probit(
+        *_noise(options["noise_variance"], options["noise_variance_bounds"]),
+        order_effect=options["order_effect"],
+        order_effect_bounds=options["order_effect_bounds"],
+    )
+    later = threshold is None
+    if later and isinstance(bounds, str) and bounds == "fixed":
+        raise ValueError(
+            "tie_threshold=None and tie_threshold_bounds='fixed' exclude each other. Give the "
+            "number to hold, or bounds (low, high) to learn within once a tie is told."
+        )
+    whole = clone(plain).set_params(
+        tie_threshold=_model.TIE_PRIOR[0] if later else threshold, tie_threshold_bounds=bounds
+    )
+    if later and check_bounds("tie_threshold_bounds", bounds):
+        whole.tie_threshold = float(np.clip(whole.tie_threshold, *bounds))
+    whole.check()
+    return whole, plain if later else None
 
 
 def _noise(value, bounds):
@@ -151,14 +188,14 @@ def _engine(inference):
     return isinstance(inference, Hallucination), check_engine(inference)
 
 
-def describe(space: Box | Pool, options: dict, version: int = 2) -> dict:
+def describe(space: Box | Pool, options: dict, version: int = 3) -> dict:
     """The arguments as plain values: two equal descriptions make the same run.
 
     Parameters
     ----------
     space : Box or Pool
     options : dict
-    version : {1, 2}
+    version : {1, 3}
         Of the journal: the first had kernels as they print.
     """
     with np.printoptions(precision=17, floatmode="unique", threshold=sys.maxsize):
@@ -238,6 +275,18 @@ def _parameters(name, value):
             part = repr(part)
         found.append([key, part])
     return [type(value).__name__, found]
+
+
+def completed(described: dict, version: int) -> dict:
+    """A description that was written before there were ties and order effects, with these."""
+    found = {**_BEFORE_TIES, **described}
+    if (found.get("likelihood") or [None])[0] == "Probit":
+        default = Probit().get_params()
+        own = {key: default[key] for key in _BEFORE_TIES}
+        own = {key: repr(part) if version == 1 else plain(part) for key, part in own.items()}
+        own |= dict(found["likelihood"][1])
+        found["likelihood"] = ["Probit", [[key, own[key]] for key in sorted(own)]]
+    return json.loads(json.dumps(found))
 
 
 def renewed(described: dict, space: Box | Pool) -> dict:

@@ -1,4 +1,4 @@
-"""The first duels: scrambled Sobol points, two for each duel."""
+"""The first questions: scrambled Sobol points, one after another."""
 
 from functools import lru_cache
 from typing import Any
@@ -22,11 +22,10 @@ def _order(n, seed):
     return np.random.default_rng([seed, 2**31]).permutation(n)
 
 
-def initial_duel(space: Any, seed: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the k-th duel of the design; of a pool, its rows in a random order."""
+def initial_rows(space: Any, seed: int, start: int, n: int) -> np.ndarray:
+    """Rows (n, n_columns) of the design from a place on; of a pool, its rows in a random order."""
     if space.pool is not None:
         order = _order(len(space.pool), seed)
-        return tuple(space.pool[order[(2 * k + side) % len(order)]] for side in (0, 1))
-    n = 2 ** max(5, (2 * k + 1).bit_length())
-    first, second = space.place(_points(n, space.n_dimensions, seed)[2 * k : 2 * k + 2])
-    return first, second
+        return space.pool[order[np.arange(start, start + n) % len(order)]]
+    n_points = 2 ** max(5, (start + n - 1).bit_length())
+    return space.place(_points(n_points, space.n_dimensions, seed)[start : start + n])

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpref.optimize._model import Memory
+from skpref.optimize._answers import check_kept
+from skpref.optimize._model import Memory, Models
 from skpref.optimize._state import Items, Recalled, State
 
 
@@ -56,7 +57,7 @@ class Draft(NamedTuple):
     @property
     def said(self) -> tuple:
         """What an answer, refusal or undo says."""
-        return tuple(self.payload.get("duel", ())), self.payload.get("outcome")
+        return question_of(self.payload), self.payload.get("outcome")
 
     def event(self, state: State, owner: str, time: float) -> Event:
         """The event that this would be after a state."""
@@ -79,31 +80,50 @@ def chained(before: bytes, *parts: int | float | str) -> bytes:
 # -- drafts ----------------------------------------------------------------------------------
 
 
-def ask_draft(before: State, after: State, taken: list, memory: Memory | None, space: Any) -> Draft:
+def question_of(payload: dict) -> tuple:
+    """The items that an answer or a refusal is about; none of an undo."""
+    return tuple(payload.get("duel") or payload.get("set") or ())
+
+
+def _question(items):
+    return {"duel" if len(items) == 2 else "set": list(items)}
+
+
+def ask_draft(
+    before: State,
+    after: State,
+    taken: list,
+    memory: Memory | None,
+    space: Any,
+    models: Models,
+) -> Draft:
     """Of new questions, of pending ones taken over, and of the memory if it changed."""
     new = after.pending[len(after.pending) - (after.counter - before.counter) :]
+    sets = any(len(each.items) > 2 for each in new)
     payload: dict = {
-        "duels": [list(duel[:2]) for duel in new],
+        "sets" if sets else "duels": [list(each.items) for each in new],
         **_added(before, after.items, space),
     }
     if taken:
-        payload["taken"] = [list(duel) for duel in taken]
+        payload["taken"] = [list(items) for items in taken]
     arrays = None
     if memory is not None:
-        arrays = dump_arrays(memory, len(before.told))
+        arrays = dump_arrays(memory, before, models)
         payload["theta"], payload["fitted_at"] = memory.theta.tolist(), memory.fitted_at
         payload["arrays"] = None if arrays is None else digest_of(arrays).hex()
     return Draft("ask", payload, arrays)
 
 
-def tell_draft(before: State, items: Items, duel: tuple, won: int, space: Any) -> Draft:
+def tell_draft(
+    before: State, items: Items, asked: tuple, outcome: int | str | dict, space: Any
+) -> Draft:
     """Of an answer."""
-    return Draft("tell", {"duel": list(duel), "outcome": won, **_added(before, items, space)})
+    return Draft("tell", {**_question(asked), "outcome": outcome, **_added(before, items, space)})
 
 
-def skip_draft(before: State, items: Items, duel: tuple, space: Any) -> Draft:
+def skip_draft(before: State, items: Items, asked: tuple, space: Any) -> Draft:
     """Of a refusal."""
-    return Draft("skip", {"duel": list(duel), **_added(before, items, space)})
+    return Draft("skip", {**_question(asked), **_added(before, items, space)})
 
 
 def undo_draft() -> Draft:
@@ -121,24 +141,25 @@ def _added(before, items, space):
     return found
 
 
-def dump_arrays(memory: Memory, n_told: int) -> bytes | None:
+def dump_arrays(memory: Memory, state: State, models: Models) -> bytes | None:
     """The arrays of a memory; None if there are none, or one cannot be gone on from."""
     parts = {f"sites.{name}": part for name, part in sorted(memory.sites.items())}
     parts["margins"] = memory.margins
     parts = {name: np.asarray(part, dtype="<f8") for name, part in parts.items() if np.size(part)}
-    if not parts or any(_fault(name, part, n_told) for name, part in parts.items()):
+    if not parts or any(_fault(name, part, state, models) for name, part in parts.items()):
         return None
     head = json.dumps({name: part.shape for name, part in parts.items()}).encode()
     return head + b"\n" + b"".join(part.tobytes() for part in parts.values())
 
 
-def _fault(name, part, n_told):
+def _fault(name, part, state, models):
     """What is wrong with an array, or None."""
-    if part.ndim == 0 or not 0 < part.shape[-1] <= n_told:
-        return f"{name} has the shape {part.shape} at {n_told} duels"
+    if part.ndim == 0 or not 0 < part.shape[-1] <= state.most_rows:
+        return f"{name} has the shape {part.shape} at {len(state.told)} answers"
     if not np.all(np.isfinite(part)):
         return f"{name} is not finite"
-    if name in ("sites.precision", "margins") and np.any(part < 0.0):
+    positive = name == "sites.precision" or (name == "margins" and models.one_sided(state.told))
+    if positive and np.any(part < 0.0):
         return f"{name} is negative"
     if name == "margins" and part.ndim != 1:
         return "margins are of one draw"
@@ -158,12 +179,11 @@ class Reader:
     Parameters
     ----------
     space : Box or Pool
-    n_theta : int
-        Number of hyperparameters.
+    models : Models
     """
 
-    def __init__(self, space: Any, n_theta: int):
-        self._space, self._n_theta = space, n_theta
+    def __init__(self, space: Any, models: Models):
+        self._space, self.models = space, models
 
     def applied(self, state: State, event: Event) -> State:
         """The state after an event.
@@ -214,29 +234,31 @@ class Reader:
             _check(index == known, f"item {dumped} is not new")
         return replace(state, items=items)
 
-    def _duel(self, state, found):
-        duel = tuple(_listed(found))
+    def _question(self, state, found):
+        items = tuple(_listed(found))
         n = len(state.items.values)
-        good = len(duel) == 2 and all(type(each) is int and 0 <= each < n for each in duel)
-        _check(good and duel[0] != duel[1], f"{found} is no duel of the {n} items so far")
-        return duel
+        good = len(items) >= 2 and all(type(each) is int and 0 <= each < n for each in items)
+        good = good and len(set(items)) == len(items)
+        _check(good, f"{found} is no duel or set of the {n} items so far")
+        return items
 
     def _ask(self, state, found, event):
-        taken = [self._duel(state, each) for each in _listed(found.get("taken", []))]
-        for duel in taken:
-            _check(state.is_pending(duel), f"the duel {duel} was not pending")
+        taken = [self._question(state, each) for each in _listed(found.get("taken", []))]
+        for items in taken:
+            _check(state.is_pending(items), f"the question {items} was not pending")
         state = state.handed_over(taken, event.owner)
-        duels = [self._duel(state, each) for each in _listed(found["duels"])]
+        new = found["sets"] if "sets" in found else found["duels"]
+        new = [self._question(state, each) for each in _listed(new)]
         recalled = self._recalled(state, found, event) if "theta" in found else state.recalled
-        return state.asked(duels, event.owner, recalled)
+        return state.asked(new, event.owner, recalled)
 
     def _tell(self, state, found, event):
-        outcome = found["outcome"]
-        _check(type(outcome) is int and outcome in (0, 1), f"outcome {outcome!r}")
-        return state.answered(self._duel(state, found["duel"]), outcome)
+        items = self._question(state, list(question_of(found)))
+        check_kept(found["outcome"], len(items))
+        return state.answered(items, found["outcome"])
 
     def _skip(self, state, found, event):
-        return state.refused(self._duel(state, found["duel"]))
+        return state.refused(self._question(state, list(question_of(found))))
 
     def _undo(self, state, found, event):
         _check(bool(state.past), "there is nothing to undo")
@@ -244,18 +266,19 @@ class Reader:
 
     def _recalled(self, state, found, event):
         theta, fitted_at = np.array(_listed(found["theta"]), dtype=np.float64), found["fitted_at"]
-        good = theta.shape == (self._n_theta,) and bool(np.all(np.isfinite(theta)))
+        theta = self.models.widened(theta)
+        good = theta.shape == self.models.theta.shape and bool(np.all(np.isfinite(theta)))
         _check(good, f"hyperparameters {found['theta']}")
         n_told = len(state.told)
         good = type(fitted_at) is int and 0 <= fitted_at <= n_told
-        _check(good, f"hyperparameters of {fitted_at} duels")
+        _check(good, f"hyperparameters of {fitted_at} answers")
         bare = Memory(theta, fitted_at)
         if found["arrays"] is None:
             return Recalled(bare)
         if event.arrays is None:
             return Recalled(bare, event.seq, missing=True)
         _check(digest_of(event.arrays).hex() == found["arrays"], "its arrays are not those written")
-        return Recalled(_with_arrays(bare, event.arrays, n_told), event.seq)
+        return Recalled(_with_arrays(bare, event.arrays, state, self.models), event.seq)
 
 
 _KINDS: dict[str, Callable] = {
@@ -266,7 +289,7 @@ _KINDS: dict[str, Callable] = {
 }
 
 
-def _with_arrays(memory, content, n_told):
+def _with_arrays(memory, content, state, models):
     head, _, body = content.partition(b"\n")
     parts, at = {}, 0
     for name, shape in json.loads(head).items():
@@ -275,7 +298,7 @@ def _with_arrays(memory, content, n_told):
         _check(at + 8 * size <= len(body), f"{name} has shape {shape} and less content")
         part = np.frombuffer(body, dtype="<f8", count=size, offset=at).astype(np.float64)
         parts[name], at = part.reshape(shape), at + 8 * size
-        fault = _fault(name, parts[name], n_told)
+        fault = _fault(name, parts[name], state, models)
         _check(fault is None, fault)
     _check(at == len(body), "its arrays have another length")
     margins = parts.pop("margins", np.zeros(0))

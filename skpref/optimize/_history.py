@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from skpref.optimize._database import NotADatabase
-from skpref.optimize._events import UNFIT, Event
+from skpref.optimize._events import UNFIT, Event, question_of
 from skpref.optimize._journal import Journal
 from skpref.optimize._lines import Lines
 
-_COLUMNS = ("seq", "kind", "first", "second", "outcome", "time")
+_COLUMNS = ("seq", "kind", "first", "second", "outcome", "time", "items")
 
 
 def read_journal(path: str | os.PathLike) -> dict[str, list]:
-    """The events of a journal as columns, one row for each duel; nothing is written.
+    """The events of a journal as columns, one row for each duel or set; nothing is written.
 
     Parameters
     ----------
@@ -26,14 +26,16 @@ def read_journal(path: str | os.PathLike) -> dict[str, list]:
     dict of str to list
         ``pandas.DataFrame(read_journal(path))`` is a table.
 
-        - ``seq``: number of the event; duels asked together share it.
-        - ``kind``: "ask", "tell", "skip", "undo", or "take" (a process took a pending duel over
-          from one that had ended).
-        - ``first``, ``second``: the items; a dict of the parameters where they have names, else
-          the name of a candidate, else a list of features. None with "undo". A choice is its
-          ``repr``.
-        - ``outcome``: 1 if the first won, else 0; None but for "tell".
+        - ``seq``: number of the event; questions asked together share it.
+        - ``kind``: "ask", "tell", "skip", "undo", or "take" (a process took a pending question
+          over from one that had ended).
+        - ``first``, ``second``: the items of a duel; a dict of the parameters where they have
+          names, else the name of a candidate, else a list of features. A choice is its ``repr``.
+          None with "undo", and of a set.
+        - ``outcome``: of a duel 1 if the first won, 0 if the second did, "tie"; of a set a dict
+          with the positions "chosen", "worst", or "ranking" (see `Told`); None but for "tell".
         - ``time``: ISO 8601, UTC; None where it was not kept.
+        - ``items``: the list of all items, of a duel or a set; None with "undo".
 
     Raises
     ------
@@ -131,15 +133,20 @@ def _rows(events: list[Event], configuration: dict) -> list[dict]:
         items += _named([found.get("items", [])], configuration) if names is None else names
         when = datetime.fromtimestamp(event.time, UTC).isoformat() if event.time else None
         if event.kind == "ask":
-            shown = [("take", duel) for duel in found.get("taken", [])]
-            shown += [("ask", duel) for duel in found["duels"]]
+            shown = [("take", asked) for asked in found.get("taken", [])]
+            shown += [("ask", asked) for asked in found.get("sets") or found["duels"]]
         else:
-            shown = [(event.kind, found.get("duel"))]
-        for kind, duel in shown:
-            first, second = (None, None) if duel is None else (items[k] for k in duel)
-            values = (event.seq, kind, first, second, found.get("outcome"), when)
-            rows.append(dict(zip(_COLUMNS, values, strict=True)))
+            shown = [(event.kind, question_of(found))]
+        for kind, asked in shown:
+            row = _row(event.seq, kind, [items[k] for k in asked], found.get("outcome"), when)
+            rows.append(row)
     return rows
+
+
+def _row(seq, kind, items, outcome, when):
+    first, second = items if len(items) == 2 else (None, None)
+    values = (seq, kind, first, second, outcome, when, items or None)
+    return dict(zip(_COLUMNS, values, strict=True))
 
 
 def _of_lines(lines):
@@ -150,9 +157,8 @@ def _of_lines(lines):
     for seq, record in enumerate(records, start=1):
         kind = record["type"]
         for duel in record["duels"] if kind == "ask" else [record.get("duel")]:
-            pair = (None, None) if duel is None else _named([duel], configuration)
-            outcome = record.get("outcome")
-            rows.append(dict(zip(_COLUMNS, (seq, kind, *pair, outcome, None), strict=True)))
+            pair = [] if duel is None else _named([duel], configuration)
+            rows.append(_row(seq, kind, pair, record.get("outcome"), None))
     return {"configuration": configuration, "seed": first["seed"]}, rows
 
 

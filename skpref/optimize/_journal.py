@@ -20,7 +20,8 @@ from skpref.optimize._database import NO_JOURNAL, Database, NotADatabase
 from skpref.optimize._events import Event, chained, digest_of
 from skpref.optimize._log import is_broken
 
-APPLICATION, VERSION = 0x736B7072, 2
+# Version 3 has ties and sets; the duels of version 2 are written the same way.
+APPLICATION, VERSION, READ = 0x736B7072, 3, (2, 3)
 _SCHEMA = {
     "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "events": (
@@ -85,9 +86,10 @@ class Journal(Database):
             raise ValueError(
                 f"{self.path} is a database of another program, not a journal. Give another path."
             )
-        if version != VERSION:
+        if version not in READ:
             raise ValueError(
-                f"The journal {self.path} has version {version}; this package reads {VERSION}. "
+                f"The journal {self.path} has version {version}; this package reads "
+                f"{' and '.join(map(str, READ))}. "
                 "Update skpref, or use the version that wrote it."
             )
         return True
@@ -231,6 +233,8 @@ class Journal(Database):
         self.once(write)
 
     def _add(self, connection, event, forgotten):
+        if _one(connection, "PRAGMA user_version") != (VERSION,):
+            connection.execute(f"PRAGMA user_version = {VERSION}")  # of no use to earlier packages
         connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", event[:6])
         connection.executemany("DELETE FROM memory WHERE seq = ?", [(k,) for k in forgotten])
         if event.arrays is not None:

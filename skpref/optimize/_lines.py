@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from skpref._warnings import warn
-from skpref.optimize._configuration import check_same, renewed
+from skpref.optimize._configuration import check_same, completed, renewed
 from skpref.optimize._events import (
     UNFIT,
     Reader,
@@ -114,7 +114,7 @@ class CarriedOver:
         kept, self.seed = first.get("configuration"), first.get("seed")
         if type(kept) is not dict or type(self.seed) is not int or self.seed < 0:
             raise self._unfit(1, "its configuration or seed is missing")
-        check_same(renewed(kept, space), describe(1), path)
+        check_same(completed(renewed(kept, space), 1), describe(1), path)
         if seed is not None and seed != self.seed:
             raise ValueError(
                 f"The journal {path} was begun with random_state {self.seed}, now {seed} came. "
@@ -174,7 +174,7 @@ class CarriedOver:
             raise ValueError(f"{record['counter']} questions, not {state.counter + len(duels)}")
         memory = _memory(record["memory"])
         after = replace(state, items=items).asked(duels, "", Recalled(memory))
-        return ask_draft(state, after, [], memory, self._space)
+        return ask_draft(state, after, [], memory, self._space, self._reader.models)
 
     def _tell(self, state, record):
         items, duel = self._pair(state.items, record["duel"])

@@ -23,21 +23,29 @@ class Loop(CallbackSupportMixin):
         n_duels: int,
         callback: Callable | None = None,
         progress: bool = False,
+        *,
+        size: int = 2,
     ) -> Any:
-        """Ask and tell until ``n_duels`` more duels are told.
+        """Ask and tell until ``n_duels`` more answers are told.
 
-        Each duel is a task, within that of the run, of the scikit-learn callbacks set by
+        Each of them is a task, within that of the run, of the scikit-learn callbacks set by
         ``set_callbacks``, such as ``sklearn.callback.ProgressBar()``.
 
         Parameters
         ----------
         compare : callable
-            ``compare(first, second)`` → outcome as in `tell`, or None to skip.
+            ``compare(first, second)`` → outcome as in `tell`, or None to skip. With a larger
+            ``size`` it gets as many items, and returns the position of the best, a list of
+            positions (a ranking, best first), a dict such as ``{"worst": 0}`` or ``{"chosen": 2,
+            "worst": 0}``, or None.
         n_duels : int
+            Number of answers.
         callback : callable, optional
-            Called with the optimizer after each duel; if it returns True the run stops.
+            Called with the optimizer after each answer; if it returns True the run stops.
         progress : bool, default=False
             Show a progress bar: tqdm's, else scikit-learn's (which needs rich), else none.
+        size : int, default=2
+            Number of items of each question.
 
         Returns
         -------
@@ -47,26 +55,28 @@ class Loop(CallbackSupportMixin):
         Raises
         ------
         ValueError
-            If ``compare`` skips a hundred duels in a row.
+            If ``compare`` skips a hundred questions in a row.
         """
         check_number("n_duels", n_duels, low=1, integer=True)
+        asked = {} if size == 2 else {"size": size}
         root = self._init_callback_context("run", max_subtasks=n_duels)
         root.call_on_fit_task_begin(estimator=self)
         end, stop = self.n_told_ + n_duels, False
         with _bar(self, root, progress) as advance:
             for task in _tasks(root):
                 task.call_on_fit_task_begin(estimator=self)
-                duel = self.ask()
+                items = self.ask(**asked)
                 skips = 0
-                while (outcome := compare(duel[0], duel[1])) is None:
+                while (outcome := compare(*items)) is None:
                     skips += 1
                     if skips == _MAX_SKIPS:
                         raise ValueError(
                             f"compare returned None, which skips a duel, {skips} times in a row: "
-                            "return 1 (or True) if the first won, else 0."
+                            "return 1 (or True) if the first won, else 0; of a set the position "
+                            "of the best."
                         )
-                    duel = self.skip(duel).ask()
-                self.tell(duel, outcome)
+                    items = self.skip(items).ask(**asked)
+                self.tell(items, outcome if size == 2 else _by_position(outcome))
                 stop = task.call_on_fit_task_end(estimator=self)
                 advance(task)
                 if callback is not None:
@@ -78,8 +88,16 @@ class Loop(CallbackSupportMixin):
         return self.recommend()
 
 
+def _by_position(outcome):
+    """What a judge said of a set, as a dict."""
+    if isinstance(outcome, dict):
+        return outcome
+    several = isinstance(outcome, list | tuple) or np.ndim(outcome) == 1
+    return {"ranking": outcome} if several else {"chosen": outcome}
+
+
 def _tasks(root):
-    """A task for each duel; what is told after an undo repeats the last one."""
+    """A task for each answer; what is told after an undo repeats the last one."""
     task = None
     for _ in range(root.max_subtasks):
         task = root.subcontext("duel")

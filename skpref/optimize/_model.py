@@ -4,7 +4,9 @@ All functions are pure: what they need to be quick on the next call (`Memory`) i
 handed back, so that a run can be written down and taken up again exactly.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +18,24 @@ from skpref._observations import Observations
 from skpref._posterior import Posterior
 from skpref._priors import LogNormal, Prior, lengthscale_priors
 from skpref._search import Search
-from skpref.inference._base import State
+from skpref.inference._base import State, check_answers
+from skpref.optimize._answers import TIE, ranks_of
 
 # Log-normal priors: median and standard deviation of the logarithm.
 LENGTHSCALE_PRIOR = (0.5, 0.75)
 # Of σ², broad: less of it believes a judge who errs, more of it doubts one who does not
 # (benchmarks/regret.py with and without --flip 0.1).
 NOISE_PRIOR = (3e-3, 2.0)
+TIE_PRIOR = (0.1, 1.5)
 LENGTHSCALE_BOUNDS = (0.02, 20.0)
 NOISE_BOUNDS = (1e-5, 1.0)
+TIE_BOUNDS = (1e-4, 10.0)
+# Mean and deviation of each hyperparameter of the likelihood as it is learned.
+_PRIORS = {
+    "noise_variance": (np.log(NOISE_PRIOR[0]), NOISE_PRIOR[1]),
+    "tie_threshold": (np.log(TIE_PRIOR[0]), TIE_PRIOR[1]),
+    "order_effect": (0.0, 0.5),
+}
 _REFIT = Search(max_iter=12, gtol=1e-2, complain=False)
 
 
@@ -35,13 +46,13 @@ class Memory:
     Attributes
     ----------
     theta : ndarray
-        Hyperparameters ``np.r_[kernel.theta, likelihood.theta]``.
+        Hyperparameters ``np.r_[kernel.theta, likelihood.theta]``, all of `Models.whole`.
     fitted_at : int
-        Number of duels at the last fit of ``theta``.
+        Number of answers at the last fit of ``theta``.
     sites : dict of str to ndarray
         State of the engine; empty before the first run.
-    margins : ndarray of shape (n_told,) or (0,)
-        The last hallucination, in the order of the told duels.
+    margins : ndarray of shape (n_rows,) or (0,)
+        The last hallucination, in the order of the told answers.
     """
 
     theta: NDArray[np.float64]
@@ -58,36 +69,125 @@ def default_kernel(n_columns: int) -> Kernel:
 def default_priors(
     kernel: Kernel,
     lengthscale_prior: tuple[float, float] | str | None,
-    noise_learned: bool,
+    learned: list[str],
     rows: NDArray[np.float64],
 ) -> tuple[Prior, ...]:
-    """Priors on the lengthscales of a kernel of unit-cube rows, and on the noise variance."""
+    """Priors on the lengthscales of a kernel of unit-cube rows, and on what a probit learns."""
     priors = lengthscale_priors(lengthscale_prior, kernel, rows)
-    if noise_learned:
-        index = np.array([len(kernel.theta)])
-        centre, deviation = np.log([NOISE_PRIOR[0]]), np.array([NOISE_PRIOR[1]])
+    if learned:
+        index = len(kernel.theta) + np.arange(len(learned))
+        centre, deviation = np.array([_PRIORS[name] for name in learned]).T
         priors = (*priors, LogNormal(index, centre, deviation))
     return priors
 
 
+@dataclass(frozen=True)
+class Models:
+    """The model of a run: before anyone told a tie it may be one without ties.
+
+    Attributes
+    ----------
+    whole : Model
+    plain : Model or None
+        ``whole`` without the threshold, until a tie is told; None: ``whole`` from the start.
+    """
+
+    whole: Model
+    plain: Model | None = None
+
+    @property
+    def theta(self) -> NDArray[np.float64]:
+        """Where all hyperparameters start."""
+        return self.whole.theta
+
+    @cached_property
+    def _in_plain(self):
+        """Which hyperparameters are those of the plain model."""
+        return np.array([name in self.plain.names for name in self.whole.names], dtype=bool)
+
+    def _has(self, told):
+        """Which hyperparameters the model of some answers has."""
+        if self.plain is None or any(outcome == TIE for _, outcome in told):
+            return np.ones(len(self.theta), dtype=bool)
+        return self._in_plain
+
+    def of(self, told: Sequence, theta: NDArray[np.float64]) -> Model:
+        """The model of some answers at some hyperparameters."""
+        has = self._has(told)
+        return self.whole.at(theta) if has.all() else self.plain.at(theta[has])
+
+    def updated(
+        self, told: Sequence, theta: NDArray[np.float64], found: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """All hyperparameters, after those of the model of some answers were learned."""
+        theta = theta.copy()
+        theta[self._has(told)] = found
+        return theta
+
+    def widened(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Those that were written before there were ties, with the threshold where it starts."""
+        if self.plain is None or theta.shape != self.plain.theta.shape:
+            return theta
+        return self.updated((), self.theta, theta)
+
+    def has_new(self, told: Sequence, fitted_at: int) -> bool:
+        """Whether the model has a hyperparameter that the first answers did not have."""
+        return bool(np.any(self._has(told) & ~self._has(told[:fitted_at])))
+
+    def one_sided(self, told: Sequence) -> bool:
+        """Whether every noisy margin is positive, as those of duels without ties are."""
+        uses_order = self.whole.likelihood.uses_order
+        return not uses_order and all(outcome in (0, 1) for _, outcome in told)
+
+    def check_takes(self, outcome: int | str | dict, n: int) -> None:
+        """Raise ValueError unless the model takes such an answer to n items."""
+        if outcome not in (0, 1):
+            told = [(range(n), outcome)]
+            seen = observed(np.arange(float(n))[:, None], told, self.whole)
+            check_answers(self.whole.engine, seen, self.whole.likelihood)
+
+
+def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Observations:
+    """Answers as a model takes them.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_items, n_columns)
+    told : sequence of (items, outcome)
+        Rows of the items in the order shown, and the outcome as it is kept.
+    model : Model
+    """
+    if not model.likelihood.uses_order and all(outcome in (0, 1) for _, outcome in told):
+        winner, loser = np.array(
+            [items if outcome else items[::-1] for items, outcome in told], dtype=np.intp
+        ).T
+        return Observations.from_duels(rows, winner, loser, np.ones(len(told), dtype=bool))
+    most = max(len(items) for items, _ in told)
+    shown = np.full((len(told), most), -1, dtype=np.intp)
+    rank = np.zeros((len(told), most), dtype=np.intp)
+    for k, (items, outcome) in enumerate(told):
+        shown[k, : len(items)] = items
+        rank[k, : len(items)] = ranks_of(outcome, len(items))
+    tie = np.array([outcome == TIE for _, outcome in told])
+    return Observations.from_ranks(rows, shown, rank, tie=tie)
+
+
 def fit(
-    model: Model,
-    memory: Memory,
-    rows: NDArray[np.float64],
-    winner: NDArray[np.intp],
-    loser: NDArray[np.intp],
-    relearn: bool,
+    models: Models, memory: Memory, rows: NDArray[np.float64], told: Sequence, relearn: bool
 ) -> tuple[Fitted, Memory]:
-    """Fit the told duels, after learning the hyperparameters if asked to."""
-    told = Observations.from_duels(rows, winner, loser, np.ones(len(winner), dtype=bool))
+    """Fit what was told, after learning the hyperparameters if asked to."""
+    model = models.of(told, memory.theta)
     found = fit_posterior(
-        told, model.at(memory.theta), Start(memory.sites), search=_REFIT if relearn else None
+        observed(rows, told, model),
+        model,
+        Start(memory.sites),
+        search=_REFIT if relearn else None,
     )
     learned = relearn and len(memory.theta) > 0
     return found, replace(
         memory,
-        theta=found.model.theta if learned else memory.theta,
-        fitted_at=len(winner) if learned else memory.fitted_at,
+        theta=models.updated(told, memory.theta, found.model.theta) if learned else memory.theta,
+        fitted_at=len(told) if learned else memory.fitted_at,
         sites=found.state.sites or {},
     )
 
@@ -101,14 +201,14 @@ def hallucinate(
     ----------
     fitted : Fitted
         With the engine `Hallucination`.
-    margins : ndarray of shape (k,), k <= n_told
-        The last draw, of the duels told by then; empty starts afresh.
+    margins : ndarray of shape (k,), k <= n_rows
+        The last draw, of the answers told by then; empty starts afresh.
     rng : numpy.random.Generator
 
     Returns
     -------
     posterior : Posterior
-    margins : ndarray of shape (n_told,)
+    margins : ndarray of shape (n_rows,)
     """
     last = {"margins": margins[None]} if len(margins) else None
     drawn = fitted.refined(rng, carried(last, None, fitted.observations, "answers"))

@@ -12,24 +12,25 @@ from sklearn.gaussian_process.kernels import Kernel
 from skpref._parameters import check_number
 from skpref._posterior import Posterior
 from skpref._random import RandomLike, seed_of
-from skpref._validation import check_outcomes
+from skpref.optimize._answers import UNSAID, Said
 from skpref.optimize._configuration import check_writable, configure, describe
 from skpref.optimize._loop import Loop
-from skpref.optimize._model import LENGTHSCALE_PRIOR, NOISE_BOUNDS, NOISE_PRIOR
+from skpref.optimize._model import LENGTHSCALE_PRIOR, NOISE_BOUNDS, NOISE_PRIOR, TIE_BOUNDS
 from skpref.optimize._pool import Pool
 from skpref.optimize._questions import check_told
 from skpref.optimize._session import Session
 from skpref.optimize._space import make_space
 from skpref.optimize._state import Told
+from skpref.optimize._values import copied
 
 
 class PreferenceOptimizer(Loop):
     """Preferential Bayesian optimisation with any engine, incumbent rule and acquisition.
 
-    Ask for a duel, show it, tell who won. `HallucinationBelieverOptimizer` is the one to use;
-    this class also runs the methods that the paper [1]_ compares it with, which
-    ``skpref.optimize.STRATEGIES`` lists: ``PreferenceOptimizer(space,
-    **STRATEGIES["EP-MUC"]._asdict())``.
+    Ask for a duel, or a set of more items, show it, and tell which is better.
+    `HallucinationBelieverOptimizer` is the one to use; this class also runs the methods that the
+    paper [1]_ compares it with, which ``skpref.optimize.STRATEGIES`` lists:
+    ``PreferenceOptimizer(space, **STRATEGIES["EP-MUC"]._asdict())``.
 
     Parameters
     ----------
@@ -45,12 +46,13 @@ class PreferenceOptimizer(Loop):
     incumbent : str, default="posterior_mean"
         First item of the next duel: "last_winner", "posterior_mean", "thompson", "random" or
         "joint". "posterior_mean" is the largest one among the items seen;
-        "joint" lets both items maximise the acquisition.
+        "joint" lets both items maximise the acquisition, and with "eubo" all items of a set.
     acquisition : str or callable, default="log_ei"
         What the second item maximises: "ei", "log_ei", "pi" (probability of improvement), "ucb"
         (√β = 2), "mean"; of its duel with the first "bvei", "muc", "eubo", "eiig", "duel_ucb";
-        "thompson" (a draw of the function), "random". A callable gets ``(posterior, X,
-        incumbent)`` in unit-cube rows and returns (n,) values.
+        "thompson" (a draw of the function), "random". So do the further ones of a set, each by
+        itself; with "eubo" (expected utility of the best) together. A callable gets ``(posterior,
+        X, incumbent)`` in unit-cube rows and returns (n,) values.
     kernel : sklearn kernel, default=None
         On rows of the unit cube (categories one-hot). None: Matérn-3/2, unit amplitude, one
         lengthscale a column.
@@ -60,17 +62,29 @@ class PreferenceOptimizer(Loop):
         for the default.
     noise_variance_bounds : (float, float) or "fixed", default=(1e-5, 1.0)
         Bounds of the search; "fixed" holds the noise.
+    tie_threshold : float or None, default=None
+        Two items whose utilities, seen with noise, differ by less are a tie; in units of the
+        utility. A number: where the search starts, from the first answer on. None: the model has
+        no ties until one is told; from then on the threshold is learned, with a log-normal prior
+        of median 0.1.
+    tie_threshold_bounds : (float, float) or "fixed", default=(1e-4, 10.0)
+        Bounds of the search; "fixed" holds the number.
+    order_effect : float, default=0.0
+        What is added to the utility of the item that is shown first.
+    order_effect_bounds : (float, float) or "fixed", default="fixed"
+        Bounds of the search, which has a normal prior of deviation 0.5; "fixed" holds the number.
     lengthscale_prior : (median, deviation), "lognormal" or None, default=(0.5, 0.75)
         As in `PairwisePreferenceRegressor`, in the units of the rows that the kernel sees: here
         those of the unit cube.
     likelihood : Likelihood, default=None
-        Of an answer given the utilities; None: the probit of the noise above.
+        Of an answer given the utilities; None: the probit of the numbers above.
     n_initial : int, default=None
-        Number of duels before the model is used; those told count. None: 3 d.
+        Number of duels before the model is used; those told count, and a set of k items as k/2.
+        None: 3 d.
     initial_duels : array-like of shape (n, 2, d) or list of pairs of dicts, default=None
         Asked first; the rest of the initial duels are Sobol points.
     refit_every : int, default=None
-        Duels between two fits of the hyperparameters; None: often at first, then more rarely.
+        Answers between two fits of the hyperparameters; None: often at first, then more rarely.
     candidates : array-like or DataFrame of shape (n, d), or ItemTable, default=None
         A pool to choose from, instead of ``space``. If it has names (those of the table, or the
         index of a pandas frame unless it is the default one, which just counts the rows), items
@@ -87,17 +101,18 @@ class PreferenceOptimizer(Loop):
     Attributes
     ----------
     history_ : list of Told
-        Duels and outcomes in the order in which they were told.
+        Items and outcomes in the order in which they were told.
     incumbent_ : ndarray of shape (d,), dict or name
-        First item of the next duel as the rule has it ("last_winner" and "posterior_mean";
-        the last winner for the other rules).
+        First item of the next question as the rule has it ("last_winner" and "posterior_mean";
+        the last winner for the other rules). The last winner is the best item of the last answer;
+        where that leaves several, as a tie does, the one of them that was shown first.
     posterior_ : Posterior
-        Of the told duels, on unit-cube rows (`to_unit`), where candidates have texts as names also
+        Of what was told, on unit-cube rows (`to_unit`), where candidates have texts as names also
         by these. With hallucinations it is EP's.
     n_told_ : int
-    pending_ : ndarray of shape (n, 2, d) or list of pairs
-        Duels asked for and neither answered nor skipped, oldest first, as `ask` with ``n`` gives
-        them; with a journal also those of other processes.
+    pending_ : ndarray of shape (n, size, d), or list
+        What was asked and neither answered nor skipped, oldest first, as `ask` with ``n`` gives
+        it; a list where sizes differ. With a journal also that of other processes.
 
     References
     ----------
@@ -125,6 +140,10 @@ class PreferenceOptimizer(Loop):
         kernel: Kernel | None = None,
         noise_variance: float | str = NOISE_PRIOR[0],
         noise_variance_bounds: tuple[float, float] | str = NOISE_BOUNDS,
+        tie_threshold: float | None = None,
+        tie_threshold_bounds: tuple[float, float] | str = TIE_BOUNDS,
+        order_effect: float = 0.0,
+        order_effect_bounds: tuple[float, float] | str = "fixed",
         lengthscale_prior: tuple[float, float] | str | None = LENGTHSCALE_PRIOR,
         likelihood: Any = None,
         n_initial: int | None = None,
@@ -143,6 +162,10 @@ class PreferenceOptimizer(Loop):
             "kernel": kernel,
             "noise_variance": noise_variance,
             "noise_variance_bounds": noise_variance_bounds,
+            "tie_threshold": tie_threshold,
+            "tie_threshold_bounds": tie_threshold_bounds,
+            "order_effect": order_effect,
+            "order_effect_bounds": order_effect_bounds,
             "lengthscale_prior": lengthscale_prior,
             "likelihood": likelihood,
             "n_initial": n_initial,
@@ -164,50 +187,78 @@ class PreferenceOptimizer(Loop):
     def __repr__(self) -> str:
         state, strategy = self._session.known, self._session.configuration.strategy
         parts = [f"{name}={value!r}" for name, value in strategy._asdict().items()]
+        duels = all(len(each.items) == 2 for each in state.told)
         return (
             f"<{type(self).__name__}: {self._space.n_dimensions} dimensions, {', '.join(parts)}; "
-            f"duels told: {len(state.told)}, pending: {len(state.pending)}>"
+            f"{'duels' if duels else 'answers'} told: {len(state.told)}, "
+            f"pending: {len(state.pending)}>"
         )
 
     # -- the loop ------------------------------------------------------------------------
 
-    def ask(self, n: int | None = None) -> Any:
-        """The next duel, or the next n for judges in parallel.
+    def ask(self, n: int | None = None, *, size: int = 2) -> Any:
+        """The next duel or set, or the next n for judges in parallel.
 
-        Asking again without telling gives the same duels; their answers may come in any order.
-        Of several processes on one journal each has its own; duels of one that has ended are
-        asked again by the next to ask.
+        Asking again without telling gives the same; answers may come in any order. With another
+        size it is another question. Of several processes on one journal each has its own; those
+        of one that has ended are asked again by the next to ask.
 
         Parameters
         ----------
         n : int, optional
-            Number of duels; each comes from a hallucination of its own.
+            Number of questions; each comes from a hallucination of its own.
+        size : int, default=2
+            Number of items of each: 2 for a duel, more for a set.
 
         Returns
         -------
-        ndarray of shape (2, d), or tuple of two dicts or two names
-            Incumbent first. With ``n``: an array (n, 2, d), or a list of pairs.
+        ndarray of shape (size, d), or tuple of as many dicts or names
+            Incumbent first. With ``n``: an array (n, size, d), or a list of tuples.
 
         Raises
         ------
         ValueError
-            If no duel is left (every pair of a small pool is pending or was skipped), or the
-            acquisition is NaN everywhere.
+            If none is left (in a small pool all are pending or were skipped), the acquisition is
+            NaN everywhere, or the engine or likelihood takes no answers to sets.
         """
         wanted = 1 if n is None else check_number("n", n, low=1, integer=True)
-        duels = self._session.pose(wanted)
-        return self._space.pack(duels[0]) if n is None else self._space.pack_many(duels)
+        size = int(check_number("size", size, low=2, integer=True))
+        if self._space.pool is not None and size > len(self._space.pool):
+            raise ValueError(
+                f"size={size} items are to be shown, and there are {len(self._space.pool)} "
+                "different candidates. Ask for fewer, or give more candidates."
+            )
+        asked = self._session.pose(wanted, size)
+        return self._space.pack(asked[0]) if n is None else self._space.pack_many(asked)
 
-    def tell(self, duel: Any, outcome: Any) -> Self:
-        """Tell who won.
+    def tell(
+        self,
+        items: Any,
+        outcome: Any = UNSAID,
+        *,
+        chosen: int | None = None,
+        worst: int | None = None,
+        ranking: Any = None,
+    ) -> Self:
+        """Tell which is better.
+
+        Of a duel by its outcome; of a set by position: the best, the worst, both, or a ranking.
 
         Parameters
         ----------
-        duel : array-like of shape (2, d), or pair of dicts, of names or of rows of a frame
-            Any duel of two different items of the space, asked for or not, either way round.
-            Told again, it is one more answer; answers may contradict each other.
-        outcome : {1, 0, -1}, bool or None
-            1 or True: the first won; 0, -1 or False: the second. None: no answer, as `skip`.
+        items : array-like of shape (k, d), or k dicts, names or rows of a frame
+            Any different items of the space, asked for or not, in the order in which they were
+            shown. Told again, it is one more answer; answers may contradict each other.
+        outcome : {1, 0, -1}, bool, "tie", 0.5 or None
+            Of a duel. 1 or True: the first won; 0, -1 or False: the second; "tie" or 0.5: no
+            difference. None, also of a set: no answer, as `skip`. A dict holds the following.
+        chosen : int, optional
+            Position of the best item, from 0.
+        worst : int, optional
+            Position of the worst item.
+        ranking : sequence of int, optional
+            Positions, the best first: ``ranking=[2, 0, 1]`` means that ``items[2]`` is the best.
+            Of items that are left out nothing is said.
 
         Returns
         -------
@@ -215,35 +266,31 @@ class PreferenceOptimizer(Loop):
 
         Raises
         ------
-        ValueError
-            If the items are equal, not finite or outside the space, or the outcome is no such
-            value. Nothing is changed then.
+        TypeError, ValueError
+            If the items are equal, not finite or outside the space, the answer is none of these,
+            or more than one, or the engine or likelihood does not take it. Nothing is changed then.
         AlreadyAnswered
-            If the duel was pending when this object last looked, and another process has answered
-            it since. Nothing is recorded then.
+            If the question was pending when this object last looked, and another process has
+            answered it since. Nothing is recorded then.
         """
-        if outcome is None:
-            return self.skip(duel)
-        outcome = np.asarray([outcome])
-        if outcome.size != 1:
-            raise ValueError(f"One outcome is told at a time, got {outcome.size}: {outcome[0]}.")
-        won = int(check_outcomes(outcome.reshape(1), 1)[0][0])
-        self._session.record_answer(duel, won)
+        if all(each is None for each in (outcome, chosen, worst, ranking)):
+            return self.skip(items)
+        self._session.record_answer(items, Said(outcome, chosen, worst, ranking))
         self._session.tried = None
         return self
 
-    def skip(self, duel: Any) -> Self:
-        """Turn a duel down: neither it nor one close to it is asked next.
+    def skip(self, items: Any) -> Self:
+        """Turn a duel or set down: neither it nor one close to it is asked next.
 
         Parameters
         ----------
-        duel : array-like of shape (2, d), or pair of dicts, of names or of rows of a frame
+        items : array-like of shape (k, d), or k dicts, names or rows of a frame
 
         Returns
         -------
         self
         """
-        self._session.record_refusal(duel)
+        self._session.record_refusal(items)
         self._session.tried = None
         return self
 
@@ -268,137 +315,50 @@ class PreferenceOptimizer(Loop):
     # -- results -------------------------------------------------------------------------
 
     def recommend(self) -> Any:
-        """The item of the largest posterior mean among those of the told duels.
+        """The item of the largest posterior mean among those that answers are about.
 
         Raises
         ------
         NotFittedError
-            If no duel was told.
+            If nothing was told.
         """
         return self._session.recommended()
 
     @property
     def incumbent_(self) -> Any:
-        """First item of the next duel, by the rule."""
+        """First item of the next question, by the rule."""
         if self._session.configuration.strategy.incumbent == "posterior_mean":
             return self.recommend()
         state = self._session.state
         check_told(state)
-        return self._session.show(state, [state.outcomes()[0][-1]])[0]
+        return self._session.show(state, [state.last_winner])[0]
 
     @property
     def history_(self) -> list[Told]:
-        """Told duels and outcomes, oldest first."""
+        """Told items and outcomes, oldest first."""
         session, state = self._session, self._session.state
-        return [Told(self._space.pack(session.show(state, t[:2])), t[2]) for t in state.told]
+        return [
+            Told(self._space.pack(session.show(state, items)), copied(outcome))
+            for items, outcome in state.told
+        ]
 
     @property
     def n_told_(self) -> int:
-        """Number of duels told."""
+        """Number of answers told."""
         return len(self._session.state.told)
 
     @property
     def pending_(self) -> Any:
-        """Duels asked for and neither answered nor skipped, oldest first."""
+        """What was asked and neither answered nor skipped, oldest first."""
         session, state = self._session, self._session.state
-        return self._space.pack_many([session.show(state, duel[:2]) for duel in state.pending])
+        return self._space.pack_many([session.show(state, each.items) for each in state.pending])
 
     @property
     def posterior_(self) -> Posterior:
-        """Of the told duels, on unit-cube rows; candidates also by texts that name them."""
+        """Of what was told, on unit-cube rows; candidates also by texts that name them."""
         table = self._space.table() if isinstance(self._space, Pool) else None
         return replace(self._session.posterior(), table=table)
 
     def to_unit(self, items: Iterable) -> np.ndarray:
         """Unit-cube rows (n, n_columns) of items, as `posterior_` and the kernel see them."""
         return np.array([self._space.to_row(item) for item in self._space.listed(items)])
-
-
-class HallucinationBelieverOptimizer(PreferenceOptimizer):
-    """Preferential Bayesian optimisation by hallucination believer (Takeno et al. 2023 [1]_).
-
-    Ask for a duel, show it, tell who won; after some dozens of answers `recommend` is near the
-    best. The first item of a duel is the winner of the last one. For the second, one draw of
-    the noisy margins turns the posterior, a skew GP, into an ordinary GP, on which any
-    acquisition of ordinary Bayesian optimisation is maximised (paper, Alg. 1). So the question
-    after an answer comes in some hundredths of a second.
-
-    Parameters
-    ----------
-    space : array-like of shape (d, 2) or dict, default=None
-        Bounds, a row (low, high) for each feature; items are then arrays (d,). Or a dict of
-        named parameters, see `PreferenceOptimizer`; items are then dicts.
-    acquisition : {"log_ei", "ei", "ucb", "mean", "pi"} or callable, default="log_ei"
-        "ucb" has √β = 2. Improvement is over the largest mean, under the hallucination, of the
-        items seen. A callable gets ``(posterior, X, incumbent)`` in unit-cube rows and returns
-        (n,) values. Those of the duel ("muc", "bvei", ...) are possible, and worse [1]_.
-    incumbent : {"last_winner", "posterior_mean"}, default="last_winner"
-        "posterior_mean" explores less and suits a judge who must see the best at all times.
-    kernel, noise_variance, noise_variance_bounds, lengthscale_prior, likelihood
-        See `PreferenceOptimizer`.
-    n_initial, initial_duels, refit_every
-        See `PreferenceOptimizer`. The paper's settings are ``kernel=RBF(...)``,
-        ``noise_variance=1e-4``, ``noise_variance_bounds="fixed"``, ``acquisition="ei"``,
-        ``refit_every=10``; the defaults reach the optimum in fewer duels.
-    candidates, journal, random_state
-        See `PreferenceOptimizer`.
-
-    Attributes
-    ----------
-    history_, incumbent_, posterior_, n_told_, pending_
-        See `PreferenceOptimizer`.
-
-    References
-    ----------
-    .. [1] Takeno, Nomura, Karasuyama, "Towards Practical Preferential Bayesian Optimization
-       with Skew Gaussian Processes", ICML 2023.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skpref.optimize import HallucinationBelieverOptimizer
-    >>> def taste(x):
-    ...     return -((x[0] - 3.0) ** 2) - (x[1] - 0.5) ** 2
-    >>> optimizer = HallucinationBelieverOptimizer([[0.0, 10.0], [0.0, 1.0]], random_state=0)
-    >>> for _ in range(25):
-    ...     duel = optimizer.ask()
-    ...     optimizer = optimizer.tell(duel, taste(duel[0]) > taste(duel[1]))
-    >>> bool(np.abs(optimizer.recommend() - [3.0, 0.5]).max() < 0.3)
-    True
-    """
-
-    def __init__(
-        self,
-        space: Any = None,
-        *,
-        acquisition: str | Callable = "log_ei",
-        incumbent: str = "last_winner",
-        kernel: Kernel | None = None,
-        noise_variance: float | str = NOISE_PRIOR[0],
-        noise_variance_bounds: tuple[float, float] | str = NOISE_BOUNDS,
-        lengthscale_prior: tuple[float, float] | str | None = LENGTHSCALE_PRIOR,
-        likelihood: Any = None,
-        n_initial: int | None = None,
-        initial_duels: Iterable | None = None,
-        refit_every: int | None = None,
-        candidates: Any = None,
-        journal: str | PathLike | None = None,
-        random_state: RandomLike = None,
-    ):
-        super().__init__(
-            space,
-            inference="hallucination",
-            incumbent=incumbent,
-            acquisition=acquisition,
-            kernel=kernel,
-            noise_variance=noise_variance,
-            noise_variance_bounds=noise_variance_bounds,
-            lengthscale_prior=lengthscale_prior,
-            likelihood=likelihood,
-            n_initial=n_initial,
-            initial_duels=initial_duels,
-            refit_every=refit_every,
-            candidates=candidates,
-            journal=journal,
-            random_state=random_state,
-        )

@@ -147,15 +147,16 @@ class Pool:
         """The item as people see it: its name, or a copy of its features."""
         return item.copy() if self.names is None else self.names[self._at[item.tobytes()]]
 
-    def pack(self, duel: list) -> Any:
-        """Two items as an array (2, d), or as a tuple of two names."""
-        return np.stack(duel) if self.names is None else tuple(duel)
+    def pack(self, items: list) -> Any:
+        """Items of a question as one value: an array (k, d), or a tuple of names."""
+        return np.stack(items) if self.names is None else tuple(items)
 
-    def pack_many(self, duels: list) -> Any:
-        """Several duels as an array (n, 2, d), or as a list of pairs of names."""
-        if self.names is not None:
-            return [self.pack(duel) for duel in duels]
-        return np.array([self.pack(duel) for duel in duels]).reshape(-1, 2, self.n_columns)
+    def pack_many(self, questions: list) -> Any:
+        """Several of them: an array (n, k, d), or a list of tuples, or of arrays of all sizes."""
+        packed, sizes = [self.pack(items) for items in questions], {len(q) for q in questions}
+        if self.names is not None or len(sizes) > 1:
+            return packed
+        return np.array(packed).reshape(len(packed), *(sizes or {2}), self.n_columns)
 
     def listed(self, items: Any) -> Any:
         """Items of a frame one by one; others as they are."""

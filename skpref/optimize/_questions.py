@@ -11,17 +11,24 @@ from skpref._posterior import Posterior
 from skpref._threads import blas_threads
 from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
-from skpref.optimize._design import initial_duel
+from skpref.optimize._design import initial_rows
 from skpref.optimize._model import Memory
 from skpref.optimize._state import Items, Recalled, State, exclusion
-from skpref.optimize._strategies import View, best_seen, propose, random_duel
+from skpref.optimize._strategies import (
+    View,
+    best_seen,
+    may_be_asked,
+    propose,
+    random_question,
+)
 
-# After a skip, until something is told, no duel this close to the skipped one is asked (unit
-# cube, times the root of the number of columns); afterwards only that duel itself is left out.
+# After a skip, until something is told, no question this close to the skipped one is asked (unit
+# cube, times the root of the number of columns); afterwards only that one itself is left out.
+# Without hallucinations the items of a set are this far apart: one posterior has one best item.
 _NEAR = 0.02
-# Duels drawn, at most, for one whose items differ as floats.
+# Questions drawn, at most, for one whose items differ as floats.
 _REDRAWS = 50
-# By default the hyperparameters are learned anew once the duels have grown by this share.
+# By default the hyperparameters are learned anew once the answers have grown by this share.
 _GROWTH = 0.04
 
 
@@ -39,7 +46,8 @@ class Questions:
 
     def __init__(self, space: Any, configuration: Configuration, seed: int, initial: list):
         self._space, self._configuration, self._seed = space, configuration, seed
-        self._initial = initial
+        self._initial = [item for duel in initial for item in duel]
+        self._near = _NEAR * np.sqrt(space.n_columns)
         # told, base, fit, memory: the last fit, as one value
         self._last: tuple[tuple, Recalled, Fitted, Memory] | None = None
 
@@ -49,7 +57,7 @@ class Questions:
     # -- the model -----------------------------------------------------------------------
 
     def fit(self, state: State) -> tuple[Fitted, Memory]:
-        """The fit of the told duels, and what it leaves to the next.
+        """The fit of what was told, and what it leaves to the next.
 
         Raises
         ------
@@ -59,16 +67,12 @@ class Questions:
         check_told(state)
         last = self._last
         if last is None or last[0] is not state.told or last[1] is not state.base:
-            winner, loser = state.outcomes()
-            memory = state.base.memory
-            every = self._configuration.refit_every or 1 + int(_GROWTH * len(winner))
-            learning = memory.fitted_at == 0 or (
-                self._modelled(state) and len(winner) >= memory.fitted_at + every
-            )
-            with blas_threads(len(winner)):
-                found = _model.fit(
-                    self._configuration.spec, memory, state.items.rows, winner, loser, learning
-                )
+            models, memory, told = self._configuration.models, state.base.memory, state.told
+            every = self._configuration.refit_every or 1 + int(_GROWTH * len(told))
+            due = len(told) >= memory.fitted_at + every or models.has_new(told, memory.fitted_at)
+            learning = memory.fitted_at == 0 or (due and self._modelled(state))
+            with blas_threads(state.most_rows):
+                found = _model.fit(models, memory, state.items.rows, told, learning)
             last = self._last = (state.told, state.base, *found)
         return last[2:]
 
@@ -77,47 +81,49 @@ class Questions:
         fit, _ = self.fit(state)
         if self._configuration.hallucinating:
             return fit.gaussian
-        with blas_threads(len(state.told)):
+        with blas_threads(state.most_rows):
             return fit.refined(self._generator(0)).posterior
 
     def best(self, state: State) -> int:
         """Index of the item of the largest posterior mean among those seen."""
         fit, _ = self.fit(state)
-        with blas_threads(len(state.told)):
+        with blas_threads(state.most_rows):
             return state.items.with_row(best_seen(fit.gaussian, state.seen()), self._space)[1]
 
     def _modelled(self, state):
-        return len(state.told) >= max(1, self._configuration.n_initial)
+        """Whether the design is answered; a question of k items is k/2 duels of it."""
+        n_shown = sum(len(each.items) for each in state.told)
+        return n_shown >= 2 * max(1, self._configuration.n_initial)
 
     # -- the next question ---------------------------------------------------------------
 
-    def asked(self, state: State, n: int, owner: str) -> State:
-        """The state after n more questions."""
-        with blas_threads(len(state.told)):  # entered once for the fit and all the questions
+    def asked(self, state: State, n: int, size: int, owner: str) -> State:
+        """The state after n more questions of a size."""
+        with blas_threads(state.most_rows):  # entered once for the fit and all the questions
             if n and self._modelled(state):
                 memory = replace(self.fit(state)[1], margins=state.recalled.memory.margins)
                 state = replace(state, recalled=Recalled(memory))
             for _ in range(n):
-                state = self._next(state, owner)
+                state = self._next(state, size, owner)
         return state
 
     def _generator(self, counter):
         return np.random.default_rng([self._seed, counter])
 
-    def _next(self, state, owner):
+    def _next(self, state, size, owner):
         rng, recalled = self._generator(state.counter + 1), state.recalled
-        allowed = exclusion(state, _NEAR * np.sqrt(self._space.n_columns))
-        designed = len(state.told) + len(state.pending) < self._configuration.n_initial
-        if designed or not state.told:
-            items, duel = self._designed(state, allowed, rng)
+        allowed = exclusion(state, self._near, size)
+        n_shown = sum(len(each.items) for each in (*state.told, *state.pending))
+        if n_shown < 2 * self._configuration.n_initial or not state.told:
+            items, asked = self._designed(state, allowed, size, rng)
         else:
-            rows, memory = self._modelled_rows(state, allowed, rng)
-            items, duel = self._taken_in(state.items, rows, allowed, rng)
+            rows, memory = self._modelled_rows(state, allowed, size, rng)
+            items, asked = self._taken_in(state.items, rows, allowed, rng)
             if memory is not recalled.memory:
                 recalled = Recalled(memory)
-        return replace(state, items=items).asked([duel], owner, recalled)
+        return replace(state, items=items).asked([asked], owner, recalled)
 
-    def _modelled_rows(self, state, allowed, rng):
+    def _modelled_rows(self, state, allowed, size, rng):
         memory, fit = state.recalled.memory, self.fit(state)[0]
 
         def draw():
@@ -128,50 +134,68 @@ class Questions:
             memory = replace(memory, margins=margins)
             return posterior
 
-        last_winner = state.items.rows[state.outcomes()[0][-1]]
-        view = View(self._space, state.seen(), last_winner, fit.gaussian, draw, allowed, rng)
+        last_winner = state.items.rows[state.last_winner]
+        apart = 0.0 if self._configuration.hallucinating else self._near
+        view = View(
+            self._space, state.seen(), last_winner, fit.gaussian, draw, allowed, rng, size, apart
+        )
         found = propose(self._configuration.strategy, view)
-        return self._or_any(found, state, rng), memory
+        return self._or_any(found, state, size, rng), memory
 
-    def _designed(self, state, allowed, rng) -> tuple[Items, tuple[int, int]]:
-        for one, two in self._initial[state.counter :]:
-            items, first = state.items.with_kept(one, self._space)
-            items, second = items.with_kept(two, self._space)
-            return items, (first, second)
-        rows = initial_duel(self._space, self._seed, state.counter - len(self._initial))
-        if not allowed(rows[0], rows[1][None])[0]:
-            rows = self._or_any(random_duel(self._space, allowed, rng), state, rng)
-        return self._taken_in(state.items, rows, allowed, rng)
+    def _designed(self, state, allowed, size, rng):
+        """Items and the indices of the next of the design: those given first, then Sobol points."""
+        given = self._initial[state.shown : state.shown + size]
+        start = max(0, state.shown - len(self._initial))
+        rows = initial_rows(self._space, self._seed, start, size - len(given))
+        if not given:
+            if not may_be_asked(rows, allowed):
+                rows = random_question(self._space, allowed, rng, size)
+                rows = self._or_any(rows, state, size, rng)
+            return self._taken_in(state.items, rows, allowed, rng)
+        items, asked = state.items, []
+        for value in given:
+            items, index = items.with_kept(value, self._space)
+            asked.append(index)
+        for row in rows:
+            items, index = items.with_row(row, self._space)
+            asked.append(index)
+        if len(set(asked)) == size:
+            return items, tuple(asked)
+        rows = random_question(self._space, allowed, rng, size)
+        return self._taken_in(state.items, self._or_any(rows, state, size, rng), allowed, rng)
 
-    def _taken_in(self, items, rows, allowed, rng):
-        """Items and two indices of rows; where both stand for the same floats, of two others."""
+    def _taken_in(self, items, rows, allowed, rng) -> tuple[Items, tuple[int, ...]]:
+        """Items and the indices of rows; where two stand for the same floats, of others."""
         for _ in range(_REDRAWS):
             if rows is None:
                 break
-            more, first = items.with_row(rows[0], self._space)
-            more, second = more.with_row(rows[1], self._space)
-            if first != second:
-                return more, (first, second)
-            rows = random_duel(self._space, allowed, rng)
+            more, asked = items, []
+            for row in rows:
+                more, index = more.with_row(row, self._space)
+                asked.append(index)
+            if len(set(asked)) == len(rows):
+                return more, tuple(asked)
+            rows = random_question(self._space, allowed, rng, len(rows))
         raise ValueError(
             "No two items of the space can be told apart in floating point. Widen it, or shift "
             "and scale its parameters."
         )
 
-    def _or_any(self, found, state, rng):
-        """Where every duel was skipped before, all but the last skipped are free again."""
+    def _or_any(self, found, state, size, rng):
+        """Where every question was skipped before, all but the last skipped are free again."""
         if found is None and state.skipped:
-            allowed = exclusion(replace(state, skipped=state.skipped[-1:]), 0.0)
-            found = random_duel(self._space, allowed, rng)
+            allowed = exclusion(replace(state, skipped=state.skipped[-1:]), 0.0, size)
+            found = random_question(self._space, allowed, rng, size)
         if found is None:
+            what, other = ("duel", "pair") if size == 2 else ("set", f"set of {size}")
             raise ValueError(
-                "No duel is left to ask: every other pair is pending or was just skipped. Tell a "
-                "pending duel, undo the skip, or give more candidates."
+                f"No {what} is left to ask: every other {other} is pending or was just skipped. "
+                f"Tell a pending {what}, undo the skip, or give more candidates."
             )
         return found
 
 
 def check_told(state: State) -> None:
-    """Raise unless a duel was told."""
+    """Raise unless something was told."""
     if not state.told:
         raise NotFittedError("No duel was told yet: ask(), then tell(duel, outcome).")

@@ -10,10 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from skpref.optimize._configuration import Configuration, check_same
+from skpref.optimize._answers import Said
+from skpref.optimize._configuration import Configuration, check_same, completed
 from skpref.optimize._database import NotADatabase
 from skpref.optimize._design import load_tables
-from skpref.optimize._events import Event, Reader, ask_draft, skip_draft, tell_draft, undo_draft
+from skpref.optimize._events import (
+    Event,
+    Reader,
+    ask_draft,
+    question_of,
+    skip_draft,
+    tell_draft,
+    undo_draft,
+)
 from skpref.optimize._journal import Header, Journal
 from skpref.optimize._lines import CarriedOver
 from skpref.optimize._model import Memory
@@ -67,14 +76,14 @@ class Session:
     ):
         load_tables()
         self.space, self.configuration = space, configuration
-        self._reader = Reader(space, len(configuration.spec.theta))
+        self._reader = Reader(space, configuration.models)
         self._lock = threading.RLock()
         self.tried: tuple | None = None
         none, initial = Items.none(space.n_columns), []
         for duel in initial_duels:
             initial.append(self._pair(none, duel)[0].values)
         described = [[space.dump(value) for value in pair] for pair in initial]
-        memory = Recalled(Memory(configuration.spec.theta))
+        memory = Recalled(Memory(configuration.models.theta))
         start = State(none, memory, memory)
         if journal is None:
             self._journal, self._state = None, start
@@ -96,7 +105,7 @@ class Session:
             lines = CarriedOver(journal.path, self._reader, self.space, describe, seed)
             journal = Journal(lines.path)
             there = journal.exists()
-        text = json.dumps(describe(2), separators=(",", ":"), allow_nan=False)
+        text = json.dumps(describe(3), separators=(",", ":"), allow_nan=False)
         if not there:
             wanted = _fresh_seed() if seed is None else seed
             header = Header(text, wanted, secrets.token_hex(8))
@@ -105,7 +114,7 @@ class Session:
             else:
                 lines.begin(journal, header, start)
         header, events = journal.load()
-        check_same(json.loads(header.configuration), json.loads(text), journal.path)
+        check_same(completed(json.loads(header.configuration), 3), json.loads(text), journal.path)
         if seed is not None and lines is None and seed != header.seed:
             raise ValueError(
                 f"The journal {journal.path} was begun with random_state {header.seed}, now {seed} "
@@ -159,64 +168,76 @@ class Session:
 
     # -- events --------------------------------------------------------------------------
 
-    def pose(self, wanted: int) -> list:
-        """Pending duels of this process, as people see them, as many as wanted."""
+    def pose(self, wanted: int, size: int) -> list:
+        """Pending questions of this process, as people see them, as many as wanted."""
+        if size > 2:
+            self.configuration.models.check_takes({"chosen": 0}, size)
         with self._lock:
             self.tried, tries = None, 0
-            while len(mine := self._mine(state := self._caught_up())) < wanted:
+            while len(mine := self._mine(state := self._caught_up(), size)) < wanted:
                 tries += 1
                 if tries < _TRIES:
-                    self._take(_if_newest(self._asked(state, wanted)))
+                    self._take(_if_newest(self._asked(state, wanted, size)))
                 else:
-                    self._take(lambda seen, current, newer: self._asked(current, wanted))
-            return [self.show(state, each[:2]) for each in mine[:wanted]]
+                    self._take(lambda seen, current, newer: self._asked(current, wanted, size))
+            return [self.show(state, each.items) for each in mine[:wanted]]
 
-    def _mine(self, state):
-        return [each for each in state.pending if each.owner == self._me()]
+    def _mine(self, state, size):
+        me = self._me()
+        return [each for each in state.pending if each.owner == me and len(each.items) == size]
 
-    def _asked(self, state, wanted):
+    def _asked(self, state, wanted, size):
         """New questions, after pending ones of processes that have ended."""
-        me, mine = self._me(), len(self._mine(state))
-        left = [each[:2] for each in state.pending if not (each.owner == me or is_live(each.owner))]
+        me, mine = self._me(), len(self._mine(state, size))
+        left = [
+            each.items
+            for each in state.pending
+            if len(each.items) == size and not (each.owner == me or is_live(each.owner))
+        ]
         left = left[: max(0, wanted - mine)]
         handed = state.handed_over(left, me)
-        after = self._questions.asked(handed, max(0, wanted - mine - len(left)), me)
+        after = self._questions.asked(handed, max(0, wanted - mine - len(left)), size, me)
         memory = None if after.recalled is state.recalled else after.recalled.memory
-        return ask_draft(state, after, left, memory, self.space)
+        return ask_draft(state, after, left, memory, self.space, self.configuration.models)
 
-    def record_answer(self, duel: Any, won: int) -> None:
+    def record_answer(self, items: Any, said: Said) -> None:
         """Take an answer in."""
+        # Refused before anything is waited for.
+        n = len(self._question(self._state.items, items)[1])
+        outcome = said.of(n)
+        self.configuration.models.check_takes(outcome, n)
 
-        def draft_of(current, items, pair):
-            return tell_draft(current, items, pair, won, self.space)
+        def draft_of(current, known, asked):
+            return tell_draft(current, known, asked, outcome, self.space)
 
-        self._record(duel, draft_of)
+        self._record(items, draft_of)
 
-    def record_refusal(self, duel: Any) -> None:
+    def record_refusal(self, items: Any) -> None:
         """Take a refusal in."""
+        self._question(self._state.items, items)
 
-        def draft_of(current, items, pair):
-            return skip_draft(current, items, pair, self.space)
+        def draft_of(current, known, asked):
+            return skip_draft(current, known, asked, self.space)
 
-        self._record(duel, draft_of)
+        self._record(items, draft_of)
 
-    def _record(self, duel, draft_of):
+    def _record(self, items, draft_of):
         def compose(seen, current, newer):
-            items, pair = self._pair(current.items, duel)
-            draft = draft_of(current, items, pair)
+            known, asked = self._question(current.items, items)
+            draft = draft_of(current, known, asked)
             if self._was_recorded(draft, seen, newer):
                 return None
-            answers = [event for event in newer if _answers(event, pair)]
-            if answers and seen.is_pending(pair) and not current.is_pending(pair):
+            answers = [event for event in newer if _answers(event, asked)]
+            if answers and seen.is_pending(asked) and not current.is_pending(asked):
                 how = "skipped" if answers[-1].kind == "skip" else "answered"
+                what = "duel" if len(asked) == 2 else "set"
                 raise AlreadyAnswered(
-                    f"This duel was asked once and was {how} in another process in the meantime, "
+                    f"This {what} was asked once and was {how} in another process in the meantime, "
                     "so that nothing was recorded. Go on with ask(); the same call again counts as "
                     "one more answer."
                 )
             return draft
 
-        self._pair(self._state.items, duel)  # refused before anything is waited for
         self._take(compose)
 
     def take_back(self) -> None:
@@ -233,7 +254,7 @@ class Session:
                     "last of all."
                 )
             if not current.past:
-                raise ValueError("There is nothing to undo: no duel was told or skipped.")
+                raise ValueError("There is nothing to undo: nothing was told or skipped.")
             return draft
 
         self._take(compose)
@@ -285,25 +306,36 @@ class Session:
 
     # -- items ---------------------------------------------------------------------------
 
-    def _pair(self, items, duel):
+    def _pair(self, known, duel):
         """Items and the indices of the two of a duel, which is checked."""
-        two = [] if isinstance(duel, str) else self.space.listed(duel)
+        known, asked = self._question(known, duel)
+        if len(asked) > 2:
+            raise ValueError(f"A duel is a pair of items, got {len(asked)} of them: {duel!r}.")
+        return known, asked
+
+    def _question(self, known, items):
+        """Items and the indices of those of a duel or set, which is checked."""
         try:
-            first, second = two
-        except (TypeError, ValueError):
+            shown = [] if isinstance(items, str) else list(self.space.listed(items))
+        except TypeError:
+            shown = []
+        if len(shown) < 2:
             raise ValueError(
                 "A duel is a pair of items, as ask() returns it: an array of shape (2, d), two "
-                f"dicts or two names, got {duel!r}."
-            ) from None
-        items, one = items.with_item(first, self.space)
-        items, other = items.with_item(second, self.space)
-        if one == other:
-            raise ValueError(f"A duel needs two different items, got {first!r} twice.")
-        return items, (one, other)
+                f"dicts or two names, got {items!r}. A set has three items or more."
+            )
+        asked: list[int] = []
+        for item in shown:
+            known, found = known.with_item(item, self.space)
+            if found in asked:
+                what = "A duel needs two" if len(shown) == 2 else f"A set needs {len(shown)}"
+                raise ValueError(f"{what} different items, got {item!r} twice.")
+            asked.append(found)
+        return known, tuple(asked)
 
-    def show(self, state: State, duel: Any) -> list:
-        """The items of a duel as people see them."""
-        return [self.space.present(state.items.values[index]) for index in duel]
+    def show(self, state: State, asked: Any) -> list:
+        """The items of a question as people see them."""
+        return [self.space.present(state.items.values[index]) for index in asked]
 
 
 def _if_newest(draft):
@@ -311,10 +343,10 @@ def _if_newest(draft):
     return lambda seen, current, newer: None if newer else draft
 
 
-def _answers(event: Event, pair):
+def _answers(event: Event, asked):
     if event.kind not in ("tell", "skip"):
         return False
-    return set(json.loads(event.payload)["duel"]) == set(pair)
+    return set(question_of(json.loads(event.payload))) == set(asked)
 
 
 def _fresh_seed():

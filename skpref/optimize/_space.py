@@ -141,15 +141,16 @@ class Box:
             return item.copy()
         return {name: copied(value) for name, value in item.items()}
 
-    def pack(self, duel: list) -> Any:
-        """Two items as one value: an array (2, d), or a tuple of two dicts."""
-        return np.stack(duel) if self.names is None else tuple(duel)
+    def pack(self, items: list) -> Any:
+        """Items of a question as one value: an array (k, d), or a tuple of dicts."""
+        return np.stack(items) if self.names is None else tuple(items)
 
-    def pack_many(self, duels: list) -> Any:
-        """Several duels: an array (n, 2, d), or a list of pairs of dicts."""
-        if self.names is not None:
-            return [self.pack(duel) for duel in duels]
-        return np.array([self.pack(duel) for duel in duels]).reshape(-1, 2, self.n_dimensions)
+    def pack_many(self, questions: list) -> Any:
+        """Several of them: an array (n, k, d), or a list of tuples, or of arrays of all sizes."""
+        packed, sizes = [self.pack(items) for items in questions], {len(q) for q in questions}
+        if self.names is not None or len(sizes) > 1:
+            return packed
+        return np.array(packed).reshape(len(packed), *(sizes or {2}), self.n_dimensions)
 
     def listed(self, items: Any) -> Any:
         """Items of a frame one by one; others as they are."""

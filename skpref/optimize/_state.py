@@ -7,11 +7,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from skpref.optimize._answers import leader
 from skpref.optimize._model import Memory
 
 # Told items this close to a known one (unit cube, largest coordinate) are that one.
 _SAME = 1e-7
-# Two items closer than this (likewise) are no duel.
+# Two items closer than this (likewise) are not shown together.
 _APART = 1e-6
 # How many answers and refusals can be taken back to the very last bit. From before that the
 # hyperparameters are kept, and not where solver and sampler were: all of it would grow as n².
@@ -94,11 +95,24 @@ class Recalled:
 
 
 class Pending(NamedTuple):
-    """A duel asked and not yet answered: indices of items, and the process that asked."""
+    """A question not yet answered: indices of its items, and the process that asked."""
 
-    first: int
-    second: int
+    items: tuple[int, ...]
     owner: str
+
+
+class Answer(NamedTuple):
+    """Indices of the items shown, and the outcome as `skpref.optimize._answers.Said` has it."""
+
+    items: tuple[int, ...]
+    outcome: int | str | dict
+
+
+class Skipped(NamedTuple):
+    """Indices of the items of a question turned down, and the number of answers by then."""
+
+    items: tuple[int, ...]
+    n_told: int
 
 
 class Moment(NamedTuple):
@@ -108,6 +122,7 @@ class Moment(NamedTuple):
     n_skipped: int
     pending: tuple[Pending, ...]
     counter: int
+    shown: int
     recalled: Recalled
     base: Recalled
 
@@ -124,13 +139,13 @@ class State:
     base : Recalled
         What was recalled when something was last told: where the fit of what is told starts, so
         that it is a function of the events, whoever computes it, and when.
-    told : tuple of (first, second, won)
-        Indices of items, and whether the first won.
+    told : tuple of Answer
     pending : tuple of Pending
-    skipped : tuple of (first, second, n_told)
-        The last is the number of duels told by then.
+    skipped : tuple of Skipped
     counter : int
-        Duels generated so far; with the seed it fixes every random number.
+        Questions generated so far; with the seed it fixes every random number.
+    shown : int
+        Items in these questions: where the design is.
     past : tuple of Moment
     seq : int
         Number of the last event.
@@ -141,41 +156,46 @@ class State:
     items: Items
     recalled: Recalled
     base: Recalled
-    told: tuple = ()
+    told: tuple[Answer, ...] = ()
     pending: tuple[Pending, ...] = ()
-    skipped: tuple = ()
+    skipped: tuple[Skipped, ...] = ()
     counter: int = 0
+    shown: int = 0
     past: tuple[Moment, ...] = ()
     seq: int = 0
     digest: bytes = b""
 
-    def asked(self, duels: list[tuple[int, int]], owner: str, recalled: Recalled) -> Self:
+    def asked(self, questions: list[tuple[int, ...]], owner: str, recalled: Recalled) -> Self:
         """After new questions."""
-        new = [Pending(*duel, owner) for duel in duels]
-        counter = self.counter + len(new)
-        return replace(self, pending=(*self.pending, *new), counter=counter, recalled=recalled)
+        return replace(
+            self,
+            pending=(*self.pending, *(Pending(items, owner) for items in questions)),
+            counter=self.counter + len(questions),
+            shown=self.shown + sum(map(len, questions)),
+            recalled=recalled,
+        )
 
-    def handed_over(self, duels: list[tuple[int, int]], owner: str) -> Self:
-        """After pending duels went to another process, in whose hands they keep their order."""
+    def handed_over(self, questions: list[tuple[int, ...]], owner: str) -> Self:
+        """After pending ones went to another process, in whose hands they keep their order."""
         pending = [
-            each._replace(owner=owner) if each[:2] in duels else each for each in self.pending
+            each._replace(owner=owner) if each.items in questions else each for each in self.pending
         ]
         return replace(self, pending=tuple(pending))
 
-    def answered(self, duel: tuple, won: int) -> Self:
+    def answered(self, items: tuple[int, ...], outcome: int | str | dict) -> Self:
         """After an answer."""
         return replace(
             self,
-            told=(*self.told, (*duel, won)),
-            pending=without(self.pending, duel),
+            told=(*self.told, Answer(items, outcome)),
+            pending=without(self.pending, items),
             base=self.recalled,
             past=self._remembered(),
         )
 
-    def refused(self, duel: tuple) -> Self:
-        """After a duel was turned down."""
-        skipped = (*self.skipped, (*duel, len(self.told)))
-        pending = without(self.pending, duel)
+    def refused(self, items: tuple[int, ...]) -> Self:
+        """After a question was turned down."""
+        skipped = (*self.skipped, Skipped(items, len(self.told)))
+        pending = without(self.pending, items)
         return replace(self, skipped=skipped, pending=pending, past=self._remembered())
 
     def taken_back(self) -> Self:
@@ -187,6 +207,7 @@ class State:
             skipped=self.skipped[: last.n_skipped],
             pending=last.pending,
             counter=last.counter,
+            shown=last.shown,
             recalled=last.recalled,
             base=last.base,
             past=tuple(past),
@@ -198,6 +219,7 @@ class State:
             len(self.skipped),
             self.pending,
             self.counter,
+            self.shown,
             self.recalled,
             self.base,
         )
@@ -207,41 +229,52 @@ class State:
         old = old._replace(recalled=old.recalled.faded(), base=old.base.faded())
         return (*self.past[:-EXACT_UNDOS], old, *self.past[1 - EXACT_UNDOS :], now)
 
+    @property
+    def most_rows(self) -> int:
+        """Rows that the told answers have in the model, at most."""
+        return sum(1 if len(each.items) == 2 else 2 * len(each.items) - 2 for each in self.told)
+
     def recalls(self) -> dict[int, Recalled]:
         """The memories whose arrays may be needed, by the event that left them."""
         recent = self.past[-EXACT_UNDOS:]
         every = [self.recalled, self.base, *(part for each in recent for part in each[-2:])]
         return {each.event: each for each in every if each.event}
 
-    def is_pending(self, duel: tuple) -> bool:
-        """Whether a duel was asked and not answered, whichever way round."""
-        return len(without(self.pending, duel)) < len(self.pending)
+    def is_pending(self, items: tuple[int, ...]) -> bool:
+        """Whether items were asked about together and not answered, in whatever order."""
+        return len(without(self.pending, items)) < len(self.pending)
 
-    def outcomes(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Indices of the winners and losers of the told duels."""
-        told = np.array(self.told, dtype=np.intp).reshape(-1, 3)
-        won = told[:, 2] == 1
-        winner, loser = np.where(won, told[:, 0], told[:, 1]), np.where(won, told[:, 1], told[:, 0])
-        return winner, loser
+    @property
+    def last_winner(self) -> int:
+        """Index of the best item of the last answer; where several may be, the first shown."""
+        items, outcome = self.told[-1]
+        return items[leader(outcome, len(items))]
 
     def seen(self) -> NDArray[np.float64]:
-        """Rows of the items of the told duels."""
-        told = np.array([duel[:2] for duel in self.told], dtype=np.intp)
-        return self.items.rows[np.unique(told)]
+        """Rows of the items that answers are about."""
+        shown = sorted({index for answer in self.told for index in answer.items})
+        return self.items.rows[shown]
 
 
 class Told(NamedTuple):
-    """One entry of ``history_``.
+    """One entry of ``history_``; ``optimizer.tell(*entry)`` tells the same.
 
     Attributes
     ----------
-    duel : ndarray of shape (2, d), or tuple of two dicts or two names
-    outcome : int
-        1 if the first won, else 0.
+    items : ndarray of shape (k, d), or tuple of k dicts or names
+        As they were shown.
+    outcome : int, str or dict
+        Of a duel: 1 (the first won), 0 or "tie". Of more items: {"chosen": position},
+        {"worst": position}, both, or {"ranking": positions, best first}.
     """
 
-    duel: Any
-    outcome: int
+    items: Any
+    outcome: int | str | dict
+
+    @property
+    def duel(self) -> Any:
+        """The items."""
+        return self.items
 
 
 def apart(row: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -249,34 +282,55 @@ def apart(row: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.abs(rows - row).max(axis=1) > _APART
 
 
-def without(pending: tuple[Pending, ...], duel: tuple) -> tuple[Pending, ...]:
-    """Pending duels less one, whichever way round it is."""
+def without(pending: tuple[Pending, ...], items: tuple[int, ...]) -> tuple[Pending, ...]:
+    """Pending questions less one, whichever way round it is."""
     for k, each in enumerate(pending):
-        if each[:2] in (duel, duel[::-1]):
+        if sorted(each.items) == sorted(items):
             return pending[:k] + pending[k + 1 :]
     return pending
 
 
-def exclusion(state: State, near: float) -> Callable:
-    """Which rows may meet a given row, in view of pending and skipped duels.
+def exclusion(state: State, near: float, size: int = 2) -> Callable:
+    """Which rows may join others in a question, in view of those pending and skipped.
+
+    Parameters
+    ----------
+    state : State
+    near : float
+        As far from a question that was just skipped must the next one be.
+    size : int
+        Number of items of the question.
 
     Returns
     -------
     callable
-        ``allowed(row, rows)`` → booleans (n,).
+        ``allowed(members, rows)`` → booleans (n,): one row or several that are in it already, and
+        rows of which one is to join them.
     """
-    items = state.items
-    asked = [(a, b, 0.0) for a, b, _ in state.pending]
-    for a, b, n_told in state.skipped:
-        asked.append((a, b, near if n_told == len(state.told) else 0.0))
+    questions = [(each.items, 0.0) for each in state.pending]
+    for items, n_told in state.skipped:
+        questions.append((items, near if n_told == len(state.told) else 0.0))
+    # All but one of a question, that one, and how far from it the last item must be.
+    left_out = []
+    for items, radius in questions:
+        if len(items) == size:
+            points = state.items.rows[list(items)]
+            left_out += [(np.delete(points, k, axis=0), points[k], radius) for k in range(size)]
 
-    def allowed(row, rows):
-        good = apart(row, rows)
-        for a, b, radius in asked:
-            for one, other in ((a, b), (b, a)):
-                if np.linalg.norm(items.rows[one] - row) <= max(radius, _SAME):
-                    distance = np.linalg.norm(rows - items.rows[other], axis=1)
-                    good &= distance > max(radius, _APART)
+    def allowed(members, rows):
+        members = np.atleast_2d(members)
+        good = np.all([apart(member, rows) for member in members], axis=0)
+        if len(members) < size - 1:
+            return good
+        for rest, last, radius in left_out:
+            if _alike(members, rest, max(radius, _SAME)):
+                good &= np.linalg.norm(rows - last, axis=1) > max(radius, _APART)
         return good
 
     return allowed
+
+
+def _alike(rows, others, radius):
+    """Whether every row has another within a distance, and the other way round."""
+    distance = np.linalg.norm(rows[:, None] - others, axis=2)
+    return bool(np.all(distance.min(axis=0) <= radius) and np.all(distance.min(axis=1) <= radius))

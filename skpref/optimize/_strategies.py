@@ -1,22 +1,29 @@
-"""How the next duel is chosen: (engine, incumbent rule, acquisition) as data."""
+"""How the next question is chosen: (engine, incumbent rule, acquisition) as data."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
+from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from skpref.optimize._acquisition import ACQUISITIONS
+from skpref.optimize._best_of import BestOf, common_normals
 from skpref.optimize._maximise import NoNumber, maximise, screening_rows
 from skpref.optimize._state import apart
 from skpref.optimize._surface import Numeric, PathSurface, Surface
 
 # A path costs thousands of cosines a row.
 _PATH_SCREEN = 256
+# The best of a set is an average over hundreds of draws.
+_SET_SCREEN = 512
 _SEEDS = 8
 # Components of a mixture that are enough to see which rows are worth the whole of it.
 _COARSE = 64
 _ALTERNATIONS = 4
+# Questions drawn at random, at most, for one that may be asked.
+_TRIES = 200
 
 
 class Strategy(NamedTuple):
@@ -67,15 +74,19 @@ class View(NamedTuple):
     ----------
     space : Box or Pool
     seen : ndarray of shape (n_items, n_columns)
-        Items of the told duels.
+        Items that answers are about.
     last_winner : ndarray of shape (n_columns,)
     gaussian : Posterior
         Of one component, for posterior means.
     draw : callable
         A working posterior; with hallucinations a fresh one at each call.
     allowed : callable
-        ``allowed(row, rows)``: which rows may meet ``row`` in a duel.
+        ``allowed(members, rows)``: which rows may join those in the question already.
     rng : numpy.random.Generator
+    size : int
+        Number of items of the question.
+    apart : float
+        How far from each other the items of a set are, where that can be.
     """
 
     space: Any
@@ -85,10 +96,12 @@ class View(NamedTuple):
     draw: Callable
     allowed: Callable
     rng: np.random.Generator
+    size: int = 2
+    apart: float = 0.0
 
 
-def propose(strategy: Strategy, view: View) -> tuple[np.ndarray, np.ndarray] | None:
-    """The next duel as two rows, incumbent first; None if no duel is allowed.
+def propose(strategy: Strategy, view: View) -> np.ndarray | None:
+    """The next question as rows, incumbent first; None if none is allowed.
 
     Parameters
     ----------
@@ -97,7 +110,7 @@ def propose(strategy: Strategy, view: View) -> tuple[np.ndarray, np.ndarray] | N
 
     Returns
     -------
-    tuple of two ndarray of shape (n_columns,), or None
+    ndarray of shape (size, n_columns) or None
 
     Raises
     ------
@@ -121,34 +134,64 @@ def _propose(strategy, view):
         found = _joint(strategy, view)
         if found is not None:
             return found
-    incumbent = _RULES[strategy.incumbent](view)
-    challenger = _challenger(strategy.acquisition, view, incumbent)
-    if challenger is not None:
-        return incumbent, challenger
+    found = _completed(strategy.acquisition, view, _RULES[strategy.incumbent](view)[None])
+    if found is not None:
+        return found
     order = np.argsort(-view.gaussian.mean(view.seen), kind="stable")
     for other in view.seen[order[:20]]:
-        challenger = _challenger(strategy.acquisition, view, other)
-        if challenger is not None:
-            return other, challenger
-    return random_duel(view.space, view.allowed, view.rng)
+        found = _completed(strategy.acquisition, view, other[None])
+        if found is not None:
+            return found
+    return random_question(view.space, view.allowed, view.rng, view.size)
 
 
-def random_duel(
-    space: Any, allowed: Callable, rng: np.random.Generator, tries: int = 200
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Two rows drawn at random that may meet; None if there seem to be none."""
-    if space.pool is not None:
+def _completed(acquisition, view, members):
+    """A question that begins with some rows, each further one a challenger; None if none is."""
+    while len(members) < view.size:
+        challenger = _challenger(acquisition, view, members)
+        if challenger is None:
+            return None
+        members = np.concatenate([members, challenger[None]])
+    return members
+
+
+def random_question(
+    space: Any, allowed: Callable, rng: np.random.Generator, size: int
+) -> np.ndarray | None:
+    """Rows drawn at random that may be asked together; None if there seem to be none."""
+    if space.pool is not None and size == 2:
         for index in rng.permutation(len(space.pool)):
             row = space.pool[index]
             good = np.flatnonzero(allowed(row, space.pool))
             if len(good):
-                return row, space.pool[rng.choice(good)]
+                return np.array([row, space.pool[rng.choice(good)]])
         return None
-    for _ in range(tries):
-        first, second = space.place(rng.random((2, space.n_dimensions)))
-        if allowed(first, second[None])[0]:
-            return first, second
+    if space.pool is None:
+        drawn = (space.place(rng.random((size, space.n_dimensions))) for _ in range(_TRIES))
+    else:
+        drawn = (space.pool[list(each)] for each in _subsets(len(space.pool), size, rng))
+    for rows in drawn:
+        if may_be_asked(rows, allowed):
+            return rows
     return None
+
+
+def may_be_asked(rows: np.ndarray, allowed: Callable) -> bool:
+    """Whether each row may join those before it."""
+    return all(allowed(rows[:k], rows[k : k + 1])[0] for k in range(1, len(rows)))
+
+
+def _subsets(n, size, rng):
+    """Sets of so many of n in random order: every one of them if they are few, else some."""
+    if n < size:
+        return
+    if comb(n, size) <= _TRIES:
+        found = list(combinations(range(n), size))
+        for index in rng.permutation(len(found)):
+            yield rng.permutation(found[index])
+        return
+    for _ in range(_TRIES):
+        yield rng.choice(n, size, replace=False)
 
 
 # --- incumbents -----------------------------------------------------------------------------
@@ -165,7 +208,7 @@ def _thompson_incumbent(view):
 
 
 def _random_incumbent(view):
-    return random_duel(view.space, apart, view.rng)[0]
+    return random_question(view.space, apart, view.rng, 2)[0]
 
 
 _RULES = {
@@ -212,9 +255,16 @@ def surface_of(
     return Surface(ACQUISITIONS[acquisition], posterior, incumbent, threshold)
 
 
-def _challenger(acquisition, view, incumbent):
+def _challenger(acquisition, view, members):
+    """One more row for a question; the first of its members is the incumbent."""
+    incumbent = members[0]
+
     def allowed(rows):
-        return view.allowed(incumbent, rows)
+        return view.allowed(members, rows)
+
+    def distant(rows):
+        distance = np.linalg.norm(rows[:, None] - members[1:], axis=2)
+        return allowed(rows) & np.all(distance > view.apart, axis=1)
 
     if isinstance(acquisition, str) and acquisition == "random":
         rows = screening_rows(view.space, np.zeros((0, view.space.n_columns)), view.rng)
@@ -224,17 +274,62 @@ def _challenger(acquisition, view, incumbent):
         seeds = _top(view.gaussian, view)
         return maximise(_path(view), view.space, seeds, view.rng, allowed, _PATH_SCREEN)[0]
     posterior = view.draw()
+    seeds = _top(posterior, view)
+    if len(members) > 1 and acquisition == "eubo":
+        normals = common_normals(view.size - 1, posterior.n_components, view.rng)
+        surface = BestOf(posterior, members, normals)
+        return maximise(surface, view.space, seeds, view.rng, allowed, _SET_SCREEN)[0]
     surface = surface_of(acquisition, posterior, incumbent, view.seen)
     coarse, every = None, posterior.n_components // _COARSE
     if every > 1:
         few = replace(posterior, weights=posterior.weights[:, ::every])
         coarse = surface_of(acquisition, few, incumbent, view.seen)
-    seeds = _top(posterior, view)
-    return maximise(surface, view.space, seeds, view.rng, allowed, coarse=coarse)[0]
+    wanted = distant if view.apart and len(members) > 1 else allowed
+    found = maximise(surface, view.space, seeds, view.rng, wanted, coarse=coarse)[0]
+    if found is None and wanted is distant:
+        found = maximise(surface, view.space, seeds, view.rng, allowed, coarse=coarse)[0]
+    return found
 
 
 def _joint(strategy, view):
-    """Both items maximise the acquisition, by turns."""
+    """All items maximise the acquisition, by turns; but for "eubo" the first two of a set do."""
+    if view.size > 2 and strategy.acquisition == "eubo":
+        return _joint_set(view)
+    found = _joint_pair(strategy, view)
+    return found if found is None else _completed(strategy.acquisition, view, found)
+
+
+def _joint_set(view):
+    """Items that maximise the expected utility of the best of them, by turns; None if none may."""
+    posterior = view.draw()
+    normals = common_normals(view.size - 1, posterior.n_components, view.rng)
+    seeds = _top(posterior, view)
+
+    def best_beside(rest, seeds, n_screen):
+        surface = BestOf(posterior, rest, normals)
+
+        def allowed(rows):
+            return view.allowed(rest, rows)
+
+        row, value = maximise(surface, view.space, seeds, view.rng, allowed, n_screen)
+        return surface, row, value
+
+    found = best_seen(view.gaussian, view.seen)[None]
+    while len(found) < view.size:
+        row = best_beside(found, np.concatenate([seeds, found]), _SET_SCREEN)[1]
+        if row is None:
+            return None
+        found = np.concatenate([found, row[None]])
+    for place in np.resize(range(view.size), _ALTERNATIONS * view.size // 2):
+        surface, row, value = best_beside(np.delete(found, place, axis=0), found, _PATH_SCREEN)
+        before = surface.value(found[place][None])[0]
+        if row is not None and value > before + 1e-6 * (1.0 + abs(before)):
+            found[place] = row
+    return found[np.argsort(-posterior.mean(found), kind="stable")]
+
+
+def _joint_pair(strategy, view):
+    """Two items maximise the acquisition, by turns; the better one first."""
     posterior = view.draw()
     first, value, found = best_seen(view.gaussian, view.seen), -np.inf, None
     for _ in range(_ALTERNATIONS):
@@ -249,5 +344,4 @@ def _joint(strategy, view):
         found, value, first = np.array([first, second]), reached, second
     if found is None:
         return None
-    means = posterior.mean(found)
-    return tuple(found[np.argsort(-means, kind="stable")])
+    return found[np.argsort(-posterior.mean(found), kind="stable")]

@@ -1,0 +1,176 @@
+"""Answers: what may be said of the items shown, and the ranks that it stands for."""
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+
+TIE = "tie"
+# What stands for an outcome that was not given: None is a refusal.
+UNSAID: Any = ...
+_WAYS = "chosen= (position of the best), worst= (of the worst), both, or ranking= (positions)"
+
+
+class Said(NamedTuple):
+    """The arguments of `tell`."""
+
+    outcome: Any = UNSAID
+    chosen: Any = None
+    worst: Any = None
+    ranking: Any = None
+
+    def of(self, n: int) -> int | str | dict:
+        """The outcome of n items shown, as it is kept.
+
+        Returns
+        -------
+        int, str or dict
+            Of a duel 1 (the first won), 0 or "tie"; of more items a dict with the position
+            "chosen", "worst" or both, or with the positions of a "ranking".
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is not one answer, or none of n items.
+        """
+        outcome, said = self.outcome, self._by_position()
+        if isinstance(outcome, dict):
+            if said or not outcome or outcome.keys() - {"chosen", "worst", "ranking"}:
+                raise ValueError(
+                    f"An outcome as a dict has the keys 'chosen', 'worst' or both, or 'ranking', "
+                    f"and nothing is said beside it; got {outcome!r}{_beside(said)}."
+                )
+            outcome, said = UNSAID, Said(**outcome)._by_position()
+        if outcome is UNSAID and not said:
+            raise ValueError(
+                f"Nothing was answered. Of a duel tell the outcome: 1, 0, 'tie' or None (no "
+                f"answer); of {n} items: {_WAYS}, or None."
+            )
+        if outcome is not UNSAID and said:
+            raise ValueError(f"Tell one answer, got the outcome {outcome!r}{_beside(said)}.")
+        if outcome is not UNSAID:
+            return _of_duel(outcome, n)
+        found = _of_set(said, n)
+        if n > 2:
+            return found
+        first, second = ranks_of(found, n)
+        return int(first < second)
+
+    def _by_position(self):
+        parts = {"chosen": self.chosen, "worst": self.worst, "ranking": self.ranking}
+        return {name: part for name, part in parts.items() if part is not None}
+
+
+def _beside(said):
+    return "".join(f", {name}={part!r}" for name, part in said.items())
+
+
+def _of_duel(outcome, n):
+    shown = repr(outcome)
+    if n > 2:
+        raise ValueError(f"The answer to {n} items is told by {_WAYS}; got the outcome {shown}.")
+    outcome = outcome if isinstance(outcome, str) else np.asarray(outcome)
+    if isinstance(outcome, np.ndarray):
+        if outcome.size != 1:
+            raise ValueError(f"One outcome is told at a time, got {outcome.size}: {shown}.")
+        outcome = outcome.item()
+    if isinstance(outcome, str):
+        known = outcome == TIE
+    else:
+        known = isinstance(outcome, int | float) and outcome in (1, 0, -1, 0.5)
+    if not known:
+        raise ValueError(
+            "Outcomes of duels must be in {0, 1}, {-1, 1}, booleans (1: the first won), 'tie' or "
+            f"0.5 (no difference), or None (no answer), neither NaN nor others; got {shown}."
+        )
+    return TIE if outcome in (TIE, 0.5) else int(outcome == 1)
+
+
+def _of_set(said, n):
+    if "ranking" in said:
+        if len(said) > 1:
+            raise ValueError(f"A ranking says all; got more beside it{_beside(said)}.")
+        return {"ranking": _ranking(said["ranking"], n)}
+    found = {name: _position(name, said[name], n) for name in said}
+    if found.get("chosen") == found.get("worst"):
+        raise ValueError(f"The item {found['chosen']} cannot be both the best and the worst.")
+    return found
+
+
+def _position(name, value, n):
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        found = index(value)
+    except TypeError:
+        raise TypeError(
+            f"{name} must be a position, an integer from 0 to {n - 1}, got {value!r} of type "
+            f"{type(value).__name__}."
+        ) from None
+    if not 0 <= found < n:
+        raise ValueError(f"{name} must be a position from 0 to {n - 1}, got {found}.")
+    return found
+
+
+def _ranking(value, n):
+    listed = isinstance(value, Sequence) or np.ndim(value) == 1  # arrays, columns of frames
+    if not listed or isinstance(value, str | bytes):
+        raise TypeError(
+            f"ranking must be a list of positions, best first, got {value!r} of type "
+            f"{type(value).__name__}."
+        )
+    found = [_position("a position of ranking", each, n) for each in value]
+    if len(set(found)) < len(found):
+        raise ValueError(f"ranking must name every position at most once, got {found}.")
+    if len(found) < 2:
+        raise ValueError(f"ranking must have two positions or more, got {found}.")
+    return found
+
+
+def ranks_of(outcome: int | str | dict, n: int) -> tuple[int, ...]:
+    """Rank of each of n items: 1 best; nothing is said between equal ranks, nor of rank 0.
+
+    Parameters
+    ----------
+    outcome : int, str or dict
+        As `Said.of` gives it.
+    n : int
+
+    Examples
+    --------
+    >>> from skpref.optimize._answers import ranks_of
+    >>> ranks_of({"chosen": 2}, 4), ranks_of({"chosen": 2, "worst": 0}, 4)
+    ((2, 2, 1, 2), (3, 2, 1, 2))
+    >>> ranks_of({"ranking": [2, 0]}, 4)
+    (2, 0, 1, 0)
+    """
+    if outcome == TIE:
+        return (1,) * n
+    if not isinstance(outcome, dict):
+        return (1, 2) if outcome == 1 else (2, 1)
+    ranks = [0] * n
+    if "ranking" in outcome:
+        for rank, position in enumerate(outcome["ranking"], start=1):
+            ranks[position] = rank
+        return tuple(ranks)
+    middle = 1 + ("chosen" in outcome)
+    ranks = [middle] * n
+    if "worst" in outcome:
+        ranks[outcome["worst"]] = middle + 1
+    if "chosen" in outcome:
+        ranks[outcome["chosen"]] = 1
+    return tuple(ranks)
+
+
+def leader(outcome: int | str | dict, n: int) -> int:
+    """Position of the best; where several may be, of the first of these that was shown."""
+    return ranks_of(outcome, n).index(1)
+
+
+def check_kept(outcome: Any, n: int) -> None:
+    """Raise unless an outcome that was read is one as `Said.of` gives it."""
+    plain = outcome == TIE if isinstance(outcome, str) else type(outcome) is int
+    good = (plain and outcome in (0, 1, TIE)) if n == 2 else isinstance(outcome, dict)
+    if not good or Said(outcome).of(n) != outcome:
+        raise ValueError(f"outcome {outcome!r} of {n} items")

@@ -1,0 +1,138 @@
+"""What may be said of the items shown, and what it is refused for."""
+
+import doctest
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from skpref.optimize import HallucinationBelieverOptimizer, _answers
+from skpref.optimize._answers import UNSAID, Said, check_kept, leader, ranks_of
+
+
+def test_examples_in_docstrings_are_true():
+    assert doctest.testmod(_answers).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        (Said(1), 1),
+        (Said(True), 1),
+        (Said(np.bool_(False)), 0),
+        (Said(-1), 0),
+        (Said(np.array([0.0])), 0),
+        (Said("tie"), "tie"),
+        (Said(0.5), "tie"),
+        (Said(np.float32(0.5)), "tie"),
+        (Said({"chosen": 0}), 1),
+        (Said(chosen=0), 1),
+        (Said(chosen=1), 0),
+        (Said(worst=0), 0),
+        (Said(worst=np.int64(1)), 1),
+        (Said(ranking=[1, 0]), 0),
+        (Said(chosen=0, worst=1), 1),
+    ],
+)
+def test_a_duel_is_answered_in_several_ways(said, outcome):
+    found = said.of(2)
+    assert found == outcome
+    assert type(found) is type(outcome)
+    check_kept(found, 2)
+
+
+def comparisons(ranks):
+    """Which items are said to be better than which."""
+    pairs = permutations(range(len(ranks)), 2)
+    return {(a, b) for a, b in pairs if 0 < ranks[a] < ranks[b]}
+
+
+@pytest.mark.parametrize(
+    ("said", "better"),
+    [
+        (Said(chosen=2), {(2, 0), (2, 1), (2, 3)}),
+        (Said(worst=0), {(1, 0), (2, 0), (3, 0)}),
+        (Said(chosen=3, worst=1), {(3, 0), (3, 1), (3, 2), (0, 1), (2, 1)}),
+        (Said(ranking=[2, 0, 3, 1]), {(2, 0), (2, 3), (2, 1), (0, 3), (0, 1), (3, 1)}),
+        (Said(ranking=np.array([3, 0])), {(3, 0)}),
+        (Said({"ranking": (1, 2, 0)}), {(1, 2), (1, 0), (2, 0)}),
+    ],
+)
+def test_an_answer_to_a_set_says_who_is_better_than_whom(said, better):
+    outcome = said.of(4)
+    assert comparisons(ranks_of(outcome, 4)) == better
+    assert set(ranks_of(outcome, 4)) - {0} == set(range(1, max(ranks_of(outcome, 4)) + 1))
+    check_kept(outcome, 4)
+    assert Said(outcome).of(4) == outcome  # what is kept can be told again
+
+
+def test_the_leader_is_the_first_that_nothing_beats():
+    for outcome, expected in [
+        ({"chosen": 2}, 2),
+        ({"worst": 0}, 1),
+        ({"worst": 3}, 0),
+        ({"ranking": [3, 1]}, 3),
+    ]:
+        assert leader(outcome, 4) == expected
+    assert [leader(outcome, 2) for outcome in (1, 0, "tie")] == [0, 1, 0]
+
+
+REFUSED = [
+    (3, Said(chosen=3), ValueError, "chosen must be a position from 0 to 2, got 3"),
+    (3, Said(worst=-1), ValueError, "worst must be a position from 0 to 2, got -1"),
+    (
+        3,
+        Said(chosen=True),
+        TypeError,
+        "chosen must be a position, an integer from 0 to 2, got True",
+    ),
+    (3, Said(chosen=1.0), TypeError, "of type float"),
+    (3, Said(chosen="best"), TypeError, "of type str"),
+    (3, Said(chosen=1, worst=1), ValueError, "cannot be both the best and the worst"),
+    (3, Said(chosen=1, ranking=[0, 1]), ValueError, "A ranking says all; got more .*chosen=1"),
+    (3, Said(ranking=[0, 0, 1]), ValueError, r"every position at most once, got \[0, 0, 1\]"),
+    (3, Said(ranking=[2]), ValueError, r"two positions or more, got \[2\]"),
+    (3, Said(ranking=[0, 3]), ValueError, "from 0 to 2, got 3"),
+    (3, Said(ranking="012"), TypeError, "must be a list of positions"),
+    (3, Said(ranking=2), TypeError, "must be a list of positions"),
+    (3, Said(1), ValueError, "The answer to 3 items is told by chosen=.*got the outcome 1"),
+    (3, Said("tie"), ValueError, "The answer to 3 items is told by chosen="),
+    (3, Said(), ValueError, "Nothing was answered"),
+    (3, Said(None, chosen=1), ValueError, "Tell one answer, got the outcome None, chosen=1"),
+    (2, Said(1, chosen=0), ValueError, "Tell one answer, got the outcome 1, chosen=0"),
+    (2, Said(2), ValueError, "Outcomes of duels must be in .*'tie' or 0.5.*got 2"),
+    (2, Said("draw"), ValueError, "Outcomes of duels must be in .*got 'draw'"),
+    (2, Said([1, 0]), ValueError, "One outcome is told at a time, got 2"),
+    (3, Said({"chosen": 1, "best": 2}), ValueError, "has the keys 'chosen', 'worst' or both"),
+    (3, Said({}), ValueError, "has the keys"),
+    (3, Said({"chosen": 1}, worst=0), ValueError, "nothing is said beside it"),
+]
+
+
+@pytest.mark.parametrize(("n", "said", "error", "message"), REFUSED)
+def test_what_is_no_answer_is_refused(n, said, error, message):
+    with pytest.raises(error, match=message):
+        said.of(n)
+    if said.outcome is not UNSAID and said.outcome is not None:
+        return
+    made = HallucinationBelieverOptimizer([[0.0, 1.0]], random_state=0)
+    shown = made.ask(size=n)
+    told = {name: part for name, part in said._asdict().items() if part is not None}
+    told.pop("outcome", None)
+    with pytest.raises(error):
+        made.tell(shown, *([None] if said.outcome is None else []), **told)
+    assert made.n_told_ == 0
+    np.testing.assert_array_equal(made.ask(size=n), shown)
+
+
+@pytest.mark.parametrize(
+    ("n", "outcome"),
+    [
+        *((2, outcome) for outcome in (True, 2, None, 0.5, {"chosen": 0})),
+        *((3, outcome) for outcome in (1, {}, "tie", {"chosen": 3}, {"chosen": 1.0})),
+        *((3, outcome) for outcome in ({"ranking": (0, 1)}, {"first": 0})),
+    ],
+)
+def test_what_was_never_written_is_not_read(n, outcome):
+    with pytest.raises((ValueError, TypeError)):
+        check_kept(outcome, n)
