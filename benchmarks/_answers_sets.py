@@ -14,12 +14,17 @@ N_SHOWN = (3, 4)
 
 
 class TiedSplit(NamedTuple):
-    """Answers of three outcomes. ``inner``: pairs of training rows to choose a penalty by."""
+    """Answers of three outcomes. ``inner``: pairs of training rows to choose a penalty by.
+
+    ``where``: what each training and test answer was about, such as its prompt; None: there is no
+    such thing.
+    """
 
     names: list
     train: Matches
     test: Matches
     inner: list
+    where: tuple | None = None
 
 
 class RankingSplit(NamedTuple):
@@ -44,7 +49,13 @@ def llm_random(n_splits=5):
         inner = KFold(5, shuffle=True, random_state=0).split(train)
         yield (
             f"seed {seed}",
-            TiedSplit(data.model_names, every.take(train), every.take(test), list(inner)),
+            TiedSplit(
+                data.model_names,
+                every.take(train),
+                every.take(test),
+                list(inner),
+                (data.prompt[train], data.prompt[test]),
+            ),
         )
 
 
@@ -57,7 +68,13 @@ def llm_prompts(n_splits=13):
         inner = GroupKFold(4).split(train, groups=data.prompt[train])
         yield (
             data.prompt_names[prompt],
-            TiedSplit(data.model_names, every.take(train), every.take(test), list(inner)),
+            TiedSplit(
+                data.model_names,
+                every.take(train),
+                every.take(test),
+                list(inner),
+                (data.prompt[train], data.prompt[test]),
+            ),
         )
 
 

@@ -8,6 +8,9 @@ international football, split by time. Methods:
 
 - ``ep``, ``laplace``: ``PairwisePreferenceRegressor(items=ItemTable.from_names(names),
   tie_threshold=0.1, order_effect_bounds=(-1, 1))``, all else as it comes.
+- ``ep in prompts``: of language models the same, an item being a model on a prompt: its utility is
+  the model's plus a part of its own on that prompt, ``OnColumns(Identity(), [0]) + c *
+  OnColumns(Identity(), [0, 1])``, c learned.
 - ``davidson``, ``rao-kupper``, ``probit``: Bradley-Terry models with ties and order effect by
   maximum likelihood with a ridge, ``_tied_bradley_terry.py``.
 - ``multinomial``: scikit-learn's multinomial logistic regression on signed indicators of the items
@@ -56,13 +59,15 @@ from _skew_setting import Table
 from common import RESULTS, report
 from regret import sources
 from scipy.sparse import csr_array, hstack
+from sklearn.gaussian_process.kernels import ConstantKernel
 from sklearn.linear_model import LogisticRegression
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.duels import alternate
+from skpref.kernels import Identity, OnColumns
 
 RIVALS = ("davidson", "rao-kupper", "probit", "multinomial", "shares")
-ON_TIES = ("ep", "laplace", *RIVALS)
+ON_TIES = ("ep", "ep in prompts", "laplace", *RIVALS)
 ON_RANKINGS = ("joint", "all pairs", "adjacent", "plackett-luce")
 PENALTIES = np.logspace(-3, 2, 11)  # C of the multinomial model
 KEYS = ("task", "split", "method")
@@ -87,6 +92,26 @@ def skpref_proba(split, inference):
         f"noise {likelihood.noise_variance:.3g} threshold {likelihood.tie_threshold:.3g} "
         f"order {likelihood.order_effect:.3g}"
     )
+
+
+def in_prompts_proba(split):
+    """The same on items that are a model on a prompt."""
+    n_prompts = 1 + max(int(where.max()) for where in split.where)
+    items = np.indices((len(split.names), n_prompts)).reshape(2, -1).T.astype(np.float64)
+    own = OnColumns(Identity(), [0])
+    model = PairwisePreferenceRegressor(
+        own + ConstantKernel(0.1, (1e-4, 10.0)) * OnColumns(Identity(), [0, 1]),
+        items=items,
+        tie_threshold=0.1,
+        order_effect_bounds=(-1.0, 1.0),
+    )
+    train, test = (
+        matches.pairs * n_prompts + where[:, None]
+        for matches, where in zip((split.train, split.test), split.where, strict=True)
+    )
+    model.fit(train, split.train.y, order=split.train.order)
+    proba = model.predict_proba(test, order=split.test.order)
+    return proba, f"share {model.kernel_.k2.k1.constant_value:.3g}"
 
 
 def bradley_terry_proba(split, link):
@@ -128,6 +153,8 @@ def shares_proba(split):
 def outcome_proba(split, method):
     if method in bradley_terry.LINKS:
         return bradley_terry_proba(split, method)
+    if method == "ep in prompts":
+        return in_prompts_proba(split)
     if method == "multinomial":
         return multinomial_proba(split)
     return shares_proba(split) if method == "shares" else skpref_proba(split, method)
@@ -171,7 +198,16 @@ def units(options):
     for task, make in TIED.items():
         if any(word in task for word in options.tasks):
             for name, split in make(**options.n_splits):
-                yield task, name, split, [m for m in ON_TIES if m in options.methods]
+                yield (
+                    task,
+                    name,
+                    split,
+                    [
+                        m
+                        for m in ON_TIES
+                        if m in options.methods and (split.where or m != "ep in prompts")
+                    ],
+                )
     for subset in options.sets if "sushi" in options.tasks else ():
         for n_people in options.people:
             task = f"sushi {subset}, {n_people} people"
@@ -218,9 +254,11 @@ def summary(rows):
             slope = float(np.median([row["slope"] for row in found]))  # it may be at its bound
             lines.append(named | means | {"slope": slope})
             bins += [named | line for line in pooled([row["bins"] for row in found])]
-        ours, rivals = ("ep", RIVALS) if "shares" in by_method else ("joint", ON_RANKINGS[1:])
-        rivals = [m for m in rivals if m in by_method]
-        if ours in by_method and rivals:
+        own, rivals = (ON_TIES[:2], RIVALS) if "shares" in by_method else (("joint",), ON_RANKINGS)
+        rivals = [m for m in rivals if m in by_method and m not in own]
+        for ours in own if rivals else ():
+            if ours not in by_method:
+                continue
             losses = {m: {r["split"]: r["log-loss"] for r in by_method[m]} for m in (ours, *rivals)}
             name = f"{task}, best of {shown:g}" if shown else task
             verdicts.append({"task": name} | verdict(losses, ours, rivals))
