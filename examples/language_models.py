@@ -3,7 +3,8 @@
 59 models answered 13 prompts; crowd workers said which of two answers is better, or that they are
 equal. The models have no features, only names: `ItemTable.from_names` gives every model a utility
 of its own, independent of the others before any duel is seen. That is Thurstone's model with a
-normal prior, a probit twin of Bradley and Terry's.
+normal prior, a probit twin of Bradley and Terry's, here with ties: two answers are called equal where
+their utilities, noise included, differ by less than a threshold.
 
 The ranking is told with 95 % credible intervals, for GPT-4 as the judge too.
 """
@@ -16,35 +17,38 @@ from skpref.datasets import load_llm_duels
 
 def rank(judge):
     """Fitted model, and the models' positions from best to worst."""
-    duels = load_llm_duels(judge=judge)
+    duels = load_llm_duels(judge=judge, ties=True)
     table = ItemTable.from_names(duels.model_names)
-    model = PairwisePreferenceRegressor(items=table).fit(duels.X, duels.y)
+    model = PairwisePreferenceRegressor(
+        items=table, tie_threshold=0.3, order_effect_bounds=(-1.0, 1.0)
+    )
+    model.fit(duels.X, duels.y)
     return duels, model, np.argsort(-model.predict(table))
 
 
 def main():
     duels, model, order = rank("crowd")
     table, names = model.items_, duels.model_names
-    n_ties = len(duels.ties)
     print(
-        f"{len(duels.X)} decided duels of {len(names)} models; {n_ties} ties "
-        f"({n_ties / (n_ties + len(duels.X)):.0%} of the verdicts) are left out,\n"
-        "so a probability below is that of winning *if there is a winner*.\n"
+        f"{len(duels.X)} verdicts on {len(names)} models, {(duels.y == 0).mean():.0%} of them ties; "
+        "the answer\nshown first has an advantage of "
+        f"{model.order_effect_ / np.sqrt(2.0 * model.noise_variance_):.2f} deviations of a verdict's "
+        "noise.\n"
     )
     mean = model.predict(table)
     seen = np.bincount(duels.X.ravel(), minlength=len(names))
     interval = model.posterior_.credible_interval(table.X, 0.95)
-    print("The ten best by the crowd: utility, 95 % credible interval, decided duels")
+    print("The ten best by the crowd: utility, 95 % credible interval, verdicts")
     for i in order[:10]:
         low, high = interval[i]
         print(f"  {names[i]:28s} {mean[i]:+.2f}  [{low:+.2f}, {high:+.2f}]  {seen[i]}")
 
     best, tenth = order[0], order[9]
-    win = model.predict_proba([[best, tenth]])[0, 1]
+    lost, tied, won = model.predict_proba([[best, tenth]], order=[0])[0]
     # Without the noise of single judgements: is its utility larger?
     sure = model.posterior_.win_probability(table.X[[best]], table.X[[tenth]], noise=False)[0]
     print(f"\n{names[best]} against {names[tenth]}:")
-    print(f"  wins the next decided duel with probability {win:.2f}")
+    print(f"  wins the next duel with probability {won:.2f}, ties {tied:.2f}, loses {lost:.2f}")
     print(f"  has the larger utility with probability {sure:.2f}")
 
     _, _, by_gpt4 = rank("gpt-4")

@@ -1,10 +1,10 @@
 """A leaderboard of language models that says how sure each place is.
 
-59 models answered 13 prompts; crowd workers said which of two answers is better. A leaderboard by
-shares of wins would hide how much of its order is luck: here every model has an interval of its
-utility, an interval of its rank, and a probability of being the best of all, from the joint
-posterior. The unit is the standard deviation of the noise on one judgement: a model that lies one
-above another wins 76 % of their decided duels.
+59 models answered 13 prompts; crowd workers said which of two answers is better, or that they are
+equal. A leaderboard by shares of wins would hide how much of its order is luck: here every model has
+an interval of its utility, an interval of its rank, and a probability of being the best of all, from
+the joint posterior. Ties (39 % of the verdicts) count, and what is shown first has an advantage of its
+own. The unit is the standard deviation of the noise on one judgement.
 
 Run with ``--save FILE`` to write the picture (it needs matplotlib); without it the table is printed
 alone. The intervals take verdicts as independent, which they are not quite: a worker judged many
@@ -22,9 +22,12 @@ TOP = 20
 
 def fitted():
     """The model of the crowd's verdicts."""
-    duels = load_llm_duels()
+    duels = load_llm_duels(ties=True)
     table = ItemTable.from_names(duels.model_names)
-    return PairwisePreferenceRegressor(items=table).fit(duels.X, duels.y)
+    model = PairwisePreferenceRegressor(
+        items=table, tie_threshold=0.3, order_effect_bounds=(-1.0, 1.0)
+    )
+    return model.fit(duels.X, duels.y)
 
 
 def main():

@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 PROMISED = {
     "first_steps_candy.py": ["P(Twix beats", "called right", "chocolate"],
-    "language_models.py": ["ties", "GPT 4", "95 % credible interval"],
+    "football.py": ["at home is worth", "draws foretold", "Best of five"],
+    "language_models.py": ["ties 0.", "GPT 4", "95 % credible interval"],
     "leaderboard_llm.py": ["GPT 4", "90 % interval", "within the best 20"],
     "optimise_ten_lines.py": ["Best after 25 duels"],
     "pick_from_pool.py": ["after 30 duels", "would be liked better"],
