@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Kernel
 
 from skpref._conditioning import ItemSpace, MarginSpace, condition, gaussian_space
+from skpref._joint_noise import JointNoise
 from skpref._posterior import Posterior
 from skpref._rows import duel_rows
 from skpref.duels import Observations
@@ -15,7 +16,22 @@ from skpref.likelihoods import Probit
 
 TIGHT_EP = EP(tol=1e-12, max_iter=2000)
 TIGHT_LAPLACE = Laplace(tol=1e-18, max_iter=500)
-SPACES = {"margins": MarginSpace, "items": ItemSpace, "cheaper": gaussian_space}
+
+
+def _space_of(made):
+    """A way to make a space that takes what `gaussian_space` takes."""
+
+    def of(K, margins, item_noise=None):
+        return made(K, margins, JointNoise(margins, item_noise) if margins.blocks else None)
+
+    return of
+
+
+SPACES = {
+    "margins": _space_of(MarginSpace),
+    "items": _space_of(ItemSpace),
+    "cheaper": gaussian_space,
+}
 
 
 def won(items, winner, loser, weight=None):
@@ -59,7 +75,8 @@ def solve(engine, kernel, observations, likelihood, space="cheaper"):
     """Run an engine on answers; a number stands for a probit of that noise variance."""
     if isinstance(likelihood, float):
         likelihood = Probit(likelihood)
-    made = SPACES[space](kernel(observations.items), observations.rows.margins)
+    K, margins = kernel(observations.items), observations.rows.margins
+    made = SPACES[space](K, margins, likelihood.item_noise)
     problem = Problem(made, observations, likelihood)
     found = engine.run(problem)
     posterior = condition(kernel, observations.items, made, found, likelihood)

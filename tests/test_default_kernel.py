@@ -1,6 +1,6 @@
 """The default kernel: follows the spread of the features, and tells items apart where it helps.
 
-Duels here show the items in the order of their table, which is then that of `Duels.items`.
+Duels here show the items in the order of their table, which is then that of `Observations.items`.
 """
 
 import numpy as np
@@ -22,12 +22,12 @@ def some_items(n_features=2):
 
 def once_met(items):
     """Duels in which no item meets a second opponent."""
-    return won(items, np.arange(0, len(items), 2), np.arange(1, len(items), 2)).duels
+    return won(items, np.arange(0, len(items), 2), np.arange(1, len(items), 2))
 
 
 def chain(items):
     """Duels in which most items meet two opponents."""
-    return won(items, np.arange(len(items) - 1), np.arange(1, len(items))).duels
+    return won(items, np.arange(len(items) - 1), np.arange(1, len(items)))
 
 
 def test_default_lengthscales_follow_the_spread():
@@ -41,7 +41,7 @@ def test_default_lengthscales_follow_the_spread():
 def test_an_own_part_where_an_item_meets_more_than_one_opponent():
     items = some_items()
     assert isinstance(default_kernel(once_met(items)), RBF)
-    repeated = won(items, np.repeat([0, 2], 9), np.repeat([1, 3], 9)).duels
+    repeated = won(items, np.repeat([0, 2], 9), np.repeat([1, 3], 9))
     assert isinstance(default_kernel(repeated), RBF)
     kernel = default_kernel(chain(items))
     alone = default_kernel(once_met(items))
@@ -67,7 +67,7 @@ def test_no_own_part_where_nothing_is_learned():
 def test_a_duel_of_an_item_with_itself_is_no_opponent():
     items = np.random.default_rng(2).normal(size=(60, 3))
     winner, loser = np.append(np.arange(0, 60, 2), 0), np.append(np.arange(1, 60, 2), 0)
-    assert isinstance(default_kernel(won(items, winner, loser).duels), RBF)
+    assert isinstance(default_kernel(won(items, winner, loser)), RBF)
 
 
 def test_rounded_items_are_the_items_they_were():
@@ -103,7 +103,7 @@ def test_features_too_large_to_scale_say_so(size, sign):
 def test_a_constant_feature_is_harmless():
     items, winner, loser = random_duels(5, 12, 50)
     items = np.column_stack([items, np.full(12, 0.1)])
-    duels = won(items, winner, loser).duels
+    duels = won(items, winner, loser)
     alone = default_kernel(duels, learned=False)
     assert alone.length_scale[2] == pytest.approx(np.sqrt(3.0))
     X, y = from_pairs(items, np.stack([winner, loser], axis=1))
@@ -126,11 +126,11 @@ def test_the_unit_of_a_feature_changes_nothing(scale):
 
 def test_an_id_has_a_part_of_its_own_whatever_its_other_features():
     items = np.array([[7.0, 0.0], [7.0, 3.0], [9.0, 0.0], [9.0, 50.0]])
-    duels = won(items, [0, 1], [2, 3]).duels
+    duels = won(items, [0, 1], [2, 3])
     K = default_kernel(duels, id_column=0)(np.array([[7.0, 0.0], [7.0, 1e9], [9.0, 0.0]]))
     # One id far apart in its features shares the own part alone, two ids the features' alone.
     assert K[0, 1] == pytest.approx(0.1)
     assert K[0, 2] == pytest.approx(1.0)
     assert K[0, 0] == pytest.approx(1.1)
-    alone = default_kernel(won(items[:, :1], [0], [2]).duels, id_column=0)
+    alone = default_kernel(won(items[:, :1], [0], [2]), id_column=0)
     assert_array_equal(alone(np.array([[7.0], [9.0], [7.0]])), [[1, 0, 1], [0, 1, 0], [1, 0, 1]])

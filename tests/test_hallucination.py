@@ -64,7 +64,7 @@ def test_its_margin_of_one_duel_is_a_truncated_normal(max_walls):
 def test_it_goes_on_from_the_last_margins(monkeypatch):
     begun = []
 
-    def still(covariance, positions, n_draws, rng, max_walls):
+    def still(covariance, positions, n_draws, rng, max_walls, lower=None, upper=None):
         begun.append((np.array(positions), n_draws))
         return type("Chain", (), {"state": np.array(positions) + 1.0, "rejected_share": 0.0})
 

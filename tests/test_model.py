@@ -47,7 +47,7 @@ def contradictory_duels(seed=0, n_items=8, n_duels=24):
     observations = won(*random_duels(seed, n_items, n_duels, noise=1.0))
     duels = observations.duels
     assert duels.counts.max() > 1
-    assert len(duels.margins.first) < len(duels.counts)
+    assert len(observations.rows.margins.first) < len(duels.counts)
     return observations
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from core_support import won
 
-from skpref._observations import _ByValue, first_seen, match
+from skpref._observations import match
+from skpref._rows import ByValue, first_seen
 from skpref.duels import Observations
 
 
@@ -63,9 +64,9 @@ def test_the_order_of_rows_changes_the_order_alone():
 
 def test_margins_recover_every_kind_of_duel():
     rng = np.random.default_rng(3)
-    duels = won(rng.normal(size=(6, 2)), *rng.integers(0, 6, (2, 80))).duels
+    observations = won(rng.normal(size=(6, 2)), *rng.integers(0, 6, (2, 80)))
+    duels, margins = observations.duels, observations.rows.margins
     f = rng.normal(size=len(duels.items))
-    margins = duels.margins
     z = f[margins.first] - f[margins.second]
     np.testing.assert_array_equal(margins.sign * z[margins.index], f[duels.winner] - f[duels.loser])
     assert len(set(map(frozenset, zip(margins.first, margins.second, strict=True)))) == len(z)
@@ -91,7 +92,7 @@ def test_every_answer_knows_its_items_its_order_and_its_row():
     assert ends(seen.duels, seen.of_answer) == told(items, first, second, first_won)
     # What the likelihood is told of a distinct duel is how the first of its answers was shown.
     shown = dict(zip(told(items, first, second, first_won)[::-1], first_won[::-1], strict=True))
-    assert seen.answers.lead.tolist() == [1 if shown[key] else -1 for key in ends(seen.duels)]
+    assert seen.rows.answers.lead.tolist() == [1 if shown[key] else -1 for key in ends(seen.duels)]
     np.testing.assert_array_equal(seen.kind, 0)
 
 
@@ -147,8 +148,8 @@ def test_whole_weights_are_repetitions():
     items, *rest = given
     repeated = Observations.from_duels(items, *(np.repeat(each, weight) for each in rest))
     assert weighed.duels == repeated.duels
-    np.testing.assert_array_equal(weighed.singles(), repeated.singles())
-    assert len(weighed.singles()) == weight.sum()
+    np.testing.assert_array_equal(weighed.singles().row, repeated.singles().row)
+    assert len(weighed.singles().row) == weight.sum()
 
 
 def test_answers_of_no_weight_are_not_there_nor_are_their_items():
@@ -187,7 +188,7 @@ def test_equality_is_that_of_what_was_answered():
     ]
     assert all(seen != other for other in others)
     assert seen != seen.duels and seen != "duels"
-    assert issubclass(type(seen.duels), _ByValue)
+    assert issubclass(type(seen.duels), ByValue)
     with pytest.raises(TypeError, match="unhashable"):
         hash(seen)
     with pytest.raises(AttributeError):
@@ -221,10 +222,10 @@ def test_single_answers_are_found_again_the_kth_as_the_kth():
     before = Observations.from_duels(*some(12, n_duels=40, n_values=3), weight)
     now = Observations.from_duels(*some(13, n_duels=80, n_values=3))
     places = {}
-    for place, key in enumerate(ends(before.duels, before.singles())):
+    for place, key in enumerate(ends(before.duels, before.singles().row)):
         places.setdefault(key, []).append(place)
     expected = []
-    for key in ends(now.duels, now.singles()):
+    for key in ends(now.duels, now.singles().row):
         left = places.get(key, [])
         expected.append(left.pop(0) if left else -1)
     assert match(before, now, single=True).tolist() == expected
@@ -236,5 +237,5 @@ def test_items_of_another_width_are_all_new(single):
     now = Observations.from_duels(*some(14))
     items, *rest = some(14)
     wider = Observations.from_duels(np.hstack([items, items]), *rest)
-    n = len(now.singles()) if single else len(now.duels.counts)
+    n = len(now.singles().row) if single else len(now.duels.counts)
     np.testing.assert_array_equal(match(wider, now, single=single), np.full(n, -1))
