@@ -61,19 +61,20 @@ def scores(true, proba):
     }
 
 
-def verdict(task, losses, rivals):
-    """How ``ep`` fares against the best rival; ``losses``: method -> split -> log-loss."""
-    common = set.intersection(*(set(by_split) for by_split in losses.values()))
-    series = {m: np.array([by[s] for s in sorted(common)]) for m, by in losses.items()}
-    best = min((m for m in rivals if m in series), key=lambda m: series[m].mean())
-    paired = series["ep"] - series[best]
+def verdict(losses, method, rivals):
+    """How a method fares against the best rival; ``losses``: method -> split -> log-loss."""
+    common = sorted(set.intersection(*(set(by_split) for by_split in losses.values())))
+    series = {m: np.array([by_split[s] for s in common]) for m, by_split in losses.items()}
+    best = min(rivals, key=lambda m: series[m].mean())
+    paired = series[method] - series[best]
     error = float(paired.std(ddof=1) / np.sqrt(len(paired))) if len(paired) > 1 else 0.0
     margin = max(0.01 * float(series[best].mean()), error)
     difference = float(paired.mean())
     return {
-        "task": task,
-        "ep": "wins" if difference < 0.0 else "ties" if difference <= margin else "loses",
-        "best rival": best,
+        "method": method,
+        "verdict": "wins" if difference < 0.0 else "ties" if difference <= margin else "loses",
+        "rival": best,
+        "splits": len(common),
         "difference": difference,
         "standard error": error,
         "margin": margin,

@@ -195,6 +195,17 @@ def test_an_optimizer_shows_its_candidates():
     assert leaderboard(optimizer, ["d", "b"]).names.tolist() == ["b", "d"]
 
 
+def test_items_of_an_optimizer_are_in_its_own_units():
+    optimizer = HallucinationBelieverOptimizer([[0.0, 10.0]], random_state=0)
+    for winner, loser in [(6.0, 1.0), (7.0, 3.0), (6.5, 9.5)]:
+        optimizer.tell([[winner], [loser]], 1)
+    items = np.array([[1.0], [6.0]])
+    board = leaderboard(optimizer, items)
+    margin = optimizer.posterior_.margin([[0.6]], [[0.1]])[0][0]
+    assert board.position.tolist() == [1, 0]
+    assert board.utility[0] - board.utility[1] == pytest.approx(margin, abs=1e-10)
+
+
 def test_the_frame_says_the_same():
     pytest.importorskip("pandas")
     board = leaderboard(players())

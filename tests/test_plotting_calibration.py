@@ -1,5 +1,7 @@
 """CalibrationDisplay: bins of exactly calibrated data lie on the diagonal; duels, ties, choices."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -77,6 +79,7 @@ def test_ties_have_three_curves():
             "tie": pytest.approx((0.3, 0.3)),
             "second wins": pytest.approx((0.2, 0.2)),
         }
+        assert list(found) == ["first wins", "tie", "second wins"]
         assert len({bar.lines[0].get_color() for bar in display.bars_}) == 3
         assert len(display.histograms_) == 3
 
@@ -125,6 +128,19 @@ def test_from_estimator_predicts():
     np.testing.assert_array_equal(display.curves[0].observed, again.curves[0].observed)
     assert display.ax_ is ax
     np.testing.assert_array_equal(display.curves[0].proba, model.predict_proba(X[30:])[:, 1])
+
+
+def test_the_labels_of_the_model_say_what_the_columns_are():
+    # No answer of these says that the second won, and yet a 0 is a tie.
+    model = SimpleNamespace(
+        classes_=np.array([-1, 0, 1]), predict_proba=lambda X: np.tile([[0.2, 0.3, 0.5]], (4, 1))
+    )
+    display = CalibrationDisplay.from_estimator(model, None, [0, 1, 1, 0])
+    assert {c.outcome: c.observed[0] for c in display.curves} == {
+        "first wins": 0.5,
+        "tie": 0.5,
+        "second wins": 0.0,
+    }
 
 
 def test_refusals():

@@ -75,8 +75,8 @@ def log_best_of(
 ) -> Array:
     """Logarithm of :func:`best_of`, finite in the tails; −inf where there is no item.
 
-    Up to three items it is exact to 1e-9, four to 1e-7 (1e-4 below 1e-3 where covariances are
-    singular), more of them to about 1e-3, however small the probability.
+    Up to three items it is exact to 1e-9, four to 1e-7, 5 to 10 to about 3e-3 where covariances are
+    regular, however small the probability.
 
     Parameters
     ----------
