@@ -93,3 +93,19 @@ def test_the_best_of_a_set_may_be_sought_beside_the_last_winner():
     grid = np.stack(np.meshgrid(*[np.linspace(0, 1, 51)] * 2), axis=-1).reshape(-1, 2)
     reached, best = surface.value(items[2:])[0], surface.value(grid).max()
     assert reached > best - 0.01 * abs(best)
+
+
+def test_no_item_of_a_joint_set_could_be_replaced_by_a_better_one():
+    made = PreferenceOptimizer(
+        [[0.0, 1.0]] * 4, **STRATEGIES["EUBO"]._asdict(), n_initial=3, random_state=0
+    )
+    for _ in range(3):
+        items = made.ask(size=4)
+        made.tell(items, chosen=int(np.argmin(np.sum((items - 0.4) ** 2, axis=1))))
+    post, asked = made.posterior_, made.to_unit(made.ask(size=4))
+    rng = np.random.default_rng(0)
+    for place, row in enumerate(asked):
+        surface = best_of(post, np.delete(asked, place, axis=0), seed=5)
+        near = np.clip(row + 0.2 * rng.standard_normal((1000, 4)), 0.0, 1.0)
+        most = surface.value(np.concatenate([near, rng.random((4000, 4))])).max()
+        assert surface.value(row[None])[0] > most - 0.003 * abs(most)

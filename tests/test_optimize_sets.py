@@ -211,6 +211,9 @@ def test_sets_of_a_small_pool_run_round():
     table = np.arange(5.0)[:, None]
     made = optimizer(None, candidates=table, n_initial=1)
     made.tell(table[:4], chosen=1)
+    duel = made.ask()
+    assert [len(items) for items in (made.ask(size=3), *made.pending_)] == [3, 2, 3]
+    made.tell(duel, 1).tell(made.pending_[0], worst=0)
     asked = []
     for _ in range(5):
         items = made.ask(size=4)

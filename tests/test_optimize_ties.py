@@ -141,7 +141,7 @@ def test_ties_that_the_likelihood_does_not_know_are_refused_when_told():
     assert optimizer(likelihood=Probit(0.1, tie_threshold=0.1)).tell(duel, "tie").n_told_ == 1
 
 
-def test_narrow_bounds_hold_where_the_search_starts():
+def test_bounds_hold_though_the_search_would_start_elsewhere():
     made = optimizer(tie_threshold_bounds=(0.3, 0.5))
     random_duels(made, 3, three, seed=4).tell([[0.1, 0.2], [0.2, 0.2]], "tie")
     assert 0.3 <= made.posterior_.likelihood.tie_threshold <= 0.5
@@ -190,3 +190,25 @@ def test_runs_with_an_order_effect_are_resumed_to_the_last_bit(tmp_path):
     assert again._session._state.recalled.memory.margins.size  # the sampler goes on too
     for size in (2, 3):
         np.testing.assert_array_equal(again.ask(size=size), made.ask(size=size))
+
+
+def test_margins_below_zero_are_kept_where_the_order_explains_them(tmp_path):
+    made = journalled(tmp_path / "run.db", order_effect=1.0)
+    for _ in range(8):
+        made.tell(made.ask(), 1)
+    question = made.ask()
+    again = journalled(tmp_path / "run.db", order_effect=1.0)
+    margins = again._session._state.recalled.memory.margins
+    assert margins.shape == (8,)
+    assert margins.min() < 0.0
+    np.testing.assert_array_equal(again.ask(), question)
+
+
+def test_an_effect_that_was_learned_before_the_first_tie_stays():
+    """The threshold, which has its place before it among the hyperparameters, is not there yet."""
+    made, effects = optimizer(order_effect_bounds=(-3.0, 3.0), refit_every=50, n_initial=3), []
+    for _ in range(6):
+        made.tell(made.ask(), 1).ask()
+        effects.append(made.posterior_.likelihood.order_effect)
+    assert effects[2] > 0.05
+    assert effects[3:] == effects[2:-1]

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from skpref._model import Model
-from skpref._parameters import check_bounds, check_choice, check_number
+from skpref._parameters import check_choice, check_number
 from skpref._settings import check_engine, check_kernel, check_likelihood
 from skpref.inference import ENGINES, Engine, Hallucination
 from skpref.kernels import Identity
@@ -147,8 +147,6 @@ def _likelihoods(options):
     whole = clone(plain).set_params(
         tie_threshold=_model.TIE_PRIOR[0] if later else threshold, tie_threshold_bounds=bounds
     )
-    if later and check_bounds("tie_threshold_bounds", bounds):
-        whole.tie_threshold = float(np.clip(whole.tie_threshold, *bounds))
     whole.check()
     return whole, plain if later else None
 
