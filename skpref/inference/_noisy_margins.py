@@ -100,8 +100,9 @@ class NoisyMargins:
         below = (lower - centre) / scale
         above = None if upper is None else (upper - centre) / scale
         v = truncated_normal(below, rng, upper=above)
+        v -= below  # before it is scaled: never negative
         v *= scale
-        v += centre
+        v += lower
         return self._clipped(v)
 
     def covariance(self) -> NDArray[np.float64]:
@@ -119,7 +120,7 @@ class NoisyMargins:
         z = self._sign * mean[self._index]
         answers, noise = self._answers, self._noise
         if self._sets is not None:  # as if every inequality were a duel
-            answers = self._problem.in_duels().answers.take(self.row)
+            answers = self._problem.rows.apart().answers.take(self.row)
             noise = noise + self._problem.space.noise.diagonal()[self._index]
         v = self._clipped(z + noise * self._problem.likelihood.log_prob(z, answers).gradient)
         if self._sets is not None:
