@@ -3,8 +3,8 @@
 59 models answered 13 prompts; crowd workers said which of two answers is better, or that they are
 equal. The models have no features, only names: `ItemTable.from_names` gives every model a utility
 of its own, independent of the others before any duel is seen. That is Thurstone's model with a
-normal prior, a probit twin of Bradley and Terry's, here with ties: two answers are called equal where
-their utilities, noise included, differ by less than a threshold.
+normal prior, a probit twin of Bradley and Terry's, here with ties: two answers are called equal
+where their utilities, noise included, differ by less than a threshold.
 
 The ranking is told with 95 % credible intervals, for GPT-4 as the judge too.
 """
@@ -29,11 +29,11 @@ def rank(judge):
 def main():
     duels, model, order = rank("crowd")
     table, names = model.items_, duels.model_names
+    share = (duels.y == 0).mean()
+    favour = model.order_effect_ / np.sqrt(2.0 * model.noise_variance_)
     print(
-        f"{len(duels.X)} verdicts on {len(names)} models, {(duels.y == 0).mean():.0%} of them ties; "
-        "the answer\nshown first has an advantage of "
-        f"{model.order_effect_ / np.sqrt(2.0 * model.noise_variance_):.2f} deviations of a verdict's "
-        "noise.\n"
+        f"{len(duels.X)} verdicts on {len(names)} models, {share:.0%} of them ties; the answer shown\n"
+        f"first has an advantage of {favour:.2f} deviations of a verdict's noise.\n"
     )
     mean = model.predict(table)
     seen = np.bincount(duels.X.ravel(), minlength=len(names))

@@ -1,10 +1,10 @@
 """A leaderboard of language models that says how sure each place is.
 
 59 models answered 13 prompts; crowd workers said which of two answers is better, or that they are
-equal. A leaderboard by shares of wins would hide how much of its order is luck: here every model has
-an interval of its utility, an interval of its rank, and a probability of being the best of all, from
-the joint posterior. Ties (39 % of the verdicts) count, and what is shown first has an advantage of its
-own. The unit is the standard deviation of the noise on one judgement.
+equal. A leaderboard by shares of wins would hide how much of its order is luck: here every model
+has an interval of its utility, an interval of its rank, and a probability of being the best of all,
+from the joint posterior. Ties (39 % of the verdicts) count, and what is shown first has an
+advantage of its own. The unit is the standard deviation of the noise on one judgement.
 
 Run with ``--save FILE`` to write the picture (it needs matplotlib); without it the table is printed
 alone. The intervals take verdicts as independent, which they are not quite: a worker judged many
