@@ -114,7 +114,9 @@ class Models:
     def of(self, told: Sequence, theta: NDArray[np.float64]) -> Model:
         """The model of some answers at some hyperparameters."""
         has = self._has(told)
-        return self.whole.at(theta) if has.all() else self.plain.at(theta[has])
+        if self.plain is None or has.all():
+            return self.whole.at(theta)
+        return self.plain.at(theta[has])
 
     def updated(
         self, told: Sequence, theta: NDArray[np.float64], found: NDArray[np.float64]
