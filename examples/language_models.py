@@ -32,8 +32,8 @@ def main():
     share = (duels.y == 0).mean()
     favour = model.order_effect_ / np.sqrt(2.0 * model.noise_variance_)
     print(
-        f"{len(duels.X)} verdicts on {len(names)} models, {share:.0%} of them ties; the first answer\n"
-        f"has an advantage of {favour:.2f} deviations of a verdict's noise.\n"
+        f"{len(duels.X)} verdicts on {len(names)} models, {share:.0%} ties; the answer\n"
+        f"shown first has an advantage of {favour:.2f} deviations of a verdict's noise.\n"
     )
     mean = model.predict(table)
     seen = np.bincount(duels.X.ravel(), minlength=len(names))
