@@ -20,13 +20,18 @@ TABLE = np.random.default_rng(0).uniform(-1.0, 1.0, (9, 2))
 UTILITY = 2.0 * TABLE[:, 0] - TABLE[:, 1]
 ENGINES = {"ep": "ep", "hmc": HMC(draws=64, chains=4), "gibbs": Gibbs(draws=64, chains=4, thin=1)}
 KINDS = ("ties", "choices", "ranks", "ragged")
+COMBINED = [("ep", kind) for kind in KINDS] + [
+    ("hmc", "ties"),
+    ("hmc", "choices"),
+    ("gibbs", "ties"),
+]
 pytestmark = pytest.mark.filterwarnings("ignore:The chains have not mixed")
 
 
 def answers(kind, seed=1, n=24):
     """X by position, and y, of noisy answers."""
     rng = np.random.default_rng(seed)
-    k = 2 if kind == "ties" else 4
+    k = {"ties": 2, "choices": 3}.get(kind, 4)
     X = np.array([rng.permutation(len(TABLE))[:k] for _ in range(n)])
     seen = UTILITY[X] + 0.4 * rng.standard_normal(X.shape)
     if kind == "ties":
@@ -72,8 +77,7 @@ def assert_same(one, other, **tolerance):
 # -- twins of scikit-learn's checks ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("engine", "kind"), COMBINED)
 def test_clone_pickle_and_refit_give_the_same(engine, kind):
     X, y = answers(kind)
     fitted = model(engine, kind).fit(X, y)
@@ -83,8 +87,7 @@ def test_clone_pickle_and_refit_give_the_same(engine, kind):
     assert_same(found, outputs(fitted.fit(X, y), X, y), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("engine", "kind"), COMBINED)
 def test_subsets_and_orders_are_predicted_as_the_whole(engine, kind):
     X, y = answers(kind)
     fitted = model(engine, kind).fit(X, y)
@@ -111,7 +114,7 @@ def test_order_within_a_set_does_not_matter(kind):
     X, y = answers(kind)
     rng = np.random.default_rng(3)
     size = (X >= 0).sum(axis=1)
-    turn = np.array([np.append(rng.permutation(n), np.arange(n, 4)) for n in size])
+    turn = np.array([np.append(rng.permutation(n), np.arange(n, X.shape[1])) for n in size])
     back = np.argsort(turn, axis=1)
     turned = np.take_along_axis(X, turn, axis=1)
     if y.ndim == 2:
@@ -160,15 +163,14 @@ def test_parameters_and_arguments_are_left_alone():
 # -- what comes out ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("engine", "kind"), COMBINED)
 def test_probabilities_sum_to_one_and_agree_with_their_logarithms(engine, kind):
     X, y = answers(kind)
     fitted = model(engine, kind).fit(X, y)
     proba = fitted.predict_proba(X)
-    assert proba.shape == (len(X), 3 if kind == "ties" else 4)
+    assert proba.shape == (len(X), 3 if kind == "ties" else X.shape[1])
     assert_allclose(proba.sum(axis=1), 1.0, atol=1e-12)
-    assert_array_equal(fitted.classes_, [-1, 0, 1] if kind == "ties" else np.arange(4))
+    assert_array_equal(fitted.classes_, [-1, 0, 1] if kind == "ties" else np.arange(X.shape[1]))
     with np.errstate(divide="ignore"):
         assert_allclose(fitted.predict_log_proba(X), np.log(proba), atol=2e-6)
     if kind == "ragged":
@@ -225,7 +227,7 @@ def test_scorers_know_the_answers(kind):
     loss = log_loss(y, fitted.predict_proba(X), labels=fitted.classes_)
     share = np.mean(fitted.predict_log_proba(X)[np.arange(len(X)), y + (kind == "ties")])
     assert loss == pytest.approx(-share, abs=1e-6)
-    assert loss < np.log(3 if kind == "ties" else 4) - 0.3
+    assert loss < np.log(len(fitted.classes_)) - 0.3
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = cross_val_score(fitted, X, y, scoring="neg_log_loss", cv=3)
@@ -296,116 +298,22 @@ def test_an_order_effect_is_learned():
     assert gain > 10.0
 
 
-# -- what is refused ---------------------------------------------------------------------------
-
-SETS, TWO = [[0, 1, 2], [3, 4, 5]], [[0, 1], [2, 3], [4, 5]]
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "match"),
-    [
-        (SETS, [[1, 2, 4], [1, 2, 3]], r"Row 0 of y has ranks \[1, 2, 4\] with a gap"),
-        (SETS, [[1, 2, 3], [2, 3, 3]], r"Row 1 of y has ranks \[2, 3, 3\] with a gap"),
-        (SETS, [[1, 2, 2.5], [1, 2, 3]], "Ranks in y must be whole numbers.*2.5"),
-        (SETS, [[1, 2, np.nan], [1, 2, 3]], "Ranks in y must be whole numbers.*nan"),
-        (SETS, [[1, 2, -1], [1, 2, 3]], "Row 0 of y has a negative rank"),
-        (SETS, [[1, 2, 3], [1, 1, 1]], "Row 1 of y has ranks .* which say nothing"),
-        (SETS, [[1, 2, 3], [1, 0, 0]], "Row 1 of y has ranks .* which say nothing"),
-        (SETS, [0, 3], "Row 1 of y chooses position 3 of a set of 3 items; allowed are 0 to 2"),
-        (SETS, [-1, 0], "Row 0 of y chooses position -1"),
-        (SETS, [0.5, 1], "Positions of chosen items in y must be whole numbers"),
-        (SETS, ["a", "b"], "Positions of chosen items in y must be whole numbers"),
-        (SETS, None, "y of sets must be the position of the chosen item.*Only duels do without"),
-        (SETS, [0, 1, 2], "inconsistent numbers of samples: 2 sets, 3 answers"),
-        (SETS, [[1, 2], [2, 1]], r"got shape \(2, 2\)"),
-        ([[0, 1, 2], [3, 4, -1]], [0, 2], "chooses position 2 of a set of 2 items"),
-        ([[0, 1, 2], [3, 4, -1]], [[1, 2, 3], [1, 2, 2]], "ranks an item where X has none"),
-        ([[0, 1, 0], [3, 4, 5]], [0, 1], "Row 0 of X sets an item against itself"),
-        ([[0, 1, 2], [3, -1, -1]], [0, 0], "(?i)row 1.*(two|1 item)"),
-        ([[0], [1]], [0, 0], r"\(n_duels, 2\)"),
-        (TWO, [1, 0, -1], "give tie_threshold"),
-    ],
-)
-def test_bad_answers_are_named(X, y, match):
-    with pytest.raises(ValueError, match=match):
-        PairwisePreferenceRegressor(items=TABLE, optimizer=None).fit(np.array(X), y)
-
-
-@pytest.mark.parametrize(
-    ("y", "match"),
-    [
-        ([1, 0, 0], r"0 and no -1.*'the second won'.*tie, there must be duels that the second"),
-        ([True, False, True], "holds booleans"),
-        ([1, 2, -1], r"must be in \{-1, 0, 1\}"),
-        ([1, 0.5, -1], r"must be in \{-1, 0, 1\}"),
-    ],
-)
-def test_bad_labels_of_ties_are_named(y, match):
-    with pytest.raises(ValueError, match=match):
-        PairwisePreferenceRegressor(items=TABLE, tie_threshold=0.1).fit(np.array(TWO), y)
-
-
-@pytest.mark.parametrize("threshold", [0.0, -0.1, np.nan, np.inf])
-def test_thresholds_are_positive(threshold):
-    with pytest.raises(ValueError, match=r"tie_threshold.*None means no ties"):
-        PairwisePreferenceRegressor(items=TABLE, tie_threshold=threshold).fit(TWO, [1, 0, -1])
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "order", "match"),
-    [
-        (TWO, [1, 0, 1], [1, 1], r"its shape must be \(3,\), got \(2,\)"),
-        (TWO, [1, 0, 1], [[1], [1], [1]], r"its shape must be \(3,\), got \(3, 1\)"),
-        (TWO, [1, 0, 1], [1, 2, 1], "order says who was shown first.*got 2"),
-        (TWO, [1, 0, 1], [1, 0.5, 1], "order says who was shown first.*got 0.5"),
-        (SETS, [0, 1], [1, -1], r"got -1 \(of sets it is 1 or 0\)"),
-    ],
-)
-def test_bad_orders_are_named(X, y, order, match):
-    regressor = PairwisePreferenceRegressor(items=TABLE, optimizer=None)
-    with pytest.raises(ValueError, match=match):
-        regressor.fit(np.array(X), y, order=order)
-    regressor.fit(np.array(X), y)
-    with pytest.raises(ValueError, match=match):
-        regressor.predict_proba(np.array(X), order=order)
-
-
-def test_engines_and_weights_that_cannot_be_are_named():
-    X = np.array(SETS)
-    for engine in ("laplace", HMC(evidence="laplace"), Gibbs(evidence="laplace")):
-        regressor = PairwisePreferenceRegressor(items=TABLE, inference=engine)
-        with pytest.raises(ValueError, match=r"Laplace does not take choices.*'ep', 'hmc'"):
-            regressor.fit(X, [0, 1])
-    regressor = PairwisePreferenceRegressor(items=TABLE, optimizer=None)
-    with pytest.raises(ValueError, match=r"weights of at least 1, or 0; 0.5 came"):
-        regressor.fit(X, [0, 1], sample_weight=[0.5, 1.0])
-    with pytest.raises(ValueError, match=r"at least 0, -1.0 came"):
-        regressor.fit(X, [0, 1], sample_weight=[-1.0, 1.0])
-    with pytest.raises(ValueError, match=r"as a number of repetitions, 1.5 came"):
-        clone(regressor).set_params(inference="hmc").fit(X, [0, 1], sample_weight=[1.5, 1.0])
-    for inference in ("gibbs", Gibbs()):
-        regressor = PairwisePreferenceRegressor(items=TABLE, inference=inference)
-        with pytest.raises(ValueError, match=r"Gibbs renews one.*'hmc' or 'ep'"):
-            regressor.fit([[0, 1, 2, 3]], [[1, 1, 2, 2]])
+# -- engines and weights ----------------------------------------------------------------------
 
 
 def test_laplace_takes_ties():
     X, y = answers("ties")
-    fitted = PairwisePreferenceRegressor(
-        RBF(0.8), items=TABLE, inference=Laplace(), optimizer=None, tie_threshold=0.3,
-        noise_variance=0.1,
-    ).fit(X, y)  # fmt: skip
-    assert_allclose(fitted.predict_proba(X), model().fit(X, y).predict_proba(X), atol=0.05)
+    noisy = model(noise_variance=1.0)  # where Laplace's approximation is near
+    laplace = clone(noisy).set_params(inference=Laplace()).fit(X, y)
+    assert_allclose(laplace.predict_proba(X), noisy.fit(X, y).predict_proba(X), atol=0.03)
 
 
-@pytest.mark.parametrize("kind", ["ties", "choices", "ranks"])
-@pytest.mark.parametrize("engine", ["ep", "hmc"])
+@pytest.mark.parametrize(
+    ("engine", "kind"), [("ep", "ties"), ("ep", "choices"), ("ep", "ranks"), ("hmc", "choices")]
+)
 def test_weights_are_repetitions(engine, kind):
     X, y = answers(kind, n=10)
     weight = np.arange(10) % 3
-    if engine == "hmc" and kind == "ranks":
-        assert model(engine, kind).fit(X, y, sample_weight=weight).duels_ is not None
-        return
     weighed = model(engine, kind).fit(X, y, sample_weight=weight)
     again = model(engine, kind).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight, axis=0))
     assert_allclose(weighed.predict_proba(X), again.predict_proba(X), atol=1e-9)
