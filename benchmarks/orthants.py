@@ -7,9 +7,9 @@ being the best of three; the truth is a ratio of box probabilities. ``gaussian``
 with the exact mean and variance (of HMC's draws) predicts for the duels: no approximation by a
 normal can be expected to be nearer. A second table has EP by kind of answer, one kind at a time.
 
-    python benchmarks/orthants.py [--problems 500] [--draws 4000] [--jobs 2]
+    python benchmarks/orthants.py [--problems 500] [--draws 16000] [--jobs 2]
 
-About half an hour of processor time.
+About an hour of processor time.
 """
 
 import argparse
@@ -132,7 +132,7 @@ def summary(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--problems", type=int, default=500)
-    parser.add_argument("--draws", type=int, default=4000)
+    parser.add_argument("--draws", type=int, default=16000)
     parser.add_argument("--of-kind", type=int, default=6, help="problems of each kind; 0: none")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()

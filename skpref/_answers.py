@@ -52,7 +52,7 @@ def check_outcomes(y: Any, n_duels: int, ties: bool = False, known: bool = False
         return Outcomes(np.ones(n_duels, dtype=bool), None, classes)
     check_real(y, "y")
     y = unmasked(y)
-    if np.ndim(y) == 2 and np.shape(y) == (n_duels, 2) and n_duels > 0:
+    if np.asarray(y).shape == (n_duels, 2) and n_duels > 0:
         rank = _check_ranks(np.asarray(y), np.ones((n_duels, 2), dtype=bool))
         return Outcomes(rank[:, 0] < rank[:, 1], None, np.array([-1, 0, 1] if ties else [0, 1]))
     y = column_or_1d(y, warn=True)

@@ -226,8 +226,9 @@ def test_outcomes_in_a_column_warn(model):
     with pytest.warns(DataConversionWarning, match="column-vector y"):
         other = clone(model).fit(X, y[:, None])
     assert_same(model.fit(X, y), other, X, rtol=1e-12)
-    with pytest.raises(ValueError, match="1d array"):
+    with pytest.raises(ValueError, match="which say nothing"):  # two columns are ranks
         model.fit(X, np.column_stack([y, y]))
+    assert_same(model, clone(model).fit(X, np.column_stack([2 - y, 1 + y])), X, rtol=1e-12)
 
 
 # -- predicting ----------------------------------------------------------------------------

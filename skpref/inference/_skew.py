@@ -221,6 +221,16 @@ class Gibbs(SampledEngine):
         super().check()
         check_number("thin", self.thin, low=1, integer=True)
 
+    def check_observations(self, observations: Observations, likelihood: Likelihood) -> None:
+        """See `AnswerEngine.check_observations`."""
+        if not observations.rows.basis.all():
+            raise ValueError(
+                "Gibbs renews one inequality of an answer at a time, which cannot be where some "
+                "follow from others: where several items of a ranking share a rank and several the "
+                "next. Use inference='hmc' or 'ep'."
+            )
+        super().check_observations(observations, likelihood)
+
     def _sample(self, covariance, state, n_draws, rng, box=None, keep=True):
         thin = self.thin if keep else 1
         lower, upper = (None, None) if box is None else box
