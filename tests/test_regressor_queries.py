@@ -23,12 +23,7 @@ pd = pytest.importorskip("pandas")
     ("wider items", np.zeros((3, 5)), ValueError, "X has 5 features, but .* expecting 2 features"),
     ("1-D", np.zeros(2), ValueError, "Reshape your data"),
     ("4-D", np.zeros((2, 2, 2, 2)), ValueError, r"X may be .*got shape \(2, 2, 2, 2\)"),
-    (
-        "three sides",
-        np.zeros((2, 3, 2)),
-        ValueError,
-        r"\(n_duels, 2, n_features\), got \(2, 3, 2\)",
-    ),
+    ("one side", np.zeros((2, 1, 2)), ValueError, r"got \(2, 1, 2\): an answer is about two"),
     ("texts", [["a", "b"]], ValueError, "must be numeric: could not convert"),
     ("table of names", NAMED, ValueError, "fitted on items with features, this ItemTable has none"),
     ("sparse", sparse.csr_array(ITEMS), TypeError, "Sparse data was passed"),
@@ -47,7 +42,7 @@ def test_predict(bad, error, match):
     ("bad", "match"),
     ("negative", [-1], r"must lie in \[0, 5\], got -1"),
     ("too large", [[0, 6]], r"must lie in \[0, 5\], got 6"),
-    ("three columns", np.zeros((3, 3), int), r"must have shape \(n_duels, 2\).*\(3, 3\)"),
+    ("one column", np.zeros((3, 1), int), r"must have shape \(n_duels, 2\).*\(3, 1\)"),
     ("no pairs", np.zeros((0, 2), int), r"no position \(0 samples"),
     ("no positions", np.zeros(0, int), r"no position \(0 samples"),
     ("float positions", np.arange(3.0), r"integers: X\.astype\(int\)"),
@@ -59,12 +54,12 @@ def test_predict_with_a_table(bad, match):
 
 
 def test_probabilities_need_duels():
-    needs = r"Duels are needed here, 8 items came.*\(n_duels, 2, n_features\).*call predict"
+    needs = r"Duels or sets are needed here, 8 items came.*\(n_duels, 2, n_features\).*call predict"
     fitted = model().fit(X, Y)
     for method in (fitted.predict_proba, fitted.predict_log_proba, fitted.decision_function):
         with pytest.raises(ValueError, match=needs):
             method(ITEMS)
-    needs = "Duels are needed here, 3 items came.*or integer pairs"
+    needs = "Duels or sets are needed here, 3 items came.*or integers"
     with pytest.raises(ValueError, match=needs):
         model(items=TABLE).fit(PAIRS).predict_proba(np.arange(3))
 
@@ -90,7 +85,7 @@ def test_other_arguments():
     with pytest.raises(TypeError, match=r"n_samples must be an integer, got 1\.5"):
         fitted.sample_y(X, 1.5)
     scales = r"kernel length_scale\[0\], kernel length_scale\[1\]"
-    with pytest.raises(ValueError, match=rf"theta must have shape \(2,\) \({scales}, natural"):
+    with pytest.raises(ValueError, match=rf"theta must have shape \(2,\) \({scales}; natural"):
         fitted.log_marginal_likelihood([0.0])
     learned = PairwisePreferenceRegressor().fit(X, Y)
     with pytest.raises(ValueError, match=rf"\(3,\) \({scales}, noise_v.*natural.*got \(2,\)"):

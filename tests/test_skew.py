@@ -294,8 +294,8 @@ def test_automatic_burn_in_goes_on_until_the_chains_have_mixed():
     class Slow(HMC):
         """HMC whose chains still disagree in the first two batches."""
 
-        def _sample(self, covariance, state, n_draws, rng, keep=True):
-            found = super()._sample(covariance, state, n_draws, rng, keep)
+        def _sample(self, covariance, state, n_draws, rng, box=None, keep=True):
+            found = super()._sample(covariance, state, n_draws, rng, box, keep)
             batches.append(n_draws)
             if len(batches) <= 3:  # burn-in and two batches
                 found = found._replace(draws=found.draws + np.arange(20.0)[:, None, None])
@@ -390,12 +390,12 @@ def test_bad_options_are_refused(engine, message, monkeypatch):
 def test_too_many_duels_are_refused_with_the_way_out(monkeypatch):
     monkeypatch.setattr(EP, "run", None)  # before any work is done
     X = np.repeat(smooth_duels(1), 10_001, axis=0)
-    with pytest.raises(ValueError, match=r"10001 duels are too many.*inference='ep'"):
+    with pytest.raises(ValueError, match=r"10001 duels.*too many.*inference='ep'"):
         fitted(X, HMC(draws=1), noise_variance=10.0)
     model = PairwisePreferenceRegressor(inference=HMC(draws=1), optimizer=None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(ValueError, match=r"1000000000000 duels are too many"):
+        with pytest.raises(ValueError, match=r"1000000000000 duels.*too many"):
             model.fit(smooth_duels(1), sample_weight=[1e12])
 
 
