@@ -37,7 +37,7 @@ def test_with_ties_labels_are_signs(labels):
 
 @pytest.mark.parametrize("labels", [[1, 0], [0, 0], [True, False]])
 def test_with_ties_a_zero_alone_may_mean_two_things(labels):
-    with pytest.raises(ValueError, match="'the second won', pass y with -1.*if 0 is a tie"):
+    with pytest.raises(ValueError, match=r"'the second won', pass y with -1.*if 0 is a tie"):
         read_outcomes(np.asarray(labels), ties=True)
     if not isinstance(labels[0], bool):  # those to be judged are read as the training was
         known = read_outcomes(np.asarray(labels), ties=True, known=True)
