@@ -11,6 +11,7 @@ from oracles import central_gradient
 from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF, Matern
 
+from skpref import PairwisePreferenceRegressor
 from skpref import _model as model_module
 from skpref._fitting import fit_posterior
 from skpref._model import Model
@@ -297,3 +298,23 @@ def test_counted_sets_are_single_ones(monkeypatch):
     np.testing.assert_allclose(
         counted.posterior.mean(ITEMS), fitted(single, likelihood).posterior.mean(ITEMS), atol=1e-6
     )
+
+
+def _both_ways():
+    """Five rankings of four distinct items each, and the very opposite of each."""
+    rng = np.random.default_rng(0)
+    rng.normal(size=(40, 2, 2))  # only so that the sets are those that were trapped
+    sets = rng.normal(size=(40, 4, 2))[:5]
+    ranks = (-sets[..., 0]).argsort(axis=1).argsort(axis=1) + 1
+    return np.concatenate([sets, sets]), np.concatenate([ranks, 5 - ranks])
+
+
+def test_rankings_that_contradict_each_other_do_not_trap_the_way():
+    sets, ranks = _both_ways()
+    at_start, at_one = (
+        PairwisePreferenceRegressor(noise_variance=noise)
+        .fit(sets, ranks)
+        .log_marginal_likelihood_value_
+        for noise in (0.01, 1.0)
+    )
+    assert abs(at_start - at_one) < 0.01  # the search from 0.01 used to stay there, at −60

@@ -93,8 +93,10 @@ class EP(Engine):
         tau, nu = started(start, "precision", n), started(start, "shift", n)
         if tau is None or nu is None:
             many = isinstance(problem.space, ItemSpace) or np.any(problem.counts > 1.0)
-            # With many duels an item the way from zero may diverge.
-            tau, nu = starting_sites(problem) if many else np.zeros((2, n))
+            # With many duels an item the way from zero may diverge, and where joint answers
+            # contradict each other it may be trapped far from the fixed point.
+            near_mode = many or problem.rows.joint
+            tau, nu = starting_sites(problem) if near_mode else np.zeros((2, n))
         path = _Path(problem, 1.0 - self.damping)
         best = sweep = _sweep(problem, tau, nu)
         mark, converged = (np.inf, 0), False
