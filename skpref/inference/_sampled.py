@@ -26,6 +26,8 @@ _EVIDENCE = {"ep": EP(tol=1e-5), "laplace": Laplace()}
 _ENOUGH = 100
 # Multiplications in one of max_work.
 _UNIT = 1e9
+# What a wall elsewhere than at zero costs, in walls there.
+_BOXED = 5.0
 # Share of the trajectories of a cautious burn-in rejected that decides for the margins.
 _HOPELESS = 0.25
 # Square matrices of the number of answers, and arrays of all draws, held at a time.
@@ -180,8 +182,12 @@ class SampledEngine(AnswerEngine):
 
         def walk(engine, state, keep):
             sample = partial(engine._sample, covariance, rng=rng, box=noisy.box, keep=keep)
-            work = partial(engine._work_of, noisy.n_answers, keep=keep)
-            most = chains * engine._most_work(noisy.n_answers, keep)
+            dearer = 1.0 if noisy.box is None else _BOXED
+
+            def work(found):
+                return dearer * engine._work_of(noisy.n_answers, found, keep=keep)
+
+            most = dearer * chains * engine._most_work(noisy.n_answers, keep)
             return AnswerChains(sample, work, most, state, budget)
 
         if burn_in or cautious is not self:

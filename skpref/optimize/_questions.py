@@ -189,8 +189,8 @@ class Questions:
         if found is None:
             what, other = ("duel", "pair") if size == 2 else ("set", f"set of {size}")
             raise ValueError(
-                f"No {what} is left to ask: every other {other} is pending or was just skipped. "
-                f"Tell a pending {what}, undo the skip, or give more candidates."
+                f"No {what} is left to ask: every other {other} is pending, was just skipped, or "
+                f"there is none. Tell a pending {what}, undo the skip, or give more candidates."
             )
         return found
 
