@@ -1,4 +1,4 @@
-"""Sets: what a session of them promises, and that the best is found by any answer to them."""
+"""Sets: what a run with them promises, and that the best is found by any answer to them."""
 
 import pickle
 
