@@ -11,6 +11,7 @@ from skpref._parameters import check_number
 from skpref._queries import Query, check_query
 from skpref._random import RandomLike
 from skpref._set_probabilities import choice_proba
+from skpref._sets import gathered
 from skpref.metrics import concordance
 
 
@@ -59,9 +60,9 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
                     "return_cov is for items and duels; for the covariance of the items of a set "
                     "pass these as items."
                 )
-            mean = _in_sets(posterior.mean(query.first), query.sets)
+            mean = gathered(posterior.mean(query.first), query.sets)
             if return_std:
-                return mean, _in_sets(np.sqrt(posterior.var(query.first)), query.sets)
+                return mean, gathered(np.sqrt(posterior.var(query.first)), query.sets)
             return mean
         if query.second is None:
             mean = posterior.mean(query.first)
@@ -132,7 +133,7 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         shift = self.posterior_.likelihood.order_shift * order
         if query.sets is None:
             return self.posterior_.margin(query.first, query.second)[0] + shift
-        utility = _in_sets(self.posterior_.mean(query.first), query.sets)
+        utility = gathered(self.posterior_.mean(query.first), query.sets)
         utility[:, 0] += shift
         return utility
 
@@ -190,11 +191,7 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         if not ties:
             return np.where(seen == 0.0, 0.5, (seen > 0.0) == said.won)
         proba = self.posterior_.outcome_log_proba(query.first, query.second, order)
-        label = (
-            np.where(said.won, 2, np.where(said.tie, 1, 0))
-            if said.tie is not None
-            else (2 * said.won)
-        )
+        label = 2 * said.won + (0 if said.tie is None else said.tie)
         return (proba.argmax(axis=1) == label).astype(np.float64)
 
     def sample_y(
@@ -241,11 +238,6 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         k = 2 if query.sets is None else query.sets.shape[1]
         order = check_order(order, len(query), k)
         return np.ones(len(query), dtype=np.int8) if order is None else order
-
-
-def _in_sets(values, sets):
-    """Values of items as those of sets, NaN where there is none."""
-    return np.where(sets < 0, np.nan, values[sets])
 
 
 def _agreement(utility, ranks):
