@@ -107,6 +107,11 @@ class Posterior:
         X = self.check_items(X)
         return _stack([self._shared_var(rows) for rows in self._blocks(X)], (0,))
 
+    def component_cov(self, X: Any) -> Array:
+        """Covariance that all components share, shape (n, n)."""
+        X = self.check_items(X)
+        return self._shared_cov(X, self._cross(X))
+
     def mean(self, X: Any) -> Array:
         """Posterior mean utility, shape (n,)."""
         X = self.check_items(X)
@@ -125,8 +130,7 @@ class Posterior:
         """Posterior covariance of the utilities, shape (n, n)."""
         X = self.check_items(X)
         cross = self._cross(X)
-        half = cross @ self.factor
-        covariance = self.kernel(X) - half @ half.T
+        covariance = self._shared_cov(X, cross)
         if self.n_components > 1:
             means = cross @ self.weights
             means = means - means.mean(axis=1, keepdims=True)
@@ -226,11 +230,7 @@ class Posterior:
         ndarray of shape (n, n_outcomes)
             Columns "second won", "tie" where there may be any, and "first won".
         """
-
-        def of(mean, variance, order):
-            return self._outcomes(mean, variance, order, log=True)
-
-        empty = (0, self.likelihood.n_outcomes)
+        of, empty = self._outcomes, (0, self.likelihood.n_outcomes)
         return self._by_pairs(A, B, lambda m, v, o: defended(of, m, v, o, True), empty, order)
 
     def choice_proba(self, sets: Any, order: ArrayLike = 1, log: bool = False) -> Array:
@@ -255,7 +255,7 @@ class Posterior:
         items = self.check_items(sets.reshape(-1, sets.shape[2]))
         return choice_proba(self, items, consecutive(*sets.shape[:2]), order, log)
 
-    def _outcomes(self, mean, variance, order, log):
+    def _outcomes(self, mean, variance, order, log=True):
         of = self.likelihood.outcome_log_proba if log else self.likelihood.outcome_proba
         return of(mean, variance, order) if self.likelihood.uses_order else of(mean, variance)
 
@@ -306,8 +306,7 @@ class Posterior:
         check_number("n", n, low=1, integer=True)
         X, rng = self.check_items(X), generator_of(rng)
         cross = self._cross(X)
-        half = cross @ self.factor
-        root = eigen_root(self.kernel(X) - half @ half.T)
+        root = eigen_root(self._shared_cov(X, cross))
         means = cross @ self.weights[:, rng.integers(self.n_components, size=n)]
         return means + root @ rng.standard_normal((root.shape[1], n))
 
@@ -405,6 +404,10 @@ class Posterior:
         order = np.broadcast_to(np.asarray(order), (len(A),))
         blocks = zip(self._blocks(A), self._blocks(B), self._blocks(order), strict=True)
         return _stack([reduce(*self.component_margins(a, b), o) for a, b, o in blocks], empty)
+
+    def _shared_cov(self, rows: Array, cross: Array) -> Array:
+        half = cross @ self.factor
+        return self.kernel(rows) - half @ half.T
 
     def _shared_var(self, rows: Array) -> Array:
         half = self._cross(rows) @ self.factor

@@ -40,7 +40,7 @@ class BestOf:
         self._joints = [posterior.joint_with(member) for member in members]
         n_each = len(normals) // posterior.n_components
         self._component = np.repeat(np.arange(posterior.n_components), n_each)
-        root = cholesky(posterior_cov(posterior, members))
+        root = cholesky(posterior.component_cov(members))
         self._inverse = solve_lower(root, np.eye(len(members)))
         normals = normals[:, : len(members)]
         means = posterior.component_means(members)[:, self._component]
@@ -75,9 +75,3 @@ class BestOf:
         for k, (_, pull_back) in enumerate(found[1:], start=1):
             gradient = gradient + pull_back(np.zeros(by_mean.shape), 0.0, by_cov[:, k])
         return value, gradient
-
-
-def posterior_cov(posterior: Posterior, items: Array) -> Array:
-    """Covariance (m, m) of the utilities of items that all components share."""
-    half = posterior.kernel(items, posterior.anchors) @ posterior.factor
-    return posterior.kernel(items) - half @ half.T
