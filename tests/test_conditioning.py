@@ -14,11 +14,11 @@ BOTH = pytest.mark.parametrize("space", ["margins", "items"])
 
 
 def some_duels(n_items=6, n_duels=9, seed=0):
-    return won(*random_duels(seed, n_items, n_duels)).duels
+    return won(*random_duels(seed, n_items, n_duels))
 
 
 def dense(duels):
-    margins = duels.margins
+    margins = duels.rows.margins
     return incidence(margins.first, margins.second, len(duels.items))
 
 
@@ -42,7 +42,7 @@ def test_marginals_agree_with_dense_algebra(space, how):
     dual = np.linalg.solve(total, shift / precision)
     log_det = np.linalg.slogdet(np.eye(len(A)) + S * precision)[1]
 
-    made = SPACES[space](K, duels.margins)
+    made = SPACES[space](K, duels.rows.margins)
     found = made.condition(precision, shift)
     # In the wide case the dense truth itself is good to about nine digits.
     close = {"rtol": 1e-10, "atol": 1e-11} if how == "mild" else {"rtol": 2e-7, "atol": 1e-8}
@@ -65,10 +65,10 @@ def test_marginals_agree_with_dense_algebra(space, how):
 def test_sites_of_no_precision_are_as_if_absent(space):
     duels = some_duels()
     K = RBF(0.7)(duels.items)
-    precision, shift = some_sites(len(duels.margins.first), "mild")
+    precision, shift = some_sites(len(duels.rows.margins.first), "mild")
     gone = np.array([0, 3])
     precision[gone] = shift[gone] = 0.0
-    found = SPACES[space](K, duels.margins).condition(precision, shift)
+    found = SPACES[space](K, duels.rows.margins).condition(precision, shift)
     kept = np.setdiff1d(np.arange(len(precision)), gone)
     A = dense(duels)
     S = A @ K @ A.T
@@ -83,9 +83,9 @@ def test_a_shift_without_precision_tilts_the_prior(space):
     # exp(shift z) without curvature moves the mean of N(0, S) to S shift.
     duels = some_duels()
     K = RBF(0.7)(duels.items)
-    shift = np.zeros(len(duels.margins.first))
+    shift = np.zeros(len(duels.rows.margins.first))
     shift[1] = 0.7
-    found = SPACES[space](K, duels.margins).condition(np.zeros(len(shift)), shift)
+    found = SPACES[space](K, duels.rows.margins).condition(np.zeros(len(shift)), shift)
     A = dense(duels)
     np.testing.assert_allclose(found.mean, A @ K @ A.T @ shift, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(found.variance, np.diagonal(A @ K @ A.T), rtol=1e-10)
@@ -95,8 +95,8 @@ def test_a_shift_without_precision_tilts_the_prior(space):
 def test_weak_sites_keep_the_digits_of_the_variance(space):
     duels = some_duels()
     K = RBF(0.7)(duels.items)
-    made = SPACES[space](K, duels.margins)
-    tiny = np.full(len(duels.margins.first), 1e-14)
+    made = SPACES[space](K, duels.rows.margins)
+    tiny = np.full(len(duels.rows.margins.first), 1e-14)
     found = made.condition(tiny, tiny)
     np.testing.assert_allclose(found.variance, made.prior_variance, rtol=1e-10)
 
@@ -104,8 +104,8 @@ def test_weak_sites_keep_the_digits_of_the_variance(space):
 @BOTH
 def test_many_components_are_conditioned_one_by_one(space):
     duels = some_duels()
-    made = SPACES[space](RBF(0.7)(duels.items), duels.margins)
-    precision, _ = some_sites(len(duels.margins.first), "mild")
+    made = SPACES[space](RBF(0.7)(duels.items), duels.rows.margins)
+    precision, _ = some_sites(len(duels.rows.margins.first), "mild")
     shifts = np.random.default_rng(2).normal(size=(len(precision), 4))
     together = made.condition(precision, shifts)
     for s in range(4):
@@ -119,11 +119,11 @@ def test_many_components_are_conditioned_one_by_one(space):
 def test_a_semidefinite_prior_needs_no_jitter(space):
     rng = np.random.default_rng(3)
     items, winner, loser = random_duels(3, 12, 20)
-    duels = won(items, winner, loser).duels
+    duels = won(items, winner, loser)
     kernel = DotProduct(sigma_0=0.0)  # rank two
     A = dense(duels)
     precision, shift = some_sites(len(A), "mild")
-    made = SPACES[space](kernel(duels.items), duels.margins)
+    made = SPACES[space](kernel(duels.items), duels.rows.margins)
     found = made.condition(precision, shift)
     # f = x·β with β ~ N(0, I): ordinary Bayesian linear regression on differences.
     B = A @ duels.items
@@ -141,8 +141,8 @@ def test_a_semidefinite_prior_needs_no_jitter(space):
 def test_the_posterior_is_that_of_gp_regression_on_the_sites(space):
     duels = some_duels(7, 10, 4)
     kernel = Matern([0.5, 1.5], nu=2.5)
-    precision, shift = some_sites(len(duels.margins.first), "mild")
-    made = SPACES[space](kernel(duels.items), duels.margins)
+    precision, shift = some_sites(len(duels.rows.margins.first), "mild")
+    made = SPACES[space](kernel(duels.items), duels.rows.margins)
     found = made.condition(precision, shift)
     approximation = Approximation(Sites(shift, precision, 0.0), found, {}, 1, 0.0, True)
     posterior = condition(kernel, duels.items, made, approximation, Probit(0.1))
@@ -154,15 +154,15 @@ def test_the_posterior_is_that_of_gp_regression_on_the_sites(space):
 
 def test_the_smaller_space_is_taken():
     few, many = some_duels(20, 6), some_duels(5, 200)
-    assert len(many.margins.first) == 10
-    assert type(gaussian_space(np.eye(len(few.items)), few.margins)) is SPACES["margins"]
-    assert type(gaussian_space(np.eye(5), many.margins)) is SPACES["items"]
+    assert len(many.rows.margins.first) == 10
+    assert type(gaussian_space(np.eye(len(few.items)), few.rows.margins)) is SPACES["margins"]
+    assert type(gaussian_space(np.eye(5), many.rows.margins)) is SPACES["items"]
 
 
 def test_an_item_against_itself_says_nothing():
-    duels = won(np.array([[0.0], [1.0]]), np.array([0, 0]), np.array([0, 1])).duels
+    duels = won(np.array([[0.0], [1.0]]), np.array([0, 0]), np.array([0, 1]))
     for space in ("margins", "items"):
-        made = SPACES[space](RBF()(duels.items), duels.margins)
+        made = SPACES[space](RBF()(duels.items), duels.rows.margins)
         found = made.condition(np.array([3.0, 2.0]), np.array([1.0, 1.0]))
         assert found.mean[0] == found.variance[0] == 0.0
         S = 2.0 - 2.0 * np.exp(-0.5)

@@ -25,6 +25,7 @@ LAYERS = (
         "_lists",
         "_mixture",
         "_random",
+        "_utilities",
         "_weights",
         "kernels",
         "likelihoods",
