@@ -13,6 +13,7 @@ from scipy.sparse import csr_array, issparse
 
 from skpref._joint_noise import JointNoise
 from skpref._linalg import NoCovarianceError, floor_variance, inverse_cholesky
+from skpref._pairs import MOST
 from skpref._posterior import Posterior
 from skpref._utilities import LARGE, ByRoot, Utilities, few, item_solver, root_gain
 
@@ -374,4 +375,7 @@ def condition(kernel, items, space, approximation, likelihood):
     dual = conditioned.dual if conditioned.dual.ndim == 2 else conditioned.dual[:, None]
     weights = space.incidence @ dual
     factor = space.factor(conditioned, approximation.sites.precision)
-    return Posterior(kernel, likelihood, items, weights, factor)
+    known = conditioned.root if isinstance(conditioned.root, Utilities) else None
+    if len(items) > MOST:
+        known = None  # too large to be kept
+    return Posterior(kernel, likelihood, items, weights, factor, utilities=known)

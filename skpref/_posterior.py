@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,19 @@ from skpref._items import ItemTable
 from skpref._joint import Joint
 from skpref._linalg import Array, eigen_root, floor_variance
 from skpref._mixture import defended, mixture_cdf, mixture_quantile
+from skpref._pairs import Anchors, pair_moments
 from skpref._parameters import check_number
 from skpref._paths import SamplePaths, draw_weights
 from skpref._random import RandomLike, generator_of
 from skpref._sets import consecutive
+from skpref._utilities import Utilities
 from skpref.kernels import contracted_input_gradient, diag_gradient
 from skpref.kernels._contracts import Kernel
-from skpref.kernels._gradients import paired
 from skpref.likelihoods import Likelihood, sign_proba
 
 # Rows are taken in blocks so that no intermediate array has more doubles than this (16 MiB).
 _BLOCK = 2**21
+_LIGHT = {"utilities": None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +57,8 @@ class Posterior:
         Items that may be asked for by their names, or positions.
     who : Who, default=None
         Codes of the ids of items, where one column says who they are.
+    utilities : Utilities, default=None
+        Gives the covariance of the anchors, where conditioning left it; not pickled.
 
     Notes
     -----
@@ -88,6 +93,16 @@ class Posterior:
     feature_names: np.ndarray | None = None
     table: ItemTable | None = None
     who: Who | None = None
+    utilities: Utilities | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what can be found again."""
+        return {**{name: part for name, part in vars(self).items() if name != "own"}, **_LIGHT}
+
+    @cached_property
+    def own(self) -> Anchors:
+        """Moments of the anchors themselves."""
+        return Anchors(self)
 
     @property
     def n_components(self) -> int:
@@ -99,7 +114,7 @@ class Posterior:
     def component_means(self, X: Any) -> Array:
         """Mean of every component, shape (n, n_components)."""
         X = self.check_items(X)
-        blocks = [self._cross(rows) @ self.weights for rows in self._blocks(X)]
+        blocks = [self.cross(rows) @ self.weights for rows in self._blocks(X)]
         return _stack(blocks, (0, self.n_components))
 
     def component_var(self, X: Any) -> Array:
@@ -111,7 +126,7 @@ class Posterior:
         """Posterior mean utility, shape (n,)."""
         X = self.check_items(X)
         centre = self.weights.mean(axis=1)
-        return _stack([self._cross(rows) @ centre for rows in self._blocks(X)], (0,))
+        return _stack([self.cross(rows) @ centre for rows in self._blocks(X)], (0,))
 
     def var(self, X: Any) -> Array:
         """Posterior variance of the utility, shape (n,)."""
@@ -124,7 +139,7 @@ class Posterior:
     def cov(self, X: Any) -> Array:
         """Posterior covariance of the utilities, shape (n, n)."""
         X = self.check_items(X)
-        cross = self._cross(X)
+        cross = self.cross(X)
         half = cross @ self.factor
         covariance = self.kernel(X) - half @ half.T
         if self.n_components > 1:
@@ -154,18 +169,9 @@ class Posterior:
 
     def component_margins(self, A: Any, B: Any) -> tuple[Array, Array]:
         """Means (n, n_components) and the shared variance (n,) of f(a) − f(b)."""
-        A, B = self._pairs(A, B)
-        means, variances = [], []
-        for rows, others in zip(self._blocks(A), self._blocks(B), strict=True):
-            cross = self._cross(rows) - self._cross(others)
-            half = cross @ self.factor
-            scale = self.kernel.diag(rows) + self.kernel.diag(others)
-            prior = scale - 2.0 * paired(self.kernel, rows, others)
-            # Rounding must not make sure of the order of two items that all but coincide.
-            scale = np.where(np.any(rows != others, axis=1), scale, 0.0)
-            means.append(cross @ self.weights)
-            variances.append(floor_variance(prior - np.einsum("ij,ij->i", half, half), scale))
-        return _stack(means, (0, self.n_components)), _stack(variances, (0,))
+        blocks = list(pair_moments(self, *self._pairs(A, B)))
+        means = _stack([block.means for block in blocks], (0, self.n_components))
+        return means, _stack([block.variance for block in blocks], (0,))
 
     def margin_cov(self, A: Any, B: Any) -> Array:
         """Covariance of the margins f(a_i) − f(b_i), shape (n, n)."""
@@ -305,7 +311,7 @@ class Posterior:
         """
         check_number("n", n, low=1, integer=True)
         X, rng = self.check_items(X), generator_of(rng)
-        cross = self._cross(X)
+        cross = self.cross(X)
         half = cross @ self.factor
         root = eigen_root(self.kernel(X) - half @ half.T)
         means = cross @ self.weights[:, rng.integers(self.n_components, size=n)]
@@ -350,7 +356,7 @@ class Posterior:
     def var_gradient(self, X: Any) -> Array:
         """Gradient of `var` with respect to the items, shape (n, n_features)."""
         X = self.check_items(X)
-        cross = self._cross(X)
+        cross = self.cross(X)
         pull = -2.0 * (cross @ self.factor) @ self.factor.T
         if self.n_components > 1:
             spread = self.weights - self.weights.mean(axis=1, keepdims=True)
@@ -374,7 +380,8 @@ class Posterior:
             A, B = (np.broadcast_to(side, (n, side.shape[1])) for side in (A, B))
         return A, B
 
-    def _cross(self, X: Array) -> Array:
+    def cross(self, X: Array) -> Array:
+        """Prior covariance of checked items with the anchors, (n, n_anchors)."""
         K = self.kernel(X, self.anchors)
         if not np.isfinite(K.sum()):
             raise ValueError(
@@ -403,11 +410,11 @@ class Posterior:
         """``reduce(component means, shared variance, order)`` of the margins, block by block."""
         A, B = self._pairs(A, B)
         order = np.broadcast_to(np.asarray(order), (len(A),))
-        blocks = zip(self._blocks(A), self._blocks(B), self._blocks(order), strict=True)
-        return _stack([reduce(*self.component_margins(a, b), o) for a, b, o in blocks], empty)
+        every = pair_moments(self, A, B)
+        return _stack([reduce(of.means, of.variance, order[of.rows]) for of in every], empty)
 
     def _shared_var(self, rows: Array) -> Array:
-        half = self._cross(rows) @ self.factor
+        half = self.cross(rows) @ self.factor
         prior = self.kernel.diag(rows)
         return floor_variance(prior - np.einsum("ij,ij->i", half, half), prior)
 

@@ -164,10 +164,14 @@ class _Inverse(Utilities):
 
 
 def mirrored(lower: Array) -> Array:
-    """The symmetric matrix of a lower triangle."""
-    whole = np.tril(lower)
-    whole += np.tril(lower, -1).T
-    return whole
+    """A symmetric matrix by its lower triangle, in place."""
+    n, step = len(lower), 256
+    for begin in range(0, n, step):
+        end = min(begin + step, n)
+        corner = np.tril(lower[begin:end, begin:end])
+        lower[begin:end, begin:end] = corner + np.tril(corner, -1).T
+        lower[begin:end, end:] = lower[end:, begin:end].T
+    return lower
 
 
 def item_solver(K: Array) -> ByRoot | ByPrecision:

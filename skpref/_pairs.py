@@ -1,0 +1,113 @@
+"""Moments of the margins of pairs of items, those that the posterior was conditioned on apart."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpref._items import distinct_rows
+from skpref._linalg import Array, floor_variance
+from skpref.kernels._gradients import paired
+
+if TYPE_CHECKING:
+    from skpref._posterior import Posterior
+
+# The covariance of so many items is kept: fewer are quick without it, more take 128 MiB and above.
+FEWEST, MOST = 256, 4096
+# Doubles of an intermediate array (16 MiB).
+_BLOCK = 2**21
+
+
+class Moments(NamedTuple):
+    """Of the margins of some pairs: means of every component, and the variance they share."""
+
+    rows: slice
+    means: Array
+    variance: Array
+
+
+class Anchors:
+    """Means and covariance of a posterior's own items, found once.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    """
+
+    def __init__(self, posterior: "Posterior"):
+        self._posterior = posterior
+
+    @cached_property
+    def _prior(self) -> Array:
+        return self._posterior.kernel(self._posterior.anchors)
+
+    @cached_property
+    def means(self) -> Array:
+        """Shape (n_anchors, n_components)."""
+        return self._prior @ self._posterior.weights
+
+    @cached_property
+    def covariance(self) -> Array:
+        """That all components share, (n_anchors, n_anchors)."""
+        utilities = self._posterior.utilities
+        if utilities is not None:
+            return utilities.covariance
+        half = self._prior @ self._posterior.factor
+        return self._prior - half @ half.T
+
+    @cached_property
+    def scale(self) -> Array:
+        """Prior variances."""
+        return self._posterior.kernel.diag(self._posterior.anchors)
+
+    def places(self, A: Array, B: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+        """Where the rows of A and B stand among the anchors; None if any does not."""
+        anchors = self._posterior.anchors
+        n = len(anchors)
+        _, code = distinct_rows(np.concatenate([anchors, A, B]))
+        place = np.full(int(code.max()) + 1, -1)
+        place[code[:n]] = np.arange(n)
+        found = place[code[n:]]
+        return None if np.any(found < 0) else (found[: len(A)], found[len(A) :])
+
+    def moments(self, first: NDArray[np.intp], second: NDArray[np.intp]) -> Iterator[Moments]:
+        """Of pairs of anchors."""
+        diagonal = np.diagonal(self.covariance)
+        step = max(1, _BLOCK // self.means.shape[1])
+        for begin in range(0, len(first), step):
+            rows = slice(begin, begin + step)
+            a, b = first[rows], second[rows]
+            variance = diagonal[a] + diagonal[b] - 2.0 * self.covariance[a, b]
+            scale = np.where(a != b, self.scale[a] + self.scale[b], 0.0)
+            yield Moments(rows, self.means[a] - self.means[b], floor_variance(variance, scale))
+
+
+def pair_moments(posterior: "Posterior", A: Array, B: Array) -> Iterator[Moments]:
+    """Moments of f(a) − f(b) for pairs of rows, block by block."""
+    n_anchors = len(posterior.anchors)
+    cheap = posterior.utilities is not None or "own" in vars(posterior)
+    enough = n_anchors // 8 if cheap else 2 * n_anchors
+    held = posterior.n_components * n_anchors <= _BLOCK
+    if FEWEST <= n_anchors <= MOST and len(A) >= enough and held:
+        places = posterior.own.places(A, B)
+        if places is not None:
+            yield from posterior.own.moments(*places)
+            return
+    widest = max(n_anchors, posterior.n_components, posterior.factor.shape[1], 1)
+    step = max(1, _BLOCK // widest)
+    for begin in range(0, len(A), step):
+        rows = slice(begin, begin + step)
+        yield Moments(rows, *_of_block(posterior, A[rows], B[rows]))
+
+
+def _of_block(posterior, rows, others):
+    cross = posterior.cross(rows) - posterior.cross(others)
+    half = cross @ posterior.factor
+    scale = posterior.kernel.diag(rows) + posterior.kernel.diag(others)
+    prior = scale - 2.0 * paired(posterior.kernel, rows, others)
+    # Rounding must not make sure of the order of two items that all but coincide.
+    scale = np.where(np.any(rows != others, axis=1), scale, 0.0)
+    variance = floor_variance(prior - np.einsum("ij,ij->i", half, half), scale)
+    return cross @ posterior.weights, variance
