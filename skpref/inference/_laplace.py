@@ -126,8 +126,9 @@ class Laplace(Engine):
         # ½ (α αᵀ + α βᵀ + β αᵀ − D Dᵀ) with α = Aᵀ w and β = Aᵀ u
         alpha, beta = space.incidence @ conditioned.dual, space.incidence @ u
         by_covariance = np.stack([alpha, beta], axis=1) @ np.stack([alpha + beta, alpha])
-        by_covariance -= space.gram(conditioned, precision)
-        by_covariance *= 0.5
+        if problem.by_kernel:
+            by_covariance -= space.gram(conditioned, precision)
+            by_covariance *= 0.5
         moved = space.prior_times(u)
         by_theta = [
             problem.counts @ v
