@@ -84,6 +84,7 @@ class Search:
     max_iter: int = 200
     gtol: float = 1e-3
     complain: bool = True
+    learn_on: int | str | None = None
 
 
 class Objective:
