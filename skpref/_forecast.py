@@ -24,6 +24,8 @@ _DRAWN: dict[type, tuple[float, float]] = {HMC: (80.0, 2.0), Gibbs: (340.0, 2.8)
 # Square matrices held at once.
 _HELD = 10
 _LONG = 60.0
+# Learning from all answers for so many seconds is not worth while.
+_PATIENCE = 30.0
 _PROBE = 384
 # Seconds of such a product on one core of a common machine.
 _NOMINAL = 2.5e-3
@@ -78,12 +80,12 @@ def part_to_learn_on(
     observations : Observations
     model : Model
     learn_on : int, "auto" or None
-        "auto": 2000 where all would take minutes on a machine like most (this machine is not
+        "auto": 1000 where all would take minutes on a machine like most (this machine is not
         looked at, so that a fit is the same everywhere). None: all.
     """
     n_answers = len(observations.positions)
     if learn_on == "auto":
-        many = n_answers >= 2 * ENOUGH and _gaussian(observations, model, True, _NOMINAL) > _LONG
+        many = n_answers >= 2 * ENOUGH and _gaussian(observations, model, True, _NOMINAL) > _PATIENCE
         learn_on = ENOUGH if many else None
     if learn_on is None or learn_on >= n_answers or not len(model.theta):
         return observations

@@ -62,15 +62,15 @@ class Anchors:
         """Prior variances."""
         return self._posterior.kernel.diag(self._posterior.anchors)
 
-    def places(self, A: Array, B: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
-        """Where the rows of A and B stand among the anchors; None if any does not."""
+    def places(self, A: Array, B: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Where the rows of A and B stand among the anchors, −1 where they do not."""
         anchors = self._posterior.anchors
         n = len(anchors)
         _, code = distinct_rows(np.concatenate([anchors, A, B]))
         place = np.full(int(code.max()) + 1, -1)
         place[code[:n]] = np.arange(n)
         found = place[code[n:]]
-        return None if np.any(found < 0) else (found[: len(A)], found[len(A) :])
+        return found[: len(A)], found[len(A) :]
 
     def moments(self, first: NDArray[np.intp], second: NDArray[np.intp]) -> Iterator[Moments]:
         """Of pairs of anchors."""
@@ -91,10 +91,25 @@ def pair_moments(posterior: "Posterior", A: Array, B: Array) -> Iterator[Moments
     enough = n_anchors // 8 if cheap else 2 * n_anchors
     held = posterior.n_components * n_anchors <= _BLOCK
     if FEWEST <= n_anchors <= MOST and len(A) >= enough and held:
-        places = posterior.own.places(A, B)
-        if places is not None:
-            yield from posterior.own.moments(*places)
+        first, second = posterior.own.places(A, B)
+        known = (first >= 0) & (second >= 0)
+        if known.all():
+            yield from posterior.own.moments(first, second)
             return
+        if posterior.n_components == 1 and known.sum() >= enough:
+            parts = [list(posterior.own.moments(first[known], second[known]))]
+            parts.append(list(_by_blocks(posterior, A[~known], B[~known])))
+            means, variance = np.empty((len(A), 1)), np.empty(len(A))
+            for rows, part in zip((known, ~known), parts, strict=True):
+                means[rows] = np.concatenate([each.means for each in part])
+                variance[rows] = np.concatenate([each.variance for each in part])
+            yield Moments(slice(0, len(A)), means, variance)
+            return
+    yield from _by_blocks(posterior, A, B)
+
+
+def _by_blocks(posterior, A, B):
+    n_anchors = len(posterior.anchors)
     widest = max(n_anchors, posterior.n_components, posterior.factor.shape[1], 1)
     step = max(1, _BLOCK // widest)
     for begin in range(0, len(A), step):

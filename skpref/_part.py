@@ -8,7 +8,7 @@ from skpref._observations import Observations
 from skpref._rows import first_seen
 
 # Answers of the part that "auto" learns on.
-ENOUGH = 2000
+ENOUGH = 1000
 
 
 def random_part(observations: Observations, size: int) -> Observations:

@@ -78,7 +78,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         Further starts of the search, drawn log-uniformly within the bounds.
     learn_on : "auto", int or None, default="auto"
         How many answers (duels, sets, pairs of rated items) hyperparameters are learned on: a
-        random part, the same every time; all are then fitted with them. "auto": all, but 2000
+        random part, the same every time; all are then fitted with them. "auto": all, but 1000
         where that would take minutes, and a warning says so. None: all.
     random_state : int, RandomState instance, Generator or None, default=None
         For the restarts and the samplers.
