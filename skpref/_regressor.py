@@ -133,8 +133,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
       set has fewer items), with k > 2: sets of which one item was chosen, or which were ranked.
       The judge's noise is drawn once for each item of a set;
     - ``(n_items, n_features)``: items, ``y`` their ratings; within a group of equal ``qid`` an
-      item beats every one that is rated lower (beyond 2000 such pairs, those at rank distance
-      1, 2, 4, 8, …).
+      item beats every one that is rated lower (beyond 2000 such pairs, five an item at rank
+      distances 1, 2, 4, 8, …).
 
     ``scoring="accuracy"`` is for classifiers only; the default score, ``"neg_log_loss"``,
     ``"neg_brier_score"`` and ``"roc_auc"`` work on duels, as do the scorers in

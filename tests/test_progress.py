@@ -189,7 +189,7 @@ def test_a_long_fit_is_told_with_the_remedy(slow):
         mention_cost(observations, spec(), True)
     text = str(caught[0].message)
     assert "more than there is" not in text
-    remedy = "kernel=kernel_, noise_variance=noise_variance_ and optimizer=None; or fit fewer"
+    remedy = "learn the hyperparameters on a part of them by learn_on=1000; or fit fewer"
     assert remedy in text and "verbose=1" in text
     with pytest.warns(UserWarning, match="To spare them: fit fewer duels or items"):
         mention_cost(observations, spec(), False)
