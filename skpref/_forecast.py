@@ -85,7 +85,9 @@ def part_to_learn_on(
     """
     n_answers = len(observations.positions)
     if learn_on == "auto":
-        many = n_answers >= 2 * ENOUGH and _gaussian(observations, model, True, _NOMINAL) > _PATIENCE
+        many = (
+            n_answers >= 2 * ENOUGH and _gaussian(observations, model, True, _NOMINAL) > _PATIENCE
+        )
         learn_on = ENOUGH if many else None
     if learn_on is None or learn_on >= n_answers or not len(model.theta):
         return observations

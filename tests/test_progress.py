@@ -185,7 +185,7 @@ def test_small_fits_say_nothing_however_slow_the_machine(slow, monkeypatch):
 
 def test_a_long_fit_is_told_with_the_remedy(slow):
     observations = large(1500, 4000)
-    with pytest.warns(UserWarning, match=r"distinct duels among \d+ items.*minutes.*GiB") as caught:
+    with pytest.warns(UserWarning, match=r"distinct \w+ among \d+ items.*minutes.*GiB") as caught:
         mention_cost(observations, spec(), True)
     text = str(caught[0].message)
     assert "more than there is" not in text
