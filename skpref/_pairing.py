@@ -149,9 +149,10 @@ def rated_pairs(
 
     All pairs with different ratings while they are few. Beyond, items meet those at rank
     distance 1, 2, 4, 8, … in their group, which keeps both local and global order: about n log2 n
-    pairs, thinned to five times the number of items. Equal ratings make no pair; distances are then counted from the edge of the run of
-    equal ratings, and its members share the opponents out evenly, so that every item still meets
-    one below and one above it, if any.
+    pairs, thinned to five times the number of items. Equal ratings make no pair; distances are then
+    counted from the edge of the run of equal ratings, and its members share the opponents out
+    evenly, so that, unless they are thinned, every item still meets one below and one above it, if
+    any.
 
     Parameters
     ----------

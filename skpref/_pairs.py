@@ -87,17 +87,19 @@ class Anchors:
 def pair_moments(posterior: "Posterior", A: Array, B: Array) -> Iterator[Moments]:
     """Moments of f(a) − f(b) for pairs of rows, block by block."""
     n_anchors = len(posterior.anchors)
-    cheap = posterior.utilities is not None or "own" in vars(posterior)
+    kept = vars(posterior)  # which a frozen dataclass does not keep from being added to
+    cheap = posterior.utilities is not None or "_own" in kept
     enough = n_anchors // 8 if cheap else 2 * n_anchors
     held = posterior.n_components * n_anchors <= _BLOCK
     if FEWEST <= n_anchors <= MOST and len(A) >= enough and held:
-        first, second = posterior.own.places(A, B)
+        own = kept.setdefault("_own", Anchors(posterior))
+        first, second = own.places(A, B)
         known = (first >= 0) & (second >= 0)
         if known.all():
-            yield from posterior.own.moments(first, second)
+            yield from own.moments(first, second)
             return
         if posterior.n_components == 1 and known.sum() >= enough:
-            parts = [list(posterior.own.moments(first[known], second[known]))]
+            parts = [list(own.moments(first[known], second[known]))]
             parts.append(list(_by_blocks(posterior, A[~known], B[~known])))
             means, variance = np.empty((len(A), 1)), np.empty(len(A))
             for rows, part in zip((known, ~known), parts, strict=True):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from skpref._items import ItemTable
 from skpref._joint import Joint
 from skpref._linalg import Array, eigen_root, floor_variance
 from skpref._mixture import defended, mixture_cdf, mixture_quantile
-from skpref._pairs import Anchors, pair_moments
+from skpref._pairs import pair_moments
 from skpref._parameters import check_number
 from skpref._paths import SamplePaths, draw_weights
 from skpref._random import RandomLike, generator_of
@@ -24,9 +23,9 @@ from skpref.kernels import contracted_input_gradient, diag_gradient
 from skpref.kernels._contracts import Kernel
 from skpref.likelihoods import Likelihood, sign_proba
 
+_FOUND_AGAIN = ("_own", "utilities")
 # Rows are taken in blocks so that no intermediate array has more doubles than this (16 MiB).
 _BLOCK = 2**21
-_LIGHT = {"utilities": None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +57,7 @@ class Posterior:
     who : Who, default=None
         Codes of the ids of items, where one column says who they are.
     utilities : Utilities, default=None
-        Gives the covariance of the anchors, where conditioning left it; not pickled.
+        Covariance of the anchors, where conditioning left it; not pickled.
 
     Notes
     -----
@@ -97,12 +96,7 @@ class Posterior:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what can be found again."""
-        return {**{name: part for name, part in vars(self).items() if name != "own"}, **_LIGHT}
-
-    @cached_property
-    def own(self) -> Anchors:
-        """Moments of the anchors themselves."""
-        return Anchors(self)
+        return {name: part for name, part in vars(self).items() if name not in _FOUND_AGAIN}
 
     @property
     def n_components(self) -> int:

@@ -148,7 +148,7 @@ class Objective:
     def _evaluate(self, theta, eval_gradient):
         found = self._model.at(theta).evaluate(
             self._observations,
-            self._warm.near(theta),
+            self._warm.near(theta) if self._long else self.state,
             engine=self._engine,
             eval_gradient=eval_gradient,
         )

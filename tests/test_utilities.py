@@ -1,4 +1,4 @@
-"""Utilities given sites by every way, against dense algebra and against the way of small problems."""
+"""Utilities given sites by every way, against dense algebra and the way of small problems."""
 
 import numpy as np
 import pytest
