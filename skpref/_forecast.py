@@ -17,7 +17,7 @@ _SMALL = 1000
 # sweeps of a run, and runs of a search (later ones start from the last and are short).
 _SWEEP = {True: 1.3, False: 1.2}
 _SWEEPS = 20
-_SEARCHED = 5.0
+_SEARCHED = 3.0
 # Such products that a thousand draws cost at a side of `_PROBE` duels, repeated ones counted each,
 # and the power of the side that they grow by: as measured at 600, 1 500 and 4 000 duels.
 _DRAWN: dict[type, tuple[float, float]] = {HMC: (80.0, 2.0), Gibbs: (340.0, 2.8)}
@@ -25,7 +25,7 @@ _DRAWN: dict[type, tuple[float, float]] = {HMC: (80.0, 2.0), Gibbs: (340.0, 2.8)
 _HELD = 10
 _LONG = 60.0
 # Learning from all answers for so many seconds is not worth while.
-_PATIENCE = 30.0
+_PATIENCE = 20.0
 _PROBE = 384
 # Seconds of such a product on one core of a common machine.
 _NOMINAL = 2.5e-3
@@ -80,13 +80,13 @@ def part_to_learn_on(
     observations : Observations
     model : Model
     learn_on : int, "auto" or None
-        "auto": 1000 where all would take minutes on a machine like most (this machine is not
-        looked at, so that a fit is the same everywhere). None: all.
+        "auto": 1000 of at least 4000 where all would take more than some 20 s on a machine like
+        most (this machine is not looked at, so that a fit is the same everywhere). None: all.
     """
     n_answers = len(observations.positions)
     if learn_on == "auto":
         many = (
-            n_answers >= 2 * ENOUGH and _gaussian(observations, model, True, _NOMINAL) > _PATIENCE
+            n_answers >= 4 * ENOUGH and _gaussian(observations, model, True, _NOMINAL) > _PATIENCE
         )
         learn_on = ENOUGH if many else None
     if learn_on is None or learn_on >= n_answers or not len(model.theta):

@@ -78,8 +78,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         Further starts of the search, drawn log-uniformly within the bounds.
     learn_on : "auto", int or None, default="auto"
         How many answers (duels, sets, pairs of rated items) hyperparameters are learned on: a
-        random part, the same every time; all are then fitted with them. "auto": all, but 1000
-        where that would take minutes, and a warning says so. None: all.
+        random part, the same every time; all are then fitted with them. "auto": all, but 1000 of
+        4000 or more where all would take long, and a warning says so. None: all.
     random_state : int, RandomState instance, Generator or None, default=None
         For the restarts and the samplers.
     n_jobs : int, default=None

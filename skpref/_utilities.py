@@ -185,7 +185,7 @@ def item_solver(K: Array) -> ByRoot | ByPrecision:
     factor, info = lapack.dpotrf(K, lower=1, clean=0)
     if info != 0 or not np.isfinite(np.trace(factor)):
         return ByRoot(K)
-    norm = float(np.abs(K).sum(axis=0).max())
+    norm = float(lapack.dlange("1", K.T))
     if not lapack.dpocon(factor, norm, uplo="L")[0] >= _SOUND:
         return ByRoot(K)
     log_det = 2.0 * float(np.sum(np.log(np.diagonal(factor))))
