@@ -263,7 +263,7 @@ def from_ratings(
     qid : array-like of shape (n_items,), default=None
         Group of each item; only items of one group meet. None: one group.
     max_pairs : int, "auto" or None, default="auto"
-        Never more duels than this. "auto": all pairs up to 2000, about n log2 n beyond; None: all
+        Never more duels than this. "auto": all pairs up to 2000, five an item beyond; None: all
         pairs. See `rated_pairs`.
 
     Returns

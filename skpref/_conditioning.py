@@ -9,16 +9,20 @@ is reached in margin space (matrices of the size of the number of distinct margi
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
 from skpref._joint_noise import JointNoise
-from skpref._linalg import floor_variance, inverse_cholesky, semidefinite_root
+from skpref._linalg import NoCovarianceError, floor_variance, inverse_cholesky
+from skpref._pairs import MOST
 from skpref._posterior import Posterior
+from skpref._utilities import LARGE, ByRoot, Utilities, few, item_solver, root_gain
 
 # A sweep costs about ⅔ p³ with p margins and about 3 n³ with n items.
 _ITEM_COST = 1.6
 # Where precision × prior variance is below this, 1 − diag(B⁻¹) has lost digits.
 _WEAK = 1e-3
+# Precision × prior variance, on the average, up to which L − L Σ L keeps its digits.
+_LOSSY = 1e4
 
 
 class Sites(NamedTuple):
@@ -44,14 +48,15 @@ class Conditioned(NamedTuple):
     """Marginals of the margins under the sites, of joint answers with their noise.
 
     ``dual`` (w), summed over equal joint answers, gives f = K Aᵀ w; ``log_det`` is
-    log|I + τ^½ S τ^½|; ``root`` is the inverse of the Cholesky factor that produced them.
+    log|I + τ^½ S τ^½|; ``root`` is what produced them: in margin space the inverse of a Cholesky
+    factor, in item space the utilities.
     """
 
     mean: np.ndarray
     variance: np.ndarray
     dual: np.ndarray
     log_det: float
-    root: np.ndarray
+    root: np.ndarray | Utilities
 
 
 class _Space:
@@ -124,6 +129,11 @@ class MarginSpace(_Space):
             variance[weak] = self.prior_variance[weak] - np.einsum("ij,ij->j", half, half)
         return Conditioned(self.S @ dual, floor_variance(variance, 0.0), dual, log_det, inverse)
 
+    def centre(self, precision, shift):
+        """Mean and dual alone of `condition`."""
+        found = self.condition(precision, shift)
+        return found.mean, found.dual
+
     def _given(self, precision, shift):
         """Margins of joint answers are known, the others seen through their sites."""
         known = np.isinf(precision)
@@ -170,25 +180,33 @@ class MarginSpace(_Space):
 
 
 class ItemSpace(_Space):
-    """The prior on n items by a factor F of their covariance, K = F Fᵀ."""
+    """The prior on n items by a root of their covariance, or its inverse: see `item_solver`."""
 
     def __init__(self, K, margins, noise=None):
         super().__init__(K, margins, noise)
-        self.F = semidefinite_root(K)
+        self._solver = item_solver(K)
         self._n_shared = margins.n_shared
-        self.prior_variance = self._spread(K)
+        diagonal = np.diagonal(K)
+        apart = diagonal[self.first] + diagonal[self.second]
+        self.prior_variance = floor_variance(apart - 2.0 * K[self.first, self.second], 0.0)
         if noise is not None:
             self.prior_variance += noise.diagonal()
 
-    def _spread(self, covariance):
-        diagonal = np.diagonal(covariance)
-        apart = diagonal[self.first] + diagonal[self.second]
-        return floor_variance(apart - 2.0 * covariance[self.first, self.second], 0.0)
+    def _utilities(self, precision):
+        laplacian = self._laplacian(precision)
+        try:
+            return self._solver.given(laplacian)
+        except NoCovarianceError:
+            self._solver = ByRoot(self.K)  # slower, without K's inverse
+            return self._solver.given(laplacian)
 
     def _laplacian(self, precision):
-        """Aᵀ T A with T the precision of the sites in z."""
+        """Aᵀ T A with T the precision of the sites in z; sparse where that is worth while."""
         first, second = self.first[: self._n_shared], self.second[: self._n_shared]
         apart = np.where(first == second, 0.0, precision[: self._n_shared])
+        if self.noise is None and self.n_items >= LARGE:
+            laplacian = csr_array(self.incidence.multiply(apart) @ self.incidence.T)
+            return laplacian if few(laplacian) else laplacian.toarray()
         laplacian = np.zeros((self.n_items, self.n_items))
         laplacian[first, second] = -apart
         laplacian += laplacian.T
@@ -217,41 +235,51 @@ class ItemSpace(_Space):
         size = self.n_items**2
         return np.bincount(np.concatenate(code), np.concatenate(value), size).reshape(shape)
 
-    def condition(self, precision, shift):
-        inner = self.F.T @ (self._laplacian(precision) @ self.F)
-        inner.flat[:: len(inner) + 1] += 1.0
-        inverse, log_det = inverse_cholesky(inner.T)
-        half = inverse @ self.F.T
+    def centre(self, precision, shift):
+        """Mean and dual alone of `condition`, which are quicker."""
         if self.noise is not None:
-            return self._with_noise(precision, shift, half, inverse, log_det)
-        mean = self.difference(half.T @ (half @ (self.incidence @ shift)))
-        dual = shift - (precision if shift.ndim == 1 else precision[:, None]) * mean
-        return Conditioned(mean, self._spread(half.T @ half), dual, log_det, inverse)
+            found = self.condition(precision, shift)
+            return found.mean, found.dual
+        return self._centre(self._utilities(precision), precision, shift)
 
-    def _with_noise(self, precision, shift, half, inverse, log_det):
+    def _centre(self, utilities, precision, shift):
+        mean = self.difference(utilities.times(self.incidence @ shift))
+        return mean, shift - (precision if shift.ndim == 1 else precision[:, None]) * mean
+
+    def condition(self, precision, shift):
+        utilities = self._utilities(precision)
+        if self.noise is not None:
+            return self._with_noise(precision, shift, utilities)
+        mean, dual = self._centre(utilities, precision, shift)
+        return Conditioned(mean, self._spread(utilities), dual, utilities.log_det, utilities)
+
+    def _spread(self, utilities):
+        return floor_variance(utilities.spread(self.first, self.second), 0.0)
+
+    def _with_noise(self, precision, shift, utilities):
         if np.isinf(precision).any():
-            return self._given(precision, shift, half, inverse, log_det)
+            return self._given(precision, shift, utilities)
         seen = list(self.noise.seen(precision, shift))
-        pull = shift.copy()
+        pull, log_det = shift.copy(), utilities.log_det
         for each in seen:
             pull[each.block.margin] = each.block.counts[:, None] * each.shift
-        covariance = half.T @ half
-        mean = self.difference(half.T @ (half @ (self.incidence @ pull)))
-        variance = self._spread(covariance)
+        mean = self.difference(utilities.times(self.incidence @ pull))
+        variance = self._spread(utilities)
         for each in seen:
             at = each.block.margin
             noisy = mean[at] + np.einsum("bij,bj->bi", each.noise, shift[at])
             mean[at] = np.einsum("bij,bj->bi", each.gain, noisy)
+            among = self._among(utilities.covariance, at)
             variance[at] = np.einsum("bii->bi", each.left) + np.einsum(
-                "bij,bjk,bik->bi", each.gain, self._among(covariance, at), each.gain
+                "bij,bjk,bik->bi", each.gain, among, each.gain
             )
             log_det += float(each.block.counts @ each.log_det)
         dual = shift - precision * mean
         for block in self.noise.blocks:
             dual[block.margin] *= block.counts[:, None]
-        return Conditioned(mean, floor_variance(variance, 0.0), dual, log_det, inverse)
+        return Conditioned(mean, floor_variance(variance, 0.0), dual, log_det, utilities)
 
-    def _given(self, precision, shift, half, inverse, log_det):
+    def _given(self, precision, shift, utilities):
         """Margins of joint answers are known, the others seen through their sites."""
         finite = np.where(np.isinf(precision), 0.0, precision)
         wide = finite if shift.ndim == 1 else finite[:, None]
@@ -259,14 +287,14 @@ class ItemSpace(_Space):
         pull = shift.copy()
         for block, joint in known:
             pull[block.margin] = np.einsum("bij,bj...->bi...", joint, shift[block.margin])
-        mean = self.difference(half.T @ (half @ (self.incidence @ pull)))
+        mean = self.difference(utilities.times(self.incidence @ pull))
         dual = pull - wide * mean
         for block, joint in known:
             at = block.margin
             dual[at] = pull[at] - np.einsum("bij,bj...->bi...", joint, mean[at])
             mean[at] = shift[at]
-        variance = np.where(np.isinf(precision), 0.0, self._spread(half.T @ half))
-        return Conditioned(mean, variance, dual, log_det, inverse)
+        variance = np.where(np.isinf(precision), 0.0, self._spread(utilities))
+        return Conditioned(mean, variance, dual, utilities.log_det, utilities)
 
     def _among(self, covariance, margin):
         """Covariance of the margins z of one answer, (n_blocks, m, m)."""
@@ -279,28 +307,27 @@ class ItemSpace(_Space):
 
     def factor(self, conditioned, precision):
         """D (n_items, rank): the posterior covariance is K − K D Dᵀ K."""
-        root = semidefinite_root(self._laplacian(precision))
-        inner = root.T @ (self.K @ root)
-        inner.flat[:: len(inner) + 1] += 1.0
-        inverse, _ = inverse_cholesky(inner.T)
-        return root @ inverse.T
+        return root_gain(self.K, self._laplacian(precision))
 
     def gram(self, conditioned, precision):
         """D Dᵀ."""
+        laplacian = self._laplacian(precision)
+        if self.n_items >= LARGE and self.prior_variance @ precision < _LOSSY * len(precision):
+            gain = laplacian @ (laplacian @ conditioned.root.covariance).T  # L Σ L
+            whole = laplacian.toarray() if issparse(laplacian) else laplacian
+            return whole - 0.5 * (gain + gain.T)
         D = self.factor(conditioned, precision)
         return D @ D.T
 
     def gain_times(self, conditioned, precision, vector):
         """R S vector with R = τ − τ A Σ Aᵀ τ."""
         margin = self.prior_times(vector)
-        half = conditioned.root @ self.F.T
-        utility = half.T @ (half @ (self.incidence @ (precision * margin)))
+        utility = conditioned.root.times(self.incidence @ (precision * margin))
         return precision * (margin - self.difference(utility))
 
     def noise_slope(self, conditioned, precision):
         """d log Z / dσ² by the noise of joint answers, of one item."""
-        half = conditioned.root @ self.F.T
-        covariance = half.T @ half
+        covariance = conditioned.root.covariance
         dual, gains = conditioned.dual.copy(), []
         for each in self.noise.seen(precision, np.zeros(self.n_margins)):
             P = each.precision
@@ -348,4 +375,7 @@ def condition(kernel, items, space, approximation, likelihood):
     dual = conditioned.dual if conditioned.dual.ndim == 2 else conditioned.dual[:, None]
     weights = space.incidence @ dual
     factor = space.factor(conditioned, approximation.sites.precision)
-    return Posterior(kernel, likelihood, items, weights, factor)
+    known = conditioned.root if isinstance(conditioned.root, Utilities) else None
+    if len(items) > MOST:
+        known = None  # too large to be kept
+    return Posterior(kernel, likelihood, items, weights, factor, utilities=known)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from skpref._conditioning import condition
+from skpref._forecast import part_to_learn_on
 from skpref._linalg import is_covariance
 from skpref._model import Evaluation, Model
 from skpref._observations import Observations, match
@@ -167,7 +168,11 @@ def _fitted(observations, model, start, rng, search, monitor):
     with blas_threads(engine.side(observations)):
         sites = carried(start.sites, start.observations, observations, engine.state_of)
         if search is not None and len(model.theta):
-            model, sites = learn(model, observations, search, sites, rng, monitor)
+            part = part_to_learn_on(observations, model, search.learn_on)
+            if part is observations:
+                model, sites = learn(model, observations, search, sites, rng, monitor)
+            else:
+                model, _ = learn(model, part, search, None, rng, monitor)
         evaluation = model.evaluate(observations, sites)
     if not evaluation.approximation.converged:
         _complain(evaluation.approximation, engine, model.engine)

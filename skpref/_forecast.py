@@ -6,6 +6,7 @@ import numpy as np
 
 from skpref._model import Model
 from skpref._observations import Observations
+from skpref._part import ENOUGH, random_part
 from skpref._warnings import warn
 from skpref.inference import HMC, Gibbs
 from skpref.inference._memory import available
@@ -14,16 +15,20 @@ from skpref.inference._memory import available
 _SMALL = 1000
 # Products of square matrices (2 side³ operations) that a sweep of EP costs on margins and on items,
 # sweeps of a run, and runs of a search (later ones start from the last and are short).
-_SWEEP = {True: 1.5, False: 7.0}
+_SWEEP = {True: 1.3, False: 1.2}
 _SWEEPS = 20
-_SEARCHED = 12.0
+_SEARCHED = 3.0
 # Such products that a thousand draws cost at a side of `_PROBE` duels, repeated ones counted each,
 # and the power of the side that they grow by: as measured at 600, 1 500 and 4 000 duels.
 _DRAWN: dict[type, tuple[float, float]] = {HMC: (80.0, 2.0), Gibbs: (340.0, 2.8)}
 # Square matrices held at once.
 _HELD = 10
 _LONG = 60.0
+# Learning from all answers for so many seconds is not worth while.
+_PATIENCE = 20.0
 _PROBE = 384
+# Seconds of such a product on one core of a common machine.
+_NOMINAL = 2.5e-3
 
 
 def forecast(observations: Observations, model: Model, learned: bool) -> tuple[float, float]:
@@ -36,21 +41,57 @@ def forecast(observations: Observations, model: Model, learned: bool) -> tuple[f
     learned : bool
         Whether hyperparameters are searched for.
     """
-    n_margins, n_items = len(observations.rows.margins.first), len(observations.items)
-    by_margins = n_margins <= 1.6 * n_items
-    side = float(n_margins if by_margins else n_items)
-    seconds = _product_seconds() * (side / _PROBE) ** 3 * _SWEEP[by_margins] * _SWEEPS
-    if learned and len(model.theta):
-        seconds *= _SEARCHED * max(len(model.theta), 1) ** 0.25
+    each, side = _product_seconds(), _side(observations)
+    seconds = _gaussian(observations, model, learned, each)
     if type(model.engine) in _DRAWN:
         products, power = _DRAWN[type(model.engine)]
         share = model.engine.get_params()["draws"] / 1000.0
         drawn = float(model.engine.side(observations)) / _PROBE
-        seconds += _product_seconds() * products * share * drawn**power
-    bytes_ = 8.0 * (_HELD * side**2 + 3.0 * n_items**2)
+        seconds += each * products * share * drawn**power
+    bytes_ = 8.0 * (_HELD * side**2 + 3.0 * len(observations.items) ** 2)
     if model.engine.samples:
         bytes_ += 8.0 * 3.0 * float(model.engine.side(observations)) ** 2
     return seconds, bytes_
+
+
+def _side(observations):
+    """Of the matrices of the cheaper space."""
+    n_margins, n_items = len(observations.rows.margins.first), len(observations.items)
+    return float(n_margins if n_margins <= 1.6 * n_items else n_items)
+
+
+def _gaussian(observations, model, learned, each):
+    """Seconds of EP, a product of matrices taking ``each``."""
+    side = _side(observations)
+    by_margins = side == len(observations.rows.margins.first)
+    seconds = each * (side / _PROBE) ** 3 * _SWEEP[by_margins] * _SWEEPS
+    if learned and len(model.theta):
+        seconds *= _SEARCHED * max(len(model.theta), 1) ** 0.25
+    return seconds
+
+
+def part_to_learn_on(
+    observations: Observations, model: Model, learn_on: int | str | None
+) -> Observations:
+    """The answers on which hyperparameters are learned: all, or a random part.
+
+    Parameters
+    ----------
+    observations : Observations
+    model : Model
+    learn_on : int, "auto" or None
+        "auto": 1000 of at least 4000 where all would take more than some 20 s on a machine like
+        most (this machine is not looked at, so that a fit is the same everywhere). None: all.
+    """
+    n_answers = len(observations.positions)
+    if learn_on == "auto":
+        many = (
+            n_answers >= 4 * ENOUGH and _gaussian(observations, model, True, _NOMINAL) > _PATIENCE
+        )
+        learn_on = ENOUGH if many else None
+    if learn_on is None or learn_on >= n_answers or not len(model.theta):
+        return observations
+    return random_part(observations, int(learn_on))
 
 
 def _product_seconds():
@@ -64,24 +105,36 @@ def _product_seconds():
     return min(taken)
 
 
-def mention_cost(observations: Observations, model: Model, learned: bool) -> None:
-    """Warn of a fit that will take minutes, or most of the memory."""
+def mention_cost(
+    observations: Observations, model: Model, learned: bool, part: Observations | None = None
+) -> None:
+    """Warn of a fit that will take minutes, or most of the memory.
+
+    Parameters
+    ----------
+    observations : Observations
+    model : Model
+    learned : bool
+        Whether hyperparameters are searched for.
+    part : Observations, optional
+        On which; by default on all.
+    """
     if observations.n_singles < _SMALL:
         return
     side = min(len(observations.rows.margins.first), len(observations.items))
     if max(side, model.engine.side(observations)) < _SMALL:
         return
-    seconds, bytes_ = forecast(observations, model, learned)
+    on_all = learned and (part is None or part is observations)
+    seconds, bytes_ = forecast(observations, model, on_all)
+    if learned and not on_all and part is not None:
+        seconds += forecast(part, model, True)[0]
     crowded = bytes_ > 0.7 * available()
     if seconds < _LONG and not crowded:
         return
     took = f"about {seconds / 60.0:.0f} minutes" if seconds >= 90.0 else f"about {seconds:.0f} s"
     remedy = "fit fewer duels or items"
-    if learned and len(model.theta):
-        remedy = (
-            "learn the hyperparameters on a part of the duels, then fit all with kernel=kernel_, "
-            "noise_variance=noise_variance_ and optimizer=None; or " + remedy
-        )
+    if on_all and len(model.theta):
+        remedy = f"learn the hyperparameters on a part of them by learn_on={ENOUGH}; or {remedy}"
     if model.engine.samples:
         remedy = (
             "inference='ep', whose error is small with so many duels, or fewer draws; " + remedy

@@ -122,7 +122,7 @@ class Model:
         try:
             margins = observations.rows.margins
             space = gaussian_space(K, margins, self.likelihood.item_noise)
-            problem = Problem(space, observations, self.likelihood)
+            problem = Problem(space, observations, self.likelihood, by_kernel=contract is not None)
             found = engine.run(problem, start)
             if start is not None and not found.converged:
                 found = engine.run(problem)

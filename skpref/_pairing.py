@@ -11,6 +11,7 @@ from skpref._containers import unmasked
 from skpref._lists import plain_lists, read_lists
 
 _ALL_PAIRS = 2000  # up to so many, every pair of rated items is a duel
+_PAIRS_EACH = 5  # beyond, so many an item: more do not improve the order of items not seen
 
 
 def _spans(start, stop):
@@ -146,11 +147,12 @@ def rated_pairs(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of rated items that make a duel, within each group.
 
-    All pairs with different ratings while they are few. Beyond, each item meets those at rank
-    distance 1, 2, 4, 8, … in its group: about n log2 n pairs that keep both local and global
-    order. Equal ratings make no pair; distances are then counted from the edge of the run of
-    equal ratings, and its members share the opponents out evenly, so that every item still meets
-    one below and one above it, if any.
+    All pairs with different ratings while they are few. Beyond, items meet those at rank
+    distance 1, 2, 4, 8, … in their group, which keeps both local and global order: about n log2 n
+    pairs, thinned to five times the number of items. Equal ratings make no pair; distances are then
+    counted from the edge of the run of equal ratings, and its members share the opponents out
+    evenly, so that, unless they are thinned, every item still meets one below and one above it, if
+    any.
 
     Parameters
     ----------
@@ -161,8 +163,8 @@ def rated_pairs(
     max_pairs : int, "auto" or None, default="auto"
         An integer is a cap on the pairs of all groups together: if the pairs at distances 1, 2,
         4, … are still more, they are thinned evenly over distances and groups, and every item
-        keeps an opponent while there are pairs enough. "auto": all pairs up to 2000, beyond them
-        those at distances 1, 2, 4, …, however many. None: all pairs.
+        keeps an opponent while there are pairs enough. "auto": all pairs up to 2000; beyond, a cap
+        of five pairs an item, and 2000 at least. None: all pairs.
     tiebreak : array-like of shape (n_items,), default=None
         Order of items of equal rating. With a key that depends on the items' values alone
         (``distinct_rows(X)[1]``) the duels do not depend on the order of the rows; without it,
@@ -216,12 +218,14 @@ def rated_pairs(
             f"No duel results from {len(ratings)} ratings: no two items of a group differ in "
             "rating. Give items with at least two different ratings within a qid."
         )
-    cap = max_pairs if isinstance(max_pairs, numbers.Integral) else None
-    if max_pairs is None or n_pairs <= (_ALL_PAIRS if cap is None else cap):
+    cap = max_pairs
+    if cap == "auto":
+        cap = max(_ALL_PAIRS, _PAIRS_EACH * len(order))
+    if cap is None or n_pairs <= (_ALL_PAIRS if max_pairs == "auto" else cap):
         low, high = _spans(levels[1], groups[1])
     else:
         low, high, step = _spread(levels, groups)
-        if cap is not None and len(low) > cap:
+        if len(low) > cap:
             kept = _thin(low, high, step, len(order), cap)
             low, high = low[kept], high[kept]
     return order[high], order[low]

@@ -7,27 +7,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skpref._asked import Who, item_pairs, item_rows
-from skpref._items import ItemTable
+from skpref._asked import item_pairs
 from skpref._joint import Joint
-from skpref._linalg import Array, eigen_root, floor_variance
+from skpref._linalg import Array, eigen_root
 from skpref._mixture import defended, mixture_cdf, mixture_quantile
+from skpref._moments import Moments, stacked
+from skpref._pairs import pair_moments
 from skpref._parameters import check_number
 from skpref._paths import SamplePaths, draw_weights
 from skpref._random import RandomLike, generator_of
 from skpref._set_probabilities import choice_proba
 from skpref._sets import consecutive
 from skpref.kernels import contracted_input_gradient, diag_gradient
-from skpref.kernels._contracts import Kernel
-from skpref.kernels._gradients import paired
-from skpref.likelihoods import Likelihood, sign_proba
-
-# Rows are taken in blocks so that no intermediate array has more doubles than this (16 MiB).
-_BLOCK = 2**21
+from skpref.likelihoods import sign_proba
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class Posterior(Moments):
     """Posterior of the utility f given duels; nothing else computes a mean or a variance.
 
     Component s has mean k(·, Z) w_s, and all share the covariance k − k(·, Z) D Dᵀ k(Z, ·).
@@ -54,6 +50,8 @@ class Posterior:
         Items that may be asked for by their names, or positions.
     who : Who, default=None
         Codes of the ids of items, where one column says who they are.
+    utilities : Utilities, default=None
+        Covariance of the anchors, where conditioning left it; not pickled.
 
     Notes
     -----
@@ -80,62 +78,7 @@ class Posterior:
     array([0.96])
     """
 
-    kernel: Kernel
-    likelihood: Likelihood
-    anchors: np.ndarray
-    weights: np.ndarray
-    factor: np.ndarray
-    feature_names: np.ndarray | None = None
-    table: ItemTable | None = None
-    who: Who | None = None
-
-    @property
-    def n_components(self) -> int:
-        """Number of Gaussian components."""
-        return self.weights.shape[1]
-
     # -- moments -------------------------------------------------------------------------
-
-    def component_means(self, X: Any) -> Array:
-        """Mean of every component, shape (n, n_components)."""
-        X = self.check_items(X)
-        blocks = [self._cross(rows) @ self.weights for rows in self._blocks(X)]
-        return _stack(blocks, (0, self.n_components))
-
-    def component_var(self, X: Any) -> Array:
-        """Variance that all components share, shape (n,)."""
-        X = self.check_items(X)
-        return _stack([self._shared_var(rows) for rows in self._blocks(X)], (0,))
-
-    def component_cov(self, X: Any) -> Array:
-        """Covariance that all components share, shape (n, n)."""
-        X = self.check_items(X)
-        return self._shared_cov(X, self._cross(X))
-
-    def mean(self, X: Any) -> Array:
-        """Posterior mean utility, shape (n,)."""
-        X = self.check_items(X)
-        centre = self.weights.mean(axis=1)
-        return _stack([self._cross(rows) @ centre for rows in self._blocks(X)], (0,))
-
-    def var(self, X: Any) -> Array:
-        """Posterior variance of the utility, shape (n,)."""
-        X, shared = self.check_items(X), self.component_var(X)
-        if self.n_components == 1:
-            return shared
-        spread = [self.component_means(rows).var(axis=1) for rows in self._blocks(X)]
-        return shared + _stack(spread, (0,))
-
-    def cov(self, X: Any) -> Array:
-        """Posterior covariance of the utilities, shape (n, n)."""
-        X = self.check_items(X)
-        cross = self._cross(X)
-        covariance = self._shared_cov(X, cross)
-        if self.n_components > 1:
-            means = cross @ self.weights
-            means = means - means.mean(axis=1, keepdims=True)
-            covariance += means @ means.T / self.n_components
-        return covariance
 
     def margin(self, A: Any, B: Any) -> tuple[Array, Array]:
         """Mean and variance of f(a) − f(b), without observation noise, for pairs of rows.
@@ -158,18 +101,9 @@ class Posterior:
 
     def component_margins(self, A: Any, B: Any) -> tuple[Array, Array]:
         """Means (n, n_components) and the shared variance (n,) of f(a) − f(b)."""
-        A, B = self._pairs(A, B)
-        means, variances = [], []
-        for rows, others in zip(self._blocks(A), self._blocks(B), strict=True):
-            cross = self._cross(rows) - self._cross(others)
-            half = cross @ self.factor
-            scale = self.kernel.diag(rows) + self.kernel.diag(others)
-            prior = scale - 2.0 * paired(self.kernel, rows, others)
-            # Rounding must not make sure of the order of two items that all but coincide.
-            scale = np.where(np.any(rows != others, axis=1), scale, 0.0)
-            means.append(cross @ self.weights)
-            variances.append(floor_variance(prior - np.einsum("ij,ij->i", half, half), scale))
-        return _stack(means, (0, self.n_components)), _stack(variances, (0,))
+        blocks = list(pair_moments(self, *self._pairs(A, B)))
+        means = stacked([block.means for block in blocks], (0, self.n_components))
+        return means, stacked([block.variance for block in blocks], (0,))
 
     def margin_cov(self, A: Any, B: Any) -> Array:
         """Covariance of the margins f(a_i) − f(b_i), shape (n, n)."""
@@ -263,8 +197,8 @@ class Posterior:
         """P(f(x) ≤ c), shape (n,); ``c`` is a number or of shape (n,)."""
         X = self.check_items(X)
         c = np.broadcast_to(np.asarray(c, dtype=np.float64), (len(X),))
-        blocks = zip(self._blocks(X), self._blocks(c), strict=True)
-        return _stack([mixture_cdf(at, *self._mixture(rows)) for rows, at in blocks], (0,))
+        blocks = zip(self.blocks(X), self.blocks(c), strict=True)
+        return stacked([mixture_cdf(at, *self._mixture(rows)) for rows, at in blocks], (0,))
 
     def quantile(self, X: Any, q: float | Sequence[float]) -> Array:
         """Quantile of f(x), shape (n,), or (n, n_quantiles) for a sequence ``q`` in (0, 1).
@@ -280,8 +214,8 @@ class Posterior:
             mixture = self._mixture(rows)
             return np.stack([mixture_quantile(level, *mixture) for level in every], axis=1)
 
-        found = _stack(
-            [of_block(rows) for rows in self._blocks(self.check_items(X))], (0, len(every))
+        found = stacked(
+            [of_block(rows) for rows in self.blocks(self.check_items(X))], (0, len(every))
         )
         return found[:, 0] if levels.ndim == 0 else found
 
@@ -305,8 +239,8 @@ class Posterior:
         """
         check_number("n", n, low=1, integer=True)
         X, rng = self.check_items(X), generator_of(rng)
-        cross = self._cross(X)
-        root = eigen_root(self._shared_cov(X, cross))
+        cross = self.cross(X)
+        root = eigen_root(self.shared_cov(X, cross))
         means = cross @ self.weights[:, rng.integers(self.n_components, size=n)]
         return means + root @ rng.standard_normal((root.shape[1], n))
 
@@ -349,7 +283,7 @@ class Posterior:
     def var_gradient(self, X: Any) -> Array:
         """Gradient of `var` with respect to the items, shape (n, n_features)."""
         X = self.check_items(X)
-        cross = self._cross(X)
+        cross = self.cross(X)
         pull = -2.0 * (cross @ self.factor) @ self.factor.T
         if self.n_components > 1:
             spread = self.weights - self.weights.mean(axis=1, keepdims=True)
@@ -358,10 +292,6 @@ class Posterior:
         return diag_gradient(self.kernel, X) + inner
 
     # -- helpers -------------------------------------------------------------------------
-
-    def check_items(self, X: Any) -> Array:
-        """Items as a finite float array of the right shape."""
-        return item_rows(X, self.anchors.shape[1], self.feature_names, self.table, self.who)
 
     def _pairs(self, A: Any, B: Any) -> tuple[Array, Array]:
         width = self.anchors.shape[1]
@@ -372,20 +302,6 @@ class Posterior:
             n = len(B) if len(A) == 1 else len(A)
             A, B = (np.broadcast_to(side, (n, side.shape[1])) for side in (A, B))
         return A, B
-
-    def _cross(self, X: Array) -> Array:
-        K = self.kernel(X, self.anchors)
-        if not np.isfinite(K.sum()):
-            raise ValueError(
-                f"The kernel {self.kernel} is not finite between these items and the training "
-                "items: they lie too far apart for double precision. Rescale or drop them."
-            )
-        return K
-
-    def _blocks(self, X: Array) -> list[Array]:
-        widest = max(len(self.anchors), self.n_components, self.factor.shape[1], 1)
-        step = max(1, _BLOCK // widest)
-        return [X[start : start + step] for start in range(0, len(X), step)]
 
     def _mixture(self, rows: Array) -> tuple[Array, Array]:
         """Means of the components and the deviation that they share."""
@@ -402,18 +318,5 @@ class Posterior:
         """``reduce(component means, shared variance, order)`` of the margins, block by block."""
         A, B = self._pairs(A, B)
         order = np.broadcast_to(np.asarray(order), (len(A),))
-        blocks = zip(self._blocks(A), self._blocks(B), self._blocks(order), strict=True)
-        return _stack([reduce(*self.component_margins(a, b), o) for a, b, o in blocks], empty)
-
-    def _shared_cov(self, rows: Array, cross: Array) -> Array:
-        half = cross @ self.factor
-        return self.kernel(rows) - half @ half.T
-
-    def _shared_var(self, rows: Array) -> Array:
-        half = self._cross(rows) @ self.factor
-        prior = self.kernel.diag(rows)
-        return floor_variance(prior - np.einsum("ij,ij->i", half, half), prior)
-
-
-def _stack(blocks: list[Array], empty: tuple[int, ...]) -> Array:
-    return np.concatenate(blocks) if blocks else np.zeros(empty)
+        every = pair_moments(self, A, B)
+        return stacked([reduce(of.means, of.variance, order[of.rows]) for of in every], empty)

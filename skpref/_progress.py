@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
-from skpref._forecast import mention_cost
+from skpref._forecast import mention_cost, part_to_learn_on
 from skpref._model import Model
 from skpref._observations import Observations
-from skpref._search import Monitor, Step, StopSearch
+from skpref._search import Monitor, Search, Step, StopSearch
+from skpref._warnings import warn
 
 # Evaluations of the objective that a search takes, as seen on real data; for the estimate only.
 _TYPICAL = 25
@@ -19,7 +20,7 @@ _EVERY = 2.0
 
 @contextmanager
 def progress(
-    estimator, observations: Observations, model: Model, learned: bool
+    estimator, observations: Observations, model: Model, search: Search | None
 ) -> Iterator[Monitor]:
     """A monitor of the search, within the task "fit" of scikit-learn's callbacks.
 
@@ -27,14 +28,26 @@ def progress(
     search at the best point so far. A warning tells beforehand of a fit that will be long.
     """
     verbose = int(estimator.verbose)
-    mention_cost(observations, model, learned)
+    learned, part = search is not None and len(model.theta) > 0, observations
+    if search is not None:
+        part = part_to_learn_on(observations, model, search.learn_on)
+    mention_cost(observations, model, learned, part)
+    some = ""
+    if part is not observations:
+        some = f"{len(part.positions)} random ones of {len(observations.positions)} answers"
+        if search is not None and search.learn_on == "auto":
+            warn(
+                f"Hyperparameters are learned on {some}, then all are fitted with them. "
+                "learn_on=None learns on all, which takes longer; an integer says on how many."
+            )
     root = estimator._init_callback_context("fit", max_subtasks=None)
     root.call_on_fit_task_begin(estimator=estimator)
     began = last = perf_counter()
     best = -float("inf")
     n_duels, n_items = len(observations.positions), len(observations.items)
-    if verbose and learned and len(model.theta):
-        _say(f"{n_duels} duels of {n_items} items: learning {_counted(model.names)}")
+    if verbose and learned:
+        on = f" on {some}" if some else ""
+        _say(f"{n_duels} duels of {n_items} items: learning {_counted(model.names)}{on}")
 
     def monitor(step: Step) -> None:
         nonlocal last, best

@@ -76,6 +76,10 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         As in scikit-learn's GaussianProcessRegressor; None: kernel and noise stay as given.
     n_restarts_optimizer : int, default=0
         Further starts of the search, drawn log-uniformly within the bounds.
+    learn_on : "auto", int or None, default="auto"
+        How many answers (duels, sets, pairs of rated items) hyperparameters are learned on: a
+        random part, the same every time; all are then fitted with them. "auto": all, but 1000 of
+        4000 or more where all would take long, and a warning says so. None: all.
     random_state : int, RandomState instance, Generator or None, default=None
         For the restarts and the samplers.
     n_jobs : int, default=None
@@ -129,8 +133,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
       set has fewer items), with k > 2: sets of which one item was chosen, or which were ranked.
       The judge's noise is drawn once for each item of a set;
     - ``(n_items, n_features)``: items, ``y`` their ratings; within a group of equal ``qid`` an
-      item beats every one that is rated lower (beyond 2000 such pairs, those at rank distance
-      1, 2, 4, 8, …).
+      item beats every one that is rated lower (beyond 2000 such pairs, five an item at rank
+      distances 1, 2, 4, 8, …).
 
     ``scoring="accuracy"`` is for classifiers only; the default score, ``"neg_log_loss"``,
     ``"neg_brier_score"`` and ``"roc_auc"`` work on duels, as do the scorers in
@@ -170,6 +174,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         id_column: int | str | None = None,
         optimizer: str | Callable | None = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
+        learn_on: int | str | None = "auto",
         random_state: RandomLike = None,
         n_jobs: int | None = None,
         likelihood: Likelihood | None = None,
@@ -188,6 +193,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         self.id_column = id_column
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
+        self.learn_on = learn_on
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.likelihood = likelihood
@@ -244,7 +250,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         model = make_model(self, settings, training, table)
         start = getattr(self, "_start", None) if model.engine.warm_start else None
         rng = source_of(self.random_state)
-        with progress(self, observations, model, settings.search is not None) as monitor:
+        with progress(self, observations, model, settings.search) as monitor:
             fitted = fit_posterior(
                 observations, model, start, rng, search=settings.search, monitor=monitor
             )

@@ -13,12 +13,18 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skpref._model import Model
 from skpref._observations import Observations
+from skpref._warm import WarmStart
 from skpref._warnings import warn
 from skpref.inference._base import State
 
 # Beside a trial point where the model cannot be evaluated the objective is a steep bowl around the
 # best point so far: a line search then turns back.
 _STEEP = 1e6
+# From so many rows on the time of evaluations is worth a thought: the engine's tolerance is then
+# this many times larger during the search.
+_LONG = 256
+_COARSE = 10.0
+_FTOL = 1e-6
 # A hyperparameter this near a bound (of its logarithm) is at it; it is held back where the log
 # evidence would grow by more than this if it were larger (smaller) by a factor e (or 1, if linear).
 _TOUCH = 1e-6
@@ -78,6 +84,7 @@ class Search:
     max_iter: int = 200
     gtol: float = 1e-3
     complain: bool = True
+    learn_on: int | str | None = None
 
 
 class Objective:
@@ -91,10 +98,13 @@ class Objective:
         monitor: Monitor | None = None,
     ):
         self._model, self._observations = model, observations
-        self._engine = model.evidence_engine.coarser()
+        self._long = len(observations.rows) >= _LONG
+        self._engine = model.evidence_engine.coarser(_COARSE if self._long else 1.0)
         self._monitor = monitor
         self._best = None
         self._number = 0
+        self._warm = WarmStart(self._engine, start)
+        self._first = None
         self.state = start
 
     @property
@@ -102,7 +112,21 @@ class Objective:
         """Smallest value so far and its θ."""
         return self._best
 
+    def first_step(self, theta):
+        """What to divide the objective by, and its size, for a first step of length 1 at most.
+
+        L-BFGS-B goes along the gradient as far as the bounds allow, which with many answers is
+        into a corner; there the engine takes long, and its sites are no start for the next run.
+        """
+        if not self._long:
+            return 1.0, 1.0
+        self._first = theta, self(theta)
+        value, gradient = self._first[1]
+        return max(1.0, float(np.max(np.abs(gradient)))), max(1.0, abs(value))
+
     def __call__(self, theta, eval_gradient=True):
+        if eval_gradient and self._first is not None and np.array_equal(theta, self._first[0]):
+            return self._first[1]
         began = perf_counter()
         self._number += 1
         try:
@@ -123,7 +147,10 @@ class Objective:
 
     def _evaluate(self, theta, eval_gradient):
         found = self._model.at(theta).evaluate(
-            self._observations, self.state, engine=self._engine, eval_gradient=eval_gradient
+            self._observations,
+            self._warm.near(theta) if self._long else self.state,
+            engine=self._engine,
+            eval_gradient=eval_gradient,
         )
         log_prior, slope = self._model.log_prior(theta)
         value = found.approximation.sites.log_evidence + log_prior
@@ -133,6 +160,7 @@ class Objective:
                 "features (for instance Itemwise(StandardScaler())) or narrow its bounds."
             )
         self.state = found.approximation.state
+        self._warm.add(theta, self.state)
         return -value, (-(found.gradient + slope) if eval_gradient else None)
 
 
@@ -260,13 +288,15 @@ def _minimised(objective, search, begin, bounds):
                 f"{begin.shape}; got {result!r}."
             )
         return _Found(theta, value, objective.state)
+    scale, size = objective.first_step(begin)
+    ftol = _FTOL * size / max(size, scale)  # as L-BFGS-B takes values for 1 at least
     found = minimize(
-        objective,
+        lambda theta: tuple(part / scale for part in objective(theta)),
         begin,
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
-        options={"maxiter": search.max_iter, "ftol": 1e-6, "gtol": search.gtol},
+        options={"maxiter": search.max_iter, "ftol": ftol, "gtol": search.gtol / scale},
     )
     complaint = ""
     if found.get("nit", 0) >= search.max_iter:  # there is none where all bounds meet
@@ -275,4 +305,7 @@ def _minimised(objective, search, begin, bounds):
             "features (for instance Itemwise(StandardScaler())), narrow the bounds of the kernel, "
             "or pass an optimizer of your own."
         )
-    return _Found(found.x, float(found.fun), objective.state, complaint, found.get("jac"))
+    gradient = found.get("jac")
+    if gradient is not None:
+        gradient = gradient * scale
+    return _Found(found.x, float(found.fun) * scale, objective.state, complaint, gradient)

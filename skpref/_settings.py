@@ -47,6 +47,9 @@ def check_settings(estimator) -> Settings:
     restarts = check_number(
         "n_restarts_optimizer", estimator.n_restarts_optimizer, low=0, integer=True
     )
+    learn_on = estimator.learn_on
+    if not (learn_on is None or learn_on == "auto"):
+        check_number('learn_on (an integer, "auto" or None)', learn_on, low=1, integer=True)
     if not isinstance(estimator.verbose, bool):
         check_number("verbose", estimator.verbose, low=0, integer=True)
     likelihood = check_likelihood(
@@ -58,7 +61,7 @@ def check_settings(estimator) -> Settings:
     if optimizer is None:
         likelihood = likelihood.held()
     else:
-        search = Search(optimizer, restarts, estimator.n_jobs)
+        search = Search(optimizer, restarts, estimator.n_jobs, learn_on=learn_on)
     return Settings(check_engine(estimator.inference), likelihood, search)
 
 

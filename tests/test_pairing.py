@@ -49,7 +49,7 @@ def test_tied_ratings_are_spread_evenly(n_levels):
     n = 400
     rng = np.random.default_rng(n_levels)
     ratings = np.floor(n_levels * rng.beta(1, 3, n))  # levels of very unequal sizes
-    winner, loser = rated_pairs(ratings)
+    winner, loser = rated_pairs(ratings, max_pairs=7000)  # more than there are at these distances
     pairs = set(zip(winner.tolist(), loser.tolist(), strict=True))
     assert pairs <= brute(ratings, np.zeros(n))
     assert len(pairs) == len(winner) <= 2 * n * np.log2(n)
@@ -68,7 +68,15 @@ def test_budget_counts_all_groups_together():
     assert len(rated_pairs(ratings, max_pairs=None)[0]) == 80 * 79 // 2
     qid = np.repeat(np.arange(40), 2)
     assert len(rated_pairs(ratings, qid, max_pairs=39)[0]) == 39
-    assert 2000 < len(rated_pairs(np.arange(300.0))[0]) < 2300
+    assert len(rated_pairs(np.arange(63.0))[0]) == 63 * 62 // 2
+    for n in (64, 250):
+        assert len(rated_pairs(np.arange(float(n)))[0]) <= 2000
+    assert len(rated_pairs(np.arange(300.0))[0]) == 2000
+    assert len(rated_pairs(np.arange(1000.0))[0]) == 5000  # five an item
+    winner, loser = rated_pairs(np.arange(1000.0))
+    assert np.bincount(np.concatenate([winner, loser]), minlength=1000).min() >= 1
+    apart = winner - loser
+    assert set(apart.tolist()) == {1, 2, 4, 8, 16, 32, 64, 128, 256, 512}  # near and far
 
 
 @pytest.mark.parametrize("max_pairs", [1, 7, 60, 61, 100, 433, 434, 700])

@@ -11,7 +11,7 @@ from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared
 
-from skpref import PairwisePreferenceRegressor
+from skpref import PairwisePreferenceRegressor, _search
 from skpref._model import Model
 from skpref._priors import LogNormal
 from skpref._search import Search, StopSearch, learn
@@ -28,8 +28,10 @@ def log_evidence(model, observations):
     return model.evaluate(observations).approximation.sites.log_evidence
 
 
+@pytest.mark.parametrize("long", [False, True])
 @pytest.mark.parametrize("engine", [EP(), Laplace()])
-def test_search_ends_at_the_top_of_a_grid(engine):
+def test_search_ends_at_the_top_of_a_grid(engine, long, monkeypatch):
+    monkeypatch.setattr(_search, "_LONG", 2 if long else 10**6)
     observations = won(*random_duels(7, 15, 80, noise=0.4))
     prior = LogNormal(np.array([0]), np.zeros(1), np.ones(1))
     model = Model(RBF(1.0), probit(), engine, (prior,))
@@ -45,6 +47,19 @@ def test_search_ends_at_the_top_of_a_grid(engine):
     assert top >= max(map(objective, grid)) - 1e-6
     slope = central_gradient(objective, found.theta, 1e-2)
     np.testing.assert_allclose(slope, 0.0, atol=1e-2)
+
+
+def test_a_long_search_does_not_begin_in_a_corner_of_the_bounds(monkeypatch):
+    monkeypatch.setattr(_search, "_LONG", 2)
+    observations = won(*random_duels(7, 15, 80, noise=0.4))
+    model, steps = Model(RBF(1.0), probit(1e-3, (1e-6, 1e6)), EP()), []
+    found, _ = learn(model, observations, Search(), monitor=steps.append)
+    assert np.abs(steps[1].theta - model.theta).max() <= 1.0 + 1e-9
+    assert len({tuple(step.theta) for step in steps}) == len(steps)  # the first is not done twice
+    monkeypatch.setattr(_search, "_LONG", 10**6)
+    short, _ = learn(model, observations, Search())
+    best, other = (log_evidence(each, observations) for each in (found, short))
+    assert best == pytest.approx(other, abs=2e-3)
 
 
 def test_search_keeps_to_the_bounds_and_to_what_is_fixed():

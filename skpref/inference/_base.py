@@ -37,12 +37,15 @@ class Problem:
     likelihood : Likelihood
     apart : bool
         Whether joint answers are taken apart, every inequality a duel with noise of its own.
+    by_kernel : bool
+        Whether derivatives with respect to the items' covariance are wanted.
     """
 
     space: MarginSpace | ItemSpace
     observations: Observations
     likelihood: Likelihood
     apart: bool = False
+    by_kernel: bool = True
 
     @cached_property
     def rows(self) -> Rows:
@@ -140,7 +143,8 @@ class EvidenceGradient(NamedTuple):
     Attributes
     ----------
     covariance : ndarray of shape (n_items, n_items)
-        Symmetric: d log Z = Σ_ij covariance_ij dK_ij.
+        Symmetric: d log Z = Σ_ij covariance_ij dK_ij. Not looked at unless the problem says
+        ``by_kernel``.
     likelihood : ndarray of shape (n_theta,)
         In the free hyperparameters of the likelihood.
     """
@@ -216,15 +220,30 @@ class Engine(BaseEstimator, ABC):
         """The engine whose evidence sets the hyperparameters; None: EP."""
         return self if self.has_evidence else None
 
-    def coarser(self) -> "Engine":
-        """This engine as the search for hyperparameters uses it: less exact, if it has ``tol``."""
+    def coarser(self, times: float = 1.0) -> "Engine":
+        """This engine as the search for hyperparameters uses it: less exact, if it has ``tol``.
+
+        Of many answers that tolerance is ``times`` larger.
+        """
         options = self.get_params(deep=False)
         rough = {}
         if "tol" in options:  # sites this close to their fixed point: gradients good to about 1e-5
-            rough["tol"] = max(options["tol"], _SEARCH_TOL)
+            rough["tol"] = max(options["tol"], _SEARCH_TOL * times)
         if "max_iter" in options:
             rough["max_iter"] = min(options["max_iter"], _SEARCH_ITERATIONS)
         return type(self)(**{**options, **rough})
+
+    def between(self, states: list[State], weights: NDArray[np.float64]) -> State:
+        """A state to start from, by an extrapolation from those of hyperparameters near.
+
+        Parameters
+        ----------
+        states : list of dict
+            That of the nearest first.
+        weights : ndarray of shape (n_states,)
+            They sum to one.
+        """
+        return states[0]
 
     def check(self) -> None:
         """Raise TypeError or ValueError unless the options are sound."""

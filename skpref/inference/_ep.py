@@ -4,6 +4,7 @@ from collections import deque
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skpref._conditioning import ItemSpace, Sites
 from skpref._parameters import check_number
@@ -21,6 +22,8 @@ from skpref.inference._rounding import WORST, margin_errors
 _MEMORY = 5
 # Sites enter the extrapolation as log(precision + this × prior precision).
 _FLOOR = 1e-8
+# Precisions below this count as none where sites are extrapolated.
+_LEAST = 1e-12
 # A residual this many times the best one so far is a step gone wrong.
 _GROWTH = 30.0
 # Sweeps that did not halve the residual: then rounding is asked whether it allows any more.
@@ -121,6 +124,15 @@ class EP(Engine):
         state = {"precision": best.tau, "shift": best.nu}
         return Approximation(sites, best.conditioned, state, n_iter, best.residual, converged)
 
+    def between(self, states: list[State], weights: NDArray[np.float64]) -> State:
+        """Sites of log-linear precision and linear standardised shift, see `Engine.between`."""
+        if any(np.isnan(state["precision"]).any() for state in states):
+            return states[0]
+        lifted = np.array([np.maximum(state["precision"], _LEAST) for state in states])
+        shift = np.array([state["shift"] for state in states]) / np.sqrt(lifted)
+        precision = np.exp(np.clip(weights @ np.log(lifted), -80.0, 80.0))
+        return {"precision": precision, "shift": (weights @ shift) * np.sqrt(precision)}
+
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the evidence at the fixed point (GPML 5.27; Seeger 2005)."""
         sites, conditioned = approximation.sites, approximation.conditioned
@@ -130,8 +142,9 @@ class EP(Engine):
         slopes = problem.likelihood.tilted_theta_gradient(*cavity, problem.answers, problem.power)
         alpha = problem.space.incidence @ conditioned.dual
         gradient = np.multiply.outer(alpha, alpha)
-        gradient -= problem.space.gram(conditioned, sites.precision)  # ½ (α αᵀ − D Dᵀ)
-        gradient *= 0.5
+        if problem.by_kernel:
+            gradient -= problem.space.gram(conditioned, sites.precision)  # ½ (α αᵀ − D Dᵀ)
+            gradient *= 0.5
         by_likelihood = slopes @ problem.copies
         if problem.rows.joint:
             by_noise = problem.space.noise_slope(conditioned, sites.precision)

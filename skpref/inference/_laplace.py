@@ -79,8 +79,8 @@ class Laplace(Engine):
         for n_iter in range(1, self.max_iter + 1):  # noqa: B007 (used below the loop)
             precision = problem.pool(at.curvature)
             slope = problem.pool(problem.sign * at.gradient)
-            conditioned = space.condition(precision, precision * z + slope)  # GPML Alg. 3.1
-            dz, dw = conditioned.mean - z, conditioned.dual - w
+            mean, dual = space.centre(precision, precision * z + slope)  # GPML Alg. 3.1
+            dz, dw = mean - z, dual - w
             promise = 0.5 * float(slope @ dz - w @ dz)  # Newton decrement
             step, slack = 1.0, _EPS * (1.0 + abs(value))
             while True:
@@ -88,12 +88,12 @@ class Laplace(Engine):
                 if trial >= value - slack or step < 1e-10:
                     break
                 if step == 1.0:  # only now, as it costs a product of matrices
-                    slack = max(slack, min(_rounding(problem, conditioned, at), WORST))
+                    slack = max(slack, min(_rounding(problem, dual, at), WORST))
                     if trial >= value - slack:
                         break
                 step *= 0.5
             z, w, value = z + step * dz, w + step * dw, trial
-            if step == 1.0 and self._at_rest(problem, conditioned, at, abs(promise), last):
+            if step == 1.0 and self._at_rest(problem, dual, at, abs(promise), last):
                 converged = True
                 break
             last = abs(promise)
@@ -105,14 +105,14 @@ class Laplace(Engine):
         state = {"pull": at.gradient}
         return Approximation(sites, conditioned, state, n_iter, abs(promise), converged)
 
-    def _at_rest(self, problem, conditioned, at, promise, last):
+    def _at_rest(self, problem, dual, at, promise, last):
         if promise < self.tol:
             return True
         # Newton's method squares its error until rounding is all that is left; the decrement is
         # half the squared distance from the mode in posterior standard deviations.
         if not 0.5 * last <= promise <= 0.5 * WORST**2:
             return False
-        return promise <= _rounding(problem, conditioned, at)
+        return promise <= _rounding(problem, dual, at)
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the evidence, the mode's own movement included (GPML Alg. 5.1)."""
@@ -126,8 +126,9 @@ class Laplace(Engine):
         # ½ (α αᵀ + α βᵀ + β αᵀ − D Dᵀ) with α = Aᵀ w and β = Aᵀ u
         alpha, beta = space.incidence @ conditioned.dual, space.incidence @ u
         by_covariance = np.stack([alpha, beta], axis=1) @ np.stack([alpha + beta, alpha])
-        by_covariance -= space.gram(conditioned, precision)
-        by_covariance *= 0.5
+        if problem.by_kernel:
+            by_covariance -= space.gram(conditioned, precision)
+            by_covariance *= 0.5
         moved = space.prior_times(u)
         by_theta = [
             problem.counts @ v
@@ -143,10 +144,10 @@ def _objective(problem, z, w):
     return at, float(problem.counts @ at.value - 0.5 * (w @ z))
 
 
-def _rounding(problem, conditioned, at):
+def _rounding(problem, dual, at):
     """Error of the objective: what it may fall, or promise to rise, by rounding alone."""
     terms = problem.counts @ np.abs(at.value)
-    return _EPS * float(terms) + energy_error(problem.space, conditioned.dual)
+    return _EPS * float(terms) + energy_error(problem.space, dual)
 
 
 def starting_sites(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

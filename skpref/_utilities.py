@@ -1,0 +1,243 @@
+"""The covariance of items' utilities given pseudo-observations of their differences.
+
+With the prior covariance K and the sites' precision pulled back to the items, L = Aᵀ T A, it is
+Σ = (K⁻¹ + L)⁻¹. Two ways lead there: by a root of K, F Fᵀ = K, as Σ = F (I + Fᵀ L F)⁻¹ Fᵀ, which
+never divides by a small eigenvalue of K; and by K⁻¹, found once, which costs n³ operations a time
+instead of more than 3 n³. The second loses digits as K's condition grows.
+"""
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import blas, lapack
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from skpref._linalg import (
+    ROUNDING,
+    Array,
+    NoCovarianceError,
+    inverse_cholesky,
+    pivoted_cholesky,
+    semidefinite_root,
+    solve_lower,
+)
+
+# From so many items on the number of operations decides, not that of calls.
+LARGE = 256
+# Reciprocal condition (in the 1-norm) of a prior covariance down to which its inverse is used.
+_SOUND = 1e-10
+# Share of entries up to which a product with a sparse matrix is quicker than with a full one.
+_SPARSE = 0.015
+
+
+class Utilities(ABC):
+    """Utilities given sites.
+
+    Attributes
+    ----------
+    log_det : float
+        log|I + K L|.
+    """
+
+    log_det: float
+
+    @abstractmethod
+    def times(self, vector: Array) -> Array:
+        """Σ times a vector (n,) or the columns of a matrix (n, m)."""
+
+    @property
+    @abstractmethod
+    def covariance(self) -> Array:
+        """Σ, (n, n)."""
+
+    def spread(self, first: Array, second: Array) -> Array:
+        """Variances of the differences between pairs of items."""
+        covariance = self.covariance
+        diagonal = np.diagonal(covariance)
+        return diagonal[first] + diagonal[second] - 2.0 * covariance[first, second]
+
+
+class ByRoot:
+    """Utilities by a root of the prior covariance."""
+
+    def __init__(self, K: Array):
+        self.root = semidefinite_root(K)
+        n, rank = self.root.shape
+        self._triangular = n == rank >= LARGE and not np.any(np.triu(self.root, 1))
+
+    def given(self, laplacian: Array | csr_array) -> Utilities:
+        """The utilities given sites of this L."""
+        if not self._triangular:
+            inner = self.root.T @ (laplacian @ self.root)
+            inner.flat[:: len(inner) + 1] += 1.0
+            inverse, log_det = inverse_cholesky(inner.T)
+            return _Half(inverse @ self.root.T, log_det)
+        product = np.asfortranarray(laplacian @ self.root)
+        inner = blas.dtrmm(1.0, self.root, product, trans_a=1, lower=1, overwrite_b=1)
+        inner.T.flat[:: len(inner) + 1] += 1.0
+        factor, info = lapack.dpotrf(inner, lower=1, clean=1, overwrite_a=1)
+        if info != 0 or not np.isfinite(np.trace(factor)):
+            inverse, log_det = inverse_cholesky(self._inner(laplacian))
+            return _Half(inverse @ self.root.T, log_det)
+        log_det = 2.0 * float(np.sum(np.log(np.diagonal(factor))))
+        right = np.array(self.root.T, order="F")
+        return _Half(blas.dtrsm(1.0, factor, right, lower=1, overwrite_b=1), log_det)
+
+    def _inner(self, laplacian):
+        inner = self.root.T @ (laplacian @ self.root)
+        inner.flat[:: len(inner) + 1] += 1.0
+        return inner.T
+
+
+class _Half(Utilities):
+    """By H with Σ = Hᵀ H."""
+
+    def __init__(self, half, log_det):
+        self._half, self.log_det = half, log_det
+
+    def times(self, vector):
+        return self._half.T @ (self._half @ vector)
+
+    @cached_property
+    def covariance(self):
+        return self._half.T @ self._half
+
+
+class ByPrecision:
+    """Utilities by the inverse of the prior covariance.
+
+    Parameters
+    ----------
+    inverse : ndarray of shape (n, n)
+        Of the prior covariance; its lower triangle counts.
+    log_det : float
+        Of the prior covariance.
+    """
+
+    def __init__(self, inverse: Array, log_det: float):
+        self._inverse, self._log_det = inverse, log_det
+
+    def given(self, laplacian: Array | csr_array) -> Utilities:
+        """The utilities given sites of this L."""
+        precision = self._inverse.copy(order="F")
+        if isinstance(laplacian, csr_array):
+            entries = laplacian.tocoo()
+            precision[entries.row, entries.col] += entries.data
+        else:
+            precision += laplacian
+        factor, info = lapack.dpotrf(precision, lower=1, clean=0, overwrite_a=1)
+        if info != 0 or not np.isfinite(np.trace(factor)):
+            raise NoCovarianceError("the precision of the utilities could not be factorised")
+        log_det = 2.0 * float(np.sum(np.log(np.diagonal(factor)))) + self._log_det
+        return _Inverse(factor, log_det)
+
+
+class _Inverse(Utilities):
+    """By the Cholesky factor of Σ⁻¹, whose place its inverse takes once that is asked for."""
+
+    def __init__(self, factor, log_det):
+        self._factor, self.log_det = factor, log_det
+        self._inverted = False
+
+    def times(self, vector):
+        if self._inverted:
+            return self.covariance @ vector
+        return lapack.dpotrs(self._factor, vector, lower=1)[0]
+
+    def spread(self, first, second):
+        lower = self._lower()
+        diagonal = np.diagonal(lower)
+        below = lower[np.maximum(first, second), np.minimum(first, second)]
+        return diagonal[first] + diagonal[second] - 2.0 * below
+
+    def _lower(self):
+        if not self._inverted:
+            self._factor, _ = lapack.dpotri(self._factor, lower=1, overwrite_c=1)
+            self._inverted = True
+        return self._factor
+
+    @cached_property
+    def covariance(self):
+        return mirrored(self._lower())
+
+
+def mirrored(lower: Array) -> Array:
+    """A symmetric matrix by its lower triangle, in place."""
+    n, step = len(lower), 256
+    for begin in range(0, n, step):
+        end = min(begin + step, n)
+        corner = np.tril(lower[begin:end, begin:end])
+        lower[begin:end, begin:end] = corner + np.tril(corner, -1).T
+        lower[begin:end, end:] = lower[end:, begin:end].T
+    return lower
+
+
+def item_solver(K: Array) -> ByRoot | ByPrecision:
+    """The quickest sound way from a prior covariance to utilities given sites."""
+    n = len(K)
+    if n < LARGE:
+        return ByRoot(K)
+    diagonal = np.diagonal(K)
+    if np.count_nonzero(K) == np.count_nonzero(diagonal) == n and diagonal.min() > 0.0:
+        return ByPrecision(np.diag(1.0 / diagonal), float(np.sum(np.log(diagonal))))
+    factor, info = lapack.dpotrf(K, lower=1, clean=0)
+    if info != 0 or not np.isfinite(np.trace(factor)):
+        return ByRoot(K)
+    norm = float(lapack.dlange("1", K.T))
+    if not lapack.dpocon(factor, norm, uplo="L")[0] >= _SOUND:
+        return ByRoot(K)
+    log_det = 2.0 * float(np.sum(np.log(np.diagonal(factor))))
+    return ByPrecision(lapack.dpotri(factor, lower=1, overwrite_c=1)[0], log_det)
+
+
+def few(laplacian: csr_array) -> bool:
+    """Whether a matrix is so sparse that products with it are best done as such."""
+    return laplacian.nnz <= _SPARSE * laplacian.shape[0] ** 2
+
+
+def root_gain(K: Array, laplacian: Array | csr_array) -> Array:
+    """D with D Dᵀ = L − L Σ L, (n, rank): D = R (I + Rᵀ K R)^-½ with R Rᵀ = L."""
+    whole = laplacian.toarray() if isinstance(laplacian, csr_array) else laplacian
+    n = len(whole)
+    if n < LARGE:
+        root = semidefinite_root(whole)
+        inner = root.T @ (K @ root)
+        inner.flat[:: len(inner) + 1] += 1.0
+        inverse, _ = inverse_cholesky(inner.T)
+        return root @ inverse.T
+    factor, order = _laplacian_root(whole)
+    rank = factor.shape[1]
+    root = np.zeros((n, n), order="F")
+    root[:, :rank] = factor
+    inner = np.array(K[np.ix_(order, order)], order="F")
+    inner = blas.dtrmm(1.0, root, inner, side=1, lower=1, overwrite_b=1)
+    inner = blas.dtrmm(1.0, root, inner, trans_a=1, lower=1, overwrite_b=1)
+    inner.T.flat[:: n + 1] += 1.0
+    lower, _ = lapack.dpotrf(inner, lower=1, clean=0, overwrite_a=1)
+    root = blas.dtrsm(1.0, lower, root, side=1, lower=1, trans_a=1, overwrite_b=1)
+    back = np.empty((n, rank))
+    back[order] = root[:, :rank]
+    return back
+
+
+def _laplacian_root(laplacian):
+    """Lower trapezoidal root of ``laplacian[order][:, order]``, and that order.
+
+    In every set of items that answers connect one row follows from the others; these come last.
+    """
+    n = len(laplacian)
+    count, member = connected_components(csr_array(laplacian), directed=False)
+    last = np.zeros(count, dtype=np.intp)
+    last[member] = np.arange(n)
+    order = np.concatenate([np.setdiff1d(np.arange(n), last), last])
+    rest = n - count
+    moved = np.array(laplacian[np.ix_(order, order)], order="F")
+    factor, info = lapack.dpotrf(moved[:rest, :rest], lower=1, clean=1)
+    if info != 0 or not np.isfinite(np.trace(factor)) or rest == 0:
+        largest = float(np.max(np.diagonal(laplacian), initial=0.0))
+        factor, order = pivoted_cholesky(laplacian, n * ROUNDING * largest)
+        return (factor if factor.shape[1] else np.zeros((n, 1))), order
+    follows = solve_lower(factor, moved[:rest, rest:]).T
+    return np.concatenate([factor, follows]), order
