@@ -80,6 +80,13 @@ class _Space:
         S += from_second[:, self.second]
         return S
 
+    def represented(self, items, approximation):
+        """Anchors, weights and factor of the posterior."""
+        conditioned = approximation.conditioned
+        dual = conditioned.dual if conditioned.dual.ndim == 2 else conditioned.dual[:, None]
+        factor = self.factor(conditioned, approximation.sites.precision)
+        return items, self.incidence @ dual, factor
+
     def prior_times(self, vector):
         """S vector."""
         return self.difference(self.K @ (self.incidence @ vector))
@@ -339,13 +346,9 @@ def condition(kernel, items, space, approximation, likelihood):
     kernel : sklearn.gaussian_process.kernels.Kernel
     items : ndarray of shape (n_items, n_features)
         The distinct items that ``space`` was built on.
-    space : MarginSpace or ItemSpace
+    space : MarginSpace, ItemSpace or InducedSpace
     approximation : Approximation
         Its ``sites`` and the marginals ``conditioned`` on them.
     likelihood : Likelihood
     """
-    conditioned = approximation.conditioned
-    dual = conditioned.dual if conditioned.dual.ndim == 2 else conditioned.dual[:, None]
-    weights = space.incidence @ dual
-    factor = space.factor(conditioned, approximation.sites.precision)
-    return Posterior(kernel, likelihood, items, weights, factor)
+    return Posterior(kernel, likelihood, *space.represented(items, approximation))

@@ -155,8 +155,9 @@ def fit_posterior(
     Fitted
     """
     start = Start() if start is None else start
-    engine = model.evidence_engine
     check_answers(model.engine, observations, model.likelihood)
+    model = replace(model, engine=model.engine.placed(observations, model.kernel, rng))
+    engine = model.evidence_engine
     widest = max(each.side(observations) for each in (engine, model.engine))
     with blas_threads(widest):  # entered once for all parts of a small fit
         return _fitted(observations, model, start, rng, search, monitor)
@@ -167,7 +168,8 @@ def _fitted(observations, model, start, rng, search, monitor):
     with blas_threads(engine.side(observations)):
         sites = carried(start.sites, start.observations, observations, engine.state_of)
         if search is not None and len(model.theta):
-            model, sites = learn(model, observations, search, sites, rng, monitor)
+            part = engine.part(observations, rng)
+            model, sites = learn(model, part, search, sites, rng, monitor)
         evaluation = model.evaluate(observations, sites)
     if not evaluation.approximation.converged:
         _complain(evaluation.approximation, engine, model.engine)
@@ -204,11 +206,13 @@ def carried(
     before : Observations or None
         Those it belongs to; None: the first ones of ``now``.
     now : Observations
-    state_of : {"duels", "answers"}
+    state_of : {"duels", "answers", "points"}
         What the last axis of its arrays runs over.
     """
     if not state:
         return None
+    if state_of == "points":
+        return state
     single = state_of == "answers"
     n = now.n_singles if single else len(now.rows)
     if before is None:

@@ -66,7 +66,7 @@ def _product_seconds():
 
 def mention_cost(observations: Observations, model: Model, learned: bool) -> None:
     """Warn of a fit that will take minutes, or most of the memory."""
-    if observations.n_singles < _SMALL:
+    if observations.n_singles < _SMALL or not model.engine.dense:
         return
     side = min(len(observations.rows.margins.first), len(observations.items))
     if max(side, model.engine.side(observations)) < _SMALL:

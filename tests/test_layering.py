@@ -52,7 +52,7 @@ LAYERS = (
         "model_selection",
         "preprocessing",
     ),
-    ("_conditioning", "_priors", "duels"),
+    ("_conditioning", "_inducing", "_priors", "duels"),
     ("_validation", "datasets", "inference", "metrics"),
     ("_model", "_predictions"),
     ("_forecast", "_search"),

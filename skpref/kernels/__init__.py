@@ -1,5 +1,6 @@
 """Kernels on duels, on chosen columns and on featureless items, and gradients of kernels."""
 
+from skpref.kernels._across import across
 from skpref.kernels._gradients import (
     contracted_input_gradient,
     diag_gradient,
@@ -16,6 +17,7 @@ __all__ = [
     "Identity",
     "OnColumns",
     "PreferenceKernel",
+    "across",
     "check_hyperparameters",
     "contracted_input_gradient",
     "diag_gradient",
