@@ -1,5 +1,6 @@
 """Sparse variational inference with natural gradients (Hensman et al. 2013, 2015)."""
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
@@ -10,6 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._conditioning import Sites
 from skpref._inducing import InducedSpace, Moments, Pull, Weights, moments
+from skpref._linalg import NoCovarianceError
 from skpref._observations import Observations
 from skpref._parameters import check_number
 from skpref._random import RandomLike, seed_of
@@ -25,6 +27,11 @@ _SEARCH_TOL = 1e-3
 # Rounding of a bound, as a share of it.
 _ROUNDING = 1e-11
 _LEAST_STEP = 1e-3
+# A residual that may be left where rounding ends the way.
+_ROUGH = 1e-2
+# Steps that are extrapolated over, and doubles that they may take.
+_MEMORY = 5
+_REMEMBERED = 2**23
 
 
 class Course(NamedTuple):
@@ -249,7 +256,7 @@ class SVI(Engine):
             weights = self._begun(problem)
         batch = _Batch.of(space, rows, problem.likelihood)
         look, history = _look(batch, weights), []
-        step, converged, n_iter = 1.0, False, 0
+        path, converged, n_iter = _Path(batch, m), False, 0
         while True:
             n_iter += 1
             history.append(look.bound)
@@ -257,12 +264,15 @@ class SVI(Engine):
             converged = residual <= self.tol
             if converged or n_iter >= self.max_iter:
                 break
-            ahead, step = _climb(batch, weights, look, step)
-            if ahead is None:  # rounding allows no more
-                converged = residual <= max(self.tol, 1e3 * _SEARCH_TOL)
+            ahead = path.forward(weights, look)
+            if ahead is None:
+                converged = residual <= max(self.tol, _ROUGH)
                 break
             weights, look = ahead
-        return _found(weights, look.at, look.bound, total, n_iter, residual, converged, history)
+        at = look.at
+        if converged:  # of sites, and so of a precision that is surely no less than the prior's
+            weights, at = look.wanted, moments(look.wanted)
+        return _found(weights, at, look.bound, total, n_iter, residual, converged, history)
 
     def _begun(self, problem):
         """Where to start from: the end on a part of the answers, if they are many."""
@@ -318,15 +328,57 @@ def _look(batch, weights):
     return _Look(at, fit, batch.space.weights(pull.by_mean, -2.0 * pull.by_variance, at))
 
 
-def _climb(batch, weights, look, step):
-    """A step that does not lower the bound, and the length to try next; None if there is none."""
-    while step >= _LEAST_STEP:
-        ahead = weights.towards(look.wanted, step)
-        there = _look(batch, ahead)
-        if there.bound >= look.bound - _ROUNDING * abs(look.bound):
-            return (ahead, there), min(1.0, 2.0 * step)
-        step *= 0.5
-    return None, step
+class _Path:
+    """The way of q uphill: Anderson's extrapolation over the last natural-gradient steps.
+
+    Where it would lower the bound, a plain step is made, and shortened until it does not.
+    """
+
+    def __init__(self, batch, m):
+        depth = min(_MEMORY, _REMEMBERED // m**2)
+        self._batch, self._step = batch, 1.0
+        self._points, self._moves = deque(maxlen=depth + 1), deque(maxlen=depth + 1)
+
+    def forward(self, weights, look):
+        """The next q and the batch seen under it; None where rounding allows no step."""
+        ahead = self._extrapolated(weights, look)
+        if ahead is not None:
+            there = self._seen(ahead, look)
+            if there is not None:
+                return ahead, there
+            self._points.clear()
+            self._moves.clear()
+        while self._step >= _LEAST_STEP:
+            ahead = weights.towards(look.wanted, self._step)
+            there = self._seen(ahead, look)
+            if there is not None:
+                self._step = min(1.0, 2.0 * self._step)
+                return ahead, there
+            self._step *= 0.5
+        return None
+
+    def _extrapolated(self, weights, look):
+        m = len(weights.shift)
+        point = np.concatenate([weights.gain.ravel(), weights.shift])
+        move = np.concatenate([look.wanted.gain.ravel(), look.wanted.shift]) - point
+        self._points.append(point)
+        self._moves.append(move)
+        if len(self._points) < 2:
+            return None
+        d_points, d_moves = np.diff(self._points, axis=0), np.diff(self._moves, axis=0)
+        # Walker and Ni, "Anderson acceleration for fixed-point iterations", 2011, eq. (1.1)
+        mix = np.linalg.lstsq(d_moves.T, move, rcond=1e-8)[0]
+        target = point + move - mix @ (d_points + d_moves)
+        return Weights(target[:-m].reshape(m, m), target[-m:])
+
+    def _seen(self, weights, look):
+        """The batch under q, unless that lowers the bound."""
+        try:
+            there = _look(self._batch, weights)
+        except NoCovarianceError:  # an extrapolation too far
+            return None
+        low = look.bound - _ROUNDING * abs(look.bound)
+        return there if there.bound >= low else None
 
 
 def _batches(problem, size, rng) -> Iterator[_Batch]:

@@ -1,7 +1,7 @@
 """Covariances across two sets of items, and their gradient in theta: what inducing points need.
 
-The rows of two sets meet all (k(x_i, z_j), a matrix) or one by one (k(a_i, b_i), a vector). No array
-of a third axis over theta is built where an elementary kernel has a rule of its own.
+The rows of two sets meet all (k(x_i, z_j), a matrix) or one by one (k(a_i, b_i), a vector). No
+array of a third axis over theta is built where an elementary kernel has a rule of its own.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Expectations of log-probabilities under a Gaussian margin, as variational inference needs them."""
+"""Expectations of log-probabilities under a Gaussian margin, for variational inference."""
 
 from collections.abc import Callable
 from typing import NamedTuple
