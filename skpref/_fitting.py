@@ -17,7 +17,7 @@ from skpref._random import seed_of
 from skpref._search import Monitor, Search, learn
 from skpref._threads import blas_threads
 from skpref._warnings import warn
-from skpref.inference import Approximation
+from skpref.inference import Approximation, Engine
 from skpref.inference._base import State, check_answers
 from skpref.kernels._hyperparameters import surely_covariance
 
@@ -172,7 +172,7 @@ def _fitted(observations, model, start, rng, search, monitor):
             model, sites = learn(model, part, search, sites, rng, monitor)
         evaluation = model.evaluate(observations, sites)
     if not evaluation.approximation.converged:
-        _complain(evaluation.approximation, engine, model.engine)
+        complain(evaluation.approximation, engine, model.engine)
     _mention_no_covariance(model.kernel, evaluation.problem.space.K)
     fitted = Fitted(observations, model, evaluation, evaluation.approximation)
     if engine is model.engine or (rng is None and model.engine.samples):
@@ -183,7 +183,7 @@ def _fitted(observations, model, start, rng, search, monitor):
     chains = carried(start.chains, start.observations, observations, model.engine.state_of)
     fitted = fitted.refined(generator, chains)
     if not (model.engine.samples or fitted.approximation.converged):
-        _complain(fitted.approximation, model.engine, model.engine)
+        complain(fitted.approximation, model.engine, model.engine)
     return fitted._with_posterior()
 
 
@@ -240,7 +240,8 @@ def _mention_no_covariance(kernel, K):
         )
 
 
-def _complain(approximation, engine, own):
+def complain(approximation: Approximation, engine: Engine, own: Engine) -> None:
+    """Warn of an engine that did not converge; ``own`` is the model's."""
     name = type(engine).__name__
     remedy = f"pass inference={name}(max_iter=...) with more iterations"
     if engine is not own:

@@ -49,6 +49,19 @@ class Weights(NamedTuple):
         """As if every answer had been given so many times."""
         return Weights(factor * self.gain, factor * self.shift)
 
+    def plus(self, other: "Weights") -> "Weights":
+        """What two sets of answers tell."""
+        return Weights(self.gain + other.gain, self.shift + other.shift)
+
+    def told(self, at: "Moments") -> float:
+        """E_q[log of the factor that these are], over the factor's mean under the prior."""
+        known = moments(self)
+        mean, half = at.mean, at.root @ self.gain
+        inner = float(np.vdot(half, at.root)) + float(mean @ self.gain @ mean)
+        # log E_prior[exp(shiftᵀ w − ½ wᵀ gain w)]
+        total = 0.5 * float(self.shift @ known.mean) - 0.5 * known.log_det
+        return float(self.shift @ mean) - 0.5 * inner - total
+
     def wider(self, m: int) -> "Weights":
         """With further points at the end, of which no answer has told anything yet."""
         more = m - len(self.shift)
@@ -58,12 +71,14 @@ class Weights(NamedTuple):
 class Moments(NamedTuple):
     """q(w) as mean and root of its covariance, S = ``root``ᵀ ``root``, and its distance to N(0, I).
 
-    ``divergence`` is the Kullback–Leibler divergence of the prior from q.
+    ``divergence`` is the Kullback–Leibler divergence of q from that prior, ``log_det`` the
+    log-determinant of q's precision.
     """
 
     mean: Array
     root: Array
     divergence: float
+    log_det: float
 
 
 def moments(weights: Weights) -> Moments:
@@ -73,7 +88,7 @@ def moments(weights: Weights) -> Moments:
     root, log_det = inverse_cholesky(precision.T)
     mean = root.T @ (root @ weights.shift)
     spread = float(np.vdot(root, root)) - len(mean)
-    return Moments(mean, root, 0.5 * (spread + float(mean @ mean) + log_det))
+    return Moments(mean, root, 0.5 * (spread + float(mean @ mean) + log_det), log_det)
 
 
 class Pull(NamedTuple):
@@ -91,6 +106,26 @@ class Conditioned(NamedTuple):
     variance: Array
 
 
+def _whitening(K):
+    """L⁻¹."""
+    lifted = K.copy()
+    lifted.flat[:: len(K) + 1] += _JITTER * np.mean(np.diagonal(K))
+    return inverse_cholesky(lifted.T)[0]
+
+
+def unexplained(kernel: Kernel, items: Array, Z: Array) -> Array:
+    """Covariance of the items' utilities given those of the points."""
+    phi = kernel(items, Z) @ _whitening(kernel(Z)).T
+    return kernel(items) - phi @ phi.T
+
+
+def unexplained_share(kernel: Kernel, items: Array, Z: Array) -> Array:
+    """Share of the items' prior variances that is left given the utilities of the points."""
+    phi = kernel(items, Z) @ _whitening(kernel(Z)).T
+    prior = kernel.diag(items)
+    return 1.0 - np.einsum("ij,ij->i", phi, phi) / np.where(prior > 0.0, prior, 1.0)
+
+
 class InducedSpace:
     """The prior on margins between items, by inducing points Z.
 
@@ -105,9 +140,7 @@ class InducedSpace:
     def __init__(self, kernel: Kernel, items: Array, margins, Z: Array):
         self.kernel, self.items, self.Z = kernel, items, Z
         self.K = kernel(Z)
-        lifted = self.K.copy()
-        lifted.flat[:: len(Z) + 1] += _JITTER * np.mean(np.diagonal(self.K))
-        self.whiten, _ = inverse_cholesky(lifted.T)  # L⁻¹
+        self.whiten = _whitening(self.K)
         self.first, self.second = margins.first, margins.second
         self.n_items, self.n_margins = len(items), len(margins.first)
         ends = np.concatenate([self.first, self.second])

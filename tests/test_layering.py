@@ -57,6 +57,7 @@ LAYERS = (
     ("_model", "_predictions"),
     ("_forecast", "_search"),
     ("_fitting", "_progress", "_settings"),
+    ("_streaming",),
     ("_regressor", "optimize"),
     ("__init__",),
 )

@@ -56,11 +56,19 @@ class _Batch:
     sign: NDArray[np.float64]
     counts: NDArray[np.float64]
     answers: Answers
+    before: Weights | None = None  # what earlier answers told, as part of the prior
 
     @classmethod
-    def of(cls, space: InducedSpace, rows: Rows, likelihood: Likelihood) -> Self:
+    def of(
+        cls,
+        space: InducedSpace,
+        rows: Rows,
+        likelihood: Likelihood,
+        before: Weights | None = None,
+    ) -> Self:
         margins = rows.margins
-        return cls(space, likelihood, margins.index, margins.sign, rows.counts, rows.answers)
+        told = rows.counts, rows.answers
+        return cls(space, likelihood, margins.index, margins.sign, *told, before)
 
     def pool(self, values):
         """Sum over the rows on each margin."""
@@ -255,8 +263,30 @@ class SVI(Engine):
         if weights is None:
             weights = self._begun(problem)
         batch = _Batch.of(space, rows, problem.likelihood)
+        return self._ascend(batch, weights, total)
+
+    def run_after(self, problem: Problem, before: Weights) -> Approximation:
+        """Maximise the bound with a prior that has learned from earlier answers.
+
+        Parameters
+        ----------
+        problem : Problem
+            The new answers.
+        before : Weights
+            What the earlier ones told of the same inducing points.
+
+        Returns
+        -------
+        Approximation
+            Given all answers; its bound is on the log evidence of the new ones.
+        """
+        batch = _Batch.of(problem.space, problem.rows, problem.likelihood, before)
+        return self._ascend(batch, before, float(problem.counts.sum()))
+
+    def _ascend(self, batch, weights, total):
+        """Steps that see all answers, until the wanted one is short."""
         look, history = _look(batch, weights), []
-        path, converged, n_iter = _Path(batch, m), False, 0
+        path, converged, n_iter = _Path(batch, len(weights.shift)), False, 0
         while True:
             n_iter += 1
             history.append(look.bound)
@@ -325,7 +355,10 @@ def _look(batch, weights):
     expected = batch.likelihood.expected(*batch.seen(at), batch.answers)
     fit = float(batch.counts @ expected.value)
     pull = batch.pull(expected, at)
-    return _Look(at, fit, batch.space.weights(pull.by_mean, -2.0 * pull.by_variance, at))
+    wanted = batch.space.weights(pull.by_mean, -2.0 * pull.by_variance, at)
+    if batch.before is None:
+        return _Look(at, fit, wanted)
+    return _Look(at, fit + batch.before.told(at), batch.before.plus(wanted))
 
 
 class _Path:
