@@ -213,6 +213,11 @@ class InducedSpace:
         pulled = by_mean if self._by_margins else self.incidence @ by_mean
         return Weights(gain, self._features.T @ pulled + gain @ at.mean)
 
+    def told(self, precision: Array, shift: Array) -> Weights:
+        """Sites on the margins in natural parameters, seen from w."""
+        pulled = shift if self._by_margins else self.incidence @ shift
+        return Weights(self._sandwich(precision), self._features.T @ pulled)
+
     def _sandwich(self, precision):
         """Σ precision_i φ_i φ_iᵀ over the margins."""
         phi = self._features

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._conditioning import Sites
-from skpref._inducing import InducedSpace, Moments, Pull, Weights, moments
+from skpref._inducing import Conditioned, InducedSpace, Moments, Pull, Weights, moments
 from skpref._linalg import NoCovarianceError
 from skpref._observations import Observations
 from skpref._parameters import check_number
@@ -23,7 +23,7 @@ from skpref.likelihoods import Answers, Expected, Likelihood
 # Answers that a run on many begins with, before it sees all.
 _BEGIN = 10_000
 # Looseness of a run within the search for hyperparameters.
-_SEARCH_TOL = 1e-3
+_SEARCH_TOL = 3e-3
 # Rounding of a bound, as a share of it.
 _ROUNDING = 1e-11
 _LEAST_STEP = 1e-3
@@ -74,9 +74,8 @@ class _Batch:
         """Sum over the rows on each margin."""
         return np.bincount(self.index, self.counts * values, self.space.n_margins)
 
-    def seen(self, at: Moments) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def seen(self, margins: Conditioned) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and variance of the margin of every row, as its winner over its loser."""
-        margins = self.space.condition(at)
         return self.sign * margins.mean[self.index], margins.variance[self.index]
 
     def pull(self, expected: Expected, at: Moments) -> Pull:
@@ -88,12 +87,14 @@ class _Look(NamedTuple):
     """A batch seen under q.
 
     ``fit`` is the expected log-probability of its answers, ``wanted`` the q whose precision and
-    shift are those of the sites that they ask for: a natural-gradient step of length 1.
+    shift are those of the ``sites`` on the margins that they ask for: a natural-gradient step of
+    length 1.
     """
 
     at: Moments
     fit: float
     wanted: Weights
+    sites: State
 
     @property
     def bound(self):
@@ -230,7 +231,7 @@ class SVI(Engine):
         return observations.part(np.sort(drawn))
 
     def coarser(self) -> Self:
-        """This engine as the search for hyperparameters uses it: exact to 1e-6 nats."""
+        """This engine as the search for hyperparameters uses it: exact to 1e-5 nats."""
         options = self.get_params(deep=False)
         tol = max(self.tol, _SEARCH_TOL)
         return type(self)(**{**options, "tol": tol, "batch_size": None})
@@ -257,7 +258,7 @@ class SVI(Engine):
         self.check()
         rows, space = problem.rows, problem.space
         total, m = float(rows.counts.sum()), len(space.Z)
-        weights = _started(start, m, total)
+        weights = _started(start, space, total)
         if self.batch_size is not None and self.batch_size < len(rows):
             return self._in_batches(problem, weights or _nothing(m), total)
         if weights is None:
@@ -302,7 +303,8 @@ class SVI(Engine):
         at = look.at
         if converged:  # of sites, and so of a precision that is surely no less than the prior's
             weights, at = look.wanted, moments(look.wanted)
-        return _found(weights, at, look.bound, total, n_iter, residual, converged, history)
+        run = n_iter, residual, converged, history
+        return _found(weights, at, look.bound, total, *run, look.sites)
 
     def _begun(self, problem):
         """Where to start from: the end on a part of the answers, if they are many."""
@@ -313,7 +315,7 @@ class SVI(Engine):
         part = observations.part(np.linspace(0, n - 1, _BEGIN).astype(np.intp))
         space = InducedSpace(problem.space.kernel, part.items, part.rows.margins, problem.space.Z)
         found = self.coarser().run(Problem(space, part, problem.likelihood))
-        return _started(found.state, m, float(problem.counts.sum()))
+        return _started(found.state, problem.space, float(problem.counts.sum()))
 
     def _in_batches(self, problem, weights, total):
         """Stochastic steps of falling length (Hoffman et al. 2013, eq. 26)."""
@@ -336,13 +338,14 @@ class SVI(Engine):
                 converged = rise < 2.0 * error
                 if converged:
                     break
-        bound = float(passes[-1][0])
-        return _found(weights, moments(weights), bound, total, n_iter, residual, converged, history)
+        at = moments(weights)
+        bound = _fit(_batches(problem, self.batch_size, rng), at) - at.divergence
+        return _found(weights, at, bound, total, n_iter, residual, converged, history)
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the bound, at its maximum over q."""
         batch = _Batch.of(problem.space, problem.rows, problem.likelihood)
-        seen = batch.seen(approximation.conditioned)
+        seen = batch.seen(batch.space.condition(approximation.conditioned))
         expected = batch.likelihood.expected(*seen, batch.answers)
         slopes = batch.likelihood.expected_theta_gradient(*seen, batch.answers)
         return EvidenceGradient(
@@ -350,15 +353,28 @@ class SVI(Engine):
         )
 
 
+def _fit(batches, at):
+    """Expected log-probability of the answers of all batches, under one q."""
+    found = 0.0
+    for batch in batches:
+        seen = batch.seen(batch.space.condition(at))
+        expected = batch.likelihood.expected(*seen, batch.answers)
+        found += float(batch.counts @ expected.value)
+    return found
+
+
 def _look(batch, weights):
     at = moments(weights)
-    expected = batch.likelihood.expected(*batch.seen(at), batch.answers)
+    margins = batch.space.condition(at)
+    expected = batch.likelihood.expected(*batch.seen(margins), batch.answers)
     fit = float(batch.counts @ expected.value)
     pull = batch.pull(expected, at)
-    wanted = batch.space.weights(pull.by_mean, -2.0 * pull.by_variance, at)
+    precision = -2.0 * pull.by_variance
+    wanted = batch.space.weights(pull.by_mean, precision, at)
+    sites = {"precision": precision, "pull": pull.by_mean + precision * margins.mean}
     if batch.before is None:
-        return _Look(at, fit, wanted)
-    return _Look(at, fit + batch.before.told(at), batch.before.plus(wanted))
+        return _Look(at, fit, wanted, sites)
+    return _Look(at, fit + batch.before.told(at), batch.before.plus(wanted), sites)
 
 
 class _Path:
@@ -434,15 +450,23 @@ def _nothing(m):
     return Weights(np.zeros((m, m)), np.zeros(m))
 
 
-def _started(start, m, total):
-    """q of a state, as if it had seen answers of this total weight; None if there is none."""
-    if start is None or start["shift"].shape != (m,):
+def _started(start, space, total):
+    """q of a state; None if there is none.
+
+    Of the same answers by their sites, which hardly depend on the hyperparameters; of others as if
+    they were of this total weight.
+    """
+    if start is None or start["shift"].shape != (len(space.Z),):
         return None
-    return Weights(start["gain"], start["shift"]).scaled(total / float(start["total"][0]))
+    before = float(start["total"][0])
+    if before == total and start.get("pull", np.zeros(0)).shape == (space.n_margins,):
+        return space.told(start["precision"], start["pull"])
+    return Weights(start["gain"], start["shift"]).scaled(total / before)
 
 
-def _found(weights, at, bound, total, n_iter, residual, converged, history):
+def _found(weights, at, bound, total, n_iter, residual, converged, history, sites=None):
     state = {"gain": weights.gain, "shift": weights.shift, "total": np.array([total])}
+    state |= sites or {}
     sites = Sites(weights.shift, weights.gain, bound)
     course = Course(np.array(history))
     return Approximation(sites, at, state, n_iter, residual, converged, course)

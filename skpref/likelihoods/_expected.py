@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, log_ndtr
+from scipy.special import erfcx
 
 _HERMITE = 32
 _LEGENDRE = 24
@@ -35,10 +35,14 @@ class Expected(NamedTuple):
     by_variance: NDArray[np.float64]
 
 
-def hermite(n: int = _HERMITE) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _hermite(n):
     """Nodes and weights for expectations under a standard normal."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(n)
     return nodes, weights / weights.sum()
+
+
+_WIDE, _FEW = _hermite(_HERMITE), _hermite(_NARROW_NODES)
+_PANEL = np.polynomial.legendre.leggauss(_LEGENDRE)
 
 
 def expected(log_prob: Callable, mean, variance, answers) -> Expected:
@@ -51,7 +55,7 @@ def expected(log_prob: Callable, mean, variance, answers) -> Expected:
     mean, variance : ndarray of shape (n,)
     answers : Answers
     """
-    nodes, weights = hermite()
+    nodes, weights = _WIDE
     deviation = np.maximum(np.sqrt(variance), _LEAST)
     found = np.empty((3, len(mean)))
     for rows in _blocks(len(mean), len(nodes)):
@@ -67,7 +71,7 @@ def expected(log_prob: Callable, mean, variance, answers) -> Expected:
 
 def expectations(function: Callable, mean, variance, answers) -> NDArray[np.float64]:
     """Expectations of ``function(margin, answers)`` → (k, n), shape (k, n)."""
-    nodes, weights = hermite()
+    nodes, weights = _WIDE
     deviation, parts = np.sqrt(variance), []
     for rows in _blocks(len(mean), len(nodes)):
         margin = mean[rows, None] + deviation[rows, None] * nodes
@@ -85,7 +89,7 @@ def expected_log_ndtr(
     found = np.full((3, len(mean)), np.nan)
     # Far below zero log Φ is all but a parabola, however wide the Gaussian.
     narrow = (deviation <= _NARROW) | (mean < -6.0 * deviation)
-    nodes, weights = hermite(_NARROW_NODES)
+    nodes, weights = _FEW
     for part in (narrow, ~narrow):
         every = np.flatnonzero(part)
         for block in _blocks(len(every), 2 * _LEGENDRE):
@@ -94,9 +98,12 @@ def expected_log_ndtr(
             x, w = (nodes, weights) if part is narrow else _panels(m, s)
             u = m[:, None] + s[:, None] * x
             with np.errstate(over="ignore"):
-                ratio = _SQRT_2_OVER_PI / erfcx(-_SQRT_HALF * u)
+                tail = erfcx(-_SQRT_HALF * u)
+            ratio = _SQRT_2_OVER_PI / tail
             if with_value:
-                found[0, rows] = _sum(log_ndtr(u), w)
+                # log Φ(u) to an absolute error of rounding; where it is none, erfcx is infinite
+                value = np.log(0.5 * np.where(u < _TAIL, tail, 2.0)) - 0.5 * u**2
+                found[0, rows] = _sum(np.where(u < _TAIL, value, 0.0), w)
             found[1, rows] = _sum(ratio, w)
             found[2, rows] = _sum(ratio, w * x)
     return _ordered(*found, deviation)
@@ -107,7 +114,7 @@ def _panels(mean, deviation):
 
     In deviations of the Gaussian: up to u = 0, and from there to where log Φ(u) is nothing.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(_LEGENDRE)
+    nodes, weights = _PANEL
     ends = [np.full_like(mean, -_TAIL), -mean / deviation, (_SURE - mean) / deviation]
     edges = np.clip(ends, -_TAIL, _TAIL).T
     half, centre = 0.5 * np.diff(edges), 0.5 * (edges[:, 1:] + edges[:, :-1])
