@@ -11,12 +11,14 @@ from skpref.kernels._gradients import (
 )
 from skpref.kernels._hyperparameters import check_hyperparameters, lengthscale_indices
 from skpref.kernels._identity import Identity
+from skpref.kernels._product_matern import ProductMatern
 from skpref.kernels._wrappers import OnColumns, PreferenceKernel
 
 __all__ = [
     "Identity",
     "OnColumns",
     "PreferenceKernel",
+    "ProductMatern",
     "across",
     "check_hyperparameters",
     "contracted_input_gradient",

@@ -15,6 +15,7 @@ from sklearn.gaussian_process import kernels as gp
 from skpref.kernels._contracts import Array, Kernel, Number, power_slope
 from skpref.kernels._gradients import _extremes, _finite, paired
 from skpref.kernels._identity import Identity
+from skpref.kernels._product_matern import ProductMatern, distances, product_value
 from skpref.kernels._radial import radial
 from skpref.kernels._tree import View, fold
 from skpref.kernels._wrappers import check_rows
@@ -168,6 +169,17 @@ def _radial(kernel: Kernel, X: Array, Z: Array, aligned: bool) -> Across:
     return Across(value, contract)
 
 
+def _product_matern(kernel: Kernel, X: Array, Z: Array, aligned: bool) -> Across:
+    value = product_value(kernel, X, Z, aligned)
+
+    def contract(weight: Array) -> ArrayLike:
+        weighted = weight * value
+        each = [np.vdot(weighted, s**2 / (1.0 + s)) for s in distances(kernel, X, Z, aligned)]
+        return each if kernel.anisotropic else [np.sum(each)]
+
+    return Across(value, contract)
+
+
 def _squares(x: Array, z: Array, weight: Array, rough: bool) -> Array:
     """Σ_ij weight_ij (x_ik − z_jk)² for every feature k."""
     if rough:  # expanding the squares would cancel where weights are huge
@@ -186,5 +198,6 @@ _RULES: dict[type, Callable[[Kernel, Array, Array, bool], Across]] = {
     gp.RBF: _radial,
     gp.Matern: _radial,
     Identity: _identity,
+    ProductMatern: _product_matern,
 }
 _ALL, _PAIRED = _AcrossView(False), _AcrossView(True)
