@@ -182,10 +182,14 @@ class InducedSpace:
         if self._by_margins:
             return np.einsum("ij,ij->i", features, features)
         found = np.empty(self.n_margins)
+        one, other = np.empty((2, max(_GATHERED // features.shape[1], 1), features.shape[1]))
         for rows in _blocks(self.n_margins, features.shape[1], _GATHERED):
-            apart = features[self.first[rows]]
-            apart -= features[self.second[rows]]
-            found[rows] = np.einsum("ij,ij->i", apart, apart)
+            n = len(found[rows])
+            # "clip" lets numpy write to the buffer itself
+            np.take(features, self.first[rows], axis=0, out=one[:n], mode="clip")
+            np.take(features, self.second[rows], axis=0, out=other[:n], mode="clip")
+            one[:n] -= other[:n]
+            found[rows] = np.einsum("ij,ij->i", one[:n], one[:n])
         return found
 
     # -- q(w) and the margins --------------------------------------------------------------

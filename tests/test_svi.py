@@ -17,7 +17,7 @@ from skpref._inducing import Weights, moments
 from skpref._model import Model
 from skpref.duels import ItemTable, Observations
 from skpref.inference import EP, SVI
-from skpref.inference._svi import _Batch, _look
+from skpref.inference._natural import Batch, look_at
 from skpref.kernels import Identity, OnColumns
 from skpref.likelihoods import Probit
 
@@ -150,9 +150,9 @@ def test_slopes_in_q_agree_with_differences():
     observations = answers(LIKELIHOODS["ties"])
     model = model_of(observations, TIES, SVI(5))
     space, _ = model._prior(observations, model.engine, False)
-    batch = _Batch.of(space, observations.rows, TIES)
+    batch = Batch.of(space, observations.rows, TIES)
     start = fit_posterior(observations, model).approximation.state
-    look = _look(batch, Weights(0.7 * start["gain"], 0.3 * start["shift"]))
+    look = look_at(batch, Weights(0.7 * start["gain"], 0.3 * start["shift"]))
     wanted, at = look.wanted, look.at
     S = at.root.T @ at.root
 

@@ -1,8 +1,6 @@
 """Sparse variational inference with natural gradients (Hensman et al. 2013, 2015)."""
 
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -10,28 +8,21 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._conditioning import Sites
-from skpref._inducing import Conditioned, InducedSpace, Moments, Pull, Weights, moments
-from skpref._linalg import NoCovarianceError
+from skpref._inducing import InducedSpace, Weights, moments
 from skpref._observations import Observations
 from skpref._parameters import check_number
 from skpref._random import RandomLike, seed_of
 from skpref._rows import Rows
 from skpref.inference._base import Approximation, Engine, EvidenceGradient, Problem, State
+from skpref.inference._natural import Batch, Path, fit_of, look_at
 from skpref.inference._placing import place
-from skpref.likelihoods import Answers, Expected, Likelihood
 
 # Answers that a run on many begins with, before it sees all.
 _BEGIN = 10_000
 # Looseness of a run within the search for hyperparameters.
 _SEARCH_TOL = 3e-3
-# Rounding of a bound, as a share of it.
-_ROUNDING = 1e-11
-_LEAST_STEP = 1e-3
 # A residual that may be left where rounding ends the way.
 _ROUGH = 1e-2
-# Steps that are extrapolated over, and doubles that they may take.
-_MEMORY = 5
-_REMEMBERED = 2**23
 
 
 class Course(NamedTuple):
@@ -44,67 +35,6 @@ class Course(NamedTuple):
     """
 
     bound_history: NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class _Batch:
-    """Rows of answers and the prior of their margins."""
-
-    space: InducedSpace
-    likelihood: Likelihood
-    index: NDArray[np.intp]
-    sign: NDArray[np.float64]
-    counts: NDArray[np.float64]
-    answers: Answers
-    before: Weights | None = None  # what earlier answers told, as part of the prior
-
-    @classmethod
-    def of(
-        cls,
-        space: InducedSpace,
-        rows: Rows,
-        likelihood: Likelihood,
-        before: Weights | None = None,
-    ) -> Self:
-        margins = rows.margins
-        told = rows.counts, rows.answers
-        return cls(space, likelihood, margins.index, margins.sign, *told, before)
-
-    def pool(self, values):
-        """Sum over the rows on each margin."""
-        return np.bincount(self.index, self.counts * values, self.space.n_margins)
-
-    def seen(self, margins: Conditioned) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and variance of the margin of every row, as its winner over its loser."""
-        return self.sign * margins.mean[self.index], margins.variance[self.index]
-
-    def pull(self, expected: Expected, at: Moments) -> Pull:
-        """Slopes of the bound in the margins' moments."""
-        return Pull(self.pool(self.sign * expected.by_mean), self.pool(expected.by_variance), at)
-
-
-class _Look(NamedTuple):
-    """A batch seen under q.
-
-    ``fit`` is the expected log-probability of its answers, ``wanted`` the q whose precision and
-    shift are those of the ``sites`` on the margins that they ask for: a natural-gradient step of
-    length 1.
-    """
-
-    at: Moments
-    fit: float
-    wanted: Weights
-    sites: State
-
-    @property
-    def bound(self):
-        return self.fit - self.at.divergence
-
-    def residual(self, weights, wanted):
-        """How far the wanted q is, in the deviations of q: about √(2 × what the bound lacks)."""
-        root, gain = self.at.root, wanted.gain - weights.gain
-        turn = root @ (wanted.shift - weights.shift - gain @ self.at.mean)
-        return float(np.sqrt(turn @ turn + 0.5 * np.sum((root @ gain @ root.T) ** 2)))
 
 
 class SVI(Engine):
@@ -263,7 +193,7 @@ class SVI(Engine):
             return self._in_batches(problem, weights or _nothing(m), total)
         if weights is None:
             weights = self._begun(problem)
-        batch = _Batch.of(space, rows, problem.likelihood)
+        batch = Batch.of(space, rows, problem.likelihood)
         return self._ascend(batch, weights, total)
 
     def run_after(self, problem: Problem, before: Weights) -> Approximation:
@@ -281,13 +211,13 @@ class SVI(Engine):
         Approximation
             Given all answers; its bound is on the log evidence of the new ones.
         """
-        batch = _Batch.of(problem.space, problem.rows, problem.likelihood, before)
+        batch = Batch.of(problem.space, problem.rows, problem.likelihood, before)
         return self._ascend(batch, before, float(problem.counts.sum()))
 
     def _ascend(self, batch, weights, total):
         """Steps that see all answers, until the wanted one is short."""
-        look, history = _look(batch, weights), []
-        path, converged, n_iter = _Path(batch, len(weights.shift)), False, 0
+        look, history = look_at(batch, weights), []
+        path, converged, n_iter = Path(batch, len(weights.shift)), False, 0
         while True:
             n_iter += 1
             history.append(look.bound)
@@ -326,7 +256,7 @@ class SVI(Engine):
             for batch in _batches(problem, self.batch_size, rng):
                 t += 1
                 share = total / float(batch.counts.sum())
-                look = _look(batch, weights)
+                look = look_at(batch, weights)
                 bounds.append(share * look.fit - look.at.divergence)
                 length = min((t + self.delay) ** -self.forgetting_rate, 1.0)
                 weights = weights.towards(look.wanted.scaled(share), length)
@@ -339,12 +269,12 @@ class SVI(Engine):
                 if converged:
                     break
         at = moments(weights)
-        bound = _fit(_batches(problem, self.batch_size, rng), at) - at.divergence
+        bound = fit_of(_batches(problem, self.batch_size, rng), at) - at.divergence
         return _found(weights, at, bound, total, n_iter, residual, converged, history)
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the bound, at its maximum over q."""
-        batch = _Batch.of(problem.space, problem.rows, problem.likelihood)
+        batch = Batch.of(problem.space, problem.rows, problem.likelihood)
         seen = batch.seen(batch.space.condition(approximation.conditioned))
         expected = batch.likelihood.expected(*seen, batch.answers)
         slopes = batch.likelihood.expected_theta_gradient(*seen, batch.answers)
@@ -353,84 +283,7 @@ class SVI(Engine):
         )
 
 
-def _fit(batches, at):
-    """Expected log-probability of the answers of all batches, under one q."""
-    found = 0.0
-    for batch in batches:
-        seen = batch.seen(batch.space.condition(at))
-        expected = batch.likelihood.expected(*seen, batch.answers)
-        found += float(batch.counts @ expected.value)
-    return found
-
-
-def _look(batch, weights):
-    at = moments(weights)
-    margins = batch.space.condition(at)
-    expected = batch.likelihood.expected(*batch.seen(margins), batch.answers)
-    fit = float(batch.counts @ expected.value)
-    pull = batch.pull(expected, at)
-    precision = -2.0 * pull.by_variance
-    wanted = batch.space.weights(pull.by_mean, precision, at)
-    sites = {"precision": precision, "pull": pull.by_mean + precision * margins.mean}
-    if batch.before is None:
-        return _Look(at, fit, wanted, sites)
-    return _Look(at, fit + batch.before.told(at), batch.before.plus(wanted), sites)
-
-
-class _Path:
-    """The way of q uphill: Anderson's extrapolation over the last natural-gradient steps.
-
-    Where it would lower the bound, a plain step is made, and shortened until it does not.
-    """
-
-    def __init__(self, batch, m):
-        depth = min(_MEMORY, _REMEMBERED // m**2)
-        self._batch, self._step = batch, 1.0
-        self._points, self._moves = deque(maxlen=depth + 1), deque(maxlen=depth + 1)
-
-    def forward(self, weights, look):
-        """The next q and the batch seen under it; None where rounding allows no step."""
-        ahead = self._extrapolated(weights, look)
-        if ahead is not None:
-            there = self._seen(ahead, look)
-            if there is not None:
-                return ahead, there
-            self._points.clear()
-            self._moves.clear()
-        while self._step >= _LEAST_STEP:
-            ahead = weights.towards(look.wanted, self._step)
-            there = self._seen(ahead, look)
-            if there is not None:
-                self._step = min(1.0, 2.0 * self._step)
-                return ahead, there
-            self._step *= 0.5
-        return None
-
-    def _extrapolated(self, weights, look):
-        m = len(weights.shift)
-        point = np.concatenate([weights.gain.ravel(), weights.shift])
-        move = np.concatenate([look.wanted.gain.ravel(), look.wanted.shift]) - point
-        self._points.append(point)
-        self._moves.append(move)
-        if len(self._points) < 2:
-            return None
-        d_points, d_moves = np.diff(self._points, axis=0), np.diff(self._moves, axis=0)
-        # Walker and Ni, "Anderson acceleration for fixed-point iterations", 2011, eq. (1.1)
-        mix = np.linalg.lstsq(d_moves.T, move, rcond=1e-8)[0]
-        target = point + move - mix @ (d_points + d_moves)
-        return Weights(target[:-m].reshape(m, m), target[-m:])
-
-    def _seen(self, weights, look):
-        """The batch under q, unless that lowers the bound."""
-        try:
-            there = _look(self._batch, weights)
-        except NoCovarianceError:  # an extrapolation too far
-            return None
-        low = look.bound - _ROUNDING * abs(look.bound)
-        return there if there.bound >= low else None
-
-
-def _batches(problem, size, rng) -> Iterator[_Batch]:
+def _batches(problem, size, rng) -> Iterator[Batch]:
     """All rows once, in random order."""
     space, rows = problem.space, problem.rows
     order = rng.permutation(len(rows))
@@ -440,7 +293,7 @@ def _batches(problem, size, rng) -> Iterator[_Batch]:
         first, second = np.split(position.reshape(-1), 2)
         part = Rows(len(used), first, second, *[getattr(some, name) for name in _REST])
         there = InducedSpace(space.kernel, space.items[used], part.margins, space.Z)
-        yield _Batch.of(there, part, problem.likelihood)
+        yield Batch.of(there, part, problem.likelihood)
 
 
 _REST = ("kind", "lead", "counts", "answer", "places", "basis")

@@ -11,6 +11,7 @@ from skpref.kernels._gradients import (
 )
 from skpref.kernels._hyperparameters import check_hyperparameters, lengthscale_indices
 from skpref.kernels._identity import Identity
+from skpref.kernels._median import median_lengthscales
 from skpref.kernels._product_matern import ProductMatern
 from skpref.kernels._wrappers import OnColumns, PreferenceKernel
 
@@ -26,6 +27,7 @@ __all__ = [
     "input_gradient",
     "kernel_with_gradient",
     "lengthscale_indices",
+    "median_lengthscales",
     "spectral_sample",
     "theta_gradient",
 ]
