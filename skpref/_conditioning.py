@@ -85,6 +85,14 @@ class _Space:
         S += from_second[:, self.second]
         return S
 
+    def represented(self, items, approximation):
+        """Anchors, weights and factor of the posterior, and the anchors' utilities if known."""
+        conditioned = approximation.conditioned
+        dual = conditioned.dual if conditioned.dual.ndim == 2 else conditioned.dual[:, None]
+        factor = self.factor(conditioned, approximation.sites.precision)
+        kept = isinstance(conditioned.root, Utilities) and len(items) <= MOST
+        return items, self.incidence @ dual, factor, conditioned.root if kept else None
+
     def prior_times(self, vector):
         """S vector."""
         return self.difference(self.K @ (self.incidence @ vector))
@@ -366,16 +374,10 @@ def condition(kernel, items, space, approximation, likelihood):
     kernel : sklearn.gaussian_process.kernels.Kernel
     items : ndarray of shape (n_items, n_features)
         The distinct items that ``space`` was built on.
-    space : MarginSpace or ItemSpace
+    space : MarginSpace, ItemSpace or InducedSpace
     approximation : Approximation
         Its ``sites`` and the marginals ``conditioned`` on them.
     likelihood : Likelihood
     """
-    conditioned = approximation.conditioned
-    dual = conditioned.dual if conditioned.dual.ndim == 2 else conditioned.dual[:, None]
-    weights = space.incidence @ dual
-    factor = space.factor(conditioned, approximation.sites.precision)
-    known = conditioned.root if isinstance(conditioned.root, Utilities) else None
-    if len(items) > MOST:
-        known = None  # too large to be kept
-    return Posterior(kernel, likelihood, items, weights, factor, utilities=known)
+    anchors, weights, factor, utilities = space.represented(items, approximation)
+    return Posterior(kernel, likelihood, anchors, weights, factor, utilities=utilities)

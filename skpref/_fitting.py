@@ -18,7 +18,7 @@ from skpref._random import seed_of
 from skpref._search import Monitor, Search, learn
 from skpref._threads import blas_threads
 from skpref._warnings import warn
-from skpref.inference import Approximation
+from skpref.inference import Approximation, Engine
 from skpref.inference._base import State, check_answers
 from skpref.kernels._hyperparameters import surely_covariance
 
@@ -156,8 +156,9 @@ def fit_posterior(
     Fitted
     """
     start = Start() if start is None else start
-    engine = model.evidence_engine
     check_answers(model.engine, observations, model.likelihood)
+    model = replace(model, engine=model.engine.placed(observations, model.kernel, rng))
+    engine = model.evidence_engine
     widest = max(each.side(observations) for each in (engine, model.engine))
     with blas_threads(widest):  # entered once for all parts of a small fit
         return _fitted(observations, model, start, rng, search, monitor)
@@ -175,7 +176,7 @@ def _fitted(observations, model, start, rng, search, monitor):
                 model, _ = learn(model, part, search, None, rng, monitor)
         evaluation = model.evaluate(observations, sites)
     if not evaluation.approximation.converged:
-        _complain(evaluation.approximation, engine, model.engine)
+        complain(evaluation.approximation, engine, model.engine)
     _mention_no_covariance(model.kernel, evaluation.problem.space.K)
     fitted = Fitted(observations, model, evaluation, evaluation.approximation)
     if engine is model.engine or (rng is None and model.engine.samples):
@@ -186,7 +187,7 @@ def _fitted(observations, model, start, rng, search, monitor):
     chains = carried(start.chains, start.observations, observations, model.engine.state_of)
     fitted = fitted.refined(generator, chains)
     if not (model.engine.samples or fitted.approximation.converged):
-        _complain(fitted.approximation, model.engine, model.engine)
+        complain(fitted.approximation, model.engine, model.engine)
     return fitted._with_posterior()
 
 
@@ -209,11 +210,13 @@ def carried(
     before : Observations or None
         Those it belongs to; None: the first ones of ``now``.
     now : Observations
-    state_of : {"duels", "answers"}
+    state_of : {"duels", "answers", "points"}
         What the last axis of its arrays runs over.
     """
     if not state:
         return None
+    if state_of == "points":
+        return state
     single = state_of == "answers"
     n = now.n_singles if single else len(now.rows)
     if before is None:
@@ -241,7 +244,8 @@ def _mention_no_covariance(kernel, K):
         )
 
 
-def _complain(approximation, engine, own):
+def complain(approximation: Approximation, engine: Engine, own: Engine) -> None:
+    """Warn of an engine that did not converge; ``own`` is the model's."""
     name = type(engine).__name__
     remedy = f"pass inference={name}(max_iter=...) with more iterations"
     if engine is not own:

@@ -6,7 +6,7 @@ import numpy as np
 
 from skpref._model import Model
 from skpref._observations import Observations
-from skpref._part import ENOUGH, random_part
+from skpref._part import ENOUGH, ENOUGH_SPARSE, random_part
 from skpref._warnings import warn
 from skpref.inference import HMC, Gibbs
 from skpref.inference._memory import available
@@ -80,11 +80,14 @@ def part_to_learn_on(
     observations : Observations
     model : Model
     learn_on : int, "auto" or None
-        "auto": 1000 of at least 4000 where all would take more than some 20 s on a machine like
-        most (this machine is not looked at, so that a fit is the same everywhere). None: all.
+        "auto": with inducing points 5000; else 1000 of at least 4000 where all would take more than
+        some 20 s on a machine like most (this machine is not looked at, so that a fit is the same
+        everywhere). None: all.
     """
     n_answers = len(observations.positions)
-    if learn_on == "auto":
+    if learn_on == "auto" and not model.evidence_engine.dense:
+        learn_on = ENOUGH_SPARSE
+    elif learn_on == "auto":
         many = (
             n_answers >= 4 * ENOUGH and _gaussian(observations, model, True, _NOMINAL) > _PATIENCE
         )
@@ -119,7 +122,7 @@ def mention_cost(
     part : Observations, optional
         On which; by default on all.
     """
-    if observations.n_singles < _SMALL:
+    if observations.n_singles < _SMALL or not model.engine.dense:
         return
     side = min(len(observations.rows.margins.first), len(observations.items))
     if max(side, model.engine.side(observations)) < _SMALL:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._conditioning import gaussian_space
+from skpref._inducing import InducedSpace
 from skpref._linalg import NoCovarianceError
 from skpref._observations import Observations
 from skpref._priors import Prior
@@ -108,21 +109,10 @@ class Model:
         A run from ``start`` that does not converge is done again from nothing.
         """
         engine = self.evidence_engine if engine is None else engine
-        items = observations.items
-        contract = None
-        if eval_gradient and len(self.kernel.theta):
-            K, contract = kernel_with_gradient(self.kernel, items)
-        else:
-            K = self.kernel(items)
-        if not np.all(np.isfinite(K)):
-            raise ValueError(
-                f"The kernel {self.kernel} is not finite on the items. Rescale the features "
-                "(for instance Itemwise(StandardScaler())) or choose other hyperparameters."
-            )
         try:
-            margins = observations.rows.margins
-            space = gaussian_space(K, margins, self.likelihood.item_noise)
-            problem = Problem(space, observations, self.likelihood, by_kernel=contract is not None)
+            space, contract = self._prior(observations, engine, eval_gradient)
+            by_kernel = contract is not None
+            problem = Problem(space, observations, self.likelihood, by_kernel=by_kernel)
             found = engine.run(problem, start)
             if start is not None and not found.converged:
                 found = engine.run(problem)
@@ -131,5 +121,27 @@ class Model:
             slopes = engine.evidence_gradient(problem, found)
         except NoCovarianceError as error:
             raise ValueError(f"With the kernel {self.kernel} {error}.") from error
-        by_kernel = contract(slopes.covariance) if contract is not None else np.zeros(0)
+        by_kernel = contract(slopes.covariance) if len(self.kernel.theta) else np.zeros(0)
         return Evaluation(problem, found, np.concatenate([by_kernel, slopes.likelihood]))
+
+    def _prior(self, observations, engine, eval_gradient):
+        """The space of the margins, and derivatives in the kernel's theta as a map of weights."""
+        items, margins = observations.items, observations.rows.margins
+        if not engine.dense:
+            space = InducedSpace(self.kernel, items, margins, engine.inducing_points)
+            self._check_finite(space.K)
+            return space, space.contract
+        contract = None
+        if eval_gradient and len(self.kernel.theta):
+            K, contract = kernel_with_gradient(self.kernel, items)
+        else:
+            K = self.kernel(items)
+        self._check_finite(K)
+        return gaussian_space(K, margins, self.likelihood.item_noise), contract
+
+    def _check_finite(self, K):
+        if not np.all(np.isfinite(K)):
+            raise ValueError(
+                f"The kernel {self.kernel} is not finite on the items. Rescale the features "
+                "(for instance Itemwise(StandardScaler())) or choose other hyperparameters."
+            )

@@ -228,6 +228,14 @@ class Observations(ByValue):
         small = np.int8 if k < 128 else np.int16
         return cls(distinct, positions, places.astype(small), kind, weights, judges, ranks)
 
+    def part(self, answers: NDArray[np.intp]) -> Self:
+        """Some of the answers, and the items in them."""
+        shown = self.positions[answers]
+        items, positions = _first_seen_items(self.items, shown)
+        rest = (self.order, self.kind, self.weight, self.judge, self.rank)
+        taken = [None if each is None else each[answers] for each in rest]
+        return type(self)(items, positions, *taken, self.ordered)
+
     # -- the counted view ------------------------------------------------------------------
 
     @cached_property

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skpref._components import BLOCK, Components
 from skpref._items import distinct_rows
 from skpref._linalg import Array, floor_variance
-from skpref._moments import BLOCK, Moments
 from skpref.kernels._gradients import paired
 
 # The covariance of so many items is kept: fewer are quick without it, more take 128 MiB and above.
@@ -29,10 +29,10 @@ class Anchors:
 
     Parameters
     ----------
-    posterior : Moments
+    posterior : Components
     """
 
-    def __init__(self, posterior: Moments):
+    def __init__(self, posterior: Components):
         self._posterior = posterior
 
     @cached_property
@@ -80,7 +80,7 @@ class Anchors:
             yield PairMoments(rows, self.means[a] - self.means[b], floor_variance(variance, scale))
 
 
-def pair_moments(posterior: Moments, A: Array, B: Array) -> Iterator[PairMoments]:
+def pair_moments(posterior: Components, A: Array, B: Array) -> Iterator[PairMoments]:
     """Moments of f(a) − f(b) for pairs of rows, block by block."""
     n_anchors = len(posterior.anchors)
     kept = vars(posterior)  # which a frozen dataclass does not keep from being added to

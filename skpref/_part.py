@@ -1,14 +1,12 @@
 """A random part of the answers, on which hyperparameters are learned where all take too long."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from skpref._observations import Observations
-from skpref._rows import first_seen
 
-# Answers of the part that "auto" learns on.
-ENOUGH = 1000
+# Answers of the part that "auto" learns on: with the covariance of all items, and with inducing
+# points.
+ENOUGH, ENOUGH_SPARSE = 1000, 5000
 
 
 def random_part(observations: Observations, size: int) -> Observations:
@@ -32,22 +30,4 @@ def random_part(observations: Observations, size: int) -> Observations:
     if size >= n:
         return observations
     kept = np.sort(np.random.default_rng(0).permutation(n)[:size])
-    positions = observations.positions[kept]
-    there = positions >= 0
-    items, place = first_seen(positions[there])
-    renamed = np.full(positions.shape, -1, dtype=np.intp)
-    renamed[there] = place
-    optional = {
-        name: None if part is None else part[kept]
-        for name in ("judge", "rank")
-        for part in [getattr(observations, name)]
-    }
-    return replace(
-        observations,
-        items=observations.items[items],
-        positions=renamed,
-        order=observations.order[kept],
-        kind=observations.kind[kept],
-        weight=observations.weight[kept],
-        **optional,
-    )
+    return observations.part(kept)

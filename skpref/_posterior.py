@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpref._asked import item_pairs
+from skpref._components import Components, stacked
 from skpref._joint import Joint
 from skpref._linalg import Array, eigen_root
 from skpref._mixture import defended, mixture_cdf, mixture_quantile
-from skpref._moments import Moments, stacked
 from skpref._pairs import pair_moments
 from skpref._parameters import check_number
 from skpref._paths import SamplePaths, draw_weights
@@ -23,7 +23,7 @@ from skpref.likelihoods import sign_proba
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior(Moments):
+class Posterior(Components):
     """Posterior of the utility f given duels; nothing else computes a mean or a variance.
 
     Component s has mean k(·, Z) w_s, and all share the covariance k − k(·, Z) D Dᵀ k(Z, ·).

@@ -35,7 +35,7 @@ def progress(
     some = ""
     if part is not observations:
         some = f"{len(part.positions)} random ones of {len(observations.positions)} answers"
-        if search is not None and search.learn_on == "auto":
+        if search is not None and search.learn_on == "auto" and model.engine.dense:
             warn(
                 f"Hyperparameters are learned on {some}, then all are fitted with them. "
                 "learn_on=None learns on all, which takes longer; an integer says on how many."

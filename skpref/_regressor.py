@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skpref._asked import Who
@@ -18,10 +19,22 @@ from skpref._observations import Duels
 from skpref._predictions import UtilityEstimator
 from skpref._progress import progress
 from skpref._random import RandomLike, source_of
-from skpref._settings import check_settings, make_model
-from skpref._validation import Training, check_items, check_training
-from skpref.inference import Engine
+from skpref._settings import check_engine, check_settings, make_model
+from skpref._streaming import Told, fit_further, told
+from skpref._validation import Training, as_before, check_items, check_training
+from skpref.inference import SVI, Engine
 from skpref.likelihoods import Likelihood
+
+
+def _takes_streams(estimator):
+    """Whether the engine can learn further; an AttributeError says which does."""
+    if not isinstance(check_engine(estimator.inference), SVI):
+        raise AttributeError(
+            f"partial_fit learns from answers as they come in with inference='svi' (or SVI(...)); "
+            f"inference={estimator.inference!r} needs all answers at once: use fit, or set "
+            "inference='svi'."
+        )
+    return True
 
 
 class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
@@ -40,8 +53,9 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         than one opponent, plus a part of each item's own that no feature explains, a learned
         constant times an RBF so short that it tells all items apart. For items without features
         (`ItemTable.from_names`) None stands for independent utilities of unit variance.
-    inference : {"ep", "laplace", "hmc", "gibbs"} or engine, default="ep"
-        How the posterior is computed ("hmc" and "gibbs" sample it); an options object from
+    inference : {"ep", "laplace", "hmc", "gibbs", "svi"} or engine, default="ep"
+        How the posterior is computed ("hmc" and "gibbs" sample it, "svi" is for many answers and
+        many items, which `partial_fit` takes in pieces); an options object from
         `skpref.inference`, such as ``EP(damping=0.2)``, is tuned by ``inference__damping``
         (the strings have no options: pass ``inference=EP()`` to a grid).
     noise_variance : float, default=1e-2
@@ -256,7 +270,51 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
             )
         return self._keep(fitted, training, table)
 
-    def _keep(self, fitted: Fitted, training: Training, table: ItemTable | None) -> Self:
+    @available_if(_takes_streams)
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        order: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from more answers, with ``inference="svi"``.
+
+        The first answers, by `fit` or by this method, place the inducing points and set the
+        hyperparameters. Further ones are learned from, once and for good, with what the answers
+        before told as the prior; where their items are far from all inducing points, some of them
+        become points too, up to twice ``n_inducing`` (as many as there are, for items that have
+        names alone). Memory does not grow with the number of answers.
+
+        Parameters
+        ----------
+        X, y, qid, sample_weight, order
+            As in `fit`; items need not have been seen before.
+
+        Returns
+        -------
+        self
+            With ``observations_`` and ``log_marginal_likelihood_value_`` of these answers alone.
+        """
+        if not hasattr(self, "_told"):
+            return self.fit(X, y, qid=qid, sample_weight=sample_weight, order=order)
+        check_settings(self)
+        table = check_items(self.items)
+        likelihood = self.likelihood_
+        training = check_training(self, X, y, qid, table, sample_weight, order, likelihood)
+        training = as_before(self, training)
+        fitted = fit_further(training.observations, self._model, self._told)
+        return self._keep(fitted, training, table, self._told)
+
+    def _keep(
+        self,
+        fitted: Fitted,
+        training: Training,
+        table: ItemTable | None,
+        before: Told | None = None,
+    ) -> Self:
         """The fitted attributes, all at once."""
         model, state = fitted.model, fitted.state
         remember(self, training.schema)
@@ -264,6 +322,10 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         if not model.engine.has_evidence:  # only chains are carried over, not the search
             state = state._replace(sites=None)
         self._start = state if model.engine.warm_start else None
+        if not model.engine.dense:
+            self._told = told(fitted, before)
+        elif hasattr(self, "_told"):
+            del self._told
         schema, who = training.schema, None
         if schema.id_column is not None and schema.ids is not None:
             who = Who(schema.id_column, schema.ids)

@@ -126,7 +126,8 @@ def make_model(estimator, settings: Settings, training: Training, table: ItemTab
     if estimator.kernel is None:
         has_features = table is None or table.has_features
         who = training.schema.id_column
-        kernel = default_kernel(observations, has_features, learned, who)
+        own = learned and settings.engine.own_utilities(observations)
+        kernel = default_kernel(observations, has_features, own, who)
     else:
         kernel = clone(estimator.kernel)
         _mention_measured_ids(kernel, training.schema.id_column)

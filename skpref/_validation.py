@@ -111,6 +111,35 @@ def check_training(
     return Training(observations, classes, schema)
 
 
+def as_before(estimator: BaseEstimator, training: Training) -> Training:
+    """Further answers, with the labels of those fitted before.
+
+    Raises
+    ------
+    ValueError
+        If they are not of the same form.
+    """
+    schema, width = training.schema, training.observations.items.shape[1]
+    if width != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {width} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input, as in the answers before."
+        )
+    if schema.id_column is not None:
+        raise ValueError(
+            "partial_fit takes no id_column, as ids are numbered anew in every piece. Give the "
+            "items as a table with names (items=ItemTable(...)), or fit all answers at once."
+        )
+    before = getattr(estimator, "classes_", None)
+    if (before is None) != (training.classes is None):
+        kinds = "rated items", "duels"
+        raise ValueError(
+            f"{kinds[before is None].capitalize()} came after {kinds[before is not None]}. Make "
+            "duels of all ratings (from_ratings), or fit anew."
+        )
+    return training._replace(classes=before)  # a piece may hold one label alone
+
+
 def check_X(X: Any, table: ItemTable | None) -> Parsed:
     """X as items, duels or sets of numbers; see `parse`."""
     parsed = parse(X, table=table)

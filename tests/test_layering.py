@@ -43,6 +43,7 @@ LAYERS = (
     ),
     (
         "_asked",
+        "_inducing",
         "_joint",
         "_lookup",
         "_orientation",
@@ -57,10 +58,10 @@ LAYERS = (
         "_builders",
         "_choices",
         "_columns",
+        "_components",
         "_counting",
         "_features",
         "_joint_noise",
-        "_moments",
         "_scores",
         "model_selection",
         "preprocessing",
@@ -104,9 +105,10 @@ LAYERS = (
         "_settings",
     ),
     (
-        "_regressor",
+        "_streaming",
         "optimize",
     ),
+    ("_regressor",),
     ("__init__",),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

@@ -18,7 +18,8 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from skpref import _posterior as module
+from skpref import _components as module
+from skpref import _pairs
 from skpref._posterior import Posterior
 from skpref.inference import EP
 from skpref.kernels._gradients import paired
@@ -238,7 +239,8 @@ def test_paired_covariances_are_the_diagonal_of_the_matrix(name):
 def test_blocks_change_nothing(monkeypatch):
     posterior, _, _ = many_components()
     whole = [posterior.mean(X), posterior.var(X), *posterior.margin(X, X[::-1])]
-    monkeypatch.setattr(module, "_BLOCK", 14)
+    for each in (module, _pairs):
+        monkeypatch.setattr(each, "BLOCK", 14)
     parts = [posterior.mean(X), posterior.var(X), *posterior.margin(X, X[::-1])]
     for one, two in zip(whole, parts, strict=True):
         np.testing.assert_allclose(one, two, atol=1e-13)

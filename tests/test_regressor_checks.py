@@ -27,7 +27,7 @@ def model(request):
     return make_model(request.param)
 
 
-@pytest.mark.parametrize("inference", ["ep", "laplace"])
+@pytest.mark.parametrize("inference", ["ep", "laplace", "svi"])
 def test_scikit_learn_checks(inference):
     estimator = PairwisePreferenceRegressor(inference=inference)
     with warnings.catch_warnings():
@@ -159,7 +159,7 @@ def test_refit_on_ratings_forgets_the_classes(model):
     assert not hasattr(model, "classes_") and not hasattr(model, "predict_proba")
 
 
-@pytest.mark.parametrize("inference", ["ep", "laplace"])
+@pytest.mark.parametrize("inference", ["ep", "laplace", "svi"])
 def test_order_of_training_duels_does_not_matter(inference):
     model, (X, y) = make_model(inference), duels()
     order = np.random.default_rng(3).permutation(len(X))

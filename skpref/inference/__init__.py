@@ -13,13 +13,15 @@ from skpref.inference._ep import EP
 from skpref.inference._hallucination import Hallucination
 from skpref.inference._laplace import Laplace
 from skpref.inference._skew import HMC, Gibbs
+from skpref.inference._svi import SVI
 
-ENGINES = {"laplace": Laplace, "ep": EP, "gibbs": Gibbs, "hmc": HMC}
+ENGINES = {"laplace": Laplace, "ep": EP, "gibbs": Gibbs, "hmc": HMC, "svi": SVI}
 
 __all__ = [
     "ENGINES",
     "EP",
     "HMC",
+    "SVI",
     "Approximation",
     "Diagnostics",
     "Engine",

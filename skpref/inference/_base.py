@@ -8,9 +8,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._conditioning import Conditioned, ItemSpace, MarginSpace, Sites, gaussian_space
+from skpref._inducing import InducedSpace, Moments, Pull
 from skpref._observations import Observations
+from skpref._random import RandomLike
 from skpref._rows import Rows
 from skpref.likelihoods import PART, TIE, Answers, Likelihood
 
@@ -30,9 +33,9 @@ class Problem:
 
     Attributes
     ----------
-    space : MarginSpace or ItemSpace
-        The prior on the distinct margins; ``space.condition(precision, shift)`` conditions it on
-        Gaussian sites.
+    space : MarginSpace, ItemSpace or InducedSpace
+        The prior on the distinct margins; ``space.condition(precision, shift)`` conditions the
+        first two on Gaussian sites.
     observations : Observations
     likelihood : Likelihood
     apart : bool
@@ -41,7 +44,7 @@ class Problem:
         Whether derivatives with respect to the items' covariance are wanted.
     """
 
-    space: MarginSpace | ItemSpace
+    space: MarginSpace | ItemSpace | InducedSpace
     observations: Observations
     likelihood: Likelihood
     apart: bool = False
@@ -114,8 +117,9 @@ class Approximation(NamedTuple):
     Attributes
     ----------
     sites : Sites
-        On the margins; several columns of ``shift`` are as many components.
-    conditioned : Conditioned
+        On the margins; several columns of ``shift`` are as many components. With inducing points,
+        what the answers add to the precision and the shift of their weights.
+    conditioned : Conditioned or Moments
         The marginals under ``sites``.
     state : dict of str to ndarray
         To start the next run from; the last axis of every array runs over the rows of the distinct
@@ -125,11 +129,11 @@ class Approximation(NamedTuple):
         How far from convergence the last iteration was, in the engine's own measure.
     converged : bool
     diagnostics : Diagnostics or None
-        Of the chains, if the engine samples.
+        Of the chains, if the engine samples; the bound's history, if it has one.
     """
 
     sites: Sites
-    conditioned: Conditioned
+    conditioned: Conditioned | Moments
     state: State
     n_iter: int
     residual: float
@@ -143,13 +147,13 @@ class EvidenceGradient(NamedTuple):
     Attributes
     ----------
     covariance : ndarray of shape (n_items, n_items)
-        Symmetric: d log Z = Σ_ij covariance_ij dK_ij. Not looked at unless the problem says
-        ``by_kernel``.
+        Symmetric: d log Z = Σ_ij covariance_ij dK_ij. With inducing points a `Pull`. Not looked at
+        unless the problem says ``by_kernel``.
     likelihood : ndarray of shape (n_theta,)
         In the free hyperparameters of the likelihood.
     """
 
-    covariance: NDArray[np.float64]
+    covariance: NDArray[np.float64] | Pull
     likelihood: NDArray[np.float64]
 
 
@@ -169,9 +173,12 @@ class Engine(BaseEstimator, ABC):
     takes_joint : bool
         It takes answers of several inequalities, such as choices of one of three, whose margins
         are seen with noise that they share.
-    state_of : {"duels", "answers"}
+    dense : bool
+        It works with the covariance of all items. Otherwise it is given `InducedSpace`, the prior
+        by inducing points, which it has from `placed`.
+    state_of : {"duels", "answers", "points"}
         What the last axis of the arrays of its state runs over; an array of any other length starts
-        nothing.
+        nothing. Those of inducing points are handed on as they are.
     warm_start : bool
         A fit of the same estimator starts from the state of the last one.
 
@@ -185,6 +192,7 @@ class Engine(BaseEstimator, ABC):
     has_evidence: ClassVar[bool] = False
     samples: ClassVar[bool] = False
     takes_joint: ClassVar[bool] = False
+    dense: ClassVar[bool] = True
     state_of: ClassVar[str] = "duels"
     warm_start = False
 
@@ -250,6 +258,16 @@ class Engine(BaseEstimator, ABC):
 
     def check_observations(self, observations: Observations, likelihood: Likelihood) -> None:
         """Raise ValueError, before any work, if these cannot be taken."""
+
+    def placed(
+        self, observations: Observations, kernel: Kernel, rng: RandomLike = None
+    ) -> "Engine":
+        """This engine ready for these answers: with inducing points, if it takes any."""
+        return self
+
+    def own_utilities(self, observations: Observations) -> bool:
+        """Whether a part of an item's utility that no other item shares can be learned."""
+        return True
 
     def side(self, observations: Observations) -> int:
         """Of the largest square matrices that are multiplied or factorised."""

@@ -122,3 +122,13 @@ def measures(kernel: Kernel, column: int) -> bool:
 def surely_covariance(kernel: Kernel) -> bool:
     """Whether all parts of a kernel are known to be covariance functions in any dimension."""
     return all(type(leaf) in LEAVES for leaf, _ in fold(kernel, SEEN))
+
+
+def seen_columns(kernel: Kernel, n_features: int) -> tuple[list[int], list[int]]:
+    """Columns of which a kernel sees the names (`Identity`), and those whose values it measures."""
+    named, measured = set(), set()
+    for leaf, columns in fold(kernel, SEEN):
+        if not isinstance(leaf, (ConstantKernel, WhiteKernel)):
+            every = range(n_features) if columns is None else columns
+            (named if isinstance(leaf, Identity) else measured).update(every)
+    return sorted(named), sorted(measured)

@@ -1,5 +1,7 @@
 """What each elementary kernel gives, registered once: `LEAVES`."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
 from sklearn.gaussian_process import kernels as gp
@@ -19,6 +21,7 @@ from skpref.kernels._contracts import (
     own_length,
 )
 from skpref.kernels._identity import Identity
+from skpref.kernels._product_matern import ProductMatern, distances, lengths_of, product_value
 from skpref.kernels._radial import radial
 
 # Up to this many features one pass a feature is as quick as BLAS, and exact.
@@ -191,6 +194,42 @@ class _Rational(_Radial):
         return None
 
 
+class _ProductMatern(Leaf):
+    def pairs(self, kernel: Kernel, X: Array) -> Pairs:
+        off = condense(product_value(kernel, X, X))
+
+        def contract(weights: Array, diag: Array) -> Array:
+            weighted = 2.0 * weights * off
+            each = [weighted @ (s**2 / (1.0 + s)) for s in map(condense, distances(kernel, X, X))]
+            return np.array(each if kernel.anisotropic else [np.sum(each)])
+
+        return Pairs(off, 1.0, contract)
+
+    def cross(self, kernel: Kernel, X: Array, Z: Array) -> Cross:
+        value = product_value(kernel, X, Z)
+
+        def slopes() -> Iterator[Array]:
+            lengths = lengths_of(kernel, X.shape[1])
+            each = zip(X.T, Z.T, lengths, distances(kernel, X, Z), strict=True)
+            for x, z, length, s in each:
+                yield -3.0 / length**2 * value * np.subtract.outer(x, z) / (1.0 + s)
+
+        def gradient(factor: Array | float) -> Array:
+            return np.stack([factor * slope for slope in slopes()], axis=-1)
+
+        def contract(weight: Array) -> Array:
+            return np.stack([np.einsum("ij,ij->i", weight, each) for each in slopes()], axis=1)
+
+        return Cross(value, [(1.0, Slope(gradient, contract))])
+
+    def spectrum(self, kernel: Kernel, d: int) -> Spectrum:
+        def draw(n: int, rng: np.random.Generator) -> Array:
+            # a t with 3 degrees of freedom a feature, independent
+            return rng.standard_t(3.0, (n, d)) / lengths_of(kernel, d)
+
+        return Spectrum(draw, 1.0)
+
+
 def _squares(scaled: Array, weight: Array, rough: bool) -> Array:
     """Σ_ij weight_ij (x_ik − x_jk)² for every feature k, from the upper triangle of weight."""
     n, d = scaled.shape
@@ -212,6 +251,7 @@ LEAVES: dict[type, Leaf] = {
     gp.Matern: _Radial(),
     gp.RationalQuadratic: _Rational(),
     Identity: _Identity(),
+    ProductMatern: _ProductMatern(),
 }
 _OTHER = Leaf()
 

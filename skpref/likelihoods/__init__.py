@@ -15,6 +15,7 @@ from skpref.likelihoods._base import (
     Site,
     Tilted,
 )
+from skpref.likelihoods._expected import Expected
 from skpref.likelihoods._gaussian import sign_proba
 from skpref.likelihoods._probit import Probit
 
@@ -24,6 +25,7 @@ __all__ = [
     "TIE",
     "Answers",
     "Derivatives",
+    "Expected",
     "Likelihood",
     "Probit",
     "Regions",

@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator
 
 from skpref._linalg import floor_variance
 from skpref._parameters import check_bounds, check_number
-from skpref.likelihoods import _quadrature
+from skpref.likelihoods import _expected, _quadrature
+from skpref.likelihoods._expected import Expected
 
 # Of a hyperparameter's logarithm, for differences where a likelihood gives no derivatives.
 _STEP = 1e-4
@@ -355,6 +356,38 @@ class Likelihood(BaseEstimator, ABC):
         """
         unknown = np.full(len(mean), np.nan)
         return Site(unknown, unknown.copy())
+
+    def expected(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        answers: Answers,
+    ) -> Expected:
+        """Expectation of the log-probability under N(margin; mean, variance), and its slopes.
+
+        By Gauss–Hermite quadrature here; variational inference asks for it.
+
+        Parameters
+        ----------
+        mean, variance : ndarray of shape (n,)
+        answers : Answers
+        """
+        return _expected.expected(self.log_prob, mean, variance, answers)
+
+    def expected_theta_gradient(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        answers: Answers,
+    ) -> NDArray[np.float64]:
+        """Derivatives in `theta` of the value of `expected`, shape (n_theta, n)."""
+        if not self.free:
+            return np.zeros((0, len(mean)))
+
+        def slopes(margin, answers):
+            return self.theta_derivatives(margin, answers)[0]
+
+        return _expected.expectations(slopes, mean, variance, answers)
 
     def regions(self, answers: Answers) -> Regions | None:
         """The answers as boxes of a noisy margin; None if they are not, and cannot be sampled."""

@@ -22,6 +22,7 @@ from skpref.likelihoods._base import (
     Site,
     Tilted,
 )
+from skpref.likelihoods._expected import Expected, expected_log_ndtr
 from skpref.likelihoods._gaussian import standardise
 from skpref.likelihoods._repeated_ties import equal_ties
 from skpref.likelihoods._repeats import equal_sites
@@ -303,6 +304,43 @@ class Probit(Likelihood):
                 found = equal_sites(*cavities, start)
             precision[at], shift[at] = found[0], found[1] - found[0] * away
         return Site(precision, shift)
+
+    def expected(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        answers: Answers,
+    ) -> Expected:
+        """Expectation of the log-probability, see `Likelihood.expected`."""
+        rows, noise = self._noisy_rows(answers), self.margin_variance
+        if rows is not None and len(rows.ties):
+            found = super().expected(mean, variance, answers)
+            duels = np.flatnonzero(answers.kind == DUEL)
+            part = self.expected(mean[duels], variance[duels], answers.take(duels))
+            for whole, own in zip(found, part, strict=True):
+                whole[duels] = own
+            return found
+        ahead = mean if rows is None else mean + rows.shift
+        value, slope, bend = expected_log_ndtr(ahead / np.sqrt(noise), variance / noise)
+        return Expected(value, slope / np.sqrt(noise), bend / noise)
+
+    def expected_theta_gradient(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        answers: Answers,
+    ) -> NDArray[np.float64]:
+        """In log σ², log δ and h, see `Likelihood.expected_theta_gradient`."""
+        rows = self._noisy_rows(answers)
+        if not self.free or (rows is not None and len(rows.ties)):
+            return super().expected_theta_gradient(mean, variance, answers)
+        _, slope, bend = self.expected(mean, variance, answers)
+        ahead = mean if rows is None else mean + rows.shift
+        found = {"noise_variance": -0.5 * ahead * slope - variance * bend}
+        if rows is not None:
+            found["tie_threshold"] = -rows.threshold * slope
+            found["order_effect"] = rows.lead * slope
+        return np.stack([found[name] for name in self.free])
 
     def regions(self, answers: Answers) -> Regions:
         """The noisy margin is positive; with a threshold, above it or between both."""

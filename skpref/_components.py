@@ -18,7 +18,7 @@ BLOCK = 2**21
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class Components:
     """What a `Posterior` is made of, its means and its covariances; the fields are told there."""
 
     kernel: Kernel

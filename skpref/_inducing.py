@@ -1,0 +1,292 @@
+"""The prior carried by inducing points: margins by features of as many columns as there are points.
+
+With K_ZZ = L Lᵀ the utilities of the points are u = L w, w ~ N(0, I), and f(x) = φ(x)ᵀ w + a rest
+that is independent of w, φ(x) = L⁻¹ k(Z, x). A Gaussian q(w) then gives every margin's mean and
+variance, at a cost that grows with the number of points squared, and linearly with all else.
+"""
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from skpref._linalg import Array, floor_variance, inverse_cholesky, semidefinite_root
+from skpref.kernels import across, kernel_with_gradient
+from skpref.kernels._contracts import Kernel
+from skpref.kernels._gradients import paired
+
+# Added to the diagonal of K_ZZ, as a share of it: points may all but coincide.
+_JITTER = 1e-9
+# Doubles of a block of rows that is gathered (it stays in the cache), and of one of features.
+_GATHERED = 2**16
+_BLOCK = 2**22
+# Of a logarithm of a hyperparameter, in differences of prior variances.
+_STEP = 6e-6
+
+
+class Weights(NamedTuple):
+    """q(w) in natural parameters: precision I + ``gain``, precision times mean ``shift``.
+
+    Attributes
+    ----------
+    gain : ndarray of shape (m, m)
+        What the answers add to the precision: positive semi-definite.
+    shift : ndarray of shape (m,)
+    """
+
+    gain: Array
+    shift: Array
+
+    def towards(self, other: "Weights", share: float) -> "Weights":
+        """A step along the line to others; a natural-gradient step if they are a fixed point's."""
+        if share == 1.0:
+            return other
+        both = zip(self, other, strict=True)
+        return Weights(*((1.0 - share) * one + share * two for one, two in both))
+
+    def scaled(self, factor: float) -> "Weights":
+        """As if every answer had been given so many times."""
+        return Weights(factor * self.gain, factor * self.shift)
+
+    def plus(self, other: "Weights") -> "Weights":
+        """What two sets of answers tell."""
+        return Weights(self.gain + other.gain, self.shift + other.shift)
+
+    def told(self, at: "Moments") -> float:
+        """E_q[log of the factor that these are], over the factor's mean under the prior."""
+        known = moments(self)
+        mean, half = at.mean, at.root @ self.gain
+        inner = float(np.vdot(half, at.root)) + float(mean @ self.gain @ mean)
+        # log E_prior[exp(shiftᵀ w − ½ wᵀ gain w)]
+        total = 0.5 * float(self.shift @ known.mean) - 0.5 * known.log_det
+        return float(self.shift @ mean) - 0.5 * inner - total
+
+    def wider(self, m: int) -> "Weights":
+        """With further points at the end, of which no answer has told anything yet."""
+        more = m - len(self.shift)
+        return Weights(np.pad(self.gain, (0, more)), np.pad(self.shift, (0, more)))
+
+
+class Moments(NamedTuple):
+    """q(w) as mean and root of its covariance, S = ``root``ᵀ ``root``, and its distance to N(0, I).
+
+    ``divergence`` is the Kullback–Leibler divergence of q from that prior, ``log_det`` the
+    log-determinant of q's precision.
+    """
+
+    mean: Array
+    root: Array
+    divergence: float
+    log_det: float
+
+
+def moments(weights: Weights) -> Moments:
+    """Moments of q(w)."""
+    precision = weights.gain.copy()
+    precision.flat[:: len(precision) + 1] += 1.0
+    root, log_det = inverse_cholesky(precision.T)
+    mean = root.T @ (root @ weights.shift)
+    spread = float(np.vdot(root, root)) - len(mean)
+    return Moments(mean, root, 0.5 * (spread + float(mean @ mean) + log_det), log_det)
+
+
+class Pull(NamedTuple):
+    """Slopes of the bound in the moments of each margin, at q."""
+
+    by_mean: Array
+    by_variance: Array
+    at: Moments
+
+
+class Conditioned(NamedTuple):
+    """Mean and variance of every margin under q."""
+
+    mean: Array
+    variance: Array
+
+
+def _whitening(K):
+    """L⁻¹."""
+    lifted = K.copy()
+    lifted.flat[:: len(K) + 1] += _JITTER * np.mean(np.diagonal(K))
+    return inverse_cholesky(lifted.T)[0]
+
+
+def unexplained(kernel: Kernel, items: Array, Z: Array) -> Array:
+    """Covariance of the items' utilities given those of the points."""
+    phi = kernel(items, Z) @ _whitening(kernel(Z)).T
+    return kernel(items) - phi @ phi.T
+
+
+def unexplained_share(kernel: Kernel, items: Array, Z: Array) -> Array:
+    """Share of the items' prior variances that is left given the utilities of the points."""
+    phi = kernel(items, Z) @ _whitening(kernel(Z)).T
+    prior = kernel.diag(items)
+    return 1.0 - np.einsum("ij,ij->i", phi, phi) / np.where(prior > 0.0, prior, 1.0)
+
+
+class InducedSpace:
+    """The prior on margins between items, by inducing points Z.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    items : ndarray of shape (n_items, n_features)
+    margins : Margins
+    Z : ndarray of shape (m, n_features)
+    """
+
+    def __init__(self, kernel: Kernel, items: Array, margins, Z: Array):
+        self.kernel, self.items, self.Z = kernel, items, Z
+        self.K = kernel(Z)
+        self.whiten = _whitening(self.K)
+        self.first, self.second = margins.first, margins.second
+        self.n_items, self.n_margins = len(items), len(margins.first)
+        ends = np.concatenate([self.first, self.second])
+        column = np.tile(np.arange(self.n_margins), 2)
+        signs = np.repeat([1.0, -1.0], self.n_margins)
+        self.incidence = csr_array((signs, (ends, column)), shape=(self.n_items, self.n_margins))
+        # A row of features a margin, or a row an item: whichever are fewer.
+        self._by_margins = self.n_margins < self.n_items
+
+    @cached_property
+    def _rest(self):
+        """Variance of every margin that the points do not explain."""
+        return floor_variance(self._prior_variance() - self._squares(self._features), 0.0)
+
+    @cached_property
+    def _features(self):
+        """φ of the items, or differences of it for the margins."""
+        n = self.n_margins if self._by_margins else self.n_items
+        features = np.empty((n, len(self.Z)))
+        for rows in _blocks(n, len(self.Z), _BLOCK):
+            if self._by_margins:
+                K = self.kernel(self.items[self.first[rows]], self.Z)
+                K -= self.kernel(self.items[self.second[rows]], self.Z)
+            else:
+                K = self.kernel(self.items[rows], self.Z)
+            np.matmul(K, self.whiten.T, out=features[rows])
+        return features
+
+    def _prior_variance(self):
+        diagonal = self.kernel.diag(self.items)
+        apart = diagonal[self.first] + diagonal[self.second]
+        for rows in _blocks(self.n_margins, self.items.shape[1], _BLOCK):
+            ends = self.items[self.first[rows]], self.items[self.second[rows]]
+            apart[rows] -= 2.0 * paired(self.kernel, *ends)
+        return apart
+
+    def _squares(self, features):
+        """Squared norm of the row of every margin."""
+        if self._by_margins:
+            return np.einsum("ij,ij->i", features, features)
+        found = np.empty(self.n_margins)
+        one, other = np.empty((2, max(_GATHERED // features.shape[1], 1), features.shape[1]))
+        for rows in _blocks(self.n_margins, features.shape[1], _GATHERED):
+            n = len(found[rows])
+            # "clip" lets numpy write to the buffer itself
+            np.take(features, self.first[rows], axis=0, out=one[:n], mode="clip")
+            np.take(features, self.second[rows], axis=0, out=other[:n], mode="clip")
+            one[:n] -= other[:n]
+            found[rows] = np.einsum("ij,ij->i", one[:n], one[:n])
+        return found
+
+    # -- q(w) and the margins --------------------------------------------------------------
+
+    def condition(self, at: Moments) -> Conditioned:
+        """Means and variances of the margins under q."""
+        mean = self._features @ at.mean
+        if not self._by_margins:
+            mean = mean[self.first] - mean[self.second]
+        variance = self._rest + self._squares(self._features @ at.root.T)
+        return Conditioned(mean, variance)
+
+    def weights(self, by_mean: Array, precision: Array, at: Moments) -> Weights:
+        """Gaussian sites on the margins, seen from w.
+
+        Parameters
+        ----------
+        by_mean : ndarray of shape (n_margins,)
+            Slopes of the expected log-probability in the margins' means under q.
+        precision : ndarray of shape (n_margins,)
+        at : Moments
+            q.
+        """
+        gain = self._sandwich(precision)
+        pulled = by_mean if self._by_margins else self.incidence @ by_mean
+        return Weights(gain, self._features.T @ pulled + gain @ at.mean)
+
+    def told(self, precision: Array, shift: Array) -> Weights:
+        """Sites on the margins in natural parameters, seen from w."""
+        pulled = shift if self._by_margins else self.incidence @ shift
+        return Weights(self._sandwich(precision), self._features.T @ pulled)
+
+    def _sandwich(self, precision):
+        """Σ precision_i φ_i φ_iᵀ over the margins."""
+        phi = self._features
+        if self._by_margins:
+            return phi.T @ (precision[:, None] * phi)
+        gain = phi.T @ (self._laplacian(precision) @ phi)
+        return 0.5 * (gain + gain.T)
+
+    def _laplacian(self, precision):
+        """Aᵀ T A, sparse."""
+        scaled = self.incidence.copy()
+        scaled.data = scaled.data * precision[scaled.indices]
+        return scaled @ self.incidence.T
+
+    # -- what becomes of it ----------------------------------------------------------------
+
+    def represented(self, items: Array, approximation) -> tuple[Array, Array, Array, None]:
+        """Anchors, weights and factor of the posterior: k − k(·, Z) D Dᵀ k(Z, ·)."""
+        weights = self.whiten.T @ approximation.conditioned.mean
+        root = semidefinite_root(approximation.sites.precision)
+        inner = root.T @ root
+        inner.flat[:: len(inner) + 1] += 1.0
+        inverse, _ = inverse_cholesky(inner.T)
+        # I − (I + B Bᵀ)⁻¹ = B (I + Bᵀ B)⁻¹ Bᵀ
+        return self.Z, weights[:, None], self.whiten.T @ (root @ inverse.T), None
+
+    def contract(self, pull: Pull) -> Array:
+        """Derivatives of the bound in the kernel's theta, q of the points' utilities held."""
+        mean, root = pull.at.mean, pull.at.root
+        S = root.T @ root
+        left = np.eye(len(S)) - S
+        H = self._sandwich(pull.by_variance)
+        pulled = pull.by_mean if self._by_margins else self.incidence @ pull.by_mean
+        pulled = self._features.T @ pulled
+        inner = -np.outer(pulled, mean) + H - 2.0 * (S @ H)
+        inner = 0.5 * (inner + inner.T) + 0.5 * (S + np.outer(mean, mean) - np.eye(len(S)))
+        gradient = kernel_with_gradient(self.kernel, self.Z)[1](self.whiten.T @ inner @ self.whiten)
+        dual, slope = self.whiten.T @ mean, -2.0 * (left @ self.whiten)
+        if self._by_margins:
+            level, bend = pull.by_mean, pull.by_variance[:, None] * self._features
+            sides = ((self.items[self.first], 1.0), (self.items[self.second], -1.0))
+        else:
+            level = self.incidence @ pull.by_mean
+            bend = self._laplacian(pull.by_variance) @ self._features
+            sides = ((self.items, 1.0),)
+        for items, sign in sides:
+            for rows in _blocks(len(items), 4 * len(S), _BLOCK):
+                weight = np.outer(level[rows], dual) + bend[rows] @ slope
+                gradient = gradient + sign * across(self.kernel, items[rows], self.Z)[1](weight)
+        return gradient + self._prior_slope(pull.by_variance)
+
+    def _prior_slope(self, weight):
+        """Derivatives of Σ weight_i × prior variance of margin i in the kernel's theta."""
+        each = np.abs(self.incidence) @ weight
+        theta, gradient = self.kernel.theta, np.zeros(len(self.kernel.theta))
+        for k, step in enumerate(_STEP * np.eye(len(theta))):
+            above, below = (self.kernel.clone_with_theta(theta + s * step) for s in (1.0, -1.0))
+            change = above.diag(self.items) - below.diag(self.items)
+            gradient[k] = each @ change / (2.0 * _STEP)
+        for rows in _blocks(self.n_margins, self.items.shape[1], _BLOCK):
+            ends = self.items[self.first[rows]], self.items[self.second[rows]]
+            gradient -= 2.0 * across(self.kernel, *ends, aligned=True)[1](weight[rows])
+        return gradient
+
+
+def _blocks(n, width, doubles):
+    step = max(doubles // max(width, 1), 1)
+    return [slice(k, k + step) for k in range(0, n, step)]

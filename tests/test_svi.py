@@ -1,0 +1,387 @@
+"""Sparse variational inference: a dense solution, the evidence, sampling, and differences."""
+
+import pickle
+
+import numpy as np
+import pytest
+from likelihoods_support import Logistic
+from numpy.testing import assert_allclose
+from oracles import central_gradient, duel_truth, incidence, small_problem
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
+
+from skpref import PairwisePreferenceRegressor
+from skpref._fitting import evidence, fit_posterior
+from skpref._inducing import Weights, moments
+from skpref._model import Model
+from skpref.duels import ItemTable, Observations
+from skpref.inference import EP, SVI
+from skpref.inference._natural import Batch
+from skpref.kernels import Identity, OnColumns
+from skpref.likelihoods import Probit
+
+KERNEL = ConstantKernel(2.0) * Matern([1.0, 1.5], nu=1.5)
+TIES = Probit(0.3, tie_threshold=0.4, order_effect=0.2, order_effect_bounds=(-2.0, 2.0))
+LIKELIHOODS = {"probit": Probit(0.3), "ties": TIES, "logistic": Logistic(0.5)}
+
+
+def answers(likelihood, n=30, n_items=12, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_items, 2))
+    first = rng.integers(n_items, size=n)
+    second = (first + rng.integers(1, n_items, size=n)) % n_items
+    more = {}
+    if likelihood is TIES:
+        more = {"tie": rng.random(n) < 0.3, "order": rng.integers(-1, 2, size=n)}
+    weight = rng.uniform(0.5, 3.0, size=n)
+    return Observations.from_duels(X, first, second, rng.random(n) < 0.5, weight, **more)
+
+
+def model_of(observations, likelihood, engine, kernel=KERNEL):
+    return Model(kernel, likelihood, engine.placed(observations, kernel, 0))
+
+
+def dense_bound(K, observations, likelihood):
+    """The bound over q(f) = N(K a, (K⁻¹ + B)⁻¹…) written in plain: mean and Cholesky factor."""
+    rows, n = observations.rows, len(K)
+    A = incidence(rows.first, rows.second, n)
+    lower = np.tril_indices(n)
+    K_inverse, log_det = np.linalg.inv(K), np.linalg.slogdet(K)[1]
+
+    def minus_bound(point):
+        mean, C = point[:n], np.zeros((n, n))
+        C[lower] = point[n:]
+        half = A @ C
+        found = likelihood.expected(A @ mean, np.sum(half**2, axis=1), rows.answers)
+        by_mean = A.T @ (rows.counts * found.by_mean) - K_inverse @ mean
+        by_C = 2.0 * A.T @ ((rows.counts * found.by_variance)[:, None] * half) - K_inverse @ C
+        diagonal = np.abs(np.diagonal(C))
+        by_C[np.diag_indices(n)] += 1.0 / np.diagonal(C)
+        spread = np.sum(K_inverse * (C @ C.T)) + mean @ K_inverse @ mean - n
+        bound = rows.counts @ found.value - 0.5 * (spread + log_det) + np.log(diagonal).sum()
+        return -bound, -np.concatenate([by_mean, by_C[lower]])
+
+    start = np.concatenate([np.zeros(n), np.linalg.cholesky(K)[lower]])
+    options = {"maxiter": 20_000, "maxfun": 40_000, "maxcor": 50, "ftol": 1e-16, "gtol": 1e-9}
+    found = minimize(minus_bound, start, jac=True, method="L-BFGS-B", options=options)
+    C = np.zeros((n, n))
+    C[lower] = found.x[n:]
+    return -found.fun, found.x[:n], C @ C.T
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_points_at_all_items_give_the_dense_solution(name):
+    likelihood = LIKELIHOODS[name]
+    observations = answers(likelihood, n_items=7)
+    model = model_of(observations, likelihood, SVI(tol=1e-9))
+    fitted = fit_posterior(observations, model)
+    items = observations.items
+    bound, mean, covariance = dense_bound(KERNEL(items), observations, likelihood)
+    assert_allclose(fitted.log_evidence, bound, atol=1e-6)
+    assert_allclose(fitted.posterior.mean(items), mean, atol=2e-6)
+    assert_allclose(fitted.posterior.cov(items), covariance, atol=2e-6)
+
+
+@pytest.mark.parametrize("seed", range(0, 24, 4))
+def test_the_bound_is_below_the_evidence(seed):
+    problem = small_problem(seed)
+    truth = duel_truth(problem, 0.1)
+    won = np.ones(len(problem.winner))
+    observations = Observations.from_duels(problem.items, problem.winner, problem.loser, won)
+    model = model_of(observations, Probit(0.1), SVI(), problem.kernel)
+    bound = fit_posterior(observations, model).log_evidence
+    assert bound < truth.log_evidence + 4.0 * truth.log_evidence_error
+    assert bound > truth.log_evidence - 0.1 * len(won)
+
+
+@pytest.mark.parametrize("n_inducing", [5, 12])
+def test_the_bound_is_below_that_of_ep_and_more_points_raise_it(n_inducing):
+    observations = answers(LIKELIHOODS["probit"])
+    ep = fit_posterior(observations, Model(KERNEL, Probit(0.3), EP())).log_evidence
+    few, more = (
+        fit_posterior(observations, model_of(observations, Probit(0.3), SVI(m))).log_evidence
+        for m in (n_inducing - 3, n_inducing)
+    )
+    assert few < more < ep
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_the_bound_agrees_with_a_monte_carlo_estimate(name):
+    likelihood = LIKELIHOODS[name]
+    observations = answers(likelihood)
+    engine = SVI(5)
+    fitted = fit_posterior(observations, model_of(observations, likelihood, engine))
+    posterior, rows, rng = fitted.posterior, observations.rows, np.random.default_rng(1)
+    Z = posterior.anchors
+    both = np.concatenate([observations.items, Z])
+    draws = posterior.sample(both, 4_000, rng)
+    f, u = draws[: len(observations.items)], draws[len(observations.items) :]
+    margins = f[rows.first] - f[rows.second]
+    fit = np.array([likelihood.log_prob(m, rows.answers).value @ rows.counts for m in margins.T])
+    # log q(u) − log p(u)
+    q_mean, q_cov, p_cov = posterior.mean(Z), posterior.cov(Z), KERNEL(Z)
+    gap = -0.5 * (np.linalg.slogdet(q_cov)[1] - np.linalg.slogdet(p_cov)[1])
+    off = u - q_mean[:, None]
+    gap = gap - 0.5 * np.sum(off * np.linalg.solve(q_cov, off), axis=0)
+    gap = gap + 0.5 * np.sum(u * np.linalg.solve(p_cov, u), axis=0)
+    each = fit - gap
+    error = each.std() / np.sqrt(len(each))
+    assert abs(each.mean() - fitted.log_evidence) < 4.0 * error
+
+
+@pytest.mark.parametrize("n_inducing", [5, 12])
+@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize("n", [8, 30], ids=["few duels", "many duels"])
+def test_gradient_agrees_with_differences(name, n_inducing, n):
+    likelihood = LIKELIHOODS[name]
+    observations = answers(likelihood, n)
+    model = model_of(observations, likelihood, SVI(n_inducing, tol=1e-8))
+    found = evidence(observations, model, eval_gradient=True)
+
+    def value(theta):
+        return evidence(observations, model.at(theta)).approximation.sites.log_evidence
+
+    assert len(found.gradient) == len(model.names)
+    assert_allclose(found.gradient, central_gradient(value, model.theta), rtol=1e-4, atol=1e-5)
+
+
+def test_slopes_in_q_agree_with_differences():
+    observations = answers(LIKELIHOODS["ties"])
+    model = model_of(observations, TIES, SVI(5))
+    space, _ = model._prior(observations, model.engine, False)
+    batch = Batch.of(space, observations.rows, TIES)
+    start = fit_posterior(observations, model).approximation.state
+    look = batch.look(Weights(0.7 * start["gain"], 0.3 * start["shift"]))
+    wanted, at = look.wanted, look.at
+    S = at.root.T @ at.root
+
+    def along(share):
+        """The bound with the mean moved towards the gradient's direction."""
+        mean = at.mean + share * direction
+        margins = batch.space.condition(at._replace(mean=mean))
+        found = TIES.expected(
+            batch.sign * margins.mean[batch.index],
+            margins.variance[batch.index],
+            batch.answers,
+        )
+        return batch.counts @ found.value - 0.5 * mean @ mean
+
+    direction = np.random.default_rng(0).normal(size=len(at.mean))
+    slope = (along(1e-5) - along(-1e-5)) / 2e-5
+    gradient = wanted.shift - wanted.gain @ at.mean - at.mean
+    assert_allclose(slope, gradient @ direction, rtol=1e-6)
+    assert_allclose(S @ (np.eye(len(S)) + 0.7 * start["gain"]), np.eye(len(S)), atol=1e-10)
+
+
+def test_equal_answers_areWeights():
+    observations = answers(LIKELIHOODS["probit"])
+    rows = observations.rows
+    thrice = [np.repeat(each, 3) for each in (rows.first, rows.second)]
+    won = np.ones(3 * len(rows))
+    repeated = Observations.from_duels(observations.items, *thrice, won)
+    weighed = Observations.from_duels(
+        observations.items, rows.first, rows.second, won[: len(rows)], 3.0 * won[: len(rows)]
+    )
+    one, other = (
+        fit_posterior(each, model_of(each, Probit(0.3), SVI(5, tol=1e-8)))
+        for each in (repeated, weighed)
+    )
+    assert_allclose(one.log_evidence, other.log_evidence, rtol=1e-9)
+
+
+def utility_duels(n, n_items=200, seed=0, noise=0.01):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n_items, 3))
+    utility = np.sin(4.0 * X[:, 0]) + X[:, 1] ** 2 - np.cos(3.0 * X[:, 2])
+    first = rng.integers(n_items, size=n)
+    second = (first + rng.integers(1, n_items, size=n)) % n_items
+    margin = utility[first] - utility[second] + np.sqrt(2 * noise) * rng.normal(size=n)
+    return X, np.column_stack([first, second]), (margin > 0).astype(int)
+
+
+@pytest.mark.parametrize("optimizer", [None, "fmin_l_bfgs_b"])
+def test_it_predicts_as_well_as_ep(optimizer):
+    X, pairs, y = utility_duels(900)
+    loss = []
+    for engine in (EP(), SVI(100)):
+        model = PairwisePreferenceRegressor(
+            RBF([0.5] * 3), inference=engine, items=X, optimizer=optimizer, random_state=0
+        ).fit(pairs[:500], y[:500])
+        chance = model.predict_proba(pairs[500:])
+        loss.append(-np.mean(np.log(chance[np.arange(400), y[500:]])))
+    assert abs(loss[1] - loss[0]) < 0.005
+
+
+def test_batches_end_near_the_full_run():
+    X, pairs, y = utility_duels(4000)
+    full, batches = (
+        PairwisePreferenceRegressor(
+            RBF(0.5), inference=engine, items=X, optimizer=None, random_state=0
+        ).fit(pairs, y)
+        for engine in (SVI(30), SVI(30, batch_size=200))
+    )
+    steps = -(-len(full.observations_.rows) // 200)
+    assert len(batches.diagnostics_.bound_history) == steps * batches.n_iter_
+    off = batches.predict(X) - full.predict(X)
+    spread = full.predict(X, return_std=True)[1]
+    assert np.sqrt(np.mean((off / spread) ** 2)) < 1.0
+    gap = full.log_marginal_likelihood_value_ - batches.log_marginal_likelihood_value_
+    assert 0.0 < gap < 0.02 * abs(full.log_marginal_likelihood_value_)
+
+
+def test_many_answers_begin_with_a_part_and_end_at_the_same_place(monkeypatch):
+    X, pairs, y = utility_duels(3000)
+
+    def fitted():
+        return PairwisePreferenceRegressor(
+            RBF(0.5), inference=SVI(30, tol=1e-7), items=X, optimizer=None, random_state=0
+        ).fit(pairs, y)
+
+    whole = fitted()
+    monkeypatch.setattr("skpref.inference._svi._BEGIN", 300)
+    begun = fitted()
+    assert begun.n_iter_ < whole.n_iter_
+    assert_allclose(begun.predict(X), whole.predict(X), atol=1e-6)
+
+
+def test_the_bound_never_falls_and_its_history_is_kept():
+    X, pairs, y = utility_duels(500)
+    model = PairwisePreferenceRegressor(
+        RBF(0.5), inference=SVI(50), noise_variance=1e-4, items=X, optimizer=None
+    ).fit(pairs, y)
+    history = model.diagnostics_.bound_history
+    assert len(history) == model.n_iter_
+    assert np.all(np.diff(history) >= -1e-9 * abs(history[0]))
+    assert history[-1] == model.log_marginal_likelihood_value_
+
+
+def test_no_convergence_warns():
+    X, pairs, y = utility_duels(500)
+    model = PairwisePreferenceRegressor(
+        RBF(0.5), inference=SVI(50, max_iter=2), items=X, optimizer=None
+    )
+    with pytest.warns(ConvergenceWarning, match=r"SVI stopped after 2 iterations.*SVI\(max_iter"):
+        model.fit(pairs, y)
+
+
+def test_the_matrix_of_all_items_is_never_formed():
+    class Watched(RBF):
+        largest = 0
+
+        def __call__(self, X, Y=None, eval_gradient=False):
+            K = super().__call__(X, Y, eval_gradient)
+            Watched.largest = max(Watched.largest, np.size(K[0] if eval_gradient else K))
+            return K
+
+    X, pairs, y = utility_duels(300, n_items=400)
+    model = PairwisePreferenceRegressor(
+        Watched(0.5), inference=SVI(10), items=X, optimizer=None, random_state=0
+    ).fit(pairs, y)
+    model.predict_proba(pairs)
+    assert Watched.largest <= 10 * 400
+
+
+def test_predictive_variances_are_between_zero_and_the_prior():
+    X, pairs, y = utility_duels(2000)
+    model = PairwisePreferenceRegressor(
+        2.0 * RBF(0.5), inference=SVI(60), noise_variance=1e-4, items=X, optimizer=None
+    ).fit(pairs, y)
+    far = np.random.default_rng(0).uniform(-3.0, 4.0, (200, 3))
+    for items in (X, far):
+        values = np.linalg.eigvalsh(model.posterior_.cov(items))
+        assert values.min() > -1e-8
+        assert np.all(model.posterior_.var(items) <= 2.0 + 1e-9)
+
+
+def test_a_part_of_the_answers_teaches_the_hyperparameters():
+    X, pairs, y = utility_duels(3000)
+    kernels = [
+        PairwisePreferenceRegressor(
+            RBF([0.5] * 3), inference=SVI(40), learn_on=learn_on, items=X, random_state=0
+        ).fit(pairs, y)
+        for learn_on in (600, 3000)
+    ]
+    theta = [model.kernel_.theta for model in kernels]
+    assert np.any(theta[0] != theta[1])
+    assert_allclose(theta[0], theta[1], atol=0.7)
+    assert kernels[0].observations_.weight.sum() == 3000
+
+
+def test_names_have_a_point_each():
+    table = ItemTable.from_names([f"player {k}" for k in range(40)])
+    rng = np.random.default_rng(0)
+    strength = rng.normal(size=40)
+    pairs = np.array([rng.permutation(40)[:2] for _ in range(400)])
+    won = strength[pairs[:, 0]] - strength[pairs[:, 1]] + rng.normal(size=400) > 0
+    model = PairwisePreferenceRegressor(
+        inference=SVI(10), items=table, optimizer=None, noise_variance=0.5
+    ).fit(pairs, won)
+    exact = PairwisePreferenceRegressor(items=table, optimizer=None, noise_variance=0.5)
+    exact.fit(pairs, won)
+    assert len(model.posterior_.anchors) == 40
+    seen = np.arange(40)
+    assert_allclose(model.predict(seen), exact.predict(seen), atol=0.02)
+
+
+def test_points_among_items_where_a_kernel_knows_names():
+    rng = np.random.default_rng(0)
+    items = np.column_stack([np.arange(60.0), rng.normal(size=(60, 2))])
+    kernel = OnColumns(RBF(1.0), [1, 2]) + 0.1 * OnColumns(Identity(), [0])
+    pairs = np.array([rng.permutation(60)[:2] for _ in range(200)])
+    model = PairwisePreferenceRegressor(
+        kernel, inference=SVI(20), items=items, optimizer=None, random_state=0
+    ).fit(pairs, items[pairs[:, 0], 1] > items[pairs[:, 1], 1])
+    Z = model.posterior_.anchors
+    assert 10 <= len(Z) <= 20
+    assert {tuple(z) for z in Z} <= {tuple(x) for x in items}
+
+
+def test_points_of_the_users_own():
+    X, pairs, y = utility_duels(300)
+    Z = X[:7] + 0.01
+    model = PairwisePreferenceRegressor(
+        RBF(0.5), inference=SVI(inducing_points=Z), items=X, optimizer=None
+    ).fit(pairs, y)
+    assert np.array_equal(model.posterior_.anchors, Z)
+    model.set_params(inference__inducing_points=Z[:, :2])
+    with pytest.raises(ValueError, match="of 3 features as the items; got shape"):
+        model.fit(pairs, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_inducing": 0}, "n_inducing"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"forgetting_rate": 0.5}, "forgetting_rate"),
+        ({"delay": -1.0}, "delay"),
+        ({"inducing_points": [1.0]}, r"\(m, n_features\)"),
+    ],
+)
+def test_unsound_options_are_named(options, message):
+    X, pairs, y = utility_duels(20)
+    with pytest.raises(ValueError, match=message):
+        PairwisePreferenceRegressor(inference=SVI(**options), items=X).fit(pairs, y)
+
+
+def test_choices_are_refused_with_the_engines_that_take_them():
+    X = np.random.default_rng(0).normal(size=(10, 3, 2))
+    with pytest.raises(ValueError, match=r"SVI does not take choices.*'ep', 'hmc' or 'gibbs'"):
+        PairwisePreferenceRegressor(inference="svi").fit(X, np.zeros(10, dtype=int))
+
+
+def test_a_pickle_predicts_the_same():
+    X, pairs, y = utility_duels(300)
+    model = PairwisePreferenceRegressor(inference="svi", items=X, random_state=0).fit(pairs, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict(X), model.predict(X))
+
+
+def test_divergence_of_q_from_the_prior():
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(4, 3))
+    found = moments(Weights(half @ half.T, rng.normal(size=4)))
+    S = found.root.T @ found.root
+    truth = 0.5 * (np.trace(S) + found.mean @ found.mean - 4 - np.linalg.slogdet(S)[1])
+    assert_allclose(found.divergence, truth)
