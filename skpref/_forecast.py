@@ -8,7 +8,7 @@ from skpref._model import Model
 from skpref._observations import Observations
 from skpref._part import ENOUGH, ENOUGH_SPARSE, random_part
 from skpref._warnings import warn
-from skpref.inference import HMC, Gibbs
+from skpref.inference import EP, HMC, SVI, Engine, Gibbs
 from skpref.inference._memory import available
 
 # Matrices of a smaller side take seconds.
@@ -24,6 +24,8 @@ _DRAWN: dict[type, tuple[float, float]] = {HMC: (80.0, 2.0), Gibbs: (340.0, 2.8)
 # Square matrices held at once.
 _HELD = 10
 _LONG = 60.0
+# Inducing points that inference="auto" takes.
+_POINTS = 500
 # Learning from all answers for so many seconds is not worth while.
 _PATIENCE = 20.0
 _PROBE = 384
@@ -42,7 +44,7 @@ def forecast(observations: Observations, model: Model, learned: bool) -> tuple[f
         Whether hyperparameters are searched for.
     """
     each, side = _product_seconds(), _side(observations)
-    seconds = _gaussian(observations, model, learned, each)
+    seconds = _exact(observations, each) * (_searched(model) if learned else 1.0)
     if type(model.engine) in _DRAWN:
         products, power = _DRAWN[type(model.engine)]
         share = model.engine.get_params()["draws"] / 1000.0
@@ -60,14 +62,41 @@ def _side(observations):
     return float(n_margins if n_margins <= 1.6 * n_items else n_items)
 
 
-def _gaussian(observations, model, learned, each):
-    """Seconds of EP, a product of matrices taking ``each``."""
+def _exact(observations, each):
+    """Seconds of EP at given hyperparameters, a product of matrices taking ``each``."""
     side = _side(observations)
     by_margins = side == len(observations.rows.margins.first)
-    seconds = each * (side / _PROBE) ** 3 * _SWEEP[by_margins] * _SWEEPS
-    if learned and len(model.theta):
-        seconds *= _SEARCHED * max(len(model.theta), 1) ** 0.25
-    return seconds
+    return each * (side / _PROBE) ** 3 * _SWEEP[by_margins] * _SWEEPS
+
+
+def _searched(model):
+    """Times that which learning takes."""
+    return _SEARCHED * len(model.theta) ** 0.25 if len(model.theta) else 1.0
+
+
+def chosen_engine(observations: Observations, named: bool) -> Engine:
+    """What ``inference="auto"`` stands for: EP, or SVI where EP would take more than a minute.
+
+    By the numbers of duels and items, and not by the speed of this machine, so that a fit is the
+    same everywhere. Choices and rankings, which SVI does not take, are left to EP; so are items
+    that have names alone, which would all be inducing points.
+
+    Parameters
+    ----------
+    observations : Observations
+    named : bool
+        Whether nothing but their names is known of the items.
+    """
+    seconds = _exact(observations, _NOMINAL)
+    if named or observations.rows.joint or seconds <= _LONG:
+        return EP()
+    warn(
+        f"Exact inference would take some {seconds / 60.0:.0f} minutes for "
+        f"{len(observations.rows)} distinct duels among {len(observations.items)} items, so that "
+        f"inference='auto' takes SVI(n_inducing={_POINTS}). Pass that, or inference='ep', to "
+        "choose yourself."
+    )
+    return SVI(_POINTS)
 
 
 def part_to_learn_on(
@@ -82,15 +111,15 @@ def part_to_learn_on(
     learn_on : int, "auto" or None
         "auto": with inducing points 5000; else 1000 of at least 4000 where all would take more than
         some 20 s on a machine like most (this machine is not looked at, so that a fit is the same
-        everywhere). None: all.
+        everywhere), of at least 2000 where a minute. None: all.
     """
     n_answers = len(observations.positions)
     if learn_on == "auto" and not model.evidence_engine.dense:
         learn_on = ENOUGH_SPARSE
     elif learn_on == "auto":
-        many = (
-            n_answers >= 4 * ENOUGH and _gaussian(observations, model, True, _NOMINAL) > _PATIENCE
-        )
+        seconds = _exact(observations, _NOMINAL) * _searched(model)
+        many = n_answers >= 4 * ENOUGH and seconds > _PATIENCE
+        many |= n_answers >= 2 * ENOUGH and seconds > _LONG
         learn_on = ENOUGH if many else None
     if learn_on is None or learn_on >= n_answers or not len(model.theta):
         return observations

@@ -19,7 +19,7 @@ from skpref._observations import Duels
 from skpref._predictions import UtilityEstimator
 from skpref._progress import progress
 from skpref._random import RandomLike, source_of
-from skpref._settings import check_engine, check_settings, make_model
+from skpref._settings import check_settings, chosen_beforehand, make_model
 from skpref._streaming import Told, fit_further, told
 from skpref._validation import Training, as_before, check_items, check_training
 from skpref.inference import SVI, Engine
@@ -28,7 +28,7 @@ from skpref.likelihoods import Likelihood
 
 def _takes_streams(estimator):
     """Whether the engine can learn further; an AttributeError says which does."""
-    if not isinstance(check_engine(estimator.inference), SVI):
+    if not isinstance(chosen_beforehand(estimator), SVI):
         raise AttributeError(
             f"partial_fit learns from answers as they come in with inference='svi' (or SVI(...)); "
             f"inference={estimator.inference!r} needs all answers at once: use fit, or set "
@@ -53,9 +53,11 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         than one opponent, plus a part of each item's own that no feature explains, a learned
         constant times an RBF so short that it tells all items apart. For items without features
         (`ItemTable.from_names`) None stands for independent utilities of unit variance.
-    inference : {"ep", "laplace", "hmc", "gibbs", "svi"} or engine, default="ep"
+    inference : {"auto", "ep", "laplace", "hmc", "gibbs", "svi"} or engine, default="auto"
         How the posterior is computed ("hmc" and "gibbs" sample it, "svi" is for many answers and
-        many items, which `partial_fit` takes in pieces); an options object from
+        many items, which `partial_fit` takes in pieces). "auto" is "ep", but where that would take
+        more than a minute, from about 4 000 items on, ``SVI(n_inducing=500)``, and says so; which
+        it was is ``engine_``. An options object from
         `skpref.inference`, such as ``EP(damping=0.2)``, is tuned by ``inference__damping``
         (the strings have no options: pass ``inference=EP()`` to a grid).
     noise_variance : float, default=1e-2
@@ -128,8 +130,10 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
     duels_ : Duels
         Distinct duels and ties among them, with counts.
     items_ : ItemTable or None
-    diagnostics_ : Diagnostics or None
-        Of the chains, if the engine samples.
+    engine_ : Engine
+        What ``inference`` came to; with inducing points, where these are.
+    diagnostics_ : Diagnostics, Course or None
+        Of the chains, if the engine samples; the bound's way, of "svi".
     n_iter_ : int
         Iterations of the engine in its last run, in its own measure (draws of a chain).
     n_features_in_ : int
@@ -176,7 +180,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         self,
         kernel: Kernel | None = None,
         *,
-        inference: str | Engine = "ep",
+        inference: str | Engine = "auto",
         noise_variance: float = 1e-2,
         noise_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
         tie_threshold: float | None = None,
@@ -335,7 +339,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         self.diagnostics_ = fitted.diagnostics
         self.items_ = table
         self.observations_ = fitted.observations
-        self.kernel_, self.likelihood_ = model.kernel, model.likelihood
+        self.kernel_, self.likelihood_, self.engine_ = model.kernel, model.likelihood, model.engine
         for name in ("noise_variance", "tie_threshold", "order_effect"):
             if hasattr(model.likelihood, name):
                 setattr(self, f"{name}_", getattr(model.likelihood, name))

@@ -1,5 +1,6 @@
 """The regressor's parameters, checked, as the parts that a fit works with."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from skpref._default_kernel import default_kernel
+from skpref._forecast import chosen_engine
 from skpref._items import ItemTable
 from skpref._model import Model
 from skpref._parameters import check_choice, check_number
@@ -18,16 +20,17 @@ from skpref._warnings import warn
 from skpref.inference import ENGINES, Engine
 from skpref.inference._base import check_answers
 from skpref.kernels import check_hyperparameters
-from skpref.kernels._hyperparameters import measures
+from skpref.kernels._hyperparameters import measures, seen_columns
 from skpref.likelihoods import Likelihood, Probit
 
 _OF_PROBIT = ("noise_variance", "tie_threshold", "order_effect")
 
 
 class Settings(NamedTuple):
-    """Checked parameters; ``search`` is None if nothing is learned."""
+    """Checked parameters; ``search`` is None if nothing is learned, ``engine`` if the answers are
+    to choose it."""
 
-    engine: Engine
+    engine: Engine | None
     likelihood: Likelihood
     search: Search | None
 
@@ -62,18 +65,26 @@ def check_settings(estimator) -> Settings:
         likelihood = likelihood.held()
     else:
         search = Search(optimizer, restarts, estimator.n_jobs, learn_on=learn_on)
-    return Settings(check_engine(estimator.inference), likelihood, search)
+    return Settings(chosen_beforehand(estimator), likelihood, search)
 
 
-def check_engine(inference) -> Engine:
-    """The engine that ``inference=`` stands for."""
+def chosen_beforehand(estimator) -> Engine | None:
+    """The engine of an estimator; None if its answers are to choose it."""
+    if isinstance(estimator.inference, str) and estimator.inference == "auto":
+        return None
+    return check_engine(estimator.inference, ["auto"])
+
+
+def check_engine(inference, also: Sequence[str] = ()) -> Engine:
+    """The engine that ``inference=`` stands for; ``also`` are further strings, for messages."""
+    allowed = [*also, *ENGINES]
     if isinstance(inference, str):
-        engine = ENGINES[check_choice("inference", inference, ENGINES)]()
+        engine = ENGINES[check_choice("inference", inference, allowed)]()
     elif isinstance(inference, Engine):
         engine = clone(inference)
     else:
         raise ValueError(
-            f"inference must be one of {', '.join(map(repr, ENGINES))} or an options object "
+            f"inference must be one of {', '.join(map(repr, allowed))} or an options object "
             f"from skpref.inference such as EP(damping=0.2) (a subclass of Engine), got "
             f"{inference!r}."
         )
@@ -123,20 +134,28 @@ def check_kernel(kernel: Kernel, items: NDArray[np.float64]) -> None:
 def make_model(estimator, settings: Settings, training: Training, table: ItemTable | None) -> Model:
     """The model that an estimator's parameters stand for, given its answers."""
     learned, observations = settings.search is not None, training.observations
-    if estimator.kernel is None:
-        has_features = table is None or table.has_features
-        who = training.schema.id_column
-        own = learned and settings.engine.own_utilities(observations)
-        kernel = default_kernel(observations, has_features, own, who)
+    engine, given = settings.engine, estimator.kernel
+    has_features = table is None or table.has_features
+    if engine is None:
+        named = not has_features if given is None else _names_alone(given, observations.items)
+        engine = chosen_engine(observations, named)
+    if given is None:
+        own = learned and engine.own_utilities(observations)
+        kernel = default_kernel(observations, has_features, own, training.schema.id_column)
     else:
-        kernel = clone(estimator.kernel)
+        kernel = clone(given)
         _mention_measured_ids(kernel, training.schema.id_column)
     check_kernel(kernel, observations.items)
-    check_answers(settings.engine, observations, settings.likelihood)
+    check_answers(engine, observations, settings.likelihood)
     priors: tuple[Prior, ...] = ()
     if learned:
         priors = lengthscale_priors(estimator.lengthscale_prior, kernel, observations.items)
-    return Model(kernel, settings.likelihood, settings.engine, priors)
+    return Model(kernel, settings.likelihood, engine, priors)
+
+
+def _names_alone(kernel, items):
+    named, measured = seen_columns(kernel, items.shape[1])
+    return bool(named) and not measured
 
 
 def _mention_measured_ids(kernel, id_column):
