@@ -121,7 +121,7 @@ def part_to_learn_on(
         many = n_answers >= 4 * ENOUGH and seconds > _PATIENCE
         many |= n_answers >= 2 * ENOUGH and seconds > _LONG
         learn_on = ENOUGH if many else None
-    if learn_on is None or learn_on >= n_answers or not len(model.theta):
+    if learn_on is None or int(learn_on) >= n_answers or not len(model.theta):
         return observations
     return random_part(observations, int(learn_on))
 

@@ -111,8 +111,9 @@ class Model:
         engine = self.evidence_engine if engine is None else engine
         try:
             space, contract = self._prior(observations, engine, eval_gradient)
-            by_kernel = contract is not None
-            problem = Problem(space, observations, self.likelihood, by_kernel=by_kernel)
+            problem = Problem(
+                space, observations, self.likelihood, by_kernel=contract is not None
+            )
             found = engine.run(problem, start)
             if start is not None and not found.converged:
                 found = engine.run(problem)

@@ -1,6 +1,6 @@
 """What was answered about which items: one frozen container, and its counted view for engines."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Self
 
@@ -232,9 +232,16 @@ class Observations(ByValue):
         """Some of the answers, and the items in them."""
         shown = self.positions[answers]
         items, positions = _first_seen_items(self.items, shown)
-        rest = (self.order, self.kind, self.weight, self.judge, self.rank)
-        taken = [None if each is None else each[answers] for each in rest]
-        return type(self)(items, positions, *taken, self.ordered)
+        return replace(
+            self,
+            items=items,
+            positions=positions,
+            order=self.order[answers],
+            kind=self.kind[answers],
+            weight=self.weight[answers],
+            judge=None if self.judge is None else self.judge[answers],
+            rank=None if self.rank is None else self.rank[answers],
+        )
 
     # -- the counted view ------------------------------------------------------------------
 

@@ -218,10 +218,12 @@ def rated_pairs(
             f"No duel results from {len(ratings)} ratings: no two items of a group differ in "
             "rating. Give items with at least two different ratings within a qid."
         )
-    cap = max_pairs
-    if cap == "auto":
-        cap = max(_ALL_PAIRS, _PAIRS_EACH * len(order))
-    if cap is None or n_pairs <= (_ALL_PAIRS if max_pairs == "auto" else cap):
+    if isinstance(max_pairs, str):  # "auto"
+        cap: int | None = max(_ALL_PAIRS, _PAIRS_EACH * len(order))
+        every = n_pairs <= _ALL_PAIRS
+    else:
+        cap, every = max_pairs, max_pairs is None or n_pairs <= max_pairs
+    if cap is None or every:
         low, high = _spans(levels[1], groups[1])
     else:
         low, high, step = _spread(levels, groups)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,12 @@ _SEARCH_ITERATIONS = 100
 # Arrays by name whose last axis runs over the rows of the distinct answers or of the single ones.
 State = dict[str, NDArray[np.float64]]
 
+Space = TypeVar("Space", bound=MarginSpace | ItemSpace | InducedSpace)
+Found = TypeVar("Found", bound=Conditioned | Moments)
+
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Generic[Space]):
     """Answers over a prior at given hyperparameters: all an engine sees.
 
     A row is an inequality of a distinct answer, written so that its winner's margin is positive
@@ -44,7 +47,7 @@ class Problem:
         Whether derivatives with respect to the items' covariance are wanted.
     """
 
-    space: MarginSpace | ItemSpace | InducedSpace
+    space: Space
     observations: Observations
     likelihood: Likelihood
     apart: bool = False
@@ -111,7 +114,7 @@ class Problem:
         return np.bincount(self.index, weighted, self.space.n_margins)  # type: ignore[return-value]
 
 
-class Approximation(NamedTuple):
+class Approximation(NamedTuple, Generic[Found]):
     """What an engine found.
 
     Attributes
@@ -133,7 +136,7 @@ class Approximation(NamedTuple):
     """
 
     sites: Sites
-    conditioned: Conditioned | Moments
+    conditioned: Found
     state: State
     n_iter: int
     residual: float
@@ -241,7 +244,7 @@ class Engine(BaseEstimator, ABC):
             rough["max_iter"] = min(options["max_iter"], _SEARCH_ITERATIONS)
         return type(self)(**{**options, **rough})
 
-    def between(self, states: list[State], weights: NDArray[np.float64]) -> State:
+    def extrapolated(self, states: list[State], weights: NDArray[np.float64]) -> State:
         """A state to start from, by an extrapolation from those of hyperparameters near.
 
         Parameters

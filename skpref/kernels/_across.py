@@ -81,7 +81,7 @@ class _AcrossView(View[Across]):
 
     def leaf(self, kernel: Kernel, *rows: Array) -> Across:
         rule = _RULES.get(type(kernel), _by_differences)
-        value, contract = rule(kernel, *rows, self._aligned)
+        value, contract = rule(kernel, *rows, aligned=self._aligned)
         return Across(value, contract if kernel.n_dims else None)
 
     def sum(self, one: Across, two: Across) -> Across:
@@ -100,7 +100,7 @@ class _AcrossView(View[Across]):
         return inner
 
     def of_duels(self, inner: Across, kernel: Kernel, *rows: Array) -> Across:
-        value, contract = _by_differences(kernel, *rows, self._aligned)
+        value, contract = _by_differences(kernel, *rows, aligned=self._aligned)
         return Across(value, contract if kernel.n_dims else None)
 
 

@@ -126,7 +126,8 @@ def surely_covariance(kernel: Kernel) -> bool:
 
 def seen_columns(kernel: Kernel, n_features: int) -> tuple[list[int], list[int]]:
     """Columns of which a kernel sees the names (`Identity`), and those whose values it measures."""
-    named, measured = set(), set()
+    named: set[int] = set()
+    measured: set[int] = set()
     for leaf, columns in fold(kernel, SEEN):
         if not isinstance(leaf, (ConstantKernel, WhiteKernel)):
             every = range(n_features) if columns is None else columns
