@@ -125,7 +125,7 @@ class EP(Engine):
         return Approximation(sites, best.conditioned, state, n_iter, best.residual, converged)
 
     def extrapolated(self, states: list[State], weights: NDArray[np.float64]) -> State:
-        """Sites of log-linear precision and linear standardised shift, see `Engine.extrapolated`."""
+        """By log-linear precision and linear standardised shift, see `Engine.extrapolated`."""
         if any(np.isnan(state["precision"]).any() for state in states):
             return states[0]
         lifted = np.array([np.maximum(state["precision"], _LEAST) for state in states])

@@ -80,8 +80,9 @@ class _AcrossView(View[Across]):
         self._aligned = aligned
 
     def leaf(self, kernel: Kernel, *rows: Array) -> Across:
+        X, Z = rows
         rule = _RULES.get(type(kernel), _by_differences)
-        value, contract = rule(kernel, *rows, aligned=self._aligned)
+        value, contract = rule(kernel, X, Z, self._aligned)
         return Across(value, contract if kernel.n_dims else None)
 
     def sum(self, one: Across, two: Across) -> Across:
@@ -100,7 +101,8 @@ class _AcrossView(View[Across]):
         return inner
 
     def of_duels(self, inner: Across, kernel: Kernel, *rows: Array) -> Across:
-        value, contract = _by_differences(kernel, *rows, aligned=self._aligned)
+        X, Z = rows
+        value, contract = _by_differences(kernel, X, Z, self._aligned)
         return Across(value, contract if kernel.n_dims else None)
 
 
