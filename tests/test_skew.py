@@ -18,8 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils.estimator_checks import check_estimator
 
-import skpref._posterior as posterior_module
-from skpref import PairwisePreferenceRegressor
+from skpref import PairwisePreferenceRegressor, _components, _pairs
 from skpref._conditioning import gaussian_space
 from skpref._fitting import carried
 from skpref.inference import EP, HMC, Gibbs, Problem
@@ -246,7 +245,8 @@ def test_blocks_do_not_change_predictions(monkeypatch):
         ]
 
     whole = everything()
-    monkeypatch.setattr(posterior_module, "_BLOCK", 3 * 200)
+    for module in (_components, _pairs):
+        monkeypatch.setattr(module, "BLOCK", 3 * 200)
     for block, expected in zip(everything(), whole, strict=True):
         assert_allclose(block, expected, rtol=1e-10, atol=1e-12)
 
