@@ -8,14 +8,15 @@ from skew_support import fitted, smooth_duels
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-import skpref._posterior as posterior_module
+from skpref import _components, _pairs
 from skpref.inference import HMC, Gibbs
 
 
 def test_memory_of_predictions_is_bounded(monkeypatch):
     posterior = fitted(smooth_duels(20), HMC(draws=500)).posterior_
     asked = smooth_duels(4000, seed=3)
-    monkeypatch.setattr(posterior_module, "_BLOCK", 2**16)
+    for module in (_components, _pairs):
+        monkeypatch.setattr(module, "BLOCK", 2**16)
     first, second = asked[:, 0], asked[:, 1]
     for predict in (
         lambda: posterior.win_probability(first, second),
