@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from skpref import _conditioning, _utilities
 from skpref import _model as model_module
 from skpref._model import Model
+from skpref._utilities import ByPrecision, ByRoot, item_solver
 from skpref.duels import Observations
 from skpref.inference import EP
 from skpref.likelihoods import Probit
@@ -151,14 +152,18 @@ def test_strong_sites_of_joint_answers_keep_the_gain_semidefinite(number, kernel
 
 
 @pytest.mark.parametrize("order", [False, True])
-def test_ep_of_many_items_ends_where_that_of_margins_does(monkeypatch, order):
+@pytest.mark.parametrize(
+    ("kernel", "way"), [(RBF([0.7, 1.1]), ByRoot), (Matern([0.7, 1.1], nu=1.5), ByPrecision)]
+)
+def test_ep_of_many_items_ends_where_that_of_margins_does(monkeypatch, kernel, way, order):
     """300 items, nothing patched but the space."""
     rng = np.random.default_rng(3)
     seen = answers(300, 240, seed=3)
     if order:
         seen = replace(seen, order=rng.permuted(seen.order, axis=1), ordered=True)
     likelihood = Probit(0.2, order_effect=0.2 if order else 0.0)
-    model = Model(RBF([0.7, 1.1]), likelihood, TIGHT_EP)
+    model = Model(kernel, likelihood, TIGHT_EP)
+    assert isinstance(item_solver(kernel(seen.items)), way)
     found = {}
     for space in ("items", "margins"):
         monkeypatch.setattr(model_module, "gaussian_space", SPACES[space])
