@@ -119,23 +119,30 @@ class MarginSpace(_Space):
         B *= root[:, None]
         B.flat[:: len(B) + 1] += 1.0
         inverse, log_det = inverse_cholesky(B.T)
-        wide = (lambda x: x) if shift.ndim == 1 else (lambda x: x[:, None])
-        strong = precision > 0.0
-        # w = τ^½ B⁻¹ (target τ^½): no difference of large numbers
-        if strong.all():
-            dual = wide(root) * (inverse.T @ (inverse @ (shift / wide(root))))
-        else:
-            rest = np.where(wide(strong), 0.0, shift)
-            scaled = (shift - rest) / wide(np.where(strong, root, 1.0))
-            scaled -= wide(root) * (self.S @ rest)
-            dual = rest + wide(root) * (inverse.T @ (inverse @ scaled))
+        dual = self._dual(inverse, precision, shift)
         left = np.einsum("ij,ij->j", inverse, inverse)  # diag(B⁻¹) = 1 − τ × posterior variance
-        variance = (1.0 - left) / np.where(strong, precision, 1.0)
+        variance = (1.0 - left) / np.where(precision > 0.0, precision, 1.0)
         weak = np.flatnonzero(precision * self.prior_variance < _WEAK)
         if len(weak):
             half = inverse @ (root[:, None] * self.S[:, weak])
             variance[weak] = self.prior_variance[weak] - np.einsum("ij,ij->j", half, half)
         return Conditioned(self.S @ dual, floor_variance(variance, 0.0), dual, log_det, inverse)
+
+    def _dual(self, inverse, precision, shift):
+        wide = (lambda x: x) if shift.ndim == 1 else (lambda x: x[:, None])
+        root, strong = np.sqrt(precision), precision > 0.0
+        # w = τ^½ B⁻¹ (target τ^½): no difference of large numbers
+        if strong.all():
+            return wide(root) * (inverse.T @ (inverse @ (shift / wide(root))))
+        rest = np.where(wide(strong), 0.0, shift)
+        scaled = (shift - rest) / wide(np.where(strong, root, 1.0))
+        scaled -= wide(root) * (self.S @ rest)
+        return rest + wide(root) * (inverse.T @ (inverse @ scaled))
+
+    def shifted(self, conditioned, precision, shift):
+        """`condition` on sites of the same, finite precision: without a factorisation."""
+        dual = self._dual(conditioned.root, precision, shift)
+        return conditioned._replace(mean=self.S @ dual, dual=dual)
 
     def centre(self, precision, shift):
         """Mean and dual alone of `condition`."""
@@ -234,23 +241,21 @@ class ItemSpace(_Space):
     def _pulled_back(self, block, joint):
         """Aᵀ P A."""
         first, second = self.first[block.margin], self.second[block.margin]
-        code, value = [], []
+        code, value, n = [], [], self.n_items
         for one, sign in ((first, 1.0), (second, -1.0)):
             for other, turn in ((first, 1.0), (second, -1.0)):
-                code.append((one[:, :, None] * self.n_items + other[:, None, :]).ravel())
+                code.append((one[:, :, None] * n + other[:, None, :]).ravel())
                 value.append((sign * turn * joint).ravel())
-        shape = (self.n_items, self.n_items)
-        size = self.n_items**2
-        return np.bincount(np.concatenate(code), np.concatenate(value), size).reshape(shape)
+        return np.bincount(np.concatenate(code), np.concatenate(value), n**2).reshape(n, n)
 
     def centre(self, precision, shift):
         """Mean and dual alone of `condition`, which are quicker."""
-        if self.noise is not None:
-            found = self.condition(precision, shift)
-            return found.mean, found.dual
         return self._centre(self._utilities(precision), precision, shift)
 
     def _centre(self, utilities, precision, shift):
+        if self.noise is not None:
+            seen = list(self.noise.seen(precision, shift))
+            return self._noisy_centre(seen, utilities, precision, shift)
         mean = self.difference(utilities.times(self.incidence @ shift))
         return mean, shift - (precision if shift.ndim == 1 else precision[:, None]) * mean
 
@@ -261,6 +266,11 @@ class ItemSpace(_Space):
         mean, dual = self._centre(utilities, precision, shift)
         return Conditioned(mean, self._spread(utilities), dual, utilities.log_det, utilities)
 
+    def shifted(self, conditioned, precision, shift):
+        """`condition` on sites of the same, finite precision: without a factorisation."""
+        mean, dual = self._centre(conditioned.root, precision, shift)
+        return conditioned._replace(mean=mean, dual=dual)
+
     def _spread(self, utilities):
         return floor_variance(utilities.spread(self.first, self.second), 0.0)
 
@@ -268,24 +278,30 @@ class ItemSpace(_Space):
         if np.isinf(precision).any():
             return self._given(precision, shift, utilities)
         seen = list(self.noise.seen(precision, shift))
-        pull, log_det = shift.copy(), utilities.log_det
-        for each in seen:
-            pull[each.block.margin] = each.block.counts[:, None] * each.shift
-        mean = self.difference(utilities.times(self.incidence @ pull))
-        variance = self._spread(utilities)
+        mean, dual = self._noisy_centre(seen, utilities, precision, shift)
+        variance, log_det = self._spread(utilities), utilities.log_det
         for each in seen:
             at = each.block.margin
-            noisy = mean[at] + np.einsum("bij,bj->bi", each.noise, shift[at])
-            mean[at] = np.einsum("bij,bj->bi", each.gain, noisy)
             among = self._among(utilities.covariance, at)
             variance[at] = np.einsum("bii->bi", each.left) + np.einsum(
                 "bij,bjk,bik->bi", each.gain, among, each.gain
             )
             log_det += float(each.block.counts @ each.log_det)
+        return Conditioned(mean, floor_variance(variance, 0.0), dual, log_det, utilities)
+
+    def _noisy_centre(self, seen, utilities, precision, shift):
+        pull = shift.copy()
+        for each in seen:
+            pull[each.block.margin] = each.block.counts[:, None] * each.shift
+        mean = self.difference(utilities.times(self.incidence @ pull))
+        for each in seen:
+            at = each.block.margin
+            noisy = mean[at] + np.einsum("bij,bj->bi", each.noise, shift[at])
+            mean[at] = np.einsum("bij,bj->bi", each.gain, noisy)
         dual = shift - precision * mean
         for block in self.noise.blocks:
             dual[block.margin] *= block.counts[:, None]
-        return Conditioned(mean, floor_variance(variance, 0.0), dual, log_det, utilities)
+        return mean, dual
 
     def _given(self, precision, shift, utilities):
         """Margins of joint answers are known, the others seen through their sites."""

@@ -11,7 +11,8 @@ from skpref._containers import unmasked
 from skpref._lists import plain_lists, read_lists
 
 _ALL_PAIRS = 2000  # up to so many, every pair of rated items is a duel
-_PAIRS_EACH = 5  # beyond, so many an item: more do not improve the order of items not seen
+# Beyond, so many an item, but of few items more: others do not improve the order of items not seen.
+_PAIRS_EACH, _LEAST = 5, 4000
 
 
 def _spans(start, stop):
@@ -149,10 +150,10 @@ def rated_pairs(
 
     All pairs with different ratings while they are few. Beyond, items meet those at rank
     distance 1, 2, 4, 8, … in their group, which keeps both local and global order: about n log2 n
-    pairs, thinned to five times the number of items. Equal ratings make no pair; distances are then
-    counted from the edge of the run of equal ratings, and its members share the opponents out
-    evenly, so that, unless they are thinned, every item still meets one below and one above it, if
-    any.
+    pairs, thinned to five times the number of items (or 4000, if that is more). Equal ratings make
+    no pair; distances are then counted from the edge of the run of equal ratings, and its members
+    share the opponents out evenly, so that, unless they are thinned, every item still meets one
+    below and one above it, if any.
 
     Parameters
     ----------
@@ -164,7 +165,7 @@ def rated_pairs(
         An integer is a cap on the pairs of all groups together: if the pairs at distances 1, 2,
         4, … are still more, they are thinned evenly over distances and groups, and every item
         keeps an opponent while there are pairs enough. "auto": all pairs up to 2000; beyond, a cap
-        of five pairs an item, and 2000 at least. None: all pairs.
+        of five pairs an item, and 4000 at least. None: all pairs.
     tiebreak : array-like of shape (n_items,), default=None
         Order of items of equal rating. With a key that depends on the items' values alone
         (``distinct_rows(X)[1]``) the duels do not depend on the order of the rows; without it,
@@ -219,7 +220,7 @@ def rated_pairs(
             "rating. Give items with at least two different ratings within a qid."
         )
     if isinstance(max_pairs, str):  # "auto"
-        cap: int | None = max(_ALL_PAIRS, _PAIRS_EACH * len(order))
+        cap: int | None = max(_LEAST, _PAIRS_EACH * len(order))
         every = n_pairs <= _ALL_PAIRS
     else:
         cap, every = max_pairs, max_pairs is None or n_pairs <= max_pairs

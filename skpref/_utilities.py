@@ -142,9 +142,10 @@ class _Inverse(Utilities):
         self._inverted = False
 
     def times(self, vector):
-        if self._inverted:
-            return self.covariance @ vector
-        return lapack.dpotrs(self._factor, vector, lower=1)[0]
+        if not self._inverted:
+            return lapack.dpotrs(self._factor, vector, lower=1)[0]
+        product = blas.dsymv if vector.ndim == 1 else blas.dsymm
+        return product(1.0, self._factor, vector, lower=1)
 
     def spread(self, first, second):
         lower = self._lower()

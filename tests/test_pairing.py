@@ -71,7 +71,8 @@ def test_budget_counts_all_groups_together():
     assert len(rated_pairs(np.arange(63.0))[0]) == 63 * 62 // 2
     for n in (64, 250):
         assert len(rated_pairs(np.arange(float(n)))[0]) <= 2000
-    assert len(rated_pairs(np.arange(300.0))[0]) == 2000
+    assert len(rated_pairs(np.arange(300.0))[0]) == sum(300 - 2**k for k in range(9))
+    assert len(rated_pairs(np.arange(600.0))[0]) == 4000
     assert len(rated_pairs(np.arange(1000.0))[0]) == 5000  # five an item
     winner, loser = rated_pairs(np.arange(1000.0))
     assert np.bincount(np.concatenate([winner, loser]), minlength=1000).min() >= 1

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from core_support import random_duels, solve, won
+from scipy.sparse import csr_array
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from skpref import _conditioning, _utilities
 from skpref._conditioning import ItemSpace
 from skpref._linalg import NoCovarianceError
-from skpref._utilities import ByPrecision, ByRoot, item_solver, root_gain
+from skpref._utilities import ByPrecision, ByRoot, item_solver, mirrored, root_gain
 from skpref.inference import EP, Laplace
 from skpref.kernels import Identity
 
@@ -31,22 +32,31 @@ def laplacian(n, n_pairs, seed=0):
 
 @pytest.mark.parametrize("way", ["root", "precision"])
 @pytest.mark.parametrize("n_pairs", [8, 60])
-def test_utilities_are_those_of_dense_algebra(many, way, n_pairs):
+@pytest.mark.parametrize("stored", [np.asarray, csr_array], ids=["full", "sparse"])
+def test_utilities_are_those_of_dense_algebra(many, way, n_pairs, stored):
     n = 20
     K = Matern(1.0, nu=1.5)(np.random.default_rng(1).normal(size=(n, 3)))
     L, first, second = laplacian(n, n_pairs)
     truth = np.linalg.inv(np.linalg.inv(K) + L)
     inverse = np.linalg.inv(K)
     solver = ByRoot(K) if way == "root" else ByPrecision(inverse, np.linalg.slogdet(K)[1])
-    found = solver.given(L)
+    found = solver.given(stored(L))
     vectors = np.random.default_rng(2).normal(size=(n, 2))
     before = found.times(vectors)  # of the factor, which the covariance replaces
     apart = np.diagonal(truth)[first] + np.diagonal(truth)[second] - 2 * truth[first, second]
     np.testing.assert_allclose(found.spread(first, second), apart, rtol=1e-10)
+    np.testing.assert_allclose(found.times(vectors), before, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.times(vectors[:, 0]), before[:, 0], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.covariance, truth, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(before, truth @ vectors, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.times(vectors), before, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.log_det, np.linalg.slogdet(np.eye(n) + K @ L)[1], rtol=1e-11)
+
+
+def test_a_large_matrix_is_mirrored_in_every_block():
+    lower = np.tril(np.random.default_rng(0).normal(size=(600, 600)))
+    wanted = lower + np.tril(lower, -1).T
+    np.testing.assert_array_equal(mirrored(lower + np.triu(np.full((600, 600), 7.0), 1)), wanted)
 
 
 @pytest.mark.parametrize("n_pairs", [0, 1, 8, 60])
@@ -54,7 +64,7 @@ def test_gain_of_items_that_answers_connect_or_not(many, n_pairs):
     n = 20
     K = RBF(1.0)(np.random.default_rng(1).normal(size=(n, 3)))
     L = laplacian(n, n_pairs)[0]
-    D = root_gain(K, L)
+    D = root_gain(K, csr_array(L) if n_pairs == 8 else L)
     truth = L - L @ np.linalg.solve(np.eye(n) + K @ L, K) @ L
     np.testing.assert_allclose(D @ D.T, truth, rtol=1e-9, atol=1e-10)
 
@@ -63,10 +73,15 @@ def test_the_way_is_chosen_by_what_the_prior_allows(many):
     X = np.random.default_rng(0).normal(size=(30, 2))
     assert isinstance(item_solver(Matern(1.0, nu=0.5)(X)), ByPrecision)
     assert isinstance(item_solver(RBF(50.0)(X)), ByRoot)  # singular up to rounding
-    names = item_solver(np.eye(30))
+    variance = np.random.default_rng(1).uniform(0.5, 2.0, 30)
+    names = item_solver(np.diag(variance))
     assert isinstance(names, ByPrecision)
     L = laplacian(30, 40)[0]
-    np.testing.assert_allclose(names.given(L).covariance, np.linalg.inv(np.eye(30) + L), rtol=1e-9)
+    found = names.given(L)
+    log_det = np.linalg.slogdet(np.eye(30) + variance[:, None] * L)[1]
+    np.testing.assert_allclose(found.log_det, log_det, rtol=1e-11)
+    truth = np.linalg.inv(np.diag(1.0 / variance) + L)
+    np.testing.assert_allclose(found.covariance, truth, rtol=1e-9)
 
 
 def test_a_prior_that_cannot_be_inverted_after_all_is_taken_by_its_root(many, monkeypatch):
