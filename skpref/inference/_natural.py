@@ -16,8 +16,9 @@ from skpref.likelihoods import Answers, Expected, Likelihood
 # Rounding of a bound, as a share of it, and the shortest step.
 _ROUNDING = 1e-11
 _LEAST_STEP = 1e-3
-# Steps that are extrapolated over, and doubles that they may take.
+# Steps that are extrapolated over, points kept where that failed, and doubles that they may take.
 _MEMORY = 5
+_KEPT = 3
 _REMEMBERED = 2**23
 
 
@@ -109,7 +110,9 @@ def fit_of(batches, at):
 class Path:
     """The way of q uphill: Anderson's extrapolation over the last natural-gradient steps.
 
-    Where it would lower the bound, a plain step is made, and shortened until it does not.
+    Where it would lower the bound, a plain step is made, and shortened until it does not. Steps are
+    then extrapolated over at that length: those of full length swing about their end where answers
+    leave little room, as they do with hardly any noise.
     """
 
     def __init__(self, batch, m):
@@ -124,15 +127,18 @@ class Path:
             there = self._seen(ahead, look)
             if there is not None:
                 return ahead, there
-            self._points.clear()
-            self._moves.clear()
+            while len(self._points) > _KEPT:
+                self._points.popleft()
+                self._moves.popleft()
+        longer = 2.0
         while self._step >= _LEAST_STEP:
             ahead = weights.towards(look.wanted, self._step)
             there = self._seen(ahead, look)
             if there is not None:
-                self._step = min(1.0, 2.0 * self._step)
+                self._step = min(1.0, longer * self._step)
                 return ahead, there
             self._step *= 0.5
+            longer = 1.0
         return None
 
     def _extrapolated(self, weights, look):
@@ -144,9 +150,10 @@ class Path:
         if len(self._points) < 2:
             return None
         d_points, d_moves = np.diff(self._points, axis=0), np.diff(self._moves, axis=0)
-        # Walker and Ni, "Anderson acceleration for fixed-point iterations", 2011, eq. (1.1)
+        # Walker and Ni, "Anderson acceleration for fixed-point iterations", 2011, eq. (1.1), damped
         mix = np.linalg.lstsq(d_moves.T, move, rcond=1e-8)[0]
-        target = point + move - mix @ (d_points + d_moves)
+        step = self._step
+        target = point + step * move - mix @ (d_points + step * d_moves)
         return Weights(target[:-m].reshape(m, m), target[-m:])
 
     def _seen(self, weights, look):

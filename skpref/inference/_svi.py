@@ -19,8 +19,10 @@ from skpref.inference._placing import place
 
 # Answers that a run on many begins with, before it sees all.
 _BEGIN = 10_000
-# Looseness of a run within the search for hyperparameters.
-_SEARCH_TOL = 3e-3
+# Looseness of a run within the search for hyperparameters, at most the larger of many answers.
+_SEARCH_TOL = (3e-3, 1e-2)
+# Precision of a site that tells nothing, for its logarithm.
+_LEAST = 1e-12
 # A residual that may be left where rounding ends the way.
 _ROUGH = 1e-2
 
@@ -148,10 +150,22 @@ class SVI(Engine):
         return type(self)(**{**self.get_params(deep=False), "inducing_points": Z})
 
     def coarser(self, times: float = 1.0) -> Self:
-        """This engine as the search for hyperparameters uses it: exact to 1e-5 nats."""
+        """This engine as the search for hyperparameters uses it.
+
+        Exact to 1e-5 nats, and to 1e-4 with many answers.
+        """
         options = self.get_params(deep=False)
-        tol = max(self.tol, _SEARCH_TOL)
+        tol = max(self.tol, min(_SEARCH_TOL[0] * times, _SEARCH_TOL[1]))
         return type(self)(**{**options, "tol": tol, "batch_size": None})
+
+    def between(self, states: list[State], weights: NDArray[np.float64]) -> State:
+        """Sites of log-linear precision and linear standardised pull, see `Engine.between`."""
+        if any("pull" not in state for state in states):
+            return states[0]
+        lifted = np.array([np.maximum(state["precision"], _LEAST) for state in states])
+        pull = np.array([state["pull"] for state in states]) / np.sqrt(lifted)
+        precision = np.exp(np.clip(weights @ np.log(lifted), -80.0, 80.0))
+        return states[0] | {"precision": precision, "pull": (weights @ pull) * np.sqrt(precision)}
 
     def side(self, observations: Observations) -> int:
         """Number of inducing points."""
