@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -20,6 +21,8 @@ _LEAST_STEP = 1e-3
 _MEMORY = 5
 _KEPT = 3
 _REMEMBERED = 2**23
+# Least eigenvalue of products of these steps that counts, as a share of the largest.
+_SQUARED = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,11 +152,12 @@ class Path:
         self._moves.append(move)
         if len(self._points) < 2:
             return None
-        d_points, d_moves = np.diff(self._points, axis=0), np.diff(self._moves, axis=0)
-        # Walker and Ni, "Anderson acceleration for fixed-point iterations", 2011, eq. (1.1), damped
-        mix = np.linalg.lstsq(d_moves.T, move, rcond=1e-8)[0]
+        d_points, d_moves = (_differences(each) for each in (self._points, self._moves))
+        # Walker and Ni, "Anderson acceleration for fixed-point iterations", 2011, eq. (1.1), damped;
+        # by the normal equations, as a factorisation of so tall a matrix costs more than the step.
+        mix = np.linalg.lstsq(d_moves @ d_moves.T, d_moves @ move, rcond=_SQUARED)[0]
         step = self._step
-        target = point + step * move - mix @ (d_points + step * d_moves)
+        target = point + step * move - (mix @ d_points + step * (mix @ d_moves))
         return Weights(target[:-m].reshape(m, m), target[-m:])
 
     def _seen(self, weights, look):
@@ -164,3 +168,7 @@ class Path:
             return None
         low = look.bound - _ROUNDING * abs(look.bound)
         return there if there.bound >= low else None
+
+
+def _differences(rows):
+    return np.array([late - early for early, late in pairwise(rows)])
