@@ -46,4 +46,4 @@ class WarmStart:
         if not np.abs(weights).sum() < _BOLD:
             return state
         states = [state, *(known[1] for known in others)]
-        return self._engine.between(states, np.array([1.0 - weights.sum(), *weights]))
+        return self._engine.extrapolated(states, np.array([1.0 - weights.sum(), *weights]))

@@ -43,7 +43,7 @@ def test_the_nearest_is_taken_where_the_others_tell_nothing(ends):
     warm.add(thetas[0] + 8.0, states[1])  # too far to tell of what lies around the first
     assert warm.near(thetas[1]) is states[0]
     assert warm.near(thetas[0] + 7.0) is states[1]
-    assert Laplace().between(states, np.array([2.0, -1.0])) is states[0]
+    assert Laplace().extrapolated(states, np.array([2.0, -1.0])) is states[0]
 
 
 def test_a_guess_saves_sweeps_and_ends_at_the_same_place(ends):

@@ -1,9 +1,10 @@
 """The contract of engines: what they are given, what they return, what they can do."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,30 @@ _SEARCH_ITERATIONS = 100
 State = dict[str, NDArray[np.float64]]
 
 
+class Pass(NamedTuple):
+    """One pass of an engine over the answers, as those that watch it are told.
+
+    Attributes
+    ----------
+    number : int
+        From 1.
+    bound : float
+        On the log evidence, so far.
+    residual : float
+        In the engine's own measure.
+    """
+
+    number: int
+    bound: float
+    residual: float
+
+
+Space = TypeVar("Space", bound=MarginSpace | ItemSpace | InducedSpace)
+Found = TypeVar("Found", bound=Conditioned | Moments)
+
+
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Generic[Space]):
     """Answers over a prior at given hyperparameters: all an engine sees.
 
     A row is an inequality of a distinct answer, written so that its winner's margin is positive
@@ -42,13 +65,16 @@ class Problem:
         Whether joint answers are taken apart, every inequality a duel with noise of its own.
     by_kernel : bool
         Whether derivatives with respect to the items' covariance are wanted.
+    watch : callable or None
+        Told of every `Pass` by engines that make long ones; where it returns True they end there.
     """
 
-    space: MarginSpace | ItemSpace | InducedSpace
+    space: Space
     observations: Observations
     likelihood: Likelihood
     apart: bool = False
     by_kernel: bool = True
+    watch: Callable[[Pass], bool] | None = None
 
     @cached_property
     def rows(self) -> Rows:
@@ -111,7 +137,7 @@ class Problem:
         return np.bincount(self.index, weighted, self.space.n_margins)  # type: ignore[return-value]
 
 
-class Approximation(NamedTuple):
+class Approximation(NamedTuple, Generic[Found]):
     """What an engine found.
 
     Attributes
@@ -130,15 +156,18 @@ class Approximation(NamedTuple):
     converged : bool
     diagnostics : Diagnostics or None
         Of the chains, if the engine samples; the bound's history, if it has one.
+    stopped : bool
+        Whether the problem's ``watch`` ended the run.
     """
 
     sites: Sites
-    conditioned: Conditioned | Moments
+    conditioned: Found
     state: State
     n_iter: int
     residual: float
     converged: bool
     diagnostics: object = None
+    stopped: bool = False
 
 
 class EvidenceGradient(NamedTuple):
@@ -241,7 +270,7 @@ class Engine(BaseEstimator, ABC):
             rough["max_iter"] = min(options["max_iter"], _SEARCH_ITERATIONS)
         return type(self)(**{**options, **rough})
 
-    def between(self, states: list[State], weights: NDArray[np.float64]) -> State:
+    def extrapolated(self, states: list[State], weights: NDArray[np.float64]) -> State:
         """A state to start from, by an extrapolation from those of hyperparameters near.
 
         Parameters
@@ -264,6 +293,10 @@ class Engine(BaseEstimator, ABC):
     ) -> "Engine":
         """This engine ready for these answers: with inducing points, if it takes any."""
         return self
+
+    def settled(self, kernel: Kernel, approximation: Approximation) -> "tuple[Engine, Kernel]":
+        """This engine and the kernel with what `run` has found of the kernel's output scale."""
+        return self, kernel
 
     def own_utilities(self, observations: Observations) -> bool:
         """Whether a part of an item's utility that no other item shares can be learned."""

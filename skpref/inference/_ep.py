@@ -124,8 +124,8 @@ class EP(Engine):
         state = {"precision": best.tau, "shift": best.nu}
         return Approximation(sites, best.conditioned, state, n_iter, best.residual, converged)
 
-    def between(self, states: list[State], weights: NDArray[np.float64]) -> State:
-        """Sites of log-linear precision and linear standardised shift, see `Engine.between`."""
+    def extrapolated(self, states: list[State], weights: NDArray[np.float64]) -> State:
+        """By log-linear precision and linear standardised shift, see `Engine.extrapolated`."""
         if any(np.isnan(state["precision"]).any() for state in states):
             return states[0]
         lifted = np.array([np.maximum(state["precision"], _LEAST) for state in states])
