@@ -99,6 +99,11 @@ class Pull(NamedTuple):
     by_variance: Array
     at: Moments
 
+    def under(self, factor: float) -> "Pull":
+        """Of margins whose prior variance, on which they were found, is divided by a factor."""
+        by_mean, *by_variances, at = self
+        return Pull(np.sqrt(factor) * by_mean, *(factor * each for each in by_variances), at)
+
 
 class Conditioned(NamedTuple):
     """Mean and variance of every margin under q."""

@@ -12,6 +12,11 @@ from skpref.inference._natural import Batch, fit_of
 from skpref.inference._output_scale import Gamma, rescaled, updated, with_scale
 
 
+def nothing(m: int) -> Weights:
+    """What no answer tells of so many points."""
+    return Weights(np.zeros((m, m)), np.zeros(m))
+
+
 class Schedule(NamedTuple):
     """Of the steps.
 
@@ -22,7 +27,7 @@ class Schedule(NamedTuple):
     rate, delay : float
         Step t has length (t + delay)^−rate (Hoffman et al. 2013, eq. 26).
     tol : float
-        It ends once a pass raises the smoothed bound by less, in nats an answer.
+        It ends once two passes raise the smoothed bound by less each, in nats an answer.
     max_iter : int
         Passes at most.
     """
@@ -40,19 +45,19 @@ class Drift(NamedTuple):
     Attributes
     ----------
     weights : Weights
-        Mean of those of the last pass.
+        Mean of those of the last pass, or a step from it that all answers ask for.
     inverse_scale : Gamma or None
         q of the kernel's inverse output scale.
     bound : float
         Of these, on all answers.
     n_iter : int
     residual : float
-        What the last pass raised the smoothed bound by, in nats an answer.
+        What each of the last two passes raised the smoothed bound by, in nats an answer.
     converged, stopped : bool
     history : list of float
         Estimates of the bound by every step.
     smoothed : list of float
-        Their mean over every pass.
+        Their mean over every pass, by the weight of the answers that they saw.
     """
 
     weights: Weights
@@ -77,7 +82,8 @@ def drift(
     """Take steps until the bound no longer rises, and average those of the last pass.
 
     A pass sees every answer once, so that its mean bound is free of the batches' differences. The
-    mean of its natural parameters (Polyak and Juditsky 1992) is free of most of their noise.
+    mean of its natural parameters (Polyak and Juditsky 1992) is free of most of their noise, and a
+    last step that adds up what all batches want, if it raises the bound, of most of the rest.
 
     Parameters
     ----------
@@ -99,15 +105,16 @@ def drift(
     converged = stopped = False
     residual, t = np.inf, 0
     while not (converged or stopped or len(smoothed) >= schedule.max_iter):
-        bounds, mean = [], _Mean(m)
+        bounds, level, mean = [], 0.0, _Mean(m)
         for batch in batches(problem, answers, schedule.size, rng):
             t += 1
             length = min((t + schedule.delay) ** -schedule.rate, 1.0)
             share = total / float(batch.counts.sum())
             batch = _under(batch, now)
             look = batch.look(weights)
-            gap = 0.0 if now is None else now.bound(prior, m)
-            bounds.append(share * look.fit - look.at.divergence + gap)
+            apart = look.at.divergence - (0.0 if now is None else now.bound(prior, m))
+            bounds.append(share * look.fit - apart)
+            level += bounds[-1] / share
             if now is not None:
                 wanted = updated(prior, now, look.at, share * batch.pulled(look))
                 ahead = now.around(now.mean * (wanted.mean / now.mean) ** length)
@@ -116,19 +123,34 @@ def drift(
                 weights, now = rescaled(weights, now.mean / ahead.mean), ahead
             mean.add(weights, 1.0 if now is None else now.mean)
         history += bounds
-        smoothed.append(float(np.mean(bounds)))
-        if len(smoothed) > 1:
-            residual = (smoothed[-1] - smoothed[-2]) / total
+        smoothed.append(level)
+        if len(smoothed) > 2:
+            residual = 0.5 * (smoothed[-1] - smoothed[-3]) / total
             converged = residual <= schedule.tol
         watch = problem.watch
         stopped = watch is not None and watch(Pass(len(smoothed), smoothed[-1], residual))
     weights, inverse = mean.value
     now = None if now is None else now.around(inverse)
-    at = moments(weights)
-    every = (_under(batch, now) for batch in batches(problem, answers, schedule.size, rng))
-    bound = fit_of(every, at) - at.divergence + (0.0 if now is None else now.bound(prior, m))
+
+    def every():
+        return (_under(batch, now) for batch in batches(problem, answers, schedule.size, rng))
+
+    weights, bound = _closed(every, weights)
+    bound += 0.0 if now is None else now.bound(prior, m)
     run = len(smoothed), max(residual, 0.0), converged, stopped, history, smoothed
     return Drift(weights, now, bound, *run)
+
+
+def _closed(every, weights):
+    """The end of a step of length 1 that all answers ask for, if that raises the bound."""
+    at, wanted, fit = moments(weights), nothing(len(weights.shift)), 0.0
+    for batch in every():
+        look = batch.look_at(at)
+        wanted, fit = wanted.plus(look.wanted), fit + look.fit
+    ends = [(weights, fit - at.divergence)]
+    there = moments(wanted)
+    ends.append((wanted, fit_of(every(), there) - there.divergence))
+    return max(ends, key=lambda end: end[1])
 
 
 class _Mean:
@@ -136,7 +158,7 @@ class _Mean:
 
     def __init__(self, m):
         self._n, self._inverse = 0, 0.0
-        self._gain, self._shift = np.zeros((m, m)), np.zeros(m)
+        self._gain, self._shift = nothing(m)
 
     def add(self, weights, inverse):
         self._n += 1

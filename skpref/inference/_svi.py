@@ -13,7 +13,7 @@ from skpref._parameters import check_choice, check_number
 from skpref._random import RandomLike, seed_of
 from skpref.inference._base import Approximation, Engine, EvidenceGradient, Problem, State
 from skpref.inference._ekf import Linearised, check_linear
-from skpref.inference._minibatches import Schedule, drift
+from skpref.inference._minibatches import Schedule, drift, nothing
 from skpref.inference._natural import Batch, ascend
 from skpref.inference._output_scale import (
     Gamma,
@@ -31,8 +31,6 @@ _BEGIN = 10_000
 _SEARCH_TOL = (3e-3, 1e-2)
 # Precision of a site that tells nothing, for its logarithm.
 _LEAST = 1e-12
-# Rise of the smoothed bound, in nats an answer, at which steps with batches end, over ``tol``.
-_RISE = 0.1
 
 
 class Course(NamedTuple):
@@ -76,14 +74,15 @@ class SVI(Engine):
     batch_size : int, default=None
         None: every step sees all answers, is of length 1, or shorter where the bound would fall,
         and the fit takes a few. A number: steps see so many answers, drawn without replacement,
-        and step t has length ``(t + delay) ** -forgetting_rate``; q is the mean of those of the
-        last pass. Memory then does not grow with the number of items.
+        and step t has length ``(t + delay) ** -forgetting_rate``; q is the mean over the last pass,
+        and one step from there that all answers ask for. Memory then does not grow with the number
+        of items.
     max_iter : int, default=100
         Passes over the answers at most.
     tol : float, default=1e-4
         Stop once the wanted step is shorter than this many deviations of q; the bound then lacks
-        about half its square. With batches: once the mean bound of a pass exceeds that of the pass
-        before by less than a tenth of this, in nats an answer.
+        about half its square. With batches: once the mean bound of a pass rises by less than this,
+        in nats an answer and pass, over two passes.
     forgetting_rate : float, default=0.7
         In (0.5, 1].
     delay : float, default=1.0
@@ -245,7 +244,9 @@ class SVI(Engine):
         if self.batch_size is not None and self.batch_size < len(rows):
             return self._in_batches(problem, weights, scale)
         if weights is None:
-            weights, scale = self._begun(problem)
+            n = len(problem.observations.positions)
+            few = n < 4 * _BEGIN
+            weights, scale = (nothing(len(space.Z)), 1.0) if few else self._begun(problem, _BEGIN)
         batch = self._looks.of(space, rows, problem.likelihood)
         if self.scale_prior is None:
             return _found(ascend(batch, weights, self.tol, self.max_iter, problem.watch), total)
@@ -277,24 +278,25 @@ class SVI(Engine):
     def _looks(self):
         return Linearised if self.local == "ekf" else Batch
 
-    def _begun(self, problem):
-        """Where to start from: the end on a part of the answers, if they are many."""
-        observations, m = problem.observations, len(problem.space.Z)
-        n = len(observations.positions)
-        if n < 4 * _BEGIN:
-            return _nothing(m), 1.0
-        part = observations.part(np.linspace(0, n - 1, _BEGIN).astype(np.intp))
-        space = InducedSpace(problem.space.kernel, part.items, part.rows.margins, problem.space.Z)
+    def _begun(self, problem, n):
+        """Where to start from: the end on so many of the answers."""
+        observations = problem.observations
+        of_all = np.linspace(0, len(observations.positions) - 1, n).astype(np.intp)
+        part, kernel, Z = observations.part(of_all), problem.space.kernel, problem.space.Z
+        space = InducedSpace(kernel, part.items, part.rows.margins, Z, problem.space)
         found = self.coarser().run(Problem(space, part, problem.likelihood))
         total = float(problem.counts.sum())
         return _started(found.state, problem.space, total), _scale_of(found.state)
 
     def _in_batches(self, problem, weights, scale):
         """Stochastic steps of falling length."""
+        done, size = 0, self.batch_size
         if weights is None:
-            weights = _nothing(len(problem.space.Z))
-        options = self.batch_size, self.forgetting_rate, self.delay
-        schedule = Schedule(*options, _RISE * self.tol, self.max_iter)
+            n = min(len(problem.observations.positions) // 4, _BEGIN)
+            weights, scale = self._begun(problem, n)
+            done = n // size
+        options = size, self.forgetting_rate, self.delay + done
+        schedule = Schedule(*options, self.tol, self.max_iter)
         prior = None if self.scale_prior is None else Gamma(*self.scale_prior)
         end = drift(problem, self._looks, weights, schedule, prior, scale)
         course = _course(end.history, end.inverse_scale, end.smoothed)
@@ -318,9 +320,8 @@ class SVI(Engine):
         seen = batch.seen(batch.space.condition(approximation.conditioned))
         expected = batch.likelihood.expected(*seen, batch.answers)
         slopes = batch.likelihood.expected_theta_gradient(*seen, batch.answers)
-        return EvidenceGradient(
-            batch.pull(expected, approximation.conditioned), slopes @ batch.counts
-        )
+        pull = batch.pull(expected, approximation.conditioned)
+        return EvidenceGradient(pull.under(scale), slopes @ batch.counts)
 
 
 def _check_prior(prior):
@@ -331,10 +332,6 @@ def _check_prior(prior):
         )
     for name, value in zip(("shape", "rate"), prior, strict=True):
         check_number(f"{name} of scale_prior", value, low=0.0, open_low=True)
-
-
-def _nothing(m):
-    return Weights(np.zeros((m, m)), np.zeros(m))
 
 
 def _scale_of(state):
