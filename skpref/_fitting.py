@@ -1,5 +1,6 @@
 """The one fitting program: answers and a model in, a posterior out."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -19,7 +20,7 @@ from skpref._search import Monitor, Search, learn
 from skpref._threads import blas_threads
 from skpref._warnings import warn
 from skpref.inference import Approximation, Engine
-from skpref.inference._base import State, check_answers
+from skpref.inference._base import Pass, State, check_answers
 from skpref.kernels._hyperparameters import surely_covariance
 
 
@@ -133,6 +134,7 @@ def fit_posterior(
     *,
     search: Search | None = None,
     monitor: Monitor | None = None,
+    watch: Callable[[Pass], bool] | None = None,
 ) -> Fitted:
     """Find hyperparameters, if asked to, and the posterior there.
 
@@ -150,6 +152,9 @@ def fit_posterior(
         None: the hyperparameters stay.
     monitor : callable, optional
         Told of every `Step` of the search.
+    watch : callable, optional
+        Told of every `Pass` of the engine's last run, if it makes any; where it returns True the
+        run ends there.
 
     Returns
     -------
@@ -161,10 +166,10 @@ def fit_posterior(
     engine = model.evidence_engine
     widest = max(each.side(observations) for each in (engine, model.engine))
     with blas_threads(widest):  # entered once for all parts of a small fit
-        return _fitted(observations, model, start, rng, search, monitor)
+        return _fitted(observations, model, start, rng, search, monitor, watch)
 
 
-def _fitted(observations, model, start, rng, search, monitor):
+def _fitted(observations, model, start, rng, search, monitor, watch):
     engine = model.evidence_engine
     with blas_threads(engine.side(observations)):
         sites = carried(start.sites, start.observations, observations, engine.state_of)
@@ -174,9 +179,11 @@ def _fitted(observations, model, start, rng, search, monitor):
                 model, sites = learn(model, observations, search, sites, rng, monitor)
             else:
                 model, _ = learn(model, part, search, None, rng, monitor)
-        evaluation = model.evaluate(observations, sites)
-    if not evaluation.approximation.converged:
+        evaluation = model.evaluate(observations, sites, watch=watch)
+    if not (evaluation.approximation.converged or evaluation.approximation.stopped):
         complain(evaluation.approximation, engine, model.engine)
+    model, evaluation = model.settled(evaluation)
+    engine = model.evidence_engine
     _mention_no_covariance(model.kernel, evaluation.problem.space.K)
     fitted = Fitted(observations, model, evaluation, evaluation.approximation)
     if engine is model.engine or (rng is None and model.engine.samples):

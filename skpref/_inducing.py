@@ -5,6 +5,7 @@ that is independent of w, φ(x) = L⁻¹ k(Z, x). A Gaussian q(w) then gives eve
 variance, at a cost that grows with the number of points squared, and linearly with all else.
 """
 
+from copy import copy
 from functools import cached_property
 from typing import NamedTuple
 
@@ -98,6 +99,11 @@ class Pull(NamedTuple):
     by_variance: Array
     at: Moments
 
+    def under(self, factor: float) -> "Pull":
+        """Of margins whose prior variance, on which they were found, is divided by a factor."""
+        by_mean, *by_variances, at = self
+        return Pull(np.sqrt(factor) * by_mean, *(factor * each for each in by_variances), at)
+
 
 class Conditioned(NamedTuple):
     """Mean and variance of every margin under q."""
@@ -135,12 +141,21 @@ class InducedSpace:
     items : ndarray of shape (n_items, n_features)
     margins : Margins
     Z : ndarray of shape (m, n_features)
+    like : InducedSpace, optional
+        Of the same kernel and points: what depends on them alone is taken from it.
     """
 
-    def __init__(self, kernel: Kernel, items: Array, margins, Z: Array):
+    def __init__(
+        self,
+        kernel: Kernel,
+        items: Array,
+        margins,
+        Z: Array,
+        like: "InducedSpace | None" = None,
+    ):
         self.kernel, self.items, self.Z = kernel, items, Z
-        self.K = kernel(Z)
-        self.whiten = _whitening(self.K)
+        self.K = kernel(Z) if like is None else like.K
+        self.whiten = _whitening(self.K) if like is None else like.whiten
         self.first, self.second = margins.first, margins.second
         self.n_items, self.n_margins = len(items), len(margins.first)
         ends = np.concatenate([self.first, self.second])
@@ -168,6 +183,15 @@ class InducedSpace:
                 K = self.kernel(self.items[rows], self.Z)
             np.matmul(K, self.whiten.T, out=features[rows])
         return features
+
+    @property
+    def size(self) -> int:
+        """Bytes of the features, by far the largest of what is kept."""
+        return 8 * (self.n_margins if self._by_margins else self.n_items) * len(self.Z)
+
+    def forget(self) -> None:
+        """Give the memory of the features back; they are found anew when they are needed."""
+        vars(self).pop("_features", None)
 
     def _prior_variance(self):
         diagonal = self.kernel.diag(self.items)
@@ -221,6 +245,19 @@ class InducedSpace:
         """Sites on the margins in natural parameters, seen from w."""
         pulled = shift if self._by_margins else self.incidence @ shift
         return Weights(self._sandwich(precision), self._features.T @ pulled)
+
+    def left(self, precision: Array) -> float:
+        """Σ precision × the variance that the points do not explain, over the margins."""
+        return float(precision @ self._rest)
+
+    def scaled(self, kernel: Kernel, factor: float) -> "InducedSpace":
+        """The same under ``kernel``, which is so many times as large as this one's."""
+        other, root = copy(self), np.sqrt(factor)
+        other.kernel, other.K, other.whiten = kernel, factor * self.K, self.whiten / root
+        for name, share in (("_features", root), ("_rest", factor)):
+            if name in vars(self):
+                vars(other)[name] = share * vars(self)[name]
+        return other
 
     def _sandwich(self, precision):
         """Σ precision_i φ_i φ_iᵀ over the margins."""

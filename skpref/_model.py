@@ -1,5 +1,6 @@
 """A model of utilities and answers, and its evidence at given hyperparameters."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -14,7 +15,7 @@ from skpref._linalg import NoCovarianceError
 from skpref._observations import Observations
 from skpref._priors import Prior
 from skpref.inference import EP, Approximation, Engine, Problem
-from skpref.inference._base import State
+from skpref.inference._base import Pass, State
 from skpref.kernels import kernel_with_gradient
 from skpref.likelihoods import Likelihood
 
@@ -103,6 +104,7 @@ class Model:
         *,
         engine: Engine | None = None,
         eval_gradient: bool = False,
+        watch: Callable[[Pass], bool] | None = None,
     ) -> Evaluation:
         """Run an engine, by default `evidence_engine`, at these hyperparameters.
 
@@ -112,10 +114,10 @@ class Model:
         try:
             space, contract = self._prior(observations, engine, eval_gradient)
             problem = Problem(
-                space, observations, self.likelihood, by_kernel=contract is not None
+                space, observations, self.likelihood, by_kernel=contract is not None, watch=watch
             )
             found = engine.run(problem, start)
-            if start is not None and not found.converged:
+            if start is not None and not (found.converged or found.stopped):
                 found = engine.run(problem)
             if not eval_gradient:
                 return Evaluation(problem, found, None)
@@ -124,6 +126,15 @@ class Model:
             raise ValueError(f"With the kernel {self.kernel} {error}.") from error
         by_kernel = contract(slopes.covariance) if len(self.kernel.theta) else np.zeros(0)
         return Evaluation(problem, found, np.concatenate([by_kernel, slopes.likelihood]))
+
+    def settled(self, evaluation: Evaluation) -> tuple[Self, Evaluation]:
+        """The model with what its engine has found of the kernel's scale, and its evaluation."""
+        engine, kernel = self.engine.settled(self.kernel, evaluation.approximation)
+        if kernel is self.kernel:
+            return self, evaluation
+        model, problem = replace(self, engine=engine, kernel=kernel), evaluation.problem
+        space, _ = model._prior(problem.observations, engine, False)
+        return model, evaluation._replace(problem=replace(problem, space=space))
 
     def _prior(self, observations, engine, eval_gradient):
         """The space of the margins, and derivatives in the kernel's theta as a map of weights."""

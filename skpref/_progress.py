@@ -9,8 +9,9 @@ from time import perf_counter
 from skpref._forecast import mention_cost, part_to_learn_on
 from skpref._model import Model
 from skpref._observations import Observations
-from skpref._search import Monitor, Search, Step, StopSearch
+from skpref._search import Search, Step, StopSearch
 from skpref._warnings import warn
+from skpref.inference._base import Pass
 
 # Evaluations of the objective that a search takes, as seen on real data; for the estimate only.
 _TYPICAL = 25
@@ -21,11 +22,13 @@ _EVERY = 2.0
 @contextmanager
 def progress(
     estimator, observations: Observations, model: Model, search: Search | None
-) -> Iterator[Monitor]:
-    """A monitor of the search, within the task "fit" of scikit-learn's callbacks.
+) -> Iterator["Report"]:
+    """Monitors of the search and of the engine, in the task "fit" of scikit-learn's callbacks.
 
     Each evaluation of the objective is a task "evaluation"; a callback that says so stops the
-    search at the best point so far. A warning tells beforehand of a fit that will be long.
+    search at the best point so far. Each pass of an engine that makes long ones is a task "pass"; a
+    callback that says so ends the fit with what was found so far. A warning tells beforehand of a
+    fit that will be long.
     """
     verbose = int(estimator.verbose)
     learned, part = search is not None and len(model.theta) > 0, observations
@@ -42,34 +45,67 @@ def progress(
             )
     root = estimator._init_callback_context("fit", max_subtasks=None)
     root.call_on_fit_task_begin(estimator=estimator)
-    began = last = perf_counter()
-    best = -float("inf")
     n_duels, n_items = len(observations.positions), len(observations.items)
     if verbose and learned:
         on = f" on {some}" if some else ""
         _say(f"{n_duels} duels of {n_items} items: learning {_counted(model.names)}{on}")
+    report = Report(estimator, root, verbose)
+    yield report
+    if verbose:
+        _say(f"{n_duels} duels of {n_items} items fitted in {perf_counter() - report.began:.2g} s")
+    root.call_on_fit_task_end(estimator=estimator)
 
-    def monitor(step: Step) -> None:
-        nonlocal last, best
-        best = max(best, step.log_posterior)
-        now = perf_counter()
-        if verbose > 1 or (verbose and now - last >= _EVERY):
-            last = now
-            each = (now - began) / step.number
+
+class Report:
+    """What a fit is told to, and tells on: lines and callbacks.
+
+    Parameters
+    ----------
+    estimator : PairwisePreferenceRegressor
+    root : CallbackContext
+        Of the task "fit".
+    verbose : int
+    """
+
+    def __init__(self, estimator, root, verbose: int):
+        self._estimator, self._root, self._verbose = estimator, root, verbose
+        self._best = -float("inf")
+        self.began = self._last = perf_counter()
+
+    def evaluated(self, step: Step) -> None:
+        """Of an evaluation in the search; StopSearch is raised where a callback wants to stop."""
+        self._best = max(self._best, step.log_posterior)
+
+        def line(now):
+            each = (now - self.began) / step.number
             left = each * max(_TYPICAL - step.number, 1)
-            _say(
-                f"evaluation {step.number}: log posterior {best:.2f}, {each:.2g} s each, perhaps "
-                f"{left:.0f} s to go"
+            return (
+                f"evaluation {step.number}: log posterior {self._best:.2f}, {each:.2g} s each, "
+                f"perhaps {left:.0f} s to go"
             )
-        task = root.subcontext("evaluation")
-        task.call_on_fit_task_begin(estimator=estimator)
-        if task.call_on_fit_task_end(estimator=estimator):
+
+        if self._tell("evaluation", line):
             raise StopSearch
 
-    yield monitor
-    if verbose:
-        _say(f"{n_duels} duels of {n_items} items fitted in {perf_counter() - began:.2g} s")
-    root.call_on_fit_task_end(estimator=estimator)
+    def passed(self, seen: Pass) -> bool:
+        """Of a pass of the engine over the answers; whether a callback wants to stop."""
+
+        def line(_):
+            return f"pass {seen.number}: bound {seen.bound:.2f}, residual {seen.residual:.1e}"
+
+        stop = self._tell("pass", line)
+        if stop and self._verbose:
+            _say(f"stopped by a callback after pass {seen.number}")
+        return stop
+
+    def _tell(self, name, line):
+        now = perf_counter()
+        if self._verbose > 1 or (self._verbose and now - self._last >= _EVERY):
+            self._last = now
+            _say(line(now))
+        task = self._root.subcontext(name)
+        task.call_on_fit_task_begin(estimator=self._estimator)
+        return bool(task.call_on_fit_task_end(estimator=self._estimator))
 
 
 def _counted(names):

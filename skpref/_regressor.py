@@ -105,8 +105,9 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         `skpref.likelihoods.Likelihood`; ``noise_variance``, ``tie_threshold``, ``order_effect`` and
         their bounds then do nothing.
     verbose : int, default=0
-        1: say what is learned and, every few seconds, how far it is; 2: every evaluation. Callbacks
-        set by ``set_callbacks`` are told of each evaluation too.
+        1: say what is learned and, every few seconds, how far it is; 2: every evaluation, and every
+        pass of "svi" over the answers. Callbacks set by ``set_callbacks`` are told of each too, and
+        may end either.
 
     Attributes
     ----------
@@ -268,10 +269,9 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         model = make_model(self, settings, training, table)
         start = getattr(self, "_start", None) if model.engine.warm_start else None
         rng = source_of(self.random_state)
-        with progress(self, observations, model, settings.search) as monitor:
-            fitted = fit_posterior(
-                observations, model, start, rng, search=settings.search, monitor=monitor
-            )
+        with progress(self, observations, model, settings.search) as report:
+            tell = {"monitor": report.evaluated, "watch": report.passed}
+            fitted = fit_posterior(observations, model, start, rng, search=settings.search, **tell)
         return self._keep(fitted, training, table)
 
     @available_if(_takes_streams)

@@ -15,15 +15,15 @@ from sklearn.gaussian_process.kernels import RBF
 from skpref import ItemTable, PairwisePreferenceRegressor, _forecast, _progress
 from skpref._forecast import forecast, mention_cost
 from skpref._model import Model
-from skpref.inference import EP, HMC, Gibbs
+from skpref.inference import EP, HMC, SVI, Gibbs
 from skpref.likelihoods import Probit
 
 
 class Listener:
     """A callback that keeps the names of the tasks, and may ask to stop."""
 
-    def __init__(self, stop_at=None):
-        self.stop_at, self.begun, self.ended = stop_at, [], []
+    def __init__(self, stop_at=None, task="evaluation"):
+        self.stop_at, self.task, self.begun, self.ended = stop_at, task, [], []
         self.closed = 0
 
     def setup(self, estimator, context):
@@ -34,7 +34,7 @@ class Listener:
 
     def on_fit_task_end(self, estimator, context, **_):
         self.ended.append(context.task_name)
-        return self.ended.count("evaluation") == self.stop_at
+        return self.ended.count(self.task) == self.stop_at
 
     def teardown(self, estimator, context):
         self.closed += 1
@@ -144,6 +144,52 @@ def test_callbacks_are_closed_after_a_fit_that_failed(data):
     with pytest.raises(ValueError, match="it broke"):
         model(optimizer=broken).set_callbacks(listener).fit(*data)
     assert listener.closed == 1
+
+
+def test_a_callback_ends_the_engine_at_what_it_has_found(data, capsys):
+    listener = Listener(stop_at=2, task="pass")
+    fast = model(inference="svi", optimizer=None, verbose=1).set_callbacks(listener)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it was asked to: that it has not converged is no news
+        fast.fit(*data)
+    assert listener.begun == ["fit", "pass", "pass"] and listener.ended[-1] == "fit"
+    assert fast.n_iter_ == 2
+    assert "stopped by a callback after pass 2" in capsys.readouterr().out
+    whole = model(inference="svi", optimizer=None).fit(*data)
+    assert fast.log_marginal_likelihood_value_ < whole.log_marginal_likelihood_value_
+
+
+@pytest.mark.parametrize(
+    "engine", [SVI(), SVI(batch_size=20), SVI(scale_prior=(1.0, 1.0)), SVI(local="ekf")], ids=repr
+)
+def test_callbacks_are_told_of_the_last_runs_passes(data, engine):
+    told = Listener()
+    learned = model(inference=engine, optimizer=counted(3)).set_callbacks(told).fit(*data)
+    expected = ["fit", *["evaluation"] * 3, *["pass"] * learned.n_iter_]
+    assert told.begun == expected
+    plain = model(inference=engine, optimizer=counted(3)).fit(*data)
+    assert_array_equal(plain.predict_proba(data[0]), learned.predict_proba(data[0]))
+
+
+def test_passes_are_said_with_the_bound(data, capsys):
+    for engine in (SVI(), SVI(batch_size=20), SVI(scale_prior=(1.0, 1.0))):
+        fitted = model(inference=engine, optimizer=None, verbose=2).fit(*data)
+        said = re.findall(
+            r"pass (\d+): bound ([-\d.]+), residual [\d.einf+-]+\n", capsys.readouterr().out
+        )
+        assert [int(number) for number, _ in said] == list(range(1, fitted.n_iter_ + 1))
+        course = fitted.diagnostics_
+        bounds = course.bound_history if engine.batch_size is None else course.smoothed_bound
+        assert [float(bound) for _, bound in said] == pytest.approx(bounds, abs=0.006)
+
+
+def test_passes_are_said_every_few_seconds(data, capsys, monkeypatch):
+    now = iter(np.arange(0.0, 1e4, 0.9))
+    monkeypatch.setattr(_progress, "perf_counter", lambda: next(now))
+    fitted = model(inference=SVI(tol=1e-9), optimizer=None, verbose=1).fit(*data)
+    said = re.findall(r"pass (\d+):", capsys.readouterr().out)
+    assert fitted.n_iter_ >= 6
+    assert said == [str(k) for k in range(3, fitted.n_iter_ + 1, 3)]
 
 
 def test_the_progress_bar_of_scikit_learn(data, capsys):

@@ -4,12 +4,12 @@ import pickle
 
 import numpy as np
 import pytest
-from likelihoods_support import Logistic
 from numpy.testing import assert_allclose
 from oracles import central_gradient, duel_truth, incidence, small_problem
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
+from sklearn.gaussian_process.kernels import RBF
+from svi_support import KERNEL, LIKELIHOODS, TIES, answers, model_of, utility_duels
 
 from skpref import PairwisePreferenceRegressor
 from skpref._fitting import evidence, fit_posterior
@@ -20,26 +20,6 @@ from skpref.inference import EP, SVI
 from skpref.inference._natural import Batch
 from skpref.kernels import Identity, OnColumns
 from skpref.likelihoods import Probit
-
-KERNEL = ConstantKernel(2.0) * Matern([1.0, 1.5], nu=1.5)
-TIES = Probit(0.3, tie_threshold=0.4, order_effect=0.2, order_effect_bounds=(-2.0, 2.0))
-LIKELIHOODS = {"probit": Probit(0.3), "ties": TIES, "logistic": Logistic(0.5)}
-
-
-def answers(likelihood, n=30, n_items=12, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n_items, 2))
-    first = rng.integers(n_items, size=n)
-    second = (first + rng.integers(1, n_items, size=n)) % n_items
-    more = {}
-    if likelihood is TIES:
-        more = {"tie": rng.random(n) < 0.3, "order": rng.integers(-1, 2, size=n)}
-    weight = rng.uniform(0.5, 3.0, size=n)
-    return Observations.from_duels(X, first, second, rng.random(n) < 0.5, weight, **more)
-
-
-def model_of(observations, likelihood, engine, kernel=KERNEL):
-    return Model(kernel, likelihood, engine.placed(observations, kernel, 0))
 
 
 def dense_bound(K, observations, likelihood):
@@ -188,16 +168,6 @@ def test_equal_answers_areWeights():
         for each in (repeated, weighed)
     )
     assert_allclose(one.log_evidence, other.log_evidence, rtol=1e-9)
-
-
-def utility_duels(n, n_items=200, seed=0, noise=0.01):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(size=(n_items, 3))
-    utility = np.sin(4.0 * X[:, 0]) + X[:, 1] ** 2 - np.cos(3.0 * X[:, 2])
-    first = rng.integers(n_items, size=n)
-    second = (first + rng.integers(1, n_items, size=n)) % n_items
-    margin = utility[first] - utility[second] + np.sqrt(2 * noise) * rng.normal(size=n)
-    return X, np.column_stack([first, second]), (margin > 0).astype(int)
 
 
 @pytest.mark.parametrize("optimizer", [None, "fmin_l_bfgs_b"])

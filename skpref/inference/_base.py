@@ -1,6 +1,7 @@
 """The contract of engines: what they are given, what they return, what they can do."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Generic, NamedTuple, TypeVar
@@ -27,6 +28,28 @@ Space = TypeVar("Space", bound=MarginSpace | ItemSpace | InducedSpace)
 Found = TypeVar("Found", bound=Conditioned | Moments)
 
 
+class Pass(NamedTuple):
+    """One pass of an engine over the answers, as those that watch it are told.
+
+    Attributes
+    ----------
+    number : int
+        From 1.
+    bound : float
+        On the log evidence, so far.
+    residual : float
+        In the engine's own measure.
+    """
+
+    number: int
+    bound: float
+    residual: float
+
+
+Space = TypeVar("Space", bound=MarginSpace | ItemSpace | InducedSpace)
+Found = TypeVar("Found", bound=Conditioned | Moments)
+
+
 @dataclass(frozen=True, eq=False)
 class Problem(Generic[Space]):
     """Answers over a prior at given hyperparameters: all an engine sees.
@@ -45,6 +68,8 @@ class Problem(Generic[Space]):
         Whether joint answers are taken apart, every inequality a duel with noise of its own.
     by_kernel : bool
         Whether derivatives with respect to the items' covariance are wanted.
+    watch : callable or None
+        Told of every `Pass` by engines that make long ones; where it returns True they end there.
     """
 
     space: Space
@@ -52,6 +77,7 @@ class Problem(Generic[Space]):
     likelihood: Likelihood
     apart: bool = False
     by_kernel: bool = True
+    watch: Callable[[Pass], bool] | None = None
 
     @cached_property
     def rows(self) -> Rows:
@@ -133,6 +159,8 @@ class Approximation(NamedTuple, Generic[Found]):
     converged : bool
     diagnostics : Diagnostics or None
         Of the chains, if the engine samples; the bound's history, if it has one.
+    stopped : bool
+        Whether the problem's ``watch`` ended the run.
     """
 
     sites: Sites
@@ -142,6 +170,7 @@ class Approximation(NamedTuple, Generic[Found]):
     residual: float
     converged: bool
     diagnostics: object = None
+    stopped: bool = False
 
 
 class EvidenceGradient(NamedTuple):
@@ -267,6 +296,10 @@ class Engine(BaseEstimator, ABC):
     ) -> "Engine":
         """This engine ready for these answers: with inducing points, if it takes any."""
         return self
+
+    def settled(self, kernel: Kernel, approximation: Approximation) -> "tuple[Engine, Kernel]":
+        """This engine and the kernel with what `run` has found of the kernel's output scale."""
+        return self, kernel
 
     def own_utilities(self, observations: Observations) -> bool:
         """Whether a part of an item's utility that no other item shares can be learned."""

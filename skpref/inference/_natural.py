@@ -1,24 +1,32 @@
 """Natural-gradient steps of the Gaussian of inducing points, and the way that they take."""
 
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._inducing import Conditioned, InducedSpace, Moments, Pull, Weights, moments
 from skpref._linalg import NoCovarianceError
 from skpref._rows import Rows
-from skpref.inference._base import State
+from skpref.inference._base import Pass, State
 from skpref.likelihoods import Answers, Expected, Likelihood
 
 # Rounding of a bound, as a share of it, and the shortest step.
 _ROUNDING = 1e-11
 _LEAST_STEP = 1e-3
-# Steps that are extrapolated over, and doubles that they may take.
+# A residual that may be left where rounding ends the way.
+_ROUGH = 1e-2
+# Steps that are extrapolated over, points kept where that failed, and doubles that they may take.
 _MEMORY = 5
+_KEPT = 3
 _REMEMBERED = 2**23
+# Least eigenvalue of products of these steps that counts, as a share of the largest.
+_SQUARED = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +67,10 @@ class Batch:
 
     def look(self, weights: Weights) -> "Look":
         """The answers seen under a q."""
-        at = moments(weights)
+        return self.look_at(moments(weights))
+
+    def look_at(self, at: Moments) -> "Look":
+        """The same of a q by its moments."""
         margins = self.space.condition(at)
         expected = self.likelihood.expected(*self.seen(margins), self.answers)
         fit = float(self.counts @ expected.value)
@@ -67,9 +78,19 @@ class Batch:
         precision = -2.0 * pull.by_variance
         wanted = self.space.weights(pull.by_mean, precision, at)
         sites = {"precision": precision, "pull": pull.by_mean + precision * margins.mean}
-        if self.before is None:
-            return Look(at, fit, wanted, sites)
-        return Look(at, fit + self.before.told(at), self.before.plus(wanted), sites)
+        return Look(at, fit, wanted, sites).after(self.before)
+
+    def part(self, space: InducedSpace, rows: Rows, numbers: NDArray[np.intp]) -> Self:
+        """Some of the rows, by number; ``space`` is that of their margins."""
+        return type(self).of(space, rows, self.likelihood)
+
+    def scaled(self, kernel: Kernel, factor: float) -> Self:
+        """The same answers under a kernel that is so many times as large."""
+        return replace(self, space=self.space.scaled(kernel, factor))
+
+    def pulled(self, look: "Look") -> float:
+        """Minus the derivative of the fit in the log of the variance that the points leave."""
+        return 0.5 * self.space.left(look.sites["precision"])
 
 
 class Look(NamedTuple):
@@ -77,23 +98,108 @@ class Look(NamedTuple):
 
     ``fit`` is the expected log-probability of its answers, ``wanted`` the q whose precision and
     shift are those of the ``sites`` on the margins that they ask for: a natural-gradient step of
-    length 1.
+    length 1. ``goal`` is what such steps raise, where that is not the bound.
     """
 
     at: Moments
     fit: float
     wanted: Weights
     sites: State
+    goal: float | None = None
 
     @property
-    def bound(self):
+    def bound(self) -> float:
+        """On the log evidence of the answers."""
         return self.fit - self.at.divergence
 
-    def residual(self, weights, wanted):
+    @property
+    def height(self) -> float:
+        """What the way leads up."""
+        return self.bound if self.goal is None else self.goal
+
+    def after(self, before: Weights | None) -> "Look":
+        """The same, what earlier answers told being part of the prior."""
+        if before is None:
+            return self
+        return self._replace(fit=self.fit + before.told(self.at), wanted=before.plus(self.wanted))
+
+    def residual(self, weights: Weights, wanted: Weights) -> float:
         """How far the wanted q is, in the deviations of q: about √(2 × what the bound lacks)."""
         root, gain = self.at.root, wanted.gain - weights.gain
         turn = root @ (wanted.shift - weights.shift - gain @ self.at.mean)
         return float(np.sqrt(turn @ turn + 0.5 * np.sum((root @ gain @ root.T) ** 2)))
+
+
+class Ascent(NamedTuple):
+    """Where a way uphill ended.
+
+    Attributes
+    ----------
+    weights : Weights
+    at : Moments
+        Those of ``weights``.
+    look : Look
+        The last one.
+    bound : float
+    n_iter : int
+    residual : float
+    converged, stopped : bool
+        Whether the wanted step is short; whether it ended as it was told to.
+    history : list of float
+        The bound at every look.
+    """
+
+    weights: Weights
+    at: Moments
+    look: Look
+    bound: float
+    n_iter: int
+    residual: float
+    converged: bool
+    stopped: bool
+    history: list[float]
+
+
+def ascend(
+    batch: Batch,
+    weights: Weights,
+    tol: float,
+    max_iter: int,
+    watch: Callable[[Pass], bool] | None = None,
+) -> Ascent:
+    """Steps that see all answers, until the wanted one is short.
+
+    Parameters
+    ----------
+    batch : Batch
+    weights : Weights
+        Where to start.
+    tol : float
+        Of the wanted step, in deviations of q.
+    max_iter : int
+        Steps at most.
+    watch : callable, optional
+        Told of every `Pass`; True stops.
+    """
+    look, history = batch.look(weights), []
+    path, stopped = Path(batch, len(weights.shift)), False
+    while True:
+        history.append(look.bound)
+        residual = look.residual(weights, look.wanted)
+        converged = residual <= tol
+        stopped = watch is not None and watch(Pass(len(history), look.bound, residual))
+        if converged or stopped or len(history) >= max_iter:
+            break
+        ahead = path.forward(weights, look)
+        if ahead is None:
+            converged = residual <= max(tol, _ROUGH)
+            break
+        weights, look = ahead
+    at = look.at
+    if converged:  # of sites, and so of a precision that is surely no less than the prior's
+        weights, at = look.wanted, moments(look.wanted)
+    run = len(history), residual, converged, stopped, history
+    return Ascent(weights, at, look, look.bound, *run)
 
 
 def fit_of(batches, at):
@@ -109,7 +215,9 @@ def fit_of(batches, at):
 class Path:
     """The way of q uphill: Anderson's extrapolation over the last natural-gradient steps.
 
-    Where it would lower the bound, a plain step is made, and shortened until it does not.
+    Where it would lower the bound, a plain step is made, and shortened until it does not. Steps are
+    then extrapolated over at that length: those of full length swing about their end where answers
+    leave little room, as they do with hardly any noise.
     """
 
     def __init__(self, batch, m):
@@ -124,15 +232,18 @@ class Path:
             there = self._seen(ahead, look)
             if there is not None:
                 return ahead, there
-            self._points.clear()
-            self._moves.clear()
+            while len(self._points) > _KEPT:
+                self._points.popleft()
+                self._moves.popleft()
+        longer = 2.0
         while self._step >= _LEAST_STEP:
             ahead = weights.towards(look.wanted, self._step)
             there = self._seen(ahead, look)
             if there is not None:
-                self._step = min(1.0, 2.0 * self._step)
+                self._step = min(1.0, longer * self._step)
                 return ahead, there
             self._step *= 0.5
+            longer = 1.0
         return None
 
     def _extrapolated(self, weights, look):
@@ -143,10 +254,12 @@ class Path:
         self._moves.append(move)
         if len(self._points) < 2:
             return None
-        d_points, d_moves = np.diff(self._points, axis=0), np.diff(self._moves, axis=0)
-        # Walker and Ni, "Anderson acceleration for fixed-point iterations", 2011, eq. (1.1)
-        mix = np.linalg.lstsq(d_moves.T, move, rcond=1e-8)[0]
-        target = point + move - mix @ (d_points + d_moves)
+        d_points, d_moves = (_differences(each) for each in (self._points, self._moves))
+        # Walker and Ni, "Anderson acceleration for fixed-point iterations", eq. (1.1), damped;
+        # by the normal equations, as a factorisation of so tall a matrix costs more than the step.
+        mix = np.linalg.lstsq(d_moves @ d_moves.T, d_moves @ move, rcond=_SQUARED)[0]
+        step = self._step
+        target = point + step * move - (mix @ d_points + step * (mix @ d_moves))
         return Weights(target[:-m].reshape(m, m), target[-m:])
 
     def _seen(self, weights, look):
@@ -155,5 +268,9 @@ class Path:
             there = self._batch.look(weights)
         except NoCovarianceError:  # an extrapolation too far
             return None
-        low = look.bound - _ROUNDING * abs(look.bound)
-        return there if there.bound >= low else None
+        low = look.height - _ROUNDING * abs(look.height)
+        return there if there.height >= low else None
+
+
+def _differences(rows):
+    return np.array([late - early for early, late in pairwise(rows)])

@@ -1,6 +1,5 @@
 """Sparse variational inference with natural gradients (Hensman et al. 2013, 2015)."""
 
-from collections.abc import Iterator
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -10,19 +9,28 @@ from sklearn.gaussian_process.kernels import Kernel
 from skpref._conditioning import Sites
 from skpref._inducing import InducedSpace, Weights, moments
 from skpref._observations import Observations
-from skpref._parameters import check_number
+from skpref._parameters import check_choice, check_number
 from skpref._random import RandomLike, seed_of
-from skpref._rows import Rows
 from skpref.inference._base import Approximation, Engine, EvidenceGradient, Problem, State
-from skpref.inference._natural import Batch, Path, fit_of
+from skpref.inference._ekf import Linearised, check_linear
+from skpref.inference._minibatches import Schedule, drift, nothing
+from skpref.inference._natural import Batch, ascend
+from skpref.inference._output_scale import (
+    Gamma,
+    ascend_with_scale,
+    check_scale,
+    rescaled,
+    with_scale,
+)
 from skpref.inference._placing import place
+from skpref.likelihoods import Likelihood
 
 # Answers that a run on many begins with, before it sees all.
 _BEGIN = 10_000
-# Looseness of a run within the search for hyperparameters.
-_SEARCH_TOL = 3e-3
-# A residual that may be left where rounding ends the way.
-_ROUGH = 1e-2
+# Looseness of a run within the search for hyperparameters, at most the larger of many answers.
+_SEARCH_TOL = (3e-3, 1e-2)
+# Precision of a site that tells nothing, for its logarithm.
+_LEAST = 1e-12
 
 
 class Course(NamedTuple):
@@ -32,9 +40,20 @@ class Course(NamedTuple):
     ----------
     bound_history : ndarray of shape (n_iter,)
         The bound on the log evidence after each iteration; of a minibatch its estimate.
+    smoothed_bound : ndarray of shape (n_passes,)
+        With minibatches, the mean of these estimates over each pass; else empty.
+    inverse_scale : (float, float) or None
+        With ``scale_prior``, shape and rate of q(λ), the kernel being divided by λ.
     """
 
     bound_history: NDArray[np.float64]
+    smoothed_bound: NDArray[np.float64]
+    inverse_scale: Gamma | None = None
+
+    @property
+    def output_scale(self) -> float:
+        """What the kernel was multiplied by: 1/E[λ], or 1."""
+        return 1.0 if self.inverse_scale is None else 1.0 / self.inverse_scale.mean
 
 
 class SVI(Engine):
@@ -55,18 +74,28 @@ class SVI(Engine):
     batch_size : int, default=None
         None: every step sees all answers, is of length 1, or shorter where the bound would fall,
         and the fit takes a few. A number: steps see so many answers, drawn without replacement,
-        and step t has length ``(t + delay) ** -forgetting_rate``; memory then does not grow with
-        the number of items.
+        and step t has length ``(t + delay) ** -forgetting_rate``; q is the mean over the last pass,
+        and one step from there that all answers ask for. Memory then does not grow with the number
+        of items.
     max_iter : int, default=100
         Passes over the answers at most.
     tol : float, default=1e-4
         Stop once the wanted step is shorter than this many deviations of q; the bound then lacks
-        about half its square. With batches: once the mean bound of a pass exceeds that of the pass
-        before by less than twice its standard error.
+        about half its square. With batches: once the mean bound of a pass rises by less than this,
+        in nats an answer and pass, over two passes.
     forgetting_rate : float, default=0.7
         In (0.5, 1].
     delay : float, default=1.0
         At least 0.
+    scale_prior : (float, float), default=None
+        Shape and rate of a gamma prior on λ, the kernel being divided by λ [2]_; both above 0. Its
+        mean, λ = shape / rate, is what is expected before any answer. q(λ) is found with q(u), and
+        ``kernel_`` is multiplied by 1/E[λ]. Only the ratio of this scale to the noise is told by
+        answers, so hold the noise. None: the kernel is as it is.
+    local : {"expected", "ekf"}, default="expected"
+        What a step wants of an answer: that the expected log-probability be largest, or "ekf", for
+        comparison, the linearised update of [2]_, which promises no bound, sees no variances, and
+        takes neither ties nor an order effect. Hyperparameters are learned by "expected".
 
     Notes
     -----
@@ -106,6 +135,8 @@ class SVI(Engine):
         tol: float = 1e-4,
         forgetting_rate: float = 0.7,
         delay: float = 1.0,
+        scale_prior: tuple[float, float] | None = None,
+        local: str = "expected",
     ):
         self.n_inducing = n_inducing
         self.inducing_points = inducing_points
@@ -114,6 +145,8 @@ class SVI(Engine):
         self.tol = tol
         self.forgetting_rate = forgetting_rate
         self.delay = delay
+        self.scale_prior = scale_prior
+        self.local = local
 
     def check(self) -> None:
         """Raise unless the options are sound."""
@@ -124,6 +157,9 @@ class SVI(Engine):
         check_number("tol of the engine", self.tol, low=0.0, open_low=True)
         check_number("forgetting_rate", self.forgetting_rate, low=0.5, high=1.0, open_low=True)
         check_number("delay", self.delay, low=0.0)
+        check_choice("local", self.local, ("expected", "ekf"))
+        if self.scale_prior is not None:
+            _check_prior(self.scale_prior)
         if self.inducing_points is not None:
             shape = np.shape(self.inducing_points)
             if len(shape) != 2 or not shape[0]:
@@ -131,10 +167,17 @@ class SVI(Engine):
                     f"inducing_points must have shape (m, n_features) with m > 0, got {shape}."
                 )
 
+    def check_observations(self, observations: Observations, likelihood: Likelihood) -> None:
+        """Raise unless the way of ``local`` takes these answers."""
+        if self.local == "ekf":
+            check_linear(observations, likelihood)
+
     # -- what a fit asks of it before it runs ----------------------------------------------
 
     def placed(self, observations: Observations, kernel: Kernel, rng: RandomLike = None) -> Self:
         """This engine with inducing points for these items, see `Engine.placed`."""
+        if self.scale_prior is not None:
+            check_scale(kernel)
         items = observations.items
         if self.inducing_points is None:
             Z = place(items, kernel, self.n_inducing, seed_of(rng) or 0)
@@ -148,10 +191,32 @@ class SVI(Engine):
         return type(self)(**{**self.get_params(deep=False), "inducing_points": Z})
 
     def coarser(self, times: float = 1.0) -> Self:
-        """This engine as the search for hyperparameters uses it: exact to 1e-5 nats."""
+        """This engine as the search for hyperparameters uses it.
+
+        Exact to 1e-5 nats, and to 1e-4 with many answers.
+        """
         options = self.get_params(deep=False)
-        tol = max(self.tol, _SEARCH_TOL)
-        return type(self)(**{**options, "tol": tol, "batch_size": None})
+        tol = max(self.tol, min(_SEARCH_TOL[0] * times, _SEARCH_TOL[1]))
+        return type(self)(**{**options, "tol": tol, "batch_size": None, "local": "expected"})
+
+    def extrapolated(self, states: list[State], weights: NDArray[np.float64]) -> State:
+        """Sites of log-linear precision and linear standardised pull, see `Engine.extrapolated`."""
+        if any("pull" not in state for state in states):
+            return states[0]
+        lifted = np.array([np.maximum(state["precision"], _LEAST) for state in states])
+        pull = np.array([state["pull"] for state in states]) / np.sqrt(lifted)
+        precision = np.exp(np.clip(weights @ np.log(lifted), -80.0, 80.0))
+        return states[0] | {"precision": precision, "pull": (weights @ pull) * np.sqrt(precision)}
+
+    def settled(self, kernel: Kernel, approximation: Approximation) -> tuple[Engine, Kernel]:
+        """The kernel with the output scale found, and a prior to match; see `Engine.settled`."""
+        inverse = approximation.diagnostics.inverse_scale
+        if inverse is None:
+            return self, kernel
+        prior = Gamma(*self.scale_prior)
+        options = self.get_params(deep=False)
+        options["scale_prior"] = (prior.shape, prior.rate * inverse.mean)
+        return type(self)(**options), with_scale(kernel, 1.0 / inverse.mean)
 
     def side(self, observations: Observations) -> int:
         """Number of inducing points."""
@@ -174,14 +239,21 @@ class SVI(Engine):
         """Maximise the bound, see `Engine.run`."""
         self.check()
         rows, space = problem.rows, problem.space
-        total, m = float(rows.counts.sum()), len(space.Z)
-        weights = _started(start, space, total)
+        total = float(rows.counts.sum())
+        weights, scale = _started(start, space, total), _scale_of(start)
         if self.batch_size is not None and self.batch_size < len(rows):
-            return self._in_batches(problem, weights or _nothing(m), total)
+            return self._in_batches(problem, weights, scale)
         if weights is None:
-            weights = self._begun(problem)
-        batch = Batch.of(space, rows, problem.likelihood)
-        return self._ascend(batch, weights, total)
+            n = len(problem.observations.positions)
+            few = n < 4 * _BEGIN
+            weights, scale = (nothing(len(space.Z)), 1.0) if few else self._begun(problem, _BEGIN)
+        batch = self._looks.of(space, rows, problem.likelihood)
+        if self.scale_prior is None:
+            return _found(ascend(batch, weights, self.tol, self.max_iter, problem.watch), total)
+        prior = Gamma(*self.scale_prior)
+        run = self.tol, self.max_iter, problem.watch
+        end, inverse_scale = ascend_with_scale(batch, weights, prior, scale, *run)
+        return _found(end, total, inverse_scale)
 
     def run_after(self, problem: Problem, before: Weights) -> Approximation:
         """Maximise the bound with a prior that has learned from earlier answers.
@@ -198,96 +270,72 @@ class SVI(Engine):
         Approximation
             Given all answers; its bound is on the log evidence of the new ones.
         """
-        batch = Batch.of(problem.space, problem.rows, problem.likelihood, before)
-        return self._ascend(batch, before, float(problem.counts.sum()))
+        batch = self._looks.of(problem.space, problem.rows, problem.likelihood, before)
+        end = ascend(batch, before, self.tol, self.max_iter, problem.watch)
+        return _found(end, float(problem.counts.sum()))
 
-    def _ascend(self, batch, weights, total):
-        """Steps that see all answers, until the wanted one is short."""
-        look, history = batch.look(weights), []
-        path, converged, n_iter = Path(batch, len(weights.shift)), False, 0
-        while True:
-            n_iter += 1
-            history.append(look.bound)
-            residual = look.residual(weights, look.wanted)
-            converged = residual <= self.tol
-            if converged or n_iter >= self.max_iter:
-                break
-            ahead = path.forward(weights, look)
-            if ahead is None:
-                converged = residual <= max(self.tol, _ROUGH)
-                break
-            weights, look = ahead
-        at = look.at
-        if converged:  # of sites, and so of a precision that is surely no less than the prior's
-            weights, at = look.wanted, moments(look.wanted)
-        run = n_iter, residual, converged, history
-        return _found(weights, at, look.bound, total, *run, look.sites)
+    @property
+    def _looks(self):
+        return Linearised if self.local == "ekf" else Batch
 
-    def _begun(self, problem):
-        """Where to start from: the end on a part of the answers, if they are many."""
-        observations, m = problem.observations, len(problem.space.Z)
-        n = len(observations.positions)
-        if n < 4 * _BEGIN:
-            return _nothing(m)
-        part = observations.part(np.linspace(0, n - 1, _BEGIN).astype(np.intp))
-        space = InducedSpace(problem.space.kernel, part.items, part.rows.margins, problem.space.Z)
+    def _begun(self, problem, n):
+        """Where to start from: the end on so many of the answers."""
+        observations = problem.observations
+        of_all = np.linspace(0, len(observations.positions) - 1, n).astype(np.intp)
+        part, kernel, Z = observations.part(of_all), problem.space.kernel, problem.space.Z
+        space = InducedSpace(kernel, part.items, part.rows.margins, Z, problem.space)
         found = self.coarser().run(Problem(space, part, problem.likelihood))
-        return _started(found.state, problem.space, float(problem.counts.sum()))
+        total = float(problem.counts.sum())
+        return _started(found.state, problem.space, total), _scale_of(found.state)
 
-    def _in_batches(self, problem, weights, total):
-        """Stochastic steps of falling length (Hoffman et al. 2013, eq. 26)."""
-        rng, history, passes = np.random.default_rng(0), [], []
-        converged, residual, t = False, np.inf, 0
-        for n_iter in range(1, self.max_iter + 1):
-            bounds = []
-            for batch in _batches(problem, self.batch_size, rng):
-                t += 1
-                share = total / float(batch.counts.sum())
-                look = batch.look(weights)
-                bounds.append(share * look.fit - look.at.divergence)
-                length = min((t + self.delay) ** -self.forgetting_rate, 1.0)
-                weights = weights.towards(look.wanted.scaled(share), length)
-            history += bounds
-            passes.append((np.mean(bounds), np.std(bounds) / np.sqrt(len(bounds))))
-            if n_iter > 1:
-                rise, error = passes[-1][0] - passes[-2][0], passes[-1][1]
-                residual = float(max(rise, 0.0) / max(error, 1e-300))
-                converged = rise < 2.0 * error
-                if converged:
-                    break
-        at = moments(weights)
-        bound = fit_of(_batches(problem, self.batch_size, rng), at) - at.divergence
-        return _found(weights, at, bound, total, n_iter, residual, converged, history)
+    def _in_batches(self, problem, weights, scale):
+        """Stochastic steps of falling length."""
+        done, size = 0, self.batch_size
+        if weights is None:
+            n = min(len(problem.observations.positions) // 4, _BEGIN)
+            weights, scale = self._begun(problem, n)
+            done = n // size
+        options = size, self.forgetting_rate, self.delay + done
+        schedule = Schedule(*options, self.tol, self.max_iter)
+        prior = None if self.scale_prior is None else Gamma(*self.scale_prior)
+        end = drift(problem, self._looks, weights, schedule, prior, scale)
+        course = _course(end.history, end.inverse_scale, end.smoothed)
+        total = float(problem.counts.sum())
+        state = _state(end.weights, total, course)
+        sites = Sites(end.weights.shift, end.weights.gain, end.bound)
+        run = end.n_iter, end.residual, end.converged, course, end.stopped
+        return Approximation(sites, moments(end.weights), state, *run)
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the bound, at its maximum over q."""
+        if self.local == "ekf":
+            raise ValueError(
+                "SVI(local='ekf') does not maximise the bound, whose derivatives are therefore not "
+                "known. Use SVI(local='expected')."
+            )
         batch = Batch.of(problem.space, problem.rows, problem.likelihood)
+        scale = approximation.diagnostics.output_scale
+        if scale != 1.0:
+            batch = batch.scaled(with_scale(problem.space.kernel, scale), scale)
         seen = batch.seen(batch.space.condition(approximation.conditioned))
         expected = batch.likelihood.expected(*seen, batch.answers)
         slopes = batch.likelihood.expected_theta_gradient(*seen, batch.answers)
-        return EvidenceGradient(
-            batch.pull(expected, approximation.conditioned), slopes @ batch.counts
+        pull = batch.pull(expected, approximation.conditioned)
+        return EvidenceGradient(pull.under(scale), slopes @ batch.counts)
+
+
+def _check_prior(prior):
+    shape = np.shape(prior)
+    if shape != (2,):
+        raise ValueError(
+            f"scale_prior must be None or (shape, rate) of a gamma distribution, got {prior!r}."
         )
+    for name, value in zip(("shape", "rate"), prior, strict=True):
+        check_number(f"{name} of scale_prior", value, low=0.0, open_low=True)
 
 
-def _batches(problem, size, rng) -> Iterator[Batch]:
-    """All rows once, in random order."""
-    space, rows = problem.space, problem.rows
-    order = rng.permutation(len(rows))
-    for k in range(0, len(order), size):
-        some = rows.take(np.sort(order[k : k + size]))
-        used, position = np.unique(np.concatenate([some.first, some.second]), return_inverse=True)
-        first, second = np.split(position.reshape(-1), 2)
-        part = Rows(len(used), first, second, *[getattr(some, name) for name in _REST])
-        there = InducedSpace(space.kernel, space.items[used], part.margins, space.Z)
-        yield Batch.of(there, part, problem.likelihood)
-
-
-_REST = ("kind", "lead", "counts", "answer", "places", "basis")
-
-
-def _nothing(m):
-    return Weights(np.zeros((m, m)), np.zeros(m))
+def _scale_of(state):
+    return 1.0 if state is None else float(state["scale"][0])
 
 
 def _started(start, space, total):
@@ -300,13 +348,23 @@ def _started(start, space, total):
         return None
     before = float(start["total"][0])
     if before == total and start.get("pull", np.zeros(0)).shape == (space.n_margins,):
-        return space.told(start["precision"], start["pull"])
+        return rescaled(space.told(start["precision"], start["pull"]), _scale_of(start))
     return Weights(start["gain"], start["shift"]).scaled(total / before)
 
 
-def _found(weights, at, bound, total, n_iter, residual, converged, history, sites=None):
-    state = {"gain": weights.gain, "shift": weights.shift, "total": np.array([total])}
-    state |= sites or {}
-    sites = Sites(weights.shift, weights.gain, bound)
-    course = Course(np.array(history))
-    return Approximation(sites, at, state, n_iter, residual, converged, course)
+def _found(end, total, inverse_scale=None):
+    """What a way uphill that saw all answers ended with."""
+    weights, course = end.weights, _course(end.history, inverse_scale)
+    state = _state(weights, total, course) | end.look.sites
+    sites = Sites(weights.shift, weights.gain, end.bound)
+    run = end.n_iter, end.residual, end.converged, course, end.stopped
+    return Approximation(sites, end.at, state, *run)
+
+
+def _course(history, inverse_scale, smoothed=()):
+    return Course(np.array(history), np.array(smoothed), inverse_scale)
+
+
+def _state(weights, total, course):
+    told = {"total": np.array([total]), "scale": np.array([course.output_scale])}
+    return {"gain": weights.gain, "shift": weights.shift, **told}

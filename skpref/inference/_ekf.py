@@ -1,0 +1,122 @@
+"""The linearised update of source [1]_, like an extended Kalman filter's, for comparison.
+
+The duels of a pair are one observation of the probability Φ(ẑ) that its first item wins: with
+n of them won and l lost, the mean y and the variance Q of Beta(1 + n, 1 + l). About the present
+mean of the margin, Φ is replaced by its tangent of slope g, which makes a Gaussian site of
+precision g²/Q and shift g/Q (y − Φ(ẑ) + g × margin). Where that ends, the mean is the one of
+least ½ Σ (y − Φ(ẑ))²/Q + ½ meanᵀ K⁻¹ mean, and the covariance (K⁻¹ + Gᵀ Q⁻¹ G)⁻¹.
+
+It promises no bound, and no calibration: every pair is drawn to even chances by the uniform prior
+of its own, beside the Gaussian process, and the spread of the margin plays no part in its site.
+
+The source has exp(−ẑ²/2)/(2π) for the slope of Φ((f_v − f_u)/√2), which is exp(−ẑ²/2)/(2√π),
+negative in f_u; −g × margin for + g × margin; and (1 + Σ y)/P for the mean of a beta, which is
+(1 + Σ y)/(2 + P).
+
+.. [1] Simpson and Gurevych, "Finding convincing arguments using scalable Bayesian preference
+   learning", TACL 2018.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpref._inducing import InducedSpace, Moments, Weights
+from skpref._linalg import Array
+from skpref._observations import Observations
+from skpref._rows import Rows
+from skpref.inference._natural import Batch, Look
+from skpref.likelihoods import TIE, Likelihood
+
+
+class Tally(NamedTuple):
+    """What the duels of a pair come to, a row each for whoever won.
+
+    Attributes
+    ----------
+    chance, variance : ndarray of shape (n_rows,)
+        Mean and variance of the beta distribution of the probability that the row's winner wins.
+    share : ndarray of shape (n_rows,)
+        Of the pair's duels that are in the row.
+    """
+
+    chance: Array
+    variance: Array
+    share: Array
+
+    @classmethod
+    def of(cls, rows: Rows) -> Self:
+        """Of all rows of a problem."""
+        margins = rows.margins
+        index, ahead = margins.index, margins.sign > 0.0
+        n = len(margins.first)
+        total = np.bincount(index, rows.counts, n)[index]
+        first = np.bincount(index, rows.counts * ahead, n)[index]
+        a = 1.0 + np.where(ahead, first, total - first)
+        chance = a / (2.0 + total)
+        return cls(chance, chance * (1.0 - chance) / (3.0 + total), rows.counts / total)
+
+    def take(self, numbers: NDArray[np.intp]) -> Self:
+        """Some of the rows."""
+        return type(self)(*(each[numbers] for each in self))
+
+
+@dataclass(frozen=True, eq=False)
+class Linearised(Batch):
+    """A `Batch` whose looks want the linearised update; their bound is the true one of q."""
+
+    tally: Tally | None = None
+
+    @classmethod
+    def of(
+        cls,
+        space: InducedSpace,
+        rows: Rows,
+        likelihood: Likelihood,
+        before: Weights | None = None,
+    ) -> Self:
+        """All rows of a problem, see `Batch.of`."""
+        return replace(super().of(space, rows, likelihood, before), tally=Tally.of(rows))
+
+    def part(self, space: InducedSpace, rows: Rows, numbers: NDArray[np.intp]) -> Self:
+        """Some of the rows; a pair's observation is that of all of its duels."""
+        return replace(super().part(space, rows, numbers), tally=self.tally.take(numbers))
+
+    def look_at(self, at: Moments) -> Look:
+        """The answers seen under a q; the steps wanted lower the sum of squares of its mean."""
+        look = super().look_at(at)
+        margins, tally = self.space.condition(at), self.tally
+        log_chance, slope, *_ = self.likelihood.log_prob(
+            self.sign * margins.mean[self.index], self.answers
+        )
+        chance = np.exp(log_chance)
+        slope = chance * slope
+        weight, off = tally.share / tally.variance, tally.chance - chance
+        by_mean, precision = (
+            np.bincount(self.index, each, self.space.n_margins)
+            for each in (self.sign * weight * slope * off, weight * slope**2)
+        )
+        wanted = self.space.weights(by_mean, precision, at)
+        goal = -0.5 * float(weight @ off**2) - 0.5 * float(at.mean @ at.mean)
+        if self.before is not None:
+            goal += float((self.before.shift - 0.5 * self.before.gain @ at.mean) @ at.mean)
+            wanted = self.before.plus(wanted)
+        sites = {"precision": precision, "pull": by_mean + precision * margins.mean}
+        return look._replace(wanted=wanted, sites=sites, goal=goal)
+
+    def pulled(self, look: Look) -> float:
+        """Nothing: the update does not see variances."""
+        return 0.0
+
+
+def check_linear(observations: Observations, likelihood: Likelihood) -> None:
+    """Raise ValueError if there is more to the answers than who won a pair's duels."""
+    ties = TIE in likelihood.kinds or bool(np.any(observations.rows.kind == TIE))
+    if ties or likelihood.uses_order:
+        what = "ties (a tie_threshold)" if ties else "an order effect"
+        raise ValueError(
+            f"SVI(local='ekf') takes a pair's duels as shares of wins and knows no {what}. Use "
+            "SVI(local='expected'), or another engine such as inference='ep'."
+        )
