@@ -135,12 +135,21 @@ class InducedSpace:
     items : ndarray of shape (n_items, n_features)
     margins : Margins
     Z : ndarray of shape (m, n_features)
+    like : InducedSpace, optional
+        Of the same kernel and points: what depends on them alone is taken from it.
     """
 
-    def __init__(self, kernel: Kernel, items: Array, margins, Z: Array):
+    def __init__(
+        self,
+        kernel: Kernel,
+        items: Array,
+        margins,
+        Z: Array,
+        like: "InducedSpace | None" = None,
+    ):
         self.kernel, self.items, self.Z = kernel, items, Z
-        self.K = kernel(Z)
-        self.whiten = _whitening(self.K)
+        self.K = kernel(Z) if like is None else like.K
+        self.whiten = _whitening(self.K) if like is None else like.whiten
         self.first, self.second = margins.first, margins.second
         self.n_items, self.n_margins = len(items), len(margins.first)
         ends = np.concatenate([self.first, self.second])
@@ -168,6 +177,15 @@ class InducedSpace:
                 K = self.kernel(self.items[rows], self.Z)
             np.matmul(K, self.whiten.T, out=features[rows])
         return features
+
+    @property
+    def size(self) -> int:
+        """Bytes of the features, by far the largest of what is kept."""
+        return 8 * (self.n_margins if self._by_margins else self.n_items) * len(self.Z)
+
+    def forget(self) -> None:
+        """Give the memory of the features back; they are found anew when they are needed."""
+        vars(self).pop("_features", None)
 
     def _prior_variance(self):
         diagonal = self.kernel.diag(self.items)

@@ -59,7 +59,10 @@ class Batch:
 
     def look(self, weights: Weights) -> "Look":
         """The answers seen under a q."""
-        at = moments(weights)
+        return self.look_at(moments(weights))
+
+    def look_at(self, at: Moments) -> "Look":
+        """The same of a q by its moments."""
         margins = self.space.condition(at)
         expected = self.likelihood.expected(*self.seen(margins), self.answers)
         fit = float(self.counts @ expected.value)
@@ -67,9 +70,7 @@ class Batch:
         precision = -2.0 * pull.by_variance
         wanted = self.space.weights(pull.by_mean, precision, at)
         sites = {"precision": precision, "pull": pull.by_mean + precision * margins.mean}
-        if self.before is None:
-            return Look(at, fit, wanted, sites)
-        return Look(at, fit + self.before.told(at), self.before.plus(wanted), sites)
+        return Look(at, fit, wanted, sites).after(self.before)
 
 
 class Look(NamedTuple):
@@ -88,6 +89,12 @@ class Look(NamedTuple):
     @property
     def bound(self):
         return self.fit - self.at.divergence
+
+    def after(self, before: Weights | None) -> "Look":
+        """The same, what earlier answers told being part of the prior."""
+        if before is None:
+            return self
+        return self._replace(fit=self.fit + before.told(self.at), wanted=before.plus(self.wanted))
 
     def residual(self, weights, wanted):
         """How far the wanted q is, in the deviations of q: about √(2 × what the bound lacks)."""

@@ -12,10 +12,10 @@ from skpref._inducing import InducedSpace, Weights, moments
 from skpref._observations import Observations
 from skpref._parameters import check_number
 from skpref._random import RandomLike, seed_of
-from skpref._rows import Rows
 from skpref.inference._base import Approximation, Engine, EvidenceGradient, Problem, State
 from skpref.inference._natural import Batch, Path, fit_of
 from skpref.inference._placing import place
+from skpref.inference._shards import all_answers, gathered
 
 # Answers that a run on many begins with, before it sees all.
 _BEGIN = 10_000
@@ -67,6 +67,12 @@ class SVI(Engine):
         In (0.5, 1].
     delay : float, default=1.0
         At least 0.
+    n_jobs : int, default=None
+        Answers beyond 50 000 are shared out in shards to so many workers by joblib; −1: one a
+        processor. 1 does the shards one after another: the number and kind of workers never change
+        the result. None: no shards, all answers at once, unless within a
+        `joblib.parallel_config` that spreads work, such as over a dask cluster; with shards the
+        result is the same up to rounding. Batches of ``batch_size`` are not shared out.
 
     Notes
     -----
@@ -106,6 +112,7 @@ class SVI(Engine):
         tol: float = 1e-4,
         forgetting_rate: float = 0.7,
         delay: float = 1.0,
+        n_jobs: int | None = None,
     ):
         self.n_inducing = n_inducing
         self.inducing_points = inducing_points
@@ -114,6 +121,7 @@ class SVI(Engine):
         self.tol = tol
         self.forgetting_rate = forgetting_rate
         self.delay = delay
+        self.n_jobs = n_jobs
 
     def check(self) -> None:
         """Raise unless the options are sound."""
@@ -180,8 +188,7 @@ class SVI(Engine):
             return self._in_batches(problem, weights or _nothing(m), total)
         if weights is None:
             weights = self._begun(problem)
-        batch = Batch.of(space, rows, problem.likelihood)
-        return self._ascend(batch, weights, total)
+        return self._ascend(all_answers(problem, self.n_jobs), weights, total)
 
     def run_after(self, problem: Problem, before: Weights) -> Approximation:
         """Maximise the bound with a prior that has learned from earlier answers.
@@ -198,7 +205,7 @@ class SVI(Engine):
         Approximation
             Given all answers; its bound is on the log evidence of the new ones.
         """
-        batch = Batch.of(problem.space, problem.rows, problem.likelihood, before)
+        batch = all_answers(problem, self.n_jobs, before)
         return self._ascend(batch, before, float(problem.counts.sum()))
 
     def _ascend(self, batch, weights, total):
@@ -275,15 +282,9 @@ def _batches(problem, size, rng) -> Iterator[Batch]:
     space, rows = problem.space, problem.rows
     order = rng.permutation(len(rows))
     for k in range(0, len(order), size):
-        some = rows.take(np.sort(order[k : k + size]))
-        used, position = np.unique(np.concatenate([some.first, some.second]), return_inverse=True)
-        first, second = np.split(position.reshape(-1), 2)
-        part = Rows(len(used), first, second, *[getattr(some, name) for name in _REST])
-        there = InducedSpace(space.kernel, space.items[used], part.margins, space.Z)
+        used, part = gathered(rows, np.sort(order[k : k + size]))
+        there = InducedSpace(space.kernel, space.items[used], part.margins, space.Z, space)
         yield Batch.of(there, part, problem.likelihood)
-
-
-_REST = ("kind", "lead", "counts", "answer", "places", "basis")
 
 
 def _nothing(m):
