@@ -127,30 +127,29 @@ class Shards:
 
     def _told(self, q):
         """What each shard tells, in their order."""
-        found = [None] * len(self)
-        if self._sent:
-            found = self._asked(q, range(len(self)), False)
-        unknown = [k for k, told in enumerate(found) if told is None]
-        for k, told in zip(unknown, self._asked(q, unknown, True), strict=True):
-            found[k] = told
+        every = range(len(self))
+        found = self._asked(q, every) if self._sent else dict.fromkeys(every)
+        unknown = [k for k, told in found.items() if told is None]
+        found |= self._asked(q, unknown, with_answers=True)
         self._sent = True
-        return found
+        return found.values()
 
-    def _asked(self, q, numbers, with_answers):
+    def _asked(self, q, numbers, with_answers=False):
+        if not numbers:
+            return {}
         for left in reversed(range(_TRIES)):
+            tasks = (
+                delayed(_work)(self._run, k, q, self._shard(k) if with_answers else None)
+                for k in numbers
+            )
             try:
-                return Parallel(self._n_jobs, batch_size=1)(
-                    delayed(_work)(
-                        self._run,
-                        k,
-                        q,
-                        Shard.of(self._problem, self._parts[k]) if with_answers else None,
-                    )
-                    for k in numbers
-                )
+                return dict(zip(numbers, Parallel(self._n_jobs, batch_size=1)(tasks), strict=True))
             except BrokenExecutor:
                 if not left:
                     raise
+
+    def _shard(self, k):
+        return Shard.of(self._problem, self._parts[k])
 
 
 @dataclass(frozen=True, eq=False)
