@@ -239,7 +239,8 @@ def test_a_process_killed_in_mid_fit_changes_nothing(tmp_path, monkeypatch):
     )
     undisturbed = fit_posterior(observations, one)
     monkeypatch.setattr(_shards.Shards, "look", watched)
-    fitted = fit_posterior(observations, two)
+    with parallel_config("loky"):
+        fitted = fit_posterior(observations, two)
     assert len(looks) > 3
     assert not (tmp_path / "order").exists()
     bounds = [each.diagnostics.bound_history for each in (fitted, undisturbed)]

@@ -142,8 +142,10 @@ class Shards:
                 delayed(_work)(self._run, k, q, self._shard(k) if with_answers else None)
                 for k in numbers
             )
+            # Threads unless a `parallel_config` says otherwise: they share what they know.
+            parallel = Parallel(self._n_jobs, batch_size=1, prefer="threads")
             try:
-                return dict(zip(numbers, Parallel(self._n_jobs, batch_size=1)(tasks), strict=True))
+                return dict(zip(numbers, parallel(tasks), strict=True))
             except BrokenExecutor:
                 if not left:
                     raise
