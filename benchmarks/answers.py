@@ -1,7 +1,7 @@
 """Answers of every kind on real data: ties, order effects, rankings taken jointly.
 
     python benchmarks/answers.py [--tasks llm football sushi] [--methods ep davidson ...]
-        [--splits N] [--people 5 20 50] [--sets a b] [--table]
+        [--splits N] [--people 5 20 50] [--sets a b] [--jobs 1] [--table]
 
 **Ties.** Language-model duels (three outcomes), split at random and by prompt, and ten years of
 international football, split by time. Methods:
@@ -57,6 +57,7 @@ from _answers_scores import pooled, reliability, scores, verdict
 from _answers_sets import TIED, sushi
 from _skew_setting import Table
 from common import RESULTS, report
+from joblib import Parallel, delayed
 from regret import sources
 from scipy.sparse import csr_array, hstack
 from sklearn.gaussian_process.kernels import ConstantKernel
@@ -238,6 +239,18 @@ def run(split, method):
     ]
 
 
+def jobs(options, table):
+    """What is still to be done: names of a unit, and its split."""
+    for task, name, split, methods in () if options.table else units(options):
+        wanted = [(task, name, method) for method in methods]
+        for unit in wanted if options.fresh else table.missing(wanted):
+            yield unit, split
+
+
+def _run(unit, split):
+    return unit, run(split, unit[-1])
+
+
 def summary(rows):
     """Means over splits (of the slope the median), pooled reliability, verdicts."""
     tasks = {}
@@ -273,18 +286,17 @@ def main():
     parser.add_argument("--splits", type=int, help="at most so many splits of each task")
     parser.add_argument("--people", nargs="+", type=int, default=[5, 20, 50])
     parser.add_argument("--sets", nargs="+", choices=("a", "b"), default=["a", "b"])
+    parser.add_argument("--jobs", type=int, default=1, help="processes (slows what is timed)")
     parser.add_argument("--fresh", action="store_true", help="run also what the file has")
     parser.add_argument("--table", action="store_true", help="print the file's figures only")
     options = parser.parse_args()
     options.n_splits = {} if options.splits is None else {"n_splits": options.splits}
 
     table = Table(RESULTS / "answers.csv", KEYS)
-    for task, name, split, methods in () if options.table else units(options):
-        wanted = [(task, name, method) for method in methods]
-        for unit in wanted if options.fresh else table.missing(wanted):
-            found = run(split, unit[-1])
-            table.add([dict(zip(KEYS, unit, strict=True)) | row for row in found])
-            print(*unit, *(f"{row['log-loss']:.4f}" for row in found), flush=True)
+    parallel = Parallel(options.jobs, return_as="generator_unordered")
+    for unit, found in parallel(delayed(_run)(*job) for job in jobs(options, table)):
+        table.add([dict(zip(KEYS, unit, strict=True)) | row for row in found])
+        print(*unit, *(f"{row['log-loss']:.4f}" for row in found), flush=True)
     if not table.rows():
         parser.error("nothing has been run yet")
     last = {tuple(row[key] for key in (*KEYS, "shown")): row for row in table.rows()}

@@ -11,7 +11,7 @@ utility to noise, so utilities are compared in standard deviations of the noise,
 tournaments, whose items are not independent.
 
 With ties where the estimator takes them. Run:
-``python benchmarks/leaderboard.py [--tournaments 300] [--hmc]``; a few minutes.
+``python benchmarks/leaderboard.py [--tournaments 300] [--hmc] [--jobs 2]``; a few minutes.
 """
 
 import argparse
@@ -19,6 +19,7 @@ import warnings
 
 import numpy as np
 from common import RESULTS, report
+from joblib import Parallel, delayed
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
@@ -76,6 +77,7 @@ def model_of(table, kernel, ties, learned, engine):
 
 def one(setting, ties, learned, engine, seed):
     """Shares of intervals that hold, and the item on top."""
+    warnings.simplefilter("ignore")  # of noise at its bounds, where few duels contradict
     table, kernel, utility, duels, y = tournament(setting, ties, seed)
     model = model_of(table, kernel, ties, learned, engine).fit(duels, y)
     board = leaderboard(model, table, random_state=seed)
@@ -104,17 +106,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tournaments", type=int, default=300)
     parser.add_argument("--hmc", action="store_true", help="the exact posterior too (slow)")
+    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # of noise at its bounds, where few duels contradict
     rows = []
     for ties in (False, True) if HAS_TIES else (False,):
         for setting in SETTINGS:
             for engine in ("ep", "hmc") if options.hmc else ("ep",):
                 for learned in (False, True):
-                    found = [
-                        one(setting, ties, learned, engine, seed)
+                    found = Parallel(options.jobs)(
+                        delayed(one)(setting, ties, learned, engine, seed)
                         for seed in range(options.tournaments)
-                    ]
+                    )
                     row = {
                         "setting": setting,
                         "ties": ties,

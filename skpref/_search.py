@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skpref._model import Model
 from skpref._observations import Observations
+from skpref._threads import blas_threads
 from skpref._warm import WarmStart
 from skpref._warnings import warn
 from skpref.inference._base import State
@@ -211,8 +212,9 @@ def learn(
     # Monitors are not sent to other processes.
     here = len(starts) == 1 or effective_n_jobs(search.n_jobs) == 1
     monitors = [monitor if here else None] + [None] * search.n_restarts
+    # A pair, as joblib's dask backend gives large arrays to one worker, with which they are lost.
     results = Parallel(n_jobs=search.n_jobs)(
-        delayed(_search)(model, observations, search, begin, bounds, start, told)
+        delayed(_search)(model, observations, search, (begin, bounds), start, told)
         for begin, told in zip(starts, monitors, strict=True)
     )
     best = min(results, key=lambda result: result.value)
@@ -265,10 +267,12 @@ class _Found(NamedTuple):
     gradient: np.ndarray | None = None
 
 
-def _search(model, observations, search, begin, bounds, start, monitor):
+def _search(model, observations, search, within, start, monitor):
     objective = Objective(model, observations, start, monitor)
     try:
-        return _minimised(objective, search, begin, bounds)
+        # Here too, as this may be another process than that of the fit.
+        with blas_threads(model.evidence_engine.side(observations)):
+            return _minimised(objective, search, *within)
     except StopSearch:
         value, theta = objective.best
         return _Found(theta, value, objective.state)

@@ -16,6 +16,7 @@ PROMISED = {
     "first_steps_candy.py": ["P(Twix beats", "called right", "chocolate"],
     "football.py": ["at home is worth", "draws foretold", "Best of five"],
     "language_models.py": ["ties 0.", "GPT 4", "95 % credible interval"],
+    "leaving_one_machine.py": ["as in one process to 1e-8: True", "log loss"],
     "leaderboard_llm.py": ["GPT 4", "90 % interval", "within the best 20"],
     "optimise_ten_lines.py": ["Best after 25 duels"],
     "pick_from_pool.py": ["after 30 duels", "would be liked better"],
@@ -28,7 +29,7 @@ PROMISED = {
     "tune_image_filter.py": ["Best after 35 duels", "of the noisy picture"],
     "tuning_grid_search.py": ["Best log loss", "Refitted on all duels"],
 }
-NEED_PANDAS = {"raw_contests.py"}
+NEEDS = {"raw_contests.py": "pandas", "leaving_one_machine.py": "distributed"}
 
 
 @cache
@@ -57,8 +58,8 @@ def test_all_examples_are_listed():
 
 @pytest.mark.parametrize("name", sorted(PROMISED))
 def test_example_runs(name):
-    if name in NEED_PANDAS:
-        pytest.importorskip("pandas")
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
     done = run(name)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

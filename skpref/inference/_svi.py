@@ -23,6 +23,7 @@ from skpref.inference._output_scale import (
     with_scale,
 )
 from skpref.inference._placing import place
+from skpref.inference._shards import all_answers
 from skpref.likelihoods import Likelihood
 
 # Answers that a run on many begins with, before it sees all.
@@ -96,6 +97,13 @@ class SVI(Engine):
         What a step wants of an answer: that the expected log-probability be largest, or "ekf", for
         comparison, the linearised update of [2]_, which promises no bound, sees no variances, and
         takes neither ties nor an order effect. Hyperparameters are learned by "expected".
+    n_jobs : int, default=None
+        Answers beyond 50 000 are shared out in shards to so many workers by joblib; −1: one a
+        processor. 1 does the shards one after another: the number and kind of workers never change
+        the result. None: no shards, all answers at once, unless within a
+        `joblib.parallel_config` that spreads work, such as over a dask cluster; with shards the
+        result is the same up to rounding. With ``batch_size``, ``scale_prior`` or "ekf" answers are
+        not shared out.
 
     Notes
     -----
@@ -137,6 +145,7 @@ class SVI(Engine):
         delay: float = 1.0,
         scale_prior: tuple[float, float] | None = None,
         local: str = "expected",
+        n_jobs: int | None = None,
     ):
         self.n_inducing = n_inducing
         self.inducing_points = inducing_points
@@ -147,6 +156,7 @@ class SVI(Engine):
         self.delay = delay
         self.scale_prior = scale_prior
         self.local = local
+        self.n_jobs = n_jobs
 
     def check(self) -> None:
         """Raise unless the options are sound."""
@@ -247,7 +257,7 @@ class SVI(Engine):
             n = len(problem.observations.positions)
             few = n < 4 * _BEGIN
             weights, scale = (nothing(len(space.Z)), 1.0) if few else self._begun(problem, _BEGIN)
-        batch = self._looks.of(space, rows, problem.likelihood)
+        batch = self._answers(problem)
         if self.scale_prior is None:
             return _found(ascend(batch, weights, self.tol, self.max_iter, problem.watch), total)
         prior = Gamma(*self.scale_prior)
@@ -270,9 +280,14 @@ class SVI(Engine):
         Approximation
             Given all answers; its bound is on the log evidence of the new ones.
         """
-        batch = self._looks.of(problem.space, problem.rows, problem.likelihood, before)
+        batch = self._answers(problem, before)
         end = ascend(batch, before, self.tol, self.max_iter, problem.watch)
         return _found(end, float(problem.counts.sum()))
+
+    def _answers(self, problem, before=None):
+        if self.local == "expected" and self.scale_prior is None:
+            return all_answers(problem, self.n_jobs, before)
+        return self._looks.of(problem.space, problem.rows, problem.likelihood, before)
 
     @property
     def _looks(self):
