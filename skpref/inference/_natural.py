@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._inducing import Conditioned, InducedSpace, Moments, Pull, Weights, moments
-from skpref._linalg import NoCovarianceError
+from skpref._linalg import Array, NoCovarianceError
 from skpref._rows import Rows
 from skpref.inference._base import State
 from skpref.likelihoods import Answers, Expected, Likelihood
@@ -49,24 +49,32 @@ class Batch:
         """Sum over the rows on each margin."""
         return np.bincount(self.index, self.counts * values, self.space.n_margins)
 
-    def seen(self, margins: Conditioned) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and variance of the margin of every row, as its winner over its loser."""
-        return self.sign * margins.mean[self.index], margins.variance[self.index]
+    def expected(self, margins: Conditioned) -> Expected:
+        """Expected log-probabilities of the rows, each seen as its winner over its loser."""
+        return self.likelihood.expected(*self.seen(margins))
 
-    def pull(self, expected: Expected, at: Moments) -> Pull:
-        """Slopes of the bound in the margins' moments."""
-        return Pull(self.pool(self.sign * expected.by_mean), self.pool(expected.by_variance), at)
+    def seen(self, margins: Conditioned) -> tuple[Array, Array, Answers, Array]:
+        """What `Likelihood.expected` is told: the margins' rests are noise to it."""
+        mean, variance, rest = (each[self.index] for each in margins)
+        return self.sign * mean, variance, self.answers, rest
+
+    def slopes(self, at: Moments) -> tuple[Pull, Array]:
+        """Of the bound at q, in the margins' moments and in the likelihood's hyperparameters."""
+        seen = self.seen(self.space.condition(at))
+        expected, by_rest = self.likelihood.expected(*seen), self.likelihood.expected_by_noise(*seen)
+        by_mean = self.pool(self.sign * expected.by_mean)
+        pull = Pull(by_mean, self.pool(expected.by_variance), self.pool(by_rest), at)
+        return pull, self.likelihood.expected_theta_gradient(*seen) @ self.counts
 
     def look(self, weights: Weights) -> "Look":
         """The answers seen under a q."""
         at = moments(weights)
         margins = self.space.condition(at)
-        expected = self.likelihood.expected(*self.seen(margins), self.answers)
+        expected = self.expected(margins)
         fit = float(self.counts @ expected.value)
-        pull = self.pull(expected, at)
-        precision = -2.0 * pull.by_variance
-        wanted = self.space.weights(pull.by_mean, precision, at)
-        sites = {"precision": precision, "pull": pull.by_mean + precision * margins.mean}
+        by_mean, precision = self.pool(self.sign * expected.by_mean), self.pool(-2.0 * expected.by_variance)
+        wanted = self.space.weights(by_mean, precision, at)
+        sites = {"precision": precision, "pull": by_mean + precision * margins.mean}
         if self.before is None:
             return Look(at, fit, wanted, sites)
         return Look(at, fit + self.before.told(at), self.before.plus(wanted), sites)
@@ -100,8 +108,7 @@ def fit_of(batches, at):
     """Expected log-probability of the answers of all batches, under one q."""
     found = 0.0
     for batch in batches:
-        seen = batch.seen(batch.space.condition(at))
-        expected = batch.likelihood.expected(*seen, batch.answers)
+        expected = batch.expected(batch.space.condition(at))
         found += float(batch.counts @ expected.value)
     return found
 

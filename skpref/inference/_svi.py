@@ -262,12 +262,7 @@ class SVI(Engine):
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the bound, at its maximum over q."""
         batch = Batch.of(problem.space, problem.rows, problem.likelihood)
-        seen = batch.seen(batch.space.condition(approximation.conditioned))
-        expected = batch.likelihood.expected(*seen, batch.answers)
-        slopes = batch.likelihood.expected_theta_gradient(*seen, batch.answers)
-        return EvidenceGradient(
-            batch.pull(expected, approximation.conditioned), slopes @ batch.counts
-        )
+        return EvidenceGradient(*batch.slopes(approximation.conditioned))
 
 
 def _batches(problem, size, rng) -> Iterator[Batch]:

@@ -362,6 +362,7 @@ class Likelihood(BaseEstimator, ABC):
         mean: NDArray[np.float64],
         variance: NDArray[np.float64],
         answers: Answers,
+        noise: NDArray[np.float64],
     ) -> Expected:
         """Expectation of the log-probability under N(margin; mean, variance), and its slopes.
 
@@ -371,23 +372,47 @@ class Likelihood(BaseEstimator, ABC):
         ----------
         mean, variance : ndarray of shape (n,)
         answers : Answers
+        noise : ndarray of shape (n,)
+            Variance of further noise on the margin, which the probability is averaged over.
         """
-        return _expected.expected(self.log_prob, mean, variance, answers)
+
+        def log_prob(margin, rows):
+            found = self.tilted(margin, noise[rows], answers.take(rows))
+            return found.log_normaliser, found.gradient
+
+        return _expected.expected(log_prob, mean, variance)
+
+    def expected_by_noise(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        answers: Answers,
+        noise: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Derivatives in ``noise`` of the value of `expected`, shape (n,)."""
+
+        def slopes(margin, rows):
+            found = self.tilted(margin, noise[rows], answers.take(rows))
+            # d log p/d noise = ½ p''/p, as a Gaussian's density obeys the heat equation
+            return 0.5 * (found.gradient**2 - found.curvature)[None]
+
+        return _expected.expectations(slopes, mean, variance)[0]
 
     def expected_theta_gradient(
         self,
         mean: NDArray[np.float64],
         variance: NDArray[np.float64],
         answers: Answers,
+        noise: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """Derivatives in `theta` of the value of `expected`, shape (n_theta, n)."""
         if not self.free:
             return np.zeros((0, len(mean)))
 
-        def slopes(margin, answers):
-            return self.theta_derivatives(margin, answers)[0]
+        def slopes(margin, rows):
+            return self.tilted_theta_gradient(margin, noise[rows], answers.take(rows))
 
-        return _expected.expectations(slopes, mean, variance, answers)
+        return _expected.expectations(slopes, mean, variance)
 
     def regions(self, answers: Answers) -> Regions | None:
         """The answers as boxes of a noisy margin; None if they are not, and cannot be sampled."""

@@ -45,15 +45,14 @@ _WIDE, _FEW = _hermite(_HERMITE), _hermite(_NARROW_NODES)
 _PANEL = np.polynomial.legendre.leggauss(_LEGENDRE)
 
 
-def expected(log_prob: Callable, mean, variance, answers) -> Expected:
+def expected(log_prob: Callable, mean, variance) -> Expected:
     """Gauss–Hermite's rule, whose derivatives are those of the rule itself.
 
     Parameters
     ----------
     log_prob : callable
-        ``log_prob(margin, answers)`` → value, d/dm, ….
+        ``log_prob(margin, rows)`` → value, d/dm; ``rows`` are the numbers of the answers.
     mean, variance : ndarray of shape (n,)
-    answers : Answers
     """
     nodes, weights = _WIDE
     deviation = np.maximum(np.sqrt(variance), _LEAST)
@@ -61,7 +60,7 @@ def expected(log_prob: Callable, mean, variance, answers) -> Expected:
     for rows in _blocks(len(mean), len(nodes)):
         margin = mean[rows, None] + deviation[rows, None] * nodes
         row = np.repeat(np.arange(len(mean))[rows], len(nodes))
-        value, gradient, *_ = log_prob(margin.ravel(), answers.take(row))
+        value, gradient = log_prob(margin.ravel(), row)
         gradient = gradient.reshape(margin.shape)
         found[0, rows] = value.reshape(margin.shape) @ weights
         found[1, rows] = gradient @ weights
@@ -69,14 +68,14 @@ def expected(log_prob: Callable, mean, variance, answers) -> Expected:
     return _ordered(*found, deviation)
 
 
-def expectations(function: Callable, mean, variance, answers) -> NDArray[np.float64]:
-    """Expectations of ``function(margin, answers)`` → (k, n), shape (k, n)."""
+def expectations(function: Callable, mean, variance) -> NDArray[np.float64]:
+    """Expectations of ``function(margin, rows)`` → (k, n), shape (k, n)."""
     nodes, weights = _WIDE
     deviation, parts = np.sqrt(variance), []
     for rows in _blocks(len(mean), len(nodes)):
         margin = mean[rows, None] + deviation[rows, None] * nodes
         row = np.repeat(np.arange(len(mean))[rows], len(nodes))
-        values = np.asarray(function(margin.ravel(), answers.take(row)))
+        values = np.asarray(function(margin.ravel(), row))
         parts.append(values.reshape(len(values), *margin.shape) @ weights)
     return np.concatenate(parts, axis=1) if parts else np.zeros((0, 0))
 

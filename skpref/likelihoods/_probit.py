@@ -310,34 +310,52 @@ class Probit(Likelihood):
         mean: NDArray[np.float64],
         variance: NDArray[np.float64],
         answers: Answers,
+        noise: NDArray[np.float64],
     ) -> Expected:
         """Expectation of the log-probability, see `Likelihood.expected`."""
-        rows, noise = self._noisy_rows(answers), self.margin_variance
+        rows, total = self._noisy_rows(answers), self.margin_variance + noise
         if rows is not None and len(rows.ties):
-            found = super().expected(mean, variance, answers)
+            found = super().expected(mean, variance, answers, noise)
             duels = np.flatnonzero(answers.kind == DUEL)
-            part = self.expected(mean[duels], variance[duels], answers.take(duels))
+            part = self.expected(mean[duels], variance[duels], answers.take(duels), noise[duels])
             for whole, own in zip(found, part, strict=True):
                 whole[duels] = own
             return found
+        ahead, scale = mean if rows is None else mean + rows.shift, np.sqrt(total)
+        value, slope, bend = expected_log_ndtr(ahead / scale, variance / total)
+        return Expected(value, slope / scale, bend / total)
+
+    def expected_by_noise(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        answers: Answers,
+        noise: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Derivatives in the further noise, see `Likelihood.expected_by_noise`."""
+        rows = self._noisy_rows(answers)
+        if rows is not None and len(rows.ties):
+            return super().expected_by_noise(mean, variance, answers, noise)
+        _, slope, bend = self.expected(mean, variance, answers, noise)
         ahead = mean if rows is None else mean + rows.shift
-        value, slope, bend = expected_log_ndtr(ahead / np.sqrt(noise), variance / noise)
-        return Expected(value, slope / np.sqrt(noise), bend / noise)
+        # of g(m/√s, v/s), s the variance of all noise
+        return -(0.5 * ahead * slope + variance * bend) / (self.margin_variance + noise)
 
     def expected_theta_gradient(
         self,
         mean: NDArray[np.float64],
         variance: NDArray[np.float64],
         answers: Answers,
+        noise: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """In log σ², log δ and h, see `Likelihood.expected_theta_gradient`."""
         rows = self._noisy_rows(answers)
         if not self.free or (rows is not None and len(rows.ties)):
-            return super().expected_theta_gradient(mean, variance, answers)
-        _, slope, bend = self.expected(mean, variance, answers)
-        ahead = mean if rows is None else mean + rows.shift
-        found = {"noise_variance": -0.5 * ahead * slope - variance * bend}
+            return super().expected_theta_gradient(mean, variance, answers, noise)
+        by_noise = self.expected_by_noise(mean, variance, answers, noise)
+        found = {"noise_variance": self.margin_variance * by_noise}
         if rows is not None:
+            _, slope, _ = self.expected(mean, variance, answers, noise)
             found["tie_threshold"] = -rows.threshold * slope
             found["order_effect"] = rows.lead * slope
         return np.stack([found[name] for name in self.free])
