@@ -1,8 +1,11 @@
 """The prior carried by inducing points: margins by features of as many columns as there are points.
 
 With K_ZZ = L Lᵀ the utilities of the points are u = L w, w ~ N(0, I), and f(x) = φ(x)ᵀ w + a rest
-that is independent of w, φ(x) = L⁻¹ k(Z, x). A Gaussian q(w) then gives every margin's mean and
-variance, at a cost that grows with the number of points squared, and linearly with all else.
+that is independent of w, φ(x) = L⁻¹ k(Z, x). A Gaussian q(w) then gives the mean and the variance
+of every margin's part in φ, at a cost that grows with the number of points squared, and linearly
+with all else. The rest of a margin is taken for independent noise (the fully independent
+conditional prior, FITC); a variational treatment of it, as a part of the margin that q leaves at
+its prior, takes answers that the points cannot explain for surprises, and is sure of errors.
 """
 
 from functools import cached_property
@@ -92,7 +95,7 @@ def moments(weights: Weights) -> Moments:
 
 
 class Pull(NamedTuple):
-    """Slopes of the bound in the moments of each margin, at q."""
+    """Slopes of the bound in each margin's moments and the variance of its rest, at q."""
 
     by_mean: Array
     by_variance: Array

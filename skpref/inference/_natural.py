@@ -49,32 +49,26 @@ class Batch:
         """Sum over the rows on each margin."""
         return np.bincount(self.index, self.counts * values, self.space.n_margins)
 
-    def expected(self, margins: Conditioned) -> Expected:
-        """Expected log-probabilities of the rows, each seen as its winner over its loser."""
-        return self.likelihood.expected(*self.seen(margins))
-
-    def seen(self, margins: Conditioned) -> tuple[Array, Array, Answers, Array]:
-        """What `Likelihood.expected` is told: the margins' rests are noise to it."""
+    def seen(self, margins: Conditioned) -> tuple[Array, Array, Array]:
+        """Of the margin of every row, as its winner over its loser: mean, variance, and rest."""
         mean, variance, rest = (each[self.index] for each in margins)
-        return self.sign * mean, variance, self.answers, rest
+        return self.sign * mean, variance, rest
 
-    def slopes(self, at: Moments) -> tuple[Pull, Array]:
-        """Of the bound at q, in the margins' moments and in the likelihood's hyperparameters."""
-        seen = self.seen(self.space.condition(at))
-        expected, by_rest = self.likelihood.expected(*seen), self.likelihood.expected_by_noise(*seen)
-        by_mean = self.pool(self.sign * expected.by_mean)
-        pull = Pull(by_mean, self.pool(expected.by_variance), self.pool(by_rest), at)
-        return pull, self.likelihood.expected_theta_gradient(*seen) @ self.counts
+    def pull(self, expected: Expected, at: Moments) -> Pull:
+        """Slopes of the bound in the margins' moments."""
+        by_mean, rest = self.sign * expected.by_mean, expected.by_noise
+        return Pull(*map(self.pool, (by_mean, expected.by_variance, rest)), at)
 
     def look(self, weights: Weights) -> "Look":
         """The answers seen under a q."""
         at = moments(weights)
         margins = self.space.condition(at)
-        expected = self.expected(margins)
+        expected = self.likelihood.expected(*self.seen(margins), self.answers)
         fit = float(self.counts @ expected.value)
-        by_mean, precision = self.pool(self.sign * expected.by_mean), self.pool(-2.0 * expected.by_variance)
-        wanted = self.space.weights(by_mean, precision, at)
-        sites = {"precision": precision, "pull": by_mean + precision * margins.mean}
+        pull = self.pull(expected, at)
+        precision = -2.0 * pull.by_variance
+        wanted = self.space.weights(pull.by_mean, precision, at)
+        sites = {"precision": precision, "pull": pull.by_mean + precision * margins.mean}
         if self.before is None:
             return Look(at, fit, wanted, sites)
         return Look(at, fit + self.before.told(at), self.before.plus(wanted), sites)
@@ -108,7 +102,8 @@ def fit_of(batches, at):
     """Expected log-probability of the answers of all batches, under one q."""
     found = 0.0
     for batch in batches:
-        expected = batch.expected(batch.space.condition(at))
+        seen = batch.seen(batch.space.condition(at))
+        expected = batch.likelihood.expected(*seen, batch.answers)
         found += float(batch.counts @ expected.value)
     return found
 

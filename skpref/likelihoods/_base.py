@@ -361,8 +361,8 @@ class Likelihood(BaseEstimator, ABC):
         self,
         mean: NDArray[np.float64],
         variance: NDArray[np.float64],
-        answers: Answers,
         noise: NDArray[np.float64],
+        answers: Answers,
     ) -> Expected:
         """Expectation of the log-probability under N(margin; mean, variance), and its slopes.
 
@@ -371,48 +371,42 @@ class Likelihood(BaseEstimator, ABC):
         Parameters
         ----------
         mean, variance : ndarray of shape (n,)
-        answers : Answers
         noise : ndarray of shape (n,)
-            Variance of further noise on the margin, which the probability is averaged over.
+            Variance of further noise on the margin, over which the probability is averaged before
+            its logarithm is taken.
+        answers : Answers
         """
 
-        def log_prob(margin, rows):
-            found = self.tilted(margin, noise[rows], answers.take(rows))
-            return found.log_normaliser, found.gradient
+        def log_prob(margin, row):
+            return self._averaged(margin, noise[row], answers.take(row))
 
         return _expected.expected(log_prob, mean, variance)
-
-    def expected_by_noise(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        answers: Answers,
-        noise: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """Derivatives in ``noise`` of the value of `expected`, shape (n,)."""
-
-        def slopes(margin, rows):
-            found = self.tilted(margin, noise[rows], answers.take(rows))
-            # d log p/d noise = ½ p''/p, as a Gaussian's density obeys the heat equation
-            return 0.5 * (found.gradient**2 - found.curvature)[None]
-
-        return _expected.expectations(slopes, mean, variance)[0]
 
     def expected_theta_gradient(
         self,
         mean: NDArray[np.float64],
         variance: NDArray[np.float64],
-        answers: Answers,
         noise: NDArray[np.float64],
+        answers: Answers,
     ) -> NDArray[np.float64]:
         """Derivatives in `theta` of the value of `expected`, shape (n_theta, n)."""
         if not self.free:
             return np.zeros((0, len(mean)))
 
-        def slopes(margin, rows):
-            return self.tilted_theta_gradient(margin, noise[rows], answers.take(rows))
+        def slopes(margin, row):
+            return self._averaged_slopes(margin, noise[row], answers.take(row))
 
         return _expected.expectations(slopes, mean, variance)
+
+    def _averaged(self, margin, noise, answers):
+        """Log of the mean probability over noise on the margin: value, d/dm, d/dnoise."""
+        return _expected.averaged(self.log_prob, margin, noise, answers)
+
+    def _averaged_slopes(self, margin, noise, answers):
+        """Derivatives of it in `theta`."""
+        return _expected.averaged_slopes(
+            self.log_prob, lambda *at: self.theta_derivatives(*at)[0], margin, noise, answers
+        )
 
     def regions(self, answers: Answers) -> Regions | None:
         """The answers as boxes of a noisy margin; None if they are not, and cannot be sampled."""
