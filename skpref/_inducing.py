@@ -1,8 +1,11 @@
 """The prior carried by inducing points: margins by features of as many columns as there are points.
 
 With K_ZZ = L Lᵀ the utilities of the points are u = L w, w ~ N(0, I), and f(x) = φ(x)ᵀ w + a rest
-that is independent of w, φ(x) = L⁻¹ k(Z, x). A Gaussian q(w) then gives every margin's mean and
-variance, at a cost that grows with the number of points squared, and linearly with all else.
+that is independent of w, φ(x) = L⁻¹ k(Z, x). A Gaussian q(w) then gives the mean and the variance
+of every margin's part in φ, at a cost that grows with the number of points squared, and linearly
+with all else. The rest of a margin is taken for independent noise (the fully independent
+conditional prior, FITC); a variational treatment of it, as a part of the margin that q leaves at
+its prior, takes answers that the points cannot explain for surprises, and is sure of errors.
 """
 
 from copy import copy
@@ -93,10 +96,11 @@ def moments(weights: Weights) -> Moments:
 
 
 class Pull(NamedTuple):
-    """Slopes of the bound in the moments of each margin, at q."""
+    """Slopes of the bound in each margin's moments and the variance of its rest, at q."""
 
     by_mean: Array
     by_variance: Array
+    by_rest: Array
     at: Moments
 
     def under(self, factor: float) -> "Pull":
@@ -106,10 +110,11 @@ class Pull(NamedTuple):
 
 
 class Conditioned(NamedTuple):
-    """Mean and variance of every margin under q."""
+    """Mean and variance of every margin's part φᵀ w under q, and the variance of its rest."""
 
     mean: Array
     variance: Array
+    rest: Array
 
 
 def _whitening(K):
@@ -223,8 +228,7 @@ class InducedSpace:
         mean = self._features @ at.mean
         if not self._by_margins:
             mean = mean[self.first] - mean[self.second]
-        variance = self._rest + self._squares(self._features @ at.root.T)
-        return Conditioned(mean, variance)
+        return Conditioned(mean, self._squares(self._features @ at.root.T), self._rest)
 
     def weights(self, by_mean: Array, precision: Array, at: Moments) -> Weights:
         """Gaussian sites on the margins, seen from w.
@@ -289,26 +293,28 @@ class InducedSpace:
         """Derivatives of the bound in the kernel's theta, q of the points' utilities held."""
         mean, root = pull.at.mean, pull.at.root
         S = root.T @ root
-        left = np.eye(len(S)) - S
-        H = self._sandwich(pull.by_variance)
+        H, H_rest = self._sandwich(pull.by_variance), self._sandwich(pull.by_rest)
         pulled = pull.by_mean if self._by_margins else self.incidence @ pull.by_mean
         pulled = self._features.T @ pulled
-        inner = -np.outer(pulled, mean) + H - 2.0 * (S @ H)
+        inner = -np.outer(pulled, mean) + H_rest - 2.0 * (S @ H)
         inner = 0.5 * (inner + inner.T) + 0.5 * (S + np.outer(mean, mean) - np.eye(len(S)))
         gradient = kernel_with_gradient(self.kernel, self.Z)[1](self.whiten.T @ inner @ self.whiten)
-        dual, slope = self.whiten.T @ mean, -2.0 * (left @ self.whiten)
+        dual, known = self.whiten.T @ mean, 2.0 * (S @ self.whiten)
         if self._by_margins:
-            level, bend = pull.by_mean, pull.by_variance[:, None] * self._features
+            level, seen = pull.by_mean, pull.by_variance[:, None] * self._features
+            left = pull.by_rest[:, None] * self._features
             sides = ((self.items[self.first], 1.0), (self.items[self.second], -1.0))
         else:
             level = self.incidence @ pull.by_mean
-            bend = self._laplacian(pull.by_variance) @ self._features
+            seen = self._laplacian(pull.by_variance) @ self._features
+            left = self._laplacian(pull.by_rest) @ self._features
             sides = ((self.items, 1.0),)
         for items, sign in sides:
             for rows in _blocks(len(items), 4 * len(S), _BLOCK):
-                weight = np.outer(level[rows], dual) + bend[rows] @ slope
+                weight = np.outer(level[rows], dual) + seen[rows] @ known
+                weight -= left[rows] @ (2.0 * self.whiten)
                 gradient = gradient + sign * across(self.kernel, items[rows], self.Z)[1](weight)
-        return gradient + self._prior_slope(pull.by_variance)
+        return gradient + self._prior_slope(pull.by_rest)
 
     def _prior_slope(self, weight):
         """Derivatives of Σ weight_i × prior variance of margin i in the kernel's theta."""

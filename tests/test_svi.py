@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from oracles import central_gradient, duel_truth, incidence, small_problem
 from scipy.optimize import minimize
+from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 from svi_support import KERNEL, LIKELIHOODS, TIES, answers, model_of, utility_duels
@@ -33,7 +34,8 @@ def dense_bound(K, observations, likelihood):
         mean, C = point[:n], np.zeros((n, n))
         C[lower] = point[n:]
         half = A @ C
-        found = likelihood.expected(A @ mean, np.sum(half**2, axis=1), rows.answers)
+        seen = A @ mean, np.sum(half**2, axis=1), np.zeros(len(A))
+        found = likelihood.expected(*seen, rows.answers)
         by_mean = A.T @ (rows.counts * found.by_mean) - K_inverse @ mean
         by_C = 2.0 * A.T @ ((rows.counts * found.by_variance)[:, None] * half) - K_inverse @ C
         diagonal = np.abs(np.diagonal(C))
@@ -75,30 +77,37 @@ def test_the_bound_is_below_the_evidence(seed):
     assert bound > truth.log_evidence - 0.1 * len(won)
 
 
-@pytest.mark.parametrize("n_inducing", [5, 12])
-def test_the_bound_is_below_that_of_ep_and_more_points_raise_it(n_inducing):
+def test_the_bound_is_below_the_evidence_of_ep():
     observations = answers(LIKELIHOODS["probit"])
     ep = fit_posterior(observations, Model(KERNEL, Probit(0.3), EP())).log_evidence
-    few, more = (
-        fit_posterior(observations, model_of(observations, Probit(0.3), SVI(m))).log_evidence
-        for m in (n_inducing - 3, n_inducing)
-    )
-    assert few < more < ep
+    svi = fit_posterior(observations, model_of(observations, Probit(0.3), SVI())).log_evidence
+    assert ep - 0.5 < svi < ep
+
+
+def noisy_log_prob(likelihood, margins, noise, rows):
+    """Log of the mean probability of each answer over noise on its margin, by a sum."""
+    x, log_weights = np.linspace(-6.0, 6.0, 61), -0.5 * np.linspace(-6.0, 6.0, 61) ** 2
+    several = rows.answers.take(np.repeat(np.arange(len(rows)), len(x)))
+    at = (margins[:, None] + np.sqrt(noise)[:, None] * x).ravel()
+    value = likelihood.log_prob(at, several).value.reshape(-1, len(x))
+    return logsumexp(value + log_weights - logsumexp(log_weights), axis=1)
 
 
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_the_bound_agrees_with_a_monte_carlo_estimate(name):
     likelihood = LIKELIHOODS[name]
     observations = answers(likelihood)
-    engine = SVI(5)
-    fitted = fit_posterior(observations, model_of(observations, likelihood, engine))
+    fitted = fit_posterior(observations, model_of(observations, likelihood, SVI(5)))
     posterior, rows, rng = fitted.posterior, observations.rows, np.random.default_rng(1)
-    Z = posterior.anchors
-    both = np.concatenate([observations.items, Z])
-    draws = posterior.sample(both, 4_000, rng)
-    f, u = draws[: len(observations.items)], draws[len(observations.items) :]
-    margins = f[rows.first] - f[rows.second]
-    fit = np.array([likelihood.log_prob(m, rows.answers).value @ rows.counts for m in margins.T])
+    Z, items = posterior.anchors, observations.items
+    u = posterior.sample(Z, 1_000, rng)
+    # What is known of a margin from the points' utilities, and the variance that is left of it.
+    A = incidence(rows.first, rows.second, len(items))
+    known = np.linalg.solve(KERNEL(Z), KERNEL(Z, items) @ A.T)
+    left = np.diagonal(A @ KERNEL(items) @ A.T - A @ KERNEL(items, Z) @ known)
+    fit = np.array(
+        [rows.counts @ noisy_log_prob(likelihood, m, left, rows) for m in (known.T @ u).T]
+    )
     # log q(u) − log p(u)
     q_mean, q_cov, p_cov = posterior.mean(Z), posterior.cov(Z), KERNEL(Z)
     gap = -0.5 * (np.linalg.slogdet(q_cov)[1] - np.linalg.slogdet(p_cov)[1])
@@ -108,6 +117,9 @@ def test_the_bound_agrees_with_a_monte_carlo_estimate(name):
     each = fit - gap
     error = each.std() / np.sqrt(len(each))
     assert abs(each.mean() - fitted.log_evidence) < 4.0 * error
+    # Below the evidence, which the same draws estimate by their weights; and not far below.
+    assert error < 0.05
+    assert fitted.log_evidence < logsumexp(each) - np.log(len(each)) + 4.0 * error
 
 
 @pytest.mark.parametrize("n_inducing", [5, 12])
@@ -139,12 +151,8 @@ def test_slopes_in_q_agree_with_differences():
     def along(share):
         """The bound with the mean moved towards the gradient's direction."""
         mean = at.mean + share * direction
-        margins = batch.space.condition(at._replace(mean=mean))
-        found = TIES.expected(
-            batch.sign * margins.mean[batch.index],
-            margins.variance[batch.index],
-            batch.answers,
-        )
+        seen = batch.seen(batch.space.condition(at._replace(mean=mean)))
+        found = TIES.expected(*seen, batch.answers)
         return batch.counts @ found.value - 0.5 * mean @ mean
 
     direction = np.random.default_rng(0).normal(size=len(at.mean))
@@ -154,7 +162,7 @@ def test_slopes_in_q_agree_with_differences():
     assert_allclose(S @ (np.eye(len(S)) + 0.7 * start["gain"]), np.eye(len(S)), atol=1e-10)
 
 
-def test_equal_answers_areWeights():
+def test_equal_answers_are_weights():
     observations = answers(LIKELIHOODS["probit"])
     rows = observations.rows
     thrice = [np.repeat(each, 3) for each in (rows.first, rows.second)]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._inducing import Conditioned, InducedSpace, Moments, Pull, Weights, moments
-from skpref._linalg import NoCovarianceError
+from skpref._linalg import Array, NoCovarianceError
 from skpref._rows import Rows
 from skpref.inference._base import Pass, State
 from skpref.likelihoods import Answers, Expected, Likelihood
@@ -57,13 +57,15 @@ class Batch:
         """Sum over the rows on each margin."""
         return np.bincount(self.index, self.counts * values, self.space.n_margins)
 
-    def seen(self, margins: Conditioned) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and variance of the margin of every row, as its winner over its loser."""
-        return self.sign * margins.mean[self.index], margins.variance[self.index]
+    def seen(self, margins: Conditioned) -> tuple[Array, Array, Array]:
+        """Of the margin of every row, as its winner over its loser: mean, variance, and rest."""
+        mean, variance, rest = (each[self.index] for each in margins)
+        return self.sign * mean, variance, rest
 
     def pull(self, expected: Expected, at: Moments) -> Pull:
         """Slopes of the bound in the margins' moments."""
-        return Pull(self.pool(self.sign * expected.by_mean), self.pool(expected.by_variance), at)
+        by_mean, rest = self.sign * expected.by_mean, expected.by_noise
+        return Pull(*map(self.pool, (by_mean, expected.by_variance, rest)), at)
 
     def look(self, weights: Weights) -> "Look":
         """The answers seen under a q."""

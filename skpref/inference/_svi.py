@@ -61,9 +61,13 @@ class SVI(Engine):
     """Options of sparse variational inference, for many answers and many items.
 
     The utility is carried by inducing points, q(u) = N(m, S) of their utilities maximises a lower
-    bound of the evidence, Σ E_q[log p(answer)] − KL(q ‖ prior) [1]_ [2]_, by natural-gradient steps
-    [3]_. Whatever the number of answers, a step costs their number times that of the points, plus
-    the number of items times that of the points squared.
+    bound of the evidence, Σ E_q[log p(answer | u)] − KL(q ‖ prior) [1]_ [2]_, by natural-gradient
+    steps [3]_. What the points leave of a margin is noise of the answer (the fully independent
+    conditional prior, FITC [4]_): few points then widen predictions, and neither bend the
+    hyperparameters nor claim more than the answers tell. With a point for every item nothing is
+    left, and the bound is one on the evidence of the exact model. Whatever the number of answers, a
+    step costs their number times that of the points, plus the number of items times that of the
+    points squared.
 
     Parameters
     ----------
@@ -117,6 +121,8 @@ class SVI(Engine):
     .. [2] Simpson and Gurevych, "Finding convincing arguments using scalable Bayesian preference
        learning", TACL 2018.
     .. [3] Hensman, Fusi, Lawrence, "Gaussian processes for big data", UAI 2013.
+    .. [4] Quiñonero-Candela and Rasmussen, "A unifying view of sparse approximate Gaussian process
+       regression", JMLR 2005, section 6.
 
     Examples
     --------

@@ -361,6 +361,7 @@ class Likelihood(BaseEstimator, ABC):
         self,
         mean: NDArray[np.float64],
         variance: NDArray[np.float64],
+        noise: NDArray[np.float64],
         answers: Answers,
     ) -> Expected:
         """Expectation of the log-probability under N(margin; mean, variance), and its slopes.
@@ -370,24 +371,42 @@ class Likelihood(BaseEstimator, ABC):
         Parameters
         ----------
         mean, variance : ndarray of shape (n,)
+        noise : ndarray of shape (n,)
+            Variance of further noise on the margin, over which the probability is averaged before
+            its logarithm is taken.
         answers : Answers
         """
-        return _expected.expected(self.log_prob, mean, variance, answers)
+
+        def log_prob(margin, row):
+            return self._averaged(margin, noise[row], answers.take(row))
+
+        return _expected.expected(log_prob, mean, variance)
 
     def expected_theta_gradient(
         self,
         mean: NDArray[np.float64],
         variance: NDArray[np.float64],
+        noise: NDArray[np.float64],
         answers: Answers,
     ) -> NDArray[np.float64]:
         """Derivatives in `theta` of the value of `expected`, shape (n_theta, n)."""
         if not self.free:
             return np.zeros((0, len(mean)))
 
-        def slopes(margin, answers):
-            return self.theta_derivatives(margin, answers)[0]
+        def slopes(margin, row):
+            return self._averaged_slopes(margin, noise[row], answers.take(row))
 
-        return _expected.expectations(slopes, mean, variance, answers)
+        return _expected.expectations(slopes, mean, variance)
+
+    def _averaged(self, margin, noise, answers):
+        """Log of the mean probability over noise on the margin: value, d/dm, d/dnoise."""
+        return _expected.averaged(self.log_prob, margin, noise, answers)
+
+    def _averaged_slopes(self, margin, noise, answers):
+        """Derivatives of it in `theta`."""
+        return _expected.averaged_slopes(
+            self.log_prob, lambda *at: self.theta_derivatives(*at)[0], margin, noise, answers
+        )
 
     def regions(self, answers: Answers) -> Regions | None:
         """The answers as boxes of a noisy margin; None if they are not, and cannot be sampled."""

@@ -27,8 +27,18 @@ _SQRT_2_OVER_PI = np.sqrt(2.0 / np.pi)
 class Expected(NamedTuple):
     """E[log p(answer | margin)] under a Gaussian margin, and its derivatives in both moments.
 
-    ``by_variance`` is not positive, as log-probabilities are concave in the margin.
+    ``by_variance`` is not positive, as log-probabilities are concave in the margin. ``by_noise`` is
+    the derivative in the variance of the noise on the margin.
     """
+
+    value: NDArray[np.float64]
+    by_mean: NDArray[np.float64]
+    by_variance: NDArray[np.float64]
+    by_noise: NDArray[np.float64]
+
+
+class Ndtr(NamedTuple):
+    """E[log Φ(u)] and its derivatives in the moments of u."""
 
     value: NDArray[np.float64]
     by_mean: NDArray[np.float64]
@@ -45,45 +55,96 @@ _WIDE, _FEW = _hermite(_HERMITE), _hermite(_NARROW_NODES)
 _PANEL = np.polynomial.legendre.leggauss(_LEGENDRE)
 
 
-def expected(log_prob: Callable, mean, variance, answers) -> Expected:
+def expected(log_prob: Callable, mean, variance) -> Expected:
     """Gauss–Hermite's rule, whose derivatives are those of the rule itself.
 
     Parameters
     ----------
     log_prob : callable
-        ``log_prob(margin, answers)`` → value, d/dm, ….
+        ``log_prob(margin, row)`` → value, d/dm, d/dnoise of answers by their numbers, their
+        probabilities being averages over noise on the margin.
     mean, variance : ndarray of shape (n,)
-    answers : Answers
     """
     nodes, weights = _WIDE
     deviation = np.maximum(np.sqrt(variance), _LEAST)
-    found = np.empty((3, len(mean)))
+    value, by_mean, along, by_noise = np.empty((4, len(mean)))
     for rows in _blocks(len(mean), len(nodes)):
         margin = mean[rows, None] + deviation[rows, None] * nodes
         row = np.repeat(np.arange(len(mean))[rows], len(nodes))
-        value, gradient, *_ = log_prob(margin.ravel(), answers.take(row))
-        gradient = gradient.reshape(margin.shape)
-        found[0, rows] = value.reshape(margin.shape) @ weights
-        found[1, rows] = gradient @ weights
-        found[2, rows] = gradient @ (weights * nodes)
-    return _ordered(*found, deviation)
+        at = log_prob(margin.ravel(), row)
+        level, gradient, widening = (each.reshape(margin.shape) for each in at)
+        value[rows], by_mean[rows] = level @ weights, gradient @ weights
+        along[rows] = gradient @ (weights * nodes)
+        by_noise[rows] = widening @ weights
+    return Expected(value, by_mean, _by_variance(along, deviation), by_noise)
 
 
-def expectations(function: Callable, mean, variance, answers) -> NDArray[np.float64]:
-    """Expectations of ``function(margin, answers)`` → (k, n), shape (k, n)."""
+def expectations(function: Callable, mean, variance) -> NDArray[np.float64]:
+    """Expectations of ``function(margin, row)`` → (k, n), shape (k, n)."""
     nodes, weights = _WIDE
     deviation, parts = np.sqrt(variance), []
     for rows in _blocks(len(mean), len(nodes)):
         margin = mean[rows, None] + deviation[rows, None] * nodes
         row = np.repeat(np.arange(len(mean))[rows], len(nodes))
-        values = np.asarray(function(margin.ravel(), answers.take(row)))
+        values = np.asarray(function(margin.ravel(), row))
         parts.append(values.reshape(len(values), *margin.shape) @ weights)
     return np.concatenate(parts, axis=1) if parts else np.zeros((0, 0))
 
 
+def averaged(
+    log_prob: Callable, margin, noise, answers
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Log of the mean probability over noise on the margin: value, d/dm, d/dnoise.
+
+    Parameters
+    ----------
+    log_prob : callable
+        ``log_prob(margin, answers)`` → value, d/dm, ….
+    margin, noise : ndarray of shape (n,)
+    answers : Answers
+    """
+    found = np.empty((3, len(margin)))
+    for rows, at, several in _noisy(margin, noise, answers):
+        value, gradient = (each.reshape(at.shape) for each in log_prob(at.ravel(), several)[:2])
+        share, found[0, rows] = _shares(value)
+        share *= gradient
+        found[1, rows], found[2, rows] = np.sum(share, axis=1), share @ _WIDE[0]
+    value, by_mean, along = found
+    return value, by_mean, 0.5 * along / np.maximum(np.sqrt(noise), _LEAST)
+
+
+def averaged_slopes(
+    log_prob: Callable, slopes: Callable, margin, noise, answers
+) -> NDArray[np.float64]:
+    """Derivatives of the value of `averaged` whose summands' are ``slopes(margin, answers)``."""
+    parts = []
+    for _, at, several in _noisy(margin, noise, answers):
+        share, _ = _shares(log_prob(at.ravel(), several)[0].reshape(at.shape))
+        each = np.asarray(slopes(at.ravel(), several))
+        parts.append(np.sum(each.reshape(len(each), *at.shape) * share, axis=2))
+    return np.concatenate(parts, axis=1)
+
+
+def _noisy(margin, noise, answers):
+    """Blocks of rows with their nodes, and the answers as often."""
+    nodes, _ = _WIDE
+    deviation = np.maximum(np.sqrt(noise), _LEAST)
+    for rows in _blocks(len(margin), len(nodes)):
+        at = margin[rows, None] + deviation[rows, None] * nodes
+        yield rows, at, answers.take(np.repeat(np.arange(len(margin))[rows], len(nodes)))
+
+
+def _shares(value):
+    """Of each node in the mean probability, and its logarithm."""
+    top = value.max(axis=1)
+    share = np.exp(value - top[:, None]) * _WIDE[1]
+    total = share.sum(axis=1)
+    return share / total[:, None], np.log(total) + top
+
+
 def expected_log_ndtr(
     mean: NDArray[np.float64], variance: NDArray[np.float64], with_value: bool = True
-) -> Expected:
+) -> Ndtr:
     """E[log Φ(u)], u ~ N(mean, variance); without its value that is NaN."""
     deviation = np.maximum(np.sqrt(variance), _LEAST)
     found = np.full((3, len(mean)), np.nan)
@@ -106,7 +167,8 @@ def expected_log_ndtr(
                 found[0, rows] = _sum(np.where(u < _TAIL, value, 0.0), w)
             found[1, rows] = _sum(ratio, w)
             found[2, rows] = _sum(ratio, w * x)
-    return _ordered(*found, deviation)
+    value, by_mean, along = found
+    return Ndtr(value, by_mean, _by_variance(along, deviation))
 
 
 def _panels(mean, deviation):
@@ -127,9 +189,9 @@ def _sum(values, weights):
     return values @ weights if weights.ndim == 1 else np.einsum("ij,ij->i", values, weights)
 
 
-def _ordered(value, by_mean, along, deviation):
+def _by_variance(along, deviation):
     # d/d variance of g(m + √v x) is g' x / (2 √v)
-    return Expected(value, by_mean, np.minimum(0.5 * along / deviation, 0.0))
+    return np.minimum(0.5 * along / deviation, 0.0)
 
 
 def _blocks(n, width):

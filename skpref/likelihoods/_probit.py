@@ -309,38 +309,49 @@ class Probit(Likelihood):
         self,
         mean: NDArray[np.float64],
         variance: NDArray[np.float64],
+        noise: NDArray[np.float64],
         answers: Answers,
     ) -> Expected:
         """Expectation of the log-probability, see `Likelihood.expected`."""
-        rows, noise = self._noisy_rows(answers), self.margin_variance
+        rows, total = self._noisy_rows(answers), self.margin_variance + noise
         if rows is not None and len(rows.ties):
-            found = super().expected(mean, variance, answers)
+            found = super().expected(mean, variance, noise, answers)
             duels = np.flatnonzero(answers.kind == DUEL)
-            part = self.expected(mean[duels], variance[duels], answers.take(duels))
-            for whole, own in zip(found, part, strict=True):
+            seen = mean[duels], variance[duels], noise[duels]
+            for whole, own in zip(found, self.expected(*seen, answers.take(duels)), strict=True):
                 whole[duels] = own
             return found
-        ahead = mean if rows is None else mean + rows.shift
-        value, slope, bend = expected_log_ndtr(ahead / np.sqrt(noise), variance / noise)
-        return Expected(value, slope / np.sqrt(noise), bend / noise)
+        ahead, scale = mean if rows is None else mean + rows.shift, np.sqrt(total)
+        value, slope, bend = expected_log_ndtr(ahead / scale, variance / total)
+        by_mean, by_variance = slope / scale, bend / total
+        by_noise = -(0.5 * ahead * by_mean + variance * by_variance) / total
+        return Expected(value, by_mean, by_variance, by_noise)
 
     def expected_theta_gradient(
         self,
         mean: NDArray[np.float64],
         variance: NDArray[np.float64],
+        noise: NDArray[np.float64],
         answers: Answers,
     ) -> NDArray[np.float64]:
         """In log σ², log δ and h, see `Likelihood.expected_theta_gradient`."""
         rows = self._noisy_rows(answers)
         if not self.free or (rows is not None and len(rows.ties)):
-            return super().expected_theta_gradient(mean, variance, answers)
-        _, slope, bend = self.expected(mean, variance, answers)
-        ahead = mean if rows is None else mean + rows.shift
-        found = {"noise_variance": -0.5 * ahead * slope - variance * bend}
+            return super().expected_theta_gradient(mean, variance, noise, answers)
+        at = self.expected(mean, variance, noise, answers)
+        found = {"noise_variance": self.margin_variance * at.by_noise}
         if rows is not None:
-            found["tie_threshold"] = -rows.threshold * slope
-            found["order_effect"] = rows.lead * slope
+            found["tie_threshold"] = -rows.threshold * at.by_mean
+            found["order_effect"] = rows.lead * at.by_mean
         return np.stack([found[name] for name in self.free])
+
+    def _averaged(self, margin, noise, answers):
+        at = self.tilted(margin, noise, answers)
+        # d log p/dnoise is half of p''/p: p as a function of margin and noise diffuses
+        return at.log_normaliser, at.gradient, 0.5 * (at.gradient**2 - at.curvature)
+
+    def _averaged_slopes(self, margin, noise, answers):
+        return self.tilted_theta_gradient(margin, noise, answers)
 
     def regions(self, answers: Answers) -> Regions:
         """The noisy margin is positive; with a threshold, above it or between both."""
