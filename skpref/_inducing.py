@@ -250,10 +250,6 @@ class InducedSpace:
         pulled = shift if self._by_margins else self.incidence @ shift
         return Weights(self._sandwich(precision), self._features.T @ pulled)
 
-    def left(self, precision: Array) -> float:
-        """Σ precision × the variance that the points do not explain, over the margins."""
-        return float(precision @ self._rest)
-
     def scaled(self, kernel: Kernel, factor: float) -> "InducedSpace":
         """The same under ``kernel``, which is so many times as large as this one's."""
         other, root = copy(self), np.sqrt(factor)

@@ -69,7 +69,7 @@ class Deadly(Probit):
         super().__init__(noise_variance, noise_variance_bounds)
         self.order, self.maker = order, maker
 
-    def expected(self, mean, variance, answers):
+    def expected(self, mean, variance, noise, answers):
         if os.getpid() != self.maker:
             try:
                 Path(self.order).unlink()  # only one process obeys
@@ -77,4 +77,4 @@ class Deadly(Probit):
                 pass
             else:
                 os.kill(os.getpid(), signal.SIGKILL)
-        return super().expected(mean, variance, answers)
+        return super().expected(mean, variance, noise, answers)

@@ -104,11 +104,8 @@ class Linearised(Batch):
             goal += float((self.before.shift - 0.5 * self.before.gain @ at.mean) @ at.mean)
             wanted = self.before.plus(wanted)
         sites = {"precision": precision, "pull": by_mean + precision * margins.mean}
-        return look._replace(wanted=wanted, sites=sites, goal=goal)
-
-    def pulled(self, look: Look) -> float:
-        """Nothing: the update does not see variances."""
-        return 0.0
+        # the update does not see variances
+        return look._replace(wanted=wanted, sites=sites, pulled=0.0, goal=goal)
 
 
 def check_linear(observations: Observations, likelihood: Likelihood) -> None:

@@ -116,7 +116,7 @@ def drift(
             bounds.append(share * look.fit - apart)
             level += bounds[-1] / share
             if now is not None:
-                wanted = updated(prior, now, look.at, share * batch.pulled(look))
+                wanted = updated(prior, now, look.at, share * look.pulled)
                 ahead = now.around(now.mean * (wanted.mean / now.mean) ** length)
             weights = weights.towards(look.wanted.scaled(share), length)
             if now is not None:

@@ -74,13 +74,15 @@ class Batch:
     def look_at(self, at: Moments) -> "Look":
         """The same of a q by its moments."""
         margins = self.space.condition(at)
-        expected = self.likelihood.expected(*self.seen(margins), self.answers)
+        mean, variance, rest = self.seen(margins)
+        expected = self.likelihood.expected(mean, variance, rest, self.answers)
         fit = float(self.counts @ expected.value)
         pull = self.pull(expected, at)
         precision = -2.0 * pull.by_variance
         wanted = self.space.weights(pull.by_mean, precision, at)
         sites = {"precision": precision, "pull": pull.by_mean + precision * margins.mean}
-        return Look(at, fit, wanted, sites).after(self.before)
+        pulled = -float(self.counts @ (expected.by_noise * rest))
+        return Look(at, fit, wanted, sites, pulled).after(self.before)
 
     def part(self, space: InducedSpace, rows: Rows, numbers: NDArray[np.intp]) -> Self:
         """Some of the rows, by number; ``space`` is that of their margins."""
@@ -90,23 +92,21 @@ class Batch:
         """The same answers under a kernel that is so many times as large."""
         return replace(self, space=self.space.scaled(kernel, factor))
 
-    def pulled(self, look: "Look") -> float:
-        """Minus the derivative of the fit in the log of the variance that the points leave."""
-        return 0.5 * self.space.left(look.sites["precision"])
-
 
 class Look(NamedTuple):
     """A batch seen under q.
 
     ``fit`` is the expected log-probability of its answers, ``wanted`` the q whose precision and
     shift are those of the ``sites`` on the margins that they ask for: a natural-gradient step of
-    length 1. ``goal`` is what such steps raise, where that is not the bound.
+    length 1. ``pulled`` is minus the derivative of the fit in the log of the variance that the points
+    leave; ``goal`` what such steps raise, where that is not the bound.
     """
 
     at: Moments
     fit: float
     wanted: Weights
     sites: State
+    pulled: float = 0.0
     goal: float | None = None
 
     @property

@@ -158,7 +158,7 @@ def ascend_with_scale(
         told = watch and _after(watch, len(history), gap)
         end = ascend(scaled, weights, loose, max_iter - len(history), told)
         history += [bound + gap for bound in end.history]
-        wanted = updated(prior, now, end.at, scaled.pulled(end.look))
+        wanted = updated(prior, now, end.at, end.look.pulled)
         off = float(np.log(wanted.mean / now.mean))
         left = np.sqrt(now.shape) * abs(off)
         if left <= tol and loose <= tol:
