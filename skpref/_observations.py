@@ -236,6 +236,19 @@ class Observations(ByValue):
         taken = [None if each is None else each[answers] for each in rest]
         return type(self)(items, positions, *taken, self.ordered)
 
+    def joined(self, other: Self) -> Self:
+        """These answers and then others, all of them duels or ties."""
+        both, shift = (self, other), (0, len(self.items))
+        items = np.concatenate([each.items for each in both])
+        shown = [each.positions[:, :2] + by for each, by in zip(both, shift, strict=True)]
+        distinct, positions = _first_seen_items(items, np.concatenate(shown))
+        order = np.concatenate([each.order[:, :2] for each in both])
+        kind = np.concatenate([each.kind for each in both])
+        weight = np.concatenate([each.weight for each in both])
+        judges = [each.judge for each in both if each.judge is not None]
+        judge = np.concatenate(judges) if len(judges) == 2 else None
+        return type(self)(distinct, positions, order, kind, weight, judge, ordered=self.ordered)
+
     # -- the counted view ------------------------------------------------------------------
 
     @cached_property
