@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.metaestimators import available_if
@@ -307,8 +308,11 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         training = check_training(self, X, y, qid, table, sample_weight, order, likelihood)
         training = as_before(self, training)
 
-        def fit(sample: Observations) -> Fitted:
+        def fit(sample: Observations, points: NDArray[np.float64] | None) -> Fitted:
             model = make_model(self, settings, training._replace(observations=sample), table)
+            if points is not None:
+                engine = clone(model.engine).set_params(inducing_points=points)
+                model = replace(model, engine=engine)
             rng = source_of(self.random_state)
             with progress(self, sample, model, settings.search) as monitor:
                 return fit_posterior(

@@ -31,6 +31,8 @@ _COVERED = 0.95
 _UNSEEN = (0.05, 0.5)
 # Points at most, as a multiple of those that the engine places.
 _GROWTH = 2
+# Points move where this share of the variance that they leave would then be left.
+_WORTH = 0.8
 
 
 class Sample(NamedTuple):
@@ -112,7 +114,7 @@ def fit_further(
     model: Model,
     before: Stream,
     learn_on: int | str | None,
-    fit: Callable[[Observations], Fitted] | None,
+    fit: Callable[[Observations, NDArray[np.float64] | None], Fitted] | None,
 ) -> Piece:
     """The posterior given more answers.
 
@@ -129,20 +131,19 @@ def fit_further(
     learn_on : int, "auto" or None
         The estimator's, which says how many answers are kept.
     fit : callable or None
-        Fits a sample of answers with hyperparameters and points of its own. None: there is nothing
-        to be found again.
+        Fits a sample of answers with hyperparameters of its own and the inducing points that it is
+        given, or its own. None: there is nothing to be found again.
     """
     sample = before.sample.further(observations, capacity(learn_on))
     if fit is not None and sample.seen >= 2 * before.renewed:
-        fresh = fit(sample.answers)
         if sample.complete:
+            fresh = fit(sample.answers, None)
             stream = Stream(_weights(fresh), _covered(fresh), sample, sample.seen)
             return Piece(fresh, stream)
-        unseen = _covered(fresh)
-        old, model = model, _with_points(fresh.model, model.engine.inducing_points, unseen)
-        ends = [(each.kernel, each.engine.inducing_points) for each in (old, model)]
-        weights = carried(before.weights, *ends)
-        before = Stream(weights, unseen, sample, sample.seen)
+        fresh = fit(sample.answers, _placed_again(sample.answers, model, before.unseen))
+        ends = [(each.kernel, each.engine.inducing_points) for each in (model, fresh.model)]
+        weights, model = carried(before.weights, *ends), fresh.model
+        before = Stream(weights, _covered(fresh), sample, sample.seen)
     check_answers(model.engine, observations, model.likelihood)
     with blas_threads(model.engine.side(observations)):
         model = _with_points(model, observations.items, before.unseen)
@@ -174,6 +175,25 @@ def _covered(fitted):
     items, engine = _some(fitted.observations.items), fitted.model.engine
     left = unexplained_share(fitted.model.kernel, items, engine.inducing_points)
     return float(np.clip(np.quantile(left, _COVERED), *_UNSEEN))
+
+
+def _placed_again(sample, model, unseen):
+    """The inducing points, or others where these explain much more of a sample's items.
+
+    Any move of points loses something of what was told.
+    """
+    items, kernel = _some(sample.items), model.kernel
+    stay = grown(items, model, unseen)
+    options = model.engine.get_params(deep=False)
+    engine = type(model.engine)(**{**options, "inducing_points": None})
+    moved = replace(model, engine=engine.placed(sample, kernel, 0))
+    left = [
+        float(np.mean(unexplained_share(kernel, items, Z)))
+        for Z in (stay, moved.engine.inducing_points)
+    ]
+    if left[1] > _WORTH * left[0]:
+        return stay
+    return grown(model.engine.inducing_points, moved, unseen)
 
 
 def _with_points(model, items, unseen):
