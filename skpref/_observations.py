@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skpref._counting import counted
-from skpref._items import distinct_rows
+from skpref._items import distinct_rows, equal_rows, float_rows
 from skpref._rows import DUEL, PART, SET, TIE, ByValue, Rows, first_seen
 
 
@@ -322,13 +322,14 @@ def _first_seen_items(items, shown):
     there = shown >= 0
     flat = shown.reshape(-1) if there.all() else shown[there]
     rows, row = first_seen(flat)
-    distinct, same = distinct_rows(items[rows])
+    first, same = equal_rows(items, rows)
     codes, code = first_seen(same)
+    distinct = float_rows(items, rows[first[codes]])
     if there.all():
-        return distinct[codes], code[row].reshape(shown.shape)
+        return distinct, code[row].reshape(shown.shape)
     positions = np.full(shown.shape, -1, dtype=np.intp)
     positions[there] = code[row]
-    return distinct[codes], positions
+    return distinct, positions
 
 
 def match(before: Observations, now: Observations, *, single: bool) -> NDArray[np.intp]:
