@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from skpref._containers import all_strings, column_at, is_frame
 from skpref._ids import IdEncoder
-from skpref._items import ItemTable
+from skpref._items import ItemTable, float_rows
 from skpref._linalg import Array
 
 
@@ -151,7 +151,7 @@ def _rows_of_table(
     if asked.feature_names is not None:
         _check_names(list(asked.feature_names), feature_names)
     _check_width(asked.X, n_features)
-    return asked.X
+    return np.asarray(asked.X, dtype=np.float64)
 
 
 def named_rows(names: Any, table: ItemTable) -> Array:
@@ -165,7 +165,7 @@ def named_rows(names: Any, table: ItemTable) -> Array:
         If items have features and a name is not in the table.
     """
     if table.has_features:
-        return table.X[table.index(names)]
+        return float_rows(table.X, table.index(names))
     return IdEncoder(table.names).codes(names)[:, None]
 
 
@@ -178,7 +178,7 @@ def _referred(X: Any, table: ItemTable) -> Array | None:
     if asked.ndim != 1:
         return None
     if asked.size == 0:
-        return table.X[:0]
+        return float_rows(table.X, slice(0))
     if asked.dtype.kind in "iu":
         wrong = asked[(asked < 0) | (asked >= len(table))]
         if len(wrong):
@@ -186,7 +186,7 @@ def _referred(X: Any, table: ItemTable) -> Array | None:
                 f"Positions in the table of items must lie in [0, {len(table) - 1}], got "
                 f"{wrong[0]}. Count from 0."
             )
-        return table.X[asked]
+        return float_rows(table.X, asked)
     return named_rows(asked, table) if all_strings(asked) else None
 
 

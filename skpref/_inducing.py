@@ -137,6 +137,26 @@ def unexplained_share(kernel: Kernel, items: Array, Z: Array) -> Array:
     return 1.0 - np.einsum("ij,ij->i", phi, phi) / np.where(prior > 0.0, prior, 1.0)
 
 
+def carried(weights: Weights, before: tuple[Kernel, Array], now: tuple[Kernel, Array]) -> Weights:
+    """What was told of some points, told of others, perhaps under another kernel.
+
+    The factor on the old points' utilities, with these replaced by their means given those of the
+    new ones (Bui et al., "Streaming sparse Gaussian process approximations", 2017): the variances
+    that the new points leave add but a constant to its expected logarithm.
+
+    Parameters
+    ----------
+    weights : Weights
+    before, now : tuple
+        Kernel and points.
+    """
+    (kernel, Z), (kernel_now, Z_now) = before, now
+    phi = kernel_now(Z, Z_now) @ _whitening(kernel_now(Z_now)).T
+    turn = _whitening(kernel(Z)) @ phi
+    gain = turn.T @ weights.gain @ turn
+    return Weights(0.5 * (gain + gain.T), turn.T @ weights.shift)
+
+
 class InducedSpace:
     """The prior on margins between items, by inducing points Z.
 

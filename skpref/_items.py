@@ -19,6 +19,8 @@ from skpref._containers import (
 )
 
 _SHIFT = np.uint64(29)
+# Doubles of a block of rows that is looked at.
+_BLOCK = 2**20
 
 
 def _hash(bits):
@@ -29,9 +31,31 @@ def _hash(bits):
     return mixed @ odd
 
 
-def _group_equal(bits):
-    """One row of each distinct row of 64-bit words, and the group of every row."""
-    key = _hash(bits)
+def _blocks(n, width):
+    step = max(_BLOCK // max(width, 1), 1)
+    return [slice(k, k + step) for k in range(0, n, step)]
+
+
+def equal_rows(items: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows of a table are equal; features are looked at in blocks, and not copied.
+
+    Parameters
+    ----------
+    items : ndarray of shape (n_items, d)
+    rows : ndarray of int of shape (n,)
+
+    Returns
+    -------
+    first : ndarray of shape (m,)
+        Place in ``rows`` of one of each group; the order of groups depends on the values alone.
+    inverse : ndarray of shape (n,)
+        Group of each.
+    """
+    if items.shape[1] == 0:
+        return np.zeros(min(len(rows), 1), dtype=np.intp), np.zeros(len(rows), dtype=np.intp)
+    key = np.empty(len(rows), dtype=np.uint64)
+    for block in _blocks(len(rows), items.shape[1]):
+        key[block] = _hash(_bits(items[rows[block]]))
     order = np.argsort(key)
     ordered = key[order]
     starts = np.ones(len(key), dtype=bool)
@@ -39,14 +63,25 @@ def _group_equal(bits):
     inverse = np.empty(len(key), dtype=np.intp)
     inverse[order] = np.cumsum(starts) - 1
     first = order[starts]
-    if not np.array_equal(bits[first[inverse]], bits):  # a hash collision
-        _, first, inverse = np.unique(bits, axis=0, return_index=True, return_inverse=True)
+    others = np.flatnonzero(first[inverse] != np.arange(len(rows)))
+    for block in _blocks(len(others), items.shape[1]):
+        some = others[block]
+        one, other = items[rows[some]], items[rows[first[inverse[some]]]]
+        if not np.array_equal(_bits(one), _bits(other)):  # a hash collision
+            bits = _bits(items[rows])
+            _, first, inverse = np.unique(bits, axis=0, return_index=True, return_inverse=True)
+            break
     return first, inverse.reshape(-1)
 
 
 def _bits(rows):
-    rows = np.ascontiguousarray(rows, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
-    return rows.view(np.uint64)
+    return float_rows(rows, slice(None)).view(np.uint64)
+
+
+def float_rows(items: np.ndarray, rows: Any) -> np.ndarray:
+    """Some rows in double precision, as a new array without negative zeros."""
+    taken = np.ascontiguousarray(items[rows], dtype=np.float64)
+    return taken + 0.0  # -0.0 becomes 0.0
 
 
 def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -72,11 +107,8 @@ def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     >>> len(distinct), distinct[inverse[2]].tolist()
     (2, [1.0, 2.0])
     """
-    bits = _bits(rows)
-    if bits.shape[1] == 0:
-        return bits[:1].view(np.float64), np.zeros(len(bits), dtype=np.intp)
-    first, inverse = _group_equal(bits)
-    return bits[first].view(np.float64), inverse
+    first, inverse = equal_rows(rows, np.arange(len(rows)))
+    return float_rows(rows, first), inverse
 
 
 def _codes(column):
@@ -116,7 +148,7 @@ def group_rows(rows: Any) -> tuple[np.ndarray, np.ndarray]:
     if is_frame(rows) or rows.dtype.kind != "f":
         column = column_at if is_frame(rows) else lambda array, j: array[:, j]
         rows = np.column_stack([_codes(column(rows, j)) for j in range(rows.shape[1])])
-    return _group_equal(_bits(rows))
+    return equal_rows(rows, np.arange(len(rows)))
 
 
 def _flatten(names: Iterable) -> Iterator:
@@ -147,6 +179,26 @@ def _check_names(names: Iterable) -> np.ndarray:
     return listed
 
 
+def _own_array(X: Any) -> np.ndarray:
+    """Finite features that no one else will change: a copy, or a memory map as it is."""
+    floats = isinstance(X, np.ndarray) and X.dtype in (np.float32, np.float64)
+    if not floats or X.ndim != 2 or not X.size:
+        return check_array(X, dtype=np.float64, copy=True, input_name="items")
+    array = np.asarray(X)
+    for rows in _blocks(*array.shape):
+        check_array(array[rows], dtype=None, input_name="items")  # finite?
+    return array.view() if _is_mapped(X) else array.copy()
+
+
+def _is_mapped(array: Any) -> bool:
+    """Whether the memory of an array is that of a file."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return False
+
+
 class ItemTable:
     """An immutable table of items, for the ``items=`` of estimators and for the builders.
 
@@ -156,14 +208,15 @@ class ItemTable:
     ----------
     X : array-like or DataFrame of shape (n_items, n_features)
         Finite features; a DataFrame may hold texts, categories and missing values, for
-        `Itemwise` to encode.
+        `Itemwise` to encode. An array of float32 stays one; rows become float64 as they are used.
+        A memory map (``numpy.load(path, mmap_mode="r")``) is not copied: leave its file as it is.
     names : array-like of shape (n_items,), default=None
         Distinct names, all strings or all numbers; by default the index of a DataFrame.
 
     Attributes
     ----------
     X : ndarray of shape (n_items, n_features) or None
-        Read-only. None if a column of the frame holds other things than finite numbers. Without
+        Read-only, of float64 or float32. None if a column of the frame holds other things than finite numbers. Without
         features it holds the positions of the items, as one column.
     frame : DataFrame or None
         The frame that came, with its columns as they were.
@@ -196,8 +249,7 @@ class ItemTable:
 
     def __init__(self, X: Any, names: Any = None) -> None:
         if not is_frame(X):
-            array = check_array(unmasked(X), dtype=np.float64, copy=True, input_name="items")
-            self._store(array, names, None, True)
+            self._store(_own_array(unmasked(X)), names, None, True)
             return
         if names is None and hasattr(X, "index"):
             names = X.index

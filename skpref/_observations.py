@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skpref._counting import counted
-from skpref._items import distinct_rows
+from skpref._items import distinct_rows, equal_rows, float_rows
 from skpref._rows import DUEL, PART, SET, TIE, ByValue, Rows, first_seen
 
 
@@ -243,6 +243,19 @@ class Observations(ByValue):
             rank=None if self.rank is None else self.rank[answers],
         )
 
+    def joined(self, other: Self) -> Self:
+        """These answers and then others, all of them duels or ties."""
+        both, shift = (self, other), (0, len(self.items))
+        items = np.concatenate([each.items for each in both])
+        shown = [each.positions[:, :2] + by for each, by in zip(both, shift, strict=True)]
+        distinct, positions = _first_seen_items(items, np.concatenate(shown))
+        order = np.concatenate([each.order[:, :2] for each in both])
+        kind = np.concatenate([each.kind for each in both])
+        weight = np.concatenate([each.weight for each in both])
+        judges = [each.judge for each in both if each.judge is not None]
+        judge = np.concatenate(judges) if len(judges) == 2 else None
+        return type(self)(distinct, positions, order, kind, weight, judge, ordered=self.ordered)
+
     # -- the counted view ------------------------------------------------------------------
 
     @cached_property
@@ -316,13 +329,14 @@ def _first_seen_items(items, shown):
     there = shown >= 0
     flat = shown.reshape(-1) if there.all() else shown[there]
     rows, row = first_seen(flat)
-    distinct, same = distinct_rows(items[rows])
+    first, same = equal_rows(items, rows)
     codes, code = first_seen(same)
+    distinct = float_rows(items, rows[first[codes]])
     if there.all():
-        return distinct[codes], code[row].reshape(shown.shape)
+        return distinct, code[row].reshape(shown.shape)
     positions = np.full(shown.shape, -1, dtype=np.intp)
     positions[there] = code[row]
-    return distinct[codes], positions
+    return distinct, positions
 
 
 def match(before: Observations, now: Observations, *, single: bool) -> NDArray[np.intp]:

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 from skpref._asked import named_rows
 from skpref._containers import is_frame
 from skpref._features import Schema, read_features, table_features
+from skpref._items import float_rows
 from skpref._parsing import Parsed
 from skpref._sets import used_rows
 from skpref._validation import check_known, check_positions, check_X
@@ -66,11 +67,11 @@ def _referred(parsed: Parsed, table: ItemTable) -> Query:
     else:
         rows, places = named_rows(parsed.rows, table), np.arange(len(parsed.rows))
     if parsed.pairs is None:
-        return Query(rows[places])
+        return Query(float_rows(rows, places))
     if parsed.pairs.shape[1] > 2:
         used, sets = used_rows(np.where(parsed.pairs < 0, -1, places[parsed.pairs]))
-        return Query(rows[used], sets=sets)
-    return Query(rows[places[::2]], rows[places[1::2]])
+        return Query(float_rows(rows, used), sets=sets)
+    return Query(float_rows(rows, places[::2]), float_rows(rows, places[1::2]))
 
 
 def _table_items(asked: ItemTable, table: ItemTable | None, schema: Schema) -> np.ndarray:

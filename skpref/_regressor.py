@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.metaestimators import available_if
@@ -15,12 +16,12 @@ from skpref._asked import Who
 from skpref._features import remember
 from skpref._fitting import Fitted, evidence, fit_posterior
 from skpref._items import ItemTable
-from skpref._observations import Duels
+from skpref._observations import Duels, Observations
 from skpref._predictions import UtilityEstimator
 from skpref._progress import progress
 from skpref._random import RandomLike, source_of
 from skpref._settings import check_settings, chosen_beforehand, make_model
-from skpref._streaming import Told, fit_further, told
+from skpref._streaming import Stream, begun, fit_further
 from skpref._validation import Training, as_before, check_items, check_training
 from skpref.inference import SVI, Engine
 from skpref.likelihoods import Likelihood
@@ -275,6 +276,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         return self._keep(fitted, training, table)
 
     @available_if(_takes_streams)
+    @with_callbacks
     def partial_fit(
         self,
         X: ArrayLike,
@@ -302,22 +304,41 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         self
             With ``observations_`` and ``log_marginal_likelihood_value_`` of these answers alone.
         """
-        if not hasattr(self, "_told"):
+        if not hasattr(self, "_stream"):
             return self.fit(X, y, qid=qid, sample_weight=sample_weight, order=order)
-        check_settings(self)
+        settings = check_settings(self)
         table = check_items(self.items)
         likelihood = self.likelihood_
         training = check_training(self, X, y, qid, table, sample_weight, order, likelihood)
         training = as_before(self, training)
-        fitted = fit_further(training.observations, self._model, self._told)
-        return self._keep(fitted, training, table, self._told)
+
+        def fit(sample: Observations, points: NDArray[np.float64] | None) -> Fitted:
+            model = make_model(self, settings, training._replace(observations=sample), table)
+            if points is not None:
+                engine = clone(model.engine).set_params(inducing_points=points)
+                model = replace(model, engine=engine)
+            rng = source_of(self.random_state)
+            with progress(self, sample, model, settings.search) as monitor:
+                return fit_posterior(
+                    sample, model, None, rng, search=settings.search, monitor=monitor
+                )
+
+        given = settings.engine.inducing_points is not None and settings.search is None
+        piece = fit_further(
+            training.observations,
+            self._model,
+            self._stream,
+            self.learn_on,
+            None if given else fit,
+        )
+        return self._keep(piece.fitted, training, table, piece.stream)
 
     def _keep(
         self,
         fitted: Fitted,
         training: Training,
         table: ItemTable | None,
-        before: Told | None = None,
+        stream: Stream | None = None,
     ) -> Self:
         """The fitted attributes, all at once."""
         model, state = fitted.model, fitted.state
@@ -327,9 +348,9 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
             state = state._replace(sites=None)
         self._start = state if model.engine.warm_start else None
         if not model.engine.dense:
-            self._told = told(fitted, before)
-        elif hasattr(self, "_told"):
-            del self._told
+            self._stream = begun(fitted, self.learn_on) if stream is None else stream
+        elif hasattr(self, "_stream"):
+            del self._stream
         schema, who = training.schema, None
         if schema.id_column is not None and schema.ids is not None:
             who = Who(schema.id_column, schema.ids)

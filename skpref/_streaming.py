@@ -1,16 +1,23 @@
-"""Answers that come in pieces: what the pieces so far have told is the prior of the next."""
+"""Answers that come in pieces: what the pieces so far have told is the prior of the next.
 
+Beside what was told, a random sample of the answers is kept. Whenever as many have come as there were
+when hyperparameters and inducing points were found last, they are found again on the sample, and
+what was told is carried over to them.
+"""
+
+from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skpref._fitting import Fitted, complain
-from skpref._inducing import InducedSpace, Weights, unexplained, unexplained_share
+from skpref._inducing import InducedSpace, Weights, carried, unexplained, unexplained_share
 from skpref._linalg import pivoted_cholesky
 from skpref._model import Evaluation, Model
 from skpref._observations import Observations
+from skpref._part import ENOUGH_SPARSE
 from skpref._threads import blas_threads
 from skpref.inference import Problem
 from skpref.inference._base import check_answers
@@ -19,15 +26,53 @@ from skpref.kernels._hyperparameters import seen_columns
 # Items of a piece that may become inducing points, at most.
 _CANDIDATES = 2000
 # An item may become one where the points leave more of its prior variance than of so many of the
-# first answers' items, within limits.
+# items that they were placed for, within limits.
 _COVERED = 0.95
 _UNSEEN = (0.05, 0.5)
-# Points at most, as a multiple of those that the engine places in the first piece.
+# Points at most, as a multiple of those that the engine places.
 _GROWTH = 2
+# Points move where this share of the variance that they leave would then be left.
+_WORTH = 0.8
 
 
-class Told(NamedTuple):
-    """What answers told.
+class Sample(NamedTuple):
+    """Answers drawn from all that came, each with the same chance.
+
+    Attributes
+    ----------
+    answers : Observations
+        All of them while they are few.
+    seen : int
+        How many came.
+    """
+
+    answers: Observations
+    seen: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether these are all the answers that came."""
+        return len(self.answers.positions) == self.seen
+
+    @classmethod
+    def of(cls, observations: Observations, size: int) -> Self:
+        """A sample of at most this size."""
+        n = len(observations.positions)
+        return cls(_drawn(observations, min(n, size), n), n)
+
+    def further(self, observations: Observations, size: int) -> Self:
+        """A sample of the answers so far and of these."""
+        n_new = len(observations.positions)
+        seen = self.seen + n_new
+        n = min(seen, size)
+        n_old = np.random.default_rng((1, seen)).hypergeometric(self.seen, n_new, n)
+        n_old = max(min(n_old, len(self.answers.positions)), n - n_new)
+        old, new = _drawn(self.answers, n_old, seen), _drawn(observations, n - n_old, seen)
+        return type(self)(old.joined(new), seen)
+
+
+class Stream(NamedTuple):
+    """What a stream of answers has told.
 
     Attributes
     ----------
@@ -35,49 +80,127 @@ class Told(NamedTuple):
         Of the inducing points.
     unseen : float
         Share of an item's prior variance that the points may leave before it becomes one.
+    sample : Sample
+    renewed : int
+        How many answers there were when points and hyperparameters were found.
     """
 
     weights: Weights
     unseen: float
+    sample: Sample
+    renewed: int
 
 
-def told(fitted: Fitted, before: Told | None = None) -> Told:
-    """What the answers of a fit, and those before, told of its inducing points."""
-    sites, kernel = fitted.approximation.sites, fitted.model.kernel
-    weights = Weights(sites.precision, sites.shift)
-    if before is not None:
-        return Told(weights, before.unseen)
-    items = _some(fitted.observations.items)
-    left = unexplained_share(kernel, items, fitted.model.engine.inducing_points)
-    return Told(weights, float(np.clip(np.quantile(left, _COVERED), *_UNSEEN)))
+def begun(fitted: Fitted, learn_on: int | str | None) -> Stream:
+    """The stream that goes on from a fit."""
+    sample = Sample.of(fitted.observations, capacity(learn_on))
+    return Stream(_weights(fitted), _covered(fitted), sample, sample.seen)
 
 
-def fit_further(observations: Observations, model: Model, before: Told) -> Fitted:
-    """The posterior given more answers, at the same hyperparameters.
+def capacity(learn_on: int | str | None) -> int:
+    """How many answers a stream keeps: those that hyperparameters are learned on."""
+    return learn_on if isinstance(learn_on, int | np.integer) else ENOUGH_SPARSE
 
-    Where items come that the inducing points say less about than about those of the first answers,
-    some become points too; nothing of what was learned changes by that.
+
+class Piece(NamedTuple):
+    """One step of a stream: the posterior, and the stream after it."""
+
+    fitted: Fitted
+    stream: Stream
+
+
+def fit_further(
+    observations: Observations,
+    model: Model,
+    before: Stream,
+    learn_on: int | str | None,
+    fit: Callable[[Observations, NDArray[np.float64] | None], Fitted] | None,
+) -> Piece:
+    """The posterior given more answers.
+
+    Where items come that the inducing points say less about than about those that they were placed
+    for, some become points too; nothing of what was learned changes by that.
 
     Parameters
     ----------
     observations : Observations
         The new answers alone.
     model : Model
-        Of the fit so far: its engine knows the inducing points.
-    before : Told
+        Of the stream so far: its engine knows the inducing points.
+    before : Stream
+    learn_on : int, "auto" or None
+        The estimator's, which says how many answers are kept.
+    fit : callable or None
+        Fits a sample of answers with hyperparameters of its own and the inducing points that it is
+        given, or its own. None: there is nothing to be found again.
     """
+    sample = before.sample.further(observations, capacity(learn_on))
+    if fit is not None and sample.seen >= 2 * before.renewed:
+        if sample.complete:
+            fresh = fit(sample.answers, None)
+            stream = Stream(_weights(fresh), _covered(fresh), sample, sample.seen)
+            return Piece(fresh, stream)
+        fresh = fit(sample.answers, _placed_again(sample.answers, model, before.unseen))
+        ends = [(each.kernel, each.engine.inducing_points) for each in (model, fresh.model)]
+        weights, model = carried(before.weights, *ends), fresh.model
+        before = Stream(weights, _covered(fresh), sample, sample.seen)
     check_answers(model.engine, observations, model.likelihood)
     with blas_threads(model.engine.side(observations)):
-        Z = grown(observations.items, model, before.unseen)
-        options = model.engine.get_params(deep=False)
-        engine = type(model.engine)(**{**options, "inducing_points": Z})
-        model = replace(model, engine=engine)
+        model = _with_points(model, observations.items, before.unseen)
+        Z = model.engine.inducing_points
         space = InducedSpace(model.kernel, observations.items, observations.rows.margins, Z)
         problem = Problem(space, observations, model.likelihood)
-        found = engine.run_after(problem, before.weights.wider(len(Z)))
+        found = model.engine.run_after(problem, before.weights.wider(len(Z)))
     if not found.converged:
-        complain(found, engine, engine)
-    return Fitted(observations, model, Evaluation(problem, found, None), found)
+        complain(found, model.engine, model.engine)
+    fitted = Fitted(observations, model, Evaluation(problem, found, None), found)
+    return Piece(fitted, before._replace(weights=_weights(fitted), sample=sample))
+
+
+def _drawn(observations, size, seen):
+    """So many of the answers, the same ones every time."""
+    n = len(observations.positions)
+    if size >= n:
+        return observations
+    return observations.part(np.sort(np.random.default_rng((0, seen)).permutation(n)[:size]))
+
+
+def _weights(fitted):
+    sites = fitted.approximation.sites
+    return Weights(sites.precision, sites.shift)
+
+
+def _covered(fitted):
+    """Share of prior variance that the points leave of nearly all items they were placed for."""
+    items, engine = _some(fitted.observations.items), fitted.model.engine
+    left = unexplained_share(fitted.model.kernel, items, engine.inducing_points)
+    return float(np.clip(np.quantile(left, _COVERED), *_UNSEEN))
+
+
+def _placed_again(sample, model, unseen):
+    """The inducing points, or others where these explain much more of a sample's items.
+
+    Any move of points loses something of what was told.
+    """
+    items, kernel = _some(sample.items), model.kernel
+    stay = grown(items, model, unseen)
+    options = model.engine.get_params(deep=False)
+    engine = type(model.engine)(**{**options, "inducing_points": None})
+    moved = replace(model, engine=engine.placed(sample, kernel, 0))
+    left = [
+        float(np.mean(unexplained_share(kernel, items, Z)))
+        for Z in (stay, moved.engine.inducing_points)
+    ]
+    if left[1] > _WORTH * left[0]:
+        return stay
+    return grown(model.engine.inducing_points, moved, unseen)
+
+
+def _with_points(model, items, unseen):
+    """The model with inducing points for these items too."""
+    Z = grown(items, model, unseen)
+    options = model.engine.get_params(deep=False)
+    return replace(model, engine=type(model.engine)(**{**options, "inducing_points": Z}))
 
 
 def grown(items: NDArray[np.float64], model: Model, unseen: float) -> NDArray[np.float64]:
