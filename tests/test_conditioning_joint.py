@@ -15,6 +15,7 @@ from skpref._model import Model
 from skpref._utilities import ByPrecision, ByRoot, item_solver
 from skpref.duels import Observations
 from skpref.inference import EP
+from skpref.inference._ep import _Sweep
 from skpref.likelihoods import Probit
 
 NOISE = 0.3
@@ -101,6 +102,8 @@ def test_marginals_of_joint_answers_agree_with_dense_algebra(number, space, coun
     np.testing.assert_allclose(found.variance, truth.variance, **close)
     np.testing.assert_allclose(found.dual, truth.dual, **close)
     np.testing.assert_allclose(found.log_det, truth.log_det, **close)
+    prior = np.diagonal(truth.S)[truth.first_copy]
+    np.testing.assert_allclose(of.prior_variance, prior, **close)
     np.testing.assert_allclose(of.gram(found, precision), truth.gram, **close)
     D = of.factor(found, precision)
     np.testing.assert_allclose(D @ D.T, truth.gram, **close)
@@ -176,12 +179,32 @@ def test_ep_of_many_items_ends_where_that_of_margins_does(monkeypatch, kernel, w
     np.testing.assert_allclose(one.gradient, other.gradient, rtol=1e-5, atol=1e-6)
 
 
+def test_means_are_found_by_newtons_method_where_the_precisions_are(monkeypatch):
+    """From shifts that are wrong by a tenth: errors square from step to step."""
+    seen, steps = won(*random_duels(0, 30, 400)), []
+    model = Model(RBF(0.7), Probit(0.05), TIGHT_EP)
+    problem, found, _ = model.evaluate(seen)
+    shifted = problem.space.shifted
+
+    def counted(*given):
+        steps.append(given)
+        return shifted(*given)
+
+    monkeypatch.setattr(problem.space, "shifted", counted)
+    wrong = _Sweep(problem, found.state["precision"], 0.9 * found.state["shift"], None)
+    mean, off = found.conditioned.mean, np.sqrt(found.conditioned.variance)
+    assert np.max(np.abs(wrong.conditioned.mean - mean) / off) > 0.1
+    right = wrong.centred(problem)
+    assert len(steps) <= 5
+    assert np.max(np.abs(right.conditioned.mean - mean) / off) < 1e-8
+
+
 def test_means_that_agree_between_factorisations_save_some(monkeypatch):
     """Sweeps of EP, and where they end, without the steps between them."""
     seen = won(*random_duels(0, 30, 400))
     model = Model(RBF(0.7), Probit(0.05), EP())
     found = model.evaluate(seen).approximation
-    monkeypatch.setattr("skpref.inference._ep._Sweep.centred", lambda sweep, problem: sweep)
+    monkeypatch.setattr(_Sweep, "centred", lambda sweep, problem: sweep)
     plain = model.evaluate(seen).approximation
     assert found.n_iter < plain.n_iter
     np.testing.assert_allclose(found.sites.log_evidence, plain.sites.log_evidence, rtol=1e-10)

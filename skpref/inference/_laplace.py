@@ -1,6 +1,6 @@
 """Laplace's approximation: Newton's method on the log posterior of the margins."""
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,37 @@ from skpref.inference._base import (
     started,
 )
 from skpref.inference._rounding import WORST, energy_error
+from skpref.likelihoods import Derivatives
 
 _EPS = np.finfo(np.float64).eps
 # Share of a margin's variance that its noise leaves at least.
 _LEAST = 1e-3
+# Nats from the mode that are near enough for a start of EP.
+_NEAR = 1e-2
+
+
+class Mode(NamedTuple):
+    """Where Newton's method ended.
+
+    Attributes
+    ----------
+    margin : ndarray of shape (n_margins,)
+    at : Derivatives
+        Of the log-probability of the answers there.
+    value : float
+        Log posterior, unnormalised.
+    n_iter : int
+    promise : float
+        By how much the last full step was to raise it.
+    converged : bool
+    """
+
+    margin: NDArray[np.float64]
+    at: Derivatives
+    value: float
+    n_iter: int
+    promise: float
+    converged: bool
 
 
 class Laplace(Engine):
@@ -64,6 +91,18 @@ class Laplace(Engine):
     ) -> Approximation:
         """Find the mode, see `Engine.run`."""
         self.check()
+        mode = self.mode(problem, start)
+        z, at = mode.margin, mode.at
+        precision = problem.pool(at.curvature)
+        shift = precision * z + problem.pool(problem.sign * at.gradient)
+        conditioned = problem.space.condition(precision, shift)
+        evidence = mode.value - 0.5 * conditioned.log_det  # GPML (3.32)
+        sites = Sites(shift, precision, float(evidence))
+        found = {"pull": at.gradient}
+        return Approximation(sites, conditioned, found, mode.n_iter, mode.promise, mode.converged)
+
+    def mode(self, problem: Problem, start: State | None = None) -> Mode:
+        """The mode alone."""
         space = problem.space
         z, w = np.zeros(space.n_margins), np.zeros(space.n_margins)
         pull = started(start, "pull", len(problem.counts))
@@ -97,13 +136,7 @@ class Laplace(Engine):
                 converged = True
                 break
             last = abs(promise)
-        precision = problem.pool(at.curvature)
-        shift = precision * z + problem.pool(problem.sign * at.gradient)
-        conditioned = space.condition(precision, shift)
-        evidence = value - 0.5 * conditioned.log_det  # GPML (3.32)
-        sites = Sites(shift, precision, float(evidence))
-        state = {"pull": at.gradient}
-        return Approximation(sites, conditioned, state, n_iter, abs(promise), converged)
+        return Mode(z, at, value, n_iter, abs(promise), converged)
 
     def _at_rest(self, problem, dual, at, promise, last):
         if promise < self.tol:
@@ -157,9 +190,8 @@ def starting_sites(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.fl
     """
     joint = problem.rows.joint
     duels = problem.in_duels() if joint else problem
-    found = Laplace(tol=1e-6).run(duels)
-    margin = duels.oriented(found.conditioned.mean)
-    at = problem.likelihood.log_prob(margin, duels.answers)
+    mode = Laplace(tol=_NEAR).mode(duels)
+    margin, at = duels.oriented(mode.margin), mode.at
     share = problem.counts / problem.copies  # of a count below 1, the power of its one factor
     precision, shift = share * at.curvature, share * (at.gradient + at.curvature * margin)
     if not joint:
