@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "doc").glob("*.md"))
 WITHOUT_CODE = {"glossary.md", "regret_study.md", "skew_study.md"}
 DRAWS = {"looking.md"}
+DISTRIBUTED = {"distributed.md"}
 MODULES = ["skpref"] + [
     f"skpref.{found.name}"
     for found in pkgutil.iter_modules(skpref.__path__)
@@ -46,6 +47,8 @@ def test_blocks_run(page):
     pytest.importorskip("pandas")
     if page.name in DRAWS:
         pytest.importorskip("matplotlib").use("Agg")
+    if page.name in DISTRIBUTED:
+        pytest.importorskip("distributed")
     found = list(blocks(page))
     assert len(found) > 0
     namespace = {}
