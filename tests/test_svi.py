@@ -191,21 +191,41 @@ def test_it_predicts_as_well_as_ep(optimizer):
     assert abs(loss[1] - loss[0]) < 0.005
 
 
-def test_batches_end_near_the_full_run():
+@pytest.mark.parametrize("size", [100, 1000])
+def test_batches_end_near_the_full_run(size):
     X, pairs, y = utility_duels(4000)
     full, batches = (
         PairwisePreferenceRegressor(
             RBF(0.5), inference=engine, items=X, optimizer=None, random_state=0
         ).fit(pairs, y)
-        for engine in (SVI(30), SVI(30, batch_size=200))
+        for engine in (SVI(30), SVI(30, batch_size=size))
     )
-    steps = -(-len(full.observations_.rows) // 200)
-    assert len(batches.diagnostics_.bound_history) == steps * batches.n_iter_
+    steps = -(-len(full.observations_.rows) // size)
+    course = batches.diagnostics_
+    assert len(course.bound_history) == steps * batches.n_iter_
+    assert len(course.smoothed_bound) == batches.n_iter_ and not len(
+        full.diagnostics_.smoothed_bound
+    )
     off = batches.predict(X) - full.predict(X)
     spread = full.predict(X, return_std=True)[1]
-    assert np.sqrt(np.mean((off / spread) ** 2)) < 1.0
+    assert np.sqrt(np.mean((off / spread) ** 2)) < 0.1
+    assert np.abs(batches.predict_proba(pairs) - full.predict_proba(pairs)).max() < 0.02
     gap = full.log_marginal_likelihood_value_ - batches.log_marginal_likelihood_value_
-    assert 0.0 < gap < 0.02 * abs(full.log_marginal_likelihood_value_)
+    assert -1e-6 < gap < 1e-3 * abs(full.log_marginal_likelihood_value_)
+
+
+def test_the_smoothed_bound_is_free_of_the_batches_and_ends_the_fit():
+    X, pairs, y = utility_duels(4000)
+    model = PairwisePreferenceRegressor(
+        RBF(0.5), inference=SVI(30, batch_size=200), items=X, optimizer=None, random_state=0
+    ).fit(pairs, y)
+    course, n = model.diagnostics_, model.n_iter_
+    per_pass = course.bound_history.reshape(n, -1)
+    assert course.smoothed_bound.std() < 0.2 * per_pass.std(axis=1).min()
+    rises = 0.5 * (course.smoothed_bound[2:] - course.smoothed_bound[:-2]) / 4000
+    assert rises[-1] <= 1e-4 and np.all(rises[:-1] > 1e-4)
+    with pytest.warns(ConvergenceWarning, match="SVI stopped after 2 iterations"):
+        model.set_params(inference__max_iter=2).fit(pairs, y)
 
 
 def test_many_answers_begin_with_a_part_and_end_at_the_same_place(monkeypatch):

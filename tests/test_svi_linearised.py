@@ -13,8 +13,11 @@ from svi_support import answers, model_of, utility_duels
 
 from skpref import PairwisePreferenceRegressor
 from skpref._fitting import fit_posterior
+from skpref._inducing import Weights, moments
 from skpref.duels import Observations
 from skpref.inference import SVI
+from skpref.inference._ekf import Linearised
+from skpref.inference._minibatches import batches
 from skpref.inference._natural import Batch
 from skpref.likelihoods import Probit
 
@@ -126,6 +129,23 @@ def test_batches_end_near_the_full_run():
     )
     off = parts.predict_proba(pairs) - full.predict_proba(pairs)
     assert np.abs(off).max() < 0.02
+
+
+@pytest.mark.parametrize("kind", [Batch, Linearised])
+def test_batches_add_up_to_all_answers(kind):
+    observations, *_ = repeated()
+    model = model_of(observations, Probit(0.3), SVI(5), KERNEL)
+    problem = model.evaluate(observations).problem
+    whole = kind.of(problem.space, problem.rows, problem.likelihood)
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(5, 5))
+    at = moments(Weights(half @ half.T, rng.normal(size=5)))
+    parts = [part.look_at(at) for part in batches(problem, whole, 4, rng)]
+    assert len(parts) > 3
+    look = whole.look_at(at)
+    assert_allclose(sum(part.fit for part in parts), look.fit)
+    for k in range(2):
+        assert_allclose(sum(part.wanted[k] for part in parts), look.wanted[k], atol=1e-10)
 
 
 def test_streams_begin_where_the_pieces_before_ended():

@@ -16,7 +16,7 @@ from skpref._inducing import InducedSpace, Moments
 from skpref.duels import Observations
 from skpref.inference import SVI
 from skpref.inference._natural import Batch
-from skpref.inference._output_scale import Gamma, with_scale
+from skpref.inference._output_scale import Gamma, rescaled, updated, with_scale
 from skpref.likelihoods import Probit
 
 PLAIN = Matern([1.0, 1.5], nu=1.5)
@@ -253,6 +253,43 @@ def test_divergence_between_gammas():
     assert_allclose(q.divergence(p), truth, rtol=1e-7)
     assert_allclose(q.mean_log, one.expect(np.log), rtol=1e-7)
     assert_allclose(gammaln(3.0), np.log(2.0))
+
+
+@pytest.mark.parametrize("pull", [-0.05, 0.0, 2.5])
+def test_the_answers_pull_at_the_scale(pull):
+    """Where it ends, shape log x − rate x − pull / x has its maximum, whatever the pull's sign."""
+    rng = np.random.default_rng(0)
+    root, mean = np.linalg.inv(np.linalg.cholesky(np.cov(rng.normal(size=(4, 9))))), np.ones(4)
+    prior, now = Gamma(2.0, 3.0), Gamma(4.0, 1.0)
+    squares = np.sum(root**2) + mean @ mean
+    for _ in range(300):  # u is held, and so w = L⁻¹ u √x
+        by = np.sqrt(now.mean)
+        now = updated(prior, now, Moments(by * mean, by * root, 0.0, 0.0), pull / now.mean)
+    rate = prior.rate + 0.5 * squares
+
+    def height(log_x):
+        return 4.0 * log_x[0] - rate * np.exp(log_x[0]) - pull * np.exp(-log_x[0])
+
+    assert now.shape == 4.0
+    assert_allclose(central_gradient(height, [np.log(now.mean)]), 0.0, atol=1e-9)
+
+
+def test_sites_stay_where_the_kernel_is_scaled():
+    observations = answers(LIKELIHOODS["probit"])
+    rng, margins = np.random.default_rng(0), observations.rows.margins
+    Z, n = rng.normal(size=(5, 2)), len(margins.first)
+    precision, shift = rng.uniform(size=n), rng.normal(size=n)
+    spaces = [
+        InducedSpace(kernel, observations.items, margins, Z)
+        for kernel in (PLAIN, ConstantKernel(3.0) * PLAIN)
+    ]
+    one, other = (space.told(precision, shift) for space in spaces)
+    for mine, theirs in zip(rescaled(one, 3.0), other, strict=True):
+        assert_allclose(mine, theirs, rtol=1e-7, atol=1e-9)
+    scaled = spaces[0].scaled(spaces[1].kernel, 3.0)
+    for mine, theirs in zip(scaled.told(precision, shift), other, strict=True):
+        assert_allclose(mine, theirs, rtol=1e-7, atol=1e-9)
+    assert_allclose(scaled.left(precision), spaces[1].left(precision), rtol=1e-7)
 
 
 def test_factors_join_a_constant_at_the_root():

@@ -1,9 +1,7 @@
 """Natural-gradient steps of the Gaussian of inducing points, and the way that they take."""
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -21,9 +19,10 @@ _ROUNDING = 1e-11
 _LEAST_STEP = 1e-3
 # A residual that may be left where rounding ends the way.
 _ROUGH = 1e-2
-# Steps that are extrapolated over, points kept where that failed, and doubles that they may take.
+# Differences of steps that are extrapolated over, those kept where that failed, and doubles of the
+# matrices in them.
 _MEMORY = 5
-_KEPT = 3
+_KEPT = 2
 _REMEMBERED = 2**23
 # Least eigenvalue of products of these steps that counts, as a share of the largest.
 _SQUARED = 1e-13
@@ -223,9 +222,12 @@ class Path:
     """
 
     def __init__(self, batch, m):
-        depth = min(_MEMORY, _REMEMBERED // m**2)
+        rows, columns = np.tril_indices(m)
         self._batch, self._step = batch, 1.0
-        self._points, self._moves = deque(maxlen=depth + 1), deque(maxlen=depth + 1)
+        self._lower, self._upper = rows * m + columns, columns * m + rows
+        depth, size = min(_MEMORY, _REMEMBERED // m**2), m + len(rows)
+        self._points, self._moves = np.empty((2, depth, size))
+        self._known, self._last = 0, None
 
     def forward(self, weights, look):
         """The next q and the batch seen under it; None where rounding allows no step."""
@@ -234,9 +236,7 @@ class Path:
             there = self._seen(ahead, look)
             if there is not None:
                 return ahead, there
-            while len(self._points) > _KEPT:
-                self._points.popleft()
-                self._moves.popleft()
+            self._forget()
         longer = 2.0
         while self._step >= _LEAST_STEP:
             ahead = weights.towards(look.wanted, self._step)
@@ -249,20 +249,38 @@ class Path:
         return None
 
     def _extrapolated(self, weights, look):
-        m = len(weights.shift)
-        point = np.concatenate([weights.gain.ravel(), weights.shift])
-        move = np.concatenate([look.wanted.gain.ravel(), look.wanted.shift]) - point
-        self._points.append(point)
-        self._moves.append(move)
-        if len(self._points) < 2:
+        point = self._packed(weights)
+        move = self._packed(look.wanted) - point
+        depth, last, self._last = len(self._points), self._last, (point, move)
+        if last is None or not depth:
             return None
-        d_points, d_moves = (_differences(each) for each in (self._points, self._moves))
+        at = self._known % depth
+        np.subtract(point, last[0], out=self._points[at])
+        np.subtract(move, last[1], out=self._moves[at])
+        self._known += 1
+        d_points, d_moves = (each[: self._known] for each in (self._points, self._moves))
         # Walker and Ni, "Anderson acceleration for fixed-point iterations", eq. (1.1), damped;
         # by the normal equations, as a factorisation of so tall a matrix costs more than the step.
         mix = np.linalg.lstsq(d_moves @ d_moves.T, d_moves @ move, rcond=_SQUARED)[0]
         step = self._step
-        target = point + step * move - (mix @ d_points + step * (mix @ d_moves))
-        return Weights(target[:-m].reshape(m, m), target[-m:])
+        return self._unpacked(point + step * move - (mix @ d_points + step * (mix @ d_moves)))
+
+    def _forget(self):
+        """All differences but the last."""
+        depth, kept = len(self._points), min(self._known, _KEPT)
+        newest = np.arange(self._known - kept, self._known) % depth
+        for each in (self._points, self._moves):
+            each[:kept] = each[newest]
+        self._known = kept
+
+    def _packed(self, weights):
+        return np.concatenate([weights.shift, weights.gain.take(self._lower)])
+
+    def _unpacked(self, point):
+        m = len(point) - len(self._lower)
+        gain = np.empty((m, m))
+        gain.flat[self._lower] = gain.flat[self._upper] = point[m:]
+        return Weights(gain, point[:m])
 
     def _seen(self, weights, look):
         """The batch under q, unless that lowers the bound."""
@@ -272,7 +290,3 @@ class Path:
             return None
         low = look.height - _ROUNDING * abs(look.height)
         return there if there.height >= low else None
-
-
-def _differences(rows):
-    return np.array([late - early for early, late in pairwise(rows)])
