@@ -174,6 +174,10 @@ def _fitted(observations, model, start, rng, search, monitor):
                 model, sites = learn(model, observations, search, sites, rng, monitor)
             else:
                 model, _ = learn(model, part, search, None, rng, monitor)
+        settled = model.engine.settled(observations, model.kernel, model.likelihood)
+        if settled is not model.engine:
+            model = replace(model, engine=settled)
+            engine = model.evidence_engine
         evaluation = model.evaluate(observations, sites)
     if not evaluation.approximation.converged:
         complain(evaluation.approximation, engine, model.engine)

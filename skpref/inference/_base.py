@@ -265,6 +265,12 @@ class Engine(BaseEstimator, ABC):
         """This engine ready for these answers: with inducing points, if it takes any."""
         return self
 
+    def settled(
+        self, observations: Observations, kernel: Kernel, likelihood: Likelihood
+    ) -> "Engine":
+        """This engine once the hyperparameters are known: with inducing points for them, if any."""
+        return self
+
     def own_utilities(self, observations: Observations) -> bool:
         """Whether a part of an item's utility that no other item shares can be learned."""
         return True
