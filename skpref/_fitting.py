@@ -179,6 +179,10 @@ def _fitted(observations, model, start, rng, search, monitor, watch):
                 model, sites = learn(model, observations, search, sites, rng, monitor)
             else:
                 model, _ = learn(model, part, search, None, rng, monitor)
+        placed = model.engine.placed_again(observations, model.kernel, model.likelihood)
+        if placed is not model.engine:
+            model = replace(model, engine=placed)
+            engine = model.evidence_engine
         evaluation = model.evaluate(observations, sites, watch=watch)
     if not (evaluation.approximation.converged or evaluation.approximation.stopped):
         complain(evaluation.approximation, engine, model.engine)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from skpref._linalg import Array, floor_variance, inverse_cholesky, semidefinite_root
-from skpref.kernels import across, kernel_with_gradient
+from skpref.kernels import across, contracted_input_gradient, kernel_with_gradient
 from skpref.kernels._contracts import Kernel
 from skpref.kernels._gradients import paired
 
@@ -307,14 +307,32 @@ class InducedSpace:
 
     def contract(self, pull: Pull) -> Array:
         """Derivatives of the bound in the kernel's theta, q of the points' utilities held."""
-        mean, root = pull.at.mean, pull.at.root
-        S = root.T @ root
+        gradient = kernel_with_gradient(self.kernel, self.Z)[1](self._on_points(pull))
+        for items, weight in self._on_items(pull):
+            gradient = gradient + across(self.kernel, items, self.Z)[1](weight)
+        return gradient + self._prior_slope(pull.by_rest)
+
+    def by_points(self, pull: Pull) -> Array:
+        """Derivatives of the bound in the points, (m, n_features), likewise."""
+        inner = self._on_points(pull)
+        gradient = 2.0 * contracted_input_gradient(self.kernel, self.Z, self.Z, inner)
+        for items, weight in self._on_items(pull):
+            gradient += contracted_input_gradient(self.kernel, self.Z, items, weight.T)
+        return gradient
+
+    def _on_points(self, pull):
+        """Derivatives of the bound in k(Z, Z)."""
+        mean, S = pull.at.mean, pull.at.root.T @ pull.at.root
         H, H_rest = self._sandwich(pull.by_variance), self._sandwich(pull.by_rest)
         pulled = pull.by_mean if self._by_margins else self.incidence @ pull.by_mean
         pulled = self._features.T @ pulled
         inner = -np.outer(pulled, mean) + H_rest - 2.0 * (S @ H)
         inner = 0.5 * (inner + inner.T) + 0.5 * (S + np.outer(mean, mean) - np.eye(len(S)))
-        gradient = kernel_with_gradient(self.kernel, self.Z)[1](self.whiten.T @ inner @ self.whiten)
+        return self.whiten.T @ inner @ self.whiten
+
+    def _on_items(self, pull):
+        """Items in blocks, and derivatives of the bound in their k(items, Z)."""
+        mean, S = pull.at.mean, pull.at.root.T @ pull.at.root
         dual, known = self.whiten.T @ mean, 2.0 * (S @ self.whiten)
         if self._by_margins:
             level, seen = pull.by_mean, pull.by_variance[:, None] * self._features
@@ -329,8 +347,7 @@ class InducedSpace:
             for rows in _blocks(len(items), 4 * len(S), _BLOCK):
                 weight = np.outer(level[rows], dual) + seen[rows] @ known
                 weight -= left[rows] @ (2.0 * self.whiten)
-                gradient = gradient + sign * across(self.kernel, items[rows], self.Z)[1](weight)
-        return gradient + self._prior_slope(pull.by_rest)
+                yield items[rows], sign * weight
 
     def _prior_slope(self, weight):
         """Derivatives of Σ weight_i × prior variance of margin i in the kernel's theta."""

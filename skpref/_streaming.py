@@ -1,8 +1,8 @@
 """Answers that come in pieces: what the pieces so far have told is the prior of the next.
 
-Beside what was told, a random sample of the answers is kept. Whenever as many have come as there were
-when hyperparameters and inducing points were found last, they are found again on the sample, and
-what was told is carried over to them.
+Beside what was told, a random sample of the answers is kept. Whenever as many have come as there
+were when hyperparameters and inducing points were found last, they are found again on the sample,
+and what was told is carried over to them.
 """
 
 from collections.abc import Callable

@@ -301,6 +301,12 @@ class Engine(BaseEstimator, ABC):
         """This engine and the kernel with what `run` has found of the kernel's output scale."""
         return self, kernel
 
+    def placed_again(
+        self, observations: Observations, kernel: Kernel, likelihood: Likelihood
+    ) -> "Engine":
+        """This engine once the hyperparameters are known: with inducing points for them, if any."""
+        return self
+
     def own_utilities(self, observations: Observations) -> bool:
         """Whether a part of an item's utility that no other item shares can be learned."""
         return True

@@ -97,8 +97,8 @@ class Look(NamedTuple):
 
     ``fit`` is the expected log-probability of its answers, ``wanted`` the q whose precision and
     shift are those of the ``sites`` on the margins that they ask for: a natural-gradient step of
-    length 1. ``pulled`` is minus the derivative of the fit in the log of the variance that the points
-    leave; ``goal`` what such steps raise, where that is not the bound.
+    length 1. ``pulled`` is minus the derivative of the fit in the log of the variance that the
+    points leave; ``goal`` what such steps raise, where that is not the bound.
     """
 
     at: Moments

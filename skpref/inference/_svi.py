@@ -7,13 +7,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._conditioning import Sites
-from skpref._inducing import InducedSpace, Weights, moments
+from skpref._inducing import InducedSpace, Weights, moments, unexplained_share
 from skpref._observations import Observations
 from skpref._parameters import check_choice, check_number
 from skpref._random import RandomLike, seed_of
 from skpref.inference._base import Approximation, Engine, EvidenceGradient, Problem, State
 from skpref.inference._ekf import Linearised, check_linear
 from skpref.inference._minibatches import Schedule, drift, nothing
+from skpref.inference._moving import moved
 from skpref.inference._natural import Batch, ascend
 from skpref.inference._output_scale import (
     Gamma,
@@ -24,6 +25,7 @@ from skpref.inference._output_scale import (
 )
 from skpref.inference._placing import place
 from skpref.inference._shards import all_answers
+from skpref.kernels._hyperparameters import seen_columns
 from skpref.likelihoods import Likelihood
 
 # Answers that a run on many begins with, before it sees all.
@@ -32,6 +34,11 @@ _BEGIN = 10_000
 _SEARCH_TOL = (3e-3, 1e-2)
 # Precision of a site that tells nothing, for its logarithm.
 _LEAST = 1e-12
+# Answers that the points are moved for, at most.
+_MOVED = 5000
+# Share of the items' variance that points leave at least where they are moved: where they tell all
+# but everything, they would but follow the noise of the answers.
+_LEFT = 0.01
 
 
 class Course(NamedTuple):
@@ -72,8 +79,10 @@ class SVI(Engine):
     Parameters
     ----------
     n_inducing : int, default=200
-        Number of inducing points, at most: centres of clusters of the items. Items that a kernel
-        tells by name alone (`skpref.kernels.Identity`) are all points of their own.
+        Number of inducing points, at most: centres of clusters of the items, moved a few steps up
+        the bound, once the hyperparameters are known, where they leave more than a hundredth of the
+        items' variance. Items that a kernel tells by name alone
+        (`skpref.kernels.Identity`) are all points of their own.
     inducing_points : array-like of shape (m, n_features), default=None
         The points themselves.
     batch_size : int, default=None
@@ -138,6 +147,7 @@ class SVI(Engine):
     has_evidence: ClassVar[bool] = True
     dense: ClassVar[bool] = False
     state_of: ClassVar[str] = "points"
+    _free = False  # whether its points may be moved
 
     def __init__(
         self,
@@ -204,6 +214,35 @@ class SVI(Engine):
                     f"inducing_points must be finite, of {items.shape[1]} features as the items; "
                     f"got shape {Z.shape}."
                 )
+        found = type(self)(**{**self.get_params(deep=False), "inducing_points": Z})
+        measured = not seen_columns(kernel, items.shape[1])[0]
+        found._free = self.inducing_points is None and measured and len(Z) < len(items)
+        return found
+
+    def placed_again(
+        self, observations: Observations, kernel: Kernel, likelihood: Likelihood
+    ) -> Self:
+        """This engine with its points moved for these answers, see `Engine.placed_again`.
+
+        Points of the user's own stay, as those do that stand for items with names.
+        """
+        if not self._free:
+            return self
+        part, state = _spread(observations, _MOVED), None
+        left = unexplained_share(kernel, part.items, self.inducing_points)
+        if np.mean(left) < _LEFT:
+            return self
+
+        def bound(Z):
+            nonlocal state
+            space = InducedSpace(kernel, part.items, part.rows.margins, Z)
+            problem = Problem(space, part, likelihood)
+            found = self.coarser().run(problem, state)
+            state = found.state
+            pull = self.evidence_gradient(problem, found).covariance
+            return found.sites.log_evidence, space.by_points(pull)
+
+        Z = moved(self.inducing_points, part.items, bound)
         return type(self)(**{**self.get_params(deep=False), "inducing_points": Z})
 
     def coarser(self, times: float = 1.0) -> Self:
@@ -301,9 +340,7 @@ class SVI(Engine):
 
     def _begun(self, problem, n):
         """Where to start from: the end on so many of the answers."""
-        observations = problem.observations
-        of_all = np.linspace(0, len(observations.positions) - 1, n).astype(np.intp)
-        part, kernel, Z = observations.part(of_all), problem.space.kernel, problem.space.Z
+        part, kernel, Z = _spread(problem.observations, n), problem.space.kernel, problem.space.Z
         space = InducedSpace(kernel, part.items, part.rows.margins, Z, problem.space)
         found = self.coarser().run(Problem(space, part, problem.likelihood))
         total = float(problem.counts.sum())
@@ -357,6 +394,14 @@ def _check_prior(prior):
 
 def _scale_of(state):
     return 1.0 if state is None else float(state["scale"][0])
+
+
+def _spread(observations, size):
+    """So many of the answers, evenly spread."""
+    n = len(observations.positions)
+    if n <= size:
+        return observations
+    return observations.part(np.linspace(0, n - 1, size).astype(np.intp))
 
 
 def _started(start, space, total):
