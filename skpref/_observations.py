@@ -256,6 +256,11 @@ class Observations(ByValue):
         judge = np.concatenate(judges) if len(judges) == 2 else None
         return type(self)(distinct, positions, order, kind, weight, judge, ordered=self.ordered)
 
+    def spread(self, size: int) -> Self:
+        """So many of the answers, evenly spread."""
+        n = len(self.positions)
+        return self if n <= size else self.part(np.linspace(0, n - 1, size).astype(np.intp))
+
     # -- the counted view ------------------------------------------------------------------
 
     @cached_property

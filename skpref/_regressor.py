@@ -318,10 +318,9 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
                 engine = clone(model.engine).set_params(inducing_points=points)
                 model = replace(model, engine=engine)
             rng = source_of(self.random_state)
-            with progress(self, sample, model, settings.search) as monitor:
-                return fit_posterior(
-                    sample, model, None, rng, search=settings.search, monitor=monitor
-                )
+            with progress(self, sample, model, settings.search) as report:
+                tell = {"monitor": report.evaluated, "watch": report.passed}
+                return fit_posterior(sample, model, None, rng, search=settings.search, **tell)
 
         given = settings.engine.inducing_points is not None and settings.search is None
         piece = fit_further(

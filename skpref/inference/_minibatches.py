@@ -8,13 +8,8 @@ import numpy as np
 from skpref._inducing import InducedSpace, Weights, moments
 from skpref._rows import Rows
 from skpref.inference._base import Pass, Problem
-from skpref.inference._natural import Batch, fit_of
+from skpref.inference._natural import Batch, fit_of, nothing
 from skpref.inference._output_scale import Gamma, rescaled, updated, with_scale
-
-
-def nothing(m: int) -> Weights:
-    """What no answer tells of so many points."""
-    return Weights(np.zeros((m, m)), np.zeros(m))
 
 
 class Schedule(NamedTuple):

@@ -1,39 +1,56 @@
 """Inducing points moved to where they serve the answers, not the items alone."""
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._default_kernel import feature_spread
+from skpref._inducing import InducedSpace, unexplained_share
 from skpref._linalg import NoCovarianceError
+from skpref._observations import Observations
+from skpref.inference._natural import Batch, ascend, nothing
+from skpref.likelihoods import Likelihood
 
+# Answers that the points are moved for, at most.
+_MOVED = 5000
+# Share of the items' variance that points leave at least where they are moved: where they tell all
+# but everything, they would but follow the noise of the answers.
+_LEFT = 0.01
 # Steps of L-BFGS. The first few gain most of what there is; many fit the noise of the answers.
 _STEPS = 3
+# Of the run under each step's points: its tolerance, and the steps it has.
+_TOL, _ITERATIONS = 3e-3, 100
 
 
 def moved(
-    Z: NDArray[np.float64],
-    items: NDArray[np.float64],
-    bound: Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]],
+    Z: NDArray[np.float64], observations: Observations, kernel: Kernel, likelihood: Likelihood
 ) -> NDArray[np.float64]:
-    """Points a few steps up a bound.
+    """Points a few steps up the bound, where they leave much of the items' variance.
 
     Parameters
     ----------
     Z : ndarray of shape (m, n_features)
         Where they are.
-    items : ndarray of shape (n_items, n_features)
-        Their spread is the unit of length of each feature.
-    bound : callable
-        ``bound(Z)`` → its value, and derivatives of the shape of Z.
+    observations : Observations
+        Of which some are looked at; the spread of their items is the unit of each feature.
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    likelihood : Likelihood
     """
-    scale = feature_spread(items)
+    part = observations.spread(_MOVED)
+    if np.mean(unexplained_share(kernel, part.items, Z)) < _LEFT:
+        return Z
+    scale, sites = feature_spread(part.items), None
 
     def minus_bound(flat):
-        value, slope = bound(flat.reshape(Z.shape) * scale)
-        return -value, -(slope * scale).ravel()
+        nonlocal sites
+        space = InducedSpace(kernel, part.items, part.rows.margins, flat.reshape(Z.shape) * scale)
+        batch = Batch.of(space, part.rows, likelihood)
+        start = nothing(len(Z)) if sites is None else space.told(sites["precision"], sites["pull"])
+        end = ascend(batch, start, _TOL, _ITERATIONS)
+        sites = end.look.sites
+        slope = space.by_points(batch.pull_at(end.at))
+        return -end.bound, -(slope * scale).ravel()
 
     options = {"maxiter": _STEPS, "maxfun": 2 * _STEPS}
     try:

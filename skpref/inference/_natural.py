@@ -28,6 +28,11 @@ _REMEMBERED = 2**23
 _SQUARED = 1e-13
 
 
+def nothing(m: int) -> Weights:
+    """What no answer tells of so many points."""
+    return Weights(np.zeros((m, m)), np.zeros(m))
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Rows of answers and the prior of their margins."""
@@ -65,6 +70,12 @@ class Batch:
         """Slopes of the bound in the margins' moments."""
         by_mean, rest = self.sign * expected.by_mean, expected.by_noise
         return Pull(*map(self.pool, (by_mean, expected.by_variance, rest)), at)
+
+    def pull_at(self, at: Moments) -> Pull:
+        """The same under a q."""
+        return self.pull(
+            self.likelihood.expected(*self.seen(self.space.condition(at)), self.answers), at
+        )
 
     def look(self, weights: Weights) -> "Look":
         """The answers seen under a q."""

@@ -7,15 +7,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._conditioning import Sites
-from skpref._inducing import InducedSpace, Weights, moments, unexplained_share
+from skpref._inducing import InducedSpace, Weights, moments
 from skpref._observations import Observations
 from skpref._parameters import check_choice, check_number
 from skpref._random import RandomLike, seed_of
 from skpref.inference._base import Approximation, Engine, EvidenceGradient, Problem, State
 from skpref.inference._ekf import Linearised, check_linear
-from skpref.inference._minibatches import Schedule, drift, nothing
+from skpref.inference._minibatches import Schedule, drift
 from skpref.inference._moving import moved
-from skpref.inference._natural import Batch, ascend
+from skpref.inference._natural import Batch, ascend, nothing
 from skpref.inference._output_scale import (
     Gamma,
     ascend_with_scale,
@@ -34,11 +34,6 @@ _BEGIN = 10_000
 _SEARCH_TOL = (3e-3, 1e-2)
 # Precision of a site that tells nothing, for its logarithm.
 _LEAST = 1e-12
-# Answers that the points are moved for, at most.
-_MOVED = 5000
-# Share of the items' variance that points leave at least where they are moved: where they tell all
-# but everything, they would but follow the noise of the answers.
-_LEFT = 0.01
 
 
 class Course(NamedTuple):
@@ -216,7 +211,8 @@ class SVI(Engine):
                 )
         found = type(self)(**{**self.get_params(deep=False), "inducing_points": Z})
         measured = not seen_columns(kernel, items.shape[1])[0]
-        found._free = self.inducing_points is None and measured and len(Z) < len(items)
+        plain = self.scale_prior is None and self.local == "expected"
+        found._free = self.inducing_points is None and measured and plain and len(Z) < len(items)
         return found
 
     def placed_again(
@@ -224,25 +220,12 @@ class SVI(Engine):
     ) -> Self:
         """This engine with its points moved for these answers, see `Engine.placed_again`.
 
-        Points of the user's own stay, as those do that stand for items with names.
+        Points of the user's own stay, as those do that stand for items with names, and those of
+        `scale_prior` and "ekf".
         """
         if not self._free:
             return self
-        part, state = _spread(observations, _MOVED), None
-        left = unexplained_share(kernel, part.items, self.inducing_points)
-        if np.mean(left) < _LEFT:
-            return self
-
-        def bound(Z):
-            nonlocal state
-            space = InducedSpace(kernel, part.items, part.rows.margins, Z)
-            problem = Problem(space, part, likelihood)
-            found = self.coarser().run(problem, state)
-            state = found.state
-            pull = self.evidence_gradient(problem, found).covariance
-            return found.sites.log_evidence, space.by_points(pull)
-
-        Z = moved(self.inducing_points, part.items, bound)
+        Z = moved(self.inducing_points, observations, kernel, likelihood)
         return type(self)(**{**self.get_params(deep=False), "inducing_points": Z})
 
     def coarser(self, times: float = 1.0) -> Self:
@@ -340,7 +323,7 @@ class SVI(Engine):
 
     def _begun(self, problem, n):
         """Where to start from: the end on so many of the answers."""
-        part, kernel, Z = _spread(problem.observations, n), problem.space.kernel, problem.space.Z
+        part, kernel, Z = problem.observations.spread(n), problem.space.kernel, problem.space.Z
         space = InducedSpace(kernel, part.items, part.rows.margins, Z, problem.space)
         found = self.coarser().run(Problem(space, part, problem.likelihood))
         total = float(problem.counts.sum())
@@ -394,14 +377,6 @@ def _check_prior(prior):
 
 def _scale_of(state):
     return 1.0 if state is None else float(state["scale"][0])
-
-
-def _spread(observations, size):
-    """So many of the answers, evenly spread."""
-    n = len(observations.positions)
-    if n <= size:
-        return observations
-    return observations.part(np.linspace(0, n - 1, size).astype(np.intp))
 
 
 def _started(start, space, total):
