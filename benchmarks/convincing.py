@@ -35,6 +35,7 @@ import numpy as np
 from _convincing_features import features
 from _skew_setting import Table
 from common import RESULTS, report
+from regret import sources
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import GroupKFold
 
@@ -118,6 +119,7 @@ def run(data, topic, method):
         "log-loss": duel_log_loss(data.y[held_out], chance),
         "seconds": seconds,
         "chosen": chosen,
+        "sources": sources(),
         "warned": " | ".join(sorted({str(one.message)[:200] for one in warned})),
     }
 

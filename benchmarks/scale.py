@@ -1,7 +1,7 @@
 """How far sparse variational inference reaches: seconds, memory, accuracy, log-loss.
 
-    python benchmarks/scale.py [--largest 1000000] [--features 10 300] [--parts small d300 large]
-        [--rival-python PYTHON] [--limit 300]
+    python benchmarks/scale.py [--largest 10000000] [--parts small d300 large huge]
+        [--method svi ...] [--points 100 ...] [--rival-python PYTHON] [--limit 300]
 
 The problem: items uniform in the unit cube, a utility of random Fourier features of the first ten
 (lengthscale 1), noise variance 0.01, 5 000 noise-free test pairs. Every row is a process of its
@@ -42,6 +42,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np
 from _scale_problem import NOISE_VARIANCE, SEEN, Problem
 from common import RESULTS, report
+from regret import sources
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
 
@@ -121,6 +122,7 @@ def measured(setting):
         "log-loss": round(log_loss, 4),
         "with noise": round(noisy, 4),
         "note": " | ".join(sorted({str(one.message).partition(". ")[0] for one in warned})),
+        "sources": sources(),
     }
 
 
@@ -174,11 +176,16 @@ def large():
     yield from some("xgboost", million, many, 10)
     yield from some("logistic", million, many, 300)
     yield from some("svi", million, many, 300, (100,), ("true",))
-    yield from some("svi", million, many, 10, (1000,), ("true",))
+
+
+def huge():
+    """The longest rows."""
+    million, many = 1_000_000, 100_000
     yield from some("stream", 10 * million, many, 10, (100,), ("true",))
+    yield from some("svi", million, many, 10, (1000,), ("true",))
 
 
-PARTS = {"small": small, "d300": d300, "large": large}
+PARTS = {"small": small, "d300": d300, "large": large, "huge": huge}
 
 
 def kept(path):
@@ -220,10 +227,11 @@ def row_of(setting, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--largest", type=int, default=1_000_000, help="duels at most")
-    parser.add_argument("--features", type=int, nargs="+", default=[10, 300])
+    parser.add_argument("--largest", type=int, default=10_000_000, help="duels at most")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--methods", nargs="+", help="these alone")
+    for name in KEYS:
+        kind = str if name in ("method", "hyperparameters") else int
+        parser.add_argument(f"--{name}", nargs="+", type=kind, help="rows of these alone")
     parser.add_argument("--rival-python", help="a Python with the packages of scale_rivals.py")
     parser.add_argument("--limit", type=int, default=300, help="seconds of a row")
     parser.add_argument("--fresh", action="store_true", help="measure also what the CSV has")
@@ -232,8 +240,9 @@ def main():
     rows = kept(options.out)
     for setting in (one for part in options.parts for one in PARTS[part]()):
         key = tuple(str(setting[name]) for name in KEYS)
-        wanted = setting["duels"] <= options.largest and setting["features"] in options.features
-        wanted &= not options.methods or setting["method"] in options.methods
+        asked = {name: getattr(options, name) for name in KEYS}
+        wanted = all(not only or setting[name] in only for name, only in asked.items())
+        wanted &= setting["duels"] <= options.largest
         wanted &= setting["method"] not in RIVALS or options.rival_python is not None
         if wanted and (options.fresh or key not in rows):
             rows[key] = row_of(setting, options)
