@@ -1,9 +1,10 @@
-"""Pictures of what ``scale.py`` and ``convincing.py`` wrote, and tables in Markdown.
+"""Pictures of what ``scale.py`` and ``convincing.py`` wrote, and its tables.
 
     python benchmarks/scale_figures.py [--output doc/scale_study]
 
 ``duels.png``: seconds, log-loss and memory against the number of duels, ten features.
 ``convincing.png``: log-loss on each of the 32 topics, beside logistic regression's.
+Printed are the tables of the page in Markdown.
 """
 
 import argparse
@@ -21,6 +22,8 @@ LINES = (
     ("svi", 100, "true", "SVI, 100 points", "C0", "-"),
     ("svi", 500, "true", "SVI, 500 points", "C0", "--"),
     ("svi", 1000, "true", "SVI, 1 000 points", "C0", ":"),
+    ("svi", 100, "median", "SVI, 100, median", "C8", "-"),
+    ("svi", 500, "median", "SVI, 500, median", "C8", "--"),
     ("svi", 100, "learned", "SVI, 100, learned", "C1", "-"),
     ("svi", 500, "learned", "SVI, 500, learned", "C1", "--"),
     ("stream", 100, "true", "stream, 100", "C2", "-"),
@@ -31,6 +34,7 @@ LINES = (
     ("xgboost", 0, "", "XGBoost, pairwise", "C5", "-"),
     ("choix", 0, "", "choix (no features)", "C6", "-"),
 )
+KEYS = ("method", "duels", "items", "features", "points", "hyperparameters")
 PANELS = (
     ("seconds", "seconds of one core"),
     ("with noise", "log-loss, noise-free test"),
@@ -84,12 +88,29 @@ def convincing(rows, path):
     plt.close(figure)
 
 
-def table(rows, columns):
-    """Lines of a table in Markdown."""
-    print("| " + " | ".join(columns) + " |")
-    print("| " + " | ".join("---" for _ in columns) + " |")
-    for row in rows:
-        print("| " + " | ".join(row.get(column, "") for column in columns) + " |")
+def cell(row):
+    """Seconds and log-loss, of the package's own methods without / with noise."""
+    if row is None:
+        return "–"
+    if not row["seconds"]:
+        return row["note"]
+    own = row["method"] in ("svi", "ep", "stream")
+    losses = [row["log-loss"], row["with noise"]] if own else [row["log-loss"]]
+    shown = " / ".join(f"{float(loss):.3f}".removeprefix("0") for loss in losses)
+    return f"{float(row['seconds']):.2g} s, {shown}"
+
+
+def table(rows, features, sizes):
+    """Lines of a table in Markdown; ``sizes``: numbers of duels and items."""
+    found = {tuple(row[key] for key in KEYS): row for row in rows}
+    print("| | " + " | ".join(f"{n:,}".replace(",", " ") for n, _ in sizes) + " |")
+    print("| --- " * (len(sizes) + 1) + "|")
+    for method, points, how, label, *_ in LINES:
+        at = [(method, n, items, features, points, how) for n, items in sizes]
+        cells = [cell(found.get(tuple(map(str, one)))) for one in at]
+        if set(cells) != {"–"}:
+            print(f"| {label} | " + " | ".join(cells) + " |")
+    print()
 
 
 def main():
@@ -99,12 +120,11 @@ def main():
     options.output.mkdir(parents=True, exist_ok=True)
     rows = rows_of(RESULTS / "scale.csv")
     duels(rows, options.output / "duels.png")
-    columns = [name for name in rows[0] if name != "of it data MiB"]
-    table(rows, columns)
+    table(rows, 10, [(n, 2000) for n in (100, 1000, 10_000, 100_000)])
+    table(rows, 10, [(1_000_000, 2000), (1_000_000, 100_000), (10_000_000, 100_000)])
+    table(rows, 300, [(1000, 2000), (10_000, 2000), (100_000, 2000), (1_000_000, 100_000)])
     if (RESULTS / "convincing.csv").exists():
         convincing(rows_of(RESULTS / "convincing.csv"), options.output / "convincing.png")
-        summary = rows_of(RESULTS / "convincing_summary.csv")
-        table(summary, list(summary[0]))
 
 
 if __name__ == "__main__":
