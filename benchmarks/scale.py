@@ -181,7 +181,8 @@ def large():
 def huge():
     """The longest rows."""
     million, many = 1_000_000, 100_000
-    yield from some("stream", 10 * million, many, 10, (100,), ("true",))
+    for items in (2000, many):
+        yield from some("stream", 10 * million, items, 10, (100,), ("true",))
     yield from some("svi", million, many, 10, (1000,), ("true",))
 
 

@@ -97,7 +97,8 @@ def cell(row):
     own = row["method"] in ("svi", "ep", "stream")
     losses = [row["log-loss"], row["with noise"]] if own else [row["log-loss"]]
     shown = " / ".join(f"{float(loss):.3f}".removeprefix("0") for loss in losses)
-    return f"{float(row['seconds']):.2g} s, {shown}"
+    seconds = float(row["seconds"])
+    return f"{seconds:.2g} s, {shown}" if seconds < 10.0 else f"{seconds:.0f} s, {shown}"
 
 
 def table(rows, features, sizes):
