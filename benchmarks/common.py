@@ -108,12 +108,12 @@ def versions(*packages):
     return found
 
 
-def report(rows, path, **extra):
+def report(rows, path, *, quiet=False, **extra):
     """Print rows (dicts) as a table and write them as CSV, versions in a JSON beside it."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     cells = [[_show(row.get(column, "")) for column in columns] for row in rows]
     widths = [max(len(c), *(len(row[i]) for row in cells)) for i, c in enumerate(columns)]
-    for line in [columns, *cells]:
+    for line in () if quiet else [columns, *cells]:
         print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,7 +123,8 @@ def report(rows, path, **extra):
         writer.writerows(rows)
     about = {"versions": versions(), **extra}
     path.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n")
-    print(f"written: {path}")
+    if not quiet:
+        print(f"written: {path}")
 
 
 def _show(value):

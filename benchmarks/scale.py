@@ -1,14 +1,26 @@
 """How far sparse variational inference reaches: seconds, memory, accuracy, log-loss.
 
-    python benchmarks/scale.py --largest 1000000
+    python benchmarks/scale.py [--largest 10000000] [--parts small d300 large huge]
+        [--method svi ...] [--points 100 ...] [--rival-python PYTHON] [--limit 300]
 
-The problem: items uniform in the unit cube, a utility of random Fourier features (lengthscale 1),
-noise variance 0.01, 5 000 noise-free test pairs. Every row is a process of its own, so that its
-peak memory is its own; rows that the CSV holds already are kept, so that a run that was cut short
-goes on. Beside it logistic regression on differences of features. Seconds are of processor time,
-of one core. "stream" feeds the answers to ``partial_fit`` in pieces of 100 000 that are generated
-as they are needed. The log-loss is of P(f(a) > f(b)); "with noise" is that of `predict_proba`, to
-which a model counts what it cannot explain.
+The problem: items uniform in the unit cube, a utility of random Fourier features of the first ten
+(lengthscale 1), noise variance 0.01, 5 000 noise-free test pairs. Every row is a process of its
+own, so that its peak memory is its own; rows that the CSV holds already are kept, so that a run
+that was cut short goes on. Seconds are of processor time, of one core, of the fit alone. The
+log-loss is of P(f(a) > f(b)); "with noise" is that of `predict_proba`, to which a model counts what
+it cannot explain (other packages have one probability only). A row that takes more than ``--limit``
+seconds of processor time is ended, and says so.
+
+- ``svi``: ``PairwisePreferenceRegressor(kernel, inference=SVI(points))``. "true": the RBF and noise
+  that made the answers, nothing learned. "median": a product of Matern-3/2 with
+  `median_lengthscales`, nothing learned, the noise true. "learned": an RBF with a lengthscale a
+  feature, which start there, and the noise, by the bound.
+- ``ep``: expectation propagation, of all items.
+- ``stream``: answers in pieces of 100 000 to ``partial_fit``, generated as they are needed.
+- ``logistic``: logistic regression on differences of features.
+- ``gppl``, ``xgboost``, ``choix``: see ``scale_rivals.py``; run by ``--rival-python``.
+
+``scale_figures.py`` draws, ``scale_passes.py`` measures what one pass over the answers takes.
 """
 
 import argparse
@@ -17,87 +29,72 @@ import json
 import os
 import resource
 import subprocess
-import sys
 import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
 from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"  # before numpy is imported
 
 import numpy as np
+from _scale_problem import NOISE_VARIANCE, SEEN, Problem
 from common import RESULTS, report
+from regret import sources
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
 
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import ItemTable
 from skpref.inference import SVI
+from skpref.kernels import ProductMatern, median_lengthscales
 
 PIECE = 100_000
 KEYS = ("method", "duels", "items", "features", "points", "hyperparameters")
+RIVALS = ("gppl", "xgboost", "choix")
+# A lengthscale at which a feature of the unit cube says nothing.
+_FLAT = 1e3
 
 
-class Problem:
-    """Items, and answers about them as many as are asked for."""
-
-    def __init__(self, n_items, n_features):
-        self.rng = np.random.default_rng(0)
-        self.items = self.rng.random((n_items, n_features))
-        frequencies = self.rng.standard_normal((500, n_features))
-        if n_features > 10:  # a utility of the first ten features
-            frequencies[:, 10:] = 0.0
-        phases = self.rng.uniform(0.0, 2.0 * np.pi, 500)
-        weights = self.rng.standard_normal(500) * np.sqrt(2.0 / 500)
-        blocks = np.array_split(self.items, max(n_items // 5000, 1))
-        self.utility = np.concatenate(
-            [np.cos(block @ frequencies.T + phases) @ weights for block in blocks]
-        )
-        self.test = self.pairs(5000)
-
-    def pairs(self, n):
-        first = self.rng.integers(len(self.items), size=n)
-        second = (first + self.rng.integers(1, len(self.items), size=n)) % len(self.items)
-        return np.column_stack([first, second])
-
-    def answers(self, n):
-        pairs = self.pairs(n)
-        margin = self.utility[pairs[:, 0]] - self.utility[pairs[:, 1]]
-        return pairs, margin + np.sqrt(0.02) * self.rng.standard_normal(n) > 0.0
-
-    def scores(self, probability):
-        """Accuracy and log-loss of P(first wins) on the test pairs."""
-        won = self.utility[self.test[:, 0]] > self.utility[self.test[:, 1]]
-        right = np.clip(np.where(won, probability, 1.0 - probability), 1e-12, 1.0)
-        return float(np.mean(right > 0.5)), float(-np.mean(np.log(right)))
+def kernel_of(how, items):
+    """The kernel that a row starts from."""
+    if how == "true":
+        return RBF(np.where(np.arange(items.shape[1]) < SEEN, 1.0, _FLAT))
+    lengthscales = median_lengthscales(items)
+    return ProductMatern(lengthscales) if how == "median" else RBF(lengthscales)
 
 
-def svi(problem, setting):
-    """Fitted by sparse variational inference, whole or in pieces; seconds."""
+def model_of(problem, setting):
+    """The estimator of a row."""
     learned = setting["hyperparameters"] == "learned"
-    d = problem.items.shape[1]
-    kernel = RBF(np.full(d, np.sqrt(d / 10.0))) if learned else RBF(1.0)
-    model = PairwisePreferenceRegressor(
-        kernel,
-        inference=SVI(setting["points"]),
+    return PairwisePreferenceRegressor(
+        kernel_of(setting["hyperparameters"], problem.items),
+        inference="ep" if setting["method"] == "ep" else SVI(setting["points"]),
+        noise_variance=NOISE_VARIANCE,
         items=ItemTable(problem.items),
         optimizer="fmin_l_bfgs_b" if learned else None,
         random_state=0,
     )
-    seconds, left = 0.0, setting["duels"]
+
+
+def gaussian_process(problem, setting):
+    """Probabilities of the test pairs without and with noise, seconds."""
+    model, seconds, left = model_of(problem, setting), 0.0, setting["duels"]
+    piece, step = (PIECE, "partial_fit") if setting["method"] == "stream" else (left, "fit")
     while left:
-        n = min(left, PIECE) if setting["method"] == "stream" else left
-        answers = problem.answers(n)
+        answers = problem.answers(min(left, piece))
         began = time.process_time()
-        model.partial_fit(*answers)
+        getattr(model, step)(*answers)
         seconds += time.process_time() - began
-        left -= n
+        left -= len(answers[1])
     a, b = problem.items[problem.test[:, 0]], problem.items[problem.test[:, 1]]
-    chances = [model.posterior_.win_probability(a, b, noise=noise) for noise in (False, True)]
-    return chances, seconds
+    return [model.posterior_.win_probability(a, b, noise=noise) for noise in (False, True)], seconds
 
 
 def logistic(problem, setting):
-    """Logistic regression on differences of features; seconds."""
+    """The same by logistic regression on differences of features."""
     pairs, y = problem.answers(setting["duels"])
     began = time.process_time()
     X = problem.items[pairs[:, 0]] - problem.items[pairs[:, 1]]
@@ -108,41 +105,88 @@ def logistic(problem, setting):
 
 
 def measured(setting):
-    """One row of the table."""
+    """What a row has beside its setting."""
     problem = Problem(setting["items"], setting["features"])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    run = logistic if setting["method"] == "logistic" else svi
-    chances, seconds = run(problem, setting)
+    run = logistic if setting["method"] == "logistic" else gaussian_process
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        chances, seconds = run(problem, setting)
     (accuracy, log_loss), (_, noisy) = map(problem.scores, chances)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return setting | {
+    return {
         "seconds": round(seconds, 3),
         "peak MiB": round(peak / 1024),
         "of it data MiB": round(before / 1024),
         "accuracy": round(accuracy, 4),
         "log-loss": round(log_loss, 4),
         "with noise": round(noisy, 4),
+        "note": " | ".join(sorted({str(one.message).partition(". ")[0] for one in warned})),
+        "sources": sources(),
     }
 
 
-def settings(largest, features):
-    """Rows of the table."""
-    for duels in (100, 1000, 10_000, 100_000, 1_000_000, 10_000_000):
-        if duels > largest:
-            continue
-        items = 2000 if duels <= 100_000 else 100_000
-        for d in features:
-            common = {"duels": duels, "items": items, "features": d}
-            if duels <= 1_000_000:
-                yield {"method": "logistic", **common, "points": 0, "hyperparameters": ""}
-                for points in (100, 500):
-                    for how in ("fixed", "learned"):
-                        if how == "learned" and points > 100 and duels > 100_000:
-                            continue
-                        yield {"method": "svi", **common, "points": points, "hyperparameters": how}
-            if duels >= 1_000_000:
-                rest = {"points": 100, "hyperparameters": "fixed"}
-                yield {"method": "stream", **common, **rest}
+# --- rows of the table -----------------------------------------------------------------------
+
+
+def some(method, duels, items, features, points=(0,), how=("",)):
+    """Settings that differ in points and hyperparameters."""
+    for m in points:
+        for one in how:
+            values = (method, duels, items, features, m, one)
+            yield dict(zip(KEYS, values, strict=True))
+
+
+def small():
+    """2 000 items of ten features."""
+    for duels in (100, 1000, 10_000, 100_000):
+        at = duels, 2000, 10
+        for method in ("logistic", "xgboost", "choix"):
+            yield from some(method, *at)
+        yield from some("svi", *at, (100, 500, 1000), ("true",))
+        yield from some("svi", *at, (100, 500), ("median", "learned"))
+        yield from some("ep", *at, (0,), ("true",))
+        if duels <= 10_000:
+            yield from some("gppl", *at, (100,), ("true",))
+        if duels <= 1000:
+            yield from some("gppl", *at, (500,), ("true",))
+
+
+def d300():
+    """2 000 items of 300 features, of which 290 are noise."""
+    for duels in (1000, 10_000, 100_000):
+        at = duels, 2000, 300
+        yield from some("logistic", *at)
+        yield from some("svi", *at, (100, 500), ("true",))
+        yield from some("svi", *at, (100,), ("median", "learned"))
+        if duels <= 10_000:
+            yield from some("xgboost", *at)
+        if duels == 1000:
+            yield from some("gppl", *at, (100,), ("true",))
+
+
+def large():
+    """A million and more."""
+    million, many = 1_000_000, 100_000
+    yield from some("svi", million, many, 10, (100, 500), ("true",))
+    yield from some("logistic", million, many, 10)
+    yield from some("svi", million, many, 10, (100,), ("learned",))
+    yield from some("stream", million, many, 10, (100,), ("true",))
+    yield from some("svi", million, 2000, 10, (100, 500), ("true",))
+    yield from some("xgboost", million, many, 10)
+    yield from some("logistic", million, many, 300)
+    yield from some("svi", million, many, 300, (100,), ("true",))
+
+
+def huge():
+    """The longest rows."""
+    million, many = 1_000_000, 100_000
+    for items in (2000, many):
+        yield from some("stream", 10 * million, items, 10, (100,), ("true",))
+    yield from some("svi", million, many, 10, (1000,), ("true",))
+
+
+PARTS = {"small": small, "d300": d300, "large": large, "huge": huge}
 
 
 def kept(path):
@@ -153,25 +197,64 @@ def kept(path):
         return {tuple(row[key] for key in KEYS): row for row in csv.DictReader(stream)}
 
 
+def limited(seconds):
+    """End this process after so many seconds of processor time."""
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+
+
+def row_of(setting, options):
+    """One row, by a process of its own."""
+    ended = setting | {"note": f"ended after {options.limit} s"}
+    if setting["method"] not in RIVALS:
+        alone = ProcessPoolExecutor(1, get_context("fork"), limited, (options.limit,))
+        with alone as child:
+            try:
+                return setting | child.submit(measured, setting).result()
+            except BrokenProcessPool:
+                return ended
+    script = Path(__file__).with_name("scale_rivals.py")
+    child = subprocess.run(
+        [options.rival_python, str(script), json.dumps(setting)],
+        preexec_fn=lambda: limited(options.limit),
+        capture_output=True,
+        text=True,
+    )
+    if child.returncode < 0:
+        return ended
+    if child.returncode:
+        raise RuntimeError(f"{setting}:\n{child.stderr[-2000:]}")
+    return setting | json.loads(child.stdout.strip().splitlines()[-1])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--largest", type=int, default=100_000, help="duels at most")
-    parser.add_argument("--features", type=int, nargs="+", default=[10])
+    parser.add_argument("--largest", type=int, default=10_000_000, help="duels at most")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    for name in KEYS:
+        kind = str if name in ("method", "hyperparameters") else int
+        parser.add_argument(f"--{name}", nargs="+", type=kind, help="rows of these alone")
+    parser.add_argument("--rival-python", help="a Python with the packages of scale_rivals.py")
+    parser.add_argument("--limit", type=int, default=300, help="seconds of a row")
+    parser.add_argument("--fresh", action="store_true", help="measure also what the CSV has")
     parser.add_argument("--out", type=Path, default=RESULTS / "scale.csv")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.one:
-        sys.stdout.write(json.dumps(measured(json.loads(options.one))) + "\n")
-        return
-    done, rows = kept(options.out), []
-    for setting in settings(options.largest, options.features):
-        row = done.get(tuple(str(setting[key]) for key in KEYS))
-        if row is None:
-            command = [sys.executable, __file__, "--one", json.dumps(setting)]
-            child = subprocess.run(command, check=True, capture_output=True, text=True)
-            row = json.loads(child.stdout.strip().splitlines()[-1])
-        rows.append(row)
-        report(rows, options.out)
+    rows = kept(options.out)
+    for setting in (one for part in options.parts for one in PARTS[part]()):
+        key = tuple(str(setting[name]) for name in KEYS)
+        asked = {name: getattr(options, name) for name in KEYS}
+        wanted = all(not only or setting[name] in only for name, only in asked.items())
+        wanted &= setting["duels"] <= options.largest
+        wanted &= setting["method"] not in RIVALS or options.rival_python is not None
+        if wanted and (options.fresh or key not in rows):
+            rows[key] = row_of(setting, options)
+            report(ordered(rows.values()), options.out, quiet=True)
+            print(*rows[key].values(), flush=True)
+    report(ordered(rows.values()), options.out)
+
+
+def ordered(rows):
+    """By size, then by method."""
+    return sorted(rows, key=lambda row: [int(row[k]) for k in ("features", "duels", "items")])
 
 
 if __name__ == "__main__":
