@@ -337,7 +337,8 @@ class ItemSpace(_Space):
         """D Dᵀ."""
         laplacian = self._laplacian(precision)
         if self.n_items >= LARGE and self.prior_variance @ precision < _LOSSY * len(precision):
-            gain = laplacian @ (laplacian @ conditioned.root.covariance).T  # L Σ L
+            # L Σ L; of Σ the transpose, which is it as well, stands in memory by rows.
+            gain = laplacian @ (laplacian @ conditioned.root.covariance.T).T
             whole = laplacian.toarray() if issparse(laplacian) else laplacian
             return whole - 0.5 * (gain + gain.T)
         D = self.factor(conditioned, precision)

@@ -58,3 +58,42 @@ def test_a_guess_saves_sweeps_and_ends_at_the_same_place(ends):
     np.testing.assert_allclose(
         found.approximation.sites.log_evidence, cold.approximation.sites.log_evidence, rtol=1e-10
     )
+
+
+class Told(EP):
+    """Tells the weights of an extrapolation instead."""
+
+    def between(self, states, weights):
+        return weights
+
+
+def guess(known, theta):
+    warm = WarmStart(Told())
+    for each in known:
+        warm.add(np.array(each), {"at": np.array(each)})
+    return warm.near(np.array(theta))
+
+
+def test_weights_say_where_the_hyperparameters_lie():
+    known = np.array([[0.0, 0.0], [0.0, 0.3], [1.0, 0.0]])  # the nearest first
+    theta = np.array([-0.2, 0.1])
+    weights = guess(known, theta)
+    assert weights.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(weights @ known, theta, atol=1e-12)
+
+
+def test_directions_that_rounding_may_have_made_are_not_followed():
+    weights = guess([[0.0, 0.0], [1.0, 0.0], [1.0, 1e-7]], [0.0, -0.1])
+    np.testing.assert_allclose(weights, [1.0, 0.0, 0.0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("known", "theta"),
+    [
+        ([[0.0], [0.5]], [-2.0]),  # four times the step between both
+        ([[0.0], [2.0]], [-3.5]),  # too far from either, if less bold
+    ],
+)
+def test_nothing_is_extrapolated_too_far(known, theta):
+    assert guess(known, theta)["at"] == known[0]
+    assert isinstance(guess(known, [-0.4]), np.ndarray)
