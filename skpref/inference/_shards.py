@@ -35,7 +35,7 @@ _ROWS = 50_000
 # Bytes of features that a process keeps from one look to the next, and runs whose answers it keeps.
 _ROOM = 2**29
 _RUNS = 4
-# Times that workers may be lost before a pass fails; joblib's own processes are not replaced by it.
+# Times that a pass is tried: where joblib loses a process of its own, all that were running fail.
 _TRIES = 3
 
 
