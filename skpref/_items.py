@@ -216,8 +216,8 @@ class ItemTable:
     Attributes
     ----------
     X : ndarray of shape (n_items, n_features) or None
-        Read-only, of float64 or float32. None if a column of the frame holds other things than finite numbers. Without
-        features it holds the positions of the items, as one column.
+        Read-only, of float64 or float32. None if a column of the frame holds other things than
+        finite numbers. Without features it holds the positions of the items, as one column.
     frame : DataFrame or None
         The frame that came, with its columns as they were.
     names : ndarray of shape (n_items,) or None
