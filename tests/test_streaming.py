@@ -10,6 +10,7 @@ from scipy.stats import chisquare
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
+from skpref._inducing import Weights, carried, moments
 from skpref._streaming import Sample
 from skpref.duels import ItemTable, Observations, from_columns
 from skpref.inference import SVI
@@ -144,6 +145,25 @@ def test_points_move_to_where_the_answers_are():
     losses = [log_loss(model, later[2000:], won(later[2000:])) for model in (whole, stream)]
     assert losses[1] - losses[0] < 0.01
     assert np.count_nonzero(stream.posterior_.anchors[:, 0] < 29.0) < 15
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.5), RBF([0.3, 0.6, 0.9])])
+def test_what_was_told_of_points_is_a_factor_on_their_utilities(kernel):
+    rng = np.random.default_rng(0)
+    Z, further = rng.uniform(size=(2, 6, 3))
+    root, shift = rng.normal(size=(6, 6)), rng.normal(size=6)
+    L = np.linalg.cholesky(RBF(0.5)(Z))
+    precision = np.linalg.inv(L).T @ (root @ root.T) @ np.linalg.inv(L)
+    pull = np.linalg.inv(L).T @ shift
+    points = np.concatenate([further, Z])
+    found = moments(carried(Weights(root @ root.T, shift), (RBF(0.5), Z), (kernel, points)))
+    K = kernel(
+        points
+    )  # the prior times exp(pullᵀ f − ½ fᵀ precision f), f the old points' utilities
+    covariance = np.linalg.inv(np.linalg.inv(K) + np.pad(precision, ((6, 0), (6, 0))))
+    L_now = np.linalg.cholesky(K)
+    assert_allclose(L_now @ found.mean, covariance[:, 6:] @ pull, rtol=1e-4, atol=1e-6)
+    assert_allclose(L_now @ found.root.T @ found.root @ L_now.T, covariance, rtol=1e-4, atol=1e-6)
 
 
 def test_points_of_ones_own_stay():
