@@ -68,7 +68,12 @@ def table_features(table: ItemTable, schema: Schema) -> np.ndarray:
 
 
 def read_features(
-    estimator: BaseEstimator | None, parsed: Parsed, schema: Schema | None, *, plain: bool = True
+    estimator: BaseEstimator | None,
+    parsed: Parsed,
+    schema: Schema | None,
+    *,
+    plain: bool = True,
+    further: bool = False,
 ) -> Features:
     """Items of X as finite floats, ids as numbers.
 
@@ -82,6 +87,8 @@ def read_features(
         What the items must look like; None: a new one is made.
     plain : bool, default=True
         2-D X without ids is scikit-learn's to check, where ``schema`` is given.
+    further : bool, default=False
+        Ids that ``schema`` does not know become known.
 
     Raises
     ------
@@ -110,6 +117,8 @@ def read_features(
     if place is not None:
         column = column_at(rows, place) if is_frame(rows) else rows[:, place]
         ids, encoder = id_numbers(column, None if schema is None else schema.ids, schema is None)
+        if further and schema is not None and encoder is not None:
+            schema = schema._replace(ids=encoder.wider(column))
     array = _floats(rows, place, ids)
     _check_finite(array, pairs, names)
     return Features(array, pairs, schema or Schema(array.shape[1], names, place, encoder))

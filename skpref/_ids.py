@@ -1,7 +1,7 @@
 """Ids of items as numbers, for kernels, which see numbers alone."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -77,6 +77,10 @@ class IdEncoder:
             for name in _checked(ids)
         ]
         return np.array(found, dtype=np.float64)
+
+    def wider(self, ids: Iterable) -> Self:
+        """One that knows these ids too, by the codes that `codes` gives them."""
+        return type(self)([*self._code, *_listed(ids)])
 
 
 def _checked(ids: Iterable) -> list:

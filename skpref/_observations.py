@@ -245,10 +245,12 @@ class Observations(ByValue):
 
     def joined(self, other: Self) -> Self:
         """These answers and then others, all of them duels or ties."""
-        both, shift = (self, other), (0, len(self.items))
+        both = self, other
         items = np.concatenate([each.items for each in both])
-        shown = [each.positions[:, :2] + by for each, by in zip(both, shift, strict=True)]
-        distinct, positions = _first_seen_items(items, np.concatenate(shown))
+        distinct, place = _first_seen_items(items, np.arange(len(items)))
+        places = np.split(place, [len(self.items)])
+        shown = [at[each.positions[:, :2]] for each, at in zip(both, places, strict=True)]
+        positions = np.concatenate(shown)
         order = np.concatenate([each.order[:, :2] for each in both])
         kind = np.concatenate([each.kind for each in both])
         weight = np.concatenate([each.weight for each in both])

@@ -1,41 +1,27 @@
 """PairwisePreferenceRegressor: talks to users, computes nothing itself."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skpref._asked import Who
-from skpref._features import remember
 from skpref._fitting import Fitted, evidence, fit_posterior
 from skpref._items import ItemTable
+from skpref._kept import keep
 from skpref._observations import Duels, Observations
 from skpref._predictions import UtilityEstimator
 from skpref._progress import progress
 from skpref._random import RandomLike, source_of
-from skpref._settings import check_settings, chosen_beforehand, make_model
-from skpref._streaming import Stream, begun, fit_further
+from skpref._settings import Settings, check_settings, make_model
+from skpref._streaming import at_points, fit_further, takes_streams
 from skpref._validation import Training, as_before, check_items, check_training
-from skpref.inference import SVI, Engine
+from skpref.inference import Engine
 from skpref.likelihoods import Likelihood
-
-
-def _takes_streams(estimator):
-    """Whether the engine can learn further; an AttributeError says which does."""
-    if not isinstance(chosen_beforehand(estimator), SVI):
-        raise AttributeError(
-            f"partial_fit learns from answers as they come in with inference='svi' (or SVI(...)); "
-            f"inference={estimator.inference!r} needs all answers at once: use fit, or set "
-            "inference='svi'."
-        )
-    return True
 
 
 class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
@@ -263,19 +249,34 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         ValueError
             If X, y or a parameter is not of an allowed form; the message says which are.
         """
+        return self._fit(X, y, qid, sample_weight, order)
+
+    def _fit(self, X, y, qid, sample_weight, order):
         settings = check_settings(self)
         table = check_items(self.items)
         training = check_training(self, X, y, qid, table, sample_weight, order, settings.likelihood)
-        observations = training.observations
+        keep(self, self._fitted(settings, training, table), training, table)
+        return self
+
+    def _fitted(
+        self,
+        settings: Settings,
+        training: Training,
+        table: ItemTable | None,
+        points: NDArray[np.float64] | None = None,
+    ) -> Fitted:
+        """A fit of these answers alone, by inducing points that are given or the engine's own."""
+        observations, search = training.observations, settings.search
         model = make_model(self, settings, training, table)
+        if points is not None:
+            model = at_points(model, points)
         start = getattr(self, "_start", None) if model.engine.warm_start else None
         rng = source_of(self.random_state)
-        with progress(self, observations, model, settings.search) as report:
+        with progress(self, observations, model, search) as report:
             tell = {"monitor": report.evaluated, "watch": report.passed}
-            fitted = fit_posterior(observations, model, start, rng, search=settings.search, **tell)
-        return self._keep(fitted, training, table)
+            return fit_posterior(observations, model, start, rng, search=search, **tell)
 
-    @available_if(_takes_streams)
+    @available_if(takes_streams)
     @with_callbacks
     def partial_fit(
         self,
@@ -288,89 +289,57 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
     ) -> Self:
         """Learn from more answers, with ``inference="svi"``.
 
-        The first answers, by `fit` or by this method, place the inducing points and set the
-        hyperparameters. Further ones are learned from, once and for good, with what the answers
-        before told as the prior; where their items are far from all inducing points, some of them
-        become points too, up to twice ``n_inducing`` (as many as there are, for items that have
-        names alone). Memory does not grow with the number of answers.
+        What earlier answers told is the prior of further ones. Memory does not grow with their
+        number: beside what was told, a random sample of ``learn_on`` answers is kept (5000, if that
+        is no number). Whenever the answers have doubled, hyperparameters are learned again on the
+        sample (or found from the start, while it holds all answers), and the inducing points are
+        placed again where others explain much more of its items. In between, items that are far
+        from all points become points, up to twice ``n_inducing`` (as many as there are, for items
+        that have names alone).
 
         Parameters
         ----------
         X, y, qid, sample_weight, order
-            As in `fit`; items need not have been seen before.
+            As in `fit`; items and ids need not have been seen before. A piece may hold one label
+            alone. Parameters of the estimator that were set since the last piece count from the
+            next time that hyperparameters are learned.
 
         Returns
         -------
         self
-            With ``observations_`` and ``log_marginal_likelihood_value_`` of these answers alone.
+            With ``observations_`` and ``log_marginal_likelihood_value_`` of these answers, given
+            those before; just after all answers have been learned from again, of all.
+
+        Raises
+        ------
+        AttributeError
+            With other engines, which need all answers at once.
+        ValueError
+            As in `fit`, or if these answers are not of the form of those before.
         """
         if not hasattr(self, "_stream"):
-            return self.fit(X, y, qid=qid, sample_weight=sample_weight, order=order)
+            return self._fit(X, y, qid, sample_weight, order)
         settings = check_settings(self)
         table = check_items(self.items)
-        likelihood = self.likelihood_
-        training = check_training(self, X, y, qid, table, sample_weight, order, likelihood)
+        training = check_training(
+            self, X, y, qid, table, sample_weight, order, self.likelihood_, self._schema
+        )
         training = as_before(self, training)
 
         def fit(sample: Observations, points: NDArray[np.float64] | None) -> Fitted:
-            model = make_model(self, settings, training._replace(observations=sample), table)
-            if points is not None:
-                engine = clone(model.engine).set_params(inducing_points=points)
-                model = replace(model, engine=engine)
-            rng = source_of(self.random_state)
-            with progress(self, sample, model, settings.search) as report:
-                tell = {"monitor": report.evaluated, "watch": report.passed}
-                return fit_posterior(sample, model, None, rng, search=settings.search, **tell)
+            part = training._replace(observations=sample)
+            return self._fitted(settings, part, table, points)
 
-        given = settings.engine.inducing_points is not None and settings.search is None
+        given = settings.engine.inducing_points is not None
         piece = fit_further(
             training.observations,
             self._model,
             self._stream,
             self.learn_on,
-            None if given else fit,
+            None if given and settings.search is None else fit,
+            movable=not given,
         )
-        return self._keep(piece.fitted, training, table, piece.stream)
-
-    def _keep(
-        self,
-        fitted: Fitted,
-        training: Training,
-        table: ItemTable | None,
-        stream: Stream | None = None,
-    ) -> Self:
-        """The fitted attributes, all at once."""
-        model, state = fitted.model, fitted.state
-        remember(self, training.schema)
-        self._model = model
-        if not model.engine.has_evidence:  # only chains are carried over, not the search
-            state = state._replace(sites=None)
-        self._start = state if model.engine.warm_start else None
-        if not model.engine.dense:
-            self._stream = begun(fitted, self.learn_on) if stream is None else stream
-        elif hasattr(self, "_stream"):
-            del self._stream
-        schema, who = training.schema, None
-        if schema.id_column is not None and schema.ids is not None:
-            who = Who(schema.id_column, schema.ids)
-        self.posterior_ = replace(
-            fitted.posterior, feature_names=schema.feature_names, table=table, who=who
-        )
-        self.diagnostics_ = fitted.diagnostics
-        self.items_ = table
-        self.observations_ = fitted.observations
-        self.kernel_, self.likelihood_, self.engine_ = model.kernel, model.likelihood, model.engine
-        for name in ("noise_variance", "tie_threshold", "order_effect"):
-            if hasattr(model.likelihood, name):
-                setattr(self, f"{name}_", getattr(model.likelihood, name))
-            elif hasattr(self, f"{name}_"):
-                delattr(self, f"{name}_")
-        self.log_marginal_likelihood_value_ = fitted.log_evidence
-        self.n_iter_ = fitted.n_iter
-        if training.classes is not None:
-            self.classes_ = training.classes
-        elif hasattr(self, "classes_"):
-            del self.classes_
+        keep(self, piece.fitted, training, table, piece.stream)
         return self
 
     @property

@@ -1,8 +1,8 @@
 """Answers that come in pieces: what the pieces so far have told is the prior of the next.
 
-Beside what was told, a random sample of the answers is kept. Whenever as many have come as there
-were when hyperparameters and inducing points were found last, they are found again on the sample,
-and what was told is carried over to them.
+Beside what was told, a random sample of the answers is kept. Whenever there are twice as many as
+when hyperparameters and inducing points were found last, they are found again on the sample, and
+what was told is carried over to them.
 """
 
 from collections.abc import Callable
@@ -18,8 +18,9 @@ from skpref._linalg import pivoted_cholesky
 from skpref._model import Evaluation, Model
 from skpref._observations import Observations
 from skpref._part import ENOUGH_SPARSE
+from skpref._settings import chosen_beforehand
 from skpref._threads import blas_threads
-from skpref.inference import Problem
+from skpref.inference import SVI, Problem
 from skpref.inference._base import check_answers
 from skpref.kernels._hyperparameters import seen_columns
 
@@ -33,6 +34,17 @@ _UNSEEN = (0.05, 0.5)
 _GROWTH = 2
 # Points move where this share of the variance that they leave would then be left.
 _WORTH = 0.8
+
+
+def takes_streams(estimator) -> bool:
+    """Whether an estimator's engine can learn further; an AttributeError says which does."""
+    if not isinstance(chosen_beforehand(estimator), SVI):
+        raise AttributeError(
+            f"partial_fit learns from answers as they come in with inference='svi' (or SVI(...)); "
+            f"inference={estimator.inference!r} needs all answers at once: use fit, or set "
+            "inference='svi'."
+        )
+    return True
 
 
 class Sample(NamedTuple):
@@ -115,6 +127,8 @@ def fit_further(
     before: Stream,
     learn_on: int | str | None,
     fit: Callable[[Observations, NDArray[np.float64] | None], Fitted] | None,
+    *,
+    movable: bool = True,
 ) -> Piece:
     """The posterior given more answers.
 
@@ -133,6 +147,8 @@ def fit_further(
     fit : callable or None
         Fits a sample of answers with hyperparameters of its own and the inducing points that it is
         given, or its own. None: there is nothing to be found again.
+    movable : bool, default=True
+        Whether inducing points may be placed anew.
     """
     sample = before.sample.further(observations, capacity(learn_on))
     if fit is not None and sample.seen >= 2 * before.renewed:
@@ -140,14 +156,15 @@ def fit_further(
             fresh = fit(sample.answers, None)
             stream = Stream(_weights(fresh), _covered(fresh), sample, sample.seen)
             return Piece(fresh, stream)
-        fresh = fit(sample.answers, _placed_again(sample.answers, model, before.unseen))
+        points = _placed_again(sample.answers, model, before.unseen, movable)
+        fresh = fit(sample.answers, points)
         ends = [(each.kernel, each.engine.inducing_points) for each in (model, fresh.model)]
         weights, model = carried(before.weights, *ends), fresh.model
         before = Stream(weights, _covered(fresh), sample, sample.seen)
     check_answers(model.engine, observations, model.likelihood)
     with blas_threads(model.engine.side(observations)):
-        model = _with_points(model, observations.items, before.unseen)
-        Z = model.engine.inducing_points
+        Z = grown(observations.items, model, before.unseen)
+        model = at_points(model, Z)
         space = InducedSpace(model.kernel, observations.items, observations.rows.margins, Z)
         problem = Problem(space, observations, model.likelihood)
         found = model.engine.run_after(problem, before.weights.wider(len(Z)))
@@ -177,28 +194,24 @@ def _covered(fitted):
     return float(np.clip(np.quantile(left, _COVERED), *_UNSEEN))
 
 
-def _placed_again(sample, model, unseen):
+def _placed_again(sample, model, unseen, movable):
     """The inducing points, or others where these explain much more of a sample's items.
 
     Any move of points loses something of what was told.
     """
     items, kernel = _some(sample.items), model.kernel
     stay = grown(items, model, unseen)
-    options = model.engine.get_params(deep=False)
-    engine = type(model.engine)(**{**options, "inducing_points": None})
-    moved = replace(model, engine=engine.placed(sample, kernel, 0))
-    left = [
-        float(np.mean(unexplained_share(kernel, items, Z)))
-        for Z in (stay, moved.engine.inducing_points)
-    ]
+    if not movable:
+        return stay
+    moved = at_points(model, None).engine.placed(sample, kernel, 0).inducing_points
+    left = [float(np.mean(unexplained_share(kernel, items, Z))) for Z in (stay, moved)]
     if left[1] > _WORTH * left[0]:
         return stay
-    return grown(model.engine.inducing_points, moved, unseen)
+    return grown(model.engine.inducing_points, at_points(model, moved), unseen)
 
 
-def _with_points(model, items, unseen):
-    """The model with inducing points for these items too."""
-    Z = grown(items, model, unseen)
+def at_points(model: Model, Z: NDArray[np.float64] | None) -> Model:
+    """The model with these inducing points."""
     options = model.engine.get_params(deep=False)
     return replace(model, engine=type(model.engine)(**{**options, "inducing_points": Z}))
 

@@ -12,6 +12,8 @@ from skpref._answers import check_order, check_outcomes, check_ranks, check_real
 from skpref._containers import is_frame, is_missing, unmasked
 from skpref._features import (
     Schema,
+    check_names,
+    check_width,
     read_features,
     schema_from,
     schema_of,
@@ -55,6 +57,7 @@ def check_training(
     sample_weight: Any = None,
     order: Any = None,
     likelihood: Likelihood | None = None,
+    before: Schema | None = None,
 ) -> Training:
     """Validate the arguments of ``fit``; the estimator is left as it is.
 
@@ -66,6 +69,8 @@ def check_training(
     sample_weight, order : array-like, optional
     likelihood : Likelihood, optional
         Whether it takes ties, and asks who was shown first; by default neither.
+    before : Schema, optional
+        Of answers that these are to follow.
 
     Returns
     -------
@@ -75,7 +80,7 @@ def check_training(
     if parsed.kind == "items" and parsed.pairs is None:
         if table is not None:
             _refuse_items(parsed.rows)
-        return _rated(estimator, parsed, y, qid, sample_weight)
+        return _rated(estimator, parsed, y, qid, sample_weight, before)
     if qid is not None:
         raise ValueError("qid belongs to items with ratings (2-D X); duels take none.")
     if table is not None and parsed.kind != "items":
@@ -85,8 +90,10 @@ def check_training(
         shown = _looked_up(parsed, table)
         who = np.arange(len(table))
     else:
-        known = None if table is None else schema_of(estimator, table)
-        rows, places, schema = read_features(estimator, parsed, known)
+        known = before
+        if known is None and table is not None:
+            known = schema_of(estimator, table)
+        rows, places, schema = read_features(estimator, parsed, known, further=before is not None)
         check_known(rows, table)
         shown = np.asarray(places)
         who = np.arange(len(rows)) if schema.id_column is None else rows[:, schema.id_column]
@@ -119,17 +126,8 @@ def as_before(estimator: BaseEstimator, training: Training) -> Training:
     ValueError
         If they are not of the same form.
     """
-    schema, width = training.schema, training.observations.items.shape[1]
-    if width != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {width} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input, as in the answers before."
-        )
-    if schema.id_column is not None:
-        raise ValueError(
-            "partial_fit takes no id_column, as ids are numbered anew in every piece. Give the "
-            "items as a table with names (items=ItemTable(...)), or fit all answers at once."
-        )
+    check_width(estimator, training.schema.n_features, estimator.n_features_in_)
+    check_names(training.schema.feature_names, estimator._schema.feature_names)
     before = getattr(estimator, "classes_", None)
     if (before is None) != (training.classes is None):
         kinds = "rated items", "duels"
@@ -222,7 +220,12 @@ def _refuse_mirrors(who: np.ndarray, shown: np.ndarray) -> None:
 
 
 def _rated(
-    estimator: BaseEstimator, parsed: Parsed, y: Any, qid: Any, sample_weight: Any
+    estimator: BaseEstimator,
+    parsed: Parsed,
+    y: Any,
+    qid: Any,
+    sample_weight: Any,
+    before: Schema | None = None,
 ) -> Training:
     if y is None:
         raise ValueError(
@@ -239,7 +242,8 @@ def _rated(
         X, y = validated(probe, parsed.rows, y, y_numeric=True)
         schema = schema_from(probe)
     else:
-        X, _, schema = read_features(estimator, parsed, None)
+        further = before is not None
+        X, _, schema = read_features(estimator, parsed, before, plain=False, further=further)
         y = column_or_1d(y, warn=True)
     qid = None if qid is None else _groups(qid, len(X))
     if len(X) == 1:

@@ -136,3 +136,42 @@ def test_index_names_the_unknown():
         ItemTable([[1.0]]).index(["a"])
     with pytest.raises(ValueError, match="No name came"):
         ItemTable.from_names([])
+
+
+def test_a_table_keeps_single_precision_and_its_own_copy():
+    X = np.arange(6, dtype=np.float32).reshape(3, 2)
+    table = ItemTable(X)
+    X[0] = 9.0
+    assert table.X.dtype == np.float32
+    assert table.X.tolist() == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
+    assert ItemTable(X.astype(np.float16)).X.dtype == np.float64
+    assert ItemTable(X.astype(">f4")).X.dtype == np.float64
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_mapped_table_is_not_copied_and_is_checked(tmp_path, dtype):
+    path = tmp_path / "items.npy"
+    np.save(path, np.arange(6, dtype=dtype).reshape(3, 2))
+    mapped = np.load(path, mmap_mode="r+")
+    table = ItemTable(mapped)
+    assert np.shares_memory(table.X, mapped)
+    assert not table.X.flags.writeable
+    assert mapped.flags.writeable
+    assert np.array_equal(pickle.loads(pickle.dumps(table)).X, mapped)
+    mapped[2, 1] = np.nan
+    with pytest.raises(ValueError, match="items contains NaN"):
+        ItemTable(mapped)
+
+
+def test_equal_rows_are_found_block_by_block(monkeypatch):
+    rows = np.random.default_rng(0).integers(0, 3, size=(50, 2)).astype(np.float32)
+    taken = np.random.default_rng(1).permutation(50)[:40]
+    first, inverse = _items.equal_rows(rows, taken)
+    assert np.array_equal(rows[taken[first[inverse]]], rows[taken])
+    assert len(first) == len(np.unique(rows[taken], axis=0))
+    monkeypatch.setattr(_items, "_BLOCK", 6)
+    again = _items.equal_rows(rows, taken)
+    assert np.array_equal(again[0], first) and np.array_equal(again[1], inverse)
+    monkeypatch.setattr(_items, "_hash", lambda bits: np.zeros(len(bits), dtype=np.uint64))
+    first, inverse = _items.equal_rows(rows, taken)
+    assert np.array_equal(rows[taken[first[inverse]]], rows[taken])

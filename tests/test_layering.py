@@ -108,6 +108,7 @@ LAYERS = (
         "_streaming",
         "optimize",
     ),
+    ("_kept",),
     ("_regressor",),
     ("__init__",),
 )

@@ -1,15 +1,20 @@
 """Streams of answers: the end is that of one fit, whatever the pieces; memory and bits."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import chisquare
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
-from skpref.duels import ItemTable
+from skpref._inducing import Weights, carried, moments
+from skpref._streaming import Sample
+from skpref.duels import ItemTable, Observations, from_columns
 from skpref.inference import SVI
+from skpref.kernels import Identity, OnColumns
 
 
 def problem(n=3000, n_items=400, seed=0):
@@ -56,13 +61,13 @@ def test_a_stream_whose_later_pieces_bring_unseen_items():
 
 
 def test_pickled_in_mid_stream_it_goes_on_with_the_same_bits():
-    X, pairs, y = problem(600)
-    one, other = unfitted(X), unfitted(X)
+    X, pairs, y = problem(1000)
+    one, other = (unfitted(X, learn_on=200, optimizer="fmin_l_bfgs_b") for _ in range(2))
     for model in (one, other):
         streamed(model, pairs[:300], y[:300], 3)
     other = pickle.loads(pickle.dumps(other))
     for model in (one, other):
-        streamed(model, pairs[300:], y[300:], 3)
+        streamed(model, pairs[300:], y[300:], 7)
     assert np.array_equal(one.predict(X), other.predict(X))
     assert np.array_equal(one.posterior_.factor, other.posterior_.factor)
 
@@ -92,12 +97,96 @@ def test_further_points_change_nothing_by_themselves():
     assert_allclose(other.predict(X[:5]), before, atol=1e-5)
 
 
-def test_hyperparameters_are_learned_on_the_first_piece_and_stay():
-    X, pairs, y = problem(600)
+def test_hyperparameters_are_learned_again_once_the_answers_have_doubled():
+    X, pairs, y = problem(800)
     model = unfitted(X, optimizer="fmin_l_bfgs_b")
     first = model.partial_fit(pairs[:300], y[:300]).kernel_
     assert first != RBF(0.5)
-    assert model.partial_fit(pairs[300:], y[300:]).kernel_ == first
+    assert model.partial_fit(pairs[300:500], y[300:500]).kernel_ == first
+    model.partial_fit(pairs[500:], y[500:])
+    whole = unfitted(X, optimizer="fmin_l_bfgs_b").fit(pairs, y)
+    assert model.kernel_ == whole.kernel_
+    assert np.array_equal(model.predict(X), whole.predict(X))  # all answers are still there
+
+
+@pytest.mark.parametrize(("arranged", "learn_on"), [("by region", "auto"), ("random", 400)])
+def test_a_stream_that_begins_with_few_answers_learns_its_hyperparameters(arranged, learn_on):
+    X, pairs, y = problem(3000)
+    order = np.arange(2500)
+    if arranged == "by region":
+        order = np.argsort(X[pairs[:2500]].mean(axis=1)[:, 0])
+    options = {"kernel": None, "optimizer": "fmin_l_bfgs_b", "learn_on": learn_on}
+    whole = unfitted(X, **options).fit(pairs[:2500], y[:2500])
+    stream = streamed(unfitted(X, **options), pairs[order], y[order], 100)
+    losses = [log_loss(model, pairs[2500:], y[2500:]) for model in (whole, stream)]
+    assert losses[1] - losses[0] < 0.01
+    assert len(stream._stream.sample.answers.positions) == (2500 if learn_on == "auto" else 400)
+
+
+def test_points_move_to_where_the_answers_are():
+    rng = np.random.default_rng(1)
+    X = np.concatenate([rng.uniform(size=(100, 2)), 30.0 + 2.0 * rng.uniform(size=(900, 2))])
+    first = rng.integers(100, 1000, size=3000)
+    second = 100 + (first - 100 + rng.integers(1, 900, size=3000)) % 900
+    later = np.column_stack([first, second])
+    early = np.column_stack([np.arange(50), np.arange(50, 100)])
+
+    def utility(x):
+        return np.sin(3.0 * x[:, 0]) + np.cos(2.0 * x[:, 1])
+
+    def won(pairs):
+        return (utility(X[pairs[:, 0]]) > utility(X[pairs[:, 1]])).astype(int)
+
+    stream = unfitted(X, 30, learn_on=500).partial_fit(
+        np.tile(early, (4, 1)), np.tile(won(early), 4)
+    )
+    streamed(stream, later[:2000], won(later[:2000]), 20)
+    whole = unfitted(X, 30).fit(later[:2000], won(later[:2000]))
+    losses = [log_loss(model, later[2000:], won(later[2000:])) for model in (whole, stream)]
+    assert losses[1] - losses[0] < 0.01
+    assert np.count_nonzero(stream.posterior_.anchors[:, 0] < 29.0) < 15
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.5), RBF([0.3, 0.6, 0.9])])
+def test_what_was_told_of_points_is_a_factor_on_their_utilities(kernel):
+    rng = np.random.default_rng(0)
+    Z, further = rng.uniform(size=(2, 6, 3))
+    root, shift = rng.normal(size=(6, 6)), rng.normal(size=6)
+    L = np.linalg.cholesky(RBF(0.5)(Z))
+    precision = np.linalg.inv(L).T @ (root @ root.T) @ np.linalg.inv(L)
+    pull = np.linalg.inv(L).T @ shift
+    points = np.concatenate([further, Z])
+    found = moments(carried(Weights(root @ root.T, shift), (RBF(0.5), Z), (kernel, points)))
+    K = kernel(
+        points
+    )  # the prior times exp(pullᵀ f − ½ fᵀ precision f), f the old points' utilities
+    covariance = np.linalg.inv(np.linalg.inv(K) + np.pad(precision, ((6, 0), (6, 0))))
+    L_now = np.linalg.cholesky(K)
+    assert_allclose(L_now @ found.mean, covariance[:, 6:] @ pull, rtol=1e-4, atol=1e-6)
+    assert_allclose(L_now @ found.root.T @ found.root @ L_now.T, covariance, rtol=1e-4, atol=1e-6)
+
+
+def test_points_of_ones_own_stay():
+    X, pairs, y = problem(400)
+    held = unfitted(X, optimizer="fmin_l_bfgs_b", learn_on=50)
+    held.set_params(inference=SVI(4, X[:4]))
+    streamed(held, pairs, y, 4)
+    assert len(held._stream.sample.answers.positions) == 50
+    assert np.array_equal(held.posterior_.anchors[:4], X[:4])
+
+
+def test_the_sample_is_fair():
+    rng = np.random.default_rng(0)
+    n, items = 4000, np.arange(4001.0)[:, None]
+    answers = Observations.from_duels(items, np.arange(n), np.arange(1, n + 1), np.ones(n, bool))
+    sample, k = Sample.of(answers.part(np.arange(300)), 1000), 300
+    while k < n:
+        ahead = min(k + int(rng.integers(1, 300)), n)
+        sample = sample.further(answers.part(np.arange(k, ahead)), 1000)
+        k = ahead
+    kept = sample.answers.items[sample.answers.positions[:, 0]].ravel().astype(int)
+    assert sample.seen == n and len(np.unique(kept)) == 1000
+    assert chisquare(np.bincount(kept // 500)).pvalue > 1e-3
 
 
 def test_new_names_have_points_of_their_own():
@@ -151,3 +240,69 @@ def test_pieces_of_another_form_are_refused():
         model.partial_fit(duels[:, :, :2], y)
     with pytest.raises(ValueError, match="Rated items came after duels"):
         model.partial_fit(X[:10], np.arange(10.0))
+
+
+def test_pieces_with_other_columns_are_refused():
+    pd = pytest.importorskip("pandas")
+    X, pairs, y = problem(60)
+    sides = pd.DataFrame(np.hstack(X[pairs.T]), columns=["a1", "b1", "c1", "a2", "b2", "c2"])
+    duels, y = from_columns(sides, ["a1", "b1", "c1"], ["a2", "b2", "c2"], y, names=["a", "b", "c"])
+    other, _ = from_columns(sides, ["b1", "a1", "c1"], ["b2", "a2", "c2"], y, names=["b", "a", "c"])
+    model = unfitted(None).partial_fit(duels, y)
+    with pytest.raises(ValueError, match=r"columns \['b', 'a', 'c'\], but the model was fitted on"):
+        model.partial_fit(other, y)
+
+
+def test_a_file_is_learned_chunk_by_chunk(tmp_path):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    names = np.array([f"player {k}" for k in range(12)])
+    pairs = np.array([rng.permutation(12)[:2] for _ in range(300)])
+    games = pd.DataFrame({"home": names[pairs[:, 0]], "away": names[pairs[:, 1]]})
+    games["home_won"] = (pairs[:, 0] < pairs[:, 1]).astype(int)
+    games["home_age"], games["away_age"] = rng.normal(size=(2, 300))
+    games.to_csv(tmp_path / "games.csv", index=False)
+    by_id, by_name = (
+        PairwisePreferenceRegressor(
+            kernel, inference=SVI(20), items=items, optimizer=None, noise_variance=0.5
+        )
+        for kernel, items in (
+            (OnColumns(Identity(), [0]), None),
+            (None, ItemTable.from_names(names)),
+        )
+    )
+    for chunk in pd.read_csv(tmp_path / "games.csv", chunksize=75):
+        X, y = from_columns(chunk, ["home_age"], ["away_age"], "home_won", ids=("home", "away"))
+        by_id.partial_fit(X, y)
+        by_name.partial_fit(chunk[["home", "away"]], chunk["home_won"])
+    asked = pd.DataFrame({"id": names, "age": 0.0})
+    assert_allclose(by_id.predict(asked), by_name.predict(names), atol=1e-6)
+    assert sorted(by_id.ids_) == sorted(names)
+    assert np.corrcoef(by_id.predict(asked), np.arange(12))[0, 1] < -0.9
+
+
+def test_a_large_mapped_table_is_read_where_it_is_used(tmp_path):
+    n, d = 200_000, 32
+    table = np.lib.format.open_memmap(tmp_path / "items.npy", "w+", np.float32, (n, d))
+    rng = np.random.default_rng(0)
+    used = np.sort(rng.permutation(n)[:60])
+    table[used] = rng.normal(size=(60, d))
+    table.flush()
+    mapped = ItemTable(np.load(tmp_path / "items.npy", mmap_mode="r"))
+    pairs = used[np.array([rng.permutation(60)[:2] for _ in range(200)])]
+    y = (table[pairs[:, 0], 0] > table[pairs[:, 1], 0]).astype(int)
+    model = unfitted(mapped, kernel=None)
+    tracemalloc.start()
+    for part in np.array_split(np.arange(200), 2):
+        model.partial_fit(pairs[part], y[part])
+    chances = model.predict_proba(pairs)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < table.nbytes / 2
+    assert np.shares_memory(model.items_.X, mapped.X)
+    plain = unfitted(np.asarray(table, dtype=np.float64), kernel=None)
+    for part in np.array_split(np.arange(200), 2):
+        plain.partial_fit(pairs[part], y[part])
+    assert np.array_equal(plain.predict_proba(pairs), chances)
+    assert np.array_equal(plain.predict(used), model.predict(used))
+    assert np.array_equal(model.posterior_.mean(used), model.posterior_.mean(table[used]))
