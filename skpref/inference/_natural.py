@@ -236,6 +236,8 @@ class Path:
         rows, columns = np.tril_indices(m)
         self._batch, self._step = batch, 1.0
         self._lower, self._upper = rows * m + columns, columns * m + rows
+        # So that products are those of whole matrices, which no rotation of the points changes.
+        self._weight = np.where(rows == columns, 1.0, np.sqrt(2.0))
         depth, size = min(_MEMORY, _REMEMBERED // m**2), m + len(rows)
         self._points, self._moves = np.empty((2, depth, size))
         self._known, self._last = 0, None
@@ -285,12 +287,12 @@ class Path:
         self._known = kept
 
     def _packed(self, weights):
-        return np.concatenate([weights.shift, weights.gain.take(self._lower)])
+        return np.concatenate([weights.shift, self._weight * weights.gain.take(self._lower)])
 
     def _unpacked(self, point):
         m = len(point) - len(self._lower)
         gain = np.empty((m, m))
-        gain.flat[self._lower] = gain.flat[self._upper] = point[m:]
+        gain.flat[self._lower] = gain.flat[self._upper] = point[m:] / self._weight
         return Weights(gain, point[:m])
 
     def _seen(self, weights, look):
