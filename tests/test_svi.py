@@ -9,15 +9,15 @@ from oracles import central_gradient, duel_truth, incidence, small_problem
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF, DotProduct
+from sklearn.gaussian_process.kernels import RBF
 from svi_support import KERNEL, LIKELIHOODS, TIES, answers, model_of, utility_duels
 
 from skpref import PairwisePreferenceRegressor
 from skpref._fitting import evidence, fit_posterior
-from skpref._inducing import InducedSpace, Weights, moments
+from skpref._inducing import Weights, moments
 from skpref._model import Model
 from skpref.duels import ItemTable, Observations
-from skpref.inference import EP, SVI, Problem
+from skpref.inference import EP, SVI
 from skpref.inference._natural import Batch
 from skpref.kernels import Identity, OnColumns
 from skpref.likelihoods import Probit
@@ -136,40 +136,6 @@ def test_gradient_agrees_with_differences(name, n_inducing, n):
 
     assert len(found.gradient) == len(model.names)
     assert_allclose(found.gradient, central_gradient(value, model.theta), rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("kernel", [KERNEL, DotProduct(0.5) + RBF(1.0)], ids=["matern", "dot"])
-@pytest.mark.parametrize("n", [8, 30], ids=["few duels", "many duels"])
-def test_gradient_in_the_points_agrees_with_differences(n, kernel):
-    observations = answers(TIES, n)
-    engine = SVI(4, tol=1e-8).placed(observations, kernel, 0)
-
-    def run(flat):
-        Z = flat.reshape(4, 2)
-        space = InducedSpace(kernel, observations.items, observations.rows.margins, Z)
-        problem = Problem(space, observations, TIES)
-        return problem, engine.run(problem)
-
-    Z = engine.inducing_points.ravel()
-    problem, found = run(Z)
-    gradient = problem.space.by_points(engine.evidence_gradient(problem, found).covariance)
-    truth = central_gradient(lambda flat: run(flat)[1].sites.log_evidence, Z)
-    assert_allclose(gradient.ravel(), truth, rtol=1e-4, atol=1e-5)
-
-
-def test_points_move_up_the_bound():
-    X, pairs, y = utility_duels(400)
-    kernel = RBF([0.5, 0.5, 0.5])
-    observations = Observations.from_duels(X, *pairs.T, y)
-    own = SVI(15).placed(observations, kernel, 0).inducing_points
-    moved, stayed = (
-        fit_posterior(observations, Model(kernel, Probit(0.01), engine), rng=0)
-        for engine in (SVI(15), SVI(inducing_points=own))
-    )
-    assert moved.log_evidence > stayed.log_evidence + 1.0
-    assert moved.posterior.anchors.shape == own.shape
-    assert np.array_equal(stayed.posterior.anchors, own)
-    assert np.abs(moved.posterior.anchors - own).max() < 1.0
 
 
 def test_slopes_in_q_agree_with_differences():
