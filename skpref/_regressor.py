@@ -266,8 +266,15 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         start = getattr(self, "_start", None) if model.engine.warm_start else None
         rng = source_of(self.random_state)
         with progress(self, observations, model, settings.search) as report:
-            tell = {"monitor": report.evaluated, "watch": report.passed}
-            fitted = fit_posterior(observations, model, start, rng, search=settings.search, **tell)
+            fitted = fit_posterior(
+                observations,
+                model,
+                start,
+                rng,
+                search=settings.search,
+                monitor=report.evaluated,
+                watch=report.passed,
+            )
         return self._keep(fitted, training, table)
 
     @available_if(_takes_streams)

@@ -210,17 +210,15 @@ class SVI(Engine):
 
     def settled(self, kernel: Kernel, approximation: Approximation) -> tuple[Engine, Kernel]:
         """The kernel with the output scale found, and a prior to match; see `Engine.settled`."""
-        inverse = approximation.diagnostics.inverse_scale
-        if inverse is None:
+        if self.scale_prior is None:
             return self, kernel
-        prior = Gamma(*self.scale_prior)
-        options = self.get_params(deep=False)
-        options["scale_prior"] = (prior.shape, prior.rate * inverse.mean)
-        return type(self)(**options), with_scale(kernel, 1.0 / inverse.mean)
+        (shape, rate), scale = self.scale_prior, _scale_of(approximation.state)
+        options = {**self.get_params(deep=False), "scale_prior": (shape, rate / scale)}
+        return type(self)(**options), with_scale(kernel, scale)
 
     def side(self, observations: Observations) -> int:
         """Number of inducing points."""
-        n = self.n_inducing if self.inducing_points is None else len(self.inducing_points)
+        n = self.n_inducing if self.inducing_points is None else np.shape(self.inducing_points)[0]
         return min(n, len(observations.items)) if self.inducing_points is None else n
 
     def own_utilities(self, observations: Observations) -> bool:
@@ -314,7 +312,7 @@ class SVI(Engine):
                 "known. Use SVI(local='expected')."
             )
         batch = Batch.of(problem.space, problem.rows, problem.likelihood)
-        scale = approximation.diagnostics.output_scale
+        scale = _scale_of(approximation.state)
         if scale != 1.0:
             batch = batch.scaled(with_scale(problem.space.kernel, scale), scale)
         seen = batch.seen(batch.space.condition(approximation.conditioned))
