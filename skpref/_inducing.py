@@ -105,8 +105,8 @@ class Pull(NamedTuple):
 
     def under(self, factor: float) -> "Pull":
         """Of margins whose prior variance, on which they were found, is divided by a factor."""
-        by_mean, *by_variances, at = self
-        return Pull(np.sqrt(factor) * by_mean, *(factor * each for each in by_variances), at)
+        by_mean = np.sqrt(factor) * self.by_mean
+        return Pull(by_mean, factor * self.by_variance, factor * self.by_rest, self.at)
 
 
 class Conditioned(NamedTuple):
@@ -179,8 +179,8 @@ class InducedSpace:
         like: "InducedSpace | None" = None,
     ):
         self.kernel, self.items, self.Z = kernel, items, Z
-        self.K = kernel(Z) if like is None else like.K
-        self.whiten = _whitening(self.K) if like is None else like.whiten
+        self.K: Array = kernel(Z) if like is None else like.K
+        self.whiten: Array = _whitening(self.K) if like is None else like.whiten
         self.first, self.second = margins.first, margins.second
         self.n_items, self.n_margins = len(items), len(margins.first)
         ends = np.concatenate([self.first, self.second])

@@ -273,8 +273,10 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         start = getattr(self, "_start", None) if model.engine.warm_start else None
         rng = source_of(self.random_state)
         with progress(self, observations, model, search) as report:
-            tell = {"monitor": report.evaluated, "watch": report.passed}
-            return fit_posterior(observations, model, start, rng, search=search, **tell)
+            told, seen = report.evaluated, report.passed
+            return fit_posterior(
+                observations, model, start, rng, search=search, monitor=told, watch=seen
+            )
 
     @available_if(takes_streams)
     @with_callbacks
@@ -330,7 +332,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
             part = training._replace(observations=sample)
             return self._fitted(settings, part, table, points)
 
-        given = settings.engine.inducing_points is not None
+        given = getattr(settings.engine, "inducing_points", None) is not None
         piece = fit_further(
             training.observations,
             self._model,

@@ -24,9 +24,6 @@ _SEARCH_ITERATIONS = 100
 # Arrays by name whose last axis runs over the rows of the distinct answers or of the single ones.
 State = dict[str, NDArray[np.float64]]
 
-Space = TypeVar("Space", bound=MarginSpace | ItemSpace | InducedSpace)
-Found = TypeVar("Found", bound=Conditioned | Moments)
-
 
 class Pass(NamedTuple):
     """One pass of an engine over the answers, as those that watch it are told.

@@ -63,11 +63,14 @@ class Tally(NamedTuple):
         return type(self)(*(each[numbers] for each in self))
 
 
+_NONE = Tally(*np.zeros((3, 0)))
+
+
 @dataclass(frozen=True, eq=False)
 class Linearised(Batch):
     """A `Batch` whose looks want the linearised update; their bound is the true one of q."""
 
-    tally: Tally | None = None
+    tally: Tally = _NONE
 
     @classmethod
     def of(
@@ -95,7 +98,7 @@ class Linearised(Batch):
         slope = chance * slope
         weight, off = tally.share / tally.variance, tally.chance - chance
         by_mean, precision = (
-            np.bincount(self.index, each, self.space.n_margins)
+            np.asarray(np.bincount(self.index, each, self.space.n_margins), dtype=np.float64)
             for each in (self.sign * weight * slope * off, weight * slope**2)
         )
         wanted = self.space.weights(by_mean, precision, at)

@@ -96,7 +96,8 @@ def drift(
     rng, total, m = np.random.default_rng(0), float(problem.rows.counts.sum()), len(weights.shift)
     now = None if prior is None else Gamma(prior.shape + 0.5 * m, 1.0).around(1.0 / scale)
     answers = kind.of(problem.space, problem.rows, problem.likelihood)
-    history, smoothed = [], []
+    history: list[float] = []
+    smoothed: list[float] = []
     converged = stopped = False
     residual, t = np.inf, 0
     while not (converged or stopped or len(smoothed) >= schedule.max_iter):
@@ -107,10 +108,10 @@ def drift(
             share = total / float(batch.counts.sum())
             batch = _under(batch, now)
             look = batch.look(weights)
-            apart = look.at.divergence - (0.0 if now is None else now.bound(prior, m))
+            apart = look.at.divergence - _gap(now, prior, m)
             bounds.append(share * look.fit - apart)
             level += bounds[-1] / share
-            if now is not None:
+            if now is not None and prior is not None:
                 wanted = updated(prior, now, look.at, share * look.pulled)
                 ahead = now.around(now.mean * (wanted.mean / now.mean) ** length)
             weights = weights.towards(look.wanted.scaled(share), length)
@@ -131,7 +132,7 @@ def drift(
         return (_under(batch, now) for batch in batches(problem, answers, schedule.size, rng))
 
     weights, bound = _closed(every, weights)
-    bound += 0.0 if now is None else now.bound(prior, m)
+    bound += _gap(now, prior, m)
     run = len(smoothed), max(residual, 0.0), converged, stopped, history, smoothed
     return Drift(weights, now, bound, *run)
 
@@ -166,6 +167,10 @@ class _Mean:
         inverse = self._inverse / self._n
         gain, shift = self._gain / (self._n * inverse), self._shift / (self._n * np.sqrt(inverse))
         return Weights(gain, shift), inverse
+
+
+def _gap(now, prior, m):
+    return 0.0 if now is None else now.bound(prior, m)
 
 
 def _under(batch, now):

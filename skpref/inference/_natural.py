@@ -68,8 +68,8 @@ class Batch:
 
     def pull(self, expected: Expected, at: Moments) -> Pull:
         """Slopes of the bound in the margins' moments."""
-        by_mean, rest = self.sign * expected.by_mean, expected.by_noise
-        return Pull(*map(self.pool, (by_mean, expected.by_variance, rest)), at)
+        by_mean, by_variance = self.pool(self.sign * expected.by_mean), expected.by_variance
+        return Pull(by_mean, self.pool(by_variance), self.pool(expected.by_noise), at)
 
     def pull_at(self, at: Moments) -> Pull:
         """The same under a q."""

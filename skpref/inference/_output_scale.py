@@ -149,7 +149,8 @@ def ascend_with_scale(
     tol, max_iter, watch
         As of `ascend`.
     """
-    m, history = len(weights.shift), []
+    m = len(weights.shift)
+    history: list[float] = []
     now = Gamma(prior.shape + 0.5 * m, 1.0).around(1.0 / scale)
     loose, before = max(tol, _LOOSEST), None
     while True:

@@ -1,6 +1,6 @@
 """Sparse variational inference with natural gradients (Hensman et al. 2013, 2015)."""
 
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from skpref._observations import Observations
 from skpref._parameters import check_choice, check_number
 from skpref._random import RandomLike, seed_of
 from skpref.inference._base import Approximation, Engine, EvidenceGradient, Problem, State
+from skpref.inference._course import Course, found, scale_of, started, state_of
 from skpref.inference._ekf import Linearised, check_linear
 from skpref.inference._minibatches import Schedule, drift
 from skpref.inference._moving import moved
@@ -20,7 +21,6 @@ from skpref.inference._output_scale import (
     Gamma,
     ascend_with_scale,
     check_scale,
-    rescaled,
     with_scale,
 )
 from skpref.inference._placing import place
@@ -34,29 +34,6 @@ _BEGIN = 10_000
 _SEARCH_TOL = (3e-3, 1e-2)
 # Precision of a site that tells nothing, for its logarithm.
 _LEAST = 1e-12
-
-
-class Course(NamedTuple):
-    """How the engine went.
-
-    Attributes
-    ----------
-    bound_history : ndarray of shape (n_iter,)
-        The bound on the log evidence after each iteration; of a minibatch its estimate.
-    smoothed_bound : ndarray of shape (n_passes,)
-        With minibatches, the mean of these estimates over each pass; else empty.
-    inverse_scale : (float, float) or None
-        With ``scale_prior``, shape and rate of q(λ), the kernel being divided by λ.
-    """
-
-    bound_history: NDArray[np.float64]
-    smoothed_bound: NDArray[np.float64]
-    inverse_scale: Gamma | None = None
-
-    @property
-    def output_scale(self) -> float:
-        """What the kernel was multiplied by: 1/E[λ], or 1."""
-        return 1.0 if self.inverse_scale is None else 1.0 / self.inverse_scale.mean
 
 
 class SVI(Engine):
@@ -225,7 +202,7 @@ class SVI(Engine):
         """
         if not self._free:
             return self
-        Z = moved(self.inducing_points, observations, kernel, likelihood)
+        Z = moved(np.asarray(self.inducing_points), observations, kernel, likelihood)
         return type(self)(**{**self.get_params(deep=False), "inducing_points": Z})
 
     def coarser(self, times: float = 1.0) -> Self:
@@ -248,17 +225,15 @@ class SVI(Engine):
 
     def settled(self, kernel: Kernel, approximation: Approximation) -> tuple[Engine, Kernel]:
         """The kernel with the output scale found, and a prior to match; see `Engine.settled`."""
-        inverse = approximation.diagnostics.inverse_scale
-        if inverse is None:
+        if self.scale_prior is None:
             return self, kernel
-        prior = Gamma(*self.scale_prior)
-        options = self.get_params(deep=False)
-        options["scale_prior"] = (prior.shape, prior.rate * inverse.mean)
-        return type(self)(**options), with_scale(kernel, 1.0 / inverse.mean)
+        (shape, rate), scale = self.scale_prior, scale_of(approximation.state)
+        options = {**self.get_params(deep=False), "scale_prior": (shape, rate / scale)}
+        return type(self)(**options), with_scale(kernel, scale)
 
     def side(self, observations: Observations) -> int:
         """Number of inducing points."""
-        n = self.n_inducing if self.inducing_points is None else len(self.inducing_points)
+        n = self.n_inducing if self.inducing_points is None else np.shape(self.inducing_points)[0]
         return min(n, len(observations.items)) if self.inducing_points is None else n
 
     def own_utilities(self, observations: Observations) -> bool:
@@ -278,7 +253,7 @@ class SVI(Engine):
         self.check()
         rows, space = problem.rows, problem.space
         total = float(rows.counts.sum())
-        weights, scale = _started(start, space, total), _scale_of(start)
+        weights, scale = started(start, space, total), scale_of(start)
         if self.batch_size is not None and self.batch_size < len(rows):
             return self._in_batches(problem, weights, scale)
         if weights is None:
@@ -287,11 +262,11 @@ class SVI(Engine):
             weights, scale = (nothing(len(space.Z)), 1.0) if few else self._begun(problem, _BEGIN)
         batch = self._answers(problem)
         if self.scale_prior is None:
-            return _found(ascend(batch, weights, self.tol, self.max_iter, problem.watch), total)
+            return found(ascend(batch, weights, self.tol, self.max_iter, problem.watch), total)
         prior = Gamma(*self.scale_prior)
         run = self.tol, self.max_iter, problem.watch
         end, inverse_scale = ascend_with_scale(batch, weights, prior, scale, *run)
-        return _found(end, total, inverse_scale)
+        return found(end, total, inverse_scale)
 
     def run_after(self, problem: Problem, before: Weights) -> Approximation:
         """Maximise the bound with a prior that has learned from earlier answers.
@@ -310,7 +285,7 @@ class SVI(Engine):
         """
         batch = self._answers(problem, before)
         end = ascend(batch, before, self.tol, self.max_iter, problem.watch)
-        return _found(end, float(problem.counts.sum()))
+        return found(end, float(problem.counts.sum()))
 
     def _answers(self, problem, before=None):
         if self.local == "expected" and self.scale_prior is None:
@@ -327,7 +302,7 @@ class SVI(Engine):
         space = InducedSpace(kernel, part.items, part.rows.margins, Z, problem.space)
         found = self.coarser().run(Problem(space, part, problem.likelihood))
         total = float(problem.counts.sum())
-        return _started(found.state, problem.space, total), _scale_of(found.state)
+        return started(found.state, problem.space, total), scale_of(found.state)
 
     def _in_batches(self, problem, weights, scale):
         """Stochastic steps of falling length."""
@@ -340,9 +315,9 @@ class SVI(Engine):
         schedule = Schedule(*options, self.tol, self.max_iter)
         prior = None if self.scale_prior is None else Gamma(*self.scale_prior)
         end = drift(problem, self._looks, weights, schedule, prior, scale)
-        course = _course(end.history, end.inverse_scale, end.smoothed)
+        course = Course(np.array(end.history), np.array(end.smoothed), end.inverse_scale)
         total = float(problem.counts.sum())
-        state = _state(end.weights, total, course)
+        state = state_of(end.weights, total, course)
         sites = Sites(end.weights.shift, end.weights.gain, end.bound)
         run = end.n_iter, end.residual, end.converged, course, end.stopped
         return Approximation(sites, moments(end.weights), state, *run)
@@ -355,7 +330,7 @@ class SVI(Engine):
                 "known. Use SVI(local='expected')."
             )
         batch = Batch.of(problem.space, problem.rows, problem.likelihood)
-        scale = approximation.diagnostics.output_scale
+        scale = scale_of(approximation.state)
         if scale != 1.0:
             batch = batch.scaled(with_scale(problem.space.kernel, scale), scale)
         seen = batch.seen(batch.space.condition(approximation.conditioned))
@@ -373,39 +348,3 @@ def _check_prior(prior):
         )
     for name, value in zip(("shape", "rate"), prior, strict=True):
         check_number(f"{name} of scale_prior", value, low=0.0, open_low=True)
-
-
-def _scale_of(state):
-    return 1.0 if state is None else float(state["scale"][0])
-
-
-def _started(start, space, total):
-    """q of a state; None if there is none.
-
-    Of the same answers by their sites, which hardly depend on the hyperparameters; of others as if
-    they were of this total weight.
-    """
-    if start is None or start["shift"].shape != (len(space.Z),):
-        return None
-    before = float(start["total"][0])
-    if before == total and start.get("pull", np.zeros(0)).shape == (space.n_margins,):
-        return rescaled(space.told(start["precision"], start["pull"]), _scale_of(start))
-    return Weights(start["gain"], start["shift"]).scaled(total / before)
-
-
-def _found(end, total, inverse_scale=None):
-    """What a way uphill that saw all answers ended with."""
-    weights, course = end.weights, _course(end.history, inverse_scale)
-    state = _state(weights, total, course) | end.look.sites
-    sites = Sites(weights.shift, weights.gain, end.bound)
-    run = end.n_iter, end.residual, end.converged, course, end.stopped
-    return Approximation(sites, end.at, state, *run)
-
-
-def _course(history, inverse_scale, smoothed=()):
-    return Course(np.array(history), np.array(smoothed), inverse_scale)
-
-
-def _state(weights, total, course):
-    told = {"total": np.array([total]), "scale": np.array([course.output_scale])}
-    return {"gain": weights.gain, "shift": weights.shift, **told}
