@@ -98,7 +98,7 @@ def real(setting, task, n_splits):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--points", type=int, nargs="+", default=[200])
-    parser.add_argument("--splits", type=int, default=2, help="splits of real duels")
+    parser.add_argument("--splits", type=int, default=1, help="splits of real duels")
     parser.add_argument("--out", type=Path, default=RESULTS / "sparse_quality.csv")
     options = parser.parse_args()
     done, rows = {}, []
