@@ -159,6 +159,12 @@ def test_a_callback_ends_the_engine_at_what_it_has_found(data, capsys):
     assert fast.log_marginal_likelihood_value_ < whole.log_marginal_likelihood_value_
 
 
+def test_an_engine_that_was_told_to_end_does_not_begin_again(data):
+    listener = Listener(stop_at=1, task="pass")
+    model(inference="svi", optimizer=counted(2)).set_callbacks(listener).fit(*data)
+    assert listener.begun == ["fit", "evaluation", "evaluation", "pass"]
+
+
 @pytest.mark.parametrize(
     "engine", [SVI(), SVI(batch_size=20), SVI(scale_prior=(1.0, 1.0)), SVI(local="ekf")], ids=repr
 )

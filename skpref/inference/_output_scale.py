@@ -89,11 +89,9 @@ def updated(prior: Gamma, now: Gamma, at: Moments, pulled: float) -> Gamma:
     m, x = len(at.mean), now.mean
     shape = prior.shape + 0.5 * m
     rate = prior.rate + 0.5 * (float(np.vdot(at.root, at.root)) + float(at.mean @ at.mean)) / x
-    if pulled < 0.0:  # as if it were the same at all scales
-        return Gamma(shape, shape / (shape + max(pulled, -0.5 * shape)) * rate)
     # The fit as −pulled × x / E[λ], what is left being proportional to 1/E[λ]: the maximum of
     # shape log E[λ] − rate E[λ] − pulled × x / E[λ].
-    mean = (shape + np.sqrt(shape**2 + 4.0 * rate * pulled * x)) / (2.0 * rate)
+    mean = (shape + np.sqrt(max(shape**2 + 4.0 * rate * pulled * x, 0.0))) / (2.0 * rate)
     return Gamma(shape, shape / mean)
 
 
