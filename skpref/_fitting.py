@@ -175,10 +175,13 @@ def _fitted(observations, model, start, rng, search, monitor, watch):
         sites = carried(start.sites, start.observations, observations, engine.state_of)
         if search is not None and len(model.theta):
             part = part_to_learn_on(observations, model, search.learn_on)
-            if part is observations:
+            if part is observations and model.learner is engine:
                 model, sites = learn(model, observations, search, sites, rng, monitor)
             else:
-                model, _ = learn(model, part, search, None, rng, monitor)
+                learned, _ = learn(
+                    replace(model, engine=model.learner), part, search, None, rng, monitor
+                )
+                model = replace(learned, engine=model.engine)
         placed = model.engine.placed_again(observations, model.kernel, model.likelihood)
         if placed is not model.engine:
             model = replace(model, engine=placed)

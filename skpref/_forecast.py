@@ -6,7 +6,7 @@ import numpy as np
 
 from skpref._model import Model
 from skpref._observations import Observations
-from skpref._part import ENOUGH, ENOUGH_SPARSE, random_part
+from skpref._part import ENOUGH, ENOUGH_FOR_POINTS, ENOUGH_SPARSE, random_part
 from skpref._warnings import warn
 from skpref.inference import EP, HMC, SVI, Engine, Gibbs
 from skpref.inference._memory import available
@@ -109,13 +109,13 @@ def part_to_learn_on(
     observations : Observations
     model : Model
     learn_on : int, "auto" or None
-        "auto": with inducing points 5000; else 1000 of at least 4000 where all would take more than
-        some 20 s on a machine like most (this machine is not looked at, so that a fit is the same
-        everywhere), of at least 2000 where a minute. None: all.
+        "auto": with inducing points 800, or 5000 if by their own bound; else 1000 of at least 4000
+        where all would take more than some 20 s on a machine like most (this machine is not looked
+        at, so that a fit is the same everywhere), of at least 2000 where a minute. None: all.
     """
     n_answers = len(observations.positions)
-    if learn_on == "auto" and not model.evidence_engine.dense:
-        learn_on = ENOUGH_SPARSE
+    if learn_on == "auto" and not model.engine.dense:
+        learn_on = ENOUGH_FOR_POINTS if model.learner.dense else ENOUGH_SPARSE
     elif learn_on == "auto":
         seconds = _exact(observations, _NOMINAL) * _searched(model)
         many = n_answers >= 4 * ENOUGH and seconds > _PATIENCE

@@ -83,6 +83,11 @@ class Model:
         """The engine whose evidence sets the hyperparameters."""
         return self.engine.evidence_engine() or EP()
 
+    @cached_property
+    def learner(self) -> Engine:
+        """The engine whose evidence the search for hyperparameters maximises."""
+        return self.engine.learner() or self.evidence_engine
+
     def at(self, theta: NDArray[np.float64]) -> Self:
         """The same model at other hyperparameters."""
         n_kernel = len(self.kernel.theta)

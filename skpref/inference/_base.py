@@ -257,6 +257,10 @@ class Engine(BaseEstimator, ABC):
         """The engine whose evidence sets the hyperparameters; None: EP."""
         return self if self.has_evidence else None
 
+    def learner(self) -> "Engine | None":
+        """The engine whose evidence the search for hyperparameters maximises; None: the same."""
+        return None
+
     def coarser(self, times: float = 1.0) -> "Engine":
         """This engine as the search for hyperparameters uses it: less exact, if it has ``tol``.
 

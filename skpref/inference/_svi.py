@@ -14,6 +14,7 @@ from skpref._random import RandomLike, seed_of
 from skpref.inference._base import Approximation, Engine, EvidenceGradient, Problem, State
 from skpref.inference._course import Course, found, scale_of, started, state_of
 from skpref.inference._ekf import Linearised, check_linear
+from skpref.inference._ep import EP
 from skpref.inference._minibatches import Schedule, drift
 from skpref.inference._moving import moved
 from skpref.inference._natural import Batch, ascend, nothing
@@ -82,6 +83,11 @@ class SVI(Engine):
         What a step wants of an answer: that the expected log-probability be largest, or "ekf", for
         comparison, the linearised update of [2]_, which promises no bound, sees no variances, and
         takes neither ties nor an order effect. Hyperparameters are learned by "expected".
+    evidence : {"ep", "bound"}, default="ep"
+        What hyperparameters are learned by: the evidence of EP with all items, on 800 of the
+        answers (``learn_on`` of the estimator), or the bound, on 5000. The bound takes what few
+        points cannot express for noise, or fits the noise, and may end far off. With
+        ``scale_prior`` always the bound.
     n_jobs : int, default=None
         Answers beyond 50 000 are shared out in shards to so many workers by joblib; −1: one a
         processor. 1 does the shards one after another: the number and kind of workers never change
@@ -133,6 +139,7 @@ class SVI(Engine):
         delay: float = 1.0,
         scale_prior: tuple[float, float] | None = None,
         local: str = "expected",
+        evidence: str = "ep",
         n_jobs: int | None = None,
     ):
         self.n_inducing = n_inducing
@@ -144,6 +151,7 @@ class SVI(Engine):
         self.delay = delay
         self.scale_prior = scale_prior
         self.local = local
+        self.evidence = evidence
         self.n_jobs = n_jobs
 
     def check(self) -> None:
@@ -156,6 +164,7 @@ class SVI(Engine):
         check_number("forgetting_rate", self.forgetting_rate, low=0.5, high=1.0, open_low=True)
         check_number("delay", self.delay, low=0.0)
         check_choice("local", self.local, ("expected", "ekf"))
+        check_choice("evidence", self.evidence, ("ep", "bound"))
         if self.scale_prior is not None:
             _check_prior(self.scale_prior)
         if self.inducing_points is not None:
@@ -204,6 +213,10 @@ class SVI(Engine):
             return self
         Z = moved(np.asarray(self.inducing_points), observations, kernel, likelihood)
         return type(self)(**{**self.get_params(deep=False), "inducing_points": Z})
+
+    def learner(self) -> Engine:
+        """EP, or this engine."""
+        return EP() if self.evidence == "ep" and self.scale_prior is None else self
 
     def coarser(self, times: float = 1.0) -> Self:
         """This engine as the search for hyperparameters uses it.
