@@ -148,8 +148,8 @@ class InducedSpace:
         like: "InducedSpace | None" = None,
     ):
         self.kernel, self.items, self.Z = kernel, items, Z
-        self.K = kernel(Z) if like is None else like.K
-        self.whiten = _whitening(self.K) if like is None else like.whiten
+        self.K: Array = kernel(Z) if like is None else like.K
+        self.whiten: Array = _whitening(self.K) if like is None else like.whiten
         self.first, self.second = margins.first, margins.second
         self.n_items, self.n_margins = len(items), len(margins.first)
         ends = np.concatenate([self.first, self.second])
