@@ -109,7 +109,7 @@ def main():
     parser.add_argument("--out", type=Path, default=RESULTS / "shards.csv")
     options = parser.parse_args()
     common = {"duels": options.duels, "items": options.items, "features": options.features}
-    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
     with cluster, Client(cluster), parallel_config("dask"):
         rows = [measured({**common, "points": m}) for m in options.points]
     report(rows, options.out, distributed=versions("distributed")["distributed"])

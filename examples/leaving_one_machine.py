@@ -42,7 +42,7 @@ def main():
 
     # On a real cluster: Client("scheduler:8786"). Logs of workers that come and go are left out.
     cluster = LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
     )
     with cluster, Client(cluster), parallel_config("dask"):
         there = model.fit(pairs, won).predict(items)

@@ -72,7 +72,7 @@ class Deadly(Probit):
     def expected(self, mean, variance, noise, answers):
         if os.getpid() != self.maker:
             try:
-                Path(self.order).unlink()  # only one process obeys
+                Path(self.order).rename(f"{self.order}.{os.getpid()}")  # only one obeys
             except FileNotFoundError:
                 pass
             else:

@@ -14,7 +14,7 @@ from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from math import sqrt
 from threading import Lock
-from typing import Self
+from typing import Self, cast
 from uuid import uuid4
 
 import numpy as np
@@ -60,7 +60,8 @@ def all_answers(
         asked = True
     if asked and len(problem.rows) > _ROWS:
         return Shards(problem, n_jobs, before)
-    return Batch.of(problem.space, problem.rows, problem.likelihood, before)
+    space = cast(InducedSpace, problem.space)
+    return Batch.of(space, problem.rows, problem.likelihood, before)
 
 
 def gathered(rows: Rows, numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], Rows]:
@@ -169,7 +170,7 @@ class Shard:
     @classmethod
     def of(cls, problem: Problem, numbers: NDArray[np.intp]) -> Self:
         """Some rows of a problem."""
-        space = problem.space
+        space = cast(InducedSpace, problem.space)
         used, rows = gathered(problem.rows, numbers)
         ends = rows.first.astype(np.int32), rows.second.astype(np.int32)
         arrays = space.Z, space.items[used], *ends, rows.kind, rows.lead, rows.counts
