@@ -58,7 +58,7 @@ def duels(rows, path):
             if (row["method"], int(row["points"]), row["hyperparameters"]) == (method, points, how)
             and row["features"] == "10"
             and row["seconds"]
-            and (int(row["items"]) == 2000) == (int(row["duels"]) <= 100_000)
+            and (int(row["items"]) == 2000) == (int(row["duels"]) != 1_000_000)
         ]
         for axis, (column, _) in zip(axes, PANELS, strict=True):
             x, y = ([float(row[name]) for row in mine] for name in ("duels", column))
@@ -104,7 +104,8 @@ def cell(row):
 def table(rows, features, sizes):
     """Lines of a table in Markdown; ``sizes``: numbers of duels and items."""
     found = {tuple(row[key] for key in KEYS): row for row in rows}
-    print("| | " + " | ".join(f"{n:,}".replace(",", " ") for n, _ in sizes) + " |")
+    heads = [f"{n:,} of {items:,}".replace(",", " ") for n, items in sizes]
+    print(f"| duels of items | {' | '.join(heads)} |")
     print("| --- " * (len(sizes) + 1) + "|")
     for method, points, how, label, *_ in LINES:
         at = [(method, n, items, features, points, how) for n, items in sizes]
@@ -122,7 +123,7 @@ def main():
     rows = rows_of(RESULTS / "scale.csv")
     duels(rows, options.output / "duels.png")
     table(rows, 10, [(n, 2000) for n in (100, 1000, 10_000, 100_000)])
-    table(rows, 10, [(1_000_000, 2000), (1_000_000, 100_000), (10_000_000, 100_000)])
+    table(rows, 10, [(1_000_000, 100_000), (10_000_000, 2000), (10_000_000, 100_000)])
     table(rows, 300, [(1000, 2000), (10_000, 2000), (100_000, 2000), (1_000_000, 100_000)])
     if (RESULTS / "convincing.csv").exists():
         convincing(rows_of(RESULTS / "convincing.csv"), options.output / "convincing.png")
