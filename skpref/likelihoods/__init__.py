@@ -4,20 +4,20 @@
 ``likelihood=``; a subclass of `Likelihood` of your own works in the estimator and the optimisers.
 """
 
-from skpref.likelihoods._base import (
+from skpref.likelihoods._base import Likelihood
+from skpref.likelihoods._expected import Expected
+from skpref.likelihoods._gaussian import sign_proba
+from skpref.likelihoods._probit import Probit
+from skpref.likelihoods._terms import (
     DUEL,
     PART,
     TIE,
     Answers,
     Derivatives,
-    Likelihood,
     Regions,
     Site,
     Tilted,
 )
-from skpref.likelihoods._expected import Expected
-from skpref.likelihoods._gaussian import sign_proba
-from skpref.likelihoods._probit import Probit
 
 __all__ = [
     "DUEL",

@@ -7,7 +7,7 @@ distinct answer, or one an inequality of a joint answer.
 
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,72 +17,19 @@ from skpref._linalg import floor_variance
 from skpref._parameters import check_bounds, check_number
 from skpref.likelihoods import _expected, _quadrature
 from skpref.likelihoods._expected import Expected
+from skpref.likelihoods._terms import (
+    DUEL,
+    TIE,
+    Answers,
+    Derivatives,
+    Regions,
+    Site,
+    Tilted,
+)
 
 # Of a hyperparameter's logarithm, for differences where a likelihood gives no derivatives.
 _STEP = 1e-4
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
-
-# Kinds of row: one item beat another, neither did, or one inequality of an answer that states more
-# than one (whose noise is shared, and so belongs to the Gaussian that the row is taken under).
-DUEL, TIE, PART = 0, 1, 2
-
-
-class Answers(NamedTuple):
-    """What was answered, a row a distinct answer; margins are those of its winner over its loser.
-
-    Attributes
-    ----------
-    kind : ndarray of int8 of shape (n,)
-        `DUEL`, `TIE`, or `PART`: one inequality of a joint answer.
-    lead : ndarray of int8 of shape (n,)
-        +1 where the first item of the margin (the winner, if there is one) was shown first, −1
-        where the second was, 0 where neither was; where equal answers were shown in different
-        orders and the likelihood does not ask for the order, as in the first of them.
-    """
-
-    kind: NDArray[np.int8]
-    lead: NDArray[np.int8]
-
-    def take(self, rows: NDArray) -> "Answers":
-        """Some of the rows, by position or mask."""
-        return Answers(self.kind[rows], self.lead[rows])
-
-
-class Derivatives(NamedTuple):
-    """Log-probability and its derivatives in the margin m: value, d/dm, −d²/dm², d³/dm³."""
-
-    value: NDArray[np.float64]
-    gradient: NDArray[np.float64]
-    curvature: NDArray[np.float64]
-    third: NDArray[np.float64]
-
-
-class Tilted(NamedTuple):
-    """A likelihood's factor times a Gaussian: log normaliser Z and its derivatives in the mean.
-
-    ``gradient`` is d log Z/d mean, ``curvature`` −d² log Z/d mean²; ``shrink`` is tilted variance
-    over the Gaussian's, in (0, 1].
-    """
-
-    log_normaliser: NDArray[np.float64]
-    gradient: NDArray[np.float64]
-    curvature: NDArray[np.float64]
-    shrink: NDArray[np.float64]
-
-
-class Site(NamedTuple):
-    """Gaussian factor in natural parameters."""
-
-    precision: NDArray[np.float64]
-    shift: NDArray[np.float64]
-
-
-class Regions(NamedTuple):
-    """An answer as a box of a noisy margin: lower < margin + e < upper, e ~ N(0, variance)."""
-
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    variance: NDArray[np.float64]
 
 
 class Likelihood(BaseEstimator, ABC):

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from skpref.likelihoods._base import DUEL, PART, TIE, Answers
 from skpref.likelihoods._mills import mills
 from skpref.likelihoods._slab import Slab, slab
+from skpref.likelihoods._terms import DUEL, PART, TIE, Answers
 
 
 class Rows(NamedTuple):
