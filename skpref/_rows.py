@@ -267,3 +267,12 @@ def first_places(values: NDArray[np.intp], n_values: int) -> NDArray[np.intp]:
 
 
 __all__ = ["DUEL", "PART", "SET", "TIE"]
+
+
+def gathered_rows(rows: Rows, numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], Rows]:
+    """Some of the rows, and the items that are in them, by which they are counted anew."""
+    some = rows.take(numbers)
+    ends = np.concatenate([some.first, some.second])
+    used, position = np.unique(ends, return_inverse=True)
+    first, second = np.split(position.reshape(-1), 2)
+    return used, duel_rows(len(used), first, second, some.kind, some.lead, some.counts)

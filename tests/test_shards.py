@@ -12,6 +12,7 @@ from shards_support import TIES, Deadly, answers, duels, model_of, regressor
 
 from skpref._fitting import fit_posterior
 from skpref._inducing import Weights
+from skpref._rows import gathered_rows
 from skpref.inference import SVI, Problem, _shards
 from skpref.inference._natural import Batch
 from skpref.likelihoods import Probit
@@ -57,9 +58,9 @@ def test_every_row_is_in_one_shard_and_items_are_in_few():
     parts = _shards.cut(rows, 250)
     assert max(map(len, parts)) <= 250
     assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(len(rows)))
-    touched = sum(len(_shards.gathered(rows, part)[0]) for part in parts)
+    touched = sum(len(gathered_rows(rows, part)[0]) for part in parts)
     plain = np.array_split(np.arange(len(rows)), len(parts))
-    bare = sum(len(_shards.gathered(rows, part)[0]) for part in plain)
+    bare = sum(len(gathered_rows(rows, part)[0]) for part in plain)
     assert touched < 1.25 * np.sqrt(2.0 * len(parts)) * 500 < 0.6 * bare
 
 
@@ -217,7 +218,7 @@ def test_bytes_moved_a_pass(monkeypatch):
     sums = len(shards) * 8 * (m**2 + 3 * m + 1)
     assert moved[1] == moved[2]
     assert sums < moved[1] < sums + 1000 * len(shards)
-    touched = sum(len(_shards.gathered(problem.rows, part)[0]) for part in shards._parts)
+    touched = sum(len(gathered_rows(problem.rows, part)[0]) for part in shards._parts)
     points = len(shards) * 8 * m * 2
     answers_too = 18 * len(problem.rows) + 8 * 2 * touched + points
     assert 0 <= moved[0] - moved[1] - answers_too < 2000 * len(shards)

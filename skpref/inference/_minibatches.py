@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skpref._inducing import InducedSpace, Weights, moments
-from skpref._rows import Rows
+from skpref._rows import gathered_rows
 from skpref.inference._base import Pass, Problem
 from skpref.inference._natural import Batch, fit_of, nothing
 from skpref.inference._output_scale import Gamma, rescaled, updated, with_scale
@@ -188,12 +188,6 @@ def batches(
     order = rng.permutation(len(rows))
     for k in range(0, len(order), size):
         numbers = np.sort(order[k : k + size])
-        some = rows.take(numbers)
-        used, position = np.unique(np.concatenate([some.first, some.second]), return_inverse=True)
-        first, second = np.split(position.reshape(-1), 2)
-        part = Rows(len(used), first, second, *[getattr(some, name) for name in _REST])
+        used, part = gathered_rows(rows, numbers)
         there = InducedSpace(space.kernel, space.items[used], part.margins, space.Z, space)
         yield answers.part(there, part, numbers)
-
-
-_REST = ("kind", "lead", "counts", "answer", "places", "basis")

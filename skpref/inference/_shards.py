@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._inducing import InducedSpace, Moments, Weights, moments
-from skpref._rows import Rows, duel_rows
+from skpref._rows import Rows, duel_rows, gathered_rows
 from skpref._threads import blas_threads
 from skpref.inference._base import Problem
 from skpref.inference._natural import Batch, Look
@@ -62,15 +62,6 @@ def all_answers(
         return Shards(problem, n_jobs, before)
     space = cast(InducedSpace, problem.space)
     return Batch.of(space, problem.rows, problem.likelihood, before)
-
-
-def gathered(rows: Rows, numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], Rows]:
-    """Some of the rows, and the items that are in them, by which they are counted anew."""
-    some = rows.take(numbers)
-    ends = np.concatenate([some.first, some.second])
-    used, position = np.unique(ends, return_inverse=True)
-    first, second = np.split(position.reshape(-1), 2)
-    return used, duel_rows(len(used), first, second, some.kind, some.lead, some.counts)
 
 
 def cut(rows: Rows, size: int) -> list[NDArray[np.intp]]:
@@ -171,7 +162,7 @@ class Shard:
     def of(cls, problem: Problem, numbers: NDArray[np.intp]) -> Self:
         """Some rows of a problem."""
         space = cast(InducedSpace, problem.space)
-        used, rows = gathered(problem.rows, numbers)
+        used, rows = gathered_rows(problem.rows, numbers)
         ends = rows.first.astype(np.int32), rows.second.astype(np.int32)
         arrays = space.Z, space.items[used], *ends, rows.kind, rows.lead, rows.counts
         return cls(space.kernel, problem.likelihood, pickle.dumps(arrays, protocol=5))
