@@ -20,11 +20,6 @@ class DuelPosterior(Protocol):
     An estimator of many users offers it by a method ``posterior_for(users)``, which is given one
     user for each duel and returns an object whose rows are about these users in this order.
 
-    Attributes
-    ----------
-    likelihood : Likelihood
-        Of an answer given the margin.
-
     Examples
     --------
     >>> from skpref import PairwisePreferenceRegressor
@@ -34,7 +29,9 @@ class DuelPosterior(Protocol):
     True
     """
 
-    likelihood: Likelihood
+    @property
+    def likelihood(self) -> Likelihood:
+        """Probability of an answer given the margin."""
 
     def margin(self, A: Any, B: Any) -> tuple[Array, Array]:
         """Mean and variance of f(a) − f(b), without observation noise, for pairs of rows."""
@@ -64,7 +61,7 @@ class Candidates(NamedTuple):
     second: Any
     means: Array
     variance: Array
-    lead: NDArray[np.int_]
+    lead: NDArray[np.int8]
 
     @classmethod
     def of(cls, posterior: DuelPosterior, duels: Any, order: ArrayLike = 1) -> "Candidates":
@@ -81,7 +78,8 @@ class Candidates(NamedTuple):
             mean, variance = posterior.margin(first, second)
             means = np.asarray(mean, dtype=np.float64)[:, None]
         n = len(variance)
-        lead = check_order(np.full(n, order) if np.ndim(order) == 0 else order, n, 2)
+        order = np.full(n, order) if np.ndim(order) == 0 else order
+        lead = np.asarray(check_order(order, n, 2), dtype=np.int8)
         return cls(posterior, first, second, means, variance, lead)
 
     @property
@@ -89,13 +87,21 @@ class Candidates(NamedTuple):
         """Mean and variance of the margins, those of a mixture as a whole."""
         return self.means.mean(axis=1), self.variance + self.means.var(axis=1)
 
-    def rows(self) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
-        """Distinct items, as rows that the posterior sees, and where both sides are among them."""
-        of = self.posterior
-        width = of.anchors.shape[1]
-        both = item_pairs(self.first, self.second, width, of.feature_names, of.table, of.who)
+
+class Rows(NamedTuple):
+    """Distinct items, as rows that the posterior sees, and where both sides are among them."""
+
+    items: Array
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, posterior: Posterior, first: Any, second: Any) -> "Rows":
+        """Of the items of duels."""
+        width, names = posterior.anchors.shape[1], posterior.feature_names
+        both = item_pairs(first, second, width, names, posterior.table, posterior.who)
         items, code = distinct_rows(np.concatenate(both))
-        return items, code[: len(both[0])], code[len(both[0]) :]
+        return cls(items, code[: len(both[0])], code[len(both[0]) :])
 
 
 def sides(duels: Any) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from skpref._linalg import Array
 from skpref._parameters import check_number
 from skpref._posterior import Posterior
 from skpref._random import RandomLike, generator_of
-from skpref.active._contracts import Candidates, DuelPosterior
+from skpref.active._contracts import Candidates, DuelPosterior, Rows
 from skpref.active._entropy import blocks, entropy_of, outcome_proba
 
 # Exact joint draws take a factorisation of so many items at most; beyond, draws of functions.
@@ -141,7 +141,7 @@ of shape (n_items,), default=None
         )
     check_number("n_draws", n_draws, low=2, integer=True)
     of, rng = Candidates.of(posterior, duels, order), generator_of(random_state)
-    rows, first, second = of.rows()
+    rows, first, second = Rows.of(posterior, of.first, of.second)
     among = np.arange(len(rows))
     if items is not None:
         rows, code = distinct_rows(np.concatenate([rows, posterior.check_items(items)]))
@@ -165,7 +165,7 @@ def _drawn_margins(of, n, rng):
     if not isinstance(of.posterior, Posterior):
         mean, variance = of.gaussian
         return mean[:, None] + np.sqrt(variance)[:, None] * rng.standard_normal((len(mean), n))
-    rows, first, second = of.rows()
+    rows, first, second = Rows.of(of.posterior, of.first, of.second)
     utility = _drawn(of.posterior, rows, n, rng)
     return utility[first] - utility[second]
 

@@ -48,7 +48,7 @@ def entropy_of(proba: Array) -> Array:
 
 
 def predictive_proba(
-    likelihood: Likelihood, means: Array, variance: Array, lead: NDArray[np.int_]
+    likelihood: Likelihood, means: Array, variance: Array, lead: NDArray[np.int8]
 ) -> Array:
     """Probabilities of the outcomes under mixtures, shape (n, n_outcomes).
 
@@ -66,7 +66,7 @@ def predictive_proba(
 
 
 def expected_entropy(
-    likelihood: Likelihood, means: Array, variance: Array, lead: NDArray[np.int_]
+    likelihood: Likelihood, means: Array, variance: Array, lead: NDArray[np.int8]
 ) -> Array:
     """Mean entropy of the answer given the margin, by quadrature, shape (n,).
 

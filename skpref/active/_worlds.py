@@ -31,7 +31,7 @@ class Effects(NamedTuple):
 
 
 def effects(
-    likelihood: Likelihood, mean: Array, variance: Array, lead: NDArray[np.int_]
+    likelihood: Likelihood, mean: Array, variance: Array, lead: NDArray[np.int8]
 ) -> Effects:
     """Effects of the outcomes "second won", "tie" if there may be any, and "first won".
 
