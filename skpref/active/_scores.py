@@ -72,7 +72,15 @@ def information(of: Candidates, method: str = "quadrature") -> Array:
     predicted = entropy_of(predictive_proba(likelihood, of.means, of.variance, of.lead))
     if method == "quadrature":
         expected = expected_entropy(likelihood, of.means, of.variance, of.lead)
-        return np.maximum(predicted - expected, 0.0)
+    else:
+        expected = _closed_form(of)
+    # Of a margin that is known the closed form and rounding would make something.
+    found = np.where(of.gaussian[1] > 0.0, predicted - expected, 0.0)
+    return np.clip(found, 0.0, np.log(likelihood.n_outcomes))
+
+
+def _closed_form(of):
+    likelihood = of.posterior.likelihood
     if not isinstance(likelihood, Probit) or likelihood.n_outcomes != 2:
         what = "ties" if likelihood.n_outcomes == 3 else type(likelihood).__name__
         raise ValueError(
@@ -81,8 +89,7 @@ def information(of: Candidates, method: str = "quadrature") -> Array:
         )
     means = of.means + of.lead[:, None] * likelihood.order_shift
     known = expected_bell(means, of.variance[:, None], likelihood.margin_variance)
-    found = np.clip(predicted - known.value.mean(axis=1), 0.0, np.log(2.0))
-    return np.where(of.gaussian[1] > 0.0, found, 0.0)
+    return known.value.mean(axis=1)
 
 
 def entropy(posterior: DuelPosterior, duels: Any, *, order: ArrayLike = 1) -> Array:
