@@ -49,6 +49,7 @@ def diverse(
     n: int,
     pairs: NDArray[np.intp],
     distinct: bool,
+    pending: NDArray[np.intp],
     of_variance: bool = False,
 ) -> NDArray[np.intp]:
     """As `ranked`, each score less what the answers to the duels before it are expected to tell.
@@ -64,6 +65,8 @@ def diverse(
         Rows of candidates to the covariance of their margins.
     n, pairs, distinct
         As in `ranked`.
+    pending : ndarray of int
+        Duels that were chosen before all others; their scores are −inf.
     of_variance : bool, default=False
         Scores are variances of the margins, of which is left what is expected after the answers.
     """
@@ -72,28 +75,31 @@ def diverse(
     if len(order) > 2 * _SHORTLIST:
         spaced = np.linspace(_SHORTLIST, len(order) - 1, _SHORTLIST).astype(np.intp)
         rows = order[np.r_[:_SHORTLIST, spaced]]
+    rows = np.concatenate([pending, rows])
     mean, variance = (part[rows] for part in of.gaussian)
     worlds = Worlds.before(mean, variance, covariance(rows))
-    before = _open(worlds, of, rows, of_variance)
-    worth = scores[rows].copy()
-    found: list[int] = []
-    while len(found) < n and np.any(worth > -np.inf):
-        at = int(np.argmax(worth))
-        found.append(int(rows[at]))
-        worth[at] = -np.inf
+    before, likelihood = _open(worlds, of, rows, of_variance), of.posterior.likelihood
+    chosen = list(range(len(pending)))
+    for at in chosen:
+        worlds = worlds.after(at, likelihood, of.lead[rows[at]])
+    free = scores[rows] > -np.inf
+    while len(chosen) < len(pending) + n and free.any():
+        shared = before - _open(worlds, of, rows, of_variance)
+        at = int(np.argmax(np.where(free, scores[rows] - shared, -np.inf)))
+        chosen.append(at)
+        free[at] = False
         if distinct:
-            worth[np.isin(pairs[rows], pairs[rows[at]]).any(axis=1)] = -np.inf
-        if len(found) < n:
-            worlds = worlds.after(at, of.posterior.likelihood, of.lead[rows[at]])
-            shared = before - _open(worlds, of, rows, of_variance)
-            worth = np.where(worth > -np.inf, scores[rows] - shared, -np.inf)
+            free &= ~np.isin(pairs[rows], pairs[rows[at]]).any(axis=1)
+        if len(chosen) < len(pending) + n:
+            worlds = worlds.after(at, likelihood, of.lead[rows[at]])
+    found = rows[chosen[len(pending) :]]
     if len(found) < n:  # none of the shortlist is left
         rest = scores.copy()
         rest[found] = -np.inf
         if distinct:
             rest[np.isin(pairs, pairs[found]).any(axis=1)] = -np.inf
-        found += ranked(rest, n - len(found), pairs, distinct).tolist()
-    return np.array(found, dtype=np.intp)
+        found = np.r_[found, ranked(rest, n - len(found), pairs, distinct)]
+    return found
 
 
 def _open(worlds, of, rows, of_variance):

@@ -36,6 +36,7 @@ def query(
     users: ArrayLike | None = None,
     order: ArrayLike = 1,
     answered: Any = None,
+    pending: ArrayLike | None = None,
     diversity: bool = True,
     distinct_items: bool = False,
     return_scores: bool = False,
@@ -67,11 +68,14 @@ def query(
     answered : array-like, default=None
         What is not asked again: duels of the form of the pool, in either order, or a mask of the
         pool, (n_duels,) booleans.
+    pending : array-like of int, default=None
+        Rows of the pool that were asked already and will be answered: what comes now is to be asked
+        beside them.
     diversity : bool, default=True
-        Of several duels each is chosen in view of what the answers to those before it will tell.
-        False: the n largest scores. "random" is as it is.
+        Of several duels each is chosen in view of what the answers to those before it, and to those
+        pending, will tell. False: the n largest scores. "random" is as it is.
     distinct_items : bool, default=False
-        No item is in two of the n duels.
+        No item is in two of the n duels, nor in one of them and one that is pending.
     return_scores : bool, default=False
         Also return the score of every duel by itself, −inf of those left out.
     random_state : int, RandomState instance, Generator or None, default=None
@@ -97,7 +101,7 @@ def query(
     share with this one is taken from a score, so that with "bald" the sum is that of BatchBALD
     (Kirsch et al., NeurIPS 2019), the joint information of all n answers. The posterior is taken
     for a Gaussian, and every possible answer into it as by assumed density filtering; of the
-    combinations of answers 16 are followed. The variance of "variance" becomes the expected one.
+    combinations of answers 32 are followed. The variance of "variance" becomes the expected one.
     Of a pool of more than 500 duels the best 250 are compared, and 250 from among the rest.
 
     Examples
@@ -115,17 +119,22 @@ def query(
     duels = pool_of(pool)
     size = len(sides(duels)[0])
     pairs, free = _free(duels, answered, size)
+    waiting = _positions(pending, size)
+    free[waiting] = False
+    if distinct_items:
+        free &= ~np.isin(pairs, pairs[waiting]).any(axis=1)
     if n > free.sum():
         raise ValueError(
             f"n={n} duels are wanted, and the pool has {free.sum()} to ask: {size} duels, less "
-            "those of an item with itself and those in answered. Ask for fewer, or enlarge it."
+            "those of an item with itself, answered and pending. Ask for fewer, or enlarge it."
         )
     posterior_of, duels = _asked(estimator, duels, users, size)
     score, own = _function(strategy), {"order": order, "random_state": random_state}
     options |= {name: own[name] for name in own if name in signature(score).parameters}
     posterior = posterior_of(np.arange(size))
     scores = np.where(free, _values(score(posterior, duels, **options), size), -np.inf)
-    if n == 1 or not diversity or strategy == "random":
+    alone = n == 1 and not len(waiting)
+    if alone or not diversity or strategy == "random":
         chosen = ranked(scores, n, pairs, distinct_items)
     else:
         of = Candidates.of(posterior, duels, order)
@@ -133,7 +142,9 @@ def query(
         def covariance(rows):
             return posterior_of(rows).margin_cov(*sides(duels[rows]))
 
-        chosen = diverse(scores, of, covariance, n, pairs, distinct_items, strategy == "variance")
+        chosen = diverse(
+            scores, of, covariance, n, pairs, distinct_items, waiting, strategy == "variance"
+        )
     if len(chosen) < n:
         why = "without an item in two of them " if distinct_items else ""
         raise ValueError(
@@ -181,6 +192,18 @@ def _asked(estimator, duels, users, size):
     if hasattr(model, "steps") or hasattr(model, "to_unit"):  # items are transformed on the way
         duels = np.stack([found.rows_of(side) for side in sides(duels)], axis=1)
     return lambda rows: found.posterior, duels
+
+
+def _positions(pending, size):
+    found = np.asarray([] if pending is None else pending)
+    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+        raise ValueError(
+            f"pending must hold rows of the pool, integers of shape (n,); got {found.dtype} of "
+            f"shape {found.shape}."
+        )
+    if found.size and not (found.min() >= 0 and found.max() < size):
+        raise ValueError(f"pending must hold rows of the pool, from 0 to {size - 1}; got {found}.")
+    return found.astype(np.intp)
 
 
 def _free(duels, answered, size):

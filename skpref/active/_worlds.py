@@ -10,7 +10,7 @@ from skpref._linalg import Array
 from skpref.likelihoods import DUEL, TIE, Answers, Likelihood
 
 # Combinations of answers that are followed; of more, so many are kept by their probabilities.
-_MOST = 16
+_MOST = 32
 
 
 class Effects(NamedTuple):
