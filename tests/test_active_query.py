@@ -142,17 +142,16 @@ def test_the_order_of_several_is_that_of_one_by_one():
 
 
 def test_variance_is_what_is_expected_after_the_answers():
-    """By simulated answers, whose exact posterior is found by weighting draws."""
-    known = correlated(5, 4)
+    """By simulated answers: what they leave is the variance within each outcome."""
+    covariance = np.array([[40.0, 38.0, 0.0], [38.0, 39.0, 0.0], [0.0, 0.0, 25.0]])
+    known = Known(PLAIN, np.zeros(3), np.diag(covariance), covariance)
     rng = np.random.default_rng(0)
-    margin = rng.multivariate_normal(known.mean, known.covariance, 200_000)
-    first = int(known.variance.argmax())
-    left = np.zeros(4)
-    win = margin[:, first] + rng.standard_normal(len(margin)) > 0.0
-    for part in (margin[win], margin[~win]):
-        left += len(part) / len(margin) * part.var(axis=0)
-    left[first] = -np.inf
-    assert query(known, known.duels, "variance", n=2).tolist() == [first, int(left.argmax())]
+    margin = rng.multivariate_normal(known.mean, covariance, 100_000)
+    win = margin[:, 0] + rng.standard_normal(len(margin)) > 0.0
+    left = sum(np.mean(win == side) * margin[win == side].var(axis=0) for side in (True, False))
+    assert left[1] < left[2] < 39.0
+    assert query(known, known.duels, "variance", n=2).tolist() == [0, 2]
+    assert query(known, known.duels, "variance", n=2, diversity=False).tolist() == [0, 1]
 
 
 def test_items_may_be_kept_apart():
@@ -264,6 +263,9 @@ class ManyUsers:
                 return mean, scale * variance
 
             def margin_cov(self, A, B):
+                pairs = np.stack([A, B], axis=1)
+                places = [np.flatnonzero(np.all(pair == POOL, axis=(1, 2)))[0] for pair in pairs]
+                assert_array_equal(users == "bob", np.array(places) % 2)
                 own = scale[:, None] == scale
                 root = np.sqrt(scale)
                 return own * np.outer(root, root) * MODEL.posterior_.margin_cov(A, B)

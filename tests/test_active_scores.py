@@ -56,7 +56,12 @@ DUELS = np.array([[0.0, 0.5], [2.0, 0.2], [1.0, 4.0], [0.5, 0.7]])[:, :, None]
 # -- BALD ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("likelihood", [PLAIN, TIES, Probit(1e-4)], ids=["plain", "ties", "sure"])
+WIDE = Probit(0.5, tie_threshold=25.0)  # nearly always a tie, unless the margin is large
+
+
+@pytest.mark.parametrize(
+    "likelihood", [PLAIN, TIES, WIDE, Probit(1e-4)], ids=["plain", "ties", "wide", "sure"]
+)
 def test_bald_is_the_mutual_information(likelihood):
     known, truth = on_grid(likelihood)
     found = bald(known, known.duels)
