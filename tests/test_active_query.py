@@ -281,10 +281,26 @@ def test_users():
         own = users == user
         rows = ManyUsers().posterior_for(users[own])
         assert_allclose(scores[own], bald(rows, POOL[own]))
-    with pytest.raises(ValueError, match="one user for each duel"):
+    alone = query(ManyUsers(), POOL, users=list(users), n=4)
+    assert_array_equal(alone, chosen)
+    with pytest.raises(ValueError, match="one user for each of the 36 duels"):
         query(ManyUsers(), POOL, users=users[:3])
     with pytest.raises(TypeError, match="posterior_for"):
         query(MODEL, POOL, users=users)
+
+
+def test_users_of_any_kind_and_posteriors_of_ones_own():
+    class Told:
+        posterior_ = Known(PLAIN, [0.0, 0.0, 0.0], [0.1, 3.0, 1.0], np.diag([0.1, 3.0, 1.0]))
+
+        def posterior_for(self, users):
+            assert all(isinstance(user, tuple) for user in users)
+            return self.posterior_
+
+    duels = Told.posterior_.duels
+    assert query(Told(), duels, users=[("ann", 1), ("bob", 2), ("cid", 3)]) == [1]
+    assert query(Told(), duels, n=2).tolist() == [1, 2]
+    assert query(Told.posterior_, duels, n=2).tolist() == [1, 2]
 
 
 # -- strategies ------------------------------------------------------------------------------

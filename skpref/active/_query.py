@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from skpref._inspected import Inspected
 from skpref._linalg import Array
 from skpref._parameters import check_choice, check_number
+from skpref._posterior import Posterior
 from skpref._random import RandomLike
 from skpref.active._batch import diverse, ranked
 from skpref.active._contracts import Candidates, DuelPosterior, sides
@@ -61,7 +62,7 @@ def query(
     n : int, default=1
         Number of duels.
     users : array-like of shape (n_duels,), default=None
-        Who is to be asked each duel, where the estimator knows several users.
+        Who is to be asked each duel, where the estimator knows several users: ids of any kind.
     order : int or array-like of shape (n_duels,), default=1
         Who is shown first, where the likelihood has an order effect: 1 the first item, -1 the
         second, 0 neither.
@@ -178,17 +179,19 @@ def _asked(estimator, duels, users, size):
                 f"users= needs an estimator with posterior_for(users), one that knows several "
                 f"users; {type(estimator).__name__} has none. Leave users out."
             )
-        users = np.asarray(users)
-        if users.shape != (size,):
+        if len(users) != size:
             raise ValueError(
-                f"users must name one user for each duel of the pool, shape ({size},); got shape "
-                f"{users.shape}."
+                f"users must name one user for each of the {size} duels of the pool, got "
+                f"{len(users)}."
             )
-        return lambda rows: estimator.posterior_for(users[rows]), duels
-    if isinstance(estimator, DuelPosterior):
-        return lambda rows: estimator, duels
-    found = Inspected.of(estimator)
+        ids = np.empty(size, dtype=object)  # which may be tuples
+        ids[:] = list(users)
+        return lambda rows: estimator.posterior_for(ids[rows]), duels
     model = getattr(estimator, "best_estimator_", estimator)
+    own = model if isinstance(model, DuelPosterior) else getattr(model, "posterior_", None)
+    if isinstance(own, DuelPosterior) and not isinstance(own, Posterior):
+        return lambda rows: own, duels
+    found = Inspected.of(estimator)
     if hasattr(model, "steps") or hasattr(model, "to_unit"):  # items are transformed on the way
         duels = np.stack([found.rows_of(side) for side in sides(duels)], axis=1)
     return lambda rows: found.posterior, duels
