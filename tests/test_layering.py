@@ -86,6 +86,7 @@ LAYERS = (
     ),
     (
         "_queries",
+        "active",
         "inference",
         "inspection",
     ),

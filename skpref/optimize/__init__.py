@@ -2,6 +2,7 @@
 
 from skpref.optimize._believer import HallucinationBelieverOptimizer
 from skpref.optimize._history import export_journal, read_journal
+from skpref.optimize._learner import ActiveLearner
 from skpref.optimize._optimizer import PreferenceOptimizer
 from skpref.optimize._session import AlreadyAnswered
 from skpref.optimize._state import Told
@@ -9,6 +10,7 @@ from skpref.optimize._strategies import STRATEGIES, Strategy
 
 __all__ = [
     "STRATEGIES",
+    "ActiveLearner",
     "AlreadyAnswered",
     "HallucinationBelieverOptimizer",
     "PreferenceOptimizer",

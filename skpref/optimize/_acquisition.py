@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri, owens_t
 
 from skpref._linalg import NEGLIGIBLE, Array, floor_variance
+from skpref.active._entropy import expected_bell
 from skpref.optimize._surface import Moments, Value
 
 _LOG_2PI = np.log(2.0 * np.pi)
@@ -23,8 +24,6 @@ _ROOT_BETA = 2.0
 _PROBABILITY_WEIGHT = 0.1
 _UPPER = 0.95
 _MAX_NEWTON = 100
-# C² of BALD's closed form, in units of the margin noise (Houlsby et al. 2012).
-_BALD = 0.5 * np.pi * np.log(2.0)
 
 
 def _density(z: Array) -> Array:
@@ -170,8 +169,7 @@ def expected_win_and_information(moments: Moments) -> Value:
     u = mean / root
     win = np.clip(ndtr(u).mean(axis=1), 1e-300, 1.0 - 1e-16)
     lose = np.maximum(ndtr(-u).mean(axis=1), 1e-300)
-    spread = (var + _BALD * noise)[:, None]
-    inner = np.log(2.0) * np.sqrt(_BALD * noise / spread) * np.exp(-0.5 * mean * mean / spread)
+    inner, spread = expected_bell(mean, var[:, None], noise)
     entropy = -win * np.log(win) - lose * np.log(lose)
     value = _PROBABILITY_WEIGHT * np.log(win) + entropy - inner.mean(axis=1)
     by_win = (_PROBABILITY_WEIGHT / win + np.log(lose) - np.log(win))[:, None]

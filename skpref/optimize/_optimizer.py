@@ -13,18 +13,16 @@ from skpref._parameters import check_number
 from skpref._posterior import Posterior
 from skpref._random import RandomLike, seed_of
 from skpref.optimize._answers import UNSAID, Said
+from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import check_writable, configure, describe
-from skpref.optimize._loop import Loop
 from skpref.optimize._model import LENGTHSCALE_PRIOR, NOISE_BOUNDS, NOISE_PRIOR, TIE_BOUNDS
 from skpref.optimize._pool import Pool
 from skpref.optimize._questions import check_told
 from skpref.optimize._session import Session
 from skpref.optimize._space import make_space
-from skpref.optimize._state import Told
-from skpref.optimize._values import copied
 
 
-class PreferenceOptimizer(Loop):
+class PreferenceOptimizer(Asking):
     """Preferential Bayesian optimisation with any engine, incumbent rule and acquisition.
 
     Ask for a duel, or a set of more items, show it, and tell which is better.
@@ -279,39 +277,6 @@ class PreferenceOptimizer(Loop):
         self._session.tried = None
         return self
 
-    def skip(self, items: Any) -> Self:
-        """Turn a duel or set down: neither it nor one close to it is asked next.
-
-        Parameters
-        ----------
-        items : array-like of shape (k, d), or k dicts, names or rows of a frame
-
-        Returns
-        -------
-        self
-        """
-        self._session.record_refusal(items)
-        self._session.tried = None
-        return self
-
-    def undo(self) -> Self:
-        """Take back the last `tell` or `skip`: what was pending before it is asked again.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If there is nothing left to take back.
-        AlreadyAnswered
-            If another process told, skipped or took back since this object last looked.
-        """
-        self._session.take_back()
-        self._session.tried = None
-        return self
-
     # -- results -------------------------------------------------------------------------
 
     def recommend(self) -> Any:
@@ -332,26 +297,6 @@ class PreferenceOptimizer(Loop):
         state = self._session.state
         check_told(state)
         return self._session.show(state, [state.last_winner])[0]
-
-    @property
-    def history_(self) -> list[Told]:
-        """Told items and outcomes, oldest first."""
-        session, state = self._session, self._session.state
-        return [
-            Told(self._space.pack(session.show(state, items)), copied(outcome))
-            for items, outcome in state.told
-        ]
-
-    @property
-    def n_told_(self) -> int:
-        """Number of answers told."""
-        return len(self._session.state.told)
-
-    @property
-    def pending_(self) -> Any:
-        """What was asked and neither answered nor skipped, oldest first."""
-        session, state = self._session, self._session.state
-        return self._space.pack_many([session.show(state, each.items) for each in state.pending])
 
     @property
     def posterior_(self) -> Posterior:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from skpref.optimize._answers import Said
-from skpref.optimize._configuration import Configuration, check_same, completed
+from skpref.optimize._configuration import check_same, completed
 from skpref.optimize._database import NotADatabase
 from skpref.optimize._design import load_tables
 from skpref.optimize._events import (
@@ -51,12 +51,14 @@ class Session:
     Parameters
     ----------
     space : Box or Pool
-    configuration : Configuration
+    configuration : Configuration, or another with ``models`` for its `questions`
     initial_duels : list of pairs of items
     journal : path or None
     describe : callable
         ``describe(version)``: the arguments in the terms of the journals of a version.
     seed : int or None
+    questions : callable, default=Questions
+        ``questions(space, configuration, seed, initial)`` makes what chooses the next question.
 
     Attributes
     ----------
@@ -68,11 +70,12 @@ class Session:
     def __init__(
         self,
         space: Any,
-        configuration: Configuration,
+        configuration: Any,
         initial_duels: list,
         journal: Any,
         describe: Callable[[int], dict],
         seed: int | None,
+        questions: Callable = Questions,
     ):
         load_tables()
         self.space, self.configuration = space, configuration
@@ -94,7 +97,7 @@ class Session:
                 return {**describe(version), "initial_duels": described}
 
             seed = self._open(journal, describe_all, seed, start)
-        self._questions = Questions(space, configuration, seed, initial)
+        self._questions = questions(space, configuration, seed, initial)
 
     def _open(self, path, describe, seed, start):
         """Begin the journal, or replay it; the seed of the run."""
@@ -114,7 +117,8 @@ class Session:
             else:
                 lines.begin(journal, header, start)
         header, events = journal.load()
-        check_same(completed(json.loads(header.configuration), 3), json.loads(text), journal.path)
+        kept, now = (completed(json.loads(each), 3) for each in (header.configuration, text))
+        check_same(kept, now, journal.path)
         if seed is not None and lines is None and seed != header.seed:
             raise ValueError(
                 f"The journal {journal.path} was begun with random_state {header.seed}, now {seed} "
@@ -298,6 +302,11 @@ class Session:
         with self._lock:
             state = self.state
             return self.show(state, [self._questions.best(state)])[0]
+
+    def fitted(self) -> Any:
+        """What questions are found with, after what was told."""
+        with self._lock:
+            return self._questions.fit(self.state)
 
     def posterior(self) -> Any:
         """The engine's posterior; of hallucinations, EP's."""

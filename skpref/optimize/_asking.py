@@ -1,0 +1,70 @@
+"""What everything that asks and is told has: refusals, the way back, and what was told."""
+
+from typing import Any, Self
+
+from skpref.optimize._loop import Loop
+from skpref.optimize._session import Session
+from skpref.optimize._state import Told
+from skpref.optimize._values import copied
+
+
+class Asking(Loop):
+    """`skip`, `undo` and what was told, for a class with a session and a space."""
+
+    _session: Session
+    _space: Any
+
+    def skip(self, items: Any) -> Self:
+        """Turn a duel or set down: neither it nor one close to it is asked next.
+
+        Parameters
+        ----------
+        items : array-like of shape (k, d), or k dicts, names or rows of a frame
+
+        Returns
+        -------
+        self
+        """
+        self._session.record_refusal(items)
+        self._session.tried = None
+        return self
+
+    def undo(self) -> Self:
+        """Take back the last `tell` or `skip`: what was pending before it is asked again.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there is nothing left to take back.
+        AlreadyAnswered
+            If another process told, skipped or took back since this object last looked.
+        """
+        self._session.take_back()
+        self._session.tried = None
+        return self
+
+    # -- what was told -------------------------------------------------------------------
+
+    @property
+    def history_(self) -> list[Told]:
+        """Told items and outcomes, oldest first."""
+        session, state = self._session, self._session.state
+        return [
+            Told(self._space.pack(session.show(state, items)), copied(outcome))
+            for items, outcome in state.told
+        ]
+
+    @property
+    def n_told_(self) -> int:
+        """Number of answers told."""
+        return len(self._session.state.told)
+
+    @property
+    def pending_(self) -> Any:
+        """What was asked and neither answered nor skipped, oldest first."""
+        session, state = self._session, self._session.state
+        return self._space.pack_many([session.show(state, each.items) for each in state.pending])
