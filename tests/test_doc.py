@@ -14,7 +14,7 @@ import skpref
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "doc").glob("*.md"))
-WITHOUT_CODE = {"glossary.md", "regret_study.md", "skew_study.md"}
+WITHOUT_CODE = {"glossary.md", "regret_study.md", "scale_study.md", "skew_study.md"}
 DRAWS = {"looking.md"}
 MODULES = ["skpref"] + [
     f"skpref.{found.name}"
