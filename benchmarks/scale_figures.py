@@ -60,7 +60,7 @@ def duels(rows, path):
             and row["seconds"]
             and (int(row["items"]) == 2000) == (int(row["duels"]) != 1_000_000)
         ]
-        for axis, (column, _) in zip(axes, PANELS, strict=True):
+        for axis, (column, _) in zip(axes, PANELS, strict=True) if mine else ():
             x, y = ([float(row[name]) for row in mine] for name in ("duels", column))
             axis.loglog(x, y, style, color=colour, marker=".", label=label)
     for axis, (_, title) in zip(axes, PANELS, strict=True):
