@@ -63,7 +63,7 @@ def test_a_guess_saves_sweeps_and_ends_at_the_same_place(ends):
 class Told(EP):
     """Tells the weights of an extrapolation instead."""
 
-    def between(self, states, weights):
+    def extrapolated(self, states, weights):
         return weights
 
 

@@ -16,7 +16,7 @@ from skpref.inference._base import (
     State,
     started,
 )
-from skpref.inference._laplace import starting_sites
+from skpref.inference._laplace import MANY, starting_sites
 from skpref.inference._rounding import WORST, margin_errors
 
 _MEMORY = 5
@@ -39,7 +39,7 @@ class EP(Engine):
 
     The probit factor of every duel is replaced by a Gaussian site that reproduces the first two
     moments of the factor times its cavity. Sites are updated in parallel, one factorisation a
-    sweep, which serves until the means agree; Anderson's extrapolation over the last sweeps
+    sweep, which with many duels serves until the means agree; Anderson's extrapolation over the last sweeps
     shortens the way to the fixed point, and a sweep that leads away from it is taken back and
     damped.
 
@@ -266,7 +266,8 @@ def _sweep(problem, tau, nu, conditioned=None):
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         if conditioned is not None:
             return _Sweep(problem, tau, nu, conditioned)
-        return _Sweep(problem, tau, nu, None).centred(problem)
+        sweep = _Sweep(problem, tau, nu, None)
+        return sweep.centred(problem) if len(problem.counts) >= MANY else sweep
 
 
 class _Path:

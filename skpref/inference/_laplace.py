@@ -23,6 +23,8 @@ _EPS = np.finfo(np.float64).eps
 _LEAST = 1e-3
 # Nats from the mode that are near enough for a start of EP.
 _NEAR = 1e-2
+# From so many rows on the operations of a factorisation are worth sparing.
+MANY = 256
 
 
 class Mode(NamedTuple):
@@ -190,8 +192,12 @@ def starting_sites(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.fl
     """
     joint = problem.rows.joint
     duels = problem.in_duels() if joint else problem
-    mode = Laplace(tol=_NEAR).mode(duels)
-    margin, at = duels.oriented(mode.margin), mode.at
+    if len(problem.counts) >= MANY:
+        found = Laplace(tol=_NEAR).mode(duels).margin
+    else:
+        found = Laplace(tol=1e-6).run(duels).conditioned.mean
+    margin = duels.oriented(found)
+    at = problem.likelihood.log_prob(margin, duels.answers)
     share = problem.counts / problem.copies  # of a count below 1, the power of its one factor
     precision, shift = share * at.curvature, share * (at.gradient + at.curvature * margin)
     if not joint:
