@@ -39,9 +39,9 @@ class EP(Engine):
 
     The probit factor of every duel is replaced by a Gaussian site that reproduces the first two
     moments of the factor times its cavity. Sites are updated in parallel, one factorisation a
-    sweep, which with many duels serves until the means agree; Anderson's extrapolation over the last sweeps
-    shortens the way to the fixed point, and a sweep that leads away from it is taken back and
-    damped.
+    sweep, which with many duels serves until the means agree; Anderson's extrapolation over the
+    last sweeps shortens the way to the fixed point, and a sweep that leads away from it is taken
+    back and damped.
 
     Parameters
     ----------

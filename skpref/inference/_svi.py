@@ -250,7 +250,9 @@ class SVI(Engine):
         return min(n, len(observations.items)) if self.inducing_points is None else n
 
     def own_utilities(self, observations: Observations) -> bool:
-        """Whether every item has a point of its own."""
+        """Where EP learns; else where every item has a point of its own."""
+        if self.learner() is not self:
+            return True
         return len(observations.items) <= self.n_inducing and self.inducing_points is None
 
     # -- the run ---------------------------------------------------------------------------
