@@ -321,7 +321,7 @@ class SVI(Engine):
         """Stochastic steps of falling length."""
         done, size = 0, self.batch_size
         if weights is None:
-            n = min(len(problem.observations.positions) // 4, _BEGIN)
+            n = min(-(-len(problem.observations.positions) // 4), _BEGIN)
             weights, scale = self._begun(problem, n)
             done = n // size
         options = size, self.forgetting_rate, self.delay + done
