@@ -326,7 +326,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         training = check_training(
             self, X, y, qid, table, sample_weight, order, self.likelihood_, self._schema
         )
-        training = as_before(self, training)
+        training = as_before(self, training, table, settings.likelihood)
 
         def fit(sample: Observations, points: NDArray[np.float64] | None) -> Fitted:
             part = training._replace(observations=sample)
