@@ -297,7 +297,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         sample (or found from the start, while it holds all answers), and the inducing points are
         placed again where others explain much more of its items. In between, items that are far
         from all points become points, up to twice ``n_inducing`` (as many as there are, for items
-        that have names alone).
+        that have names alone). Points of your own, ``SVI(inducing_points=...)``, stay as they are.
 
         Parameters
         ----------

@@ -172,7 +172,12 @@ def test_points_of_ones_own_stay():
     held.set_params(inference=SVI(4, X[:4]))
     streamed(held, pairs, y, 4)
     assert len(held._stream.sample.answers.positions) == 50
-    assert np.array_equal(held.posterior_.anchors[:4], X[:4])
+    assert np.array_equal(held.posterior_.anchors, X[:4])
+    held.partial_fit(pairs[:50], y[:50])
+    assert np.array_equal(held.posterior_.anchors, X[:4])
+    held.set_params(inference=SVI(4, X[5:8]))
+    streamed(held, pairs, y, 2)
+    assert np.array_equal(held.posterior_.anchors, X[5:8])
 
 
 def test_the_sample_is_fair():
