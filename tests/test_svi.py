@@ -367,6 +367,9 @@ def test_points_of_the_users_own():
         ({"forgetting_rate": 0.5}, "forgetting_rate"),
         ({"delay": -1.0}, "delay"),
         ({"inducing_points": [1.0]}, r"\(m, n_features\)"),
+        ({"inducing_points": [["a", "b", "c"]]}, "inducing_points must be numbers"),
+        ({"inducing_points": [[1.0, 2.0, 3.0], [1.0]]}, "inducing_points must be numbers"),
+        ({"n_jobs": 0}, "n_jobs of the engine"),
     ],
 )
 def test_unsound_options_are_named(options, message):
