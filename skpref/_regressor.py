@@ -297,7 +297,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         sample (or found from the start, while it holds all answers), and the inducing points are
         placed again where others explain much more of its items. In between, items that are far
         from all points become points, up to twice ``n_inducing`` (as many as there are, for items
-        that have names alone).
+        that have names alone). Points of your own, ``SVI(inducing_points=...)``, stay as they are.
 
         Parameters
         ----------
@@ -326,7 +326,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         training = check_training(
             self, X, y, qid, table, sample_weight, order, self.likelihood_, self._schema
         )
-        training = as_before(self, training)
+        training = as_before(self, training, table, settings.likelihood)
 
         def fit(sample: Observations, points: NDArray[np.float64] | None) -> Fitted:
             part = training._replace(observations=sample)

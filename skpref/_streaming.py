@@ -148,7 +148,8 @@ def fit_further(
         Fits a sample of answers with hyperparameters of its own and the inducing points that it is
         given, or its own. None: there is nothing to be found again.
     movable : bool, default=True
-        Whether inducing points may be placed anew.
+        Whether inducing points may be placed anew and further ones be added; False where they are
+        the user's own.
     """
     sample = before.sample.further(observations, capacity(learn_on))
     if fit is not None and sample.seen >= 2 * before.renewed:
@@ -156,15 +157,16 @@ def fit_further(
             fresh = fit(sample.answers, None)
             stream = Stream(_weights(fresh), _covered(fresh), sample, sample.seen)
             return Piece(fresh, stream)
-        points = _placed_again(sample.answers, model, before.unseen, movable)
+        points = _placed_again(sample.answers, model, before.unseen) if movable else None
         fresh = fit(sample.answers, points)
         ends = [(each.kernel, each.engine.inducing_points) for each in (model, fresh.model)]
         weights, model = carried(before.weights, *ends), fresh.model
         before = Stream(weights, _covered(fresh), sample, sample.seen)
     check_answers(model.engine, observations, model.likelihood)
     with blas_threads(model.engine.side(observations)):
-        Z = grown(observations.items, model, before.unseen)
-        model = at_points(model, Z)
+        if movable:
+            model = at_points(model, grown(observations.items, model, before.unseen))
+        Z = model.engine.inducing_points
         space = InducedSpace(model.kernel, observations.items, observations.rows.margins, Z)
         problem = Problem(space, observations, model.likelihood)
         found = model.engine.run_after(problem, before.weights.wider(len(Z)))
@@ -194,15 +196,13 @@ def _covered(fitted):
     return float(np.clip(np.quantile(left, _COVERED), *_UNSEEN))
 
 
-def _placed_again(sample, model, unseen, movable):
+def _placed_again(sample, model, unseen):
     """The inducing points, or others where these explain much more of a sample's items.
 
     Any move of points loses something of what was told.
     """
     items, kernel = _some(sample.items), model.kernel
     stay = grown(items, model, unseen)
-    if not movable:
-        return stay
     moved = at_points(model, None).engine.placed(sample, kernel, 0).inducing_points
     left = [float(np.mean(unexplained_share(kernel, items, Z))) for Z in (stay, moved)]
     if left[1] > _WORTH * left[0]:

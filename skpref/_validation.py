@@ -118,14 +118,42 @@ def check_training(
     return Training(observations, classes, schema)
 
 
-def as_before(estimator: BaseEstimator, training: Training) -> Training:
+def as_before(
+    estimator: BaseEstimator,
+    training: Training,
+    table: ItemTable | None,
+    likelihood: Likelihood,
+) -> Training:
     """Further answers, with the labels of those fitted before.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    training : Training
+    table : ItemTable or None
+        Of these answers.
+    likelihood : Likelihood
+        What the parameters of the estimator come to now.
 
     Raises
     ------
     ValueError
-        If they are not of the same form.
+        If they are not of the same form, or to be understood in another way.
     """
+    fitted = estimator.likelihood_
+    if (TIE in likelihood.kinds) != (TIE in fitted.kinds):
+        raise ValueError(
+            f"The answers so far were learned {'with' if TIE in fitted.kinds else 'without'} ties, "
+            f"which {likelihood!r} does not go with. Set tie_threshold (or likelihood) as it was, "
+            "or fit anew."
+        )
+    if likelihood.uses_order and not fitted.uses_order:
+        raise ValueError(
+            "The answers so far were counted without regard to who was shown first, so that "
+            f"{likelihood!r} cannot learn an order effect from them. Set order_effect and its "
+            "bounds as they were, or fit anew."
+        )
+    _refuse_other_names(estimator.items_, table)
     check_width(estimator, training.schema.n_features, estimator.n_features_in_)
     check_names(training.schema.feature_names, estimator._schema.feature_names)
     before = getattr(estimator, "classes_", None)
@@ -136,6 +164,24 @@ def as_before(estimator: BaseEstimator, training: Training) -> Training:
             "duels of all ratings (from_ratings), or fit anew."
         )
     return training._replace(classes=before)  # a piece may hold one label alone
+
+
+def _refuse_other_names(before, table):
+    """Raise if positions in a table that has names alone stand for other items than before."""
+    if before is None or table is None or (before.has_features and table.has_features):
+        return
+    if before.has_features or table.has_features:
+        raise ValueError(
+            "items= had names alone, or features alone, and now has not. Give a table of the kind "
+            "that the stream began with, or fit anew."
+        )
+    n = len(before)
+    if len(table) < n or table.names[:n].tolist() != before.names.tolist():
+        raise ValueError(
+            f"The {len(table)} names of items= do not begin with the {n} that the answers so far "
+            "came with, so that positions would stand for other items. Give the same table, or one "
+            "with further names at its end: ItemTable.from_names([*old.names, *new_names])."
+        )
 
 
 def check_X(X: Any, table: ItemTable | None) -> Parsed:

@@ -172,7 +172,12 @@ def test_points_of_ones_own_stay():
     held.set_params(inference=SVI(4, X[:4]))
     streamed(held, pairs, y, 4)
     assert len(held._stream.sample.answers.positions) == 50
-    assert np.array_equal(held.posterior_.anchors[:4], X[:4])
+    assert np.array_equal(held.posterior_.anchors, X[:4])
+    held.partial_fit(pairs[:50], y[:50])
+    assert np.array_equal(held.posterior_.anchors, X[:4])
+    held.set_params(inference=SVI(4, X[5:8]))
+    streamed(held, pairs, y, 2)
+    assert np.array_equal(held.posterior_.anchors, X[5:8])
 
 
 def test_the_sample_is_fair():
@@ -240,6 +245,41 @@ def test_pieces_of_another_form_are_refused():
         model.partial_fit(duels[:, :, :2], y)
     with pytest.raises(ValueError, match="Rated items came after duels"):
         model.partial_fit(X[:10], np.arange(10.0))
+
+
+@pytest.mark.parametrize(
+    ("began", "now", "message"),
+    [
+        ({}, {"tie_threshold": 0.1}, "learned without ties"),
+        ({"tie_threshold": 0.1}, {"tie_threshold": None}, "learned with ties"),
+        ({}, {"order_effect": 0.3}, "without regard to who was shown first"),
+    ],
+)
+def test_answers_are_not_understood_in_another_way_in_mid_stream(began, now, message):
+    X, pairs, y = problem(100)
+    y = 2 * y - 1
+    model = unfitted(X, **began).partial_fit(pairs[:50], y[:50]).set_params(**now)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(pairs[50:], y[50:])
+    assert np.array_equal(model.predict(X), before)
+
+
+def test_names_keep_their_places_in_a_stream():
+    pairs = np.array([["a", "b"], ["b", "c"], ["a", "c"]] * 10)
+    table = ItemTable.from_names(["a", "b", "c"])
+    model = PairwisePreferenceRegressor(inference="svi", items=table, optimizer=None)
+    model.partial_fit(pairs)
+    for other in (["c", "b", "a"], ["a", "b"]):
+        model.set_params(items=ItemTable.from_names(other))
+        with pytest.raises(ValueError, match="do not begin with the 3"):
+            model.partial_fit(pairs[:1])
+    model.set_params(items=np.eye(3))
+    with pytest.raises(ValueError, match="names alone"):
+        model.partial_fit([[0, 1]])
+    model.set_params(items=ItemTable.from_names([*table.names, "d"]))
+    utility = model.partial_fit([["c", "d"]] * 5).predict(["a", "b", "c", "d"])
+    assert np.all(np.diff(utility) < 0.0)
 
 
 def test_pieces_with_other_columns_are_refused():

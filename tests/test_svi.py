@@ -214,6 +214,18 @@ def test_batches_end_near_the_full_run(size):
     assert -1e-6 < gap < 1e-3 * abs(full.log_marginal_likelihood_value_)
 
 
+@pytest.mark.parametrize(("n", "size"), [(2, 1), (3, 2)])
+def test_batches_of_hardly_any_answers(n, size):
+    X, pairs, y = utility_duels(n)
+    full, batches = (
+        PairwisePreferenceRegressor(RBF(0.5), inference=engine, items=X, optimizer=None).fit(
+            pairs, y
+        )
+        for engine in (SVI(), SVI(batch_size=size))
+    )
+    assert_allclose(batches.predict_proba(pairs), full.predict_proba(pairs), atol=0.02)
+
+
 def test_the_smoothed_bound_is_free_of_the_batches_and_ends_the_fit():
     X, pairs, y = utility_duels(4000)
     model = PairwisePreferenceRegressor(
@@ -355,6 +367,9 @@ def test_points_of_the_users_own():
         ({"forgetting_rate": 0.5}, "forgetting_rate"),
         ({"delay": -1.0}, "delay"),
         ({"inducing_points": [1.0]}, r"\(m, n_features\)"),
+        ({"inducing_points": [["a", "b", "c"]]}, "inducing_points must be numbers"),
+        ({"inducing_points": [[1.0, 2.0, 3.0], [1.0]]}, "inducing_points must be numbers"),
+        ({"n_jobs": 0}, "n_jobs of the engine"),
     ],
 )
 def test_unsound_options_are_named(options, message):

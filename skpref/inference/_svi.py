@@ -167,12 +167,15 @@ class SVI(Engine):
         check_choice("evidence", self.evidence, ("ep", "bound"))
         if self.scale_prior is not None:
             _check_prior(self.scale_prior)
-        if self.inducing_points is not None:
-            shape = np.shape(self.inducing_points)
-            if len(shape) != 2 or not shape[0]:
+        if self.n_jobs is not None:
+            check_number("n_jobs of the engine", self.n_jobs, integer=True)
+            if self.n_jobs == 0:
                 raise ValueError(
-                    f"inducing_points must have shape (m, n_features) with m > 0, got {shape}."
+                    "n_jobs of the engine must be None, a number of workers, or -1 for one a "
+                    "processor, got 0."
                 )
+        if self.inducing_points is not None:
+            _check_points(self.inducing_points)
 
     def check_observations(self, observations: Observations, likelihood: Likelihood) -> None:
         """Raise unless the way of ``local`` takes these answers."""
@@ -323,7 +326,7 @@ class SVI(Engine):
         """Stochastic steps of falling length."""
         done, size = 0, self.batch_size
         if weights is None:
-            n = min(len(problem.observations.positions) // 4, _BEGIN)
+            n = min(-(-len(problem.observations.positions) // 4), _BEGIN)
             weights, scale = self._begun(problem, n)
             done = n // size
         options = size, self.forgetting_rate, self.delay + done
@@ -353,6 +356,20 @@ class SVI(Engine):
         slopes = batch.likelihood.expected_theta_gradient(*seen, batch.answers)
         pull = batch.pull(expected, approximation.conditioned)
         return EvidenceGradient(pull.under(scale), slopes @ batch.counts)
+
+
+def _check_points(points):
+    try:
+        shape = np.shape(np.asarray(points, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "inducing_points must be numbers of shape (m, n_features), as the rows of items that "
+            f"the kernel sees: {error}."
+        ) from error
+    if len(shape) != 2 or not shape[0]:
+        raise ValueError(
+            f"inducing_points must have shape (m, n_features) with m > 0, got {shape}."
+        )
 
 
 def _check_prior(prior):
