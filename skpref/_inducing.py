@@ -218,6 +218,22 @@ class InducedSpace:
         """Give the memory of the features back; they are found anew when they are needed."""
         vars(self).pop("_features", None)
 
+    @property
+    def rest(self) -> Array:
+        """Variance of every margin that the points do not explain, shape (n_margins,)."""
+        return self._rest
+
+    @property
+    def prior_variance(self) -> Array:
+        """Prior variance of every margin, shape (n_margins,)."""
+        return self._prior_variance()
+
+    @property
+    def margin_features(self) -> Array:
+        """φ of every margin, shape (n_margins, m)."""
+        features = self._features
+        return features if self._by_margins else features[self.first] - features[self.second]
+
     def _prior_variance(self):
         diagonal = self.kernel.diag(self.items)
         apart = diagonal[self.first] + diagonal[self.second]

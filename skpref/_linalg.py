@@ -129,6 +129,22 @@ def eigen_root(matrix: Array) -> Array:
     return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
+def jointly_diagonal(one: Array, other: Array | None) -> tuple[Array, Array]:
+    """L and λ with one = L Lᵀ and other = L diag(λ) Lᵀ, one positive definite.
+
+    Without the other λ is zero.
+    """
+    if other is None:
+        return cholesky(one), np.zeros(len(one))
+    values, vectors = eigh(other, one)
+    return one @ vectors, np.maximum(values, 0.0)
+
+
+def leading_axes(matrix: Array, n: int) -> Array:
+    """Eigenvectors of the n largest eigenvalues of a symmetric matrix, as columns."""
+    return eigh(matrix)[1][:, ::-1][:, :n]
+
+
 def solve_lower(factor: Array, right: Array) -> Array:
     """L⁻¹ times the right side, L a lower triangular factor."""
     return solve_triangular(factor, right, lower=True)

@@ -111,7 +111,10 @@ LAYERS = (
     ),
     ("_kept",),
     ("_regressor",),
-    ("__init__",),
+    (
+        "__init__",
+        "collaborative",
+    ),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 

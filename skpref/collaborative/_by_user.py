@@ -1,0 +1,119 @@
+"""Answers in the order of those who gave them, in blocks of users with about as many each."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from skpref._linalg import Array
+from skpref._observations import Observations
+from skpref.likelihoods import DUEL, PART, Answers
+
+# Doubles of the largest array of a block: it stays in the cache.
+_BLOCK = 2**18
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some users and their answers, the rows filled up to the longest.
+
+    Attributes
+    ----------
+    users : ndarray of int of shape (n_users,)
+    rows : ndarray of int of shape (n_users, n)
+        Answers of each; 0 where ``there`` is False.
+    there : ndarray of bool of shape (n_users, n)
+    """
+
+    users: NDArray[np.intp]
+    rows: NDArray[np.intp]
+    there: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class ByUser:
+    """Single duels, whose they are, and which margin each of them reads.
+
+    Attributes
+    ----------
+    n_users, n_margins : int
+    user : ndarray of int of shape (n,)
+    margin : ndarray of int of shape (n,)
+        Row of the distinct margins.
+    sign : ndarray of shape (n,)
+        +1 where the winner is the first item of the margin, else −1.
+    weight : ndarray of shape (n,)
+    answers : Answers
+    """
+
+    n_users: int
+    n_margins: int
+    user: NDArray[np.intp]
+    margin: NDArray[np.intp]
+    sign: Array
+    weight: Array
+    answers: Answers
+
+    @classmethod
+    def of(cls, observations: Observations, user: NDArray[np.intp], n_users: int) -> Self:
+        """Answers of users, equal ones of one user counted.
+
+        Raises
+        ------
+        ValueError
+            If some of them are choices or rankings.
+        """
+        rows = observations.rows
+        if np.any(rows.kind == PART):
+            raise ValueError(
+                "Choices and rankings of several users came; with users= the answers are duels. "
+                "Take them apart with skpref.duels.from_rankings, or fit without users=."
+            )
+        row = observations.of_answer
+        key, which = np.unique(user * len(rows) + row, return_inverse=True)
+        weight = np.bincount(which, observations.weight).astype(np.float64)
+        user, row = np.divmod(key, len(rows))
+        margins = rows.margins
+        answers = rows.answers.take(row)
+        margin, sign = margins.index[row], margins.sign[row]
+        return cls(n_users, len(margins.first), user, margin, sign, weight, answers)
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether all are duels that somebody won."""
+        return bool(np.all(self.answers.kind == DUEL))
+
+    @cached_property
+    def _by_margin(self):
+        """Answers in the order of their margins, and where each margin's begin."""
+        order = np.argsort(self.margin, kind="stable")
+        counts = np.bincount(self.margin, minlength=self.n_margins)
+        return order, self.user[order], np.concatenate([[0], np.cumsum(counts)])
+
+    def table(self, values: Array) -> csr_array:
+        """Values of the answers as a sparse table, margins by users, to be multiplied with."""
+        order, user, begin = self._by_margin
+        return csr_array((values[order], user, begin), shape=(self.n_margins, self.n_users))
+
+    def blocks(self, width: int) -> list[Block]:
+        """Users in blocks, so that an array of ``width`` doubles an answer fits the cache."""
+        counts = np.bincount(self.user, minlength=self.n_users)
+        begin = np.cumsum(counts) - counts
+        ranked = np.argsort(counts, kind="stable")
+        found, at = [], 0
+        while at < self.n_users:
+            # Users are ranked by their numbers of answers, so the last of a block has the most.
+            n = min(self.n_users - at, 64)
+            while n > 1 and n * max(counts[ranked[at + n - 1]], 1) * width > _BLOCK:
+                n = max(n // 2, 1)
+            users = ranked[at : at + n]
+            longest = int(counts[users[-1]])
+            place = np.arange(longest)
+            there = place < counts[users][:, None]
+            rows = np.where(there, begin[users][:, None] + place, 0)
+            found.append(Block(users, rows, there))
+            at += n
+        return found

@@ -1,0 +1,336 @@
+"""CollaborativePreferenceRegressor: talks to users, computes nothing itself."""
+
+import copy
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from skpref._items import ItemTable
+from skpref._predictions import _fitted_on_duels
+from skpref._random import RandomLike
+from skpref._regressor import PairwisePreferenceRegressor
+from skpref.collaborative._posterior import CollaborativePosterior
+from skpref.collaborative._program import collaborate, several
+from skpref.collaborative._users import check_users
+from skpref.inference import Engine
+from skpref.likelihoods import Likelihood
+
+
+def _never(estimator):
+    raise AttributeError(
+        f"{type(estimator).__name__} needs all answers at once: use fit. Streams of one utility "
+        "are for PairwisePreferenceRegressor(inference='svi')."
+    )
+
+
+class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
+    r"""Utilities of many users, each learned from few duels with the help of all others'.
+
+    The utility of user u is f_u(x) = f(x) + Σ_d w_ud h_d(x): the population's utility f, a Gaussian
+    process, and the user's taste w_u, which weighs functions h that all users share [1]_. Tastes
+    are normal with a covariance that is learned (so that what one user's answers tell of one item
+    says something of others): independent from user to user, or, with features of users, alike
+    where these are alike.
+
+    Parameters
+    ----------
+    kernel, inference, noise_variance, noise_variance_bounds, tie_threshold, tie_threshold_bounds, \
+    order_effect, order_effect_bounds, lengthscale_prior, items, id_column, optimizer, \
+    n_restarts_optimizer, random_state, likelihood, verbose
+        As in `PairwisePreferenceRegressor`. ``inference`` is for a fit without users; with users it
+        is expectation propagation.
+    method : {"auto", "cp", "cpu", "su", "pooled", "birlutiu", "bonilla"}, default="auto"
+        "cp": collaborative preferences, tastes independent; "cpu": with features of users; "auto":
+        "cpu" if there are ``user_features``, else "cp". The others are for comparison: "su" a
+        utility for each user without the others' help (hyperparameters shared), "pooled" one for
+        all, "birlutiu" tastes of a covariance that is learned without a prior [2]_, "bonilla" one
+        utility of items and features of users [3]_.
+    user_features : mapping, DataFrame or array-like, default=None
+        Features of users: a mapping of ids to rows of numbers, a frame whose index holds the ids,
+        or an array whose positions are the ids. Users that are fitted with "cpu" or "bonilla" must
+        be in it; others may be, and are then predicted by their features.
+    user_kernel : Kernel, default=None
+        Covariance over features of users, which are in units of their spread. None: RBF.
+    taste_variance : float, default=1.0
+        Variance of a user's own utility in units of the kernel, that of the population. The
+        starting value where it is learned.
+    taste_variance_bounds : (float, float) or "fixed", default=(1e-4, 1e4)
+        Bounds of the search; "fixed" holds the variance.
+    n_latent : int, default=40
+        Functions h at most: all that the items allow if these are fewer, else those along which the
+        duels' margins vary most. What they leave out counts as noise.
+    n_inducing : int, default=100
+        Inducing points for items; with fewer items nothing is approximated.
+    n_inducing_users : int, default=25
+        Inducing users, for features of users.
+    learn_on : "auto", int or None, default="auto"
+        How many answers hyperparameters are learned on, of as few users as give so many, at most 24
+        of one. "auto": 800. None: all. (Without users as in `PairwisePreferenceRegressor`.)
+    max_iter : int, default=100
+        Passes over the answers.
+    tol : float, default=2e-3
+        Root mean square change of margins in a pass, in their deviations, that ends it.
+    n_jobs : int, default=None
+        Users in parallel by joblib.
+
+    Attributes
+    ----------
+    posterior_ : CollaborativePosterior or Posterior
+        Of the utilities; the latter if all answers are one user's.
+    users_ : ndarray of shape (n_users,)
+        Ids of the users that were fitted.
+    taste_variance_, taste_variance_by_features_ : float
+        As learned, before the covariance of tastes was.
+    user_kernel_ : Kernel or None
+        With the hyperparameters used.
+    kernel_, likelihood_, noise_variance_, tie_threshold_, order_effect_, classes_, \
+    observations_, items_, n_iter_, log_marginal_likelihood_value_, n_features_in_, \
+    feature_names_in_
+        As in `PairwisePreferenceRegressor`.
+
+    Notes
+    -----
+    Where users are not told, or all answers are of one, this is `PairwisePreferenceRegressor`. In
+    predictions a user that was not fitted, or None, is somebody of the population: the mean is the
+    population's, and probabilities are averages over how people differ.
+
+    The cost of a fit is linear in the number of users.
+
+    References
+    ----------
+    .. [1] Houlsby, Huszár, Ghahramani, Hernández-Lobato, "Collaborative Gaussian processes for
+       preference learning", NIPS 2012.
+    .. [2] Birlutiu, Groot, Heskes, "Multi-task preference learning with Gaussian processes",
+       ESANN 2009.
+    .. [3] Bonilla, Guo, Sanner, "Gaussian process preference elicitation", NIPS 2010.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.collaborative import CollaborativePreferenceRegressor
+    >>> duels = np.array([[[0.0], [1.0]], [[1.0], [2.0]], [[0.0], [2.0]]] * 2)
+    >>> users = ["ann"] * 3 + ["bob"] * 3
+    >>> model = CollaborativePreferenceRegressor(optimizer=None)
+    >>> model = model.fit(duels, [0, 0, 0, 1, 1, 1], users=users)
+    >>> model.predict_proba(duels[[2, 2]], users=["ann", "bob"])[:, 1].round(2)
+    array([0.05, 0.95])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        *,
+        method: str = "auto",
+        user_features: Any = None,
+        user_kernel: Kernel | None = None,
+        inference: str | Engine = "ep",
+        noise_variance: float = 1e-2,
+        noise_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
+        taste_variance: float = 1.0,
+        taste_variance_bounds: tuple[float, float] | str = (1e-4, 1e4),
+        tie_threshold: float | None = None,
+        tie_threshold_bounds: tuple[float, float] | str = (1e-4, 10.0),
+        order_effect: float = 0.0,
+        order_effect_bounds: tuple[float, float] | str = "fixed",
+        lengthscale_prior: str | tuple[float, float] | None = "lognormal",
+        items: ItemTable | ArrayLike | None = None,
+        id_column: int | str | None = None,
+        n_latent: int = 40,
+        n_inducing: int = 100,
+        n_inducing_users: int = 25,
+        optimizer: str | Callable | None = "fmin_l_bfgs_b",
+        n_restarts_optimizer: int = 0,
+        learn_on: int | str | None = "auto",
+        max_iter: int = 100,
+        tol: float = 2e-3,
+        random_state: RandomLike = None,
+        n_jobs: int | None = None,
+        likelihood: Likelihood | None = None,
+        verbose: int = 0,
+    ):
+        super().__init__(
+            kernel,
+            inference=inference,
+            noise_variance=noise_variance,
+            noise_variance_bounds=noise_variance_bounds,
+            tie_threshold=tie_threshold,
+            tie_threshold_bounds=tie_threshold_bounds,
+            order_effect=order_effect,
+            order_effect_bounds=order_effect_bounds,
+            lengthscale_prior=lengthscale_prior,
+            items=items,
+            id_column=id_column,
+            optimizer=optimizer,
+            n_restarts_optimizer=n_restarts_optimizer,
+            learn_on=learn_on,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            likelihood=likelihood,
+            verbose=verbose,
+        )
+        self.method = method
+        self.user_features = user_features
+        self.user_kernel = user_kernel
+        self.taste_variance = taste_variance
+        self.taste_variance_bounds = taste_variance_bounds
+        self.n_latent = n_latent
+        self.n_inducing = n_inducing
+        self.n_inducing_users = n_inducing_users
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        users: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        order: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the utilities.
+
+        Parameters
+        ----------
+        X, y, qid, sample_weight, order
+            As in `PairwisePreferenceRegressor.fit`; of several users duels alone.
+        users : array-like of shape (n_duels,), default=None
+            Who gave each answer: ids of any hashable kind. None: all are one user's.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If an argument or a parameter is not of an allowed form; the message says which are.
+        """
+        ids = None if users is None else check_users(users, _num_samples(X))
+        apart = several(self, ids)
+        if ids is None or not apart:
+            super().fit(X, y, qid=qid, sample_weight=sample_weight, order=order)
+            names = [] if ids is None else list(dict.fromkeys(ids))
+            self.users_ = np.empty(len(names), dtype=object)
+            self.users_[:] = names
+            return self
+        return collaborate(self, X, y, ids, qid, sample_weight, order)
+
+    @available_if(_never)
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Never there: all answers are needed at once."""
+        return self
+
+    # -- prediction ----------------------------------------------------------------------
+
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        return_cov: bool = False,
+        *,
+        users: ArrayLike | None = None,
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Posterior mean utility of items, or mean margin of duels, for users.
+
+        Parameters
+        ----------
+        X, return_std, return_cov
+            As in `PairwisePreferenceRegressor.predict`.
+        users : array-like of shape (n,), default=None
+            The user of each row. None, or None or an unknown id in it: somebody of the population,
+            by features if ``user_features`` has a row for the id.
+
+        Returns
+        -------
+        mean : ndarray of shape (n,)
+        std : ndarray of the same shape
+        cov : ndarray of shape (n, n)
+        """
+        return super(CollaborativePreferenceRegressor, self._of(X, users)).predict(
+            X, return_std, return_cov
+        )
+
+    @available_if(_fitted_on_duels)
+    def predict_proba(
+        self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Probabilities of the outcomes of duels; users as in `predict`."""
+        view = self._of(X, users)
+        return super(CollaborativePreferenceRegressor, view).predict_proba(X, order=order)
+
+    @available_if(_fitted_on_duels)
+    def predict_log_proba(
+        self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Natural logarithm of `predict_proba`, finite far in the tails."""
+        view = self._of(X, users)
+        return super(CollaborativePreferenceRegressor, view).predict_log_proba(X, order=order)
+
+    @available_if(_fitted_on_duels)
+    def decision_function(
+        self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Mean margin of duels as the users see them; users as in `predict`."""
+        view = self._of(X, users)
+        return super(CollaborativePreferenceRegressor, view).decision_function(X, order=order)
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        users: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        order: ArrayLike | None = None,
+    ) -> float:
+        """Share of duels called right; users as in `predict`, the rest as in the parent class."""
+        return super(CollaborativePreferenceRegressor, self._of(X, users)).score(
+            X, y, qid=qid, sample_weight=sample_weight, order=order
+        )
+
+    def sample_y(
+        self,
+        X: ArrayLike,
+        n_samples: int = 1,
+        random_state: RandomLike = 0,
+        *,
+        users: ArrayLike | None = None,
+    ) -> NDArray[np.float64]:
+        """Joint draws of utilities of items; with users of items alone, not of duels."""
+        return super(CollaborativePreferenceRegressor, self._of(X, users)).sample_y(
+            X, n_samples, random_state
+        )
+
+    def log_marginal_likelihood(
+        self, theta: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> float | tuple[float, NDArray[np.float64] | None]:
+        """Of a fit without users, as in the parent class; of several users that of the fit."""
+        check_is_fitted(self)
+        if not isinstance(self.posterior_, CollaborativePosterior):
+            return super().log_marginal_likelihood(theta, eval_gradient)
+        if theta is not None or eval_gradient:
+            raise ValueError(
+                "Of several users the evidence is known at the fitted hyperparameters alone: call "
+                "log_marginal_likelihood() without arguments."
+            )
+        return self.log_marginal_likelihood_value_
+
+    def _of(self, X, users):
+        """Itself, with the posterior of the users of each row."""
+        check_is_fitted(self)
+        if users is None:
+            return self
+        ids = check_users(users, _num_samples(X))
+        if not isinstance(self.posterior_, CollaborativePosterior):
+            return self
+        view = copy.copy(self)
+        view.posterior_ = self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
+        return view

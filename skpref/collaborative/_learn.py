@@ -1,0 +1,176 @@
+"""Hyperparameters of many users' utilities, by the evidence of some users' answers.
+
+A user's utility has covariance k(x, x') (1 + own [same user] + shared k_users(z, z')): with ids and
+features of users as further features of items it is a kernel like any other, and expectation
+propagation gives the evidence of all answers at once.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
+
+from skpref._linalg import Array
+from skpref._model import Model
+from skpref._observations import Observations
+from skpref._priors import LogNormal, Prior
+from skpref._search import Monitor, Search, learn
+from skpref.inference import EP
+from skpref.kernels import Identity, OnColumns, lengthscale_indices
+from skpref.likelihoods import TIE, Likelihood
+
+# Answers to learn from, and of one user, at most.
+_ANSWERS = 800
+_OF_ONE = 24
+# Deviation of the logarithm of a lengthscale of users from its median, √features.
+_DEVIATION = 1.0
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """Of the utilities of many users.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Of the population's utility.
+    likelihood : Likelihood
+    own, shared : float
+        Variances of a user's own utility, and of the part that features of users tell, in units of
+        the kernel. 0: there is no such part.
+    users : Kernel or None
+        Of the features of users.
+    """
+
+    kernel: Kernel
+    likelihood: Likelihood
+    own: float
+    shared: float = 0.0
+    users: Kernel | None = None
+
+
+class Answered(NamedTuple):
+    """Answers, and whose they are.
+
+    Attributes
+    ----------
+    observations : Observations
+    user : ndarray of int of shape (n_answers,)
+    features : ndarray of shape (n_users, n_features) or None
+    """
+
+    observations: Observations
+    user: NDArray[np.intp]
+    features: Array | None
+
+
+def learn_hyperparameters(
+    start: Hyperparameters,
+    answered: Answered,
+    search: Search,
+    priors: tuple[Prior, ...],
+    bounds: tuple[float, float] | str,
+    population: bool,
+    rng: np.random.Generator | np.random.RandomState,
+    monitor: Monitor | None,
+) -> Hyperparameters:
+    """Maximise the evidence of the answers of some users, drawn at random but always the same.
+
+    Parameters
+    ----------
+    start : Hyperparameters
+    answered : Answered
+    search : Search
+        Its ``learn_on`` says on how many answers.
+    priors : tuple of Prior
+        On the kernel's hyperparameters.
+    bounds : (float, float) or "fixed"
+        Of ``own`` and ``shared``.
+    population : bool
+        Whether users share a utility.
+    rng : Generator or RandomState
+        For restarts.
+    monitor : callable or None
+    """
+    some = _some(answered, search.learn_on)
+    n_items = answered.observations.items.shape[1]
+    kernel = _joint(start, n_items, bounds, population, answered.features)
+    priors = priors + _of_users(kernel, start, answered.features)
+    model = Model(kernel, start.likelihood, EP(), priors)
+    if len(model.theta) == 0:
+        return start
+    model, _ = learn(model, some, search, None, rng, monitor)
+    return _taken_apart(start, model, population)
+
+
+def _some(answered: Answered, learn_on: int | str | None) -> Observations:
+    """Answers of some users, the users' ids and features behind the features of items."""
+    observations, user, features = answered
+    rng, n = np.random.default_rng(0), len(user)
+    rows = np.arange(n)
+    most = n if learn_on is None else _ANSWERS if learn_on == "auto" else int(learn_on)
+    if most < n:
+        rows = rng.permutation(n)
+        turn = rng.permutation(int(user.max()) + 1)[user[rows]]
+        order = np.argsort(turn, kind="stable")  # user after user
+        rows, turn = rows[order], turn[order]
+        nth = np.arange(n) - np.searchsorted(turn, turn)
+        rows = np.sort(rows[nth < _OF_ONE][:most])
+    shown, who = observations.positions[rows], user[rows]
+    table = np.hstack([observations.items[shown.T.ravel()], np.tile(who, 2)[:, None]])
+    if features is not None:
+        table = np.hstack([table, features[np.tile(who, 2)]])
+    lead = observations.order[rows, 0]
+    found = Observations.from_duels(
+        table,
+        np.arange(len(rows)),
+        np.arange(len(rows)) + len(rows),
+        np.ones(len(rows), dtype=bool),
+        observations.weight[rows],
+        tie=observations.kind[rows] == TIE,
+        order=np.where(lead == 0, 1, np.where(lead == 1, -1, 0)),
+    )
+    return replace(found, ordered=observations.ordered)
+
+
+def _joint(start, n_items, bounds, population, features):
+    """The kernel of items with the ids and features of users behind them."""
+    parts = []
+    if population:
+        parts.append(ConstantKernel(1.0, "fixed"))
+    elif bounds != "fixed":
+        bounds = "fixed" if start.own == 0.0 or start.shared == 0.0 else bounds
+    if start.own:
+        parts.append(ConstantKernel(start.own, bounds) * OnColumns(Identity(), [n_items]))
+    if start.shared:
+        columns = list(range(n_items + 1, n_items + 1 + features.shape[1]))
+        parts.append(ConstantKernel(start.shared, bounds) * OnColumns(start.users, columns))
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return OnColumns(start.kernel, list(range(n_items))) * total
+
+
+def _of_users(kernel, start, features):
+    """A prior on the lengthscales of users, whose features are in units of their spread."""
+    if not start.shared:
+        return ()
+    first = len(start.kernel.theta)
+    index = np.array([at for at, _ in lengthscale_indices(kernel) if at >= first], dtype=np.intp)
+    centre = np.full(len(index), 0.5 * np.log(features.shape[1]))
+    return (LogNormal(index, centre, np.full(len(index), _DEVIATION)),) if len(index) else ()
+
+
+def _taken_apart(start, model, population):
+    parts, rest = [], model.kernel.k2
+    for _ in range(int(population) + bool(start.own) + bool(start.shared) - 1):
+        parts.insert(0, rest.k2)
+        rest = rest.k1
+    parts = [rest, *parts][int(population) :]
+    own = parts.pop(0).k1.constant_value if start.own else 0.0
+    shared, users = 0.0, None
+    if start.shared:
+        shared, users = parts[0].k1.constant_value, parts[0].k2.kernel
+    return Hyperparameters(model.kernel.k1.kernel, model.likelihood, own, shared, users)

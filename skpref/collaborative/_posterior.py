@@ -1,0 +1,259 @@
+"""The posterior of many users' utilities."""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.gaussian_process.kernels import Kernel
+
+from skpref._asked import Who, item_pairs, item_rows
+from skpref._items import ItemTable
+from skpref._linalg import Array, eigen_root, floor_variance
+from skpref._random import RandomLike, generator_of
+from skpref.collaborative._people import Covariances, from_features
+from skpref.kernels._gradients import paired
+from skpref.likelihoods import Likelihood
+
+# Doubles of one intermediate array.
+_BLOCK = 2**22
+
+
+class Tastes(NamedTuple):
+    """q of the tastes of the users that were fitted, and what is known of all others.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_users, d)
+    cov : ndarray of shape (n_users, d, d)
+    prior : Covariances
+    by_feature, by_feature_cov : ndarray
+        Of the inducing users.
+    """
+
+    mean: Array
+    cov: Array
+    prior: Covariances
+    by_feature: Array
+    by_feature_cov: Array
+
+    def of(
+        self, users: NDArray[np.intp], psi: Array | None = None, rest: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Means (n, d) and covariances (n, d, d).
+
+        Parameters
+        ----------
+        users : ndarray of int of shape (n,)
+            −1 for users that were not fitted.
+        psi, rest : ndarray, optional
+            Their features, (n, r) and (n,), NaN where there are none; read for those alone.
+        """
+        mean, cov = self.mean[users], self.cov[users]
+        new = np.flatnonzero(users < 0)
+        if len(new):
+            mean[new], cov[new] = 0.0, self.prior.own + self.prior.of_features
+        if psi is not None and rest is not None:
+            new = new[~np.isnan(rest[new])]
+            mean[new], known = from_features(psi[new], self.by_feature, self.by_feature_cov)
+            left = rest[new][:, None, None] * self.prior.of_features
+            cov[new] = self.prior.own + left + known
+        return mean, cov
+
+
+@dataclass(frozen=True, eq=False)
+class CollaborativePosterior:
+    """Posterior of the utilities of many users: Gaussian, the utility of each a sum of parts.
+
+    f_u(x) = f(x) + Σ_d w_ud h_d(x) + what the functions leave; `of` says which users are meant.
+    Without it all methods speak of somebody who was not fitted: the means are the population's, the
+    variances hold how much users differ.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Prior covariance of the population's utility.
+    likelihood : Likelihood
+    anchors : ndarray of shape (m, n_features)
+        Inducing points.
+    whiten : ndarray of shape (m, m)
+        Inverse of the Cholesky factor of their covariance.
+    axes : ndarray of shape (m, d)
+        Functions h as combinations of whitened features.
+    taste_variance : float
+        Prior variance of a user's own utility, in units of the kernel.
+    centre, root : ndarray of shape (m,) and (m, m), or None
+        q of the population's utility: mean, and root of the covariance, rootᵀ root.
+    tastes : Tastes
+    feature_names, table, who
+        As in `Posterior`.
+    asked : tuple or None
+        Who is meant, one a row, as `of` was told.
+    """
+
+    kernel: Kernel
+    likelihood: Likelihood
+    anchors: Array
+    whiten: Array
+    axes: Array
+    taste_variance: float
+    centre: Array | None
+    root: Array | None
+    tastes: Tastes
+    feature_names: NDArray[Any] | None = None
+    table: ItemTable | None = None
+    who: Who | None = None
+    asked: tuple[NDArray[np.intp], Array | None, Array | None] | None = None
+
+    def of(
+        self, users: NDArray[np.intp], psi: Array | None = None, rest: Array | None = None
+    ) -> "CollaborativePosterior":
+        """The same, the i-th row of whatever is asked being about the i-th of these users.
+
+        Parameters
+        ----------
+        users : ndarray of int of shape (n,)
+            Codes; −1 for users that were not fitted.
+        psi, rest : ndarray, optional
+            Their features as inducing users see them.
+        """
+        return replace(self, asked=(users, psi, rest))
+
+    # -- moments -------------------------------------------------------------------------
+
+    def mean(self, X: Any) -> Array:
+        """Posterior mean utility, shape (n,)."""
+        return self._moments(self._items(X))[0]
+
+    def var(self, X: Any) -> Array:
+        """Posterior variance of the utility, shape (n,)."""
+        return self._moments(self._items(X))[1]
+
+    def cov(self, X: Any) -> Array:
+        """Posterior covariance of the utilities, shape (n, n)."""
+        X = self._items(X)
+        return self._cov(X, None)
+
+    def margin(self, A: Any, B: Any) -> tuple[Array, Array]:
+        """Mean and variance of f(a) − f(b), without observation noise, for pairs of rows."""
+        return self._moments(*self._sides(A, B))
+
+    def margin_cov(self, A: Any, B: Any) -> Array:
+        """Covariance of the margins f(a_i) − f(b_i), shape (n, n)."""
+        return self._cov(*self._sides(A, B))
+
+    def sample(self, X: Any, n: int = 1, rng: RandomLike = None) -> Array:
+        """Joint draws of the utilities, shape (n_items, n)."""
+        X = self._items(X)
+        root = eigen_root(self._cov(X, None))
+        draws = generator_of(rng).standard_normal((root.shape[1], n))
+        return self._moments(X)[0][:, None] + root @ draws
+
+    # -- probabilities -------------------------------------------------------------------
+
+    def win_probability(self, A: Any, B: Any, order: ArrayLike = 0) -> Array:
+        """P(a beats b), the judge's noise included, for pairs of rows, shape (n,)."""
+        return np.exp(self.outcome_log_proba(A, B, order)[:, -1])
+
+    def outcome_log_proba(self, A: Any, B: Any, order: ArrayLike = 1) -> Array:
+        """Log-probabilities of the outcomes of duels, observation noise included.
+
+        Parameters
+        ----------
+        A, B : array-like of shape (n, n_features)
+        order : int or array-like of shape (n,), default=1
+            Who is shown first, where the likelihood has an order effect: 1 a, -1 b, 0 neither.
+
+        Returns
+        -------
+        ndarray of shape (n, n_outcomes)
+            Columns "second won", "tie" where there may be any, and "first won".
+        """
+        mean, variance = self.margin(A, B)
+        if self.likelihood.uses_order:
+            return self.likelihood.outcome_log_proba(mean, variance, np.asarray(order))
+        return self.likelihood.outcome_log_proba(mean, variance)
+
+    # -- helpers -------------------------------------------------------------------------
+
+    def _items(self, X):
+        width = self.anchors.shape[1]
+        return item_rows(X, width, self.feature_names, self.table, self.who)
+
+    def _sides(self, A, B):
+        width = self.anchors.shape[1]
+        A, B = item_pairs(A, B, width, self.feature_names, self.table, self.who)
+        if len(A) != len(B):
+            raise ValueError(f"A and B must have equally many rows, got {len(A)} and {len(B)}.")
+        return A, B
+
+    def _features(self, A, B):
+        """Whitened features of items or of margins, and prior variances."""
+        phi, prior = self.kernel(A, self.anchors), self.kernel.diag(A)
+        if B is not None:
+            phi = phi - self.kernel(B, self.anchors)
+            prior = prior + self.kernel.diag(B) - 2.0 * paired(self.kernel, A, B)
+        return phi @ self.whiten.T, prior
+
+    def _moments(self, A, B=None):
+        self._check_rows(len(A))
+        d = self.axes.shape[1]
+        step = max(_BLOCK // max(len(self.anchors), d * d), 1)
+        mean, variance = np.empty((2, len(A)))
+        for start in range(0, len(A), step):
+            rows = slice(start, start + step)
+            phi, prior = self._features(A[rows], None if B is None else B[rows])
+            high = phi @ self.axes
+            w, cov = self._tastes_of(rows, len(phi))
+            mean[rows] = np.einsum("nd,nd->n", high, w)
+            left = floor_variance(prior - np.einsum("nd,nd->n", high, high), 0.0)
+            wide = self.taste_variance * left
+            wide += np.einsum("nd,nd->n", np.matmul(high[:, None], cov)[:, 0], high)
+            if self.centre is not None:
+                half = phi @ self.root.T
+                left = floor_variance(prior - np.einsum("nm,nm->n", phi, phi), 0.0)
+                mean[rows] += phi @ self.centre
+                wide += left + np.einsum("nm,nm->n", half, half)
+            variance[rows] = wide
+        return mean, variance
+
+    def _cov(self, A, B):
+        self._check_rows(len(A))
+        phi, _ = self._features(A, B)
+        high = phi @ self.axes
+        prior = self._prior(A, B)
+        # Of two users the shared features are taken as known: no covariance but the population's.
+        cov = self._tastes_of(slice(None), len(phi))[1]
+        found = np.matmul(np.matmul(high[:, None], cov), high.T)[:, 0]
+        found += self.taste_variance * (prior - high @ high.T)
+        users = np.arange(1) if self.asked is None else self.asked[0]
+        users = np.broadcast_to(users, (len(phi),))
+        same = users[:, None] == users
+        if self.asked is not None:
+            same &= (users >= 0) | np.eye(len(users), dtype=bool)
+        found = np.where(same, found, 0.0)
+        if self.centre is not None:
+            half = phi @ self.root.T
+            found += half @ half.T + prior - phi @ phi.T
+        return 0.5 * (found + found.T)
+
+    def _prior(self, A, B):
+        if B is None:
+            return self.kernel(A)
+        n, K = len(A), self.kernel(np.concatenate([A, B]))
+        return K[:n, :n] + K[n:, n:] - K[:n, n:] - K[n:, :n]
+
+    def _tastes_of(self, rows, n):
+        if self.asked is None:
+            mean, cov = self.tastes.of(np.array([-1]))
+            return np.broadcast_to(mean, (n, mean.shape[1])), np.broadcast_to(
+                cov, (n, *cov[0].shape)
+            )
+        return self.tastes.of(*(None if part is None else part[rows] for part in self.asked))
+
+    def _check_rows(self, n):
+        if self.asked is not None and len(self.asked[0]) != n:
+            raise ValueError(
+                f"{n} rows were asked about for {len(self.asked[0])} users: one user a row. Sets "
+                "of several items are taken apart into duels where there are users."
+            )

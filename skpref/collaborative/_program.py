@@ -1,0 +1,281 @@
+"""The program of a fit: parameters and answers of several users in, fitted attributes out."""
+
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF, Kernel
+
+from skpref._asked import Who
+from skpref._features import remember
+from skpref._inducing import InducedSpace
+from skpref._linalg import Array, inverse_cholesky
+from skpref._parameters import check_bounds, check_choice, check_number
+from skpref._random import seed_of, source_of
+from skpref._settings import check_settings, make_model
+from skpref._threads import blas_threads
+from skpref._validation import check_items, check_training
+from skpref._warnings import warn
+from skpref.collaborative._by_user import ByUser
+from skpref.collaborative._fit import PRIOR_USERS, Found, Task, fit
+from skpref.collaborative._learn import Answered, Hyperparameters, learn_hyperparameters
+from skpref.collaborative._people import Features
+from skpref.collaborative._posterior import CollaborativePosterior, Tastes
+from skpref.collaborative._users import Users, UserTable
+from skpref.inference._placing import place
+
+_JITTER = 1e-9
+# Own variance of users where a method has none, as a share of the other.
+_NEXT_TO_NONE = 1e-6
+
+
+class Method(NamedTuple):
+    """Which parts a user's utility has, and whether covariances of tastes are learned.
+
+    ``prior_users`` is the number of users that the prior covariance of tastes weighs as much as.
+    """
+
+    population: bool
+    own: bool
+    by_features: bool
+    prior_users: float | None
+
+
+METHODS = {
+    "cp": Method(True, True, False, PRIOR_USERS),
+    "cpu": Method(True, True, True, PRIOR_USERS),
+    "su": Method(False, True, False, None),
+    "birlutiu": Method(True, True, False, 0.0),
+    "bonilla": Method(False, False, True, None),
+}
+
+
+class People:
+    """Features of users as inducing users see them.
+
+    Parameters
+    ----------
+    table : UserTable
+    kernel : Kernel
+    Z : ndarray of shape (r, n_features)
+    """
+
+    def __init__(self, table: UserTable, kernel: Kernel, Z: Array) -> None:
+        K = kernel(Z)
+        K.flat[:: len(K) + 1] += _JITTER * np.mean(np.diagonal(K))
+        self._table, self._kernel, self._Z = table, kernel, Z
+        self._whiten = inverse_cholesky(K.T)[0]
+
+    def seen(self, ids: list) -> tuple[Array, Array]:
+        """ψ of users, (n, r), and the variance that it leaves, (n,); NaN where none are known."""
+        place = self._table.places(ids)
+        psi = self._kernel(self._table.rows[place], self._Z) @ self._whiten.T
+        rest = self._kernel.diag(self._table.rows[place]) - np.einsum("ij,ij->i", psi, psi)
+        return psi, np.where(place < 0, np.nan, np.maximum(rest, 0.0))
+
+
+class Nobody:
+    """Users without features."""
+
+    def seen(self, ids: list) -> tuple[None, None]:
+        """Nothing is known of anybody."""
+        return None, None
+
+
+def several(estimator, ids: list | None) -> bool:
+    """Whether answers are of several users whose utilities are to differ; checks parameters."""
+    method = check_choice("method", estimator.method, ("auto", "pooled", *METHODS))
+    for name in ("n_latent", "n_inducing", "n_inducing_users", "max_iter"):
+        check_number(name, getattr(estimator, name), low=1, integer=True)
+    check_number("tol", estimator.tol, low=0.0, open_low=True)
+    check_number("taste_variance", estimator.taste_variance, low=0.0, open_low=True)
+    check_bounds("taste_variance_bounds", estimator.taste_variance_bounds)
+    kernel = estimator.user_kernel
+    if kernel is not None and not isinstance(kernel, Kernel):
+        raise TypeError(
+            f"user_kernel must be a kernel of sklearn.gaussian_process.kernels or None, got "
+            f"{kernel!r}."
+        )
+    return method != "pooled" and ids is not None and len(set(ids)) > 1
+
+
+def collaborate(
+    estimator, X: Any, y: Any, ids: list, qid: Any, sample_weight: Any, order: Any
+) -> Any:
+    """Fit an estimator to the answers of several users."""
+    settings, table = check_settings(estimator), check_items(estimator.items)
+    training = check_training(
+        estimator, X, y, qid, table, sample_weight, order, settings.likelihood
+    )
+    observations = training.observations
+    if training.classes is None or observations.rank is not None:
+        raise ValueError(
+            "Answers of several users must be duels. Ratings of items become duels by "
+            "from_ratings(X, y, qid=users), sets by from_rankings, each with the users of its "
+            "duels; without users= both are taken as they are."
+        )
+    users = Users(ids)
+    user = users.codes(ids)
+    if sample_weight is not None:
+        user = user[np.asarray(sample_weight, dtype=np.float64).reshape(-1) > 0.0]
+    name = estimator.method
+    if name == "auto":
+        name = "cp" if estimator.user_features is None else "cpu"
+    method = METHODS[name]
+    model = make_model(estimator, settings, training, table)
+    rng = source_of(estimator.random_state)
+    start = _start(estimator, method, model)
+    people_table, features = None, None
+    if method.by_features:
+        people_table = _features_of(estimator, name)
+        features = _rows_of(people_table, users)
+    with blas_threads(0):
+        found = start
+        if settings.search is not None:
+            found = learn_hyperparameters(
+                start,
+                Answered(observations, user, features),
+                settings.search,
+                model.priors,
+                estimator.taste_variance_bounds,
+                method.population,
+                rng,
+                None,
+            )
+        people: People | Nobody = Nobody()
+        seen = None
+        if people_table is not None and features is not None:
+            n = estimator.n_inducing_users
+            Z = place(np.unique(features, axis=0), found.users, n, _seed(estimator))
+            people = People(people_table, found.users, Z)
+            seen = Features(*people.seen(users.names.tolist()))
+        task = _task(estimator, method, found, observations, user, len(users), seen)
+        parallel = Parallel(n_jobs=estimator.n_jobs, prefer="threads")
+        result = fit(task, estimator.max_iter, estimator.tol, parallel)
+    if estimator.verbose:
+        sys.stdout.write(
+            f"[skpref] {len(user)} duels of {len(users)} users fitted in {result.n_iter} passes\n"
+        )
+    if result.residual >= 10.0 * estimator.tol:
+        warn(
+            f"The fit stopped after {result.n_iter} passes at a residual of {result.residual:.1e} "
+            f"(tol={estimator.tol:g}). Raise max_iter, or noise_variance or its lower bound.",
+            ConvergenceWarning,
+        )
+    return _keep(estimator, training, table, users, people, found, task, result)
+
+
+def _seed(estimator):
+    state = estimator.random_state
+    return 0 if state is None or not isinstance(state, int | np.integer) else seed_of(state)
+
+
+def _start(estimator, method, model):
+    """Hyperparameters as they are given."""
+    own = shared = 0.0
+    variance = float(estimator.taste_variance) if method.population else 1.0
+    if method.own and method.by_features:
+        own = shared = 0.5 * variance
+    elif method.own:
+        own = variance
+    else:
+        shared = variance
+    kernel = None
+    if method.by_features:
+        kernel = estimator.user_kernel
+        if kernel is None:
+            columns = (
+                UserTable(estimator.user_features).rows.shape[1]
+                if (estimator.user_features is not None)
+                else 1
+            )
+            kernel = RBF(np.sqrt(columns), (1e-2 * np.sqrt(columns), 1e2 * np.sqrt(columns)))
+        kernel = clone(kernel)
+    return Hyperparameters(model.kernel, model.likelihood, own, shared, kernel)
+
+
+def _features_of(estimator, name):
+    if estimator.user_features is None:
+        raise ValueError(
+            f"method={name!r} needs user_features, a table of features by the ids of users; "
+            "method='cp' does without."
+        )
+    return UserTable(estimator.user_features)
+
+
+def _rows_of(table, users):
+    names = users.names.tolist()
+    place = table.places(names)
+    if np.any(place < 0):
+        missing = [names[k] for k in np.flatnonzero(place < 0)]
+        raise ValueError(
+            f"user_features have no row for {len(missing)} of {len(names)} users, such as "
+            f"{missing[0]!r}. Add them, leave their answers out, or use method='cp'."
+        )
+    return table.rows[place]
+
+
+def _task(estimator, method, found, observations, user, n_users, seen):
+    kernel = found.kernel
+    Z = place(observations.items, kernel, estimator.n_inducing, _seed(estimator))
+    space = InducedSpace(kernel, observations.items, observations.rows.margins, Z)
+    own = found.own if method.own else _NEXT_TO_NONE * found.shared
+    return Task(
+        space=space,
+        by_user=ByUser.of(observations, user, n_users),
+        likelihood=found.likelihood,
+        n_latent=len(Z) if method.prior_users is None else estimator.n_latent,
+        own=own,
+        shared=found.shared,
+        features=seen,
+        population=method.population,
+        prior_users=method.prior_users,
+    )
+
+
+def _keep(estimator, training, table, users, people, found, task: Task, result: Found):
+    """The fitted attributes, all at once."""
+    schema = training.schema
+    remember(estimator, schema)
+    who = None
+    if schema.id_column is not None and schema.ids is not None:
+        who = Who(schema.id_column, schema.ids)
+    for name in ("_model", "_start", "_told"):
+        if hasattr(estimator, name):
+            delattr(estimator, name)
+    q, population = result.people, result.population.moments
+    estimator._users, estimator._people = users, people
+    estimator.posterior_ = CollaborativePosterior(
+        kernel=found.kernel,
+        likelihood=found.likelihood,
+        anchors=task.space.Z,
+        whiten=task.space.whiten,
+        axes=result.axes,
+        taste_variance=task.own + task.shared,
+        centre=None if population is None else population.mean,
+        root=None if population is None else population.root,
+        tastes=Tastes(q.mean, q.cov, result.prior, q.by_feature, q.by_feature_cov),
+        feature_names=schema.feature_names,
+        table=table,
+        who=who,
+    )
+    estimator.users_ = users.names
+    estimator.diagnostics_ = None
+    estimator.items_ = table
+    estimator.observations_ = training.observations
+    estimator.kernel_, estimator.likelihood_ = found.kernel, found.likelihood
+    estimator.user_kernel_ = found.users
+    estimator.taste_variance_ = task.own
+    estimator.taste_variance_by_features_ = task.shared
+    for name in ("noise_variance", "tie_threshold", "order_effect"):
+        if hasattr(found.likelihood, name):
+            setattr(estimator, f"{name}_", getattr(found.likelihood, name))
+        elif hasattr(estimator, f"{name}_"):
+            delattr(estimator, f"{name}_")
+    estimator.log_marginal_likelihood_value_ = result.log_evidence
+    estimator.n_iter_ = result.n_iter
+    estimator.classes_ = training.classes
+    return estimator
