@@ -82,9 +82,10 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
     learn_on : "auto", int or None, default="auto"
         How many answers (duels, sets, pairs of rated items) hyperparameters are learned on: a
         random part, the same every time; all are then fitted with them. "auto": all, but 1000 of
-        4000 or more where all would take long, and a warning says so. None: all.
+        4000 or more where all would take long (of 2000 where a minute), and a warning says so;
+        with "svi" 800, or 5000 (`skpref.inference.SVI`). None: all.
     random_state : int, RandomState instance, Generator or None, default=None
-        For the restarts and the samplers.
+        For the restarts, the samplers, and where "svi" places its points.
     n_jobs : int, default=None
         Restarts in parallel by joblib.
     likelihood : Likelihood, default=None
@@ -354,6 +355,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         self, theta: ArrayLike | None = None, eval_gradient: bool = False
     ) -> float | tuple[float, NDArray[np.float64] | None]:
         """Log evidence of the training duels, as fitted (parameters set since do nothing).
+
+        After a piece of a stream that of its answers alone, as if there had been none before.
 
         Parameters
         ----------

@@ -214,6 +214,16 @@ def test_batches_find_the_scale_too():
     assert 0.0 < gap < 0.02 * abs(full.log_marginal_likelihood_value_)
 
 
+def test_it_ends_at_whichever_pass_it_is_told_to():
+    observations = answers(LIKELIHOODS["probit"])
+    model = model_of(observations, LIKELIHOODS["probit"], SVI(scale_prior=PRIOR), PLAIN)
+    whole = fit_posterior(observations, model).n_iter
+    assert whole > 5
+    for last in range(1, whole):
+        told = fit_posterior(observations, model, watch=lambda seen, n=last: seen.number == n)
+        assert told.n_iter == last and told.approximation.stopped
+
+
 def test_hyperparameters_are_learned_beside_the_scale():
     X, pairs, y = utility_duels(600)
     model = learner(

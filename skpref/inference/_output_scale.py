@@ -162,7 +162,7 @@ def ascend_with_scale(
         left = np.sqrt(now.shape) * abs(off)
         if left <= tol and loose <= tol:
             break
-        if not end.converged or len(history) >= max_iter:
+        if end.stopped or not end.converged or len(history) >= max_iter:
             break
         if left <= tol:
             loose, weights = tol, end.weights
