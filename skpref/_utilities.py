@@ -28,6 +28,9 @@ from skpref._linalg import (
 LARGE = 256
 # Reciprocal condition (in the 1-norm) of a prior covariance down to which its inverse is used.
 _SOUND = 1e-10
+# Rounding of a margin's mean, in deviations, from which on the second way is not taken. The weights
+# are a difference of terms as large as L; that comes back times K, where no variance damps it.
+_LOST = 1e-3
 # Share of entries up to which a product with a sparse matrix is quicker than with a full one.
 _SPARSE = 0.015
 
@@ -112,15 +115,17 @@ class ByPrecision:
     ----------
     inverse : ndarray of shape (n, n)
         Of the prior covariance; its lower triangle counts.
-    log_det : float
-        Of the prior covariance.
+    log_det, norm : float
+        Of the prior covariance; its 1-norm.
     """
 
-    def __init__(self, inverse: Array, log_det: float):
-        self._inverse, self._log_det = inverse, log_det
+    def __init__(self, inverse: Array, log_det: float, norm: float):
+        self._inverse, self._log_det, self._norm = inverse, log_det, norm
 
     def given(self, laplacian: Array | csr_array) -> Utilities:
-        """The utilities given sites of this L."""
+        """The utilities given sites of this L; NoCovarianceError where digits would be lost."""
+        if ROUNDING * self._norm * float(np.max(laplacian.diagonal())) ** 1.5 > _LOST:
+            raise NoCovarianceError("answers with hardly any noise leave too few digits")
         precision = self._inverse.copy(order="F")
         if isinstance(laplacian, csr_array):
             entries = laplacian.tocoo()
@@ -182,7 +187,8 @@ def item_solver(K: Array) -> ByRoot | ByPrecision:
         return ByRoot(K)
     diagonal = np.diagonal(K)
     if np.count_nonzero(K) == np.count_nonzero(diagonal) == n and diagonal.min() > 0.0:
-        return ByPrecision(np.diag(1.0 / diagonal), float(np.sum(np.log(diagonal))))
+        log_det, norm = float(np.sum(np.log(diagonal))), float(diagonal.max())
+        return ByPrecision(np.diag(1.0 / diagonal), log_det, norm)
     factor, info = lapack.dpotrf(K, lower=1, clean=0)
     if info != 0 or not np.isfinite(np.trace(factor)):
         return ByRoot(K)
@@ -190,7 +196,7 @@ def item_solver(K: Array) -> ByRoot | ByPrecision:
     if not lapack.dpocon(factor, norm, uplo="L")[0] >= _SOUND:
         return ByRoot(K)
     log_det = 2.0 * float(np.sum(np.log(np.diagonal(factor))))
-    return ByPrecision(lapack.dpotri(factor, lower=1, overwrite_c=1)[0], log_det)
+    return ByPrecision(lapack.dpotri(factor, lower=1, overwrite_c=1)[0], log_det, norm)
 
 
 def few(laplacian: csr_array) -> bool:

@@ -1,6 +1,7 @@
 """The median heuristic: known distributions, units, constant and rare features."""
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import norm
 
@@ -26,3 +27,9 @@ def test_constant_and_rare_features():
 
 def test_one_row():
     assert_allclose(median_lengthscales([[3.0, 4.0]]), [1.0, 1.0])
+
+
+@pytest.mark.parametrize("gap", [np.nan, np.inf])
+def test_gaps_are_named(gap):
+    with pytest.raises(ValueError, match="in 1 of 3 rows, first in row 1"):
+        median_lengthscales([[0.0, 1.0], [1.0, gap], [2.0, 3.0]])

@@ -39,7 +39,8 @@ def test_utilities_are_those_of_dense_algebra(many, way, n_pairs, stored):
     L, first, second = laplacian(n, n_pairs)
     truth = np.linalg.inv(np.linalg.inv(K) + L)
     inverse = np.linalg.inv(K)
-    solver = ByRoot(K) if way == "root" else ByPrecision(inverse, np.linalg.slogdet(K)[1])
+    known = np.linalg.slogdet(K)[1], np.linalg.norm(K, 1)
+    solver = ByRoot(K) if way == "root" else ByPrecision(inverse, *known)
     found = solver.given(stored(L))
     vectors = np.random.default_rng(2).normal(size=(n, 2))
     before = found.times(vectors)  # of the factor, which the covariance replaces
@@ -119,3 +120,13 @@ def test_engines_end_where_they_did(monkeypatch, engine, kernel):
     scale = np.abs(old_slopes.covariance).max()
     np.testing.assert_allclose(new_slopes.covariance, old_slopes.covariance, atol=1e-6 * scale)
     np.testing.assert_allclose(new_slopes.likelihood, old_slopes.likelihood, rtol=1e-6)
+
+
+@pytest.mark.parametrize("noise_variance", [1e-3, 1e-6, 1e-8])
+def test_weights_keep_the_margins_where_there_is_hardly_any_noise(noise_variance):
+    seen = won(*random_duels(0, 300, 1500, n_features=3))
+    found = solve(EP(), Matern(0.5, nu=1.5), seen, noise_variance, "items")
+    utility, margins = found.posterior.mean(seen.items), seen.rows.margins
+    at = found.approximation.conditioned
+    off = utility[margins.first] - utility[margins.second] - at.mean
+    assert np.max(np.abs(off) / np.sqrt(at.variance)) < 1e-2

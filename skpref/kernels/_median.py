@@ -27,6 +27,11 @@ def median_lengthscales(X: ArrayLike, seed: int = 0) -> Array:
     -------
     ndarray of shape (d,)
 
+    Raises
+    ------
+    ValueError
+        If X is not 2-D and finite.
+
     References
     ----------
     Gretton, Sriperumbudur, Sejdinovic, Strathmann, Balakrishnan, Pontil and Fukumizu (2012),
@@ -39,6 +44,12 @@ def median_lengthscales(X: ArrayLike, seed: int = 0) -> Array:
     """
     rows = check_rows(X)
     n, d = rows.shape
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if len(bad):
+        raise ValueError(
+            f"X contains NaN or infinity in {len(bad)} of {n} rows, first in row {bad[0]}. Leave "
+            "these rows out, or impute them as for the model."
+        )
     if n * (n - 1) // 2 <= _PAIRS:
         first, second = np.triu_indices(n, 1)
     else:
