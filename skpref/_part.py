@@ -12,6 +12,8 @@ ENOUGH, ENOUGH_FOR_POINTS, ENOUGH_SPARSE = 1000, 800, 5000
 def random_part(observations: Observations, size: int) -> Observations:
     """So many of the answers and the items in them, the same ones every time.
 
+    Of every kind of answer there is at least one, where there is room.
+
     Parameters
     ----------
     observations : Observations
@@ -29,5 +31,10 @@ def random_part(observations: Observations, size: int) -> Observations:
     n = len(observations.positions)
     if size >= n:
         return observations
-    kept = np.sort(np.random.default_rng(0).permutation(n)[:size])
-    return observations.part(kept)
+    order = np.random.default_rng(0).permutation(n)
+    kept, kind = order[:size].copy(), observations.kind[order]
+    # Ties so rare that none was drawn would teach that there are none.
+    missing = np.setdiff1d(kind, kind[:size])[: size - 1]
+    for place, each in enumerate(missing):
+        kept[-1 - place] = order[np.argmax(kind == each)]
+    return observations.part(np.sort(kept))

@@ -42,6 +42,16 @@ def test_a_part_holds_answers_as_they_were():
     assert random_part(seen, 40) is seen
 
 
+def test_a_part_has_ties_if_there_are_any():
+    items, winner, loser = random_duels(0, 20, 300)
+    tie = np.arange(300) == 123
+    seen = Observations.from_duels(items, winner, loser, np.ones(300, dtype=bool), tie=tie)
+    for size in (2, 40, 150):
+        part = random_part(seen, size)
+        assert len(part.positions) == size and np.sum(part.kind != seen.kind[0]) == 1
+    assert len(random_part(seen, 1).positions) == 1
+
+
 def test_hyperparameters_are_those_of_the_part_and_all_answers_are_fitted():
     X = duels()
     kernel = RBF(1.0)

@@ -370,6 +370,11 @@ def test_points_of_the_users_own():
         ({"inducing_points": [["a", "b", "c"]]}, "inducing_points must be numbers"),
         ({"inducing_points": [[1.0, 2.0, 3.0], [1.0]]}, "inducing_points must be numbers"),
         ({"n_jobs": 0}, "n_jobs of the engine"),
+        ({"tol": np.inf}, "tol of the engine"),
+        ({"delay": np.inf}, "delay"),
+        ({"scale_prior": (1e300, 1.0)}, "shape of scale_prior"),
+        ({"scale_prior": (1.0, np.inf)}, "rate of scale_prior"),
+        ({"evidence": "laplace"}, "evidence must be one of 'ep', 'bound'"),
     ],
 )
 def test_unsound_options_are_named(options, message):

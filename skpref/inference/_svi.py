@@ -33,6 +33,8 @@ from skpref.likelihoods import Likelihood
 _BEGIN = 10_000
 # Looseness of a run within the search for hyperparameters, at most the larger of many answers.
 _SEARCH_TOL = (3e-3, 1e-2)
+# Of the shape and the rate of a prior.
+_LARGEST = 1e12
 # Precision of a site that tells nothing, for its logarithm.
 _LEAST = 1e-12
 
@@ -160,9 +162,9 @@ class SVI(Engine):
         if self.batch_size is not None:
             check_number("batch_size", self.batch_size, low=1, integer=True)
         check_number("max_iter", self.max_iter, low=1, integer=True)
-        check_number("tol of the engine", self.tol, low=0.0, open_low=True)
+        check_number("tol of the engine", self.tol, low=0.0, open_low=True, open_high=True)
         check_number("forgetting_rate", self.forgetting_rate, low=0.5, high=1.0, open_low=True)
-        check_number("delay", self.delay, low=0.0)
+        check_number("delay", self.delay, low=0.0, open_high=True)
         check_choice("local", self.local, ("expected", "ekf"))
         check_choice("evidence", self.evidence, ("ep", "bound"))
         if self.scale_prior is not None:
@@ -379,4 +381,5 @@ def _check_prior(prior):
             f"scale_prior must be None or (shape, rate) of a gamma distribution, got {prior!r}."
         )
     for name, value in zip(("shape", "rate"), prior, strict=True):
-        check_number(f"{name} of scale_prior", value, low=0.0, open_low=True)
+        limits = {"low": 0.0, "high": _LARGEST, "open_low": True}
+        check_number(f"{name} of scale_prior", value, **limits)
