@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from skpref._blocks import row_blocks
 from skpref._linalg import Array, floor_variance, inverse_cholesky, semidefinite_root
 from skpref.kernels import across, contracted_input_gradient, kernel_with_gradient
 from skpref.kernels._contracts import Kernel
@@ -200,7 +201,7 @@ class InducedSpace:
         """φ of the items, or differences of it for the margins."""
         n = self.n_margins if self._by_margins else self.n_items
         features = np.empty((n, len(self.Z)))
-        for rows in _blocks(n, len(self.Z), _BLOCK):
+        for rows in row_blocks(n, len(self.Z), _BLOCK):
             if self._by_margins:
                 K = self.kernel(self.items[self.first[rows]], self.Z)
                 K -= self.kernel(self.items[self.second[rows]], self.Z)
@@ -237,7 +238,7 @@ class InducedSpace:
     def _prior_variance(self):
         diagonal = self.kernel.diag(self.items)
         apart = diagonal[self.first] + diagonal[self.second]
-        for rows in _blocks(self.n_margins, self.items.shape[1], _BLOCK):
+        for rows in row_blocks(self.n_margins, self.items.shape[1], _BLOCK):
             ends = self.items[self.first[rows]], self.items[self.second[rows]]
             apart[rows] -= 2.0 * paired(self.kernel, *ends)
         return apart
@@ -248,7 +249,7 @@ class InducedSpace:
             return np.einsum("ij,ij->i", features, features)
         found = np.empty(self.n_margins)
         one, other = np.empty((2, max(_GATHERED // features.shape[1], 1), features.shape[1]))
-        for rows in _blocks(self.n_margins, features.shape[1], _GATHERED):
+        for rows in row_blocks(self.n_margins, features.shape[1], _GATHERED):
             n = len(found[rows])
             # "clip" lets numpy write to the buffer itself
             np.take(features, self.first[rows], axis=0, out=one[:n], mode="clip")
@@ -360,7 +361,7 @@ class InducedSpace:
             left = self._laplacian(pull.by_rest) @ self._features
             sides = ((self.items, 1.0),)
         for items, sign in sides:
-            for rows in _blocks(len(items), 4 * len(S), _BLOCK):
+            for rows in row_blocks(len(items), 4 * len(S), _BLOCK):
                 weight = np.outer(level[rows], dual) + seen[rows] @ known
                 weight -= left[rows] @ (2.0 * self.whiten)
                 yield items[rows], sign * weight
@@ -373,12 +374,7 @@ class InducedSpace:
             above, below = (self.kernel.clone_with_theta(theta + s * step) for s in (1.0, -1.0))
             change = above.diag(self.items) - below.diag(self.items)
             gradient[k] = each @ change / (2.0 * _STEP)
-        for rows in _blocks(self.n_margins, self.items.shape[1], _BLOCK):
+        for rows in row_blocks(self.n_margins, self.items.shape[1], _BLOCK):
             ends = self.items[self.first[rows]], self.items[self.second[rows]]
             gradient -= 2.0 * across(self.kernel, *ends, aligned=True)[1](weight[rows])
         return gradient
-
-
-def _blocks(n, width, doubles):
-    step = max(doubles // max(width, 1), 1)
-    return [slice(k, k + step) for k in range(0, n, step)]

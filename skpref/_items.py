@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array
 
+from skpref._blocks import row_blocks
 from skpref._containers import (
     all_strings,
     column_at,
@@ -31,11 +32,6 @@ def _hash(bits):
     return mixed @ odd
 
 
-def _blocks(n, width):
-    step = max(_BLOCK // max(width, 1), 1)
-    return [slice(k, k + step) for k in range(0, n, step)]
-
-
 def equal_rows(items: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Which rows of a table are equal; features are looked at in blocks, and not copied.
 
@@ -54,7 +50,7 @@ def equal_rows(items: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndar
     if items.shape[1] == 0:
         return np.zeros(min(len(rows), 1), dtype=np.intp), np.zeros(len(rows), dtype=np.intp)
     key = np.empty(len(rows), dtype=np.uint64)
-    for block in _blocks(len(rows), items.shape[1]):
+    for block in row_blocks(len(rows), items.shape[1], _BLOCK):
         key[block] = _hash(_bits(items[rows[block]]))
     order = np.argsort(key)
     ordered = key[order]
@@ -64,7 +60,7 @@ def equal_rows(items: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndar
     inverse[order] = np.cumsum(starts) - 1
     first = order[starts]
     others = np.flatnonzero(first[inverse] != np.arange(len(rows)))
-    for block in _blocks(len(others), items.shape[1]):
+    for block in row_blocks(len(others), items.shape[1], _BLOCK):
         some = others[block]
         one, other = items[rows[some]], items[rows[first[inverse[some]]]]
         if not np.array_equal(_bits(one), _bits(other)):  # a hash collision
@@ -185,7 +181,7 @@ def _own_array(X: Any) -> np.ndarray:
     if not floats or X.ndim != 2 or not X.size:
         return check_array(X, dtype=np.float64, copy=True, input_name="items")
     array = np.asarray(X)
-    for rows in _blocks(*array.shape):
+    for rows in row_blocks(len(array), array.shape[1], _BLOCK):
         check_array(array[rows], dtype=None, input_name="items")  # finite?
     return array.view() if _is_mapped(X) else array.copy()
 

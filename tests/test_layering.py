@@ -17,6 +17,7 @@ MOST_LINES = 420
 # that do not lead back to it.
 LAYERS = (
     (
+        "_blocks",
         "_containers",
         "_linalg",
         "_orthant",

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skpref._blocks import row_blocks
 from skpref._items import distinct_rows
 from skpref._linalg import Array
 from skpref._parameters import check_number
 from skpref._posterior import Posterior
 from skpref._random import RandomLike, generator_of
 from skpref.active._contracts import Candidates, DuelPosterior, Rows
-from skpref.active._entropy import blocks, entropy_of, outcome_proba
+from skpref.active._entropy import BLOCK, entropy_of, outcome_proba
 
 # Exact joint draws take a factorisation of so many items at most; beyond, draws of functions.
 _EXACT = 2000
@@ -83,7 +84,7 @@ def committee_disagreement(
 
 def _disagreement(likelihood, margins, variance, lead, vote):
     found = np.empty(len(margins))
-    for rows in blocks(len(margins), margins.shape[1] * likelihood.n_outcomes):
+    for rows in row_blocks(len(margins), margins.shape[1] * likelihood.n_outcomes, BLOCK):
         each = outcome_proba(likelihood, margins[rows], variance[rows, None], lead[rows, None])
         if vote:
             # A vote is split among outcomes that are equally likely.
@@ -152,7 +153,7 @@ of shape (n_items,), default=None
     counts = np.unique(best, return_counts=True)[1]
     starts, share = np.cumsum(counts) - counts, counts / n_draws
     likelihood, found = posterior.likelihood, np.empty(len(first))
-    for part in blocks(len(first), int(n_draws) * likelihood.n_outcomes):
+    for part in row_blocks(len(first), int(n_draws) * likelihood.n_outcomes, BLOCK):
         margins = utility[first[part]] - utility[second[part]]
         each = outcome_proba(likelihood, margins, 0.0, of.lead[part, None])
         given = np.add.reduceat(each, starts, axis=1) / counts[:, None]

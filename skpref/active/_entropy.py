@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, log_ndtr, logsumexp
 
+from skpref._blocks import row_blocks
 from skpref._linalg import Array
 from skpref.likelihoods import Likelihood
 
@@ -25,7 +26,7 @@ _LEGENDRE = 16
 _LADDER = np.arange(-9.0, 9.5)
 _DOUBLINGS, _BISECTIONS = 60, 60
 # Doubles of one intermediate array (8 MiB).
-_BLOCK = 2**20
+BLOCK = 2**20
 
 _Z, _Z_WEIGHTS = np.polynomial.hermite_e.hermegauss(_HERMITE)
 _Z_WEIGHTS = _Z_WEIGHTS / _Z_WEIGHTS.sum()
@@ -59,7 +60,7 @@ def predictive_proba(
     variance, lead : ndarray of shape (n,)
     """
     found = np.empty((len(variance), likelihood.n_outcomes))
-    for rows in blocks(len(variance), means.shape[1] * likelihood.n_outcomes):
+    for rows in row_blocks(len(variance), means.shape[1] * likelihood.n_outcomes, BLOCK):
         each = outcome_proba(likelihood, means[rows], variance[rows, None], lead[rows, None])
         found[rows] = each.mean(axis=1)
     return found
@@ -81,7 +82,7 @@ def expected_entropy(
     if not likelihood.uses_order:
         lead = np.ones_like(lead)
     every = np.flatnonzero(narrow)
-    for block in blocks(len(every), means.shape[1] * _HERMITE * likelihood.n_outcomes):
+    for block in row_blocks(len(every), means.shape[1] * _HERMITE * likelihood.n_outcomes, BLOCK):
         rows = every[block]
         margin = means[rows, :, None] + np.sqrt(variance[rows])[:, None, None] * _Z
         known = outcome_proba(likelihood, margin, 0.0, lead[rows, None, None])
@@ -89,7 +90,7 @@ def expected_entropy(
     for value in np.unique(lead[~narrow]):
         nodes, weights = _doubtful(likelihood, value)
         every = np.flatnonzero(~narrow & (lead == value))
-        for block in blocks(len(every), means.shape[1] * len(nodes)):
+        for block in row_blocks(len(every), means.shape[1] * len(nodes), BLOCK):
             rows = every[block]
             deviation = np.sqrt(variance[rows])[:, None, None]
             z = (nodes - means[rows, :, None]) / deviation
@@ -167,9 +168,3 @@ def expected_bell(mean: Array, variance: Array, noise: ArrayLike) -> Bell:
     spread = variance + _BELL * noise
     height = np.log(2.0) * np.sqrt(_BELL * noise / spread)
     return Bell(height * np.exp(-0.5 * mean * mean / spread), spread)
-
-
-def blocks(n: int, width: int) -> list[slice]:
-    """Slices of n rows that keep an intermediate array of so wide rows small."""
-    step = max(1, _BLOCK // max(width, 1))
-    return [slice(begin, begin + step) for begin in range(0, n, step)]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skpref._blocks import row_blocks
 from skpref._linalg import Array, inverse_blocks, inverse_cholesky, jointly_diagonal
 
 # Doubles of one intermediate array.
@@ -144,7 +145,7 @@ def from_features(psi: Array, b: Array, b_cov: Array) -> tuple[Array, Array]:
     d, r = b.shape
     inner = np.ascontiguousarray(b_cov.transpose(1, 3, 0, 2)).reshape(r * r, d * d)
     cov = np.empty((len(psi), d * d))
-    for rows in _blocks(len(psi), r * r):
+    for rows in row_blocks(len(psi), r * r, _BLOCK):
         cov[rows] = _squares(psi[rows]) @ inner
     return psi @ b.T, cov.reshape(-1, d, d)
 
@@ -158,7 +159,7 @@ def _by_features(inverse, root, shift, level, psi):
     seen = (np.eye(d) - inverse) / root[:, :, None] / root[:, None]
     given = _times(inverse, root * shift) / root
     gram = np.zeros((d * d, r * r))
-    for rows in _blocks(n, r * r):
+    for rows in row_blocks(n, r * r, _BLOCK):
         gram += seen[rows].reshape(-1, d * d).T @ _squares(psi[rows])
     gram = gram.reshape(d, d, r, r).transpose(0, 2, 1, 3)
     gram = (scale[:, None, None, None] * gram * scale[:, None]).reshape(d * r, d * r)
@@ -177,8 +178,3 @@ def _times(matrices, vectors):
 
 def _squares(psi):
     return (psi[:, :, None] * psi[:, None, :]).reshape(len(psi), -1)
-
-
-def _blocks(n, width):
-    step = max(_BLOCK // max(width, 1), 1)
-    return [slice(k, k + step) for k in range(0, n, step)]

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx
 
+from skpref._blocks import row_blocks
+
 _HERMITE = 32
 _LEGENDRE = 24
 # Deviations of the margin, in those of the noise, up to which Gauss–Hermite's rule of few nodes has
@@ -68,7 +70,7 @@ def expected(log_prob: Callable, mean, variance) -> Expected:
     nodes, weights = _WIDE
     deviation = np.maximum(np.sqrt(variance), _LEAST)
     value, by_mean, along, by_noise = np.empty((4, len(mean)))
-    for rows in _blocks(len(mean), len(nodes)):
+    for rows in row_blocks(len(mean), len(nodes), _BLOCK):
         margin = mean[rows, None] + deviation[rows, None] * nodes
         row = np.repeat(np.arange(len(mean))[rows], len(nodes))
         at = log_prob(margin.ravel(), row)
@@ -83,7 +85,7 @@ def expectations(function: Callable, mean, variance) -> NDArray[np.float64]:
     """Expectations of ``function(margin, row)`` → (k, n), shape (k, n)."""
     nodes, weights = _WIDE
     deviation, parts = np.sqrt(variance), []
-    for rows in _blocks(len(mean), len(nodes)):
+    for rows in row_blocks(len(mean), len(nodes), _BLOCK):
         margin = mean[rows, None] + deviation[rows, None] * nodes
         row = np.repeat(np.arange(len(mean))[rows], len(nodes))
         values = np.asarray(function(margin.ravel(), row))
@@ -129,7 +131,7 @@ def _noisy(margin, noise, answers):
     """Blocks of rows with their nodes, and the answers as often."""
     nodes, _ = _WIDE
     deviation = np.maximum(np.sqrt(noise), _LEAST)
-    for rows in _blocks(len(margin), len(nodes)):
+    for rows in row_blocks(len(margin), len(nodes), _BLOCK):
         at = margin[rows, None] + deviation[rows, None] * nodes
         yield rows, at, answers.take(np.repeat(np.arange(len(margin))[rows], len(nodes)))
 
@@ -153,7 +155,7 @@ def expected_log_ndtr(
     nodes, weights = _FEW
     for part in (narrow, ~narrow):
         every = np.flatnonzero(part)
-        for block in _blocks(len(every), 2 * _LEGENDRE):
+        for block in row_blocks(len(every), 2 * _LEGENDRE, _BLOCK):
             rows = every[block]
             m, s = mean[rows], deviation[rows]
             x, w = (nodes, weights) if part is narrow else _panels(m, s)
@@ -192,8 +194,3 @@ def _sum(values, weights):
 def _by_variance(along, deviation):
     # d/d variance of g(m + √v x) is g' x / (2 √v)
     return np.minimum(0.5 * along / deviation, 0.0)
-
-
-def _blocks(n, width):
-    step = max(_BLOCK // width, 1)
-    return [slice(k, k + step) for k in range(0, n, step)]
