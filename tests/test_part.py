@@ -12,7 +12,7 @@ from skpref._forecast import part_to_learn_on
 from skpref._model import Model
 from skpref._part import random_part
 from skpref.duels import Observations
-from skpref.inference import EP
+from skpref.inference import EP, SVI
 from skpref.likelihoods import Probit
 
 
@@ -110,3 +110,17 @@ def test_what_was_picked_is_said(monkeypatch, capsys):
 def test_other_parts_are_refused(bad):
     with pytest.raises((TypeError, ValueError), match="learn_on"):
         PairwisePreferenceRegressor(learn_on=bad).fit(duels(20))
+
+
+def test_inducing_points_are_taught_by_exact_inference_on_800():
+    X = duels(1100)
+    found, by_bound = (
+        PairwisePreferenceRegressor(RBF(1.0), inference=SVI(6, **options), random_state=0).fit(X)
+        for options in ({}, {"evidence": "bound"})
+    )
+    exact = PairwisePreferenceRegressor(RBF(1.0), inference="ep", learn_on=800).fit(X)
+    np.testing.assert_allclose(found.kernel_.theta, exact.kernel_.theta, rtol=1e-10)
+    assert found.noise_variance_ == pytest.approx(exact.noise_variance_, rel=1e-10)
+    assert abs(by_bound.kernel_.theta - exact.kernel_.theta) > 1e-3
+    with_prior = SVI(6, scale_prior=(1.0, 1.0))
+    assert with_prior.learner() is with_prior
