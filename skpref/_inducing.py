@@ -118,8 +118,8 @@ class Conditioned(NamedTuple):
     rest: Array
 
 
-def _whitening(K):
-    """L⁻¹."""
+def whitening(K: Array) -> Array:
+    """L⁻¹ with L Lᵀ = K, the covariance of inducing points."""
     lifted = K.copy()
     lifted.flat[:: len(K) + 1] += _JITTER * np.mean(np.diagonal(K))
     return inverse_cholesky(lifted.T)[0]
@@ -127,13 +127,13 @@ def _whitening(K):
 
 def unexplained(kernel: Kernel, items: Array, Z: Array) -> Array:
     """Covariance of the items' utilities given those of the points."""
-    phi = kernel(items, Z) @ _whitening(kernel(Z)).T
+    phi = kernel(items, Z) @ whitening(kernel(Z)).T
     return kernel(items) - phi @ phi.T
 
 
 def unexplained_share(kernel: Kernel, items: Array, Z: Array) -> Array:
     """Share of the items' prior variances that is left given the utilities of the points."""
-    phi = kernel(items, Z) @ _whitening(kernel(Z)).T
+    phi = kernel(items, Z) @ whitening(kernel(Z)).T
     prior = kernel.diag(items)
     return 1.0 - np.einsum("ij,ij->i", phi, phi) / np.where(prior > 0.0, prior, 1.0)
 
@@ -152,8 +152,8 @@ def carried(weights: Weights, before: tuple[Kernel, Array], now: tuple[Kernel, A
         Kernel and points.
     """
     (kernel, Z), (kernel_now, Z_now) = before, now
-    phi = kernel_now(Z, Z_now) @ _whitening(kernel_now(Z_now)).T
-    turn = _whitening(kernel(Z)) @ phi
+    phi = kernel_now(Z, Z_now) @ whitening(kernel_now(Z_now)).T
+    turn = whitening(kernel(Z)) @ phi
     gain = turn.T @ weights.gain @ turn
     return Weights(0.5 * (gain + gain.T), turn.T @ weights.shift)
 
@@ -181,7 +181,7 @@ class InducedSpace:
     ):
         self.kernel, self.items, self.Z = kernel, items, Z
         self.K: Array = kernel(Z) if like is None else like.K
-        self.whiten: Array = _whitening(self.K) if like is None else like.whiten
+        self.whiten: Array = whitening(self.K) if like is None else like.whiten
         self.first, self.second = margins.first, margins.second
         self.n_items, self.n_margins = len(items), len(margins.first)
         ends = np.concatenate([self.first, self.second])

@@ -11,8 +11,8 @@ from sklearn.gaussian_process.kernels import RBF, Kernel
 
 from skpref._asked import Who
 from skpref._features import remember
-from skpref._inducing import InducedSpace
-from skpref._linalg import Array, inverse_cholesky
+from skpref._inducing import InducedSpace, whitening
+from skpref._linalg import Array
 from skpref._parameters import check_bounds, check_choice, check_number
 from skpref._random import seed_of, source_of
 from skpref._settings import check_settings, make_model
@@ -27,7 +27,6 @@ from skpref.collaborative._posterior import CollaborativePosterior, Tastes
 from skpref.collaborative._users import Users, UserTable
 from skpref.inference._placing import place
 
-_JITTER = 1e-9
 # Own variance of users where a method has none, as a share of the other.
 _NEXT_TO_NONE = 1e-6
 
@@ -64,10 +63,8 @@ class People:
     """
 
     def __init__(self, table: UserTable, kernel: Kernel, Z: Array) -> None:
-        K = kernel(Z)
-        K.flat[:: len(K) + 1] += _JITTER * np.mean(np.diagonal(K))
         self._table, self._kernel, self._Z = table, kernel, Z
-        self._whiten = inverse_cholesky(K.T)[0]
+        self._whiten = whitening(kernel(Z))
 
     def seen(self, ids: list) -> tuple[Array, Array]:
         """ψ of users, (n, r), and the variance that it leaves, (n,); NaN where none are known."""
