@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.callback import with_callbacks
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -184,6 +185,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         self.max_iter = max_iter
         self.tol = tol
 
+    @with_callbacks
     def fit(
         self,
         X: ArrayLike,
@@ -215,7 +217,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         ids = None if users is None else check_users(users, _num_samples(X))
         apart = several(self, ids)
         if ids is None or not apart:
-            super().fit(X, y, qid=qid, sample_weight=sample_weight, order=order)
+            self._fit(X, y, qid, sample_weight, order)
             names = [] if ids is None else list(dict.fromkeys(ids))
             self.users_ = np.empty(len(names), dtype=object)
             self.users_[:] = names

@@ -1,6 +1,5 @@
 """The program of a fit: parameters and answers of several users in, fitted attributes out."""
 
-import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from skpref._features import remember
 from skpref._inducing import InducedSpace, whitening
 from skpref._linalg import Array
 from skpref._parameters import check_bounds, check_choice, check_number
+from skpref._progress import reported
 from skpref._random import seed_of, source_of
 from skpref._settings import check_settings, make_model
 from skpref._threads import blas_threads
@@ -21,10 +21,11 @@ from skpref._validation import check_items, check_training
 from skpref._warnings import warn
 from skpref.collaborative._by_user import ByUser
 from skpref.collaborative._fit import PRIOR_USERS, Found, Task, fit
-from skpref.collaborative._learn import Answered, Hyperparameters, learn_hyperparameters
+from skpref.collaborative._learn import Answered, Hyperparameters, Lesson
 from skpref.collaborative._people import Features
 from skpref.collaborative._posterior import CollaborativePosterior, Tastes
 from skpref.collaborative._users import Users, UserTable
+from skpref.inference import EP
 from skpref.inference._placing import place
 
 # Own variance of users where a method has none, as a share of the other.
@@ -104,6 +105,7 @@ def collaborate(
 ) -> Any:
     """Fit an estimator to the answers of several users."""
     settings, table = check_settings(estimator), check_items(estimator.items)
+    engine = _engine_of(estimator, settings.engine)
     training = check_training(
         estimator, X, y, qid, table, sample_weight, order, settings.likelihood
     )
@@ -129,19 +131,25 @@ def collaborate(
     if method.by_features:
         people_table = _features_of(estimator, name)
         features = _rows_of(people_table, users)
-    with blas_threads(0):
+    what = f"{len(user)} duels of {len(observations.items)} items by {len(users)} users"
+    lesson, some = None, ""
+    if settings.search is not None:
+        lesson = Lesson.of(
+            start,
+            Answered(observations, user, features),
+            settings.search.learn_on,
+            model.priors,
+            estimator.taste_variance_bounds,
+            method.population,
+            engine,
+        )
+        if len(lesson.part.positions) < len(user):
+            some = f"{len(lesson.part.positions)} answers of {lesson.n_users} users"
+    names = [] if lesson is None else lesson.model.names
+    with reported(estimator, what, names, some) as report, blas_threads(0):
         found = start
-        if settings.search is not None:
-            found = learn_hyperparameters(
-                start,
-                Answered(observations, user, features),
-                settings.search,
-                model.priors,
-                estimator.taste_variance_bounds,
-                method.population,
-                rng,
-                None,
-            )
+        if lesson is not None and settings.search is not None:
+            found = lesson.learned(settings.search, rng, report.evaluated)
         people: People | Nobody = Nobody()
         seen = None
         if people_table is not None and features is not None:
@@ -151,18 +159,27 @@ def collaborate(
             seen = Features(*people.seen(users.names.tolist()))
         task = _task(estimator, method, found, observations, user, len(users), seen)
         parallel = Parallel(n_jobs=estimator.n_jobs, prefer="threads")
-        result = fit(task, estimator.max_iter, estimator.tol, parallel)
-    if estimator.verbose:
-        sys.stdout.write(
-            f"[skpref] {len(user)} duels of {len(users)} users fitted in {result.n_iter} passes\n"
-        )
-    if result.residual >= 10.0 * estimator.tol:
+        result = fit(task, estimator.max_iter, estimator.tol, parallel, watch=report.passed)
+    if result.residual >= 10.0 * estimator.tol and not report.stopped:
         warn(
             f"The fit stopped after {result.n_iter} passes at a residual of {result.residual:.1e} "
             f"(tol={estimator.tol:g}). Raise max_iter, or noise_variance or its lower bound.",
             ConvergenceWarning,
         )
-    return _keep(estimator, training, table, users, people, found, task, result)
+    return _keep(estimator, engine, training, table, users, people, found, task, result)
+
+
+def _engine_of(estimator, engine):
+    """Expectation propagation, with the options that it came with."""
+    if engine is None:
+        return EP()
+    if not isinstance(engine, EP):
+        raise ValueError(
+            f"inference={estimator.inference!r} is for answers of one user. Those of several are "
+            "fitted by expectation propagation: leave inference at 'ep', or pass EP(...), whose "
+            "options then hold while hyperparameters are learned."
+        )
+    return engine
 
 
 def _seed(estimator):
@@ -233,7 +250,7 @@ def _task(estimator, method, found, observations, user, n_users, seen):
     )
 
 
-def _keep(estimator, training, table, users, people, found, task: Task, result: Found):
+def _keep(estimator, engine, training, table, users, people, found, task: Task, result: Found):
     """The fitted attributes, all at once."""
     schema = training.schema
     remember(estimator, schema)
@@ -260,7 +277,7 @@ def _keep(estimator, training, table, users, people, found, task: Task, result: 
         who=who,
     )
     estimator.users_ = users.names
-    estimator.diagnostics_ = None
+    estimator.engine_, estimator.diagnostics_ = engine, None
     estimator.items_ = table
     estimator.observations_ = training.observations
     estimator.kernel_, estimator.likelihood_ = found.kernel, found.likelihood
