@@ -15,9 +15,10 @@ from skpref._items import ItemTable
 from skpref._predictions import _fitted_on_duels
 from skpref._random import RandomLike
 from skpref._regressor import PairwisePreferenceRegressor
+from skpref._validation import joint_groups
 from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._program import collaborate, several
-from skpref.collaborative._users import check_users
+from skpref.collaborative._users import check_users, same_ids
 from skpref.inference import Engine
 from skpref.likelihoods import Likelihood
 
@@ -298,6 +299,10 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
             X, y, qid=qid, sample_weight=sample_weight, order=order
         )
 
+    def _groups(self, qid):
+        ids = getattr(self, "_of_rows", None)
+        return joint_groups(qid, None if ids is None else same_ids(ids))
+
     def sample_y(
         self,
         X: ArrayLike,
@@ -331,8 +336,8 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         if users is None:
             return self
         ids = check_users(users, _num_samples(X))
-        if not isinstance(self.posterior_, CollaborativePosterior):
-            return self
         view = copy.copy(self)
-        view.posterior_ = self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
+        view._of_rows = ids
+        if isinstance(self.posterior_, CollaborativePosterior):
+            view.posterior_ = self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
         return view

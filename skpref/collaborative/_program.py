@@ -19,6 +19,7 @@ from skpref._settings import check_settings, make_model
 from skpref._threads import blas_threads
 from skpref._validation import check_items, check_training
 from skpref._warnings import warn
+from skpref._weights import check_weights
 from skpref.collaborative._by_user import ByUser
 from skpref.collaborative._fit import PRIOR_USERS, Found, Task, fit
 from skpref.collaborative._learn import Answered, Hyperparameters, Lesson
@@ -106,20 +107,22 @@ def collaborate(
     """Fit an estimator to the answers of several users."""
     settings, table = check_settings(estimator), check_items(estimator.items)
     engine = _engine_of(estimator, settings.engine)
-    training = check_training(
-        estimator, X, y, qid, table, sample_weight, order, settings.likelihood
-    )
-    observations = training.observations
-    if training.classes is None or observations.rank is not None:
-        raise ValueError(
-            "Answers of several users must be duels. Ratings of items become duels by "
-            "from_ratings(X, y, qid=users), sets by from_rankings, each with the users of its "
-            "duels; without users= both are taken as they are."
-        )
     users = Users(ids)
     user = users.codes(ids)
-    if sample_weight is not None:
-        user = user[np.asarray(sample_weight, dtype=np.float64).reshape(-1) > 0.0]
+    given = X, y, qid, table, sample_weight, order, settings.likelihood
+    training = check_training(estimator, *given, within=user)
+    observations = training.observations
+    if observations.rank is not None:
+        raise ValueError(
+            "Choices and rankings came with the ids of several users, whose answers must be duels "
+            "or rated items. Take them apart, from_rankings(..., joint=False), each duel with the "
+            "user of its ranking; without users= they are taken as they are."
+        )
+    if training.winner is not None:
+        user = user[training.winner]
+    elif sample_weight is not None:
+        weight = check_weights(sample_weight, len(user))
+        user = user if weight is None else user[weight > 0.0]
     name = estimator.method
     if name == "auto":
         name = "cp" if estimator.user_features is None else "cpu"
@@ -291,5 +294,8 @@ def _keep(estimator, engine, training, table, users, people, found, task: Task, 
             delattr(estimator, f"{name}_")
     estimator.log_marginal_likelihood_value_ = result.log_evidence
     estimator.n_iter_ = result.n_iter
-    estimator.classes_ = training.classes
+    if training.classes is not None:
+        estimator.classes_ = training.classes
+    elif hasattr(estimator, "classes_"):
+        del estimator.classes_
     return estimator

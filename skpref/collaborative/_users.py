@@ -54,6 +54,13 @@ def check_users(users: Any, n: int) -> list:
     return listed
 
 
+def same_ids(ids: list) -> NDArray[np.intp]:
+    """Codes of ids, equal for equal ones; those that are missing count as one."""
+    code: dict = {}
+    every = (None if is_missing(name) else name for name in ids)
+    return np.array([code.setdefault(name, len(code)) for name in every], dtype=np.intp)
+
+
 class Users:
     """Ids of the users that were fitted, in order of first appearance.
 
