@@ -18,7 +18,7 @@ from skpref._regressor import PairwisePreferenceRegressor
 from skpref._validation import joint_groups
 from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._program import collaborate, several
-from skpref.collaborative._users import check_users, same_ids
+from skpref.collaborative._users import Users, check_users, same_ids
 from skpref.inference import Engine
 from skpref.likelihoods import Likelihood
 
@@ -216,14 +216,13 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
             If an argument or a parameter is not of an allowed form; the message says which are.
         """
         ids = None if users is None else check_users(users, _num_samples(X))
-        apart = several(self, ids)
-        if ids is None or not apart:
+        known = None if ids is None else Users(ids)
+        apart = several(self, known)
+        if ids is None or known is None or not apart:
             self._fit(X, y, qid, sample_weight, order)
-            names = [] if ids is None else list(dict.fromkeys(ids))
-            self.users_ = np.empty(len(names), dtype=object)
-            self.users_[:] = names
+            self.users_ = np.empty(0, dtype=object) if known is None else known.names
             return self
-        return collaborate(self, X, y, ids, qid, sample_weight, order)
+        return collaborate(self, X, y, ids, known, qid, sample_weight, order)
 
     @available_if(_never)
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:

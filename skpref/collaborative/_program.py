@@ -25,7 +25,8 @@ from skpref.collaborative._fit import PRIOR_USERS, Found, Task, fit
 from skpref.collaborative._learn import Answered, Hyperparameters, Lesson
 from skpref.collaborative._people import Features
 from skpref.collaborative._posterior import CollaborativePosterior, Tastes
-from skpref.collaborative._users import Users, UserTable
+from skpref.collaborative._user_table import UserTable
+from skpref.collaborative._users import Users
 from skpref.inference import EP
 from skpref.inference._placing import place
 
@@ -84,7 +85,7 @@ class Nobody:
         return None, None
 
 
-def several(estimator, ids: list | None) -> bool:
+def several(estimator, users: Users | None) -> bool:
     """Whether answers are of several users whose utilities are to differ; checks parameters."""
     method = check_choice("method", estimator.method, ("auto", "pooled", *METHODS))
     for name in ("n_latent", "n_inducing", "n_inducing_users", "max_iter"):
@@ -98,16 +99,15 @@ def several(estimator, ids: list | None) -> bool:
             f"user_kernel must be a kernel of sklearn.gaussian_process.kernels or None, got "
             f"{kernel!r}."
         )
-    return method != "pooled" and ids is not None and len(set(ids)) > 1
+    return method != "pooled" and users is not None and len(users) > 1
 
 
 def collaborate(
-    estimator, X: Any, y: Any, ids: list, qid: Any, sample_weight: Any, order: Any
+    estimator, X: Any, y: Any, ids: list, users: Users, qid: Any, sample_weight: Any, order: Any
 ) -> Any:
     """Fit an estimator to the answers of several users."""
     settings, table = check_settings(estimator), check_items(estimator.items)
     engine = _engine_of(estimator, settings.engine)
-    users = Users(ids)
     user = users.codes(ids)
     given = X, y, qid, table, sample_weight, order, settings.likelihood
     training = check_training(estimator, *given, within=user)
@@ -129,11 +129,9 @@ def collaborate(
     method = METHODS[name]
     model = make_model(estimator, settings, training, table)
     rng = source_of(estimator.random_state)
-    start = _start(estimator, method, model)
-    people_table, features = None, None
-    if method.by_features:
-        people_table = _features_of(estimator, name)
-        features = _rows_of(people_table, users)
+    user_table = _features_of(estimator, name)
+    features = None if user_table is None else user_table.rows_of(users.names.tolist())
+    start = _start(estimator, method, model, user_table)
     what = f"{len(user)} duels of {len(observations.items)} items by {len(users)} users"
     lesson, some = None, ""
     if settings.search is not None:
@@ -155,10 +153,10 @@ def collaborate(
             found = lesson.learned(settings.search, rng, report.evaluated)
         people: People | Nobody = Nobody()
         seen = None
-        if people_table is not None and features is not None:
+        if user_table is not None and features is not None:
             n = estimator.n_inducing_users
             Z = place(np.unique(features, axis=0), found.users, n, _seed(estimator))
-            people = People(people_table, found.users, Z)
+            people = People(user_table, found.users, Z)
             seen = Features(*people.seen(users.names.tolist()))
         task = _task(estimator, method, found, observations, user, len(users), seen)
         parallel = Parallel(n_jobs=estimator.n_jobs, prefer="threads")
@@ -190,7 +188,7 @@ def _seed(estimator):
     return 0 if state is None or not isinstance(state, int | np.integer) else seed_of(state)
 
 
-def _start(estimator, method, model):
+def _start(estimator, method, model, user_table):
     """Hyperparameters as they are given."""
     own = shared = 0.0
     variance = float(estimator.taste_variance) if method.population else 1.0
@@ -201,38 +199,25 @@ def _start(estimator, method, model):
     else:
         shared = variance
     kernel = None
-    if method.by_features:
+    if user_table is not None:
         kernel = estimator.user_kernel
         if kernel is None:
-            columns = (
-                UserTable(estimator.user_features).rows.shape[1]
-                if (estimator.user_features is not None)
-                else 1
-            )
-            kernel = RBF(np.sqrt(columns), (1e-2 * np.sqrt(columns), 1e2 * np.sqrt(columns)))
+            size = np.sqrt(user_table.rows.shape[1])
+            kernel = RBF(size, (1e-2 * size, 1e2 * size))
         kernel = clone(kernel)
+        user_table.check_kernel(kernel)
     return Hyperparameters(model.kernel, model.likelihood, own, shared, kernel)
 
 
 def _features_of(estimator, name):
+    if not METHODS[name].by_features:
+        return None
     if estimator.user_features is None:
         raise ValueError(
             f"method={name!r} needs user_features, a table of features by the ids of users; "
             "method='cp' does without."
         )
     return UserTable(estimator.user_features)
-
-
-def _rows_of(table, users):
-    names = users.names.tolist()
-    place = table.places(names)
-    if np.any(place < 0):
-        missing = [names[k] for k in np.flatnonzero(place < 0)]
-        raise ValueError(
-            f"user_features have no row for {len(missing)} of {len(names)} users, such as "
-            f"{missing[0]!r}. Add them, leave their answers out, or use method='cp'."
-        )
-    return table.rows[place]
 
 
 def _task(estimator, method, found, observations, user, n_users, seen):
