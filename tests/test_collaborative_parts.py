@@ -16,7 +16,8 @@ from skpref.collaborative._by_user import ByUser
 from skpref.collaborative._fit import Task, fit
 from skpref.collaborative._people import Covariances, Features, Told, from_features, people_given
 from skpref.collaborative._posterior import Tastes
-from skpref.collaborative._users import Users, UserTable, check_users
+from skpref.collaborative._user_table import UserTable
+from skpref.collaborative._users import Users, check_users
 from skpref.duels import ItemTable
 from skpref.likelihoods import Probit
 

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.callback import with_callbacks
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -14,9 +15,10 @@ from skpref._items import ItemTable
 from skpref._predictions import _fitted_on_duels
 from skpref._random import RandomLike
 from skpref._regressor import PairwisePreferenceRegressor
+from skpref._validation import joint_groups
 from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._program import collaborate, several
-from skpref.collaborative._users import check_users
+from skpref.collaborative._users import Users, check_users, same_ids
 from skpref.inference import Engine
 from skpref.likelihoods import Likelihood
 
@@ -184,6 +186,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         self.max_iter = max_iter
         self.tol = tol
 
+    @with_callbacks
     def fit(
         self,
         X: ArrayLike,
@@ -213,14 +216,13 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
             If an argument or a parameter is not of an allowed form; the message says which are.
         """
         ids = None if users is None else check_users(users, _num_samples(X))
-        apart = several(self, ids)
-        if ids is None or not apart:
-            super().fit(X, y, qid=qid, sample_weight=sample_weight, order=order)
-            names = [] if ids is None else list(dict.fromkeys(ids))
-            self.users_ = np.empty(len(names), dtype=object)
-            self.users_[:] = names
+        known = None if ids is None else Users(ids)
+        apart = several(self, known)
+        if ids is None or known is None or not apart:
+            self._fit(X, y, qid, sample_weight, order)
+            self.users_ = np.empty(0, dtype=object) if known is None else known.names
             return self
-        return collaborate(self, X, y, ids, qid, sample_weight, order)
+        return collaborate(self, X, y, ids, known, qid, sample_weight, order)
 
     @available_if(_never)
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
@@ -296,6 +298,10 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
             X, y, qid=qid, sample_weight=sample_weight, order=order
         )
 
+    def _groups(self, qid):
+        ids = getattr(self, "_of_rows", None)
+        return joint_groups(qid, None if ids is None else same_ids(ids))
+
     def sample_y(
         self,
         X: ArrayLike,
@@ -329,8 +335,8 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         if users is None:
             return self
         ids = check_users(users, _num_samples(X))
-        if not isinstance(self.posterior_, CollaborativePosterior):
-            return self
         view = copy.copy(self)
-        view.posterior_ = self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
+        view._of_rows = ids
+        if isinstance(self.posterior_, CollaborativePosterior):
+            view.posterior_ = self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
         return view

@@ -1,5 +1,6 @@
 """Inference of the population's utility and of tastes, to convergence."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from skpref.collaborative._passes import (
     told_by,
 )
 from skpref.collaborative._people import Covariances, Features, People, nobody, people_given
+from skpref.inference._base import Pass
 from skpref.likelihoods import Likelihood
 
 # Passes before the covariances of tastes are learned: tastes mean nothing before.
@@ -90,7 +92,13 @@ class Found:
     residual: float
 
 
-def fit(task: Task, max_iter: int, tol: float, parallel: Parallel) -> Found:
+def fit(
+    task: Task,
+    max_iter: int,
+    tol: float,
+    parallel: Parallel,
+    watch: Callable[[Pass], bool] | None = None,
+) -> Found:
     """Iterate over the population's utility, tastes and answers.
 
     Parameters
@@ -101,6 +109,8 @@ def fit(task: Task, max_iter: int, tol: float, parallel: Parallel) -> Found:
         Residual that ends it.
     parallel : joblib.Parallel
         Over users.
+    watch : callable, optional
+        Told of every pass; where it returns True the fit ends there.
     """
     by_user = task.by_user
     axes, shared = _functions(task)
@@ -140,7 +150,9 @@ def fit(task: Task, max_iter: int, tol: float, parallel: Parallel) -> Found:
         residual = _moved(before, sites) if n > _WAIT else np.inf
         if task.prior_users is not None and n >= _WAIT and residual >= tol:
             prior = _next(prior, people, centre, task)
-    log_evidence = sites.value - population.divergence - people.divergence
+        log_evidence = sites.value - population.divergence - people.divergence
+        if watch is not None and watch(Pass(n, log_evidence, residual)):
+            break
     return Found(axes, population, people, prior, log_evidence, n, residual)
 
 
