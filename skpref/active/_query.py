@@ -240,7 +240,7 @@ def _free(duels, answered, size, users, answered_users):
     asked = codes[size:].tolist()
     keys = codes[:size].tolist()
     if answered_users is not None:
-        if users is None or further is None:
+        if users is None or answered is None or listed.dtype == bool:
             raise ValueError(
                 "answered_users= says who answered duels that are given as answered=, where users= "
                 "says who is to be asked. Leave it out, or give both."

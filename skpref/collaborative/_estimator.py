@@ -353,7 +353,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         [2]
         """
         check_is_fitted(self)
-        ids = check_users(users, len(users) if hasattr(users, "__len__") else 0)
+        ids = check_users(users, _num_samples(users))
         if not isinstance(self.posterior_, CollaborativePosterior):
             return self.posterior_
         return self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
