@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skpref._items import ItemTable
+from skpref._posterior import Posterior
 from skpref._predictions import _fitted_on_duels
 from skpref._random import RandomLike
 from skpref._regressor import PairwisePreferenceRegressor
@@ -329,14 +330,46 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
             )
         return self.log_marginal_likelihood_value_
 
+    def posterior_for(self, users: ArrayLike) -> CollaborativePosterior | Posterior:
+        """The posterior whose i-th row, whatever is asked of it, is about the i-th user.
+
+        Parameters
+        ----------
+        users : array-like of shape (n,)
+            As in `predict`.
+
+        Returns
+        -------
+        CollaborativePosterior or Posterior
+            It takes n rows at a time; the latter, ``posterior_`` itself, if all answers are one
+            user's.
+
+        Examples
+        --------
+        >>> from skpref.active import bald, query
+        >>> from skpref.collaborative import CollaborativePreferenceRegressor
+        >>> duels = [[[0.0], [1.0]], [[1.0], [2.0]], [[0.0], [2.0]], [[0.0], [2.0]]]
+        >>> users = ["ann", "ann", "ann", "bob"]
+        >>> model = CollaborativePreferenceRegressor(optimizer=None)
+        >>> model = model.fit(duels, [0, 0, 0, 1], users=users)
+        >>> pool, asked = [[[1.0], [2.0]]] * 3, ["ann", "bob", "somebody else"]
+        >>> bald(model.posterior_for(asked), pool).argmin()
+        np.int64(0)
+        >>> query(model, pool, users=asked).tolist()
+        [2]
+        """
+        check_is_fitted(self)
+        ids = check_users(users, _num_samples(users))
+        if not isinstance(self.posterior_, CollaborativePosterior):
+            return self.posterior_
+        return self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
+
     def _of(self, X, users):
         """Itself, with the posterior of the users of each row."""
         check_is_fitted(self)
         if users is None:
             return self
-        ids = check_users(users, _num_samples(X))
         view = copy.copy(self)
-        view._of_rows = ids
-        if isinstance(self.posterior_, CollaborativePosterior):
-            view.posterior_ = self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
+        view._of_rows = check_users(users, _num_samples(X))
+        view.posterior_ = self.posterior_for(view._of_rows)
         return view
