@@ -1,10 +1,16 @@
-"""Sets of people and items for ``collaborative.py``: who prefers what, made as source 004 tells.
+"""Sets of people and items for ``collaborative.py``: who prefers what, made as the paper tells.
 
 Every set has at most some hundred or thousand users, few items, and a utility of each user for
 each item, of which the duels follow; equal utilities make none.
+
+The code that its authors published (github.com/neilhoulsby/pref_learning) draws three of the sets
+otherwise: it takes the ranks r of a user's utilities and lets j win over k where ``which(r == j) <
+which(r == k)``, so that its duels are between places, and the one wins whose holder has the smaller
+number; equal utilities are told apart by noise. ``by_places`` does the same.
 """
 
 import csv
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +18,7 @@ from common import data_folder
 from scipy.linalg import cholesky
 from scipy.spatial.distance import cdist
 
-from skpref.datasets import fetch_sushi
+from skpref.datasets import fetch_cars, fetch_sushi
 
 
 class People(NamedTuple):
@@ -25,10 +31,13 @@ class People(NamedTuple):
     user: np.ndarray
 
 
-def _of_utilities(items, users, utility, rng, n_users):
+def _of_utilities(items, users, utility, rng, n_users, by_places):
     """All duels of some users, of whom all have a utility for all items."""
     some = np.sort(rng.permutation(len(users))[:n_users])
     users, utility = users[some], utility[some]
+    if by_places:
+        noisy = utility + 1e-5 * utility.std() * rng.standard_normal(utility.shape)
+        utility = -np.argsort(noisy, axis=1)
     one, other = np.triu_indices(len(items), k=1)
     gap = utility[:, one] - utility[:, other]
     user, pair = np.nonzero(gap)
@@ -68,7 +77,7 @@ def sushi(rng, n_users):
     return People(data.item_table[table], data.users[:, features], winner, loser, data.user)
 
 
-def movielens(rng, n_users):
+def movielens(rng, n_users, by_places=False):
     """Ten of the fifty films rated most, those who rated seven of them; the gaps by neighbours."""
     folder = data_folder() / "movielens-100k"
     ratings = np.loadtxt(folder / "u.data", dtype=np.int64)[:, :3]
@@ -83,10 +92,11 @@ def movielens(rng, n_users):
     kinds = sorted({row[3] for row in people})
     users = [[float(row[1]), row[2] == "F", *(row[3] == kind for kind in kinds)] for row in people]
     chosen = _filled(table[np.ix_(seen, films)])
-    return _of_utilities(genres, np.array(users, dtype=float)[seen], chosen, rng, n_users)
+    known = np.array(users, dtype=float)[seen]
+    return _of_utilities(genres, known, chosen, rng, n_users, by_places)
 
 
-def election(rng, n_users):
+def election(rng, n_users, by_places=False):
     """Constituencies prefer parties with more votes; at least six of eight stood."""
     folder = data_folder() / "uk_election_2010"
     with (folder / "ge2010.csv").open() as handle:
@@ -103,10 +113,10 @@ def election(rng, n_users):
     share[share == 0.0] = np.nan
     users = np.array([places[k] for k in known], dtype=np.float64)
     stood = np.sum(~np.isnan(share), axis=1) >= 6
-    return _features_by_users(_filled(share[stood]), users[stood], rng, n_users)
+    return _features_by_users(_filled(share[stood]), users[stood], rng, n_users, by_places)
 
 
-def jura(rng, n_users):
+def jura(rng, n_users, by_places=False):
     """Locations prefer metals of which they have more, each in units of its spread."""
     folder = data_folder() / "jura"
     rows = []
@@ -124,14 +134,28 @@ def jura(rng, n_users):
             for row in rows
         ]
     )
-    return _features_by_users(level, users, rng, n_users)
+    return _features_by_users(level, users, rng, n_users, by_places)
 
 
-def _features_by_users(utility, users, rng, n_users):
+def _features_by_users(utility, users, rng, n_users, by_places):
     """Twenty users tell what the items are like, and are no users then."""
     order = rng.permutation(len(users))
     items = utility[order[:20]].T
-    return _of_utilities(items, users[order[20:]], utility[order[20:]], rng, n_users)
+    users, utility = users[order[20:]], utility[order[20:]]
+    return _of_utilities(items, users, utility, rng, n_users, by_places)
+
+
+def cars(rng, n_users, experiment):
+    """Choices between cars, all that were asked; education, age, gender and region are codes."""
+    data = fetch_cars(experiment=experiment, data_home=data_folder())
+    first = data.y == 1
+    winner, loser = np.where(first, *data.X.T), np.where(first, *data.X.T[::-1])
+    kinds = [data.users[:, [k]] == np.unique(data.users[:, k]) for k in (0, 2, 3)]
+    users = np.hstack([data.users[:, [1]], *kinds]).astype(np.float64)
+    some = np.sort(rng.permutation(len(users))[:n_users])
+    mine = np.isin(data.user, some)
+    user = np.searchsorted(some, data.user[mine])
+    return People(data.item_table, users[some], winner[mine], loser[mine], user)
 
 
 def _filled(table):
@@ -155,4 +179,22 @@ SETS = {
     "MovieLens": movielens,
     "Election": election,
     "Jura": jura,
+    "MovieLens, places": partial(movielens, by_places=True),
+    "Election, places": partial(election, by_places=True),
+    "Jura, places": partial(jura, by_places=True),
+    "10 cars": partial(cars, experiment=1),
+    "20 cars": partial(cars, experiment=2),
+}
+# Share of a user's duels to learn from: the paper's 20 of 45, 20 of 28, 15 of 21, 30 of 45.
+SHARES = {
+    "Synthetic": 30 / 45,
+    "Sushi": 20 / 45,
+    "MovieLens": 20 / 45,
+    "Election": 20 / 28,
+    "Jura": 15 / 21,
+    "MovieLens, places": 20 / 45,
+    "Election, places": 20 / 28,
+    "Jura, places": 15 / 21,
+    "10 cars": 0.7,
+    "20 cars": 0.7,
 }
