@@ -19,13 +19,12 @@ from skpref.collaborative._passes import (
     posterior,
 )
 from skpref.collaborative._people import Basis, Covariances, Features
+from skpref.collaborative._stride import Stride
 from skpref.collaborative._tastes import Tastes
 from skpref.likelihoods import Likelihood
 
 # Passes before the covariances of tastes are learned: tastes mean nothing before.
 _WAIT = 5
-# Share of the way to new factors.
-_STEP = 0.5
 # Share of the prior variance of tastes that is always left.
 _LEAST = 1e-6
 # Users that the prior covariance of tastes weighs as much as.
@@ -113,17 +112,18 @@ def fit(task: Task, max_iter: int, tol: float, parallel: Parallel) -> Found:
     )
     prior = centre
     sites = Sites(*np.zeros((4, len(by_user.user))))
-    residual, n = np.inf, 0
-    while n < max_iter and residual >= tol:
-        if n > _WAIT and task.prior_users is not None:
-            prior = _next(prior, found.own, at, centre, task)
-        n += 1
+    stride = Stride()
+    for n in range(1, max_iter + 1):
         basis = Basis.of(prior, task.features, by_user.n_users)
         at = posterior(task.space, by_user, parts, margins, sites, basis, parallel)
-        found = look(by_user, task.likelihood, margins, at, sites, parallel, _STEP)
-        before, sites = sites, found.sites
-        residual = _moved(before, sites) if n > _WAIT else np.inf
-    return Found(axes, at.common, everybody(at, prior), found.log_evidence, n, residual)
+        found = look(by_user, task.likelihood, margins, at, sites, parallel)
+        stride = stride.next(sites, found.wanted) if n > 1 else stride
+        if n > _WAIT and stride.residual < tol:
+            break
+        sites = stride.along(sites, found.wanted)
+        if n > _WAIT and task.prior_users is not None:
+            prior = _next(found.own, at, centre, task)
+    return Found(axes, at.common, everybody(at), found.log_evidence, n, stride.residual)
 
 
 def _functions(task: Task) -> tuple[Array, Margins]:
@@ -146,7 +146,7 @@ def _functions(task: Task) -> tuple[Array, Margins]:
     return axes, Margins(heights, features, rest + task.space.rest)
 
 
-def _next(prior: Covariances, own: Array, at: Joint, centre: Covariances, task: Task):
+def _next(own: Array, at: Joint, centre: Covariances, task: Task) -> Covariances:
     """The mode of the covariances under an inverse Wishart prior, given the second moments."""
     n, before, turn = task.by_user.n_users, float(task.prior_users or 0.0), at.basis.turn
     own = (before * centre.own + n * (turn @ own @ turn.T)) / (before + n)
@@ -157,10 +157,3 @@ def _next(prior: Covariances, own: Array, at: Joint, centre: Covariances, task: 
     second = turn @ at.common.second @ turn.T
     shared = (before * centre.of_features + r * second) / (before + r)
     return Covariances(own, shared)
-
-
-def _moved(before: Sites, now: Sites) -> float:
-    change = (now.mean - before.mean) ** 2 / np.maximum(now.variance, before.variance)
-    # Where cavities stand still from the start, factors are still on their way.
-    lag = (now.shift - before.shift) ** 2 / np.maximum(now.precision, np.finfo(float).tiny)
-    return float(np.sqrt(np.mean(np.maximum(change, lag))))

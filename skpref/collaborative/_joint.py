@@ -182,7 +182,8 @@ def common(known: Weights, seen: list[Seen], basis: Basis) -> Common:
     precision[n:, n:] = known.gain - sum(part.gain for part in seen)
     shift[n:] = known.shift - sum(part.shift for part in seen)
     if r:
-        by_feature = sum(part.by_feature for part in seen).reshape(d, d, r, r).transpose(0, 2, 1, 3)
+        by_feature = np.sum([part.by_feature for part in seen], axis=0)
+        by_feature = by_feature.reshape(d, d, r, r).transpose(0, 2, 1, 3)
         by_feature = scale[:, None, None, None] * by_feature * scale[:, None]
         precision[:n, :n] = by_feature.reshape(n, n)
         cross = scale[:, None, None] * sum(part.cross for part in seen)

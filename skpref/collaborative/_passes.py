@@ -2,7 +2,7 @@
 
 A user's margin is g = δf(x) + w·δh(x) + ε: the population's utility f, the user's taste w weighing
 shared functions h, and what these functions leave, ε. Every answer becomes a Gaussian factor of g;
-q of all utilities given the factors is a closed form, and their cavities are those of its marginals.
+given them q of all utilities is a closed form, whose marginals without a factor are its cavities.
 """
 
 from typing import NamedTuple
@@ -16,14 +16,13 @@ from skpref.collaborative._by_user import Block, ByUser
 from skpref.collaborative._joint import (
     Common,
     Local,
-    Marginal,
     Seen,
     common,
     look_at,
     marginal,
     times,
 )
-from skpref.collaborative._people import Basis, Covariances
+from skpref.collaborative._people import Basis
 from skpref.collaborative._tastes import Tastes
 from skpref.likelihoods import Likelihood
 
@@ -90,14 +89,15 @@ class Look(NamedTuple):
 
     Attributes
     ----------
-    sites : Sites
+    wanted : Sites
+        Factors that the answers ask for.
     log_evidence : float
         Of the answers, at the factors of `Joint`.
     own : ndarray of shape (d, d)
         Second moments of the parts of tastes of users' own, averaged.
     """
 
-    sites: Sites
+    wanted: Sites
     log_evidence: float
     own: Array
 
@@ -134,8 +134,10 @@ def posterior(
     given = table, d, by_user.margin, precision, shift, basis
     found = list(parallel(delayed(_posterior)(part, *given) for part in parts))
     at = common(known, [seen for _, seen in found], basis)
-    parts = [list(zip(part, local, strict=True)) for part, (local, _) in zip(parts, found, strict=True)]
-    return Joint(basis, at, parts)
+    local = [
+        list(zip(part, kept, strict=True)) for part, (kept, _) in zip(parts, found, strict=True)
+    ]
+    return Joint(basis, at, local)
 
 
 def _posterior(blocks, table, d, margin, precision, shift, basis):
@@ -148,7 +150,7 @@ def _posterior(blocks, table, d, margin, precision, shift, basis):
     return kept, total
 
 
-def everybody(at: Joint, prior: Covariances) -> Tastes:
+def everybody(at: Joint) -> Tastes:
     """Tastes under q, user after user."""
     turn, common = at.basis.turn, at.common
     n, (d, r), m = len(at.basis.psi), common.by_feature.shape, len(common.mean)
@@ -163,7 +165,7 @@ def everybody(at: Joint, prior: Covariances) -> Tastes:
         if pull is not None:
             pull[users] = np.matmul(turn, local.pull)
     told = common.by_feature, common.by_feature_root, common.by_feature_slope
-    return Tastes(mean, cov, slope, prior, turn, *told, pull)
+    return Tastes(mean, cov, slope, at.basis.prior, turn, *told, pull)
 
 
 def look(
@@ -173,9 +175,8 @@ def look(
     at: Joint,
     before: Sites,
     parallel: Parallel,
-    step: float,
 ) -> Look:
-    """The answers' factors at q, by expectation propagation.
+    """The factors that answers ask for at q, by expectation propagation.
 
     Parameters
     ----------
@@ -186,13 +187,11 @@ def look(
         q given the factors before.
     before : Sites
     parallel : joblib.Parallel
-    step : float
-        Share of the way from the factors before.
     """
     n, users = len(by_user.user), at.basis
     level = margins.features @ at.common.mean
     table = np.hstack([margins.heights @ users.turn, margins.features @ at.common.root.T])
-    given = by_user, likelihood, level, table, margins.rest, before, step
+    given = by_user, likelihood, level, table, margins.rest, before
     shared = users.psi, at.common, at.common.by_feature_cov
     sites = Sites(*np.empty((4, n)))
     value = -0.5 * (at.common.quadratic + at.common.log_det)
@@ -206,7 +205,7 @@ def look(
     return Look(sites, value, own / by_user.n_users)
 
 
-def _look(part, psi, at, wide, by_user, likelihood, level, table, rest, before, step):
+def _look(part, psi, at, wide, by_user, likelihood, level, table, rest, before):
     """Factors of the answers of some users, their part of the evidence, and second moments."""
     kept, value, own = [], 0.0, 0.0
     for block, local in part:
@@ -223,12 +222,12 @@ def _look(part, psi, at, wide, by_user, likelihood, level, table, rest, before, 
         kept.append([each[block.there] for each in (block.rows, mean, variance)])
     rows, mean, variance = (np.concatenate(each) for each in zip(*kept, strict=True))
     found, gained = _factors(
-        mean, variance, rest[by_user.margin[rows]], by_user, rows, likelihood, before, step
+        mean, variance, rest[by_user.margin[rows]], by_user, rows, likelihood, before
     )
     return rows, found, value + gained, own
 
 
-def _factors(mean, variance, rest, by_user, rows, likelihood, before, step):
+def _factors(mean, variance, rest, by_user, rows, likelihood, before):
     sign, copies = by_user.sign[rows], by_user.copies[rows]
     one, shift = before.precision[rows], before.shift[rows]
     share = 1.0 - one * variance
@@ -243,11 +242,8 @@ def _factors(mean, variance, rest, by_user, rows, likelihood, before, step):
     gained = at.log_normaliser - 0.5 * np.log(share) + 0.5 * cavity * pull**2
     shrink = at.shrink + rest * at.curvature
     wanted = at.curvature / shrink, sign * (at.gradient + oriented * at.curvature) / shrink
-    new = [
-        np.where(proper, old + step * (to - old), old)
-        for old, to in zip((one, shift), wanted, strict=True)
-    ]
-    return Sites(*new, oriented, cavity + rest), float(copies @ gained)
+    kept = (np.where(proper, to, old) for old, to in zip((one, shift), wanted, strict=True))
+    return Sites(*kept, oriented, cavity + rest), float(copies @ gained)
 
 
 def in_tasks(blocks: list[Block]) -> list[list[Block]]:

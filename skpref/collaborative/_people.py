@@ -46,6 +46,7 @@ class Basis(NamedTuple):
 
     Attributes
     ----------
+    prior : Covariances
     turn : ndarray of shape (d, d)
         own = turn turnᵀ: tastes are turn times what they are in the basis.
     level : ndarray of shape (d,)
@@ -54,6 +55,7 @@ class Basis(NamedTuple):
         Of the features; r = 0 and zeros without.
     """
 
+    prior: Covariances
     turn: Array
     level: Array
     psi: Array
@@ -64,8 +66,8 @@ class Basis(NamedTuple):
         """That of covariances."""
         turn, level = jointly_diagonal(prior.own, prior.shared)
         if features is None:
-            return cls(turn, level, np.zeros((n_users, 0)), np.zeros(n_users))
-        return cls(turn, level, features.psi, features.rest)
+            return cls(prior, turn, level, np.zeros((n_users, 0)), np.zeros(n_users))
+        return cls(prior, turn, level, features.psi, features.rest)
 
     def variance(self, users: NDArray[np.intp]) -> Array:
         """Prior variances of e_u, (n, d)."""
