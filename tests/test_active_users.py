@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.active import all_pairs, bald, entropy, query
 from skpref.collaborative import CollaborativePreferenceRegressor
-from skpref.optimize import ActiveLearner, Question, read_journal
+from skpref.optimize import ActiveLearner, AlreadyAnswered, Question, read_journal
 from skpref.optimize._held import held
 from skpref.preprocessing import Itemwise
 
@@ -218,6 +218,32 @@ def test_users_are_told_apart():
     new = made.ask(user="somebody new")
     made.tell(new, 1)
     assert {each.user for each in made.ask(3 * 15)} >= {"somebody new", "ann", 7}
+
+
+def test_what_others_are_being_asked_counts():
+    """Where all are alike, an answer that is on its way from one tells as much of another."""
+    alike = model(taste_variance=1e-3)
+
+    def made():
+        found = ActiveLearner(alike, ITEMS[PAIRS], users=["ann", "bob"], random_state=0)
+        return answer(answer(found, 3, "ann"), 3, "bob")
+
+    alone, together = made(), made()
+    best = alone.ask(user="ann").duel
+    assert_array_equal(together.ask(user="bob").duel, best)
+    assert np.any(together.ask(user="ann").duel != best)
+
+
+def test_who_was_quicker(tmp_path):
+    path = tmp_path / "run.db"
+    one = learner(path)
+    duel = one.ask(user="ann").duel
+    one.tell(("bob", ITEMS[:2]), 1)
+    two = learner(path, random_state=None)
+    two.skip(("ann", duel)).tell(("bob", duel), 1)
+    with pytest.raises(AlreadyAnswered, match="skipped"):
+        one.tell(("ann", duel), 1)
+    assert one.tell(("ann", duel), 1).n_told_ == 3
 
 
 def test_a_journal_goes_on_with_the_same_questions(tmp_path):
