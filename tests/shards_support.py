@@ -62,6 +62,17 @@ def small_shards(rows=50):
     _shards._ROWS = rows
 
 
+def killed_where_told(order, maker):
+    """Kill this process if a file says so and it is not the maker's."""
+    if os.getpid() != maker:
+        try:
+            Path(order).rename(f"{order}.{os.getpid()}")  # only one obeys
+        except FileNotFoundError:
+            pass
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
 class Deadly(Probit):
     """The probit, which kills a process other than its maker's when a file says so."""
 
@@ -70,11 +81,5 @@ class Deadly(Probit):
         self.order, self.maker = order, maker
 
     def expected(self, mean, variance, noise, answers):
-        if os.getpid() != self.maker:
-            try:
-                Path(self.order).rename(f"{self.order}.{os.getpid()}")  # only one obeys
-            except FileNotFoundError:
-                pass
-            else:
-                os.kill(os.getpid(), signal.SIGKILL)
+        killed_where_told(self.order, self.maker)
         return super().expected(mean, variance, noise, answers)

@@ -13,9 +13,10 @@ from sklearn.gaussian_process.kernels import RBF
 from skpref._inducing import InducedSpace
 from skpref._observations import Observations
 from skpref.collaborative._by_user import ByUser
-from skpref.collaborative._passes import Margins, Sites, everybody, in_tasks, look, posterior
+from skpref.collaborative._passes import everybody, look, posterior
 from skpref.collaborative._people import Basis, Covariances, Features
 from skpref.collaborative._stride import Stride
+from skpref.collaborative._teams import Crew, Margins, Sites, in_teams
 from skpref.likelihoods import Probit
 
 N, D, R = 7, 3, 2
@@ -55,10 +56,9 @@ def given(population=True):
 
 
 def found(told, prior, features=None):
-    parts = in_tasks(told.by_user.blocks(30))
+    crew = Crew(told.margins, in_teams(told.by_user, Probit(0.1), features, 30), Parallel(1))
     basis = Basis.of(prior, features, N)
-    space, by_user, margins, sites = told
-    return posterior(space, by_user, parts, margins, sites, basis, Parallel(1))
+    return crew, posterior(told.space, told.by_user, crew, told.sites, basis)
 
 
 class Dense(NamedTuple):
@@ -111,9 +111,9 @@ def dense(told, prior, features=None):
 def test_q_is_bayes_rule(features, population):
     prior = Covariances(covariance(0), None if features is None else covariance(1, 0.5))
     told = given(population)
-    at = found(told, prior, features)
+    crew, at = found(told, prior, features)
     truth = dense(told, prior, features)
-    tastes, m = everybody(at), truth.m
+    tastes, m = everybody(crew, at), truth.m
     whole = truth.taste @ truth.cov
     assert_allclose(at.common.mean, truth.mean[:m], atol=1e-10)
     assert_allclose(at.common.root.T @ at.common.root, truth.cov[:m, :m], atol=1e-10)
@@ -136,8 +136,8 @@ def test_q_is_bayes_rule(features, population):
 
 def test_a_new_user_with_features_is_a_row_more_of_the_gaussian():
     prior, told = Covariances(covariance(0), covariance(1, 0.5)), given()
-    truth, tastes = dense(told, prior, FEATURES), everybody(found(told, prior, FEATURES))
-    at = found(told, prior, FEATURES)
+    crew, at = found(told, prior, FEATURES)
+    truth, tastes = dense(told, prior, FEATURES), everybody(crew, at)
     rng = np.random.default_rng(3)
     psi, rest = 0.5 * rng.standard_normal((3, R)), np.array([0.0, np.nan, 0.25])
     high, users = rng.standard_normal((3, D)), np.array([-1, -1, -1])
@@ -169,9 +169,9 @@ def test_second_moments_are_those_of_em(features):
     prior = Covariances(covariance(0), None if features is None else covariance(1, 0.5))
     told, evidence = given(), []
     for _ in range(10):
-        truth, at = dense(told, prior, features), found(told, prior, features)
+        truth, (crew, at) = dense(told, prior, features), found(told, prior, features)
         evidence.append(truth.log_evidence)
-        seen = look(told.by_user, Probit(0.1), told.margins, at, told.sites, Parallel(1))
+        seen = look(told.by_user, crew, at)
         turn = at.basis.turn
         own, shared = turn @ seen.own @ turn.T, None
         begin = truth.m + R * D

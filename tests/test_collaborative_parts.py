@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from collaborative_support import make_study
-from joblib import Parallel
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
@@ -87,7 +86,7 @@ def test_what_few_functions_leave_is_noise_of_each_margin():
         population=False,
         prior_users=None,
     )
-    found = fit(task, 300, 1e-10, Parallel(1))
+    found = fit(task, 300, 1e-10)
     heights = (space.margin_features @ found.axes)[by_user.margin]
     whole = 1.7 * space.prior_variance[by_user.margin]
     carried = 1.7 * np.einsum("nd,nd->n", heights, heights)

@@ -4,15 +4,26 @@ import os
 
 import numpy as np
 import pytest
+from collaborative_support import make_study
 from joblib import parallel_config
 from numpy.testing import assert_allclose
-from shards_support import Deadly, answers, duels, model_of, regressor, small_shards
+from shards_support import (
+    Deadly,
+    answers,
+    duels,
+    killed_where_told,
+    model_of,
+    regressor,
+    small_shards,
+)
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.model_selection import GridSearchCV
 
-from skpref import PairwisePreferenceRegressor
+from skpref import CollaborativePreferenceRegressor, PairwisePreferenceRegressor
 from skpref._fitting import fit_posterior
+from skpref.collaborative import _away, _by_user, _teams
 from skpref.inference import SVI, _shards
+from skpref.likelihoods import Probit
 
 distributed = pytest.importorskip("distributed")
 
@@ -107,3 +118,65 @@ def test_a_worker_killed_in_mid_fit_changes_nothing(client, tmp_path, monkeypatc
     items = observations.items
     assert_allclose(fitted.posterior.mean(items), undisturbed.posterior.mean(items), atol=1e-8)
     assert_allclose(fitted.posterior.cov(items), undisturbed.posterior.cov(items), atol=1e-8)
+
+
+class Mortal(Probit):
+    """The probit, which kills a process other than its maker's when a file says so."""
+
+    def __init__(self, noise_variance=0.3, noise_variance_bounds="fixed", order="", maker=0):
+        super().__init__(noise_variance, noise_variance_bounds)
+        self.order, self.maker = order, maker
+
+    def tilted(self, mean, variance, answers, power=None):
+        killed_where_told(self.order, self.maker)
+        return super().tilted(mean, variance, answers, power)
+
+
+def test_many_users_are_fitted_as_in_one_process_also_where_a_worker_is_killed(
+    client, tmp_path, monkeypatch
+):
+    """Teams of eight users; each is sent to a worker once, and again to one that is new."""
+    monkeypatch.setattr(_by_user, "_BLOCK", 2**9)
+    monkeypatch.setattr(_teams, "_TOGETHER", 4)
+    study, order = make_study(n_users=40, n_each=8), tmp_path / "order"
+    likelihood = Mortal(order=str(order), maker=os.getpid())
+    features = np.random.default_rng(0).standard_normal((40, 2))
+
+    def fitted():
+        model = CollaborativePreferenceRegressor(
+            RBF(1.0),
+            user_features=features,
+            likelihood=likelihood,
+            optimizer=None,
+            max_iter=6,
+            tol=0.05,
+        )
+        return model.fit(study.X, study.y, users=study.users)
+
+    client.wait_for_workers(2)
+    workers, packed, looks = set(client.run(os.getpid).values()), [], []
+    package, look = _away.Away._package, _away.Away.look
+
+    def counted(self, number):
+        packed.append(number)
+        return package(self, number)
+
+    def watched(self, *args):
+        looks.append(self)
+        if len(looks) == 4:
+            order.touch()
+        return look(self, *args)
+
+    monkeypatch.setattr(_away.Away, "_package", counted)
+    monkeypatch.setattr(_away.Away, "look", watched)
+    alone = fitted()
+    with parallel_config("dask"):
+        spread = fitted()
+    assert len(set(packed)) == 3 and len(packed) < 2 * 3 * len(looks)
+    (killed,) = tmp_path.iterdir()
+    assert int(killed.suffix[1:]) in workers
+    asked = (each.predict_proba(study.X, users=study.users) for each in (alone, spread))
+    assert_allclose(*asked, atol=1e-8)
+    assert spread.n_iter_ == alone.n_iter_ == len(looks)
+    values = (each.log_marginal_likelihood_value_ for each in (alone, spread))
+    assert_allclose(*values, rtol=1e-10)

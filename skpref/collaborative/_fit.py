@@ -4,24 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from joblib import Parallel
 
 from skpref._inducing import InducedSpace
 from skpref._linalg import Array, leading_axes
+from skpref.collaborative._away import crew_of
 from skpref.collaborative._by_user import ByUser
 from skpref.collaborative._joint import Common
-from skpref.collaborative._passes import (
-    Joint,
-    Margins,
-    Sites,
-    everybody,
-    in_tasks,
-    look,
-    posterior,
-)
+from skpref.collaborative._passes import Joint, everybody, look, posterior
 from skpref.collaborative._people import Basis, Covariances, Features
 from skpref.collaborative._stride import Stride
 from skpref.collaborative._tastes import Tastes
+from skpref.collaborative._teams import Margins, Sites, in_teams
 from skpref.inference._base import Pass
 from skpref.likelihoods import Likelihood
 
@@ -97,7 +90,7 @@ def fit(
     task: Task,
     max_iter: int,
     tol: float,
-    parallel: Parallel,
+    n_jobs: int | None = None,
     watch: Callable[[Pass], bool] | None = None,
 ) -> Found:
     """Iterate over q and the answers' factors.
@@ -108,15 +101,16 @@ def fit(
     max_iter : int
     tol : float
         Residual that ends it.
-    parallel : joblib.Parallel
-        Over users.
+    n_jobs : int or None
+        Of joblib, over teams of users.
     watch : callable, optional
         Told of every pass; where it returns True the fit ends there.
     """
     by_user = task.by_user
     axes, margins = _functions(task)
     d, m = axes.shape[1], margins.features.shape[1]
-    parts = in_tasks(by_user.blocks(d + m + 1))
+    teams = in_teams(by_user, task.likelihood, task.features, d + m + 1)
+    crew = crew_of(margins, teams, n_jobs)
     centre = Covariances(
         task.own * np.eye(d), None if task.features is None else task.shared * np.eye(d)
     )
@@ -125,8 +119,8 @@ def fit(
     stride = Stride()
     for n in range(1, max_iter + 1):
         basis = Basis.of(prior, task.features, by_user.n_users)
-        at = posterior(task.space, by_user, parts, margins, sites, basis, parallel)
-        found = look(by_user, task.likelihood, margins, at, sites, parallel)
+        at = posterior(task.space, by_user, crew, sites, basis)
+        found = look(by_user, crew, at)
         stride = stride.next(sites, found.wanted) if n > 1 else stride
         if watch is not None and watch(Pass(n, found.log_evidence, stride.residual)):
             break
@@ -135,7 +129,7 @@ def fit(
         sites = stride.along(sites, found.wanted)
         if n > _WAIT and task.prior_users is not None:
             prior = _next(found.own, at, centre, task)
-    return Found(axes, at.common, everybody(at), found.log_evidence, n, stride.residual)
+    return Found(axes, at.common, everybody(crew, at), found.log_evidence, n, stride.residual)
 
 
 def _functions(task: Task) -> tuple[Array, Margins]:

@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, Kernel
@@ -159,8 +158,8 @@ def collaborate(
             people = People(user_table, found.users, Z)
             seen = Features(*people.seen(users.names.tolist()))
         task = _task(estimator, method, found, observations, user, len(users), seen)
-        parallel = Parallel(n_jobs=estimator.n_jobs, prefer="threads")
-        result = fit(task, estimator.max_iter, estimator.tol, parallel, watch=report.passed)
+        how = estimator.max_iter, estimator.tol, estimator.n_jobs
+        result = fit(task, *how, watch=report.passed)
     if result.residual >= 10.0 * estimator.tol and not report.stopped:
         warn(
             f"The fit stopped after {result.n_iter} passes at a residual of {result.residual:.1e} "

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skpref._linalg import Array
-from skpref.collaborative._passes import Sites
+from skpref.collaborative._teams import Sites
 
 # Passes that go the same way (the cosine of the angle between them) lengthen the stride, those that
 # go back shorten it.

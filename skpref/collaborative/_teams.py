@@ -1,0 +1,305 @@
+"""Users in teams: what the answers of a team tell, and the factors that they ask for.
+
+A team is what one task takes. It holds all that is known of its users before any pass, so that it
+may be sent to another process once.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from skpref._linalg import Array
+from skpref.collaborative._by_user import Block, ByUser
+from skpref.collaborative._joint import Common, Local, Seen, look_at, marginal, times
+from skpref.collaborative._people import Basis, Features
+from skpref.likelihoods import Answers, Likelihood
+
+# Blocks of users that a team has.
+_TOGETHER = 16
+# A cavity of less than this share of the precision leaves its factor as it is.
+_PROPER = 1e-12
+
+
+class Margins(NamedTuple):
+    """The distinct margins.
+
+    Attributes
+    ----------
+    heights : ndarray of shape (n_margins, d)
+        Differences of the functions that tastes weigh, δh.
+    features : ndarray of shape (n_margins, m)
+        Whitened features of the population's utility; m = 0 where there is none.
+    rest : ndarray of shape (n_margins,)
+        Variance of ε.
+    """
+
+    heights: Array
+    features: Array
+    rest: Array
+
+    def turned(self, basis: Basis) -> Array:
+        """Functions in a basis, and features behind them, (n_margins, d + m)."""
+        return np.hstack([self.heights @ basis.turn, self.features])
+
+
+class Sites(NamedTuple):
+    """A Gaussian factor for each answer on its margin.
+
+    Attributes
+    ----------
+    precision, shift : ndarray of shape (n,)
+        Of one of equal answers, as the margin sees them.
+    mean, variance : ndarray of shape (n,)
+        Of the margins without that factor, as the winner sees them.
+    """
+
+    precision: Array
+    shift: Array
+    mean: Array
+    variance: Array
+
+
+class View(NamedTuple):
+    """How the margins look under q, but for users' tastes.
+
+    Attributes
+    ----------
+    common : Common
+    level : ndarray of shape (n_margins,)
+        Mean of the population's utility.
+    table : ndarray of shape (n_margins, d + m)
+        Functions in the basis, and slopes of the population's utility.
+    wide : ndarray of shape (r r, d d)
+        Covariance of what features of users tell, given the population's utility.
+    """
+
+    common: Common
+    level: Array
+    table: Array
+    wide: Array
+
+    @classmethod
+    def of(cls, margins: Margins, basis: Basis, at: Common) -> Self:
+        """Under q of what users have in common."""
+        table = np.hstack([margins.heights @ basis.turn, margins.features @ at.root.T])
+        return cls(at, margins.features @ at.mean, table, at.by_feature_cov)
+
+
+class Looked(NamedTuple):
+    """What a team found in a pass.
+
+    Attributes
+    ----------
+    wanted : Sites
+        Factors that its answers ask for.
+    value : float
+        Its part of the evidence.
+    own : ndarray of shape (d, d)
+        Second moments of the parts of its tastes of users' own, summed.
+    """
+
+    wanted: Sites
+    value: float
+    own: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Team:
+    """Some users and their answers.
+
+    Attributes
+    ----------
+    users, rows : ndarray of int
+        Numbers of the users and of their answers among all.
+    blocks : list of Block
+        With numbers within the team.
+    margin : ndarray of int of shape (n,)
+        Rows of `Margins`.
+    sign, copies : ndarray of shape (n,)
+    power : ndarray of shape (n,) or None
+    answers : Answers
+    psi, rest : ndarray of shape (n_users, r) and (n_users,)
+        Features of the users.
+    likelihood : Likelihood
+    """
+
+    users: NDArray[np.intp]
+    rows: NDArray[np.intp]
+    blocks: list[Block]
+    margin: NDArray[np.intp]
+    sign: Array
+    copies: Array
+    power: Array | None
+    answers: Answers
+    psi: Array
+    rest: Array
+    likelihood: Likelihood
+
+    @classmethod
+    def of(
+        cls,
+        by_user: ByUser,
+        likelihood: Likelihood,
+        features: Features | None,
+        blocks: list[Block],
+    ) -> Self:
+        """Of users in blocks, numbered among all."""
+        users = np.concatenate([block.users for block in blocks])
+        rows = np.concatenate([block.rows[block.there] for block in blocks])
+        own, first, row = [], 0, 0
+        for block in blocks:
+            n, within = int(np.count_nonzero(block.there)), np.zeros_like(block.rows)
+            within[block.there] = row + np.arange(n)
+            own.append(Block(first + np.arange(len(block.users)), within, block.there))
+            first, row = first + len(block.users), row + n
+        none = Features(np.zeros((by_user.n_users, 0)), np.zeros(by_user.n_users))
+        known = none if features is None else features
+        return cls(
+            users=users,
+            rows=rows,
+            blocks=own,
+            margin=by_user.margin[rows],
+            sign=by_user.sign[rows],
+            copies=by_user.copies[rows],
+            power=None if by_user.power is None else by_user.power[rows],
+            answers=by_user.answers.take(rows),
+            psi=known.psi[users],
+            rest=known.rest[users],
+            likelihood=likelihood,
+        )
+
+    def tell(
+        self, table: Array, d: int, precision: Array, shift: Array, basis: Basis
+    ) -> tuple[list[Local], Seen]:
+        """Tastes given what users have in common, and what the answers say of that.
+
+        Parameters
+        ----------
+        table : ndarray of shape (n_margins, d + m)
+            `Margins.turned`.
+        d : int
+        precision, shift : ndarray of shape (n,)
+            Of one of equal answers.
+        basis : Basis
+        """
+        basis = basis._replace(psi=self.psi, rest=self.rest)
+        every = self.copies * precision, self.copies * shift
+        kept, said = [], []
+        for block in self.blocks:
+            one, other = (np.where(block.there, values[block.rows], 0.0) for values in every)
+            local, seen = look_at(block, table[self.margin[block.rows]], d, (one, other), basis)
+            kept.append(local)
+            said.append(seen)
+        return kept, _total(said)
+
+    def look(
+        self, local: list[Local], view: View, rest: Array, precision: Array, shift: Array
+    ) -> Looked:
+        """The factors that answers ask for at q, by expectation propagation.
+
+        Parameters
+        ----------
+        local : list of Local
+            As `tell` gave them.
+        view : View
+        rest : ndarray of shape (n_margins,)
+            Variance of ε.
+        precision, shift : ndarray of shape (n,)
+            Of the factors before.
+        """
+        mean, variance = np.empty((2, len(self.rows)))
+        value, own = 0.0, np.zeros((len(view.common.by_feature),) * 2)
+        for block, known in zip(self.blocks, local, strict=True):
+            q = marginal(known, view.common, self.psi[block.users], view.wide)
+            own, value = own + q.own, value - 0.5 * q.quadratic
+            d, margin = q.mean.shape[1], self.margin[block.rows]
+            rows = view.table[margin]
+            high = rows[:, :, :d]
+            centre = view.level[margin] + times(high, q.mean)
+            sway = rows[:, :, d:] + np.matmul(high, q.slope)
+            wide = np.einsum("und,und->un", np.matmul(high, q.cov), high)
+            wide += np.einsum("unm,unm->un", sway, sway)
+            here = block.rows[block.there]
+            mean[here], variance[here] = centre[block.there], wide[block.there]
+        wanted, gained = self._factors(mean, variance, rest[self.margin], precision, shift)
+        return Looked(wanted, value + gained, own)
+
+    def _factors(self, mean, variance, rest, one, shift):
+        share = 1.0 - one * variance
+        proper = share > _PROPER
+        share = np.where(proper, share, 1.0)
+        cavity = variance / share  # GPML (3.56)
+        pull = shift - one * mean
+        oriented = self.sign * (mean - cavity * pull)
+        at = self.likelihood.tilted(oriented, cavity + rest, self.answers, self.power)
+        # log Z_EP (GPML 3.65), arranged so that no large terms cancel.
+        gained = at.log_normaliser - 0.5 * np.log(share) + 0.5 * cavity * pull**2
+        shrink = at.shrink + rest * at.curvature
+        site = at.curvature / shrink, self.sign * (at.gradient + oriented * at.curvature) / shrink
+        kept = (np.where(proper, to, old) for old, to in zip((one, shift), site, strict=True))
+        return Sites(*kept, oriented, cavity + rest), float(self.copies @ gained)
+
+
+class Crew:
+    """All teams, in this process.
+
+    Parameters
+    ----------
+    margins : Margins
+    teams : list of Team
+    parallel : joblib.Parallel
+        Over teams.
+    """
+
+    def __init__(self, margins: Margins, teams: list[Team], parallel: Parallel) -> None:
+        self.margins, self.teams = margins, teams
+        self._parallel = parallel
+        self._local: list[list[Local]] = []
+
+    def tell(self, sites: Sites, basis: Basis) -> list[Seen]:
+        """What each team says of what users have in common."""
+        found = list(self._told(sites, basis))
+        self._local = [local for local, _ in found]
+        return [seen for _, seen in found]
+
+    def look(self, sites: Sites, basis: Basis, at: Common) -> list[Looked]:
+        """What each team finds, of the same factors as it told of last."""
+        given = View.of(self.margins, basis, at), self.margins.rest
+        calls = (
+            delayed(team.look)(local, *given, sites.precision[team.rows], sites.shift[team.rows])
+            for team, local in zip(self.teams, self._local, strict=True)
+        )
+        return list(self._parallel(calls))
+
+    def local(self, sites: Sites, basis: Basis) -> list[list[Local]]:
+        """Tastes of each team given what users have in common."""
+        return self._local
+
+    def _told(self, sites, basis):
+        given = self.margins.turned(basis), self.margins.heights.shape[1]
+        return self._parallel(
+            delayed(team.tell)(*given, sites.precision[team.rows], sites.shift[team.rows], basis)
+            for team in self.teams
+        )
+
+
+def _total(said):
+    """What several say together."""
+    found = said[0]
+    for other in said[1:]:
+        found = Seen(*map(np.add, found, other))
+    return found
+
+
+def in_teams(
+    by_user: ByUser, likelihood: Likelihood, features: Features | None, width: int
+) -> list[Team]:
+    """All users; ``width`` as in `ByUser.blocks`."""
+    blocks = by_user.blocks(width)
+    return [
+        Team.of(by_user, likelihood, features, blocks[k : k + _TOGETHER])
+        for k in range(0, len(blocks), _TOGETHER)
+    ]
