@@ -169,6 +169,16 @@ def test_one_function_or_more_than_users(n_latent):
     assert model.score(STUDY.X[few], STUDY.y[few], users=NAMES[few]) > 0.85
 
 
+def test_one_pair_of_items():
+    """Everybody contradicts himself, but for one."""
+    X, y = np.repeat(STUDY.X[:1], 30, axis=0), np.tile([0, 1, 0, 1, 1, 0], 5)
+    users = np.repeat(np.arange(5), 6)
+    y[users == 4] = 1
+    proba = quick().fit(X, y, users=users).predict_proba(X[:6], users=[0, 1, 2, 3, 4, "who"])[:, 1]
+    assert_allclose(proba[:4], proba[0], rtol=1e-9)
+    assert 0.5 < proba[0] < proba[5] < proba[4] and proba[4] > 0.9
+
+
 def test_users_of_weight_zero_are_somebody_of_the_population():
     weight = (STUDY.users != 3).astype(float)
     model = quick().fit(STUDY.X, STUDY.y, users=NAMES, sample_weight=weight)

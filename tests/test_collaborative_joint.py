@@ -32,7 +32,6 @@ def covariance(seed, scale=1.0):
 class Given(NamedTuple):
     """Answers, and Gaussian factors of them."""
 
-    space: InducedSpace
     by_user: ByUser
     margins: Margins
     sites: Sites
@@ -51,14 +50,14 @@ def given(population=True):
     if not population:
         features = features[:, :0]
     sites = Sites(rng.exponential(2.0, n), rng.standard_normal(n), np.zeros(n), np.ones(n))
-    return Given(space, by_user, Margins(heights, features, np.zeros(len(heights))), sites)
+    return Given(by_user, Margins(heights, features, np.zeros(len(heights))), sites)
 
 
 def found(told, prior, features=None):
     parts = in_tasks(told.by_user.blocks(30))
     basis = Basis.of(prior, features, N)
-    space, by_user, margins, sites = told
-    return posterior(space, by_user, parts, margins, sites, basis, Parallel(1))
+    by_user, margins, sites = told
+    return posterior(by_user, parts, margins, sites, basis, Parallel(1))
 
 
 class Dense(NamedTuple):

@@ -115,7 +115,7 @@ def fit(task: Task, max_iter: int, tol: float, parallel: Parallel) -> Found:
     stride = Stride()
     for n in range(1, max_iter + 1):
         basis = Basis.of(prior, task.features, by_user.n_users)
-        at = posterior(task.space, by_user, parts, margins, sites, basis, parallel)
+        at = posterior(by_user, parts, margins, sites, basis, parallel)
         found = look(by_user, task.likelihood, margins, at, sites, parallel)
         stride = stride.next(sites, found.wanted) if n > 1 else stride
         if n > _WAIT and stride.residual < tol:
