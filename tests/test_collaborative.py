@@ -123,8 +123,9 @@ def test_swapping_the_items_of_duels():
     assert_allclose(turned[:, ::-1], model.predict_proba(STUDY.X, users=NAMES), rtol=1e-9)
 
 
-def test_margins_variances_and_covariances_agree():
-    model = fitted(n_latent=3)
+@pytest.mark.parametrize("options", [{}, {"n_inducing": 4}])
+def test_margins_variances_and_covariances_agree(options):
+    model = fitted(n_latent=3, **options)
     users = np.repeat(["user 0", "user 1", "who"], 6)
     items = np.tile(STUDY.items, (3, 1))
     mean, cov = model.predict(items, return_cov=True, users=users)

@@ -196,3 +196,12 @@ def test_strides_shorten_where_passes_go_to_and_fro():
             sites = stride.along(sites, wanted)
         assert np.abs(sites.shift).max() < 1e-2
         assert stride.residual < 1e-1 and stride.length <= most
+
+
+def test_the_residual_is_of_a_whole_stride():
+    """A short one goes a part of the way, which is no sign of being near its end."""
+    ones = np.ones(4)
+    sites = Sites(ones, ones, ones, ones)
+    for length in (1.0, 0.1):
+        wanted = sites._replace(mean=ones + 0.3 * length)
+        assert Stride(length).next(sites, wanted).residual == pytest.approx(0.3)
