@@ -24,7 +24,7 @@ from skpref.collaborative._by_user import ByUser
 from skpref.collaborative._fit import PRIOR_USERS, Found, Task, fit
 from skpref.collaborative._learn import Answered, Hyperparameters, Lesson
 from skpref.collaborative._people import Features
-from skpref.collaborative._posterior import CollaborativePosterior, Tastes
+from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._user_table import UserTable
 from skpref.collaborative._users import Users
 from skpref.inference import EP
@@ -248,7 +248,7 @@ def _keep(estimator, engine, training, table, users, people, found, task: Task, 
     for name in ("_model", "_start", "_told"):
         if hasattr(estimator, name):
             delattr(estimator, name)
-    q, population = result.people, result.population.moments
+    common = result.common if task.population else None
     estimator._users, estimator._people = users, people
     estimator.posterior_ = CollaborativePosterior(
         kernel=found.kernel,
@@ -257,9 +257,9 @@ def _keep(estimator, engine, training, table, users, people, found, task: Task, 
         whiten=task.space.whiten,
         axes=result.axes,
         taste_variance=task.own + task.shared,
-        centre=None if population is None else population.mean,
-        root=None if population is None else population.root,
-        tastes=Tastes(q.mean, q.cov, result.prior, q.by_feature, q.by_feature_cov),
+        centre=None if common is None else common.mean,
+        root=None if common is None else common.root,
+        tastes=result.tastes,
         feature_names=schema.feature_names,
         table=table,
         who=who,
