@@ -39,7 +39,7 @@ def fitted():
 # -- scores ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("user", [0, 3])
+@pytest.mark.parametrize("user", [3, "never met"])
 def test_bald_of_a_user_is_mutual_information_over_draws_of_their_utility(fitted, user):
     draws = fitted.posterior_for([user] * 6).sample(ITEMS, 20_000, 0)
     scores = bald(fitted.posterior_for([user] * len(PAIRS)), ITEMS[PAIRS])
@@ -47,6 +47,26 @@ def test_bald_of_a_user_is_mutual_information_over_draws_of_their_utility(fitted
         won = [below(gap / sqrt(0.2)) for gap in draws[a] - draws[b]]
         known = np.mean([entropy_of((p, 1.0 - p)) for p in won])
         assert score == pytest.approx(entropy_of((np.mean(won), 1.0 - np.mean(won))) - known, 0.03)
+
+
+@pytest.mark.parametrize("method", ["cp", "cpu"])
+def test_a_user_is_one_person_fitted_or_not(method):
+    """The covariance of the margins of one is that of utilities, their variances its diagonal."""
+    features = {k: [0.3 * k] for k in range(6)} if method == "cpu" else None
+    own = model(method=method, user_features=features).fit(STUDY.X, STUDY.y, users=STUDY.users)
+    gaps = np.eye(6)[PAIRS[:, 0]] - np.eye(6)[PAIRS[:, 1]]
+    first, second = ITEMS[PAIRS[:, 0]], ITEMS[PAIRS[:, 1]]
+    for user in (2, 5, "no features"):  # fitted; with features and without
+        cov = own.posterior_for([user] * 6).cov(ITEMS)
+        about = own.posterior_for([user] * 15)
+        assert_allclose(about.margin_cov(first, second), gaps @ cov @ gaps.T, atol=1e-10)
+        variance = about.margin(first, second)[1]
+        assert_allclose(variance, np.diagonal(gaps @ cov @ gaps.T), atol=1e-10)
+    assert_allclose(own.posterior_.cov(ITEMS), cov, atol=1e-10)
+    apart = own.posterior_for([None, "a", "b", "a", None, 5]).cov(ITEMS[[0] * 6])
+    share = apart / apart[1, 3]
+    assert_allclose(share[[1, 3, 0], [1, 3, 0]], 1.0)
+    assert np.all(share[[0, 1, 0], [4, 2, 1]] < 0.9)  # nobody, two strangers, nobody and a stranger
 
 
 def test_an_answer_is_worth_less_once_given_and_to_those_alike_than_to_those_unlike():
