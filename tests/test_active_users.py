@@ -9,6 +9,7 @@ from active_support import below, entropy_of
 from collaborative_support import make_study
 from journal_support import copied
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -319,6 +320,19 @@ def test_hyperparameters_are_learned_with_every_few_answers():
     )
     expected = held(estimator.fit(X[:8], y[:8], users=users[:8])).fit(X, y, users=users)
     assert_allclose(made.estimator_.predict(ITEMS), expected.predict(ITEMS), atol=1e-9)
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_pipelines_learn_of_several_users(routed):
+    with config_context(enable_metadata_routing=routed):
+        last = model().set_fit_request(users=True) if routed else model()
+        pipeline = make_pipeline(Itemwise(StandardScaler()), last)
+        made = ActiveLearner(pipeline, ITEMS, users=["ann", "bob"], n_initial=2, random_state=0)
+        answer(answer(made, 4, "ann"), 4, "bob")
+        inner = made.estimator_[:-1].transform(ITEMS)
+        one, other = (made.estimator_[-1].predict(inner, users=[u] * 6) for u in ("ann", "bob"))
+    assert np.corrcoef(one, ITEMS[:, 0])[0, 1] > 0.7
+    assert np.corrcoef(other, -ITEMS[:, 0])[0, 1] > 0.7
 
 
 def test_what_learners_refuse():
