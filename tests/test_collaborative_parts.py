@@ -121,7 +121,14 @@ def test_ids_of_any_hashable_kind():
     ids = ["ann", ("bob", 2), 3, 3.5, frozenset({1}), "ann"]
     users = Users(check_users(ids, 6))
     assert len(users) == 5
-    assert users.codes(["zoe", ("bob", 2), "ann", 3]).tolist() == [-1, 1, 0, 2]
+    assert users.codes(["zoe", ("bob", 2), None, 3, "zed", "zoe"]).tolist() == [
+        -2,
+        1,
+        -1,
+        2,
+        -3,
+        -2,
+    ]
     assert list(users.names) == ids[:5]
 
 

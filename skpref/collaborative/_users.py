@@ -91,8 +91,18 @@ class Users:
         return names
 
     def codes(self, ids: list) -> NDArray[np.intp]:
-        """Code of each id, −1 for one that was not fitted; warns of ids of another type."""
-        codes = np.array([self._code.get(name, -1) for name in ids], dtype=np.intp)
+        """Code of each id; −1 for none, −2, −3 and so on for those that were not fitted.
+
+        Warns of ids of another type.
+        """
+        found: list[int] = []
+        new: dict[Any, int] = {}
+        for name in ids:
+            code = self._code.get(name)
+            if code is None:
+                code = -1 if is_missing(name) else -2 - new.setdefault(name, len(new))
+            found.append(code)
+        codes = np.array(found, dtype=np.intp)
         if len(codes) and np.all(codes < 0):
             self._mention_other_types(ids)
         return codes

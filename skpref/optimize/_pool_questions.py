@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
 
@@ -125,7 +126,8 @@ class PoolQuestions:
         X, y, order = self._training(state, told)
         given = {"order": order} if has_fit_parameter(estimator, "order") else {}
         if self._configuration.users is not None:
-            step = f"{estimator.steps[-1][0]}__" if hasattr(estimator, "steps") else ""
+            by_step = hasattr(estimator, "steps") and not get_config()["enable_metadata_routing"]
+            step = f"{estimator.steps[-1][0]}__" if by_step else ""
             given[f"{step}users"] = [each.user for each in told]
         return estimator.fit(X, y, **given)
 
