@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d
 
 from skpref._answers import check_order, check_outcomes, check_ranks, check_real
-from skpref._containers import is_frame, is_missing, unmasked
+from skpref._containers import is_frame, unmasked
 from skpref._features import (
     Schema,
     check_names,
@@ -21,8 +21,9 @@ from skpref._features import (
 )
 from skpref._observations import Observations
 from skpref._parsing import Parsed, check_dimensions, parse
+from skpref._respondents import Respondents, check_judges
 from skpref._warnings import warn
-from skpref._weights import check_weights, pair_weights
+from skpref._weights import check_groups, check_weights, pair_weights
 from skpref.duels import ItemTable, distinct_rows, rated_pairs
 from skpref.likelihoods import TIE, Likelihood
 
@@ -38,11 +39,14 @@ class Training(NamedTuple):
         for rated items.
     schema : Schema
         For `remember`, once the fit has succeeded.
+    judges : Respondents or None
+        Who gave the answers, if that was told.
     """
 
     observations: Observations
     classes: np.ndarray | None
     schema: Schema
+    judges: Respondents | None = None
 
 
 # -- training ------------------------------------------------------------------------------
@@ -58,6 +62,7 @@ def check_training(
     order: Any = None,
     likelihood: Likelihood | None = None,
     before: Schema | None = None,
+    judges: Any = None,
 ) -> Training:
     """Validate the arguments of ``fit``; the estimator is left as it is.
 
@@ -71,12 +76,18 @@ def check_training(
         Whether it takes ties, and asks who was shown first; by default neither.
     before : Schema, optional
         Of answers that these are to follow.
+    judges : array-like, optional
+        Who gave each.
 
     Returns
     -------
     Training
     """
     parsed = check_X(X, table)
+    told = None
+    if judges is not None:
+        n, k = (0, None) if parsed.pairs is None else parsed.pairs.shape
+        told = check_judges(judges, n, k)
     if parsed.kind == "items" and parsed.pairs is None:
         if table is not None:
             _refuse_items(parsed.rows)
@@ -104,18 +115,20 @@ def check_training(
     ties = likelihood is not None and TIE in likelihood.kinds
     if k == 2:
         said = check_outcomes(y, n, ties)
+        given_by = None if told is None else told.rows
         ends = shown[:, 0], shown[:, 1]
         observations = Observations.from_duels(
-            rows, *ends, said.won, weight, tie=said.tie, order=order
+            rows, *ends, said.won, weight, given_by, tie=said.tie, order=order
         )
         classes = said.classes
     else:
         ranks = check_ranks(y, shown >= 0)
         observations = Observations.from_ranks(rows, shown, ranks.rank, weight, order=order)
         classes = np.arange(k)
-    if likelihood is not None and likelihood.uses_order:
+    own_order = told is not None and estimator.judge_order_variance is not None
+    if own_order or (likelihood is not None and likelihood.uses_order):
         observations = replace(observations, ordered=True)
-    return Training(observations, classes, schema)
+    return Training(observations, classes, schema, told)
 
 
 def as_before(
@@ -291,7 +304,7 @@ def _rated(
         further = before is not None
         X, _, schema = read_features(estimator, parsed, before, plain=False, further=further)
         y = column_or_1d(y, warn=True)
-    qid = None if qid is None else _groups(qid, len(X))
+    qid = None if qid is None else check_groups(qid, len(X))
     if len(X) == 1:
         raise ValueError(
             "X and y make no duel: there is 1 sample, and a duel needs two items whose ratings "
@@ -313,33 +326,6 @@ def _rated(
 def _two_labels(y: np.ndarray) -> bool:
     labels = set(np.unique(y).tolist())
     return labels in ({0, 1}, {-1, 1})
-
-
-def _groups(qid: Any, n_items: int) -> np.ndarray:
-    """Groups of rated items as integers."""
-    qid = unmasked(qid)
-    shape = np.asarray(qid).shape
-    if shape not in ((n_items,), (n_items, 1)):
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {n_items} items, qid of "
-            f"shape {shape}. Its shape must be (n_items,), the label of every item's group."
-        )
-    qid = column_or_1d(qid)
-    if qid.dtype.kind == "f":
-        gaps = ~np.isfinite(qid)
-    else:
-        gaps = np.array([is_missing(label) for label in qid.tolist()], dtype=bool)
-    if gaps.any():
-        raise ValueError(
-            f"qid contains NaN, None or infinity in {gaps.sum()} of {n_items} places, first in "
-            f"row {gaps.argmax()}. Give every item the label of its group."
-        )
-    try:
-        return np.unique(qid, return_inverse=True)[1]
-    except TypeError:
-        raise ValueError(
-            "qid mixes labels of different types; make them all strings, or all numbers."
-        ) from None
 
 
 # -- parts ---------------------------------------------------------------------------------

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._containers import is_frame, is_missing
+from skpref._containers import is_frame
 from skpref._default_kernel import feature_spread
 from skpref._linalg import Array
+from skpref._respondents import Respondents, check_respondents
 
 _FORMS = (
     "a mapping of ids to rows of numbers, a DataFrame whose index holds the ids, or an array of "
@@ -17,79 +18,20 @@ _FORMS = (
 
 
 def check_users(users: Any, n: int) -> list:
-    """Ids as a list, one a row of X.
-
-    Raises
-    ------
-    ValueError
-        If there are not so many.
-    TypeError
-        If one is not hashable.
-    """
-    if hasattr(users, "to_numpy"):
-        users = users.to_numpy()
-    shape = np.shape(users) if isinstance(users, np.ndarray) else None
-    if shape is not None and len(shape) == 2 and shape[1] == 1:
-        users = users[:, 0]
-    elif shape is not None and len(shape) != 1:
-        raise ValueError(f"users must have shape (n,), the id of each row of X; got {shape}.")
-    if isinstance(users, str | bytes | Mapping) or not hasattr(users, "__len__"):
-        raise ValueError(
-            f"users must be a sequence of ids, one for each row of X; got {type(users).__name__}."
-        )
-    listed = users.tolist() if isinstance(users, np.ndarray) else list(users)
-    if len(listed) != n:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: X has {n} rows, users "
-            f"{len(listed)} ids. Give the id of the user of each row."
-        )
-    for row, name in enumerate(listed):
-        try:
-            hash(name)
-        except TypeError:
-            raise TypeError(
-                f"Ids of users must be hashable; row {row} of users holds a "
-                f"{type(name).__name__}. Make it a tuple or a string."
-            ) from None
-    return listed
+    """Ids as a list, one a row of X, see `check_respondents`."""
+    return check_respondents(users, n, "user")
 
 
-class Users:
-    """Ids of the users that were fitted, in order of first appearance.
+class Users(Respondents):
+    """Ids of the users that were fitted, see `Respondents`.
 
     Parameters
     ----------
     ids : list
-        Repeated ones count once.
-
-    Raises
-    ------
-    ValueError
-        If one is missing.
     """
 
     def __init__(self, ids: list) -> None:
-        for row, name in enumerate(ids):
-            if is_missing(name):
-                raise ValueError(
-                    f"The id of a user is missing (None or NaN), first in row {row}. Leave these "
-                    "rows out, or give each such answer an id of its own."
-                )
-        self._code = {name: code for code, name in enumerate(dict.fromkeys(ids))}
-
-    def __len__(self) -> int:
-        return len(self._code)
-
-    @property
-    def names(self) -> NDArray[Any]:
-        """Id of each code."""
-        names = np.empty(len(self._code), dtype=object)
-        names[:] = list(self._code)
-        return names
-
-    def codes(self, ids: list) -> NDArray[np.intp]:
-        """Code of each id, −1 for one that was not fitted."""
-        return np.array([self._code.get(name, -1) for name in ids], dtype=np.intp)
+        super().__init__(ids, "user")
 
 
 class UserTable:
