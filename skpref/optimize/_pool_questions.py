@@ -25,10 +25,12 @@ class Takes:
     Parameters
     ----------
     estimator : estimator
+    several : bool, default=False
+        Whether several users are asked.
     """
 
-    def __init__(self, estimator: BaseEstimator):
-        self.theta = np.zeros(0)
+    def __init__(self, estimator: BaseEstimator, several: bool = False):
+        self.theta, self.several = np.zeros(0), several
         found = estimator.get_params()
         self.ties = any(
             value is not None
