@@ -12,9 +12,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skpref._items import ItemTable
+from skpref._linalg import eigen_root
+from skpref._parameters import check_number
 from skpref._posterior import Posterior
 from skpref._predictions import _fitted_on_duels
-from skpref._random import RandomLike
+from skpref._random import RandomLike, generator_of
 from skpref._regressor import PairwisePreferenceRegressor
 from skpref._validation import joint_groups
 from skpref.collaborative._posterior import CollaborativePosterior
@@ -311,10 +313,19 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         *,
         users: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
-        """Joint draws of utilities of items; with users of items alone, not of duels."""
-        return super(CollaborativePreferenceRegressor, self._of(X, users)).sample_y(
-            X, n_samples, random_state
-        )
+        """Joint draws of utilities of items, or of margins of duels; users as in `predict`."""
+        view = self._of(X, users)
+        query = None if users is None else view._query(X)
+        if query is None or query.second is None:
+            return super(CollaborativePreferenceRegressor, view).sample_y(
+                X, n_samples, random_state
+            )
+        check_number("n_samples", n_samples, low=1, integer=True)
+        # Both items of a duel are seen by the same user, also by one that nothing is known of.
+        mean = view.posterior_.margin(query.first, query.second)[0]
+        root = eigen_root(view.posterior_.margin_cov(query.first, query.second))
+        draws = generator_of(random_state).standard_normal((root.shape[1], n_samples))
+        return mean[:, None] + root @ draws
 
     def log_marginal_likelihood(
         self, theta: ArrayLike | None = None, eval_gradient: bool = False

@@ -125,7 +125,7 @@ def fit(
     stride = Stride()
     for n in range(1, max_iter + 1):
         basis = Basis.of(prior, task.features, by_user.n_users)
-        at = posterior(task.space, by_user, parts, margins, sites, basis, parallel)
+        at = posterior(by_user, parts, margins, sites, basis, parallel)
         found = look(by_user, task.likelihood, margins, at, sites, parallel)
         stride = stride.next(sites, found.wanted) if n > 1 else stride
         if watch is not None and watch(Pass(n, found.log_evidence, stride.residual)):

@@ -10,13 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
-from skpref._inducing import InducedSpace, Weights
 from skpref._linalg import Array
 from skpref.collaborative._by_user import Block, ByUser
 from skpref.collaborative._joint import (
     Common,
     Local,
-    Seen,
     common,
     look_at,
     marginal,
@@ -103,7 +101,6 @@ class Look(NamedTuple):
 
 
 def posterior(
-    space: InducedSpace,
     by_user: ByUser,
     parts: list[list[Block]],
     margins: Margins,
@@ -115,8 +112,6 @@ def posterior(
 
     Parameters
     ----------
-    space : InducedSpace
-        Prior of the population's utility.
     by_user : ByUser
     parts : list of list of Block
     margins : Margins
@@ -126,14 +121,10 @@ def posterior(
     """
     precision, shift = by_user.copies * sites.precision, by_user.copies * sites.shift
     d = margins.heights.shape[1]
-    if margins.features.shape[1]:
-        known = space.told(by_user.pool(precision), by_user.pool(shift))
-    else:
-        known = Weights(np.zeros((0, 0)), np.zeros(0))
     table = np.hstack([margins.heights @ basis.turn, margins.features])
     given = table, d, by_user.margin, precision, shift, basis
     found = list(parallel(delayed(_posterior)(part, *given) for part in parts))
-    at = common(known, [seen for _, seen in found], basis)
+    at = common([seen for _, seen in found], basis)
     local = [
         list(zip(part, kept, strict=True)) for part, (kept, _) in zip(parts, found, strict=True)
     ]
@@ -146,7 +137,7 @@ def _posterior(blocks, table, d, margin, precision, shift, basis):
         told = (np.where(block.there, values[block.rows], 0.0) for values in (precision, shift))
         local, seen = look_at(block, table[margin[block.rows]], d, tuple(told), basis)
         kept.append(local)
-        total = seen if total is None else Seen(*map(np.add, total, seen))
+        total = seen if total is None else total.plus(seen)
     return kept, total
 
 
