@@ -360,6 +360,13 @@ def test_users_that_cannot_be_are_refused(kind, change):
         reader.applied(alone._session.known, Draft(kind, parts).event(state, "", 0.0))
 
 
+def test_ties_alone_are_no_start():
+    estimator = PairwisePreferenceRegressor(RBF(1.0), tie_threshold=0.2, optimizer=None)
+    made = ActiveLearner(estimator, ITEMS, n_initial=1, refit_every=2, random_state=0)
+    made.tell(ITEMS[:2], "tie").tell(ITEMS[1:3], "tie").tell(ITEMS[3:5], 1)
+    assert made.ask().shape == (2, 2)
+
+
 def test_what_learners_refuse():
     with pytest.raises(TypeError, match="knows several users"):
         ActiveLearner(PairwisePreferenceRegressor(), ITEMS, users=["ann"])
