@@ -180,7 +180,7 @@ def figure(rows, path):
     shown.legend(handles, labels, loc="lower center", ncol=9, fontsize=8, frameon=False)
     shown.tight_layout(rect=(0, 0.05, 1, 1))
     path.parent.mkdir(parents=True, exist_ok=True)
-    shown.savefig(path, dpi=110)
+    shown.savefig(path, dpi=90)
 
 
 def main():

@@ -172,7 +172,7 @@ class ActiveLearner(Asking):
             options,
             n_initial,
             repeat,
-            Takes(estimator),
+            Takes(estimator, people is not None),
             people,
             refit_every,
         )

@@ -25,10 +25,12 @@ class Takes:
     Parameters
     ----------
     estimator : estimator
+    several : bool, default=False
+        Whether several users are asked.
     """
 
-    def __init__(self, estimator: BaseEstimator):
-        self.theta = np.zeros(0)
+    def __init__(self, estimator: BaseEstimator, several: bool = False):
+        self.theta, self.several = np.zeros(0), several
         found = estimator.get_params()
         self.ties = any(
             value is not None
@@ -99,6 +101,8 @@ class PoolQuestions:
         if self._last is None or self._last[0] is not state.told:
             n, every = len(state.told), self._configuration.refit_every
             searched = n if n < every else n - n % every
+            if all(each.outcome == TIE for each in state.told[:searched]):
+                searched = n  # ties alone tell no estimator that there are duels
             if self._searched is None or self._searched[0] != state.told[:searched]:
                 own = clone(self._configuration.estimator)
                 unseeded = [
@@ -177,12 +181,12 @@ class PoolQuestions:
             return *asked.at(int(rng.choice(np.flatnonzero(free)))), turned
         waiting = np.zeros(len(free), dtype=bool)
         waiting[pending] = True
-        given = {} if configuration.users is None else {"users": asked.users}
+        duels, given = configuration.pool.duels, {}
+        if configuration.users is not None:
+            duels, given = duels[asked.rows], {"users": asked.users}
         chosen = query(
             self.fit(state),
-            configuration.pool.duels
-            if configuration.users is None
-            else configuration.pool.duels[asked.rows],
+            duels,
             configuration.strategy,
             answered=~free & ~waiting,
             pending=pending,
