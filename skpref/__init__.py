@@ -2,12 +2,14 @@
 
 from skpref._posterior import Posterior
 from skpref._regressor import PairwisePreferenceRegressor
+from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.duels import ItemTable
 from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "CollaborativePreferenceRegressor",
     "HallucinationBelieverOptimizer",
     "ItemTable",
     "PairwisePreferenceRegressor",

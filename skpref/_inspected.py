@@ -62,6 +62,12 @@ class Inspected(NamedTuple):
             encode = model.to_unit
         posterior = last if isinstance(last, Posterior) else getattr(last, "posterior_", None)
         if not isinstance(posterior, Posterior):
+            if hasattr(posterior, "of"):
+                raise TypeError(
+                    f"{type(last).__name__} was fitted to several users, each with a utility of "
+                    "their own; one utility is needed here. predict(items, return_std=True, "
+                    "users=...) gives means and deviations, those of the population without users."
+                )
             raise TypeError(
                 f"model must be a Posterior or have one as posterior_, which a fitted "
                 f"PairwisePreferenceRegressor has; got {type(last).__name__}. Was it fitted?"

@@ -173,7 +173,7 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
             if y is None:
                 raise ValueError("Scoring items needs their ratings: score(X, y).")
             utility = self.posterior_.mean(query.first)
-            return concordance(utility, y, qid, sample_weight=sample_weight)
+            return concordance(utility, y, self._groups(qid), sample_weight=sample_weight)
         if qid is not None:
             raise ValueError("qid belongs to items with ratings; duels take none.")
         right = self._called_right(query, y, self._order(query, order))
@@ -181,6 +181,10 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
             sample_weight = _check_sample_weight(sample_weight, right, ensure_non_negative=True)
         # numpy's stub of average is narrower than ArrayLike.
         return float(np.average(right, weights=sample_weight))  # type: ignore[arg-type]
+
+    def _groups(self, qid):
+        """Of rated items, within which they are compared."""
+        return qid
 
     def _called_right(self, query, y, order):
         seen = self._seen(query, order)

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
+from typing import Any
 
 from skpref._forecast import mention_cost, part_to_learn_on
 from skpref._model import Model
@@ -30,7 +31,6 @@ def progress(
     callback that says so ends the fit with what was found so far. A warning tells beforehand of a
     fit that will be long.
     """
-    verbose = int(estimator.verbose)
     learned, part = search is not None and len(model.theta) > 0, observations
     if search is not None:
         part = part_to_learn_on(observations, model, search.learn_on)
@@ -43,16 +43,36 @@ def progress(
                 f"Hyperparameters are learned on {some}, then all are fitted with them. "
                 "learn_on=None learns on all, which takes longer; an integer says on how many."
             )
+    what = f"{len(observations.positions)} duels of {len(observations.items)} items"
+    with reported(estimator, what, model.names if learned else [], some) as report:
+        yield report
+
+
+@contextmanager
+def reported(estimator: Any, what: str, names: list[str], some: str) -> Iterator["Report"]:
+    """The task "fit" of scikit-learn's callbacks, and a line at its begin and its end.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        With ``verbose``, in a method that runs ``with_callbacks``.
+    what : str
+        What is fitted.
+    names : list of str
+        Hyperparameters that are learned.
+    some : str
+        Which part of the answers they are learned on; empty: all.
+    """
+    verbose = int(estimator.verbose)
     root = estimator._init_callback_context("fit", max_subtasks=None)
     root.call_on_fit_task_begin(estimator=estimator)
-    n_duels, n_items = len(observations.positions), len(observations.items)
-    if verbose and learned:
+    if verbose and names:
         on = f" on {some}" if some else ""
-        _say(f"{n_duels} duels of {n_items} items: learning {_counted(model.names)}{on}")
+        _say(f"{what}: learning {_counted(names)}{on}")
     report = Report(estimator, root, verbose)
     yield report
     if verbose:
-        _say(f"{n_duels} duels of {n_items} items fitted in {perf_counter() - report.began:.2g} s")
+        _say(f"{what} fitted in {perf_counter() - report.began:.2g} s")
     root.call_on_fit_task_end(estimator=estimator)
 
 
@@ -65,9 +85,15 @@ class Report:
     root : CallbackContext
         Of the task "fit".
     verbose : int
+
+    Attributes
+    ----------
+    stopped : bool
+        Whether a callback ended the passes.
     """
 
     def __init__(self, estimator, root, verbose: int):
+        self.stopped = False
         self._estimator, self._root, self._verbose = estimator, root, verbose
         self._best = -float("inf")
         self.began = self._last = perf_counter()
@@ -93,10 +119,10 @@ class Report:
         def line(_):
             return f"pass {seen.number}: bound {seen.bound:.2f}, residual {seen.residual:.1e}"
 
-        stop = self._tell("pass", line)
-        if stop and self._verbose:
+        self.stopped = self._tell("pass", line)
+        if self.stopped and self._verbose:
             _say(f"stopped by a callback after pass {seen.number}")
-        return stop
+        return self.stopped
 
     def _tell(self, name, line):
         now = perf_counter()

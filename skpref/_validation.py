@@ -38,11 +38,14 @@ class Training(NamedTuple):
         for rated items.
     schema : Schema
         For `remember`, once the fit has succeeded.
+    winner : ndarray of int of shape (n_answers,) or None
+        Of pairs of rated items the row of X that won.
     """
 
     observations: Observations
     classes: np.ndarray | None
     schema: Schema
+    winner: np.ndarray | None = None
 
 
 # -- training ------------------------------------------------------------------------------
@@ -58,6 +61,7 @@ def check_training(
     order: Any = None,
     likelihood: Likelihood | None = None,
     before: Schema | None = None,
+    within: np.ndarray | None = None,
 ) -> Training:
     """Validate the arguments of ``fit``; the estimator is left as it is.
 
@@ -71,6 +75,8 @@ def check_training(
         Whether it takes ties, and asks who was shown first; by default neither.
     before : Schema, optional
         Of answers that these are to follow.
+    within : ndarray of int of shape (n,), optional
+        Beside ``qid`` what rated items must have in common to be compared.
 
     Returns
     -------
@@ -80,7 +86,7 @@ def check_training(
     if parsed.kind == "items" and parsed.pairs is None:
         if table is not None:
             _refuse_items(parsed.rows)
-        return _rated(estimator, parsed, y, qid, sample_weight, before)
+        return _rated(estimator, parsed, y, qid, sample_weight, before, within)
     if qid is not None:
         raise ValueError("qid belongs to items with ratings (2-D X); duels take none.")
     if table is not None and parsed.kind != "items":
@@ -272,6 +278,7 @@ def _rated(
     qid: Any,
     sample_weight: Any,
     before: Schema | None = None,
+    within: np.ndarray | None = None,
 ) -> Training:
     if y is None:
         raise ValueError(
@@ -292,6 +299,7 @@ def _rated(
         X, _, schema = read_features(estimator, parsed, before, plain=False, further=further)
         y = column_or_1d(y, warn=True)
     qid = None if qid is None else _groups(qid, len(X))
+    group = joint_groups(qid, within)
     if len(X) == 1:
         raise ValueError(
             "X and y make no duel: there is 1 sample, and a duel needs two items whose ratings "
@@ -304,10 +312,19 @@ def _rated(
             "sides of duels, pass the duels instead: fit(np.stack([first, second], axis=1), y). "
             "If they are items of two grades, qid=np.zeros(len(y)) says so."
         )
-    winner, loser = rated_pairs(y, qid, tiebreak=distinct_rows(X)[1])
+    winner, loser = rated_pairs(y, group, tiebreak=distinct_rows(X)[1])
     weight = pair_weights(sample_weight, len(X), winner, loser)
     won = np.ones(len(winner), dtype=bool)
-    return Training(Observations.from_duels(X, winner, loser, won, weight), None, schema)
+    observations = Observations.from_duels(X, winner, loser, won, weight)
+    return Training(observations, None, schema, winner if weight is None else winner[weight > 0.0])
+
+
+def joint_groups(qid: Any, within: np.ndarray | None) -> Any:
+    """Groups of rated items that have both labels in common; either may be None."""
+    if qid is None or within is None:
+        return within if qid is None else qid
+    pairs = np.column_stack([within, _groups(qid, len(within))])
+    return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
 
 
 def _two_labels(y: np.ndarray) -> bool:

@@ -7,9 +7,12 @@ from numpy.typing import NDArray
 
 from skpref._containers import unmasked
 
+# Beyond this a duel is surer than arithmetic is.
+_MOST = 1e12
+
 
 def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
-    """Weights (n,) as finite non-negative floats, not all zero; None stays None.
+    """Weights (n,) as non-negative floats of at most 1e12, not all zero; None stays None.
 
     Raises
     ------
@@ -44,7 +47,7 @@ def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
             f"sample_weight must hold finite numbers of at least 0, {weight[wrong][0]} came. Leave "
             "rows without a weight out, or give them 0."
         )
-    _refuse_nothing(weight)
+    _check_all(weight)
     return weight
 
 
@@ -56,11 +59,17 @@ def pair_weights(
     if weight is None:
         return None
     pairs = weight[winner] * weight[loser]
-    _refuse_nothing(pairs)
+    _check_all(pairs)
     return pairs
 
 
-def _refuse_nothing(weight):
+def _check_all(weight):
+    if np.any(weight > _MOST):
+        raise ValueError(
+            f"sample_weight says how often a duel counts, at most {_MOST:g} times; "
+            f"{weight.max():g} came (of a pair of rated items the product of theirs). Divide all "
+            "weights by a number."
+        )
     if not np.any(weight > 0.0):
         raise ValueError(
             "sample_weight is zero for every duel, so that there is nothing to learn from. Give "

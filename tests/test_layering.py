@@ -112,10 +112,8 @@ LAYERS = (
     ),
     ("_kept",),
     ("_regressor",),
-    (
-        "__init__",
-        "collaborative",
-    ),
+    ("collaborative",),
+    ("__init__",),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 

@@ -123,6 +123,7 @@ def test_sampled_engines_take_whole_weights_alone(inference, data):
         (np.ones((60, 2)), r"must be 1D array or scalar: sample_weight has shape \(60, 2\)"),
         (np.full(60, -1.0), "finite numbers of at least 0, -1.0 came"),
         (np.full(60, np.nan), "finite numbers of at least 0, nan came"),
+        (np.full(60, 1e300), r"at most 1e\+12 times; 1e\+300 came.*Divide all weights"),
         (np.zeros(60), "sample_weight is zero.*Give some duels a positive weight"),
     ],
 )

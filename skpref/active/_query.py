@@ -37,6 +37,7 @@ def query(
     users: ArrayLike | None = None,
     order: ArrayLike = 1,
     answered: Any = None,
+    answered_users: ArrayLike | None = None,
     pending: ArrayLike | None = None,
     diversity: bool = True,
     distinct_items: bool = False,
@@ -69,6 +70,9 @@ def query(
     answered : array-like, default=None
         What is not asked again: duels of the form of the pool, in either order, or a mask of the
         pool, (n_duels,) booleans.
+    answered_users : array-like, default=None
+        Who answered each of the duels ``answered``, and is not asked it again. None: whoever it
+        was, no user is.
     pending : array-like of int, default=None
         Rows of the pool that were asked already and will be answered: what comes now is to be asked
         beside them.
@@ -119,7 +123,8 @@ def query(
     check_number("n", n, low=1, integer=True)
     duels = pool_of(pool)
     size = len(sides(duels)[0])
-    pairs, free = _free(duels, answered, size)
+    who = None if users is None else _ids(users, size, "duels of the pool")
+    pairs, free = _free(duels, answered, size, who, answered_users)
     waiting = _positions(pending, size)
     free[waiting] = False
     if distinct_items:
@@ -129,7 +134,7 @@ def query(
             f"n={n} duels are wanted, and the pool has {free.sum()} to ask: {size} duels, less "
             "those of an item with itself, answered and pending. Ask for fewer, or enlarge it."
         )
-    posterior_of, duels = _asked(estimator, duels, users, size)
+    posterior_of, duels = _asked(estimator, duels, who)
     score, own = _function(strategy), {"order": order, "random_state": random_state}
     options |= {name: own[name] for name in own if name in signature(score).parameters}
     posterior = posterior_of(np.arange(size))
@@ -171,23 +176,19 @@ def _values(scores, size):
     return np.where(np.isnan(scores), -np.inf, scores)
 
 
-def _asked(estimator, duels, users, size):
+def _asked(estimator, duels, users):
     """Rows of the pool to the posterior that is about them, and the duels as it takes them."""
+    model = getattr(estimator, "best_estimator_", estimator)
     if users is not None:
-        if not hasattr(estimator, "posterior_for"):
+        last = model[-1] if hasattr(model, "steps") else model
+        if not hasattr(last, "posterior_for"):
             raise TypeError(
                 f"users= needs an estimator with posterior_for(users), one that knows several "
-                f"users; {type(estimator).__name__} has none. Leave users out."
+                f"users; {type(last).__name__} has none. Leave users out."
             )
-        if len(users) != size:
-            raise ValueError(
-                f"users must name one user for each of the {size} duels of the pool, got "
-                f"{len(users)}."
-            )
-        ids = np.empty(size, dtype=object)  # which may be tuples
-        ids[:] = list(users)
-        return lambda rows: estimator.posterior_for(ids[rows]), duels
-    model = getattr(estimator, "best_estimator_", estimator)
+        if last is not model and len(model.steps) > 1:
+            duels = model[:-1].transform(duels)
+        return lambda rows: last.posterior_for(users[rows]), duels
     own = model if isinstance(model, DuelPosterior) else getattr(model, "posterior_", None)
     if isinstance(own, DuelPosterior) and not isinstance(own, Posterior):
         return lambda rows: own, duels
@@ -209,7 +210,18 @@ def _positions(pending, size):
     return found.astype(np.intp)
 
 
-def _free(duels, answered, size):
+def _ids(users, size, what):
+    """Ids of users, which may be tuples."""
+    if len(users) != size:
+        raise ValueError(
+            f"users must name one user for each of the {size} {what}, got {len(users)}."
+        )
+    ids = np.empty(size, dtype=object)
+    ids[:] = list(users)
+    return ids
+
+
+def _free(duels, answered, size, users, answered_users):
     """Items of the duels, and which of these may be asked."""
     mask = np.zeros(size, dtype=bool)
     further = None
@@ -225,7 +237,21 @@ def _free(duels, answered, size):
         elif len(listed):
             further = listed
     codes = np.sort(item_codes(duels, further), axis=1)
-    asked = {tuple(each) for each in codes[size:].tolist()}
+    asked = codes[size:].tolist()
+    keys = codes[:size].tolist()
+    if answered_users is not None:
+        if users is None or answered is None or listed.dtype == bool:
+            raise ValueError(
+                "answered_users= says who answered duels that are given as answered=, where users= "
+                "says who is to be asked. Leave it out, or give both."
+            )
+        asked = _of_users(asked, _ids(answered_users, len(asked), "duels answered"))
+        keys = _of_users(keys, users)
     if asked:
-        mask = np.array([tuple(each) in asked for each in codes[:size].tolist()])
+        known = set(map(tuple, asked))
+        mask = np.array([tuple(key) in known for key in keys])
     return codes[:size], ~mask & (codes[:size, 0] != codes[:size, 1])
+
+
+def _of_users(pairs, users):
+    return [(*pair, user) for pair, user in zip(pairs, users, strict=True)]

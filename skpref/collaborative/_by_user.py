@@ -6,11 +6,10 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from skpref._linalg import Array
 from skpref._observations import Observations
-from skpref.likelihoods import DUEL, PART, Answers
+from skpref.likelihoods import PART, Answers
 
 # Doubles of the largest array of a block: it stays in the cache.
 _BLOCK = 2**18
@@ -81,22 +80,19 @@ class ByUser:
         margin, sign = margins.index[row], margins.sign[row]
         return cls(n_users, len(margins.first), user, margin, sign, weight, answers)
 
-    @property
-    def one_sided(self) -> bool:
-        """Whether all are duels that somebody won."""
-        return bool(np.all(self.answers.kind == DUEL))
+    @cached_property
+    def copies(self) -> Array:
+        """Number of equal factors of each answer, at least 1: its weight, if that is not below."""
+        return np.maximum(self.weight, 1.0)
 
     @cached_property
-    def _by_margin(self):
-        """Answers in the order of their margins, and where each margin's begin."""
-        order = np.argsort(self.margin, kind="stable")
-        counts = np.bincount(self.margin, minlength=self.n_margins)
-        return order, self.user[order], np.concatenate([[0], np.cumsum(counts)])
+    def power(self) -> Array | None:
+        """Power of each of these factors, below 1 for a weight below 1; None: all are 1."""
+        return np.minimum(self.weight, 1.0) if np.any(self.weight < 1.0) else None
 
-    def table(self, values: Array) -> csr_array:
-        """Values of the answers as a sparse table, margins by users, to be multiplied with."""
-        order, user, begin = self._by_margin
-        return csr_array((values[order], user, begin), shape=(self.n_margins, self.n_users))
+    def pool(self, values: Array) -> Array:
+        """Sum over the answers on each margin."""
+        return np.bincount(self.margin, values, self.n_margins).astype(np.float64)
 
     def blocks(self, width: int) -> list[Block]:
         """Users in blocks, so that an array of ``width`` doubles an answer fits the cache."""

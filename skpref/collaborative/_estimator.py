@@ -6,17 +6,22 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.callback import with_callbacks
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skpref._items import ItemTable
+from skpref._linalg import eigen_root
+from skpref._parameters import check_number
+from skpref._posterior import Posterior
 from skpref._predictions import _fitted_on_duels
-from skpref._random import RandomLike
+from skpref._random import RandomLike, generator_of
 from skpref._regressor import PairwisePreferenceRegressor
+from skpref._validation import joint_groups
 from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._program import collaborate, several
-from skpref.collaborative._users import check_users
+from skpref.collaborative._users import Users, check_users, same_ids
 from skpref.inference import Engine
 from skpref.likelihoods import Likelihood
 
@@ -184,6 +189,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         self.max_iter = max_iter
         self.tol = tol
 
+    @with_callbacks
     def fit(
         self,
         X: ArrayLike,
@@ -213,14 +219,13 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
             If an argument or a parameter is not of an allowed form; the message says which are.
         """
         ids = None if users is None else check_users(users, _num_samples(X))
-        apart = several(self, ids)
-        if ids is None or not apart:
-            super().fit(X, y, qid=qid, sample_weight=sample_weight, order=order)
-            names = [] if ids is None else list(dict.fromkeys(ids))
-            self.users_ = np.empty(len(names), dtype=object)
-            self.users_[:] = names
+        known = None if ids is None else Users(ids)
+        apart = several(self, known)
+        if ids is None or known is None or not apart:
+            self._fit(X, y, qid, sample_weight, order)
+            self.users_ = np.empty(0, dtype=object) if known is None else known.names
             return self
-        return collaborate(self, X, y, ids, qid, sample_weight, order)
+        return collaborate(self, X, y, ids, known, qid, sample_weight, order)
 
     @available_if(_never)
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
@@ -296,6 +301,10 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
             X, y, qid=qid, sample_weight=sample_weight, order=order
         )
 
+    def _groups(self, qid):
+        ids = getattr(self, "_of_rows", None)
+        return joint_groups(qid, None if ids is None else same_ids(ids))
+
     def sample_y(
         self,
         X: ArrayLike,
@@ -304,10 +313,19 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         *,
         users: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
-        """Joint draws of utilities of items; with users of items alone, not of duels."""
-        return super(CollaborativePreferenceRegressor, self._of(X, users)).sample_y(
-            X, n_samples, random_state
-        )
+        """Joint draws of utilities of items, or of margins of duels; users as in `predict`."""
+        view = self._of(X, users)
+        query = None if users is None else view._query(X)
+        if query is None or query.second is None:
+            return super(CollaborativePreferenceRegressor, view).sample_y(
+                X, n_samples, random_state
+            )
+        check_number("n_samples", n_samples, low=1, integer=True)
+        # Both items of a duel are seen by the same user, also by one that nothing is known of.
+        mean = view.posterior_.margin(query.first, query.second)[0]
+        root = eigen_root(view.posterior_.margin_cov(query.first, query.second))
+        draws = generator_of(random_state).standard_normal((root.shape[1], n_samples))
+        return mean[:, None] + root @ draws
 
     def log_marginal_likelihood(
         self, theta: ArrayLike | None = None, eval_gradient: bool = False
@@ -323,14 +341,46 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
             )
         return self.log_marginal_likelihood_value_
 
+    def posterior_for(self, users: ArrayLike) -> CollaborativePosterior | Posterior:
+        """The posterior whose i-th row, whatever is asked of it, is about the i-th user.
+
+        Parameters
+        ----------
+        users : array-like of shape (n,)
+            As in `predict`.
+
+        Returns
+        -------
+        CollaborativePosterior or Posterior
+            It takes n rows at a time; the latter, ``posterior_`` itself, if all answers are one
+            user's.
+
+        Examples
+        --------
+        >>> from skpref.active import bald, query
+        >>> from skpref.collaborative import CollaborativePreferenceRegressor
+        >>> duels = [[[0.0], [1.0]], [[1.0], [2.0]], [[0.0], [2.0]], [[0.0], [2.0]]]
+        >>> users = ["ann", "ann", "ann", "bob"]
+        >>> model = CollaborativePreferenceRegressor(optimizer=None)
+        >>> model = model.fit(duels, [0, 0, 0, 1], users=users)
+        >>> pool, asked = [[[1.0], [2.0]]] * 3, ["ann", "bob", "somebody else"]
+        >>> bald(model.posterior_for(asked), pool).argmin()
+        np.int64(0)
+        >>> query(model, pool, users=asked).tolist()
+        [2]
+        """
+        check_is_fitted(self)
+        ids = check_users(users, _num_samples(users))
+        if not isinstance(self.posterior_, CollaborativePosterior):
+            return self.posterior_
+        return self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
+
     def _of(self, X, users):
         """Itself, with the posterior of the users of each row."""
         check_is_fitted(self)
         if users is None:
             return self
-        ids = check_users(users, _num_samples(X))
-        if not isinstance(self.posterior_, CollaborativePosterior):
-            return self
         view = copy.copy(self)
-        view.posterior_ = self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
+        view._of_rows = check_users(users, _num_samples(X))
+        view.posterior_ = self.posterior_for(view._of_rows)
         return view

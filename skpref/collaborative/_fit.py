@@ -1,5 +1,6 @@
 """Inference of the population's utility and of tastes, to convergence."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,21 +9,24 @@ from joblib import Parallel
 from skpref._inducing import InducedSpace
 from skpref._linalg import Array, leading_axes
 from skpref.collaborative._by_user import ByUser
+from skpref.collaborative._joint import Common
 from skpref.collaborative._passes import (
-    Population,
-    Shared,
+    Joint,
+    Margins,
     Sites,
-    learn_population,
+    everybody,
+    in_tasks,
     look,
-    told_by,
+    posterior,
 )
-from skpref.collaborative._people import Covariances, Features, People, nobody, people_given
+from skpref.collaborative._people import Basis, Covariances, Features
+from skpref.collaborative._stride import Stride
+from skpref.collaborative._tastes import Tastes
+from skpref.inference._base import Pass
 from skpref.likelihoods import Likelihood
 
 # Passes before the covariances of tastes are learned: tastes mean nothing before.
 _WAIT = 5
-# Share of the way to new factors.
-_STEP = 0.5
 # Share of the prior variance of tastes that is always left.
 _LEAST = 1e-6
 # Users that the prior covariance of tastes weighs as much as.
@@ -72,9 +76,9 @@ class Found:
     ----------
     axes : ndarray of shape (m, d)
         Functions as combinations of the whitened features of the inducing points.
-    population : Population
-    people : People
-    prior : Covariances
+    common : Common
+        The population's utility among it.
+    tastes : Tastes
     log_evidence : float
     n_iter : int
     residual : float
@@ -82,16 +86,21 @@ class Found:
     """
 
     axes: Array
-    population: Population
-    people: People
-    prior: Covariances
+    common: Common
+    tastes: Tastes
     log_evidence: float
     n_iter: int
     residual: float
 
 
-def fit(task: Task, max_iter: int, tol: float, parallel: Parallel) -> Found:
-    """Iterate over the population's utility, tastes and answers.
+def fit(
+    task: Task,
+    max_iter: int,
+    tol: float,
+    parallel: Parallel,
+    watch: Callable[[Pass], bool] | None = None,
+) -> Found:
+    """Iterate over q and the answers' factors.
 
     Parameters
     ----------
@@ -101,50 +110,35 @@ def fit(task: Task, max_iter: int, tol: float, parallel: Parallel) -> Found:
         Residual that ends it.
     parallel : joblib.Parallel
         Over users.
+    watch : callable, optional
+        Told of every pass; where it returns True the fit ends there.
     """
     by_user = task.by_user
-    axes, shared = _functions(task)
-    d = axes.shape[1]
-    blocks = by_user.blocks(d + 1)
+    axes, margins = _functions(task)
+    d, m = axes.shape[1], margins.features.shape[1]
+    parts = in_tasks(by_user.blocks(d + m + 1))
     centre = Covariances(
         task.own * np.eye(d), None if task.features is None else task.shared * np.eye(d)
     )
-    prior, people = centre, nobody(by_user.n_users, d)
-    none = np.zeros(len(by_user.user))
-    sites = Sites(none, none, 0.0, none, none)
-    flat = np.zeros(by_user.n_margins)
-    population = Population(flat, flat, None)
-    residual, n = np.inf, 0
-    while n < max_iter and residual >= tol:
-        n += 1
-        if task.population:
-            population = learn_population(task.space, by_user, shared, sites, people)
-        if n > 1 and d:
-            told = told_by(by_user, blocks, sites, population, shared, parallel)
-            people = people_given(told, prior, task.features)
-        elif d:
-            cov = np.broadcast_to(task.own * np.eye(d), people.cov.shape)
-            people = people._replace(cov=cov)
-        before = sites
-        sites = look(
-            by_user,
-            blocks,
-            task.likelihood,
-            population,
-            shared,
-            people,
-            sites,
-            parallel,
-            _STEP,
-        )
-        residual = _moved(before, sites) if n > _WAIT else np.inf
-        if task.prior_users is not None and n >= _WAIT and residual >= tol:
-            prior = _next(prior, people, centre, task)
-    log_evidence = sites.value - population.divergence - people.divergence
-    return Found(axes, population, people, prior, log_evidence, n, residual)
+    prior = centre
+    sites = Sites(*np.zeros((4, len(by_user.user))))
+    stride = Stride()
+    for n in range(1, max_iter + 1):
+        basis = Basis.of(prior, task.features, by_user.n_users)
+        at = posterior(by_user, parts, margins, sites, basis, parallel)
+        found = look(by_user, task.likelihood, margins, at, sites, parallel)
+        stride = stride.next(sites, found.wanted) if n > 1 else stride
+        if watch is not None and watch(Pass(n, found.log_evidence, stride.residual)):
+            break
+        if n > _WAIT and stride.residual < tol:
+            break
+        sites = stride.along(sites, found.wanted)
+        if n > _WAIT and task.prior_users is not None:
+            prior = _next(found.own, at, centre, task)
+    return Found(axes, at.common, everybody(at), found.log_evidence, n, stride.residual)
 
 
-def _functions(task: Task) -> tuple[Array, Shared]:
+def _functions(task: Task) -> tuple[Array, Margins]:
     """The functions that matter most to the margins that were asked about."""
     features = task.space.margin_features
     m = features.shape[1]
@@ -152,30 +146,26 @@ def _functions(task: Task) -> tuple[Array, Shared]:
     if total == 0.0:
         axes = np.zeros((m, 0))
     elif task.n_latent < m:
-        often = task.by_user.table(np.ones(len(task.by_user.user))).sum(axis=1)
+        often = task.by_user.pool(np.ones(len(task.by_user.user)))
         axes = leading_axes(features.T @ (often[:, None] * features), task.n_latent)
     else:
         axes = np.eye(m)
     heights = features @ axes
     left = np.maximum(task.space.prior_variance - np.einsum("pd,pd->p", heights, heights), 0.0)
-    rest = total * left + (task.space.rest if task.population else 0.0)
-    return axes, Shared(heights, rest)
+    rest = total * left
+    if not task.population:
+        return axes, Margins(heights, features[:, :0], rest)
+    return axes, Margins(heights, features, rest + task.space.rest)
 
 
-def _next(prior: Covariances, people: People, centre: Covariances, task: Task) -> Covariances:
+def _next(own: Array, at: Joint, centre: Covariances, task: Task) -> Covariances:
     """The mode of the covariances under an inverse Wishart prior, given the second moments."""
-    n, before = task.by_user.n_users, float(task.prior_users or 0.0)
-    own = (before * centre.own + n * people.told.own) / (before + n)
+    n, before, turn = task.by_user.n_users, float(task.prior_users or 0.0), at.basis.turn
+    own = (before * centre.own + n * (turn @ own @ turn.T)) / (before + n)
     own.flat[:: len(own) + 1] += _LEAST * task.own  # stays positive definite
     if task.features is None:
         return Covariances(own)
     r = task.features.psi.shape[1]
-    shared = (before * centre.of_features + r * people.told.of_features) / (before + r)
+    second = turn @ at.common.second @ turn.T
+    shared = (before * centre.of_features + r * second) / (before + r)
     return Covariances(own, shared)
-
-
-def _moved(before: Sites, now: Sites) -> float:
-    change = (now.mean - before.mean) ** 2 / np.maximum(now.variance, before.variance)
-    # Where cavities stand still from the start, factors are still on their way.
-    lag = (now.shift - before.shift) ** 2 / np.maximum(now.precision, np.finfo(float).tiny)
-    return float(np.sqrt(np.mean(np.maximum(change, lag))))

@@ -6,7 +6,7 @@ propagation gives the evidence of all answers at once.
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from skpref.inference import EP
 from skpref.kernels import Identity, OnColumns, lengthscale_indices
 from skpref.likelihoods import TIE, Likelihood
 
-# Answers to learn from, and of one user, at most.
+# Answers to learn from; of one user so many at most, before all others have given theirs.
 _ANSWERS = 800
 _OF_ONE = 24
 # Deviation of the logarithm of a lengthscale of users from its median, √features.
@@ -66,58 +66,117 @@ class Answered(NamedTuple):
     features: Array | None
 
 
-def learn_hyperparameters(
-    start: Hyperparameters,
-    answered: Answered,
-    search: Search,
-    priors: tuple[Prior, ...],
-    bounds: tuple[float, float] | str,
-    population: bool,
-    rng: np.random.Generator | np.random.RandomState,
-    monitor: Monitor | None,
-) -> Hyperparameters:
-    """Maximise the evidence of the answers of some users, drawn at random but always the same.
+@dataclass(frozen=True, eq=False)
+class _Named(Model):
+    """A model whose hyperparameters are called as those of the estimator."""
 
-    Parameters
+    called: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the elements of `theta`."""
+        return [*self.called, *self.likelihood.free]
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """The answers of some users, drawn at random but always the same, and what they are to teach.
+
+    Attributes
     ----------
     start : Hyperparameters
-    answered : Answered
-    search : Search
-        Its ``learn_on`` says on how many answers.
-    priors : tuple of Prior
-        On the kernel's hyperparameters.
-    bounds : (float, float) or "fixed"
-        Of ``own`` and ``shared``.
     population : bool
         Whether users share a utility.
-    rng : Generator or RandomState
-        For restarts.
-    monitor : callable or None
+    model : Model
+        Of the answers, ids and features of users being further features of items.
+    part : Observations
+        The answers in it.
+    n_users : int
+        Who gave them.
     """
-    some = _some(answered, search.learn_on)
-    n_items = answered.observations.items.shape[1]
-    kernel = _joint(start, n_items, bounds, population, answered.features)
-    priors = priors + _of_users(kernel, start, answered.features)
-    model = Model(kernel, start.likelihood, EP(), priors)
-    if len(model.theta) == 0:
-        return start
-    model, _ = learn(model, some, search, None, rng, monitor)
-    return _taken_apart(start, model, population)
+
+    start: Hyperparameters
+    population: bool
+    model: Model
+    part: Observations
+    n_users: int
+
+    @classmethod
+    def of(
+        cls,
+        start: Hyperparameters,
+        answered: Answered,
+        learn_on: int | str | None,
+        priors: tuple[Prior, ...],
+        bounds: tuple[float, float] | str,
+        population: bool,
+        engine: EP,
+    ) -> Self:
+        """What is learned on so many answers.
+
+        Parameters
+        ----------
+        start : Hyperparameters
+        answered : Answered
+        learn_on : int, "auto" or None
+            "auto": 800; None: all.
+        priors : tuple of Prior
+            On the kernel's hyperparameters.
+        bounds : (float, float) or "fixed"
+            Of ``own`` and ``shared``.
+        population : bool
+        engine : EP
+        """
+        rows = _rows(answered.user, learn_on)
+        n_items = answered.observations.items.shape[1]
+        if not (population or (start.own and start.shared)):
+            bounds = "fixed"  # one part alone: only its ratio to the noise is identified
+        kernel = _joint(start, n_items, bounds, population, answered.features)
+        priors = priors + _of_users(kernel, start, answered.features)
+        called = _called(start, bounds)
+        model = _Named(kernel, start.likelihood, engine, priors, called)
+        n_users = len(np.unique(answered.user[rows]))
+        return cls(start, population, model, _part(answered, rows), n_users)
+
+    def learned(
+        self,
+        search: Search,
+        rng: np.random.Generator | np.random.RandomState,
+        monitor: Monitor | None = None,
+    ) -> Hyperparameters:
+        """Maximise the evidence of these answers.
+
+        Parameters
+        ----------
+        search : Search
+        rng : Generator or RandomState
+            For restarts.
+        monitor : callable, optional
+        """
+        if len(self.model.theta) == 0:
+            return self.start
+        model, _ = learn(self.model, self.part, search, None, rng, monitor)
+        return _taken_apart(self.start, model, self.population)
 
 
-def _some(answered: Answered, learn_on: int | str | None) -> Observations:
-    """Answers of some users, the users' ids and features behind the features of items."""
-    observations, user, features = answered
+def _rows(user, learn_on):
+    """Answers of as few users as give enough, in their order."""
     rng, n = np.random.default_rng(0), len(user)
     rows = np.arange(n)
     most = n if learn_on is None else _ANSWERS if learn_on == "auto" else int(learn_on)
-    if most < n:
-        rows = rng.permutation(n)
-        turn = rng.permutation(int(user.max()) + 1)[user[rows]]
-        order = np.argsort(turn, kind="stable")  # user after user
-        rows, turn = rows[order], turn[order]
-        nth = np.arange(n) - np.searchsorted(turn, turn)
-        rows = np.sort(rows[nth < _OF_ONE][:most])
+    if most >= n:
+        return rows
+    rows = rng.permutation(n)
+    turn = rng.permutation(int(user.max()) + 1)[user[rows]]
+    order = np.argsort(turn, kind="stable")  # user after user
+    rows, turn = rows[order], turn[order]
+    nth = np.arange(n) - np.searchsorted(turn, turn)
+    return np.sort(rows[np.argsort(nth // _OF_ONE, kind="stable")[:most]])
+
+
+def _part(answered, rows):
+    """Answers with the users' ids and features behind the features of items."""
+    observations, user, features = answered
     shown, who = observations.positions[rows], user[rows]
     table = np.hstack([observations.items[shown.T.ravel()], np.tile(who, 2)[:, None]])
     if features is not None:
@@ -140,8 +199,6 @@ def _joint(start, n_items, bounds, population, features):
     parts = []
     if population:
         parts.append(ConstantKernel(1.0, "fixed"))
-    elif bounds != "fixed":
-        bounds = "fixed" if start.own == 0.0 or start.shared == 0.0 else bounds
     if start.own:
         parts.append(ConstantKernel(start.own, bounds) * OnColumns(Identity(), [n_items]))
     if start.shared:
@@ -151,6 +208,18 @@ def _joint(start, n_items, bounds, population, features):
     for part in parts[1:]:
         total = total + part
     return OnColumns(start.kernel, list(range(n_items))) * total
+
+
+def _called(start, bounds):
+    """Names of the free hyperparameters of `_joint`, in their order."""
+    called = Model(start.kernel, start.likelihood, EP()).names[: len(start.kernel.theta)]
+    if start.own and bounds != "fixed":
+        called.append("taste_variance")
+    if start.shared:
+        called += ["taste_variance_by_features"] if bounds != "fixed" else []
+        of_users = Model(start.users, start.likelihood, EP()).names[: len(start.users.theta)]
+        called += [f"user_{name}" for name in of_users]
+    return tuple(called)
 
 
 def _of_users(kernel, start, features):

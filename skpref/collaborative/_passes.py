@@ -1,8 +1,8 @@
-"""The steps of inference: the population's utility, tastes and answers, each given the others.
+"""The steps of inference: q given the answers' factors, and the factors by expectation propagation.
 
 A user's margin is g = δf(x) + w·δh(x) + ε: the population's utility f, the user's taste w weighing
-shared functions h, and what these functions leave, ε. Every answer becomes a Gaussian factor of g
-by expectation propagation; q of f and of the tastes given the factors are closed forms.
+shared functions h, and what these functions leave, ε. Every answer becomes a Gaussian factor of g;
+given them q of all utilities is a closed form, whose marginals without a factor are its cavities.
 """
 
 from typing import NamedTuple
@@ -10,46 +10,41 @@ from typing import NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
-from skpref._inducing import InducedSpace, Moments, moments
 from skpref._linalg import Array
 from skpref.collaborative._by_user import Block, ByUser
-from skpref.collaborative._people import People, Told
+from skpref.collaborative._joint import (
+    Common,
+    Local,
+    common,
+    look_at,
+    marginal,
+    times,
+)
+from skpref.collaborative._people import Basis
+from skpref.collaborative._tastes import Tastes
 from skpref.likelihoods import Likelihood
 
 # Blocks of users that one task takes.
 _TOGETHER = 16
-# A factor never takes more than all but this share of a part's precision.
-_LEAST = 0.05
+# A cavity of less than this share of the precision leaves its factor as it is.
+_PROPER = 1e-12
 
 
-class Population(NamedTuple):
-    """q of the population's utility: mean and variance of every margin, and of what carries it.
-
-    The variance is that which inducing points carry; ``moments`` is None for no utility at all.
-    """
-
-    mean: Array
-    variance: Array
-    moments: Moments | None
-
-    @property
-    def divergence(self) -> float:
-        """From the prior."""
-        return 0.0 if self.moments is None else self.moments.divergence
-
-
-class Shared(NamedTuple):
-    """The functions that tastes weigh.
+class Margins(NamedTuple):
+    """The distinct margins.
 
     Attributes
     ----------
     heights : ndarray of shape (n_margins, d)
-        Differences of the functions, δh.
+        Differences of the functions that tastes weigh, δh.
+    features : ndarray of shape (n_margins, m)
+        Whitened features of the population's utility; m = 0 where there is none.
     rest : ndarray of shape (n_margins,)
         Variance of ε.
     """
 
     heights: Array
+    features: Array
     rest: Array
 
 
@@ -59,139 +54,189 @@ class Sites(NamedTuple):
     Attributes
     ----------
     precision, shift : ndarray of shape (n,)
-    value : float
-        Log evidence of all answers but for the divergences from the prior.
+        Of one of equal answers, as the margin sees them.
     mean, variance : ndarray of shape (n,)
-        Of the margins without their own factor, as the winner sees them.
+        Of the margins without that factor, as the winner sees them.
     """
 
     precision: Array
     shift: Array
-    value: float
     mean: Array
     variance: Array
 
 
-def learn_population(
-    space: InducedSpace, by_user: ByUser, shared: Shared, sites: Sites, people: People
-) -> Population:
-    """q of the population's utility, given the factors and the tastes."""
-    ones = np.ones(by_user.n_users)
-    told = by_user.table(sites.precision)
-    tastes = np.einsum("pd,pd->p", told @ people.mean, shared.heights)
-    shift = by_user.table(sites.shift) @ ones - tastes
-    found = moments(space.told(told @ ones, shift))
-    at = space.condition(found)
-    return Population(at.mean, at.variance - space.rest, found)
+class Joint(NamedTuple):
+    """q given the factors.
+
+    Attributes
+    ----------
+    basis : Basis
+    common : Common
+        What users have in common.
+    parts : list of list of (Block, Local)
+        Users in tasks, and their tastes given that.
+    """
+
+    basis: Basis
+    common: Common
+    parts: list[list[tuple[Block, Local]]]
 
 
-def told_by(
+class Look(NamedTuple):
+    """What a pass over the answers found.
+
+    Attributes
+    ----------
+    wanted : Sites
+        Factors that the answers ask for.
+    log_evidence : float
+        Of the answers, at the factors of `Joint`.
+    own : ndarray of shape (d, d)
+        Second moments of the parts of tastes of users' own, averaged.
+    """
+
+    wanted: Sites
+    log_evidence: float
+    own: Array
+
+
+def posterior(
     by_user: ByUser,
-    blocks: list[Block],
+    parts: list[list[Block]],
+    margins: Margins,
     sites: Sites,
-    population: Population,
-    shared: Shared,
+    basis: Basis,
     parallel: Parallel,
-) -> Told:
-    """What the answers tell about the tastes, given the population's utility."""
-    d = shared.heights.shape[1]
-    precision, shift = np.empty((by_user.n_users, d, d)), np.empty((by_user.n_users, d))
-    parts = _shared_out(blocks)
-    pull = sites.shift - sites.precision * population.mean[by_user.margin]
-    given = shared.heights, by_user.margin, sites.precision, pull
-    calls = (delayed(_told)([(b.rows, b.there) for b in part], *given) for part in parts)
-    for part, found in zip(parts, parallel(calls), strict=True):
-        for block, (more, pulled) in zip(part, found, strict=True):
-            precision[block.users], shift[block.users] = more, pulled
-    return Told(precision, shift)
+) -> Joint:
+    """q given the factors, exact.
+
+    Parameters
+    ----------
+    by_user : ByUser
+    parts : list of list of Block
+    margins : Margins
+    sites : Sites
+    basis : Basis
+    parallel : joblib.Parallel
+    """
+    precision, shift = by_user.copies * sites.precision, by_user.copies * sites.shift
+    d = margins.heights.shape[1]
+    table = np.hstack([margins.heights @ basis.turn, margins.features])
+    given = table, d, by_user.margin, precision, shift, basis
+    found = list(parallel(delayed(_posterior)(part, *given) for part in parts))
+    at = common([seen for _, seen in found], basis)
+    local = [
+        list(zip(part, kept, strict=True)) for part, (kept, _) in zip(parts, found, strict=True)
+    ]
+    return Joint(basis, at, local)
 
 
-def _told(blocks, heights, margin, precision, shift):
-    found = []
-    for rows, there in blocks:
-        high = heights[margin[rows]]
-        share, pull = np.where(there, precision[rows], 0.0), np.where(there, shift[rows], 0.0)
-        across = high.transpose(0, 2, 1)
-        more = np.matmul(across * share[:, None], high)
-        found.append((more, np.matmul(across, pull[:, :, None])[:, :, 0]))
-    return found
+def _posterior(blocks, table, d, margin, precision, shift, basis):
+    kept, total = [], None
+    for block in blocks:
+        told = (np.where(block.there, values[block.rows], 0.0) for values in (precision, shift))
+        local, seen = look_at(block, table[margin[block.rows]], d, tuple(told), basis)
+        kept.append(local)
+        total = seen if total is None else total.plus(seen)
+    return kept, total
+
+
+def everybody(at: Joint) -> Tastes:
+    """Tastes under q, user after user."""
+    turn, common = at.basis.turn, at.common
+    n, (d, r), m = len(at.basis.psi), common.by_feature.shape, len(common.mean)
+    mean, slope, cov = np.empty((n, d)), np.empty((n, d, m)), np.empty((n, d, d))
+    pull = np.empty((n, d, d)) if r else None
+    wide = common.by_feature_cov
+    for block, local in (each for part in at.parts for each in part):
+        users = block.users
+        q = marginal(local, common, at.basis.psi[users], wide)
+        mean[users], slope[users] = q.mean @ turn.T, np.matmul(turn, q.slope)
+        cov[users] = np.matmul(np.matmul(turn, q.cov), turn.T)
+        if pull is not None:
+            pull[users] = np.matmul(turn, local.pull)
+    told = common.by_feature, common.by_feature_root, common.by_feature_slope
+    return Tastes(mean, cov, slope, at.basis.prior, turn, *told, pull)
 
 
 def look(
     by_user: ByUser,
-    blocks: list[Block],
     likelihood: Likelihood,
-    population: Population,
-    shared: Shared,
-    people: People,
+    margins: Margins,
+    at: Joint,
     before: Sites,
     parallel: Parallel,
-    share: float,
-) -> Sites:
-    """The answers' factors at q, by expectation propagation.
-
-    A margin deviates from its mean by two independent parts, the population's utility and the
-    taste, each of which has seen the factor with the other at its mean. The cavity is what remains
-    where the factor is taken out of both.
+) -> Look:
+    """The factors that answers ask for at q, by expectation propagation.
 
     Parameters
     ----------
-    share : float
-        Of the way from the factors before.
+    by_user : ByUser
+    likelihood : Likelihood
+    margins : Margins
+    at : Joint
+        q given the factors before.
+    before : Sites
+    parallel : joblib.Parallel
     """
-    n = len(by_user.user)
-    precision, shift, mean, variance = np.empty((4, n))
-    value = 0.0
-    parts = _shared_out(blocks)
-    given = by_user, likelihood, population[:2], shared, before.precision, before.shift, share
-    calls = (delayed(_seen)(part, *_of(people, part), *given) for part in parts)
-    for found in parallel(calls):
-        rows, *rest, gained = found
-        precision[rows], shift[rows], mean[rows], variance[rows] = rest
+    n, users = len(by_user.user), at.basis
+    level = margins.features @ at.common.mean
+    table = np.hstack([margins.heights @ users.turn, margins.features @ at.common.root.T])
+    given = by_user, likelihood, level, table, margins.rest, before
+    shared = users.psi, at.common, at.common.by_feature_cov
+    sites = Sites(*np.empty((4, n)))
+    value = -0.5 * (at.common.quadratic + at.common.log_det)
+    own = np.zeros((len(users.level),) * 2)
+    for found in parallel(delayed(_look)(part, *shared, *given) for part in at.parts):
+        rows, seen, gained, second = found
+        for whole, some in zip(sites, seen, strict=True):
+            whole[rows] = some
         value += gained
-    return Sites(precision, shift, value, mean, variance)
+        own += second
+    return Look(sites, value, own / by_user.n_users)
 
 
-def _of(people, part):
-    users = np.concatenate([block.users for block in part])
-    return people.mean[users], people.cov[users]
-
-
-def _seen(blocks, w, cov, by_user, likelihood, population, shared, precision, shift, share):
-    """Factors of the answers of some users."""
-    kept, start = [], 0
-    for block in blocks:
-        users = slice(start, start + len(block.users))
-        start = users.stop
-        high = shared.heights[by_user.margin[block.rows]]
-        level = np.matmul(high, w[users][:, :, None])[:, :, 0]
-        wide = np.einsum("und,und->un", np.matmul(high, cov[users]), high)
-        kept.append([each[block.there] for each in (block.rows, level, wide)])
-    rows, level, wide = (np.concatenate(each) for each in zip(*kept, strict=True))
-    margin, sign, weight = by_user.margin[rows], by_user.sign[rows], by_user.weight[rows]
-    # of one of equal answers
-    one, pull = precision[rows] / weight, shift[rows] / weight
-    mean, variance = population[0][margin] + level, population[1][margin] + wide
-    cavity = sum(
-        part / np.maximum(1.0 - one * part, _LEAST) for part in (population[1][margin], wide)
+def _look(part, psi, at, wide, by_user, likelihood, level, table, rest, before):
+    """Factors of the answers of some users, their part of the evidence, and second moments."""
+    kept, value, own = [], 0.0, 0.0
+    for block, local in part:
+        q = marginal(local, at, psi[block.users], wide)
+        own, value = own + q.own, value - 0.5 * q.quadratic
+        d = q.mean.shape[1]
+        margin = by_user.margin[block.rows]
+        rows = table[margin]
+        high = rows[:, :, :d]
+        mean = level[margin] + times(high, q.mean)
+        sway = rows[:, :, d:] + np.matmul(high, q.slope)
+        variance = np.einsum("und,und->un", np.matmul(high, q.cov), high)
+        variance += np.einsum("unm,unm->un", sway, sway)
+        kept.append([each[block.there] for each in (block.rows, mean, variance)])
+    rows, mean, variance = (np.concatenate(each) for each in zip(*kept, strict=True))
+    found, gained = _factors(
+        mean, variance, rest[by_user.margin[rows]], by_user, rows, likelihood, before
     )
-    centre = mean - cavity * (pull - one * mean)
-    oriented, rest = sign * centre, shared.rest[margin]
-    at = likelihood.tilted(oriented, cavity + rest, by_user.answers.take(rows))
-    gained = at.log_normaliser - _log_normaliser(one, pull, centre, cavity)
-    gained += pull * mean - 0.5 * one * (mean**2 + variance)
+    return rows, found, value + gained, own
+
+
+def _factors(mean, variance, rest, by_user, rows, likelihood, before):
+    sign, copies = by_user.sign[rows], by_user.copies[rows]
+    one, shift = before.precision[rows], before.shift[rows]
+    share = 1.0 - one * variance
+    proper = share > _PROPER
+    share = np.where(proper, share, 1.0)
+    cavity = variance / share  # GPML (3.56)
+    pull = shift - one * mean
+    oriented = sign * (mean - cavity * pull)
+    power = None if by_user.power is None else by_user.power[rows]
+    at = likelihood.tilted(oriented, cavity + rest, by_user.answers.take(rows), power)
+    # log Z_EP (GPML 3.65), arranged so that no large terms cancel.
+    gained = at.log_normaliser - 0.5 * np.log(share) + 0.5 * cavity * pull**2
     shrink = at.shrink + rest * at.curvature
-    one = one + share * (at.curvature / shrink - one)
-    pull = pull + share * (sign * (at.gradient + oriented * at.curvature) / shrink - pull)
-    return rows, weight * one, weight * pull, oriented, cavity + rest, float(weight @ gained)
+    wanted = at.curvature / shrink, sign * (at.gradient + oriented * at.curvature) / shrink
+    kept = (np.where(proper, to, old) for old, to in zip((one, shift), wanted, strict=True))
+    return Sites(*kept, oriented, cavity + rest), float(copies @ gained)
 
 
-def _log_normaliser(precision, shift, mean, variance):
-    """log E[exp(shift g − ½ precision g²)] under Gaussians."""
-    more = 1.0 + precision * variance
-    inner = variance * shift**2 + 2.0 * mean * shift - precision * mean**2
-    return 0.5 * (inner / more - np.log(more))
-
-
-def _shared_out(blocks):
+def in_tasks(blocks: list[Block]) -> list[list[Block]]:
+    """Blocks that one task takes together."""
     return [blocks[k : k + _TOGETHER] for k in range(0, len(blocks), _TOGETHER)]

@@ -1,7 +1,7 @@
 """The posterior of many users' utilities."""
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,54 +11,12 @@ from skpref._asked import Who, item_pairs, item_rows
 from skpref._items import ItemTable
 from skpref._linalg import Array, eigen_root, floor_variance
 from skpref._random import RandomLike, generator_of
-from skpref.collaborative._people import Covariances, from_features
+from skpref.collaborative._tastes import Tastes
 from skpref.kernels._gradients import paired
 from skpref.likelihoods import Likelihood
 
 # Doubles of one intermediate array.
 _BLOCK = 2**22
-
-
-class Tastes(NamedTuple):
-    """q of the tastes of the users that were fitted, and what is known of all others.
-
-    Attributes
-    ----------
-    mean : ndarray of shape (n_users, d)
-    cov : ndarray of shape (n_users, d, d)
-    prior : Covariances
-    by_feature, by_feature_cov : ndarray
-        Of the inducing users.
-    """
-
-    mean: Array
-    cov: Array
-    prior: Covariances
-    by_feature: Array
-    by_feature_cov: Array
-
-    def of(
-        self, users: NDArray[np.intp], psi: Array | None = None, rest: Array | None = None
-    ) -> tuple[Array, Array]:
-        """Means (n, d) and covariances (n, d, d).
-
-        Parameters
-        ----------
-        users : ndarray of int of shape (n,)
-            −1 for users that were not fitted.
-        psi, rest : ndarray, optional
-            Their features, (n, r) and (n,), NaN where there are none; read for those alone.
-        """
-        mean, cov = self.mean[users], self.cov[users]
-        new = np.flatnonzero(users < 0)
-        if len(new):
-            mean[new], cov[new] = 0.0, self.prior.own + self.prior.of_features
-        if psi is not None and rest is not None:
-            new = new[~np.isnan(rest[new])]
-            mean[new], known = from_features(psi[new], self.by_feature, self.by_feature_cov)
-            left = rest[new][:, None, None] * self.prior.of_features
-            cov[new] = self.prior.own + left + known
-        return mean, cov
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +71,7 @@ class CollaborativePosterior:
         Parameters
         ----------
         users : ndarray of int of shape (n,)
-            Codes; −1 for users that were not fitted.
+            Codes; of users that were not fitted −2, −3, …, and −1 for somebody else each time.
         psi, rest : ndarray, optional
             Their features as inducing users see them.
         """
@@ -197,24 +155,23 @@ class CollaborativePosterior:
 
     def _moments(self, A, B=None):
         self._check_rows(len(A))
-        d = self.axes.shape[1]
-        step = max(_BLOCK // max(len(self.anchors), d * d), 1)
+        tastes = self.tastes
+        step = max(_BLOCK // max(len(self.anchors), tastes.by_feature.size), 1)
         mean, variance = np.empty((2, len(A)))
         for start in range(0, len(A), step):
             rows = slice(start, start + step)
             phi, prior = self._features(A[rows], None if B is None else B[rows])
             high = phi @ self.axes
-            w, cov = self._tastes_of(rows, len(phi))
-            mean[rows] = np.einsum("nd,nd->n", high, w)
+            seen = tastes.at(high, *self._asked(rows, len(phi)))
             left = floor_variance(prior - np.einsum("nd,nd->n", high, high), 0.0)
-            wide = self.taste_variance * left
-            wide += np.einsum("nd,nd->n", np.matmul(high[:, None], cov)[:, 0], high)
+            mean[rows], wide, sway = seen.mean, seen.variance, seen.sway
+            wide += self.taste_variance * left
             if self.centre is not None:
-                half = phi @ self.root.T
                 left = floor_variance(prior - np.einsum("nm,nm->n", phi, phi), 0.0)
                 mean[rows] += phi @ self.centre
-                wide += left + np.einsum("nm,nm->n", half, half)
-            variance[rows] = wide
+                wide += left
+                sway += phi @ self.root.T
+            variance[rows] = wide + np.einsum("nm,nm->n", sway, sway)
         return mean, variance
 
     def _cov(self, A, B):
@@ -222,19 +179,16 @@ class CollaborativePosterior:
         phi, _ = self._features(A, B)
         high = phi @ self.axes
         prior = self._prior(A, B)
-        # Of two users the shared features are taken as known: no covariance but the population's.
-        cov = self._tastes_of(slice(None), len(phi))[1]
-        found = np.matmul(np.matmul(high[:, None], cov), high.T)[:, 0]
-        found += self.taste_variance * (prior - high @ high.T)
-        users = np.arange(1) if self.asked is None else self.asked[0]
-        users = np.broadcast_to(users, (len(phi),))
-        same = users[:, None] == users
-        if self.asked is not None:
-            same &= (users >= 0) | np.eye(len(users), dtype=bool)
-        found = np.where(same, found, 0.0)
+        users, *features = self._asked(slice(None), len(phi))
+        own, between, sway = self.tastes.across(high, users, *features)
+        same = (users[:, None] == users) & ((users != -1) | np.eye(len(users), dtype=bool))
+        # What the functions leave of two users' tastes is taken for independent.
+        own += self.taste_variance * (prior - high @ high.T)
+        found = np.where(same, own, between)
         if self.centre is not None:
-            half = phi @ self.root.T
-            found += half @ half.T + prior - phi @ phi.T
+            sway = sway + phi @ self.root.T
+            found += prior - phi @ phi.T
+        found += sway @ sway.T
         return 0.5 * (found + found.T)
 
     def _prior(self, A, B):
@@ -243,13 +197,11 @@ class CollaborativePosterior:
         n, K = len(A), self.kernel(np.concatenate([A, B]))
         return K[:n, :n] + K[n:, n:] - K[:n, n:] - K[n:, :n]
 
-    def _tastes_of(self, rows, n):
+    def _asked(self, rows, n):
+        """Who is meant by some rows: codes and features."""
         if self.asked is None:
-            mean, cov = self.tastes.of(np.array([-1]))
-            return np.broadcast_to(mean, (n, mean.shape[1])), np.broadcast_to(
-                cov, (n, *cov[0].shape)
-            )
-        return self.tastes.of(*(None if part is None else part[rows] for part in self.asked))
+            return np.full(n, -2), None, None
+        return tuple(None if part is None else part[rows] for part in self.asked)
 
     def _check_rows(self, n):
         if self.asked is not None and len(self.asked[0]) != n:

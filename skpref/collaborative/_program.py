@@ -1,6 +1,5 @@
 """The program of a fit: parameters and answers of several users in, fitted attributes out."""
 
-import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,17 +13,21 @@ from skpref._features import remember
 from skpref._inducing import InducedSpace, whitening
 from skpref._linalg import Array
 from skpref._parameters import check_bounds, check_choice, check_number
+from skpref._progress import reported
 from skpref._random import seed_of, source_of
 from skpref._settings import check_settings, make_model
 from skpref._threads import blas_threads
 from skpref._validation import check_items, check_training
 from skpref._warnings import warn
+from skpref._weights import check_weights
 from skpref.collaborative._by_user import ByUser
 from skpref.collaborative._fit import PRIOR_USERS, Found, Task, fit
-from skpref.collaborative._learn import Answered, Hyperparameters, learn_hyperparameters
+from skpref.collaborative._learn import Answered, Hyperparameters, Lesson
 from skpref.collaborative._people import Features
-from skpref.collaborative._posterior import CollaborativePosterior, Tastes
-from skpref.collaborative._users import Users, UserTable
+from skpref.collaborative._posterior import CollaborativePosterior
+from skpref.collaborative._user_table import UserTable
+from skpref.collaborative._users import Users
+from skpref.inference import EP
 from skpref.inference._placing import place
 
 # Own variance of users where a method has none, as a share of the other.
@@ -82,7 +85,7 @@ class Nobody:
         return None, None
 
 
-def several(estimator, ids: list | None) -> bool:
+def several(estimator, users: Users | None) -> bool:
     """Whether answers are of several users whose utilities are to differ; checks parameters."""
     method = check_choice("method", estimator.method, ("auto", "pooled", *METHODS))
     for name in ("n_latent", "n_inducing", "n_inducing_users", "max_iter"):
@@ -96,73 +99,88 @@ def several(estimator, ids: list | None) -> bool:
             f"user_kernel must be a kernel of sklearn.gaussian_process.kernels or None, got "
             f"{kernel!r}."
         )
-    return method != "pooled" and ids is not None and len(set(ids)) > 1
+    return method != "pooled" and users is not None and len(users) > 1
 
 
 def collaborate(
-    estimator, X: Any, y: Any, ids: list, qid: Any, sample_weight: Any, order: Any
+    estimator, X: Any, y: Any, ids: list, users: Users, qid: Any, sample_weight: Any, order: Any
 ) -> Any:
     """Fit an estimator to the answers of several users."""
     settings, table = check_settings(estimator), check_items(estimator.items)
-    training = check_training(
-        estimator, X, y, qid, table, sample_weight, order, settings.likelihood
-    )
-    observations = training.observations
-    if training.classes is None or observations.rank is not None:
-        raise ValueError(
-            "Answers of several users must be duels. Ratings of items become duels by "
-            "from_ratings(X, y, qid=users), sets by from_rankings, each with the users of its "
-            "duels; without users= both are taken as they are."
-        )
-    users = Users(ids)
+    engine = _engine_of(estimator, settings.engine)
     user = users.codes(ids)
-    if sample_weight is not None:
-        user = user[np.asarray(sample_weight, dtype=np.float64).reshape(-1) > 0.0]
+    given = X, y, qid, table, sample_weight, order, settings.likelihood
+    training = check_training(estimator, *given, within=user)
+    observations = training.observations
+    if observations.rank is not None:
+        raise ValueError(
+            "Choices and rankings came with the ids of several users, whose answers must be duels "
+            "or rated items. Take them apart, from_rankings(..., joint=False), each duel with the "
+            "user of its ranking; without users= they are taken as they are."
+        )
+    if training.winner is not None:
+        user = user[training.winner]
+    elif sample_weight is not None:
+        weight = check_weights(sample_weight, len(user))
+        user = user if weight is None else user[weight > 0.0]
     name = estimator.method
     if name == "auto":
         name = "cp" if estimator.user_features is None else "cpu"
     method = METHODS[name]
     model = make_model(estimator, settings, training, table)
     rng = source_of(estimator.random_state)
-    start = _start(estimator, method, model)
-    people_table, features = None, None
-    if method.by_features:
-        people_table = _features_of(estimator, name)
-        features = _rows_of(people_table, users)
-    with blas_threads(0):
+    user_table = _features_of(estimator, name)
+    features = None if user_table is None else user_table.rows_of(users.names.tolist())
+    start = _start(estimator, method, model, user_table)
+    what = f"{len(user)} duels of {len(observations.items)} items by {len(users)} users"
+    lesson, some = None, ""
+    if settings.search is not None:
+        lesson = Lesson.of(
+            start,
+            Answered(observations, user, features),
+            settings.search.learn_on,
+            model.priors,
+            estimator.taste_variance_bounds,
+            method.population,
+            engine,
+        )
+        if len(lesson.part.positions) < len(user):
+            some = f"{len(lesson.part.positions)} answers of {lesson.n_users} users"
+    names = [] if lesson is None else lesson.model.names
+    with reported(estimator, what, names, some) as report, blas_threads(0):
         found = start
-        if settings.search is not None:
-            found = learn_hyperparameters(
-                start,
-                Answered(observations, user, features),
-                settings.search,
-                model.priors,
-                estimator.taste_variance_bounds,
-                method.population,
-                rng,
-                None,
-            )
+        if lesson is not None and settings.search is not None:
+            found = lesson.learned(settings.search, rng, report.evaluated)
         people: People | Nobody = Nobody()
         seen = None
-        if people_table is not None and features is not None:
+        if user_table is not None and features is not None:
             n = estimator.n_inducing_users
             Z = place(np.unique(features, axis=0), found.users, n, _seed(estimator))
-            people = People(people_table, found.users, Z)
+            people = People(user_table, found.users, Z)
             seen = Features(*people.seen(users.names.tolist()))
         task = _task(estimator, method, found, observations, user, len(users), seen)
         parallel = Parallel(n_jobs=estimator.n_jobs, prefer="threads")
-        result = fit(task, estimator.max_iter, estimator.tol, parallel)
-    if estimator.verbose:
-        sys.stdout.write(
-            f"[skpref] {len(user)} duels of {len(users)} users fitted in {result.n_iter} passes\n"
-        )
-    if result.residual >= 10.0 * estimator.tol:
+        result = fit(task, estimator.max_iter, estimator.tol, parallel, watch=report.passed)
+    if result.residual >= 10.0 * estimator.tol and not report.stopped:
         warn(
             f"The fit stopped after {result.n_iter} passes at a residual of {result.residual:.1e} "
             f"(tol={estimator.tol:g}). Raise max_iter, or noise_variance or its lower bound.",
             ConvergenceWarning,
         )
-    return _keep(estimator, training, table, users, people, found, task, result)
+    return _keep(estimator, engine, training, table, users, people, found, task, result)
+
+
+def _engine_of(estimator, engine):
+    """Expectation propagation, with the options that it came with."""
+    if engine is None:
+        return EP()
+    if not isinstance(engine, EP):
+        raise ValueError(
+            f"inference={estimator.inference!r} is for answers of one user. Those of several are "
+            "fitted by expectation propagation: leave inference at 'ep', or pass EP(...), whose "
+            "options then hold while hyperparameters are learned."
+        )
+    return engine
 
 
 def _seed(estimator):
@@ -170,7 +188,7 @@ def _seed(estimator):
     return 0 if state is None or not isinstance(state, int | np.integer) else seed_of(state)
 
 
-def _start(estimator, method, model):
+def _start(estimator, method, model, user_table):
     """Hyperparameters as they are given."""
     own = shared = 0.0
     variance = float(estimator.taste_variance) if method.population else 1.0
@@ -181,38 +199,25 @@ def _start(estimator, method, model):
     else:
         shared = variance
     kernel = None
-    if method.by_features:
+    if user_table is not None:
         kernel = estimator.user_kernel
         if kernel is None:
-            columns = (
-                UserTable(estimator.user_features).rows.shape[1]
-                if (estimator.user_features is not None)
-                else 1
-            )
-            kernel = RBF(np.sqrt(columns), (1e-2 * np.sqrt(columns), 1e2 * np.sqrt(columns)))
+            size = np.sqrt(user_table.rows.shape[1])
+            kernel = RBF(size, (1e-2 * size, 1e2 * size))
         kernel = clone(kernel)
+        user_table.check_kernel(kernel)
     return Hyperparameters(model.kernel, model.likelihood, own, shared, kernel)
 
 
 def _features_of(estimator, name):
+    if not METHODS[name].by_features:
+        return None
     if estimator.user_features is None:
         raise ValueError(
             f"method={name!r} needs user_features, a table of features by the ids of users; "
             "method='cp' does without."
         )
     return UserTable(estimator.user_features)
-
-
-def _rows_of(table, users):
-    names = users.names.tolist()
-    place = table.places(names)
-    if np.any(place < 0):
-        missing = [names[k] for k in np.flatnonzero(place < 0)]
-        raise ValueError(
-            f"user_features have no row for {len(missing)} of {len(names)} users, such as "
-            f"{missing[0]!r}. Add them, leave their answers out, or use method='cp'."
-        )
-    return table.rows[place]
 
 
 def _task(estimator, method, found, observations, user, n_users, seen):
@@ -233,7 +238,7 @@ def _task(estimator, method, found, observations, user, n_users, seen):
     )
 
 
-def _keep(estimator, training, table, users, people, found, task: Task, result: Found):
+def _keep(estimator, engine, training, table, users, people, found, task: Task, result: Found):
     """The fitted attributes, all at once."""
     schema = training.schema
     remember(estimator, schema)
@@ -243,7 +248,7 @@ def _keep(estimator, training, table, users, people, found, task: Task, result: 
     for name in ("_model", "_start", "_told"):
         if hasattr(estimator, name):
             delattr(estimator, name)
-    q, population = result.people, result.population.moments
+    common = result.common if task.population else None
     estimator._users, estimator._people = users, people
     estimator.posterior_ = CollaborativePosterior(
         kernel=found.kernel,
@@ -252,15 +257,15 @@ def _keep(estimator, training, table, users, people, found, task: Task, result: 
         whiten=task.space.whiten,
         axes=result.axes,
         taste_variance=task.own + task.shared,
-        centre=None if population is None else population.mean,
-        root=None if population is None else population.root,
-        tastes=Tastes(q.mean, q.cov, result.prior, q.by_feature, q.by_feature_cov),
+        centre=None if common is None else common.mean,
+        root=None if common is None else common.root,
+        tastes=result.tastes,
         feature_names=schema.feature_names,
         table=table,
         who=who,
     )
     estimator.users_ = users.names
-    estimator.diagnostics_ = None
+    estimator.engine_, estimator.diagnostics_ = engine, None
     estimator.items_ = table
     estimator.observations_ = training.observations
     estimator.kernel_, estimator.likelihood_ = found.kernel, found.likelihood
@@ -274,5 +279,8 @@ def _keep(estimator, training, table, users, people, found, task: Task, result: 
             delattr(estimator, f"{name}_")
     estimator.log_marginal_likelihood_value_ = result.log_evidence
     estimator.n_iter_ = result.n_iter
-    estimator.classes_ = training.classes
+    if training.classes is not None:
+        estimator.classes_ = training.classes
+    elif hasattr(estimator, "classes_"):
+        del estimator.classes_
     return estimator

@@ -1,19 +1,13 @@
-"""Who the users are: their ids as numbers, and rows of features by id."""
+"""Who the users are: their ids as numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._containers import is_frame, is_missing
-from skpref._default_kernel import feature_spread
-from skpref._linalg import Array
-
-_FORMS = (
-    "a mapping of ids to rows of numbers, a DataFrame whose index holds the ids, or an array of "
-    "shape (n_users, n_features) whose positions are the ids"
-)
+from skpref._containers import is_missing
+from skpref._warnings import warn
 
 
 def check_users(users: Any, n: int) -> list:
@@ -33,11 +27,13 @@ def check_users(users: Any, n: int) -> list:
         users = users[:, 0]
     elif shape is not None and len(shape) != 1:
         raise ValueError(f"users must have shape (n,), the id of each row of X; got {shape}.")
-    if isinstance(users, str | bytes | Mapping) or not hasattr(users, "__len__"):
+    if isinstance(users, str | bytes | Mapping | Set) or not hasattr(users, "__len__"):
         raise ValueError(
             f"users must be a sequence of ids, one for each row of X; got {type(users).__name__}."
         )
-    listed = users.tolist() if isinstance(users, np.ndarray) else list(users)
+    # Dates of a fine unit would become integers, missing ones too.
+    as_they_are = isinstance(users, np.ndarray) and users.dtype.kind not in "mM"
+    listed = users.tolist() if as_they_are else list(users)
     if len(listed) != n:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n} rows, users "
@@ -52,6 +48,13 @@ def check_users(users: Any, n: int) -> list:
                 f"{type(name).__name__}. Make it a tuple or a string."
             ) from None
     return listed
+
+
+def same_ids(ids: list) -> NDArray[np.intp]:
+    """Codes of ids, equal for equal ones; those that are missing count as one."""
+    code: dict = {}
+    every = (None if is_missing(name) else name for name in ids)
+    return np.array([code.setdefault(name, len(code)) for name in every], dtype=np.intp)
 
 
 class Users:
@@ -88,50 +91,28 @@ class Users:
         return names
 
     def codes(self, ids: list) -> NDArray[np.intp]:
-        """Code of each id, −1 for one that was not fitted."""
-        return np.array([self._code.get(name, -1) for name in ids], dtype=np.intp)
+        """Code of each id; −1 for none, −2, −3 and so on for those that were not fitted.
 
+        Warns of ids of another type.
+        """
+        found: list[int] = []
+        new: dict[Any, int] = {}
+        for name in ids:
+            code = self._code.get(name)
+            if code is None:
+                code = -1 if is_missing(name) else -2 - new.setdefault(name, len(new))
+            found.append(code)
+        codes = np.array(found, dtype=np.intp)
+        if len(codes) and np.all(codes < 0):
+            self._mention_other_types(ids)
+        return codes
 
-class UserTable:
-    """Rows of features by id.
-
-    Parameters
-    ----------
-    table : mapping, DataFrame or array-like
-
-    Attributes
-    ----------
-    rows : ndarray of shape (n, n_features)
-        Each feature in units of its spread.
-    """
-
-    def __init__(self, table: Any) -> None:
-        if isinstance(table, Mapping):
-            ids, values = list(table), list(table.values())
-        elif is_frame(table):
-            index = getattr(table, "index", None)
-            ids = list(range(len(table))) if index is None else index.tolist()
-            values = table.to_numpy()
-        else:
-            values = table
-            ids = None
-        try:
-            rows = np.array(values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"user_features must be {_FORMS}: {error}.") from None
-        if rows.ndim != 2 or 0 in rows.shape:
-            raise ValueError(f"user_features must be {_FORMS}; got shape {rows.shape}.")
-        if not np.all(np.isfinite(rows)):
-            raise ValueError(
-                "user_features contain NaN or infinity; impute them, or leave these users out: "
-                "they then count as users without features."
+    def _mention_other_types(self, ids):
+        written = {str(name): name for name in self._code}
+        asked = next((name for name in ids if not is_missing(name) and str(name) in written), None)
+        if asked is not None:
+            warn(
+                f"None of the users asked about was fitted, so that all count as somebody of the "
+                f"population; but {written[str(asked)]!r} was, and {asked!r} is not the same. Give "
+                "ids of the type that fit was given."
             )
-        ids = list(range(len(rows))) if ids is None else ids
-        self._row = {name: row for row, name in enumerate(ids)}
-        if len(self._row) < len(ids):
-            raise ValueError("user_features name a user twice; give each user one row.")
-        self.rows: Array = (rows - rows.mean(axis=0)) / feature_spread(rows)
-
-    def places(self, ids: list) -> NDArray[np.intp]:
-        """Row of each id, −1 for one without."""
-        return np.array([self._row.get(name, -1) for name in ids], dtype=np.intp)

@@ -9,6 +9,7 @@ from skpref._default_kernel import feature_spread
 from skpref._inducing import InducedSpace, unexplained_share
 from skpref._linalg import NoCovarianceError
 from skpref._observations import Observations
+from skpref._warnings import warn
 from skpref.inference._natural import Batch, ascend, nothing
 from skpref.likelihoods import Likelihood
 
@@ -17,10 +18,25 @@ _MOVED = 5000
 # Share of the items' variance that points leave at least where they are moved: where they tell all
 # but everything, they would but follow the noise of the answers.
 _LEFT = 0.01
+# Share of it that given points may leave before it is said, and items that are looked at for it.
+_FAR, _LOOKED_AT = 0.9, 2000
 # Steps of L-BFGS. The first few gain most of what there is; many fit the noise of the answers.
 _STEPS = 3
 # Of the run under each step's points: its tolerance, and the steps it has.
 _TOL, _ITERATIONS = 3e-3, 100
+
+
+def mention_far(Z: NDArray[np.float64], observations: Observations, kernel: Kernel) -> None:
+    """Warn of points that tell next to nothing of the items' utilities."""
+    items = observations.items
+    some = items[np.linspace(0, len(items) - 1, min(len(items), _LOOKED_AT)).astype(np.intp)]
+    left = float(np.mean(unexplained_share(kernel, some, Z)))
+    if left > _FAR:
+        warn(
+            f"The inducing points explain {1.0 - left:.1%} of the variance of the items' utilities "
+            f"under {kernel}: what is not explained is predicted as if nothing were known. Give "
+            "points among the items, in the units of their features, or leave inducing_points out."
+        )
 
 
 def moved(

@@ -16,7 +16,7 @@ from skpref.inference._course import Course, found, scale_of, started, state_of
 from skpref.inference._ekf import Linearised, check_linear
 from skpref.inference._ep import EP
 from skpref.inference._minibatches import Schedule, drift
-from skpref.inference._moving import moved
+from skpref.inference._moving import mention_far, moved
 from skpref.inference._natural import Batch, ascend, nothing
 from skpref.inference._output_scale import (
     Gamma,
@@ -212,9 +212,10 @@ class SVI(Engine):
         """This engine with its points moved for these answers, see `Engine.placed_again`.
 
         Points of the user's own stay, as those do that stand for items with names, and those of
-        `scale_prior` and "ekf".
+        `scale_prior` and "ekf"; if they are far from all items, a warning says so.
         """
         if not self._free:
+            mention_far(np.asarray(self.inducing_points), observations, kernel)
             return self
         Z = moved(np.asarray(self.inducing_points), observations, kernel, likelihood)
         return type(self)(**{**self.get_params(deep=False), "inducing_points": Z})

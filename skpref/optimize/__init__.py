@@ -2,7 +2,7 @@
 
 from skpref.optimize._believer import HallucinationBelieverOptimizer
 from skpref.optimize._history import export_journal, read_journal
-from skpref.optimize._learner import ActiveLearner
+from skpref.optimize._learner import ActiveLearner, Question
 from skpref.optimize._optimizer import PreferenceOptimizer
 from skpref.optimize._session import AlreadyAnswered
 from skpref.optimize._state import Told
@@ -14,6 +14,7 @@ __all__ = [
     "AlreadyAnswered",
     "HallucinationBelieverOptimizer",
     "PreferenceOptimizer",
+    "Question",
     "Strategy",
     "Told",
     "export_journal",

@@ -55,7 +55,7 @@ class Asking(Loop):
         session, state = self._session, self._session.state
         return [
             Told(self._space.pack(session.show(state, items)), copied(outcome))
-            for items, outcome in state.told
+            for items, outcome, _ in state.told
         ]
 
     @property

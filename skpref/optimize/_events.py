@@ -15,7 +15,7 @@ import numpy as np
 
 from skpref.optimize._answers import check_kept
 from skpref.optimize._model import Memory, Models
-from skpref.optimize._state import Items, Recalled, State
+from skpref.optimize._state import Items, Recalled, State, User
 
 
 class Event(NamedTuple):
@@ -57,7 +57,7 @@ class Draft(NamedTuple):
     @property
     def said(self) -> tuple:
         """What an answer, refusal or undo says."""
-        return question_of(self.payload), self.payload.get("outcome")
+        return question_of(self.payload), self.payload.get("outcome"), self.payload.get("user")
 
     def event(self, state: State, owner: str, time: float) -> Event:
         """The event that this would be after a state."""
@@ -97,7 +97,7 @@ def ask_draft(
     space: Any,
     models: Models,
 ) -> Draft:
-    """Of new questions, of pending ones taken over, and of the memory if it changed."""
+    """Of new questions, of pending ones taken over (items and users), and of a new memory."""
     new = after.pending[len(after.pending) - (after.counter - before.counter) :]
     sets = any(len(each.items) > 2 for each in new)
     payload: dict = {
@@ -105,7 +105,13 @@ def ask_draft(
         **_added(before, after.items, space),
     }
     if taken:
-        payload["taken"] = [list(items) for items in taken]
+        payload["taken"] = [list(items) for items, _ in taken]
+    for name, users in (
+        ("users", [each.user for each in new]),
+        ("taken_users", [user for _, user in taken]),
+    ):
+        if any(user is not None for user in users):
+            payload[name] = users
     arrays = None
     if memory is not None:
         arrays = dump_arrays(memory, before, models)
@@ -115,20 +121,30 @@ def ask_draft(
 
 
 def tell_draft(
-    before: State, items: Items, asked: tuple, outcome: int | str | dict, space: Any
+    before: State,
+    items: Items,
+    asked: tuple,
+    outcome: int | str | dict,
+    space: Any,
+    user: User = None,
 ) -> Draft:
     """Of an answer."""
-    return Draft("tell", {**_question(asked), "outcome": outcome, **_added(before, items, space)})
+    said = {**_question(asked), "outcome": outcome, **_by(user)}
+    return Draft("tell", {**said, **_added(before, items, space)})
 
 
-def skip_draft(before: State, items: Items, asked: tuple, space: Any) -> Draft:
+def skip_draft(before: State, items: Items, asked: tuple, space: Any, user: User = None) -> Draft:
     """Of a refusal."""
-    return Draft("skip", {**_question(asked), **_added(before, items, space)})
+    return Draft("skip", {**_question(asked), **_by(user), **_added(before, items, space)})
 
 
 def undo_draft() -> Draft:
     """Of taking the last answer or refusal back."""
     return Draft("undo", {})
+
+
+def _by(user):
+    return {} if user is None else {"user": user}
 
 
 def _added(before, items, space):
@@ -244,21 +260,23 @@ class Reader:
 
     def _ask(self, state, found, event):
         taken = [self._question(state, each) for each in _listed(found.get("taken", []))]
-        for items in taken:
-            _check(state.is_pending(items), f"the question {items} was not pending")
+        taken = list(zip(taken, _users(found, "taken_users", len(taken)), strict=True))
+        for items, user in taken:
+            _check(state.is_pending(items, user), f"the question {items} was not pending")
         state = state.handed_over(taken, event.owner)
         new = found["sets"] if "sets" in found else found["duels"]
         new = [self._question(state, each) for each in _listed(new)]
         recalled = self._recalled(state, found, event) if "theta" in found else state.recalled
-        return state.asked(new, event.owner, recalled)
+        return state.asked(new, event.owner, recalled, _users(found, "users", len(new)))
 
     def _tell(self, state, found, event):
         items = self._question(state, list(question_of(found)))
         check_kept(found["outcome"], len(items))
-        return state.answered(items, found["outcome"])
+        return state.answered(items, found["outcome"], _user(found.get("user")))
 
     def _skip(self, state, found, event):
-        return state.refused(self._question(state, list(question_of(found))))
+        items = self._question(state, list(question_of(found)))
+        return state.refused(items, _user(found.get("user")))
 
     def _undo(self, state, found, event):
         _check(bool(state.past), "there is nothing to undo")
@@ -304,6 +322,18 @@ def _with_arrays(memory, content, state, models):
     margins = parts.pop("margins", np.zeros(0))
     sites = {name.removeprefix("sites."): part for name, part in parts.items()}
     return replace(memory, sites=sites, margins=margins)
+
+
+def _users(found, name, n):
+    """Users of n questions."""
+    users = [_user(each) for each in _listed(found.get(name, [None] * n))]
+    _check(len(users) == n, f"{len(users)} users of {n} questions")
+    return users
+
+
+def _user(value):
+    _check(value is None or type(value) in (str, int), f"{value!r} is no id of a user")
+    return value
 
 
 def _listed(value):

@@ -36,6 +36,7 @@ def read_journal(path: str | os.PathLike) -> dict[str, list]:
           with the positions "chosen", "worst", or "ranking" (see `Told`); None but for "tell".
         - ``time``: ISO 8601, UTC; None where it was not kept.
         - ``items``: the list of all items, of a duel or a set; None with "undo".
+        - ``user``: who was asked or answered, if the run has several users; None with "undo".
 
     Raises
     ------
@@ -59,7 +60,8 @@ def read_journal(path: str | os.PathLike) -> dict[str, list]:
     (['tell', 'undo'], [[0.2], None], [1, None])
     """
     _, rows = _read(path)
-    return {name: [row[name] for row in rows] for name in _COLUMNS}
+    columns = (*_COLUMNS, "user") if any("user" in row for row in rows) else _COLUMNS
+    return {name: [row.get(name) for row in rows] for name in columns}
 
 
 def export_journal(path: str | os.PathLike, to: str | os.PathLike) -> None:
@@ -135,11 +137,13 @@ def _rows(events: list[Event], configuration: dict) -> list[dict]:
         if event.kind == "ask":
             shown = [("take", asked) for asked in found.get("taken", [])]
             shown += [("ask", asked) for asked in found.get("sets") or found["duels"]]
+            users = found.get("taken_users", []) + found.get("users", [])
         else:
             shown = [(event.kind, question_of(found))]
+            users = [found["user"]] if "user" in found else []
         for kind, asked in shown:
             row = _row(event.seq, kind, [items[k] for k in asked], found.get("outcome"), when)
-            rows.append(row)
+            rows.append({**row, "user": users.pop(0)} if users else row)
     return rows
 
 

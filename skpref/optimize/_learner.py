@@ -1,9 +1,9 @@
 """Ask and tell: learning a utility in few answers, from a pool of duels."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from os import PathLike
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -18,6 +18,27 @@ from skpref.optimize._configuration import check_writable, describe
 from skpref.optimize._duel_pool import duel_pool
 from skpref.optimize._pool_questions import PoolConfiguration, PoolQuestions, Takes
 from skpref.optimize._session import Session
+from skpref.optimize._state import Told
+from skpref.optimize._values import plain
+
+
+class Question(NamedTuple):
+    """A duel, and who is asked it.
+
+    Attributes
+    ----------
+    user : str or int
+    duel : ndarray of shape (2, d), or tuple of two names
+
+    Examples
+    --------
+    >>> from skpref.optimize import Question
+    >>> Question("ann", ("tea", "coffee")).user
+    'ann'
+    """
+
+    user: str | int
+    duel: Any
 
 
 class ActiveLearner(Asking):
@@ -30,7 +51,8 @@ class ActiveLearner(Asking):
     Parameters
     ----------
     estimator : PairwisePreferenceRegressor, or a pipeline that ends in one
-        Cloned, and fitted anew after each answer.
+        Cloned, and fitted anew after each answer. With ``users`` one that knows several users, a
+        CollaborativePreferenceRegressor.
     pool : array-like
         Duels (n_duels, 2, n_features), a DuelFrame of numbers, or (n_duels, 2) positions or names
         in the estimator's ``items``. Items, as floats (n_items, n_features), DataFrame or
@@ -41,8 +63,17 @@ class ActiveLearner(Asking):
         Further arguments of the strategy, such as ``{"members": 20}``.
     n_initial : int, default=5
         Duels drawn at random before the strategy is used; those told count.
+    users : sequence of str or int, default=None
+        Who may be asked, each every duel of the pool: ids. Further people may come at any time by
+        ``ask(user=...)`` or `tell`. A question is then a `Question`, a user and a duel, wherever
+        without users it is a duel, and `run` calls ``compare(user, duel)``. A pipeline gets users
+        by the name of its last step, or where scikit-learn routes metadata by request. None: there
+        are no several users.
+    refit_every : int, default=1
+        Hyperparameters are learned with every so many answers (and, until there are so many, with
+        each); in between those of the last time are held.
     repeat : bool, default=False
-        Whether a duel may be asked again once it was answered.
+        Whether a duel may be asked again, of the same user, once it was answered.
     journal : path, default=None
         SQLite database to which every event is written before the call returns, as of
         `PreferenceOptimizer`. If it exists the run goes on from its end, with the very same next
@@ -60,7 +91,7 @@ class ActiveLearner(Asking):
     history_ : list of Told
         Duels and outcomes in the order in which they were told.
     n_told_ : int
-    pending_ : ndarray of shape (n, 2, d), or list of tuples of names
+    pending_ : ndarray of shape (n, 2, d), list of tuples of names, or list of Question
         Duels asked and neither answered nor skipped, oldest first.
 
     Examples
@@ -75,6 +106,20 @@ class ActiveLearner(Asking):
     ...     learner = learner.tell(duel, abs(duel[0, 0] - 0.6) < abs(duel[1, 0] - 0.6))
     >>> learner.estimator_.predict([[0.1], [0.6]]).argmax()
     np.int64(1)
+
+    Several users, asked in turn:
+
+    >>> from skpref.collaborative import CollaborativePreferenceRegressor
+    >>> model = CollaborativePreferenceRegressor(optimizer=None)
+    >>> learner = ActiveLearner(model, sizes, users=["ann", "bob"], random_state=0)
+    >>> best = {"ann": 0.6, "bob": 0.3}
+    >>> for user in ["ann", "bob"] * 6:
+    ...     question = learner.ask(user=user)
+    ...     first, second = question.duel
+    ...     likes_first = abs(first[0] - best[user]) < abs(second[0] - best[user])
+    ...     learner = learner.tell(question, likes_first)
+    >>> float(learner.recommend("ann")[0]) > float(learner.recommend("bob")[0])
+    True
     """
 
     def __init__(
@@ -85,6 +130,8 @@ class ActiveLearner(Asking):
         *,
         options: dict | None = None,
         n_initial: int = 5,
+        users: Sequence[str | int] | None = None,
+        refit_every: int = 1,
         repeat: bool = False,
         journal: str | PathLike | None = None,
         random_state: RandomLike = None,
@@ -101,7 +148,9 @@ class ActiveLearner(Asking):
         if not callable(strategy):
             check_choice("strategy", strategy, STRATEGIES)
         n_initial = int(check_number("n_initial", n_initial, low=0, integer=True))
+        refit_every = int(check_number("refit_every", refit_every, low=1, integer=True))
         options, repeat = dict(options or {}), bool(repeat)
+        people = None if users is None else _people(users, estimator)
         described = {
             "learner": type(self).__name__,
             "duels": found.describe(),
@@ -111,10 +160,21 @@ class ActiveLearner(Asking):
             "n_initial": n_initial,
             "repeat": repeat,
         }
+        # Not said by earlier journals, which had neither.
+        described |= {} if people is None else {"users": people}
+        described |= {} if refit_every == 1 else {"refit_every": refit_every}
         if journal is not None:
             check_writable(self._space, describe(self._space, described))
         configuration = PoolConfiguration(
-            found, estimator, strategy, options, n_initial, repeat, Takes(estimator)
+            found,
+            estimator,
+            strategy,
+            options,
+            n_initial,
+            repeat,
+            Takes(estimator),
+            people,
+            refit_every,
         )
         self._session = Session(
             self._space,
@@ -134,7 +194,7 @@ class ActiveLearner(Asking):
             f"{len(state.told)}, pending: {len(state.pending)}>"
         )
 
-    def ask(self, n: int | None = None) -> Any:
+    def ask(self, n: int | None = None, *, user: str | int | None = None) -> Any:
         """The next duel, or the next n for judges in parallel.
 
         Asking again without telling gives the same; answers may come in any order.
@@ -143,11 +203,14 @@ class ActiveLearner(Asking):
         ----------
         n : int, optional
             Number of duels, each chosen in view of those before it.
+        user : str or int, optional
+            Who is to be asked, listed in ``users`` or not. None: whoever has most to tell.
 
         Returns
         -------
         ndarray of shape (2, d), or tuple of two names
-            With ``n``: an array (n, 2, d), or a list of tuples.
+            With ``n``: an array (n, 2, d), or a list of tuples. With several users a `Question`,
+            or a list of them.
 
         Raises
         ------
@@ -155,8 +218,10 @@ class ActiveLearner(Asking):
             If none is left.
         """
         wanted = 1 if n is None else check_number("n", n, low=1, integer=True)
-        asked = self._session.pose(int(wanted), 2)
-        return self._space.pack(asked[0]) if n is None else self._space.pack_many(asked)
+        if user is not None:
+            user = self._user(user)
+        asked = self._session.pose_to(int(wanted), 2, user)
+        return self._packed(*asked[0]) if n is None else self._listed(asked)
 
     def tell(self, duel: Any, outcome: Any) -> Self:
         """Tell who won.
@@ -165,7 +230,8 @@ class ActiveLearner(Asking):
         ----------
         duel : array-like of shape (2, d), or two names
             Any two different items of the pool, asked for or not, in the order in which they were
-            shown. Told again, it is one more answer.
+            shown. Told again, it is one more answer. With several users a `Question`, or a pair
+            ``(user, duel)``.
         outcome : {1, 0, -1}, bool, "tie", 0.5 or None
             1 or True: the first won; 0, -1 or False: the second; "tie" or 0.5: no difference, where
             the estimator has ties. None: no answer, as `skip`.
@@ -185,9 +251,76 @@ class ActiveLearner(Asking):
         """
         if outcome is None:
             return self.skip(duel)
-        self._session.record_answer(duel, Said(outcome))
+        user, duel = self._taken_apart(duel)
+        self._session.record_answer(duel, Said(outcome), user)
         self._session.tried = None
         return self
+
+    def skip(self, items: Any) -> Self:
+        """Turn a duel down: it is not asked next.
+
+        Parameters
+        ----------
+        items : array-like of shape (2, d), two names, or Question
+
+        Returns
+        -------
+        self
+        """
+        user, duel = self._taken_apart(items)
+        self._session.record_refusal(duel, user)
+        self._session.tried = None
+        return self
+
+    # -- what was told -------------------------------------------------------------------
+
+    @property
+    def history_(self) -> list[Told]:
+        """Told duels and outcomes, oldest first."""
+        session, state = self._session, self._session.state
+        return [
+            Told(self._packed(each.user, session.show(state, each.items)), each.outcome)
+            for each in state.told
+        ]
+
+    @property
+    def pending_(self) -> Any:
+        """What was asked and neither answered nor skipped, oldest first."""
+        session, state = self._session, self._session.state
+        return self._listed(
+            [(each.user, session.show(state, each.items)) for each in state.pending]
+        )
+
+    def _packed(self, user, shown):
+        """A question as people see it."""
+        duel = self._space.pack(shown)
+        return duel if self._session.configuration.users is None else Question(user, duel)
+
+    def _listed(self, asked):
+        """Pairs of a user and the items shown as such questions."""
+        if self._session.configuration.users is None:
+            return self._space.pack_many([shown for _, shown in asked])
+        return [self._packed(*each) for each in asked]
+
+    def _taken_apart(self, question):
+        """The user and the duel of a question; there is no user where there are no several."""
+        if self._session.configuration.users is None:
+            return None, question
+        try:
+            user, duel = question
+        except (TypeError, ValueError):
+            user = None
+        if type(plain(user)) not in (str, int):
+            raise ValueError(
+                "A learner with users= is told a question as ask() returns it, or a pair (user, "
+                f"duel) whose user is a text or an integer; got {question!r}."
+            )
+        return plain(user), duel
+
+    def _user(self, user):
+        if self._session.configuration.users is None:
+            raise ValueError(f"ask(user={user!r}) needs a learner with users=, such as users=[].")
+        return _people([user])[0]
 
     # -- results -------------------------------------------------------------------------
 
@@ -201,8 +334,13 @@ class ActiveLearner(Asking):
         """The posterior of what was told."""
         return self._session.posterior()
 
-    def recommend(self) -> Any:
+    def recommend(self, user: str | int | None = None) -> Any:
         """The item of the largest posterior mean in the pool.
+
+        Parameters
+        ----------
+        user : str or int, optional
+            To whom. None: to somebody of the population.
 
         Raises
         ------
@@ -212,5 +350,28 @@ class ActiveLearner(Asking):
         items = [self._space.to_item(row) for row in self._space.pool]
         features = np.array(items)
         asked = features if self._space.has_features else np.arange(len(items))
-        mean = self.estimator_.predict(asked)
+        to = {} if user is None else {"users": [self._user(user)] * len(items)}
+        mean = self.estimator_.predict(asked, **to)
         return self._space.present(items[int(np.argmax(mean))])
+
+
+def _people(users, estimator=None):
+    """Ids as a journal holds them."""
+    if isinstance(users, str) or not hasattr(users, "__iter__"):
+        raise ValueError(f"users must be a sequence of ids of people, got {users!r}.")
+    found = [plain(user) for user in users]
+    for user in found:
+        if type(user) not in (str, int):
+            raise ValueError(
+                f"Ids of users must be texts or integers here, got {user!r} of type "
+                f"{type(user).__name__}."
+            )
+    if len(set(found)) < len(found):
+        raise ValueError("users name somebody twice; give each id once.")
+    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    if estimator is not None and not hasattr(last, "posterior_for"):
+        raise TypeError(
+            f"users= needs an estimator that knows several users, such as a "
+            f"CollaborativePreferenceRegressor; got {type(last).__name__}."
+        )
+    return found

@@ -107,7 +107,7 @@ class Models:
 
     def _has(self, told):
         """Which hyperparameters the model of some answers has."""
-        if self.plain is None or any(outcome == TIE for _, outcome in told):
+        if self.plain is None or any(outcome == TIE for _, outcome, *_ in told):
             return np.ones(len(self.theta), dtype=bool)
         return self._in_plain
 
@@ -139,7 +139,7 @@ class Models:
     def one_sided(self, told: Sequence) -> bool:
         """Whether every noisy margin is positive, as those of duels without ties are."""
         uses_order = self.whole.likelihood.uses_order
-        return not uses_order and all(outcome in (0, 1) for _, outcome in told)
+        return not uses_order and all(outcome in (0, 1) for _, outcome, *_ in told)
 
     def check_takes(self, outcome: int | str | dict, n: int) -> None:
         """Raise ValueError unless the model takes such an answer to n items."""
@@ -159,18 +159,18 @@ def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Observa
         Rows of the items in the order shown, and the outcome as it is kept.
     model : Model
     """
-    if not model.likelihood.uses_order and all(outcome in (0, 1) for _, outcome in told):
+    if not model.likelihood.uses_order and all(outcome in (0, 1) for _, outcome, *_ in told):
         winner, loser = np.array(
-            [items if outcome else items[::-1] for items, outcome in told], dtype=np.intp
+            [items if outcome else items[::-1] for items, outcome, *_ in told], dtype=np.intp
         ).T
         return Observations.from_duels(rows, winner, loser, np.ones(len(told), dtype=bool))
-    most = max(len(items) for items, _ in told)
+    most = max(len(items) for items, *_ in told)
     shown = np.full((len(told), most), -1, dtype=np.intp)
     rank = np.zeros((len(told), most), dtype=np.intp)
-    for k, (items, outcome) in enumerate(told):
+    for k, (items, outcome, *_) in enumerate(told):
         shown[k, : len(items)] = items
         rank[k, : len(items)] = ranks_of(outcome, len(items))
-    tie = np.array([outcome == TIE for _, outcome in told])
+    tie = np.array([outcome == TIE for _, outcome, *_ in told])
     return Observations.from_ranks(rows, shown, rank, tie=tie)
 
 

@@ -6,16 +6,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
 
 from skpref._inspected import Inspected
-from skpref._posterior import Posterior
 from skpref.active import query
 from skpref.optimize._answers import TIE
 from skpref.optimize._duel_pool import DuelPool
+from skpref.optimize._held import held
 from skpref.optimize._questions import check_told
-from skpref.optimize._state import State
+from skpref.optimize._state import State, User
 
 
 class Takes:
@@ -56,6 +57,8 @@ class PoolConfiguration(NamedTuple):
     n_initial: int
     repeat: bool
     models: Takes
+    users: list | None = None
+    refit_every: int = 1
 
 
 class PoolQuestions:
@@ -75,10 +78,12 @@ class PoolQuestions:
         self._place = {row.tobytes(): k for k, row in enumerate(space.pool)}
         pairs = np.sort(configuration.pool.pairs, axis=1).tolist()
         self._row = {tuple(pair): row for row, pair in enumerate(pairs)}
+        # What was told, and the estimator fitted to it; the same of the last search.
         self._last: tuple[tuple, BaseEstimator] | None = None
+        self._searched: tuple[tuple, BaseEstimator] | None = None
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_last": None}
+        return {**self.__dict__, "_last": None, "_searched": None}
 
     # -- the model -----------------------------------------------------------------------
 
@@ -92,33 +97,48 @@ class PoolQuestions:
         """
         check_told(state)
         if self._last is None or self._last[0] is not state.told:
-            own = clone(self._configuration.estimator)
-            unseeded = [
-                name
-                for name, value in own.get_params().items()
-                if name.rpartition("__")[2] == "random_state" and value is None
-            ]
-            own.set_params(**dict.fromkeys(unseeded, self._seed % 2**32))
-            X, y, order = self._training(state)
-            if has_fit_parameter(own, "order"):
-                own.fit(X, y, order=order)
-            else:
-                own.fit(X, y)
+            n, every = len(state.told), self._configuration.refit_every
+            searched = n if n < every else n - n % every
+            if self._searched is None or self._searched[0] != state.told[:searched]:
+                own = clone(self._configuration.estimator)
+                unseeded = [
+                    name
+                    for name, value in own.get_params().items()
+                    if name.rpartition("__")[2] == "random_state" and value is None
+                ]
+                own.set_params(**dict.fromkeys(unseeded, self._seed % 2**32))
+                told = state.told[:searched]
+                self._searched = (told, self._fitted(own, state, told))
+            own = self._searched[1]
+            if searched < n:
+                own = self._fitted(held(own), state, state.told)
             self._last = (state.told, own)
         return self._last[1]
 
-    def posterior(self, state: State) -> Posterior:
+    def posterior(self, state: State) -> Any:
         """The posterior of the fitted estimator."""
-        return Inspected.of(self.fit(state)).posterior
+        fitted = self.fit(state)
+        if self._configuration.users is None:
+            return Inspected.of(fitted).posterior
+        return (fitted[-1] if hasattr(fitted, "steps") else fitted).posterior_
 
-    def _training(self, state):
+    def _fitted(self, estimator, state, told):
+        X, y, order = self._training(state, told)
+        given = {"order": order} if has_fit_parameter(estimator, "order") else {}
+        if self._configuration.users is not None:
+            by_step = hasattr(estimator, "steps") and not get_config()["enable_metadata_routing"]
+            step = f"{estimator.steps[-1][0]}__" if by_step else ""
+            given[f"{step}users"] = [each.user for each in told]
+        return estimator.fit(X, y, **given)
+
+    def _training(self, state, told):
         """Duels, outcomes, and who was shown first."""
-        asked = np.array([self._places(state, each.items) for each in state.told])
+        asked = np.array([self._places(state, each.items) for each in told])
         order = np.ones(len(asked), dtype=int)
         if not self._configuration.models.ties:
-            y = np.array([outcome for _, outcome in state.told])
+            y = np.array([each.outcome for each in told])
         else:
-            y = np.array([{1: 1, 0: -1, TIE: 0}[outcome] for _, outcome in state.told])
+            y = np.array([{1: 1, 0: -1, TIE: 0}[each.outcome] for each in told])
             if not np.any(y == -1):  # 0 is read as a tie where there is a -1
                 turned = np.flatnonzero(y == 1)[:1]
                 asked[turned], y[turned], order[turned] = asked[turned, ::-1], -1, -1
@@ -132,47 +152,72 @@ class PoolQuestions:
 
     # -- the next question ---------------------------------------------------------------
 
-    def asked(self, state: State, n: int, size: int, owner: str) -> State:
-        """The state after n more questions."""
+    def asked(self, state: State, n: int, size: int, owner: str, user: User = None) -> State:
+        """The state after n more questions, all to one user if given."""
         for _ in range(n):
-            row, turned = self._next(state)
+            whom, row, turned = self._next(state, user)
             items, asked = state.items, []
             for place in self._configuration.pool.pairs[row][:: -1 if turned else 1]:
                 items, index = items.with_row(self._space.pool[place], self._space)
                 asked.append(index)
-            state = replace(state, items=items).asked([tuple(asked)], owner, state.recalled)
+            state = replace(state, items=items).asked([tuple(asked)], owner, state.recalled, [whom])
         return state
 
-    def _next(self, state):
+    def _next(self, state, user):
+        """Who is asked next, which duel of the pool, and whether its second item is shown first."""
         configuration = self._configuration
         rng = np.random.default_rng([self._seed, state.counter + 1])
-        pending = self._rows(state, state.pending)
-        free = self._free(state, pending)
+        asked = self._askable(state, user)
+        pending = self._rows(state, state.pending, asked)
+        free = self._free(state, pending, asked)
         turned = configuration.pool.turned and bool(rng.random() < 0.5)
         n_asked = len(state.told) + len(state.pending)
-        decided = any(outcome != TIE for _, outcome in state.told)
+        decided = any(each.outcome != TIE for each in state.told)
         if n_asked < configuration.n_initial or not decided:
-            return int(rng.choice(np.flatnonzero(free))), turned
+            return *asked.at(int(rng.choice(np.flatnonzero(free)))), turned
         waiting = np.zeros(len(free), dtype=bool)
         waiting[pending] = True
+        given = {} if configuration.users is None else {"users": asked.users}
         chosen = query(
             self.fit(state),
-            configuration.pool.duels,
+            configuration.pool.duels
+            if configuration.users is None
+            else configuration.pool.duels[asked.rows],
             configuration.strategy,
             answered=~free & ~waiting,
             pending=pending,
             random_state=rng,
+            **given,
             **configuration.options,
         )
-        return int(chosen[0]), turned
+        return *asked.at(int(chosen[0])), turned
 
-    def _free(self, state, pending):
-        """Duels that may be asked; where only skipped ones are left, all but the last of these."""
-        free = np.ones(len(self._configuration.pool.pairs), dtype=bool)
+    def _askable(self, state, user):
+        """What may be asked: every duel of the pool, of the user given or of everybody known."""
+        listed = self._configuration.users
+        met = (each.user for each in (*state.told, *state.pending, *state.skipped))
+        people = list(dict.fromkeys([None] if listed is None else [*listed, *met]))
+        beside = []
+        if user is not None:
+            people = [user]
+            for each in state.pending:
+                row = self._row.get(tuple(sorted(self._places(state, each.items))))
+                if each.user != user and row is not None:
+                    beside.append((each.user, row))
+        if not people:
+            raise ValueError(
+                "Nobody is known who could be asked: users= is empty, and nobody was asked yet. "
+                "Say who is to be asked, ask(user=...)."
+            )
+        return Askable(people, len(self._configuration.pool.pairs), beside)
+
+    def _free(self, state, pending, asked):
+        """What may be asked; where only skipped ones are left, all but the last of these."""
+        free = np.arange(asked.size) < len(asked.people) * asked.n_duels
         free[pending] = False
         if not self._configuration.repeat:
-            free[self._rows(state, state.told)] = False
-        skipped = self._rows(state, state.skipped)
+            free[self._rows(state, state.told, asked)] = False
+        skipped = self._rows(state, state.skipped, asked)
         if free[skipped].sum() == free.sum():
             skipped = skipped[-1:]
         free[skipped] = False
@@ -184,8 +229,62 @@ class PoolQuestions:
             )
         return free
 
-    def _rows(self, state, entries) -> NDArray[np.intp]:
-        """Rows of the pool that answered, pending or skipped duels are; those outside are none."""
-        pairs = (tuple(sorted(self._places(state, each.items))) for each in entries)
-        found = [self._row[pair] for pair in pairs if pair in self._row]
+    def _rows(self, state, entries, asked) -> NDArray[np.intp]:
+        """Places of answered, pending or skipped duels; those that cannot be asked have none."""
+        found = []
+        for each in entries:
+            row = self._row.get(tuple(sorted(self._places(state, each.items))))
+            place = None if row is None else asked.place(each.user, row)
+            if place is not None:
+                found.append(place)
         return np.array(found, dtype=np.intp)
+
+
+class Askable:
+    """Duels of a pool, each of every user: what may be asked, and what is asked beside it.
+
+    Parameters
+    ----------
+    people : list
+        Ids, of whom each may be asked every duel; ``[None]`` where there are no several users.
+    n_duels : int
+        Size of the pool.
+    beside : list of (user, row)
+        Pending questions to others.
+    """
+
+    def __init__(self, people: list, n_duels: int, beside: list):
+        self.people, self.n_duels, self._beside = people, n_duels, beside
+        self._code = {user: code for code, user in enumerate(people)}
+
+    @property
+    def size(self) -> int:
+        """Number of pairs of a user and a duel."""
+        return len(self.people) * self.n_duels + len(self._beside)
+
+    def place(self, user: User, row: int) -> int | None:
+        """Where a user's duel is; None if it is none of these."""
+        if user in self._code:
+            return self._code[user] * self.n_duels + row
+        if (user, row) in self._beside:
+            return len(self.people) * self.n_duels + self._beside.index((user, row))
+        return None
+
+    def at(self, place: int) -> tuple[User, int]:
+        """The user and the row of the pool."""
+        code, row = divmod(place, self.n_duels)
+        if code < len(self.people):
+            return self.people[code], row
+        return self._beside[place - len(self.people) * self.n_duels]
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """Row of the pool of each."""
+        own = np.tile(np.arange(self.n_duels), len(self.people))
+        return np.r_[own, np.array([row for _, row in self._beside], dtype=np.intp)]
+
+    @property
+    def users(self) -> list:
+        """User of each."""
+        own = [user for user in self.people for _ in range(self.n_duels)]
+        return own + [user for user, _ in self._beside]

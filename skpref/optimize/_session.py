@@ -28,7 +28,7 @@ from skpref.optimize._lines import CarriedOver
 from skpref.optimize._model import Memory
 from skpref.optimize._owner import is_live, owner
 from skpref.optimize._questions import Questions
-from skpref.optimize._state import Items, Recalled, State
+from skpref.optimize._state import Items, Recalled, State, User
 
 # A question is computed without holding the file; if others were quicker this often, holding it.
 _TRIES = 3
@@ -176,35 +176,43 @@ class Session:
         """Pending questions of this process, as people see them, as many as wanted."""
         if size > 2:
             self.configuration.models.check_takes({"chosen": 0}, size)
+        return [shown for _, shown in self.pose_to(wanted, size)]
+
+    def pose_to(self, wanted: int, size: int, user: User = None) -> list:
+        """The same with whom they are for: pairs of an id and the items; of one user if given."""
         with self._lock:
             self.tried, tries = None, 0
-            while len(mine := self._mine(state := self._caught_up(), size)) < wanted:
+            while len(mine := self._mine(state := self._caught_up(), size, user)) < wanted:
                 tries += 1
                 if tries < _TRIES:
-                    self._take(_if_newest(self._asked(state, wanted, size)))
+                    self._take(_if_newest(self._asked(state, wanted, size, user)))
                 else:
-                    self._take(lambda seen, current, newer: self._asked(current, wanted, size))
-            return [self.show(state, each.items) for each in mine[:wanted]]
+                    self._take(
+                        lambda seen, current, newer: self._asked(current, wanted, size, user)
+                    )
+            return [(each.user, self.show(state, each.items)) for each in mine[:wanted]]
 
-    def _mine(self, state, size):
+    def _mine(self, state, size, user):
         me = self._me()
-        return [each for each in state.pending if each.owner == me and len(each.items) == size]
+        return [each for each in _fitting(state.pending, size, user) if each.owner == me]
 
-    def _asked(self, state, wanted, size):
+    def _asked(self, state, wanted, size, user):
         """New questions, after pending ones of processes that have ended."""
-        me, mine = self._me(), len(self._mine(state, size))
+        me, mine = self._me(), len(self._mine(state, size, user))
         left = [
-            each.items
-            for each in state.pending
-            if len(each.items) == size and not (each.owner == me or is_live(each.owner))
+            (each.items, each.user)
+            for each in _fitting(state.pending, size, user)
+            if not (each.owner == me or is_live(each.owner))
         ]
         left = left[: max(0, wanted - mine)]
         handed = state.handed_over(left, me)
-        after = self._questions.asked(handed, max(0, wanted - mine - len(left)), size, me)
+        whom = {} if user is None else {"user": user}
+        n = max(0, wanted - mine - len(left))
+        after = self._questions.asked(handed, n, size, me, **whom)
         memory = None if after.recalled is state.recalled else after.recalled.memory
         return ask_draft(state, after, left, memory, self.space, self.configuration.models)
 
-    def record_answer(self, items: Any, said: Said) -> None:
+    def record_answer(self, items: Any, said: Said, user: User = None) -> None:
         """Take an answer in."""
         # Refused before anything is waited for.
         n = len(self._question(self._state.items, items)[1])
@@ -212,27 +220,28 @@ class Session:
         self.configuration.models.check_takes(outcome, n)
 
         def draft_of(current, known, asked):
-            return tell_draft(current, known, asked, outcome, self.space)
+            return tell_draft(current, known, asked, outcome, self.space, user)
 
-        self._record(items, draft_of)
+        self._record(items, user, draft_of)
 
-    def record_refusal(self, items: Any) -> None:
+    def record_refusal(self, items: Any, user: User = None) -> None:
         """Take a refusal in."""
         self._question(self._state.items, items)
 
         def draft_of(current, known, asked):
-            return skip_draft(current, known, asked, self.space)
+            return skip_draft(current, known, asked, self.space, user)
 
-        self._record(items, draft_of)
+        self._record(items, user, draft_of)
 
-    def _record(self, items, draft_of):
+    def _record(self, items, user, draft_of):
         def compose(seen, current, newer):
             known, asked = self._question(current.items, items)
             draft = draft_of(current, known, asked)
             if self._was_recorded(draft, seen, newer):
                 return None
-            answers = [event for event in newer if _answers(event, asked)]
-            if answers and seen.is_pending(asked) and not current.is_pending(asked):
+            answers = [event for event in newer if _answers(event, asked, user)]
+            gone = seen.is_pending(asked, user) and not current.is_pending(asked, user)
+            if answers and gone:
                 how = "skipped" if answers[-1].kind == "skip" else "answered"
                 what = "duel" if len(asked) == 2 else "set"
                 raise AlreadyAnswered(
@@ -352,10 +361,17 @@ def _if_newest(draft):
     return lambda seen, current, newer: None if newer else draft
 
 
-def _answers(event: Event, asked):
+def _fitting(pending, size, user):
+    """Pending questions of as many items, of one user if given."""
+    own = [each for each in pending if user is None or each.user == user]
+    return [each for each in own if len(each.items) == size]
+
+
+def _answers(event: Event, asked, user):
     if event.kind not in ("tell", "skip"):
         return False
-    return set(question_of(json.loads(event.payload))) == set(asked)
+    found = json.loads(event.payload)
+    return found.get("user") == user and set(question_of(found)) == set(asked)
 
 
 def _fresh_seed():

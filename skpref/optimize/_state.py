@@ -14,6 +14,8 @@ from skpref.optimize._model import Memory
 _SAME = 1e-7
 # Two items closer than this (likewise) are not shown together.
 _APART = 1e-6
+# Id of who is asked; None where there are no several users.
+User = str | int | None
 # How many answers and refusals can be taken back to the very last bit. From before that the
 # hyperparameters are kept, and not where solver and sampler were: all of it would grow as n².
 EXACT_UNDOS = 10
@@ -95,24 +97,27 @@ class Recalled:
 
 
 class Pending(NamedTuple):
-    """A question not yet answered: indices of its items, and the process that asked."""
+    """A question not yet answered: indices of its items, the process that asked, and whom."""
 
     items: tuple[int, ...]
     owner: str
+    user: User = None
 
 
 class Answer(NamedTuple):
-    """Indices of the items shown, and the outcome as `skpref.optimize._answers.Said` has it."""
+    """Indices of the items shown, the outcome as `skpref.optimize._answers.Said` has it, whose."""
 
     items: tuple[int, ...]
     outcome: int | str | dict
+    user: User = None
 
 
 class Skipped(NamedTuple):
-    """Indices of the items of a question turned down, and the number of answers by then."""
+    """Indices of the items of a question turned down, the number of answers by then, by whom."""
 
     items: tuple[int, ...]
     n_told: int
+    user: User = None
 
 
 class Moment(NamedTuple):
@@ -165,37 +170,48 @@ class State:
     seq: int = 0
     digest: bytes = b""
 
-    def asked(self, questions: list[tuple[int, ...]], owner: str, recalled: Recalled) -> Self:
-        """After new questions."""
+    def asked(
+        self,
+        questions: list[tuple[int, ...]],
+        owner: str,
+        recalled: Recalled,
+        users: list[User] | None = None,
+    ) -> Self:
+        """After new questions, each to its user where there are several."""
+        whom = [None] * len(questions) if users is None else users
+        new = [Pending(items, owner, user) for items, user in zip(questions, whom, strict=True)]
         return replace(
             self,
-            pending=(*self.pending, *(Pending(items, owner) for items in questions)),
+            pending=(*self.pending, *new),
             counter=self.counter + len(questions),
             shown=self.shown + sum(map(len, questions)),
             recalled=recalled,
         )
 
-    def handed_over(self, questions: list[tuple[int, ...]], owner: str) -> Self:
-        """After pending ones went to another process, in whose hands they keep their order."""
+    def handed_over(self, questions: list[tuple[tuple[int, ...], User]], owner: str) -> Self:
+        """After pending ones, items and users, went to another process, in the same order."""
         pending = [
-            each._replace(owner=owner) if each.items in questions else each for each in self.pending
+            each._replace(owner=owner) if (each.items, each.user) in questions else each
+            for each in self.pending
         ]
         return replace(self, pending=tuple(pending))
 
-    def answered(self, items: tuple[int, ...], outcome: int | str | dict) -> Self:
+    def answered(
+        self, items: tuple[int, ...], outcome: int | str | dict, user: User = None
+    ) -> Self:
         """After an answer."""
         return replace(
             self,
-            told=(*self.told, Answer(items, outcome)),
-            pending=without(self.pending, items),
+            told=(*self.told, Answer(items, outcome, user)),
+            pending=without(self.pending, items, user),
             base=self.recalled,
             past=self._remembered(),
         )
 
-    def refused(self, items: tuple[int, ...]) -> Self:
+    def refused(self, items: tuple[int, ...], user: User = None) -> Self:
         """After a question was turned down."""
-        skipped = (*self.skipped, Skipped(items, len(self.told)))
-        pending = without(self.pending, items)
+        skipped = (*self.skipped, Skipped(items, len(self.told), user))
+        pending = without(self.pending, items, user)
         return replace(self, skipped=skipped, pending=pending, past=self._remembered())
 
     def taken_back(self) -> Self:
@@ -240,14 +256,14 @@ class State:
         every = [self.recalled, self.base, *(part for each in recent for part in each[-2:])]
         return {each.event: each for each in every if each.event}
 
-    def is_pending(self, items: tuple[int, ...]) -> bool:
+    def is_pending(self, items: tuple[int, ...], user: User = None) -> bool:
         """Whether items were asked about together and not answered, in whatever order."""
-        return len(without(self.pending, items)) < len(self.pending)
+        return len(without(self.pending, items, user)) < len(self.pending)
 
     @property
     def last_winner(self) -> int:
         """Index of the best item of the last answer; where several may be, the first shown."""
-        items, outcome = self.told[-1]
+        items, outcome, _ = self.told[-1]
         return items[leader(outcome, len(items))]
 
     def seen(self) -> NDArray[np.float64]:
@@ -282,10 +298,12 @@ def apart(row: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.abs(rows - row).max(axis=1) > _APART
 
 
-def without(pending: tuple[Pending, ...], items: tuple[int, ...]) -> tuple[Pending, ...]:
+def without(
+    pending: tuple[Pending, ...], items: tuple[int, ...], user: User = None
+) -> tuple[Pending, ...]:
     """Pending questions less one, whichever way round it is."""
     for k, each in enumerate(pending):
-        if sorted(each.items) == sorted(items):
+        if each.user == user and sorted(each.items) == sorted(items):
             return pending[:k] + pending[k + 1 :]
     return pending
 
@@ -308,7 +326,7 @@ def exclusion(state: State, near: float, size: int = 2) -> Callable:
         rows of which one is to join them.
     """
     questions = [(each.items, 0.0) for each in state.pending]
-    for items, n_told in state.skipped:
+    for items, n_told, _ in state.skipped:
         questions.append((items, near if n_told == len(state.told) else 0.0))
     # All but one of a question, that one, and how far from it the last item must be.
     left_out = []
