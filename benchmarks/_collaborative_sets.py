@@ -6,7 +6,10 @@ each item, of which the duels follow; equal utilities make none.
 The code that its authors published (github.com/neilhoulsby/pref_learning) draws three of the sets
 otherwise: it takes the ranks r of a user's utilities and lets j win over k where ``which(r == j) <
 which(r == k)``, so that its duels are between places, and the one wins whose holder has the smaller
-number; equal utilities are told apart by noise. ``by_places`` does the same.
+number; equal utilities are told apart by noise. ``by_places`` does the same. Two of their draws are
+in that repository's history and are read if they were put into the folder ``pref_learning`` of the
+data: ``synthetic/{dataset,itemFeatures,userFeatures}.txt`` of commit 38b42e8, and of ebc59d3
+``sushi/{train1,pool1,test1,itemFeatures,userFeatures}.txt``.
 """
 
 import csv
@@ -137,6 +140,33 @@ def jura(rng, n_users, by_places=False):
     return _features_by_users(level, users, rng, n_users, by_places)
 
 
+def _theirs(name):
+    return data_folder() / "pref_learning" / name
+
+
+def synthetic_theirs(rng, n_users):
+    """The authors' draw: features of both items, user and answer a row."""
+    folder = _theirs("synthetic")
+    items, users = (np.loadtxt(folder / f"{kind}Features.txt") for kind in ("item", "user"))
+    rows = np.loadtxt(folder / "dataset.txt")
+    one, other = (cdist(rows[:, k : k + 2], items).argmin(axis=1) for k in (0, 2))
+    return _answered(items, users, one, other, rows[:, 4], rows[:, 5])
+
+
+def sushi_theirs(rng, n_users):
+    """Their 100 users: numbers of both items and of the user, and answer a row."""
+    folder = _theirs("sushi")
+    items, users = (np.loadtxt(folder / f"{kind}Features.txt") for kind in ("item", "user"))
+    parts = [np.loadtxt(folder / f"{part}1.txt") for part in ("train", "pool", "test")]
+    one, other, user, answer = np.concatenate(parts).astype(np.intp).T
+    return _answered(items, users, one - 1, other - 1, user, answer)
+
+
+def _answered(items, users, one, other, user, answer):
+    winner, loser = np.where(answer > 0, one, other), np.where(answer > 0, other, one)
+    return People(items, users, winner, loser, user.astype(np.intp) - 1)
+
+
 def _features_by_users(utility, users, rng, n_users, by_places):
     """Twenty users tell what the items are like, and are no users then."""
     order = rng.permutation(len(users))
@@ -185,6 +215,10 @@ SETS = {
     "10 cars": partial(cars, experiment=1),
     "20 cars": partial(cars, experiment=2),
 }
+if _theirs("synthetic").exists():
+    SETS |= {"Synthetic, theirs": synthetic_theirs}
+if _theirs("sushi").exists():
+    SETS |= {"Sushi, theirs": sushi_theirs}
 # Share of a user's duels to learn from: the paper's 20 of 45, 20 of 28, 15 of 21, 30 of 45.
 SHARES = {
     "Synthetic": 30 / 45,
@@ -197,4 +231,6 @@ SHARES = {
     "Jura, places": 15 / 21,
     "10 cars": 0.7,
     "20 cars": 0.7,
+    "Synthetic, theirs": 30 / 45,
+    "Sushi, theirs": 20 / 45,
 }

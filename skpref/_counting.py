@@ -15,16 +15,17 @@ def counted(
     weight: NDArray[np.float64],
     rank: NDArray[np.int_] | None,
     ordered: bool,
+    judge: NDArray[np.intp] | None = None,
 ) -> tuple[Rows, NDArray[np.intp]]:
     """Rows of the distinct answers, and the distinct answer of every answer.
 
     Parameters
     ----------
     n_items : int
-    positions, order, kind, weight, rank, ordered
+    positions, order, kind, weight, rank, ordered, judge
         Of the `Observations`.
     """
-    code, parts = _coded_duels(n_items, positions, order, kind, ordered)
+    code, parts = _coded_duels(n_items, positions, order, kind, ordered, judge)
     is_set = kind == SET
     if rank is None or not is_set.any():
         distinct, of_answer = first_seen(code)
@@ -32,22 +33,24 @@ def counted(
         at = first_places(of_answer, len(distinct))
         return _rows_of(n_items, parts, at, counts), of_answer
     sets = _canonical(positions[is_set], rank[is_set], order[is_set] == 0, ordered)
+    of_sets = None if judge is None else judge[is_set]
     n_duels = 0
     if not is_set.all():
         distinct, code[~is_set] = first_seen(code[~is_set])
         n_duels = len(distinct)
-    code[is_set] = n_duels + distinct_rows(np.hstack(sets).astype(np.float64))[1]
+    told = sets if of_sets is None else [*sets, of_sets[:, None]]
+    code[is_set] = n_duels + distinct_rows(np.hstack(told).astype(np.float64))[1]
     distinct, of_answer = first_seen(code)
     counts = np.bincount(of_answer, weight, len(distinct)).astype(np.float64)
     at = first_places(of_answer, len(distinct))
     nth = np.cumsum(is_set) - 1  # of an answer among the sets
     single, joint = np.flatnonzero(~is_set[at]), np.flatnonzero(is_set[at])
     duels = _rows_of(n_items, parts, at[single], counts[single])
-    of_sets = _set_rows(n_items, sets, nth[at[joint]], counts[joint])
-    return duels.merged(single, of_sets, joint), of_answer
+    joined = _set_rows(n_items, sets, of_sets, nth[at[joint]], counts[joint])
+    return duels.merged(single, joined, joint), of_answer
 
 
-def _coded_duels(n_items, positions, order, kind, ordered):
+def _coded_duels(n_items, positions, order, kind, ordered, judge):
     """Integers that tell duels apart, and the parts of these."""
     first, second = positions[:, 0], positions[:, 1]
     lead = (order[:, 0] == 0).astype(np.int8) - (order[:, 1] == 0)
@@ -61,7 +64,9 @@ def _coded_duels(n_items, positions, order, kind, ordered):
         code = code + tie * n_items**2
     if ordered:
         code = 3 * code + (lead + 1)
-    return code, (first, second, kind, lead)
+    if judge is not None:  # numbers that stay below n × n_judges, however large the codes are
+        code = first_seen(code)[1] * (judge.max(initial=0) + 1) + judge
+    return code, (first, second, kind, lead, judge)
 
 
 def _canonical(positions, rank, first, ordered):
@@ -76,11 +81,11 @@ def _canonical(positions, rank, first, ordered):
 
 
 def _rows_of(n_items, parts, at, counts):
-    first, second, kind, lead = (part[at] for part in parts)
-    return duel_rows(n_items, first, second, kind, lead, counts)
+    first, second, kind, lead, judge = (None if part is None else part[at] for part in parts)
+    return duel_rows(n_items, first, second, kind, lead, counts, judge)
 
 
-def _set_rows(n_items, sets, at, counts):
+def _set_rows(n_items, sets, judge, at, counts):
     """Inequalities of ranked answers; `Rows.answer` is their number among these."""
     positions, rank, first = (part[at] for part in sets)
     stated = inequalities(rank)
@@ -89,4 +94,6 @@ def _set_rows(n_items, sets, at, counts):
     kind = np.full(len(answer), PART, dtype=np.int8)
     places = np.column_stack([better, worse])
     ends = positions[answer, better], positions[answer, worse]
-    return Rows(n_items, *ends, kind, lead, counts[answer], answer, places, stated.basis)
+    whose = None if judge is None else judge[at][answer]
+    told = counts[answer], answer, places, stated.basis, whose
+    return Rows(n_items, *ends, kind, lead, *told)

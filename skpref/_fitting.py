@@ -11,12 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skpref._conditioning import condition
 from skpref._forecast import part_to_learn_on
+from skpref._judges import Judges
 from skpref._linalg import is_covariance
 from skpref._model import Evaluation, Model
 from skpref._observations import Observations, match
 from skpref._posterior import Posterior
 from skpref._random import seed_of
-from skpref._search import Monitor, Search, learn
+from skpref._search import Learned, Monitor, Search, learn
 from skpref._threads import blas_threads
 from skpref._warnings import warn
 from skpref.inference import Approximation, Engine
@@ -55,12 +56,15 @@ class Fitted:
         Of the engine whose evidence set them.
     approximation : Approximation
         Of the model's own engine (the same, unless that samples).
+    judges : Judges or None
+        How much care each takes, if they were told; the likelihood then is a `Judged`.
     """
 
     observations: Observations
     model: Model
     evaluation: Evaluation
     approximation: Approximation
+    judges: Judges | None = None
 
     @cached_property
     def posterior(self) -> Posterior:
@@ -131,7 +135,6 @@ def fit_posterior(
     model: Model,
     start: Start | None = None,
     rng: np.random.Generator | np.random.RandomState | None = None,
-    *,
     search: Search | None = None,
     monitor: Monitor | None = None,
     watch: Callable[[Pass], bool] | None = None,
@@ -174,14 +177,7 @@ def _fitted(observations, model, start, rng, search, monitor, watch):
     with blas_threads(engine.side(observations)):
         sites = carried(start.sites, start.observations, observations, engine.state_of)
         if search is not None and len(model.theta):
-            part = part_to_learn_on(observations, model, search.learn_on)
-            if part is observations and model.learner is engine:
-                model, sites = learn(model, observations, search, sites, rng, monitor)
-            else:
-                learned, _ = learn(
-                    replace(model, engine=model.learner), part, search, None, rng, monitor
-                )
-                model = replace(learned, engine=model.engine)
+            model, sites = learned(observations, model, search, sites, rng, monitor)
         placed = model.engine.placed_again(observations, model.kernel, model.likelihood)
         if placed is not model.engine:
             model = replace(model, engine=placed)
@@ -203,6 +199,39 @@ def _fitted(observations, model, start, rng, search, monitor, watch):
     if not (model.engine.samples or fitted.approximation.converged):
         complain(fitted.approximation, model.engine, model.engine)
     return fitted._with_posterior()
+
+
+def learned(
+    observations: Observations,
+    model: Model,
+    search: Search,
+    sites: State | None = None,
+    rng: np.random.Generator | np.random.RandomState | None = None,
+    monitor: Monitor | None = None,
+) -> Learned:
+    """Hyperparameters as a search finds them, on a part of the answers where all take too long.
+
+    Parameters
+    ----------
+    observations : Observations
+    model : Model
+        Its engine has been placed.
+    search : Search
+    sites : dict, optional
+        State of the evidence engine to start from.
+    rng, monitor
+        As in `learn`.
+
+    Returns
+    -------
+    Learned
+        Its state is ``sites`` where another engine or a part of the answers taught.
+    """
+    part = part_to_learn_on(observations, model, search.learn_on)
+    if part is observations and model.learner is model.evidence_engine:
+        return learn(model, observations, search, sites, rng, monitor)
+    found = learn(replace(model, engine=model.learner), part, search, None, rng, monitor)
+    return Learned(replace(found.model, engine=model.engine), sites)
 
 
 def evidence(

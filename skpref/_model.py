@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._conditioning import gaussian_space
@@ -93,6 +93,18 @@ class Model:
         n_kernel = len(self.kernel.theta)
         kernel = self.kernel.clone_with_theta(theta[:n_kernel])
         return replace(self, kernel=kernel, likelihood=self.likelihood.at(theta[n_kernel:]))
+
+    def checked_at(self, theta: ArrayLike) -> Self:
+        """The same at hyperparameters that come from a user; ValueError unless they are sound."""
+        values = np.asarray(theta, dtype=np.float64)
+        if values.shape != self.theta.shape:
+            raise ValueError(
+                f"theta must have shape {self.theta.shape} ({', '.join(self.names)}; natural "
+                f"logarithms, but for the order effect), got {values.shape}."
+            )
+        if not np.all(np.isfinite(values)):
+            raise ValueError(f"theta must be finite, got {values}.")
+        return self.at(values)
 
     def log_prior(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Unnormalised log prior density and its gradient."""

@@ -275,6 +275,7 @@ class Observations(ByValue):
             self.weight,
             self.rank,
             self.ordered,
+            self.judge,
         )
 
     @property
@@ -368,7 +369,10 @@ def match(before: Observations, now: Observations, *, single: bool) -> NDArray[n
     for each in (before, now):
         rows = each.rows
         told = np.column_stack([rows.kind, rows.lead * each.ordered]).astype(np.float64)
-        said.append(np.hstack([each.items[rows.first], each.items[rows.second], told]))
+        parts = [each.items[rows.first], each.items[rows.second], told]
+        if before.judge is not None and now.judge is not None and rows.judge is not None:
+            parts.append(rows.judge[:, None].astype(np.float64))
+        said.append(np.hstack(parts))
     _, code = distinct_rows(np.concatenate(said))
     n_before, n = len(before.rows), int(code.max()) + 1
     codes = code[:n_before][picked[0]], code[n_before:][picked[1]]

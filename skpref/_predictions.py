@@ -7,11 +7,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from skpref._answers import check_order, check_outcomes, check_ranks
+from skpref._observations import Duels
 from skpref._parameters import check_number
 from skpref._queries import Query, check_query
 from skpref._random import RandomLike
+from skpref._respondents import check_judges, check_respondents
 from skpref._set_probabilities import choice_proba
 from skpref._sets import gathered
+from skpref._sight import Sight
 from skpref.metrics import concordance
 
 
@@ -75,7 +78,9 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         return (mean, np.sqrt(variance)) if return_std else mean
 
     @available_if(_fitted_on_duels)
-    def predict_proba(self, X: ArrayLike, *, order: ArrayLike | None = None) -> NDArray[np.float64]:
+    def predict_proba(
+        self, X: ArrayLike, *, order: ArrayLike | None = None, judges: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
         """Probabilities of the outcomes of duels, or of each item to be chosen from its set.
 
         The judge's noise is included.
@@ -86,6 +91,9 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
             With ``items=`` also integers, (n_duels, 2) or (n, k).
         order : array-like of int of shape (n,), default=None
             Who is shown first, as in `fit`.
+        judges : array-like of shape (n,), default=None
+            Who answers, as in `fit`; the probability is averaged over what is not known of their
+            care. An id never seen is any judge; None, here or in it, one of the common level.
 
         Returns
         -------
@@ -95,22 +103,24 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         """
         query, order = self._answerable(X, order)
         if query.sets is not None:
+            self._sight(query, judges)
             return choice_proba(self.posterior_, query.first, query.sets, order)
-        return np.exp(self.posterior_.outcome_log_proba(query.first, query.second, order))
+        return np.exp(self._outcomes(query, order, judges))
 
     @available_if(_fitted_on_duels)
     def predict_log_proba(
-        self, X: ArrayLike, *, order: ArrayLike | None = None
+        self, X: ArrayLike, *, order: ArrayLike | None = None, judges: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Natural logarithm of `predict_proba`, finite far in the tails."""
         query, order = self._answerable(X, order)
         if query.sets is not None:
+            self._sight(query, judges)
             return choice_proba(self.posterior_, query.first, query.sets, order, log=True)
-        return self.posterior_.outcome_log_proba(query.first, query.second, order)
+        return self._outcomes(query, order, judges)
 
     @available_if(_fitted_on_duels)
     def decision_function(
-        self, X: ArrayLike, *, order: ArrayLike | None = None
+        self, X: ArrayLike, *, order: ArrayLike | None = None, judges: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Mean margin of duels, or mean utilities of the items of sets, as the judge sees them.
 
@@ -119,20 +129,38 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, order
-            As in `predict_proba`.
+        X, order, judges
+            As in `predict_proba`; what a judge sees is their care times the margin.
 
         Returns
         -------
         ndarray of shape (n_duels,) or (n, k)
         """
         query, order = self._answerable(X, order)
-        return self._seen(query, order)
+        return self._seen(query, order, self._sight(query, judges))
 
-    def _seen(self, query, order):
+    def _sight(self, query, judges):
+        """How judges see the duels; None: all are of the common level."""
+        if judges is None:
+            return None
+        if query.second is None:
+            check_judges(judges, len(query), None if query.sets is None else query.sets.shape[1])
+        ids = check_respondents(judges, len(query), "judge")
+        known = getattr(self, "judges_", None)
+        return None if known is None else Sight.of(known, ids)
+
+    def _outcomes(self, query, order, judges):
+        """Log-probabilities of duels."""
+        sides, sight = (query.first, query.second), self._sight(query, judges)
+        if sight is None:
+            return self.posterior_.outcome_log_proba(*sides, order)
+        return sight.outcome_log_proba(self.posterior_, *sides, order)
+
+    def _seen(self, query, order, sight=None):
         shift = self.posterior_.likelihood.order_shift * order
         if query.sets is None:
-            return self.posterior_.margin(query.first, query.second)[0] + shift
+            margin = self.posterior_.margin(query.first, query.second)[0]
+            return (margin if sight is None else sight.margin(margin, order)) + shift
         utility = gathered(self.posterior_.mean(query.first), query.sets)
         utility[:, 0] += shift
         return utility
@@ -145,6 +173,7 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         order: ArrayLike | None = None,
+        judges: ArrayLike | None = None,
     ) -> float:
         """Share of duels or choices called right, or of pairs of rated or ranked items.
 
@@ -160,6 +189,8 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
             A pair of items weighs the product of their weights.
         order : array-like of int of shape (n,), default=None
             Who was shown first, as in `fit`.
+        judges : array-like of shape (n_duels,), default=None
+            Who answered, as in `predict_proba`.
 
         Returns
         -------
@@ -170,13 +201,14 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         """
         query = self._query(X)
         if query.second is None and query.sets is None:
+            self._sight(query, judges)
             if y is None:
                 raise ValueError("Scoring items needs their ratings: score(X, y).")
             utility = self.posterior_.mean(query.first)
             return concordance(utility, y, self._groups(qid), sample_weight=sample_weight)
         if qid is not None:
             raise ValueError("qid belongs to items with ratings; duels take none.")
-        right = self._called_right(query, y, self._order(query, order))
+        right = self._called_right(query, y, self._order(query, order), judges)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, right, ensure_non_negative=True)
         # numpy's stub of average is narrower than ArrayLike.
@@ -186,15 +218,15 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         """Of rated items, within which they are compared."""
         return qid
 
-    def _called_right(self, query, y, order):
-        seen = self._seen(query, order)
+    def _called_right(self, query, y, order, judges):
+        seen = self._seen(query, order, self._sight(query, judges))
         if query.sets is not None:
             return _agreement(seen, check_ranks(y, query.sets >= 0))
         ties = self.posterior_.likelihood.n_outcomes == 3
         said = check_outcomes(y, len(query), ties, known=True)
         if not ties:
             return np.where(seen == 0.0, 0.5, (seen > 0.0) == said.won)
-        proba = self.posterior_.outcome_log_proba(query.first, query.second, order)
+        proba = self._outcomes(query, order, judges)
         label = 2 * said.won + (0 if said.tie is None else said.tie)
         return (proba.argmax(axis=1) == label).astype(np.float64)
 
@@ -222,6 +254,12 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         both = np.concatenate([query.first, query.second])
         first, second = np.split(self.posterior_.sample(both, n_samples, random_state), 2)
         return first - second
+
+    @property
+    def duels_(self) -> Duels:
+        """Distinct duels of the last fit, with counts."""
+        check_is_fitted(self)
+        return self.observations_.duels
 
     def _query(self, X: ArrayLike) -> Query:
         check_is_fitted(self)

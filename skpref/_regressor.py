@@ -12,13 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from skpref._fitting import Fitted, evidence, fit_posterior
 from skpref._items import ItemTable
+from skpref._judging import fit_judged
 from skpref._kept import keep
-from skpref._observations import Duels, Observations
+from skpref._observations import Observations
 from skpref._predictions import UtilityEstimator
 from skpref._progress import progress
 from skpref._random import RandomLike, source_of
 from skpref._settings import Settings, check_settings, make_model
-from skpref._streaming import at_points, fit_further, takes_streams
+from skpref._streaming import at_points, fit_further, refuse_judged, takes_streams
 from skpref._validation import Training, as_before, check_items, check_training
 from skpref.inference import Engine
 from skpref.likelihoods import Likelihood
@@ -92,6 +93,14 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         Another probability of an answer given the margin than the probit, an object of
         `skpref.likelihoods.Likelihood`; ``noise_variance``, ``tie_threshold``, ``order_effect`` and
         their bounds then do nothing.
+    judge_care_variance, judge_care_variance_bounds : default=0.25, (1e-4, 10.0) or "fixed"
+        Variance of the care of ``judges`` (see `fit`) around the common level, 1: those between the
+        bounds are weighed; "fixed" (or if nothing is learned): the one that is given.
+    judge_shares : (float, float), default=(0.1, 0.05)
+        Shares, as expected, of judges who answer at random, and the wrong way round.
+    judge_order_variance, judge_order_variance_bounds : default=None, (1e-4, 10.0) or "fixed"
+        Variance of judges' own order effects around the common one: where its search starts, and
+        its bounds. None: they have none.
     verbose : int, default=0
         1: say what is learned and, every few seconds, how far it is; 2: every evaluation, and every
         pass of "svi" over the answers. Callbacks set by ``set_callbacks`` are told of each too, and
@@ -101,6 +110,9 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
     ----------
     posterior_ : Posterior
         Posterior of the utility; see there for quantiles, draws and gradients.
+    judges_ : Judges or None
+        How much care each judge takes, with intervals, if judges were told; ``likelihood_``,
+        ``noise_variance_`` and ``posterior_`` then are of a judge of the common level.
     kernel_ : Kernel
         With the hyperparameters used.
     likelihood_ : Likelihood
@@ -185,6 +197,11 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         random_state: RandomLike = None,
         n_jobs: int | None = None,
         likelihood: Likelihood | None = None,
+        judge_care_variance: float = 0.25,
+        judge_care_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
+        judge_shares: tuple[float, float] = (0.1, 0.05),
+        judge_order_variance: float | None = None,
+        judge_order_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
         verbose: int = 0,
     ):
         self.kernel = kernel
@@ -204,6 +221,11 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.likelihood = likelihood
+        self.judge_care_variance = judge_care_variance
+        self.judge_care_variance_bounds = judge_care_variance_bounds
+        self.judge_shares = judge_shares
+        self.judge_order_variance = judge_order_variance
+        self.judge_order_variance_bounds = judge_order_variance_bounds
         self.verbose = verbose
 
     # -- fitting -------------------------------------------------------------------------
@@ -217,6 +239,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         order: ArrayLike | None = None,
+        judges: ArrayLike | None = None,
     ) -> Self:
         """Learn the utility.
 
@@ -240,6 +263,9 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         order : array-like of int of shape (n_duels,) or (n,), default=None
             Who was shown first, for the order effect: 1 the first item, 0 none (neutral ground),
             of duels also -1 the second. None: the first, always.
+        judges : array-like of shape (n_duels,), default=None
+            Who gave each answer, ids of any hashable kind: judges of one truth who differ in care,
+            of whom some may answer at random or the wrong way round. None: all are one judge.
 
         Returns
         -------
@@ -250,12 +276,13 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         ValueError
             If X, y or a parameter is not of an allowed form; the message says which are.
         """
-        return self._fit(X, y, qid, sample_weight, order)
+        return self._fit(X, y, qid, sample_weight, order, judges)
 
-    def _fit(self, X, y, qid, sample_weight, order):
+    def _fit(self, X, y, qid, sample_weight, order, judges=None):
         settings = check_settings(self)
         table = check_items(self.items)
-        training = check_training(self, X, y, qid, table, sample_weight, order, settings.likelihood)
+        given = X, y, qid, table, sample_weight, order, settings.likelihood
+        training = check_training(self, *given, judges=judges)
         keep(self, self._fitted(settings, training, table), training, table)
         return self
 
@@ -275,9 +302,10 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         rng = source_of(self.random_state)
         with progress(self, observations, model, search) as report:
             told, seen = report.evaluated, report.passed
-            return fit_posterior(
-                observations, model, start, rng, search=search, monitor=told, watch=seen
-            )
+            if training.judges is None:
+                return fit_posterior(observations, model, start, rng, search, told, seen)
+            given = start, rng, search, told, seen
+            return fit_judged(observations, model, settings.care, training.judges, *given)
 
     @available_if(takes_streams)
     @with_callbacks
@@ -320,6 +348,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         ValueError
             As in `fit`, or if these answers are not of the form of those before.
         """
+        refuse_judged(self)
         if not hasattr(self, "_stream"):
             return self._fit(X, y, qid, sample_weight, order)
         settings = check_settings(self)
@@ -345,18 +374,13 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         keep(self, piece.fitted, training, table, piece.stream)
         return self
 
-    @property
-    def duels_(self) -> Duels:
-        """Distinct duels of the last fit, with counts."""
-        check_is_fitted(self)
-        return self.observations_.duels
-
     def log_marginal_likelihood(
         self, theta: ArrayLike | None = None, eval_gradient: bool = False
     ) -> float | tuple[float, NDArray[np.float64] | None]:
         """Log evidence of the training duels, as fitted (parameters set since do nothing).
 
-        After a piece of a stream that of its answers alone, as if there had been none before.
+        After a piece of a stream that of its answers alone, as if there had been none before; of
+        judges given their care.
 
         Parameters
         ----------
@@ -372,17 +396,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
             If ``eval_gradient``.
         """
         check_is_fitted(self)
-        model = self._model
-        if theta is not None:
-            theta = np.asarray(theta, dtype=np.float64)
-            if theta.shape != model.theta.shape:
-                raise ValueError(
-                    f"theta must have shape {model.theta.shape} ({', '.join(model.names)}; natural "
-                    f"logarithms, but for the order effect), got {theta.shape}."
-                )
-            if not np.all(np.isfinite(theta)):
-                raise ValueError(f"theta must be finite, got {theta}.")
-            model = model.at(theta)
+        model = self._model if theta is None else self._model.checked_at(theta)
         found = evidence(self.observations_, model, eval_gradient=eval_gradient)
         value = found.approximation.sites.log_evidence
         return (value, found.gradient) if eval_gradient else value

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +106,8 @@ class Rows(ByValue):
         The items' places in the answer, the best ranked 0.
     basis : ndarray of bool of shape (n_rows,)
         Rows of which the others of the same answer are sums and differences.
+    judge : ndarray of int of shape (n_rows,) or None
+        Number of who answered; None: all are one.
     """
 
     n_items: int
@@ -117,6 +119,7 @@ class Rows(ByValue):
     answer: NDArray[np.intp]
     places: NDArray[np.intp]
     basis: NDArray[np.bool_]
+    judge: NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
         return len(self.first)
@@ -124,7 +127,7 @@ class Rows(ByValue):
     @cached_property
     def answers(self) -> Answers:
         """What a likelihood is told of each row."""
-        return Answers(self.kind, self.lead)
+        return Answers(self.kind, self.lead, self.judge)
 
     @cached_property
     def joint(self) -> bool:
@@ -176,16 +179,19 @@ class Rows(ByValue):
         """These answers and others', which become numbers ``at`` and ``other_at`` of both."""
         answer = np.concatenate([at[self.answer], other_at[other.answer]])
         order = np.argsort(answer, kind="stable")
-        columns = {}
+        columns: dict[str, Any] = {}
         for each in fields(self)[1:]:
-            both = np.concatenate([getattr(self, each.name), getattr(other, each.name)])
-            columns[each.name] = both[order]
+            both = [getattr(self, each.name), getattr(other, each.name)]
+            columns[each.name] = None if both[0] is None else np.concatenate(both)[order]
         return Rows(self.n_items, **{**columns, "answer": answer[order]})
 
     def take(self, rows: NDArray) -> "Rows":
         """Some of the rows."""
-        values = [getattr(self, each.name) for each in fields(self)]
-        return Rows(values[0], *(value[rows] for value in values[1:]))
+        values = {each.name: getattr(self, each.name) for each in fields(self)[1:]}
+        some: dict[str, Any] = {
+            name: None if part is None else part[rows] for name, part in values.items()
+        }
+        return Rows(self.n_items, **some)
 
 
 def _equal(one, other):
@@ -199,12 +205,13 @@ def duel_rows(
     kind: NDArray[np.int8],
     lead: NDArray[np.int8],
     counts: NDArray[np.float64],
+    judge: NDArray[np.intp] | None = None,
 ) -> Rows:
     """Rows of answers that have one each."""
     n = len(first)
     places = np.broadcast_to(np.arange(2), (n, 2))
     basis = np.ones(n, dtype=bool)
-    return Rows(n_items, first, second, kind, lead, counts, np.arange(n), places, basis)
+    return Rows(n_items, first, second, kind, lead, counts, np.arange(n), places, basis, judge)
 
 
 class Inequalities(NamedTuple):
@@ -275,4 +282,5 @@ def gathered_rows(rows: Rows, numbers: NDArray[np.intp]) -> tuple[NDArray[np.int
     ends = np.concatenate([some.first, some.second])
     used, position = np.unique(ends, return_inverse=True)
     first, second = np.split(position.reshape(-1), 2)
-    return used, duel_rows(len(used), first, second, some.kind, some.lead, some.counts)
+    told = some.kind, some.lead, some.counts, some.judge
+    return used, duel_rows(len(used), first, second, *told)

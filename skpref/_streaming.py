@@ -47,6 +47,15 @@ def takes_streams(estimator) -> bool:
     return True
 
 
+def refuse_judged(estimator) -> None:
+    """Raise ValueError if an estimator was fitted with judges: pieces do not tell their care."""
+    if getattr(estimator, "judges_", None) is not None:
+        raise ValueError(
+            "The answers so far came with judges, whose care partial_fit does not learn. Fit all "
+            "answers at once, fit(X, y, judges=...), or begin a stream without judges."
+        )
+
+
 class Sample(NamedTuple):
     """Answers drawn from all that came, each with the same chance.
 

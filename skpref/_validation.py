@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d
 
 from skpref._answers import check_order, check_outcomes, check_ranks, check_real
-from skpref._containers import is_frame, is_missing, unmasked
+from skpref._containers import is_frame, unmasked
 from skpref._features import (
     Schema,
     check_names,
@@ -21,8 +21,9 @@ from skpref._features import (
 )
 from skpref._observations import Observations
 from skpref._parsing import Parsed, check_dimensions, parse
+from skpref._respondents import Respondents, check_judges
 from skpref._warnings import warn
-from skpref._weights import check_weights, pair_weights
+from skpref._weights import check_groups, check_weights, pair_weights
 from skpref.duels import ItemTable, distinct_rows, rated_pairs
 from skpref.likelihoods import TIE, Likelihood
 
@@ -40,12 +41,15 @@ class Training(NamedTuple):
         For `remember`, once the fit has succeeded.
     winner : ndarray of int of shape (n_answers,) or None
         Of pairs of rated items the row of X that won.
+    judges : Respondents or None
+        Who gave the answers, if that was told.
     """
 
     observations: Observations
     classes: np.ndarray | None
     schema: Schema
     winner: np.ndarray | None = None
+    judges: Respondents | None = None
 
 
 # -- training ------------------------------------------------------------------------------
@@ -62,6 +66,7 @@ def check_training(
     likelihood: Likelihood | None = None,
     before: Schema | None = None,
     within: np.ndarray | None = None,
+    judges: Any = None,
 ) -> Training:
     """Validate the arguments of ``fit``; the estimator is left as it is.
 
@@ -77,12 +82,18 @@ def check_training(
         Of answers that these are to follow.
     within : ndarray of int of shape (n,), optional
         Beside ``qid`` what rated items must have in common to be compared.
+    judges : array-like, optional
+        Who gave each.
 
     Returns
     -------
     Training
     """
     parsed = check_X(X, table)
+    told = None
+    if judges is not None:
+        n, k = (0, None) if parsed.pairs is None else parsed.pairs.shape
+        told = check_judges(judges, n, k)
     if parsed.kind == "items" and parsed.pairs is None:
         if table is not None:
             _refuse_items(parsed.rows)
@@ -110,18 +121,20 @@ def check_training(
     ties = likelihood is not None and TIE in likelihood.kinds
     if k == 2:
         said = check_outcomes(y, n, ties)
+        given_by = None if told is None else told.rows
         ends = shown[:, 0], shown[:, 1]
         observations = Observations.from_duels(
-            rows, *ends, said.won, weight, tie=said.tie, order=order
+            rows, *ends, said.won, weight, given_by, tie=said.tie, order=order
         )
         classes = said.classes
     else:
         ranks = check_ranks(y, shown >= 0)
         observations = Observations.from_ranks(rows, shown, ranks.rank, weight, order=order)
         classes = np.arange(k)
-    if likelihood is not None and likelihood.uses_order:
+    own_order = told is not None and estimator.judge_order_variance is not None
+    if own_order or (likelihood is not None and likelihood.uses_order):
         observations = replace(observations, ordered=True)
-    return Training(observations, classes, schema)
+    return Training(observations, classes, schema, judges=told)
 
 
 def as_before(
@@ -298,7 +311,7 @@ def _rated(
         further = before is not None
         X, _, schema = read_features(estimator, parsed, before, plain=False, further=further)
         y = column_or_1d(y, warn=True)
-    qid = None if qid is None else _groups(qid, len(X))
+    qid = None if qid is None else check_groups(qid, len(X))
     group = joint_groups(qid, within)
     if len(X) == 1:
         raise ValueError(
@@ -323,40 +336,13 @@ def joint_groups(qid: Any, within: np.ndarray | None) -> Any:
     """Groups of rated items that have both labels in common; either may be None."""
     if qid is None or within is None:
         return within if qid is None else qid
-    pairs = np.column_stack([within, _groups(qid, len(within))])
+    pairs = np.column_stack([within, check_groups(qid, len(within))])
     return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
 
 
 def _two_labels(y: np.ndarray) -> bool:
     labels = set(np.unique(y).tolist())
     return labels in ({0, 1}, {-1, 1})
-
-
-def _groups(qid: Any, n_items: int) -> np.ndarray:
-    """Groups of rated items as integers."""
-    qid = unmasked(qid)
-    shape = np.asarray(qid).shape
-    if shape not in ((n_items,), (n_items, 1)):
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {n_items} items, qid of "
-            f"shape {shape}. Its shape must be (n_items,), the label of every item's group."
-        )
-    qid = column_or_1d(qid)
-    if qid.dtype.kind == "f":
-        gaps = ~np.isfinite(qid)
-    else:
-        gaps = np.array([is_missing(label) for label in qid.tolist()], dtype=bool)
-    if gaps.any():
-        raise ValueError(
-            f"qid contains NaN, None or infinity in {gaps.sum()} of {n_items} places, first in "
-            f"row {gaps.argmax()}. Give every item the label of its group."
-        )
-    try:
-        return np.unique(qid, return_inverse=True)[1]
-    except TypeError:
-        raise ValueError(
-            "qid mixes labels of different types; make them all strings, or all numbers."
-        ) from None
 
 
 # -- parts ---------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
-"""Weights of answers: how often each counts."""
+"""Weights of answers, how often each counts, and their groups."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import column_or_1d
 
-from skpref._containers import unmasked
+from skpref._containers import is_missing, unmasked
 
 # Beyond this a duel is surer than arithmetic is.
 _MOST = 1e12
@@ -75,3 +76,30 @@ def _check_all(weight):
             "sample_weight is zero for every duel, so that there is nothing to learn from. Give "
             "some duels a positive weight."
         )
+
+
+def check_groups(qid: Any, n_items: int) -> np.ndarray:
+    """Groups of rated items as integers."""
+    qid = unmasked(qid)
+    shape = np.asarray(qid).shape
+    if shape not in ((n_items,), (n_items, 1)):
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {n_items} items, qid of "
+            f"shape {shape}. Its shape must be (n_items,), the label of every item's group."
+        )
+    qid = column_or_1d(qid)
+    if qid.dtype.kind == "f":
+        gaps = ~np.isfinite(qid)
+    else:
+        gaps = np.array([is_missing(label) for label in qid.tolist()], dtype=bool)
+    if gaps.any():
+        raise ValueError(
+            f"qid contains NaN, None or infinity in {gaps.sum()} of {n_items} places, first in "
+            f"row {gaps.argmax()}. Give every item the label of its group."
+        )
+    try:
+        return np.unique(qid, return_inverse=True)[1]
+    except TypeError:
+        raise ValueError(
+            "qid mixes labels of different types; make them all strings, or all numbers."
+        ) from None

@@ -9,6 +9,7 @@ from active_support import below, entropy_of
 from collaborative_support import make_study
 from journal_support import copied
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -17,6 +18,7 @@ from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.active import all_pairs, bald, entropy, query
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.optimize import ActiveLearner, AlreadyAnswered, Question, read_journal
+from skpref.optimize._events import Draft
 from skpref.optimize._held import held
 from skpref.preprocessing import Itemwise
 
@@ -39,7 +41,7 @@ def fitted():
 # -- scores ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("user", [0, 3])
+@pytest.mark.parametrize("user", [3, "never met"])
 def test_bald_of_a_user_is_mutual_information_over_draws_of_their_utility(fitted, user):
     draws = fitted.posterior_for([user] * 6).sample(ITEMS, 20_000, 0)
     scores = bald(fitted.posterior_for([user] * len(PAIRS)), ITEMS[PAIRS])
@@ -47,6 +49,26 @@ def test_bald_of_a_user_is_mutual_information_over_draws_of_their_utility(fitted
         won = [below(gap / sqrt(0.2)) for gap in draws[a] - draws[b]]
         known = np.mean([entropy_of((p, 1.0 - p)) for p in won])
         assert score == pytest.approx(entropy_of((np.mean(won), 1.0 - np.mean(won))) - known, 0.03)
+
+
+@pytest.mark.parametrize("method", ["cp", "cpu"])
+def test_a_user_is_one_person_fitted_or_not(method):
+    """The covariance of the margins of one is that of utilities, their variances its diagonal."""
+    features = {k: [0.3 * k] for k in range(6)} if method == "cpu" else None
+    own = model(method=method, user_features=features).fit(STUDY.X, STUDY.y, users=STUDY.users)
+    gaps = np.eye(6)[PAIRS[:, 0]] - np.eye(6)[PAIRS[:, 1]]
+    first, second = ITEMS[PAIRS[:, 0]], ITEMS[PAIRS[:, 1]]
+    for user in (2, 5, "no features"):  # fitted; with features and without
+        cov = own.posterior_for([user] * 6).cov(ITEMS)
+        about = own.posterior_for([user] * 15)
+        assert_allclose(about.margin_cov(first, second), gaps @ cov @ gaps.T, atol=1e-10)
+        variance = about.margin(first, second)[1]
+        assert_allclose(variance, np.diagonal(gaps @ cov @ gaps.T), atol=1e-10)
+    assert_allclose(own.posterior_.cov(ITEMS), cov, atol=1e-10)
+    apart = own.posterior_for([None, "a", "b", "a", None, 5]).cov(ITEMS[[0] * 6])
+    share = apart / apart[1, 3]
+    assert_allclose(share[[1, 3, 0], [1, 3, 0]], 1.0)
+    assert np.all(share[[0, 1, 0], [4, 2, 1]] < 0.9)  # nobody, two strangers, nobody and a stranger
 
 
 def test_an_answer_is_worth_less_once_given_and_to_those_alike_than_to_those_unlike():
@@ -299,6 +321,50 @@ def test_hyperparameters_are_learned_with_every_few_answers():
     )
     expected = held(estimator.fit(X[:8], y[:8], users=users[:8])).fit(X, y, users=users)
     assert_allclose(made.estimator_.predict(ITEMS), expected.predict(ITEMS), atol=1e-9)
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_pipelines_learn_of_several_users(routed):
+    with config_context(enable_metadata_routing=routed):
+        last = model().set_fit_request(users=True) if routed else model()
+        pipeline = make_pipeline(Itemwise(StandardScaler()), last)
+        made = ActiveLearner(pipeline, ITEMS, users=["ann", "bob"], n_initial=2, random_state=0)
+        answer(answer(made, 4, "ann"), 4, "bob")
+        inner = made.estimator_[:-1].transform(ITEMS)
+        one, other = (made.estimator_[-1].predict(inner, users=[u] * 6) for u in ("ann", "bob"))
+    assert np.corrcoef(one, ITEMS[:, 0])[0, 1] > 0.7
+    assert np.corrcoef(other, -ITEMS[:, 0])[0, 1] > 0.7
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("tell", {"user": ["ann"]}),
+        ("tell", {"user": None}),
+        ("skip", {"user": True}),
+        ("ask", {"users": ["ann", "bob"]}),
+        ("ask", {"users": "a"}),
+    ],
+)
+def test_users_that_cannot_be_are_refused(kind, change):
+    session = answer(learner(), 2)._session
+    parts = {"duels": [[0, 1]], "users": ["ann"]} if kind == "ask" else {"duel": [0, 1], "user": 7}
+    parts |= {"outcome": 1} if kind == "tell" else {}
+    reader, state = session._reader, session.known
+    reader.applied(state, Draft(kind, parts).event(state, "", 0.0))
+    with pytest.raises(ValueError, match="does not fit the run"):
+        reader.applied(state, Draft(kind, parts | change).event(state, "", 0.0))
+    alone = ActiveLearner(model(), ITEMS, random_state=0).tell(ITEMS[:2], 1)
+    with pytest.raises(ValueError, match="no user of this run"):
+        reader = alone._session._reader
+        reader.applied(alone._session.known, Draft(kind, parts).event(state, "", 0.0))
+
+
+def test_ties_alone_are_no_start():
+    estimator = PairwisePreferenceRegressor(RBF(1.0), tie_threshold=0.2, optimizer=None)
+    made = ActiveLearner(estimator, ITEMS, n_initial=1, refit_every=2, random_state=0)
+    made.tell(ITEMS[:2], "tie").tell(ITEMS[1:3], "tie").tell(ITEMS[3:5], 1)
+    assert made.ask().shape == (2, 2)
 
 
 def test_what_learners_refuse():

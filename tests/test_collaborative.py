@@ -123,8 +123,9 @@ def test_swapping_the_items_of_duels():
     assert_allclose(turned[:, ::-1], model.predict_proba(STUDY.X, users=NAMES), rtol=1e-9)
 
 
-def test_margins_variances_and_covariances_agree():
-    model = fitted(n_latent=3)
+@pytest.mark.parametrize("options", [{}, {"n_inducing": 4}])
+def test_margins_variances_and_covariances_agree(options):
+    model = fitted(n_latent=3, **options)
     users = np.repeat(["user 0", "user 1", "who"], 6)
     items = np.tile(STUDY.items, (3, 1))
     mean, cov = model.predict(items, return_cov=True, users=users)
@@ -167,6 +168,16 @@ def test_one_function_or_more_than_users(n_latent):
     model = quick(n_latent=n_latent).fit(STUDY.X[few], STUDY.y[few], users=NAMES[few])
     assert np.isfinite(model.predict_proba(STUDY.X, users=NAMES)).all()
     assert model.score(STUDY.X[few], STUDY.y[few], users=NAMES[few]) > 0.85
+
+
+def test_one_pair_of_items():
+    """Everybody contradicts himself, but for one."""
+    X, y = np.repeat(STUDY.X[:1], 30, axis=0), np.tile([0, 1, 0, 1, 1, 0], 5)
+    users = np.repeat(np.arange(5), 6)
+    y[users == 4] = 1
+    proba = quick().fit(X, y, users=users).predict_proba(X[:6], users=[0, 1, 2, 3, 4, "who"])[:, 1]
+    assert_allclose(proba[:4], proba[0], rtol=1e-9)
+    assert 0.5 < proba[0] < proba[5] < proba[4] and proba[4] > 0.9
 
 
 def test_users_of_weight_zero_are_somebody_of_the_population():

@@ -33,7 +33,6 @@ def covariance(seed, scale=1.0):
 class Given(NamedTuple):
     """Answers, and Gaussian factors of them."""
 
-    space: InducedSpace
     by_user: ByUser
     margins: Margins
     sites: Sites
@@ -52,13 +51,13 @@ def given(population=True):
     if not population:
         features = features[:, :0]
     sites = Sites(rng.exponential(2.0, n), rng.standard_normal(n), np.zeros(n), np.ones(n))
-    return Given(space, by_user, Margins(heights, features, np.zeros(len(heights))), sites)
+    return Given(by_user, Margins(heights, features, np.zeros(len(heights))), sites)
 
 
 def found(told, prior, features=None):
     crew = Crew(told.margins, in_teams(told.by_user, Probit(0.1), features, 30), Parallel(1))
     basis = Basis.of(prior, features, N)
-    return crew, posterior(told.space, told.by_user, crew, told.sites, basis)
+    return crew, posterior(crew, told.sites, basis)
 
 
 class Dense(NamedTuple):
@@ -197,3 +196,12 @@ def test_strides_shorten_where_passes_go_to_and_fro():
             sites = stride.along(sites, wanted)
         assert np.abs(sites.shift).max() < 1e-2
         assert stride.residual < 1e-1 and stride.length <= most
+
+
+def test_the_residual_is_of_a_whole_stride():
+    """A short one goes a part of the way, which is no sign of being near its end."""
+    ones = np.ones(4)
+    sites = Sites(ones, ones, ones, ones)
+    for length in (1.0, 0.1):
+        wanted = sites._replace(mean=ones + 0.3 * length)
+        assert Stride(length).next(sites, wanted).residual == pytest.approx(0.3)

@@ -99,6 +99,20 @@ def test_what_few_functions_leave_is_noise_of_each_margin():
     assert_allclose(told, carried * pull, atol=1e-7)
 
 
+def test_what_few_inducing_points_leave_is_noise_of_each_margin():
+    """One duel in all: its evidence knows the whole variance, of the population and of its own."""
+    study = make_study(n_users=1, n_each=1)
+    by_user, seen = by_user_of(study)
+    space = InducedSpace(RBF(1.0), seen.items, seen.rows.margins, study.items[:2] + 0.3)
+    likelihood = Probit(0.05, order_effect=0.4)
+    task = Task(space, by_user, likelihood, 1, 0.7, 0.0, None, True, None)
+    found = fit(task, 300, 1e-10)
+    whole = 1.7 * space.prior_variance + 2.0 * 0.05
+    assert np.all(space.rest > 0.05)
+    expected = norm.logcdf(0.4 * by_user.answers.lead / np.sqrt(whole[by_user.margin]))
+    assert found.log_evidence == pytest.approx(expected.sum(), abs=1e-8)
+
+
 # -- who they are --------------------------------------------------------------------------
 
 
@@ -106,7 +120,14 @@ def test_ids_of_any_hashable_kind():
     ids = ["ann", ("bob", 2), 3, 3.5, frozenset({1}), "ann"]
     users = Users(check_users(ids, 6))
     assert len(users) == 5
-    assert users.codes(["zoe", ("bob", 2), "ann", 3]).tolist() == [-1, 1, 0, 2]
+    assert users.codes(["zoe", ("bob", 2), None, 3, "zed", "zoe"]).tolist() == [
+        -2,
+        1,
+        -1,
+        2,
+        -3,
+        -2,
+    ]
     assert list(users.names) == ids[:5]
 
 

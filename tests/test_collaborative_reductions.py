@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from skpref import PairwisePreferenceRegressor
-from skpref.collaborative import CollaborativePreferenceRegressor
+from skpref.collaborative import CollaborativePreferenceRegressor, _program
 from skpref.kernels import Identity, OnColumns
 
 HELD = {"noise_variance": 0.05, "optimizer": None, "tol": 1e-8, "max_iter": 500}
@@ -47,21 +47,43 @@ def test_without_tastes_everybody_is_the_population():
     model = CollaborativePreferenceRegressor(RBF(1.0), taste_variance=1e-9, **HELD)
     model.fit(study.X, study.y, users=study.users)
     alone = single().fit(study.X, study.y).predict_proba(study.X)
-    assert_allclose(model.predict_proba(study.X, users=study.users), alone, atol=1e-5)
-    assert_allclose(model.predict_proba(study.X), alone, atol=1e-5)
+    assert_allclose(model.predict_proba(study.X, users=study.users), alone, atol=1e-6)
+    assert_allclose(model.predict_proba(study.X), alone, atol=1e-6)
 
 
 def test_users_who_answer_alike_are_pooled():
+    """With everything learned: the variance of tastes goes to its lower bound."""
     study = make_study(n_users=1, n_each=12)
     n = 20
     X, y = np.tile(study.X, (n, 1, 1)), np.tile(study.y, n)
     users = np.repeat(np.arange(n), 12)
-    kernel, noise = RBF(1.0, "fixed"), {"noise_variance": 0.05, "noise_variance_bounds": "fixed"}
-    model = CollaborativePreferenceRegressor(kernel, taste_variance_bounds=(1e-3, 10.0), **noise)
-    model.fit(X, y, users=users)
-    assert model.taste_variance_ < 2e-3
-    alone = PairwisePreferenceRegressor(kernel, **noise).fit(X, y)
-    assert_allclose(model.predict_proba(X, users=users), alone.predict_proba(X), atol=0.02)
+    model = CollaborativePreferenceRegressor(tol=1e-6, max_iter=1000).fit(X, y, users=users)
+    assert model.taste_variance_ == pytest.approx(1e-4)
+    alone = PairwisePreferenceRegressor().fit(X, y)
+    asked = study.items[np.stack(np.triu_indices(6, k=1), axis=1)]
+    for user in (0, n - 1, "somebody else"):
+        found = model.predict_proba(asked, users=[user] * len(asked))
+        assert_allclose(found, alone.predict_proba(asked), atol=1e-3)
+
+
+@pytest.mark.parametrize("method", ["bonilla", "cpu"])
+def test_users_whom_nothing_sets_apart_are_pooled(method, monkeypatch):
+    """Equal features of all users, and no part of anybody's own."""
+    study = make_study()
+    monkeypatch.setattr(_program, "_NEXT_TO_NONE", 1e-9)
+    monkeypatch.setitem(
+        _program.METHODS, "cpu", _program.Method(True, False, True, prior_users=None)
+    )
+    model = CollaborativePreferenceRegressor(
+        RBF(1.0), method=method, user_features=np.zeros((8, 1)), taste_variance=0.5, **HELD
+    ).fit(study.X, study.y, users=study.users)
+    kernel = RBF(1.0) if method == "bonilla" else ConstantKernel(1.5) * RBF(1.0)
+    alone = PairwisePreferenceRegressor(kernel, noise_variance=0.05, optimizer=None)
+    truth = alone.fit(study.X, study.y)
+    asked = model.predict_proba(study.X, users=study.users)
+    assert_allclose(asked, truth.predict_proba(study.X), atol=1e-6)
+    deviation = model.predict(study.X, return_std=True, users=study.users)[1]
+    assert_allclose(deviation, truth.predict(study.X, return_std=True)[1], rtol=1e-5)
 
 
 def test_without_the_others_each_user_has_an_own_estimator():
@@ -72,7 +94,7 @@ def test_without_the_others_each_user_has_an_own_estimator():
         mine = study.users == user
         alone = single().fit(study.X[mine], study.y[mine])
         asked = found.predict_proba(study.X, users=[user] * len(study.X))
-        assert_allclose(asked, alone.predict_proba(study.X), atol=1e-5)
+        assert_allclose(asked, alone.predict_proba(study.X), atol=1e-6)
 
 
 def test_bonilla_is_one_utility_of_items_and_users():
@@ -84,27 +106,70 @@ def test_bonilla_is_one_utility_of_items_and_users():
     )
     found = model.fit(study.X, study.y, users=study.users).predict_proba(study.X, users=study.users)
     X = with_users(study, z[study.users])
-    kernel = OnColumns(RBF(1.0), [0, 1]) * OnColumns(RBF(0.8), [3])
+    own = ConstantKernel(1e-6) * OnColumns(Identity(), [2])  # next to none, but there
+    kernel = OnColumns(RBF(1.0), [0, 1]) * (OnColumns(RBF(0.8), [3]) + own)
     truth = PairwisePreferenceRegressor(kernel, noise_variance=0.05, optimizer=None).fit(X, study.y)
-    assert_allclose(found, truth.predict_proba(X), atol=1e-4)
+    assert_allclose(found, truth.predict_proba(X), atol=1e-6)
 
 
-def test_population_and_tastes_against_the_joint_model():
-    """All users at once by EP, each with a part of their own; ours takes the two parts apart."""
+@pytest.mark.parametrize("by_features", [False, True])
+def test_population_and_tastes_are_the_joint_model(by_features, monkeypatch):
+    """All users at once by EP, with their ids and features behind the features of items."""
     study = make_study(n_users=20, n_each=8)
-    kernel = OnColumns(RBF(1.0), [0, 1]) * (
-        ConstantKernel(1.0) + ConstantKernel(0.5) * OnColumns(Identity(), [2])
-    )
-    X = with_users(study)
+    z = np.random.default_rng(1).standard_normal((20, 1))
+    z = (z - z.mean()) / z.std()
+    of_users = ConstantKernel(1.0) + ConstantKernel(0.5) * OnColumns(Identity(), [2])
+    options = {"method": "cp", "taste_variance": 0.5}
+    if by_features:
+        of_users += ConstantKernel(0.5) * OnColumns(RBF(0.8), [3])
+        options = {"taste_variance": 1.0, "user_features": z, "user_kernel": RBF(0.8)}
+    X, held = with_users(study, z[study.users]), HELD | {"tol": 1e-10}
+    kernel = OnColumns(RBF(1.0), [0, 1]) * of_users
     truth = PairwisePreferenceRegressor(kernel, noise_variance=0.05, optimizer=None).fit(X, study.y)
-    model = CollaborativePreferenceRegressor(RBF(1.0), taste_variance=0.5, **HELD)
-    found = model.fit(study.X, study.y, users=study.users)
-    ours, theirs = found.predict_proba(study.X, users=study.users), truth.predict_proba(X)
-    assert_allclose(ours, theirs, atol=0.1)
-    assert np.abs(ours - theirs).mean() < 0.02
+    for name in ("cp", "cpu"):  # covariances of tastes are as they are given
+        method = _program.METHODS[name]._replace(prior_users=None)
+        monkeypatch.setitem(_program.METHODS, name, method)
+    model = CollaborativePreferenceRegressor(RBF(1.0), **options, **held)
+    model.fit(study.X, study.y, users=study.users)
+    asked = model.predict_proba(study.X, users=study.users)
+    assert_allclose(asked, truth.predict_proba(X), atol=1e-6)
+    assert model.log_marginal_likelihood_value_ == pytest.approx(
+        truth.log_marginal_likelihood(), abs=1e-6
+    )
+    cov = model.predict(study.X[:, 0], return_cov=True, users=study.users)[1]
+    assert_allclose(cov, truth.predict(X[:, 0], return_cov=True)[1], atol=1e-6)
+    # Somebody new is a row more of the same model, and what is asked of two is known together.
+    new = np.concatenate([X[:3, 0], X[3:6, 0]])
+    new[:3, 2] = -1.0
+    if not by_features:
+        users = ["nobody"] * 3 + study.users[3:6].tolist()
+        mean, cov = model.predict(new[:, :2], return_cov=True, users=users)
+        exact, joint = truth.predict(new, return_cov=True)
+        assert_allclose(mean, exact, atol=1e-6)
+        assert_allclose(np.diag(cov), np.diag(joint), atol=1e-6)
+        assert_allclose(cov[:3, 3:], joint[:3, 3:], atol=1e-6)
+
+
+def test_users_whose_features_tell_nothing_of_others_are_independent(monkeypatch):
+    """A kernel of users that is the identity: as without features."""
+    study = make_study()
+    for name in ("cp", "cpu"):
+        method = _program.METHODS[name]._replace(prior_users=None)
+        monkeypatch.setitem(_program.METHODS, name, method)
+    z = np.arange(8.0)[:, None]
+    by_features = CollaborativePreferenceRegressor(
+        RBF(1.0), user_features=z, user_kernel=Identity(), taste_variance=2.0, **HELD
+    ).fit(study.X, study.y, users=study.users)
+    alone = CollaborativePreferenceRegressor(RBF(1.0), taste_variance=2.0, **HELD)
+    alone.fit(study.X, study.y, users=study.users)
+    asked = by_features.predict_proba(study.X, users=study.users)
+    assert_allclose(asked, alone.predict_proba(study.X, users=study.users), atol=1e-6)
+    value = by_features.log_marginal_likelihood_value_
+    assert value == pytest.approx(alone.log_marginal_likelihood_value_, abs=1e-6)
 
 
 def test_without_what_features_tell_users_are_independent():
+    """Covariances of tastes learned."""
     study = make_study()
     z = np.random.default_rng(1).standard_normal((8, 2))
     kernel = ConstantKernel(1e-9) * RBF(1.0)
@@ -114,7 +179,7 @@ def test_without_what_features_tell_users_are_independent():
     alone = CollaborativePreferenceRegressor(RBF(1.0), taste_variance=1.0, **HELD)
     alone.fit(study.X, study.y, users=study.users)
     asked = by_features.predict_proba(study.X, users=study.users)
-    assert_allclose(asked, alone.predict_proba(study.X, users=study.users), atol=1e-5)
+    assert_allclose(asked, alone.predict_proba(study.X, users=study.users), atol=1e-6)
 
 
 def test_weights_are_repetitions():
@@ -126,3 +191,41 @@ def test_weights_are_repetitions():
     X, y, users = (np.repeat(each, weight, axis=0) for each in (study.X, study.y, study.users))
     repeated = model.fit(X, y, users=users).predict_proba(study.X, users=study.users)
     assert_allclose(asked, repeated, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("weight", "options", "atol"),
+    [
+        (None, {"noise": 1e-4}, 1e-6),
+        (None, {"own": 1e-8}, 1e-6),
+        (None, {"own": 1e4}, 1e-6),
+        (None, {"amplitude": 1e-8}, 1e-6),
+        (None, {"amplitude": 1e6, "tol": 1e-4}, 1e-4),
+        (0.1, {}, 1e-6),
+        (1e3, {}, 1e-6),
+        (1e6, {"contrary": True, "tol": 1e-3}, 1e-6),
+    ],
+)
+def test_extreme_scales_and_weights_are_the_joint_model(weight, options, atol, monkeypatch):
+    study = make_study(n_users=10, n_each=10)
+    amplitude, own = options.get("amplitude", 1.0), options.get("own", 0.5)
+    noise, X, y, users = options.get("noise", 0.05), study.X, study.y, study.users
+    if "contrary" in options:  # everybody says the opposite of everything, too
+        X, y, users = np.concatenate([X, X]), np.r_[y, 1 - y], np.r_[users, users]
+    if weight is not None:
+        weight = weight * np.random.default_rng(0).integers(1, 4, len(y))
+    of_users = ConstantKernel(1.0) + ConstantKernel(own) * OnColumns(Identity(), [2])
+    kernel = ConstantKernel(amplitude) * OnColumns(RBF(1.0), [0, 1]) * of_users
+    rows = np.concatenate([X, np.repeat(users[:, None], 2, axis=1)[:, :, None]], axis=2)
+    truth = PairwisePreferenceRegressor(kernel, noise_variance=noise, optimizer=None)
+    truth.fit(rows, y, sample_weight=weight)
+    method = _program.METHODS["cp"]._replace(prior_users=None)
+    monkeypatch.setitem(_program.METHODS, "cp", method)
+    held = HELD | {"noise_variance": noise, "tol": options.get("tol", 1e-8)}
+    model = CollaborativePreferenceRegressor(
+        ConstantKernel(amplitude) * RBF(1.0), taste_variance=own, **held
+    ).fit(X, y, users=users, sample_weight=weight)
+    asked = model.predict_proba(X, users=users)
+    assert_allclose(asked, truth.predict_proba(rows), atol=atol)
+    evidence = truth.log_marginal_likelihood()
+    assert model.log_marginal_likelihood_value_ == pytest.approx(evidence, abs=0.02, rel=1e-6)

@@ -34,8 +34,10 @@ LAYERS = (
         "_ids",
         "_items",
         "_lists",
+        "_marginals",
         "_mixture",
         "_random",
+        "_respondents",
         "_utilities",
         "_weights",
         "kernels",
@@ -44,6 +46,8 @@ LAYERS = (
     ),
     (
         "_asked",
+        "_care",
+        "_cavities",
         "_inducing",
         "_joint",
         "_lookup",
@@ -63,6 +67,7 @@ LAYERS = (
         "_counting",
         "_features",
         "_joint_noise",
+        "_judges",
         "_scores",
         "model_selection",
         "preprocessing",
@@ -75,6 +80,7 @@ LAYERS = (
         "_default_kernel",
         "_part",
         "_posterior",
+        "_sight",
         "duels",
     ),
     (
@@ -107,6 +113,7 @@ LAYERS = (
         "_settings",
     ),
     (
+        "_judging",
         "_streaming",
         "optimize",
     ),

@@ -190,7 +190,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         self.tol = tol
 
     @with_callbacks
-    def fit(
+    def fit(  # type: ignore[override]  # users for judges
         self,
         X: ArrayLike,
         y: ArrayLike | None = None,
@@ -263,7 +263,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         )
 
     @available_if(_fitted_on_duels)
-    def predict_proba(
+    def predict_proba(  # type: ignore[override]  # users for judges
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Probabilities of the outcomes of duels; users as in `predict`."""
@@ -271,7 +271,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         return super(CollaborativePreferenceRegressor, view).predict_proba(X, order=order)
 
     @available_if(_fitted_on_duels)
-    def predict_log_proba(
+    def predict_log_proba(  # type: ignore[override]  # users for judges
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Natural logarithm of `predict_proba`, finite far in the tails."""
@@ -279,14 +279,14 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         return super(CollaborativePreferenceRegressor, view).predict_log_proba(X, order=order)
 
     @available_if(_fitted_on_duels)
-    def decision_function(
+    def decision_function(  # type: ignore[override]  # users for judges
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Mean margin of duels as the users see them; users as in `predict`."""
         view = self._of(X, users)
         return super(CollaborativePreferenceRegressor, view).decision_function(X, order=order)
 
-    def score(
+    def score(  # type: ignore[override]  # users for judges
         self,
         X: ArrayLike,
         y: ArrayLike | None = None,

@@ -119,7 +119,7 @@ def fit(
     stride = Stride()
     for n in range(1, max_iter + 1):
         basis = Basis.of(prior, task.features, by_user.n_users)
-        at = posterior(task.space, by_user, crew, sites, basis)
+        at = posterior(crew, sites, basis)
         found = look(by_user, crew, at)
         stride = stride.next(sites, found.wanted) if n > 1 else stride
         if watch is not None and watch(Pass(n, found.log_evidence, stride.residual)):

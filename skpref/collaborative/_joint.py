@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref._inducing import Weights
 from skpref._linalg import Array, inverse_blocks, inverse_cholesky
 from skpref.collaborative._by_user import Block
 from skpref.collaborative._people import Basis, squares
@@ -54,7 +53,7 @@ class Seen(NamedTuple):
     Attributes
     ----------
     gain : ndarray of shape (m, m)
-        What it takes from the precision of F at known tastes.
+        Precision of F.
     shift : ndarray of shape (m,)
     cross : ndarray of shape (d, r, m)
         Precision between b and F, before the level of b.
@@ -70,6 +69,17 @@ class Seen(NamedTuple):
     by_feature: Array
     by_feature_shift: Array
     log_det: float
+
+    def plus(self, other: "Seen") -> "Seen":
+        """What both say."""
+        return Seen(
+            gain=self.gain + other.gain,
+            shift=self.shift + other.shift,
+            cross=self.cross + other.cross,
+            by_feature=self.by_feature + other.by_feature,
+            by_feature_shift=self.by_feature_shift + other.by_feature_shift,
+            log_det=self.log_det + other.log_det,
+        )
 
 
 class Common(NamedTuple):
@@ -149,8 +159,12 @@ def look_at(block: Block, table: Array, d: int, told: tuple[Array, Array], basis
     level, by_population = times(cov, shift), np.matmul(cov, given)
     local = Local(variance, cov, level, by_population)
     n, m = len(block.users), table.shape[2] - d
-    flat = by_population.reshape(n * d, m)
-    gain, down = given.reshape(n * d, m).T @ flat, flat.T @ shift.ravel()
+    # Aᵀ (T⁻¹ + H V Hᵀ)⁻¹ A as a sum of squares: a difference would be lost to rounding where
+    # answers tell much more than the prior.
+    left = table[:, :, d:] - np.matmul(high, by_population)
+    gain = _gram(left * np.sqrt(share)[:, :, None])
+    gain += _gram(by_population / root[:, :, None])
+    down = np.einsum("unm,un->m", left, pulled)
     psi = basis.psi[block.users]
     r = psi.shape[1]
     cross, by_feature = np.zeros((d, r, m)), np.zeros((d * d, r * r))
@@ -164,32 +178,32 @@ def look_at(block: Block, table: Array, d: int, told: tuple[Array, Array], basis
     return local, Seen(gain, down, cross, by_feature, lifted, float(log_det.sum()))
 
 
-def common(known: Weights, seen: list[Seen], basis: Basis) -> Common:
+def common(seen: list[Seen], basis: Basis) -> Common:
     """q of what users have in common.
 
     Parameters
     ----------
-    known : Weights
-        What the answers would say of F if tastes were known.
     seen : list of Seen
+        At least one.
     basis : Basis
     """
     d, r = len(basis.level), basis.psi.shape[1]
-    m, n = len(known.shift), d * r
+    whole = seen[0]
+    for part in seen[1:]:
+        whole = whole.plus(part)
+    m, n = len(whole.shift), d * r
     scale = np.sqrt(basis.level)
     precision = np.zeros((n + m, n + m))
     shift = np.empty(n + m)
-    precision[n:, n:] = known.gain - sum(part.gain for part in seen)
-    shift[n:] = known.shift - sum(part.shift for part in seen)
+    precision[n:, n:], shift[n:] = whole.gain, whole.shift
     if r:
-        by_feature = np.sum([part.by_feature for part in seen], axis=0)
-        by_feature = by_feature.reshape(d, d, r, r).transpose(0, 2, 1, 3)
+        by_feature = whole.by_feature.reshape(d, d, r, r).transpose(0, 2, 1, 3)
         by_feature = scale[:, None, None, None] * by_feature * scale[:, None]
         precision[:n, :n] = by_feature.reshape(n, n)
-        cross = scale[:, None, None] * sum(part.cross for part in seen)
+        cross = scale[:, None, None] * whole.cross
         precision[:n, n:] = cross.reshape(n, m)
         precision[n:, :n] = precision[:n, n:].T
-        shift[:n] = (scale[:, None] * sum(part.by_feature_shift for part in seen)).ravel()
+        shift[:n] = (scale[:, None] * whole.by_feature_shift).ravel()
     precision = 0.5 * (precision + precision.T)
     precision.flat[:: n + m + 1] += 1.0
     inverse, log_det = inverse_cholesky(precision.T) if n + m else (precision, 0.0)
@@ -203,7 +217,7 @@ def common(known: Weights, seen: list[Seen], basis: Basis) -> Common:
         by_feature_root=root,
         by_feature_slope=np.ascontiguousarray(slope.transpose(1, 0, 2)),
         quadratic=float(mean @ mean),
-        log_det=log_det + sum(part.log_det for part in seen),
+        log_det=log_det + whole.log_det,
     )
 
 
@@ -263,6 +277,12 @@ def marginal(local: Local, at: Common, psi: Array, by_feature_cov: Array) -> Mar
     own += flat @ flat.T
     own.flat[:: d + 1] += (1.0 - share).sum(axis=0)
     return Marginal(mean, slope, cov, own, float(np.vdot(own_mean, share * own_mean)))
+
+
+def _gram(rows):
+    """Sum of all products of two columns, (m, m)."""
+    flat = rows.reshape(rows.shape[0] * rows.shape[1], rows.shape[2])
+    return flat.T @ flat
 
 
 def times(matrices: Array, vectors: Array) -> Array:

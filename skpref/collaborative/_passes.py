@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref._inducing import InducedSpace, Weights
 from skpref._linalg import Array
 from skpref.collaborative._by_user import ByUser
 from skpref.collaborative._joint import Common, common, marginal
@@ -53,26 +52,9 @@ class Look(NamedTuple):
     own: Array
 
 
-def posterior(
-    space: InducedSpace, by_user: ByUser, crew: Crew, sites: Sites, basis: Basis
-) -> Joint:
-    """q given the factors, exact.
-
-    Parameters
-    ----------
-    space : InducedSpace
-        Prior of the population's utility.
-    by_user : ByUser
-    crew : Crew
-    sites : Sites
-    basis : Basis
-    """
-    if crew.margins.features.shape[1]:
-        every = by_user.copies * sites.precision, by_user.copies * sites.shift
-        known = space.told(*map(by_user.pool, every))
-    else:
-        known = Weights(np.zeros((0, 0)), np.zeros(0))
-    return Joint(sites, basis, common(known, crew.tell(sites, basis), basis))
+def posterior(crew: Crew, sites: Sites, basis: Basis) -> Joint:
+    """q given the factors, exact."""
+    return Joint(sites, basis, common(crew.tell(sites, basis), basis))
 
 
 def everybody(crew: Crew, at: Joint) -> Tastes:

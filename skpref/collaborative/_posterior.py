@@ -71,7 +71,7 @@ class CollaborativePosterior:
         Parameters
         ----------
         users : ndarray of int of shape (n,)
-            Codes; −1 for users that were not fitted.
+            Codes; of users that were not fitted −2, −3, …, and −1 for somebody else each time.
         psi, rest : ndarray, optional
             Their features as inducing users see them.
         """
@@ -181,9 +181,7 @@ class CollaborativePosterior:
         prior = self._prior(A, B)
         users, *features = self._asked(slice(None), len(phi))
         own, between, sway = self.tastes.across(high, users, *features)
-        same = users[:, None] == users
-        if self.asked is not None:
-            same &= (users >= 0) | np.eye(len(users), dtype=bool)
+        same = (users[:, None] == users) & ((users != -1) | np.eye(len(users), dtype=bool))
         # What the functions leave of two users' tastes is taken for independent.
         own += self.taste_variance * (prior - high @ high.T)
         found = np.where(same, own, between)
@@ -202,7 +200,7 @@ class CollaborativePosterior:
     def _asked(self, rows, n):
         """Who is meant by some rows: codes and features."""
         if self.asked is None:
-            return np.full(n, -1), None, None
+            return np.full(n, -2), None, None
         return tuple(None if part is None else part[rows] for part in self.asked)
 
     def _check_rows(self, n):

@@ -73,7 +73,7 @@ class Tastes(NamedTuple):
         ----------
         high : ndarray of shape (n, d)
         users : ndarray of int of shape (n,)
-            −1 for users that were not fitted.
+            Negative for users that were not fitted, −1 for somebody else each time.
         psi, rest : ndarray, optional
             Their features, (n, r) and (n,), NaN where there are none; read for those alone.
         """
@@ -115,17 +115,18 @@ class Tastes(NamedTuple):
         Returns
         -------
         own, between : ndarray of shape (n, n)
-            Given ε: where both are one user's (a user that was not fitted has but one row), and
-            where they are two users'.
+            Given ε: where both are one user's, and where they are two users'.
         sway : ndarray of shape (n, m)
             Slopes in ε.
         """
         n = len(high)
         found = self.at(high, users, psi, rest)
         own, between = np.diag(found.variance), np.zeros((n, n))
+        seen = np.full(n, np.nan) if psi is None or rest is None else rest
         for user, rows in _by_user(users):
-            if user >= 0:
-                own[np.ix_(rows, rows)] = high[rows] @ self.cov[user] @ high[rows].T
+            if user != -1:
+                cov = self.cov[user] if user >= 0 else self._of_new(seen[rows[0]])
+                own[np.ix_(rows, rows)] = high[rows] @ cov @ high[rows].T
         if psi is not None and rest is not None and self.pull is not None:
             lean = high @ self.turn
             for user, rows in _by_user(users):
@@ -134,7 +135,14 @@ class Tastes(NamedTuple):
             known = np.flatnonzero((users >= 0) | ~np.isnan(rest))
             half = _both(lean[known], psi[known]) @ self._flat_root.T
             between[np.ix_(known, known)] = half @ half.T
+            for user, rows in _by_user(users):
+                if user < -1:
+                    own[np.ix_(rows, rows)] += between[np.ix_(rows, rows)]
         return own, between, found.sway
+
+    def _of_new(self, rest):
+        """Covariance of a taste that was not fitted but for what inducing users tell of it."""
+        return self.prior.own + (1.0 if np.isnan(rest) else rest) * self.prior.of_features
 
     @property
     def _flat_root(self):

@@ -4,7 +4,9 @@ A team is what one task takes. It holds all that is known of its users before an
 may be sent to another process once.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -187,13 +189,18 @@ class Team:
         """
         basis = basis._replace(psi=self.psi, rest=self.rest)
         every = self.copies * precision, self.copies * shift
-        kept, said = [], []
-        for block in self.blocks:
-            one, other = (np.where(block.there, values[block.rows], 0.0) for values in every)
-            local, seen = look_at(block, table[self.margin[block.rows]], d, (one, other), basis)
-            kept.append(local)
-            said.append(seen)
-        return kept, _total(said)
+        kept: list[Local] = []
+
+        def said() -> Iterator[Seen]:
+            for block in self.blocks:
+                one, other = (np.where(block.there, part[block.rows], 0.0) for part in every)
+                rows = table[self.margin[block.rows]]
+                local, seen = look_at(block, rows, d, (one, other), basis)
+                kept.append(local)
+                yield seen
+
+        total = reduce(Seen.plus, said())
+        return kept, total
 
     def look(
         self, local: list[Local], view: View, rest: Array, precision: Array, shift: Array
@@ -284,14 +291,6 @@ class Crew:
             delayed(team.tell)(*given, sites.precision[team.rows], sites.shift[team.rows], basis)
             for team in self.teams
         )
-
-
-def _total(said):
-    """What several say together."""
-    found = said[0]
-    for other in said[1:]:
-        found = Seen(*map(np.add, found, other))
-    return found
 
 
 def in_teams(

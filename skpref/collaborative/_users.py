@@ -1,53 +1,17 @@
 """Who the users are: their ids as numbers."""
 
-from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skpref._containers import is_missing
-from skpref._warnings import warn
+from skpref._respondents import Respondents, check_respondents
 
 
 def check_users(users: Any, n: int) -> list:
-    """Ids as a list, one a row of X.
-
-    Raises
-    ------
-    ValueError
-        If there are not so many.
-    TypeError
-        If one is not hashable.
-    """
-    if hasattr(users, "to_numpy"):
-        users = users.to_numpy()
-    shape = np.shape(users) if isinstance(users, np.ndarray) else None
-    if shape is not None and len(shape) == 2 and shape[1] == 1:
-        users = users[:, 0]
-    elif shape is not None and len(shape) != 1:
-        raise ValueError(f"users must have shape (n,), the id of each row of X; got {shape}.")
-    if isinstance(users, str | bytes | Mapping | Set) or not hasattr(users, "__len__"):
-        raise ValueError(
-            f"users must be a sequence of ids, one for each row of X; got {type(users).__name__}."
-        )
-    # Dates of a fine unit would become integers, missing ones too.
-    as_they_are = isinstance(users, np.ndarray) and users.dtype.kind not in "mM"
-    listed = users.tolist() if as_they_are else list(users)
-    if len(listed) != n:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: X has {n} rows, users "
-            f"{len(listed)} ids. Give the id of the user of each row."
-        )
-    for row, name in enumerate(listed):
-        try:
-            hash(name)
-        except TypeError:
-            raise TypeError(
-                f"Ids of users must be hashable; row {row} of users holds a "
-                f"{type(name).__name__}. Make it a tuple or a string."
-            ) from None
-    return listed
+    """Ids as a list, one a row of X, see `check_respondents`."""
+    return check_respondents(users, n, "user")
 
 
 def same_ids(ids: list) -> NDArray[np.intp]:
@@ -57,52 +21,13 @@ def same_ids(ids: list) -> NDArray[np.intp]:
     return np.array([code.setdefault(name, len(code)) for name in every], dtype=np.intp)
 
 
-class Users:
-    """Ids of the users that were fitted, in order of first appearance.
+class Users(Respondents):
+    """Ids of the users that were fitted, see `Respondents`.
 
     Parameters
     ----------
     ids : list
-        Repeated ones count once.
-
-    Raises
-    ------
-    ValueError
-        If one is missing.
     """
 
     def __init__(self, ids: list) -> None:
-        for row, name in enumerate(ids):
-            if is_missing(name):
-                raise ValueError(
-                    f"The id of a user is missing (None or NaN), first in row {row}. Leave these "
-                    "rows out, or give each such answer an id of its own."
-                )
-        self._code = {name: code for code, name in enumerate(dict.fromkeys(ids))}
-
-    def __len__(self) -> int:
-        return len(self._code)
-
-    @property
-    def names(self) -> NDArray[Any]:
-        """Id of each code."""
-        names = np.empty(len(self._code), dtype=object)
-        names[:] = list(self._code)
-        return names
-
-    def codes(self, ids: list) -> NDArray[np.intp]:
-        """Code of each id, −1 for one that was not fitted; warns of ids of another type."""
-        codes = np.array([self._code.get(name, -1) for name in ids], dtype=np.intp)
-        if len(codes) and np.all(codes < 0):
-            self._mention_other_types(ids)
-        return codes
-
-    def _mention_other_types(self, ids):
-        written = {str(name): name for name in self._code}
-        asked = next((name for name in ids if not is_missing(name) and str(name) in written), None)
-        if asked is not None:
-            warn(
-                f"None of the users asked about was fitted, so that all count as somebody of the "
-                f"population; but {written[str(asked)]!r} was, and {asked!r} is not the same. Give "
-                "ids of the type that fit was given."
-            )
+        super().__init__(ids, "user")

@@ -78,7 +78,9 @@ class NoisyMargins:
         self._index, self._sign = problem.index[self.row], problem.sign[self.row]
         self._answers = problem.answers.take(self.row)
         regions = _regions(problem.likelihood, self._answers)
-        self._noise = regions.variance
+        self._noise, turn = regions.variance, regions.turn
+        self._turn = 1.0 if turn is None else turn
+        self._sign = self._sign * self._turn
         cone = np.all(regions.lower == 0.0) and np.all(regions.upper == np.inf)
         self.box = None if cone else Box(regions.lower, regions.upper)
         self._sets = _Sets(problem, singles) if problem.rows.joint else None
@@ -122,7 +124,8 @@ class NoisyMargins:
         if self._sets is not None:  # as if every inequality were a duel
             answers = self._problem.rows.apart().answers.take(self.row)
             noise = noise + self._problem.space.noise.diagonal()[self._index]
-        v = self._clipped(z + noise * self._problem.likelihood.log_prob(z, answers).gradient)
+        pull = self._problem.likelihood.log_prob(self._turn * z, answers).gradient
+        v = self._clipped(z + self._turn * noise * pull)
         if self._sets is not None:
             self._sets.reconcile(v, np.zeros(len(v)) if self.box is None else self.box.lower)
         return v

@@ -164,7 +164,8 @@ class Shard:
         space = cast(InducedSpace, problem.space)
         used, rows = gathered_rows(problem.rows, numbers)
         ends = rows.first.astype(np.int32), rows.second.astype(np.int32)
-        arrays = space.Z, space.items[used], *ends, rows.kind, rows.lead, rows.counts
+        told = rows.kind, rows.lead, rows.counts, rows.judge
+        arrays = space.Z, space.items[used], *ends, *told
         return cls(space.kernel, problem.likelihood, pickle.dumps(arrays, protocol=5))
 
     def batch(self, like: InducedSpace | None) -> Batch:

@@ -7,6 +7,7 @@
 from skpref.likelihoods._base import Likelihood
 from skpref.likelihoods._expected import Expected
 from skpref.likelihoods._gaussian import sign_proba
+from skpref.likelihoods._judged import Judged
 from skpref.likelihoods._probit import Probit
 from skpref.likelihoods._terms import (
     DUEL,
@@ -26,6 +27,7 @@ __all__ = [
     "Answers",
     "Derivatives",
     "Expected",
+    "Judged",
     "Likelihood",
     "Probit",
     "Regions",

@@ -21,14 +21,18 @@ class Answers(NamedTuple):
         +1 where the first item of the margin (the winner, if there is one) was shown first, −1
         where the second was, 0 where neither was; where equal answers were shown in different
         orders and the likelihood does not ask for the order, as in the first of them.
+    judge : ndarray of int of shape (n,) or None
+        Number of who answered; None: all are one.
     """
 
     kind: NDArray[np.int8]
     lead: NDArray[np.int8]
+    judge: NDArray[np.intp] | None = None
 
     def take(self, rows: NDArray) -> "Answers":
         """Some of the rows, by position or mask."""
-        return Answers(self.kind[rows], self.lead[rows])
+        judge = None if self.judge is None else self.judge[rows]
+        return Answers(self.kind[rows], self.lead[rows], judge)
 
 
 class Derivatives(NamedTuple):
@@ -61,8 +65,12 @@ class Site(NamedTuple):
 
 
 class Regions(NamedTuple):
-    """An answer as a box of a noisy margin: lower < margin + e < upper, e ~ N(0, variance)."""
+    """An answer as a box of a noisy margin: lower < margin + e < upper, e ~ N(0, variance).
+
+    ``turn``, if given, is −1 where the box is one of minus the margin, else 1.
+    """
 
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     variance: NDArray[np.float64]
+    turn: NDArray[np.float64] | None = None

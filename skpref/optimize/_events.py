@@ -260,23 +260,35 @@ class Reader:
 
     def _ask(self, state, found, event):
         taken = [self._question(state, each) for each in _listed(found.get("taken", []))]
-        taken = list(zip(taken, _users(found, "taken_users", len(taken)), strict=True))
+        taken = list(zip(taken, self._users(found, "taken_users", len(taken)), strict=True))
         for items, user in taken:
             _check(state.is_pending(items, user), f"the question {items} was not pending")
         state = state.handed_over(taken, event.owner)
         new = found["sets"] if "sets" in found else found["duels"]
         new = [self._question(state, each) for each in _listed(new)]
         recalled = self._recalled(state, found, event) if "theta" in found else state.recalled
-        return state.asked(new, event.owner, recalled, _users(found, "users", len(new)))
+        return state.asked(new, event.owner, recalled, self._users(found, "users", len(new)))
 
     def _tell(self, state, found, event):
         items = self._question(state, list(question_of(found)))
         check_kept(found["outcome"], len(items))
-        return state.answered(items, found["outcome"], _user(found.get("user")))
+        return state.answered(items, found["outcome"], self._user(found.get("user")))
 
     def _skip(self, state, found, event):
         items = self._question(state, list(question_of(found)))
-        return state.refused(items, _user(found.get("user")))
+        return state.refused(items, self._user(found.get("user")))
+
+    def _users(self, found, name, n):
+        """Users of n questions."""
+        users = [self._user(each) for each in _listed(found.get(name, [None] * n))]
+        _check(len(users) == n, f"{len(users)} users of {n} questions")
+        return users
+
+    def _user(self, value):
+        several = getattr(self.models, "several", False)
+        good = type(value) in (str, int) if several else value is None
+        _check(good, f"{value!r} is no user of this run")
+        return value
 
     def _undo(self, state, found, event):
         _check(bool(state.past), "there is nothing to undo")
@@ -322,18 +334,6 @@ def _with_arrays(memory, content, state, models):
     margins = parts.pop("margins", np.zeros(0))
     sites = {name.removeprefix("sites."): part for name, part in parts.items()}
     return replace(memory, sites=sites, margins=margins)
-
-
-def _users(found, name, n):
-    """Users of n questions."""
-    users = [_user(each) for each in _listed(found.get(name, [None] * n))]
-    _check(len(users) == n, f"{len(users)} users of {n} questions")
-    return users
-
-
-def _user(value):
-    _check(value is None or type(value) in (str, int), f"{value!r} is no id of a user")
-    return value
 
 
 def _listed(value):

@@ -66,7 +66,9 @@ class ActiveLearner(Asking):
     users : sequence of str or int, default=None
         Who may be asked, each every duel of the pool: ids. Further people may come at any time by
         ``ask(user=...)`` or `tell`. A question is then a `Question`, a user and a duel, wherever
-        without users it is a duel. None: there are no several users.
+        without users it is a duel, and `run` calls ``compare(user, duel)``. A pipeline gets users
+        by the name of its last step, or where scikit-learn routes metadata by request. None: there
+        are no several users.
     refit_every : int, default=1
         Hyperparameters are learned with every so many answers (and, until there are so many, with
         each); in between those of the last time are held.
@@ -170,7 +172,7 @@ class ActiveLearner(Asking):
             options,
             n_initial,
             repeat,
-            Takes(estimator),
+            Takes(estimator, people is not None),
             people,
             refit_every,
         )

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
 
@@ -24,10 +25,12 @@ class Takes:
     Parameters
     ----------
     estimator : estimator
+    several : bool, default=False
+        Whether several users are asked.
     """
 
-    def __init__(self, estimator: BaseEstimator):
-        self.theta = np.zeros(0)
+    def __init__(self, estimator: BaseEstimator, several: bool = False):
+        self.theta, self.several = np.zeros(0), several
         found = estimator.get_params()
         self.ties = any(
             value is not None
@@ -98,6 +101,8 @@ class PoolQuestions:
         if self._last is None or self._last[0] is not state.told:
             n, every = len(state.told), self._configuration.refit_every
             searched = n if n < every else n - n % every
+            if all(each.outcome == TIE for each in state.told[:searched]):
+                searched = n  # ties alone tell no estimator that there are duels
             if self._searched is None or self._searched[0] != state.told[:searched]:
                 own = clone(self._configuration.estimator)
                 unseeded = [
@@ -125,7 +130,8 @@ class PoolQuestions:
         X, y, order = self._training(state, told)
         given = {"order": order} if has_fit_parameter(estimator, "order") else {}
         if self._configuration.users is not None:
-            step = f"{estimator.steps[-1][0]}__" if hasattr(estimator, "steps") else ""
+            by_step = hasattr(estimator, "steps") and not get_config()["enable_metadata_routing"]
+            step = f"{estimator.steps[-1][0]}__" if by_step else ""
             given[f"{step}users"] = [each.user for each in told]
         return estimator.fit(X, y, **given)
 
@@ -175,12 +181,12 @@ class PoolQuestions:
             return *asked.at(int(rng.choice(np.flatnonzero(free)))), turned
         waiting = np.zeros(len(free), dtype=bool)
         waiting[pending] = True
-        given = {} if configuration.users is None else {"users": asked.users}
+        duels, given = configuration.pool.duels, {}
+        if configuration.users is not None:
+            duels, given = duels[asked.rows], {"users": asked.users}
         chosen = query(
             self.fit(state),
-            configuration.pool.duels
-            if configuration.users is None
-            else configuration.pool.duels[asked.rows],
+            duels,
             configuration.strategy,
             answered=~free & ~waiting,
             pending=pending,

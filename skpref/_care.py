@@ -1,0 +1,245 @@
+"""How much care each judge takes: what their answers say of it, and how it differs among judges."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from skpref._linalg import Array
+from skpref._marginals import Known, Marginals, known
+
+# Of a judge of whom nothing is known: points of care, and deviations that they reach.
+_POINTS, _REACH = 41, 6.0
+# What is expected of the shares of judges weighs as much as so many judges.
+_EXPECTED = 10.0
+# Half-Cauchy prior of the deviation of care; variances that are weighed, a decade.
+_TYPICAL, _PER_DECADE = 0.5, 4
+# Probability of a variance that counts.
+_COUNTS = 1e-4
+# Steps of EM for the shares, and levels beside the present one, as logarithms.
+_EM, _LEVELS = 5, np.linspace(-0.8, 0.8, 17)
+
+
+class Law(NamedTuple):
+    """How care is spread among judges.
+
+    Attributes
+    ----------
+    level : float
+        Mean care of the careful, and minus that of the contrary.
+    variances, weights : ndarray of shape (n_variances,)
+        Of either around its mean, in units of the squared level: what it may be, with its
+        probability.
+    contrary, random : float
+        Shares of the judges who answer the wrong way round, and without looking.
+    """
+
+    level: float
+    variances: Array
+    weights: Array
+    contrary: float
+    random: float
+
+    @classmethod
+    def between(cls, bounds: tuple[float, float], contrary: float, random: float) -> Self:
+        """Before any answer."""
+        low, high = np.log10(bounds)
+        variances = np.logspace(low, high, int(np.ceil((high - low) * _PER_DECADE)) + 1)
+        return cls(1.0, variances, _expected(variances), contrary, random)
+
+    @property
+    def shares(self) -> Array:
+        """Of the careful, the contrary and those who answer at random."""
+        return np.array([1.0 - self.contrary - self.random, self.contrary, self.random])
+
+    @property
+    def variance(self) -> float:
+        """Mean of its logarithm, exponentiated."""
+        return float(np.exp(self.weights @ np.log(self.variances)))
+
+    def relevant(self) -> Self:
+        """Without variances that are out of the question."""
+        some = self.weights > _COUNTS
+        weights = self.weights[some] / self.weights[some].sum()
+        return self._replace(variances=self.variances[some], weights=weights)
+
+    def log_density(self, off: Array) -> Array:
+        """Of a kind's care, so far from its mean; variances on a new last axis."""
+        spread = self.variances * self.level**2
+        return -0.5 * (off[..., None] ** 2 / spread + np.log(2.0 * np.pi * spread))
+
+    def marginals(self) -> "Marginals":
+        """Care of a judge of whom nothing is known."""
+        x = np.linspace(-_REACH, _REACH, _POINTS)
+        mass = np.exp(-0.5 * x**2) / np.exp(-0.5 * x**2).sum()
+        few = self.relevant()
+        deviation = self.level * np.sqrt(few.variances)[:, None]
+        mass = (few.weights[:, None] * mass).ravel()
+        width = np.broadcast_to(deviation * (x[1] - x[0]), (len(deviation), len(x))).ravel()
+        sides = [side * self.level + (deviation * x).ravel() for side in (1.0, -1.0)]
+        weights = np.concatenate([share * mass for share in self.shares[:2]])
+        points = np.append(np.concatenate(sides), 0.0)
+        every = points, np.append(np.tile(width, 2), 0.0), np.append(weights, self.random)
+        return Marginals(*(each[None] for each in every))
+
+
+class CarePrior(NamedTuple):
+    """How care is learned.
+
+    Attributes
+    ----------
+    law : Law
+        Where it starts; its shares are those expected.
+    learned : bool
+        Whether it is.
+    order_variance : float or None
+        Of judges' own order effects, in squared units of the utility; None: there are none.
+    order_bounds : (float, float) or None
+        None: it stays.
+    """
+
+    law: Law
+    learned: bool
+    order_variance: float | None = None
+    order_bounds: tuple[float, float] | None = None
+
+
+def _expected(variances):
+    """Prior probabilities of these variances, on a logarithmic scale."""
+    share = np.sqrt(variances) / (1.0 + variances / _TYPICAL**2)
+    return share / share.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class Care:
+    """Posterior of the care of every judge.
+
+    Attributes
+    ----------
+    law : Law
+    sides : (Known, Known)
+        About the means of the careful and of the contrary.
+    weights : ndarray of shape (n_judges, 2 × n_points + 1)
+        Probabilities of the points of either, and of looking at nothing.
+    """
+
+    law: Law
+    sides: tuple[Known, Known]
+    weights: Array
+
+    @classmethod
+    def of(
+        cls,
+        log_likelihood: Callable[[Array], Array],
+        law: Law,
+        n_judges: int,
+        expected: Array | None = None,
+        *,
+        free: bool = False,
+    ) -> Self:
+        """Of judges whose answers have this log evidence as a function of care.
+
+        Parameters
+        ----------
+        log_likelihood : callable
+            See `known`.
+        law : Law
+            As far as it is known.
+        n_judges : int
+        expected : ndarray of shape (3,), optional
+            Shares as expected before any answer; None: the law stays as it is.
+        free : bool, default=False
+            Whether its level is found too.
+        """
+        told = _Told.of(log_likelihood, law, n_judges)
+        if free:
+            law = law._replace(level=told.best_level(law))
+        if expected is not None:
+            law = told.learned(law, expected)
+        kinds, masses = told.kinds(law), told.masses(law)
+        over = law.weights / (kinds @ law.shares)
+        found = [
+            share * np.einsum("jpt,jt->jp", mass, over)
+            for mass, share in zip(masses, law.shares[:2], strict=True)
+        ]
+        found.append(law.random * np.einsum("jt,jt->j", kinds[..., 2], over)[:, None])
+        return cls(law, told.sides, np.hstack(found))
+
+    def marginals(self) -> Marginals:
+        """Of care."""
+        none = np.zeros((len(self.weights), 1))
+        points = np.hstack([*(each.grid for each in self.sides), none])
+        width = [np.broadcast_to(each.step, each.grid.shape) for each in self.sides]
+        return Marginals(points, np.hstack([*width, none]), self.weights)
+
+
+class _Told(NamedTuple):
+    """What answers say of care: on grids about both levels, and of looking at nothing.
+
+    Likelihoods, their logarithms less the largest of each judge.
+    """
+
+    sides: tuple[Known, Known]
+    likelihoods: tuple[Array, Array]
+    blind: Array
+
+    @classmethod
+    def of(cls, log_likelihood, law, n_judges):
+        wide = law.level**2 * law.variances[law.weights > _COUNTS].max()
+        sides = tuple(known(log_likelihood, at, wide, n_judges) for at in (law.level, -law.level))
+        logs = [each.log_likelihood for each in sides]
+        logs.append(log_likelihood(np.zeros((n_judges, 1))))
+        top = np.max([np.max(each, axis=1) for each in logs], axis=0)[:, None]
+        first, second, blind = (np.exp(each - top) for each in logs)
+        return cls(sides, (first, second), blind[:, 0])
+
+    def masses(self, law):
+        """Likelihood times prior at each point, (n_judges, n_points, n_variances) of both sides."""
+        for side, each, told in zip((1.0, -1.0), self.sides, self.likelihoods, strict=True):
+            prior = np.exp(law.log_density(each.grid - side * law.level))
+            prior *= (each.step * told)[:, :, None]
+            yield prior
+
+    def kinds(self, law):
+        """Integrals of these, and of looking at nothing, (n_judges, n_variances, 3)."""
+        found = [mass.sum(axis=1) for mass in self.masses(law)]
+        found.append(np.broadcast_to(self.blind[:, None], found[0].shape))
+        return np.stack(found, axis=-1)
+
+    def best_level(self, law):
+        """Under which the answers are most probable, near the present one."""
+        levels = law.level * np.exp(_LEVELS)
+        few = law.relevant()
+        fit = np.array([_evidence(self.kinds(few._replace(level=x)), few) for x in levels])
+        k = min(max(int(fit.argmax()), 1), len(levels) - 2)
+        left, centre, right = fit[k - 1 : k + 2]
+        bend = 2.0 * centre - left - right
+        off = 0.5 * (right - left) / bend if bend > 0.0 else np.sign(right - left)
+        step = _LEVELS[1] - _LEVELS[0]
+        return float(levels[k] * np.exp(step * np.clip(off, -1.0, 1.0)))
+
+    def learned(self, law, expected):
+        """The law with its shares and what is known of its variance (EM)."""
+        kinds = self.kinds(law)
+        for _ in range(_EM):
+            joint = kinds * law.shares
+            every = joint.sum(axis=-1)
+            height = _log_evidence(every, law.variances)
+            weights = np.exp(height - height.max())
+            weights /= weights.sum()
+            share = np.einsum("jtk,t->k", joint / every[..., None], weights)
+            share = (share + _EXPECTED * expected) / (len(kinds) + _EXPECTED)
+            law = law._replace(weights=weights, contrary=float(share[1]), random=float(share[2]))
+        return law
+
+
+def _log_evidence(every, variances):
+    """Of each variance, its prior included."""
+    return np.log(np.maximum(every, 1e-300)).sum(axis=0) + np.log(_expected(variances))
+
+
+def _evidence(kinds, law):
+    """Log evidence of all judges' answers, variances averaged over."""
+    height = _log_evidence(kinds @ law.shares, law.variances)
+    return height.max() + np.log(np.exp(height - height.max()).sum())

@@ -1,0 +1,259 @@
+"""The fitting program where judges differ in care: hyperparameters and care by turns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from skpref._care import Care, CarePrior, Law
+from skpref._cavities import Cavities
+from skpref._fitting import Fitted, Start, fit_posterior, learned
+from skpref._judges import Judges
+from skpref._linalg import Array
+from skpref._marginals import Marginals, OwnOrder
+from skpref._model import Evaluation, Model
+from skpref._observations import Observations
+from skpref._random import seed_of
+from skpref._respondents import Respondents
+from skpref._search import Monitor, Search
+from skpref._threads import blas_threads
+from skpref.inference._base import Pass
+from skpref.likelihoods import Judged
+
+# Turns of learning hyperparameters and care, and of the posterior and care within one.
+_TURNS = 6
+_STEPS = 12
+# Care stands still where it moves by less, in its posterior deviations (or of the common level).
+_STILL = 0.05
+# A change of care that does not matter.
+_ROUGH = 0.05
+# Hyperparameters, logarithms mostly, stand still where they move by less.
+_SETTLED = 0.02
+# A step of the common level's logarithm, and the least bend of the evidence along it.
+_STEP, _LEAST_BEND = 0.2, 1.0
+# Of cavities: iterations, the least share of a precision that is left, and the change that ends.
+_CAVITY = 50
+_LEFT = 1e-3
+_CLOSE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """What is known of the judges.
+
+    Attributes
+    ----------
+    care : Marginals
+    law : Law
+        That their care follows.
+    order : Marginals or None
+        Own order effects.
+    order_variance : float or None
+    """
+
+    care: Marginals
+    law: Law
+    order: Marginals | None = None
+    order_variance: float | None = None
+
+    @property
+    def means(self) -> tuple[Array, Array | None]:
+        """Care and own order effects, as a likelihood takes them."""
+        return self.care.mean, None if self.order is None else self.order.mean
+
+    def scaled(self) -> Self:
+        """In units in which the level of care is 1."""
+        care = self.care.scaled(1.0 / self.law.level)
+        return replace(self, care=care, law=self.law._replace(level=1.0))
+
+
+def fit_judged(
+    observations: Observations,
+    model: Model,
+    prior: CarePrior,
+    respondents: Respondents,
+    start: Start | None = None,
+    rng: np.random.Generator | np.random.RandomState | None = None,
+    search: Search | None = None,
+    monitor: Monitor | None = None,
+    watch: Callable[[Pass], bool] | None = None,
+) -> Fitted:
+    """Find how much care each judge takes, and the posterior given that.
+
+    By turns: kernel and noise by the evidence given care, and care given these. Given the factors
+    of the posterior, the log evidence of one judge's answers as a function of their care is a sum
+    over answers, each under what all others say of its margin (its cavity in expectation
+    propagation); its derivative is that of EP's evidence, so that where this stands still care is
+    the most probable, but for taking the mean of its posterior instead of the mode.
+
+    Parameters
+    ----------
+    observations : Observations
+        With judges.
+    model : Model
+        Of a judge of the common level.
+    prior : CarePrior
+    respondents : Respondents
+        The judges.
+    start, rng, search, monitor, watch
+        As in `fit_posterior`.
+
+    Returns
+    -------
+    Fitted
+        Its likelihood is a `Judged`.
+    """
+    judging = _Judging(observations, prior, len(respondents), seed_of(rng) or 0)
+    beliefs = None
+    if search is not None and len(model.theta):
+        model = learned(observations, model, replace(search, complain=False), rng=rng,
+                        monitor=monitor).model  # fmt: skip
+        again = replace(search, complain=False, n_restarts=0)
+        for turn in range(_TURNS):
+            before, beliefs = beliefs, judging.settled(model, beliefs, free=True).scaled()
+            theta, last = model.theta, turn == _TURNS - 1
+            still = before is not None and _moved(before, beliefs) < _STILL
+            model = judging.learned(model, beliefs, replace(again, complain=still or last), monitor)
+            if still or np.max(np.abs(model.theta - theta)) < _SETTLED:
+                break
+    beliefs = judging.settled(model, beliefs)
+    judged = replace(model, likelihood=Judged(model.likelihood, *beliefs.means))
+    fitted = fit_posterior(observations, judged, start, rng, watch=watch)
+    found = judging.look(fitted.evaluation, fitted.model, beliefs)
+    judges = Judges(
+        respondents,
+        np.bincount(np.asarray(observations.judge), minlength=len(respondents)),
+        found.law,
+        found.care,
+        found.order,
+        0.5 * model.likelihood.margin_variance,
+        found.order_variance or 0.0,
+        judging.level_deviation(fitted.model, beliefs),
+    )
+    return replace(fitted, judges=judges)
+
+
+class _Judging:
+    """Care given hyperparameters."""
+
+    def __init__(self, observations, prior, n_judges, seed):
+        self._observations, self._prior, self._n_judges = observations, prior, n_judges
+        self._seed, self._state = seed, None
+
+    def learned(self, model, beliefs, search, monitor):
+        """Hyperparameters given care."""
+        judged = replace(model, likelihood=Judged(model.likelihood, *beliefs.means))
+        found = learned(self._observations, judged, search, rng=None, monitor=monitor)
+        return replace(found.model, likelihood=found.model.likelihood.base)
+
+    def settled(self, model, beliefs, free=False):
+        """Care given hyperparameters, where it stands still."""
+        engine = model.engine.placed(self._observations, model.kernel, self._seed)
+        model = replace(model, engine=engine)
+        rough = model.evidence_engine.coarser()
+        beliefs = self._equal() if beliefs is None else beliefs
+        with blas_threads(rough.side(self._observations)):
+            for _ in range(_STEPS):
+                judged = replace(model, likelihood=Judged(model.likelihood, *beliefs.means))
+                found = judged.evaluate(self._observations, self._state, engine=rough)
+                self._state = found.approximation.state
+                before, beliefs = beliefs, self.look(found, judged, beliefs, free)
+                if _moved(before, beliefs) < _STILL:
+                    break
+        return beliefs
+
+    def look(self, evaluation: Evaluation, judged: Model, beliefs: Beliefs, free=False) -> Beliefs:
+        """Care given the posterior at the present one, and the law given care."""
+        cavities, base, prior = cavities_of(evaluation), judged.likelihood.base, self._prior
+        care, order = beliefs.means
+        law, spread = beliefs.law, beliefs.order_variance
+        known, expected = cavities.by_care(base, order), None
+        if prior.learned:
+            expected = prior.law.shares
+        found = Care.of(known, law, self._n_judges, expected, free=free)
+        found_order = None
+        if spread is not None:
+            of_order = OwnOrder.of(cavities.by_order(base, care), spread, self._n_judges)
+            found_order = of_order.marginals()
+            if prior.order_bounds is not None:
+                spread = of_order.spread(prior.order_bounds)
+        return Beliefs(found.marginals(), found.law, found_order, spread)
+
+    def level_deviation(self, model, beliefs):
+        """Of the logarithm of all judges' care together: the evidence says, at this kernel."""
+        rough, (care, order) = model.evidence_engine.coarser(), beliefs.means
+        found = []
+        with blas_threads(rough.side(self._observations)):
+            for factor in (np.exp(-_STEP), 1.0, np.exp(_STEP)):
+                likelihood = Judged(model.likelihood.base, factor * care, order)
+                at = replace(model, likelihood=likelihood).evaluate(
+                    self._observations, self._state, engine=rough
+                )
+                found.append(at.approximation.sites.log_evidence)
+        bend = (2.0 * found[1] - found[0] - found[2]) / _STEP**2
+        return float(np.clip(bend, _LEAST_BEND, np.inf) ** -0.5)
+
+    def _equal(self):
+        """All judges of the common level, for certain."""
+        one = np.ones((self._n_judges, 1))
+        point, prior = Marginals(one, 0.0 * one, one), self._prior
+        if prior.order_variance is None:
+            return Beliefs(point, prior.law)
+        none = Marginals(0.0 * one, 0.0 * one, one)
+        return Beliefs(point, prior.law, none, prior.order_variance)
+
+
+def _moved(before, beliefs):
+    """The largest change of care, in posterior deviations, or of what is common to judges.
+
+    In units of the level: that the level moves too, hyperparameters will follow.
+    """
+    before, beliefs = before.scaled(), beliefs.scaled()
+    spread = np.sqrt(beliefs.care.variance + _ROUGH**2)
+    law, last = beliefs.law, before.law
+    moved = [
+        np.max(np.abs(beliefs.care.mean - before.care.mean) / spread),
+        abs(law.random - last.random),
+        abs(law.contrary - last.contrary),
+        abs(np.sqrt(law.variance) - np.sqrt(last.variance)),
+    ]
+    if beliefs.order is not None and before.order is not None:
+        off = np.abs(beliefs.order.mean - before.order.mean)
+        moved.append(np.max(off / np.sqrt(beliefs.order.variance)))
+    return float(np.max(moved))
+
+
+def cavities_of(evaluation: Evaluation) -> Cavities:
+    """What all other answers say of the margin of each.
+
+    The Gaussian factor of an answer is the one that, taken out of the posterior of the margin and
+    replaced by the answer's probability, gives back that posterior's moments: with expectation
+    propagation its own, and of any other engine's posterior as good a one.
+    """
+    problem, approximation = evaluation.problem, evaluation.approximation
+    rows, likelihood = problem.rows, problem.likelihood
+    found = approximation.conditioned
+    if hasattr(found, "variance"):
+        mean, variance = problem.oriented(found.mean), found.variance[problem.index]
+    else:
+        margins = problem.space.condition(found)
+        mean = problem.oriented(margins.mean)
+        variance = (margins.variance + margins.rest)[problem.index]
+    state, n = approximation.state, len(rows)
+    tau, nu = np.zeros((2, n))
+    if {"precision", "shift"} <= state.keys() and state["precision"].shape == (n,):
+        tau, nu = state["precision"], state["shift"]
+    step = 1.0
+    for _ in range(_CAVITY):
+        share = np.maximum(1.0 - tau * variance, _LEFT)
+        cavity = (mean - variance * nu) / share, variance / share
+        at = likelihood.tilted(*cavity, problem.answers, problem.power)
+        wanted = at.curvature / at.shrink  # GPML (3.59)
+        pull = (at.gradient + cavity[0] * at.curvature) / at.shrink
+        change = float(np.max(np.abs(wanted - tau) * variance, initial=0.0))
+        if change < _CLOSE:
+            break
+        tau, nu = tau + step * (wanted - tau), nu + step * (pull - nu)
+        step = max(0.9 * step, 0.3)
+    return Cavities(*cavity, problem.copies, problem.answers, problem.power)
