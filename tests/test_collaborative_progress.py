@@ -9,7 +9,8 @@ from numpy.testing import assert_array_equal
 from sklearn.gaussian_process.kernels import RBF
 from test_progress import Listener, counted
 
-from skpref import CollaborativePreferenceRegressor
+from skpref import CollaborativePreferenceRegressor, _forecast
+from skpref.collaborative import _cost
 from skpref.inference import EP
 
 STUDY = make_study(n_users=12, n_each=12, taste=2.0, noise=0.05)
@@ -97,3 +98,34 @@ def test_what_inference_means_with_users():
         EP().get_params()
     )
     assert quick(inference="laplace").fit(STUDY.X, STUDY.y).engine_.__class__.__name__ == "Laplace"
+
+
+def test_a_long_fit_is_told_beforehand(monkeypatch):
+    """Where a product of 384-row matrices takes a quarter of an hour, so do 144 duels."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quick(optimizer=None).fit(**GIVEN)
+    monkeypatch.setattr(_cost, "_QUICK", 0.0)
+    monkeypatch.setattr(_forecast, "_product_seconds", lambda: 1e3)
+    message = r"144 duels by 12 users is expected to take up to about \d+ (s|minutes) .max_iter=77"
+    with pytest.warns(UserWarning, match=message) as caught:
+        quick(optimizer=None, max_iter=77).fit(**GIVEN)
+    assert "n_jobs=2" in str(caught[0].message) and "more than there is" not in str(
+        caught[0].message
+    )
+    assert caught[0].filename == __file__
+    monkeypatch.setattr(_cost, "available", lambda: 1.0)
+    with pytest.warns(UserWarning, match="more than there is"):
+        quick(optimizer=None).fit(**GIVEN)
+
+
+def test_the_forecast_of_cost_is_linear_in_users(monkeypatch):
+    monkeypatch.setattr(_forecast, "_product_seconds", lambda: 1.0)
+
+    def minutes(n, sizes=(40, 100, 0)):
+        with pytest.warns(UserWarning, match="duels by") as caught:
+            _cost.mention_cost(45 * n, n, sizes, 100, None)
+        return int(re.search(r"(\d+) minutes", str(caught[0].message))[1])
+
+    assert minutes(20_000) == pytest.approx(10 * minutes(2000), rel=0.02)
+    assert minutes(2000, (40, 100, 25)) > 1.2 * minutes(2000) > 2 * minutes(2000, (10, 100, 0))

@@ -20,6 +20,7 @@ from skpref._validation import check_items, check_training
 from skpref._warnings import warn
 from skpref._weights import check_weights
 from skpref.collaborative._by_user import ByUser
+from skpref.collaborative._cost import mention_cost
 from skpref.collaborative._fit import PRIOR_USERS, Found, Task, fit
 from skpref.collaborative._learn import Answered, Hyperparameters, Lesson
 from skpref.collaborative._people import Features
@@ -28,6 +29,7 @@ from skpref.collaborative._user_table import UserTable
 from skpref.collaborative._users import Users
 from skpref.inference import EP
 from skpref.inference._placing import place
+from skpref.kernels._hyperparameters import seen_columns
 
 # Own variance of users where a method has none, as a share of the other.
 _NEXT_TO_NONE = 1e-6
@@ -146,6 +148,8 @@ def collaborate(
         if len(lesson.part.positions) < len(user):
             some = f"{len(lesson.part.positions)} answers of {lesson.n_users} users"
     names = [] if lesson is None else lesson.model.names
+    sizes = _sizes(estimator, method, model, observations)
+    mention_cost(len(user), len(users), sizes, estimator.max_iter, lesson)
     with reported(estimator, what, names, some) as report, blas_threads(0):
         found = start
         if lesson is not None and settings.search is not None:
@@ -167,6 +171,15 @@ def collaborate(
             ConvergenceWarning,
         )
     return _keep(estimator, engine, training, table, users, people, found, task, result)
+
+
+def _sizes(estimator, method, model, observations):
+    """Functions that tastes weigh, inducing points and inducing users, at most."""
+    named, measured = seen_columns(model.kernel, observations.items.shape[1])
+    most = len(observations.items)
+    m = most if named and not measured else min(estimator.n_inducing, most)
+    d = m if method.prior_users is None else min(estimator.n_latent, m)
+    return d, m if method.population else 0, estimator.n_inducing_users * method.by_features
 
 
 def _engine_of(estimator, engine):
