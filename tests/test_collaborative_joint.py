@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF
 from skpref._inducing import InducedSpace
 from skpref._observations import Observations
 from skpref.collaborative._by_user import ByUser
-from skpref.collaborative._passes import Margins, Sites, everybody, in_tasks, look, posterior
+from skpref.collaborative._passes import Margins, Sites, everybody, look, posterior
 from skpref.collaborative._people import Basis, Covariances, Features
 from skpref.collaborative._stride import Stride
 from skpref.likelihoods import Probit
@@ -54,10 +54,9 @@ def given(population=True):
 
 
 def found(told, prior, features=None):
-    parts = in_tasks(told.by_user.blocks(30))
     basis = Basis.of(prior, features, N)
-    by_user, margins, sites = told
-    return posterior(by_user, parts, margins, sites, basis, Parallel(1))
+    parts, (_, margins, sites) = told.by_user.parts(30), told
+    return posterior(parts, margins, sites, basis, Parallel(1))
 
 
 class Dense(NamedTuple):
@@ -112,7 +111,7 @@ def test_q_is_bayes_rule(features, population):
     told = given(population)
     at = found(told, prior, features)
     truth = dense(told, prior, features)
-    tastes, m = everybody(at), truth.m
+    tastes, m = everybody(told.by_user.parts(30), at), truth.m
     whole = truth.taste @ truth.cov
     assert_allclose(at.common.mean, truth.mean[:m], atol=1e-10)
     assert_allclose(at.common.root.T @ at.common.root, truth.cov[:m, :m], atol=1e-10)
@@ -135,7 +134,10 @@ def test_q_is_bayes_rule(features, population):
 
 def test_a_new_user_with_features_is_a_row_more_of_the_gaussian():
     prior, told = Covariances(covariance(0), covariance(1, 0.5)), given()
-    truth, tastes = dense(told, prior, FEATURES), everybody(found(told, prior, FEATURES))
+    truth, tastes = (
+        dense(told, prior, FEATURES),
+        everybody(told.by_user.parts(30), found(told, prior, FEATURES)),
+    )
     at = found(told, prior, FEATURES)
     rng = np.random.default_rng(3)
     psi, rest = 0.5 * rng.standard_normal((3, R)), np.array([0.0, np.nan, 0.25])
@@ -162,6 +164,20 @@ def test_a_new_user_with_features_is_a_row_more_of_the_gaussian():
     assert own[0, 0] == pytest.approx(high[0] @ tastes.cov[0] @ high[0], abs=1e-10)
 
 
+def test_how_users_are_parted_does_not_matter():
+    prior, told = Covariances(covariance(0), covariance(1, 0.5)), given()
+    one, many = (told.by_user.parts(width) for width in (30, 2**17))
+    assert len(one[0].blocks) < len(many[0].blocks)
+    seen = []
+    for parts in (one, many):
+        basis = Basis.of(prior, FEATURES, N)
+        at = posterior(parts, told.margins, told.sites, basis, Parallel(1))
+        looked = look(parts, Probit(0.1), told.margins, at, told.sites, Parallel(1))
+        seen.append([*everybody(parts, at)[:3], *looked.wanted, looked.own, looked.log_evidence])
+    for this, that in zip(*seen, strict=True):
+        assert_allclose(this, that, atol=1e-10)
+
+
 @pytest.mark.parametrize("features", [None, FEATURES])
 def test_second_moments_are_those_of_em(features):
     """As they are by plain inverses; and an EM algorithm with them never lowers the evidence."""
@@ -170,7 +186,7 @@ def test_second_moments_are_those_of_em(features):
     for _ in range(10):
         truth, at = dense(told, prior, features), found(told, prior, features)
         evidence.append(truth.log_evidence)
-        seen = look(told.by_user, Probit(0.1), told.margins, at, told.sites, Parallel(1))
+        seen = look(told.by_user.parts(30), Probit(0.1), told.margins, at, told.sites, Parallel(1))
         turn = at.basis.turn
         own, shared = turn @ seen.own @ turn.T, None
         begin = truth.m + R * D

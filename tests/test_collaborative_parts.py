@@ -45,6 +45,25 @@ def test_blocks_hold_every_answer_once():
         assert_array_equal(by_user.user[block.rows[block.there]], whose[block.there])
 
 
+def test_parts_hold_every_answer_once_and_all_that_is_known_of_it():
+    study = make_study(n_users=40)
+    by_user, _ = by_user_of(study)
+    by_user = replace(by_user, weight=np.random.default_rng(0).uniform(0.1, 3.0, len(study.y)))
+    parts = by_user.parts(2**17)  # a user a block
+    assert len(parts) == 3
+    rows = np.concatenate([part.rows for part in parts])
+    assert_array_equal(np.sort(rows), np.arange(len(by_user.user)))
+    for part in parts:
+        for name in ("margin", "sign", "copies", "power"):
+            assert_array_equal(getattr(part, name), getattr(by_user, name)[part.rows])
+        assert_array_equal(part.answers.kind, by_user.answers.kind[part.rows])
+        for block in part.blocks:
+            whose = np.broadcast_to(block.users[:, None], block.rows.shape)
+            assert_array_equal(by_user.user[part.rows[block.rows[block.there]]], whose[block.there])
+        inside = np.concatenate([block.rows[block.there] for block in part.blocks])
+        assert_array_equal(inside, np.arange(len(part.rows)))
+
+
 def test_answers_are_counted_by_user_and_keep_their_winner():
     items = np.array([[0.0], [1.0]])
     seen = Observations.from_duels(items, [0, 0, 1, 0], [1, 1, 0, 1], [True, True, True, False])

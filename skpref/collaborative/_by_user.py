@@ -13,6 +13,8 @@ from skpref.likelihoods import PART, Answers
 
 # Doubles of the largest array of a block: it stays in the cache.
 _BLOCK = 2**18
+# Blocks of users that one task takes.
+_TOGETHER = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +32,29 @@ class Block:
     users: NDArray[np.intp]
     rows: NDArray[np.intp]
     there: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some users and their answers, all that one task needs of them.
+
+    Attributes
+    ----------
+    rows : ndarray of int of shape (n,)
+        Which answers.
+    blocks : list of Block
+        Their rows are those of what follows.
+    margin, sign, copies, power, answers
+        As of `ByUser`.
+    """
+
+    rows: NDArray[np.intp]
+    blocks: list[Block]
+    margin: NDArray[np.intp]
+    sign: Array
+    copies: Array
+    power: Array | None
+    answers: Answers
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,3 +138,21 @@ class ByUser:
             found.append(Block(users, rows, there))
             at += n
         return found
+
+    def parts(self, width: int) -> list[Part]:
+        """Blocks in tasks, with their answers in the blocks' order."""
+        blocks = self.blocks(width)
+        return [self._part(blocks[k : k + _TOGETHER]) for k in range(0, len(blocks), _TOGETHER)]
+
+    def _part(self, blocks):
+        rows = np.concatenate([block.rows[block.there] for block in blocks])
+        kept, start = [], 0
+        for block in blocks:
+            place = np.zeros_like(block.rows)
+            end = start + int(block.there.sum())
+            place[block.there] = np.arange(start, end)
+            kept.append(Block(block.users, place, block.there))
+            start = end
+        power = None if self.power is None else self.power[rows]
+        margin, sign, copies = self.margin[rows], self.sign[rows], self.copies[rows]
+        return Part(rows, kept, margin, sign, copies, power, self.answers.take(rows))

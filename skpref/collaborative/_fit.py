@@ -14,7 +14,6 @@ from skpref.collaborative._passes import (
     Margins,
     Sites,
     everybody,
-    in_tasks,
     look,
     posterior,
 )
@@ -106,7 +105,7 @@ def fit(task: Task, max_iter: int, tol: float, parallel: Parallel) -> Found:
     by_user = task.by_user
     axes, margins = _functions(task)
     d, m = axes.shape[1], margins.features.shape[1]
-    parts = in_tasks(by_user.blocks(d + m + 1))
+    parts = by_user.parts(d + m + 1)
     centre = Covariances(
         task.own * np.eye(d), None if task.features is None else task.shared * np.eye(d)
     )
@@ -115,15 +114,15 @@ def fit(task: Task, max_iter: int, tol: float, parallel: Parallel) -> Found:
     stride = Stride()
     for n in range(1, max_iter + 1):
         basis = Basis.of(prior, task.features, by_user.n_users)
-        at = posterior(by_user, parts, margins, sites, basis, parallel)
-        found = look(by_user, task.likelihood, margins, at, sites, parallel)
+        at = posterior(parts, margins, sites, basis, parallel)
+        found = look(parts, task.likelihood, margins, at, sites, parallel)
         stride = stride.next(sites, found.wanted) if n > 1 else stride
         if n > _WAIT and stride.residual < tol:
             break
         sites = stride.along(sites, found.wanted)
         if n > _WAIT and task.prior_users is not None:
             prior = _next(found.own, at, centre, task)
-    return Found(axes, at.common, everybody(at), found.log_evidence, n, stride.residual)
+    return Found(axes, at.common, everybody(parts, at), found.log_evidence, n, stride.residual)
 
 
 def _functions(task: Task) -> tuple[Array, Margins]:

@@ -11,7 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from skpref._linalg import Array
-from skpref.collaborative._by_user import Block, ByUser
+from skpref.collaborative._by_user import Part
 from skpref.collaborative._joint import (
     Common,
     Local,
@@ -24,8 +24,6 @@ from skpref.collaborative._people import Basis
 from skpref.collaborative._tastes import Tastes
 from skpref.likelihoods import Likelihood
 
-# Blocks of users that one task takes.
-_TOGETHER = 16
 # A cavity of less than this share of the precision leaves its factor as it is.
 _PROPER = 1e-12
 
@@ -73,13 +71,13 @@ class Joint(NamedTuple):
     basis : Basis
     common : Common
         What users have in common.
-    parts : list of list of (Block, Local)
-        Users in tasks, and their tastes given that.
+    local : list of list of Local
+        Tastes given that, of the blocks of each part.
     """
 
     basis: Basis
     common: Common
-    parts: list[list[tuple[Block, Local]]]
+    local: list[list[Local]]
 
 
 class Look(NamedTuple):
@@ -101,54 +99,49 @@ class Look(NamedTuple):
 
 
 def posterior(
-    by_user: ByUser,
-    parts: list[list[Block]],
-    margins: Margins,
-    sites: Sites,
-    basis: Basis,
-    parallel: Parallel,
+    parts: list[Part], margins: Margins, sites: Sites, basis: Basis, parallel: Parallel
 ) -> Joint:
     """q given the factors, exact.
 
     Parameters
     ----------
-    by_user : ByUser
-    parts : list of list of Block
+    parts : list of Part
     margins : Margins
     sites : Sites
     basis : Basis
     parallel : joblib.Parallel
     """
-    precision, shift = by_user.copies * sites.precision, by_user.copies * sites.shift
     d = margins.heights.shape[1]
-    table = np.hstack([margins.heights @ basis.turn, margins.features])
-    given = table, d, by_user.margin, precision, shift, basis
-    found = list(parallel(delayed(_posterior)(part, *given) for part in parts))
-    at = common([seen for _, seen in found], basis)
-    local = [
-        list(zip(part, kept, strict=True)) for part, (kept, _) in zip(parts, found, strict=True)
-    ]
-    return Joint(basis, at, local)
+    given = np.hstack([margins.heights @ basis.turn, margins.features]), d, basis
+    calls = (
+        delayed(_posterior)(part, sites.precision[part.rows], sites.shift[part.rows], *given)
+        for part in parts
+    )
+    found = list(parallel(calls))
+    local = [local for local, _ in found]
+    return Joint(basis, common([seen for _, seen in found], basis), local)
 
 
-def _posterior(blocks, table, d, margin, precision, shift, basis):
+def _posterior(part, precision, shift, table, d, basis):
+    precision, shift = part.copies * precision, part.copies * shift
     kept, total = [], None
-    for block in blocks:
-        told = (np.where(block.there, values[block.rows], 0.0) for values in (precision, shift))
-        local, seen = look_at(block, table[margin[block.rows]], d, tuple(told), basis)
+    for block in part.blocks:
+        told = [np.where(block.there, values[block.rows], 0.0) for values in (precision, shift)]
+        local, seen = look_at(block, table[part.margin[block.rows]], d, (told[0], told[1]), basis)
         kept.append(local)
         total = seen if total is None else total.plus(seen)
     return kept, total
 
 
-def everybody(at: Joint) -> Tastes:
+def everybody(parts: list[Part], at: Joint) -> Tastes:
     """Tastes under q, user after user."""
     turn, common = at.basis.turn, at.common
     n, (d, r), m = len(at.basis.psi), common.by_feature.shape, len(common.mean)
     mean, slope, cov = np.empty((n, d)), np.empty((n, d, m)), np.empty((n, d, d))
     pull = np.empty((n, d, d)) if r else None
     wide = common.by_feature_cov
-    for block, local in (each for part in at.parts for each in part):
+    blocks = [block for part in parts for block in part.blocks]
+    for block, local in zip(blocks, (each for some in at.local for each in some), strict=True):
         users = block.users
         q = marginal(local, common, at.basis.psi[users], wide)
         mean[users], slope[users] = q.mean @ turn.T, np.matmul(turn, q.slope)
@@ -160,7 +153,7 @@ def everybody(at: Joint) -> Tastes:
 
 
 def look(
-    by_user: ByUser,
+    parts: list[Part],
     likelihood: Likelihood,
     margins: Margins,
     at: Joint,
@@ -171,7 +164,7 @@ def look(
 
     Parameters
     ----------
-    by_user : ByUser
+    parts : list of Part
     likelihood : Likelihood
     margins : Margins
     at : Joint
@@ -179,64 +172,57 @@ def look(
     before : Sites
     parallel : joblib.Parallel
     """
-    n, users = len(by_user.user), at.basis
+    users = at.basis
     level = margins.features @ at.common.mean
     table = np.hstack([margins.heights @ users.turn, margins.features @ at.common.root.T])
-    given = by_user, likelihood, level, table, margins.rest, before
-    shared = users.psi, at.common, at.common.by_feature_cov
-    sites = Sites(*np.empty((4, n)))
+    given = users.psi, at.common, at.common.by_feature_cov, likelihood, level, table, margins.rest
+    calls = (
+        delayed(_look)(part, local, before.precision[part.rows], before.shift[part.rows], *given)
+        for part, local in zip(parts, at.local, strict=True)
+    )
+    sites = Sites(*np.empty((4, len(before.precision))))
     value = -0.5 * (at.common.quadratic + at.common.log_det)
     own = np.zeros((len(users.level),) * 2)
-    for found in parallel(delayed(_look)(part, *shared, *given) for part in at.parts):
-        rows, seen, gained, second = found
+    for part, (seen, gained, second) in zip(parts, parallel(calls), strict=True):
         for whole, some in zip(sites, seen, strict=True):
-            whole[rows] = some
+            whole[part.rows] = some
         value += gained
         own += second
-    return Look(sites, value, own / by_user.n_users)
+    return Look(sites, value, own / len(users.psi))
 
 
-def _look(part, psi, at, wide, by_user, likelihood, level, table, rest, before):
+def _look(part, local, one, shift, psi, at, wide, likelihood, level, table, rest):
     """Factors of the answers of some users, their part of the evidence, and second moments."""
     kept, value, own = [], 0.0, 0.0
-    for block, local in part:
-        q = marginal(local, at, psi[block.users], wide)
+    for block, tastes in zip(part.blocks, local, strict=True):
+        q = marginal(tastes, at, psi[block.users], wide)
         own, value = own + q.own, value - 0.5 * q.quadratic
         d = q.mean.shape[1]
-        margin = by_user.margin[block.rows]
+        margin = part.margin[block.rows]
         rows = table[margin]
         high = rows[:, :, :d]
         mean = level[margin] + times(high, q.mean)
         sway = rows[:, :, d:] + np.matmul(high, q.slope)
         variance = np.einsum("und,und->un", np.matmul(high, q.cov), high)
         variance += np.einsum("unm,unm->un", sway, sway)
-        kept.append([each[block.there] for each in (block.rows, mean, variance)])
-    rows, mean, variance = (np.concatenate(each) for each in zip(*kept, strict=True))
-    found, gained = _factors(
-        mean, variance, rest[by_user.margin[rows]], by_user, rows, likelihood, before
-    )
-    return rows, found, value + gained, own
+        kept.append([mean[block.there], variance[block.there]])
+    mean, variance = (np.concatenate(each) for each in zip(*kept, strict=True))
+    found, gained = _factors(part, mean, variance, rest[part.margin], one, shift, likelihood)
+    return found, value + gained, own
 
 
-def _factors(mean, variance, rest, by_user, rows, likelihood, before):
-    sign, copies = by_user.sign[rows], by_user.copies[rows]
-    one, shift = before.precision[rows], before.shift[rows]
+def _factors(part, mean, variance, rest, one, shift, likelihood):
+    """Factors at marginals under q, of which these are the present ones."""
     share = 1.0 - one * variance
     proper = share > _PROPER
     share = np.where(proper, share, 1.0)
     cavity = variance / share  # GPML (3.56)
     pull = shift - one * mean
-    oriented = sign * (mean - cavity * pull)
-    power = None if by_user.power is None else by_user.power[rows]
-    at = likelihood.tilted(oriented, cavity + rest, by_user.answers.take(rows), power)
+    oriented = part.sign * (mean - cavity * pull)
+    at = likelihood.tilted(oriented, cavity + rest, part.answers, part.power)
     # log Z_EP (GPML 3.65), arranged so that no large terms cancel.
     gained = at.log_normaliser - 0.5 * np.log(share) + 0.5 * cavity * pull**2
     shrink = at.shrink + rest * at.curvature
-    wanted = at.curvature / shrink, sign * (at.gradient + oriented * at.curvature) / shrink
+    wanted = at.curvature / shrink, part.sign * (at.gradient + oriented * at.curvature) / shrink
     kept = (np.where(proper, to, old) for old, to in zip((one, shift), wanted, strict=True))
-    return Sites(*kept, oriented, cavity + rest), float(copies @ gained)
-
-
-def in_tasks(blocks: list[Block]) -> list[list[Block]]:
-    """Blocks that one task takes together."""
-    return [blocks[k : k + _TOGETHER] for k in range(0, len(blocks), _TOGETHER)]
+    return Sites(*kept, oriented, cavity + rest), float(part.copies @ gained)
