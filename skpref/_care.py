@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from skpref._linalg import Array
-from skpref._marginals import Known, Marginals, known
+from skpref._marginals import Known, Marginals, known, normal_masses
 
 # Of a judge of whom nothing is known: points of care, and deviations that they reach.
 _POINTS, _REACH = 41, 6.0
@@ -16,9 +16,9 @@ _EXPECTED = 10.0
 # Half-Cauchy prior of the deviation of care; variances that are weighed, a decade.
 _TYPICAL, _PER_DECADE = 0.5, 4
 # Probability of a variance that counts.
-_COUNTS = 1e-4
-# Steps of EM for the shares, and levels beside the present one, as logarithms.
-_EM, _LEVELS = 5, np.linspace(-0.8, 0.8, 17)
+_COUNTS = 1e-3
+# Steps of EM for the shares; a step of the level's logarithm, and how many at most.
+_EM, _ASIDE, _FURTHER = 5, 0.2, 8
 
 
 class Law(NamedTuple):
@@ -63,11 +63,6 @@ class Law(NamedTuple):
         some = self.weights > _COUNTS
         weights = self.weights[some] / self.weights[some].sum()
         return self._replace(variances=self.variances[some], weights=weights)
-
-    def log_density(self, off: Array) -> Array:
-        """Of a kind's care, so far from its mean; variances on a new last axis."""
-        spread = self.variances * self.level**2
-        return -0.5 * (off[..., None] ** 2 / spread + np.log(2.0 * np.pi * spread))
 
     def marginals(self) -> "Marginals":
         """Care of a judge of whom nothing is known."""
@@ -197,9 +192,8 @@ class _Told(NamedTuple):
     def masses(self, law):
         """Likelihood times prior at each point, (n_judges, n_points, n_variances) of both sides."""
         for side, each, told in zip((1.0, -1.0), self.sides, self.likelihoods, strict=True):
-            prior = np.exp(law.log_density(each.grid - side * law.level))
-            prior *= (each.step * told)[:, :, None]
-            yield prior
+            spread = law.variances * law.level**2
+            yield told[:, :, None] * normal_masses(each.grid, each.step, side * law.level, spread)
 
     def kinds(self, law):
         """Integrals of these, and of looking at nothing, (n_judges, n_variances, 3)."""
@@ -209,15 +203,22 @@ class _Told(NamedTuple):
 
     def best_level(self, law):
         """Under which the answers are most probable, near the present one."""
-        levels = law.level * np.exp(_LEVELS)
         few = law.relevant()
-        fit = np.array([_evidence(self.kinds(few._replace(level=x)), few) for x in levels])
-        k = min(max(int(fit.argmax()), 1), len(levels) - 2)
-        left, centre, right = fit[k - 1 : k + 2]
-        bend = 2.0 * centre - left - right
-        off = 0.5 * (right - left) / bend if bend > 0.0 else np.sign(right - left)
-        step = _LEVELS[1] - _LEVELS[0]
-        return float(levels[k] * np.exp(step * np.clip(off, -1.0, 1.0)))
+
+        def fit(away):
+            return _evidence(self.kinds(few._replace(level=law.level * np.exp(away))), few)
+
+        left, at, right = -_ASIDE, 0.0, _ASIDE
+        values = [fit(left), fit(at), fit(right)]
+        for _ in range(_FURTHER):
+            if values[1] >= max(values[0], values[2]):
+                break
+            towards = _ASIDE if values[2] > values[0] else -_ASIDE
+            left, at, right = left + towards, at + towards, right + towards
+            values = [*values[1:], fit(right)] if towards > 0.0 else [fit(left), *values[:2]]
+        bend = 2.0 * values[1] - values[0] - values[2]
+        off = 0.5 * _ASIDE * (values[2] - values[0]) / bend if bend > 0.0 else 0.0
+        return float(law.level * np.exp(at + np.clip(off, -_ASIDE, _ASIDE)))
 
     def learned(self, law, expected):
         """The law with its shares and what is known of its variance (EM)."""

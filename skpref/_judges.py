@@ -166,7 +166,7 @@ class Judges:
         import pandas as pd
 
         care, noise = self.care_interval(level), self.noise_interval(level)
-        columns = {
+        columns: dict[str, Any] = {
             "n_answers": self.n_answers,
             "care": self.care,
             "care_low": care[:, 0],
