@@ -13,8 +13,8 @@ from skpref._marginals import Known, Marginals, known, normal_masses
 _POINTS, _REACH = 41, 6.0
 # What is expected of the shares of judges weighs as much as so many judges.
 _EXPECTED = 10.0
-# Half-Cauchy prior of the deviation of care; variances that are weighed, a decade.
-_TYPICAL, _PER_DECADE = 0.5, 4
+# Deviation of the logarithm of the variance of care; variances that are weighed, a decade.
+_SPREAD, _PER_DECADE = 1.5, 4
 # Probability of a variance that counts.
 _COUNTS = 1e-3
 # Steps of EM for the shares; a step of the level's logarithm, and how many at most.
@@ -27,10 +27,9 @@ class Law(NamedTuple):
     Attributes
     ----------
     level : float
-        Mean care of the careful, and minus that of the contrary.
+        Median care of the careful, and of the contrary without its sign.
     variances, weights : ndarray of shape (n_variances,)
-        Of either around its mean, in units of the squared level: what it may be, with its
-        probability.
+        Of the logarithm of either, which is normal: what it may be, with its probability.
     contrary, random : float
         Shares of the judges who answer the wrong way round, and without looking.
     """
@@ -42,11 +41,14 @@ class Law(NamedTuple):
     random: float
 
     @classmethod
-    def between(cls, bounds: tuple[float, float], contrary: float, random: float) -> Self:
-        """Before any answer."""
+    def between(
+        cls, bounds: tuple[float, float], median: float, contrary: float, random: float
+    ) -> Self:
+        """Before any answer: variances are log-normal about their median, within bounds."""
         low, high = np.log10(bounds)
         variances = np.logspace(low, high, int(np.ceil((high - low) * _PER_DECADE)) + 1)
-        return cls(1.0, variances, _expected(variances), contrary, random)
+        height = np.exp(-0.5 * (np.log(variances / median) / _SPREAD) ** 2)
+        return cls(1.0, variances, height / height.sum(), contrary, random)
 
     @property
     def shares(self) -> Array:
@@ -69,14 +71,14 @@ class Law(NamedTuple):
         x = np.linspace(-_REACH, _REACH, _POINTS)
         mass = np.exp(-0.5 * x**2) / np.exp(-0.5 * x**2).sum()
         few = self.relevant()
-        deviation = self.level * np.sqrt(few.variances)[:, None]
-        mass = (few.weights[:, None] * mass).ravel()
-        width = np.broadcast_to(deviation * (x[1] - x[0]), (len(deviation), len(x))).ravel()
-        sides = [side * self.level + (deviation * x).ravel() for side in (1.0, -1.0)]
-        weights = np.concatenate([share * mass for share in self.shares[:2]])
-        points = np.append(np.concatenate(sides), 0.0)
-        every = points, np.append(np.tile(width, 2), 0.0), np.append(weights, self.random)
-        return Marginals(*(each[None] for each in every))
+        deviation = np.sqrt(few.variances)[:, None]
+        care = self.level * np.exp(deviation * x)
+        width = (care * deviation * (x[1] - x[0])).ravel()
+        mass, care = (few.weights[:, None] * mass).ravel(), care.ravel()
+        weights = [share * mass for share in self.shares[:2]]
+        none = np.zeros(1)
+        points, widths = np.hstack([care, -care, none]), np.hstack([width, width, none])
+        return Marginals(points[None], widths[None], np.append(weights, self.random)[None])
 
 
 class CarePrior(NamedTuple):
@@ -100,12 +102,6 @@ class CarePrior(NamedTuple):
     order_bounds: tuple[float, float] | None = None
 
 
-def _expected(variances):
-    """Prior probabilities of these variances, on a logarithmic scale."""
-    share = np.sqrt(variances) / (1.0 + variances / _TYPICAL**2)
-    return share / share.sum()
-
-
 @dataclass(frozen=True, eq=False)
 class Care:
     """Posterior of the care of every judge.
@@ -114,7 +110,7 @@ class Care:
     ----------
     law : Law
     sides : (Known, Known)
-        About the means of the careful and of the contrary.
+        In the logarithm of care, of the careful and of the contrary (without its sign).
     weights : ndarray of shape (n_judges, 2 × n_points + 1)
         Probabilities of the points of either, and of looking at nothing.
     """
@@ -129,7 +125,7 @@ class Care:
         log_likelihood: Callable[[Array], Array],
         law: Law,
         n_judges: int,
-        expected: Array | None = None,
+        expected: Law | None = None,
         *,
         free: bool = False,
     ) -> Self:
@@ -142,14 +138,14 @@ class Care:
         law : Law
             As far as it is known.
         n_judges : int
-        expected : ndarray of shape (3,), optional
-            Shares as expected before any answer; None: the law stays as it is.
+        expected : Law, optional
+            As before any answer; None: the law stays as it is.
         free : bool, default=False
             Whether its level is found too.
         """
         told = _Told.of(log_likelihood, law, n_judges)
         if free:
-            law = law._replace(level=told.best_level(law))
+            law = law._replace(level=told.best_level(law, expected or law))
         if expected is not None:
             law = told.learned(law, expected)
         kinds, masses = told.kinds(law), told.masses(law)
@@ -164,9 +160,13 @@ class Care:
     def marginals(self) -> Marginals:
         """Of care."""
         none = np.zeros((len(self.weights), 1))
-        points = np.hstack([*(each.grid for each in self.sides), none])
-        width = [np.broadcast_to(each.step, each.grid.shape) for each in self.sides]
-        return Marginals(points, np.hstack([*width, none]), self.weights)
+        careful, contrary = (np.exp(each.grid) for each in self.sides)
+        width = [
+            care * each.step for care, each in zip((careful, contrary), self.sides, strict=True)
+        ]
+        return Marginals(
+            np.hstack([careful, -contrary, none]), np.hstack([*width, none]), self.weights
+        )
 
 
 class _Told(NamedTuple):
@@ -181,19 +181,22 @@ class _Told(NamedTuple):
 
     @classmethod
     def of(cls, log_likelihood, law, n_judges):
-        wide = law.level**2 * law.variances[law.weights > _COUNTS].max()
-        sides = tuple(known(log_likelihood, at, wide, n_judges) for at in (law.level, -law.level))
+        about = np.log(law.level), law.variances[law.weights > _COUNTS].max(), n_judges
+        sides = [
+            known(lambda x, side=side: log_likelihood(side * np.exp(x)), *about)
+            for side in (1.0, -1.0)
+        ]
         logs = [each.log_likelihood for each in sides]
         logs.append(log_likelihood(np.zeros((n_judges, 1))))
         top = np.max([np.max(each, axis=1) for each in logs], axis=0)[:, None]
         first, second, blind = (np.exp(each - top) for each in logs)
-        return cls(sides, (first, second), blind[:, 0])
+        return cls((sides[0], sides[1]), (first, second), blind[:, 0])
 
     def masses(self, law):
         """Likelihood times prior at each point, (n_judges, n_points, n_variances) of both sides."""
-        for side, each, told in zip((1.0, -1.0), self.sides, self.likelihoods, strict=True):
-            spread = law.variances * law.level**2
-            yield told[:, :, None] * normal_masses(each.grid, each.step, side * law.level, spread)
+        for each, told in zip(self.sides, self.likelihoods, strict=True):
+            masses = normal_masses(each.grid, each.step, np.log(law.level), law.variances)
+            yield told[:, :, None] * masses
 
     def kinds(self, law):
         """Integrals of these, and of looking at nothing, (n_judges, n_variances, 3)."""
@@ -201,12 +204,15 @@ class _Told(NamedTuple):
         found.append(np.broadcast_to(self.blind[:, None], found[0].shape))
         return np.stack(found, axis=-1)
 
-    def best_level(self, law):
+    def best_level(self, law, expected):
         """Under which the answers are most probable, near the present one."""
-        few = law.relevant()
+        some = law.weights > _COUNTS
+        few = law._replace(variances=law.variances[some])
 
         def fit(away):
-            return _evidence(self.kinds(few._replace(level=law.level * np.exp(away))), few)
+            kinds = self.kinds(few._replace(level=law.level * np.exp(away)))
+            height = _log_evidence(kinds @ law.shares, expected.weights[some])
+            return height.max() + np.log(np.exp(height - height.max()).sum())
 
         left, at, right = -_ASIDE, 0.0, _ASIDE
         values = [fit(left), fit(at), fit(right)]
@@ -226,21 +232,16 @@ class _Told(NamedTuple):
         for _ in range(_EM):
             joint = kinds * law.shares
             every = joint.sum(axis=-1)
-            height = _log_evidence(every, law.variances)
+            height = _log_evidence(every, expected.weights)
             weights = np.exp(height - height.max())
             weights /= weights.sum()
             share = np.einsum("jtk,t->k", joint / every[..., None], weights)
-            share = (share + _EXPECTED * expected) / (len(kinds) + _EXPECTED)
+            share = (share + _EXPECTED * expected.shares) / (len(kinds) + _EXPECTED)
             law = law._replace(weights=weights, contrary=float(share[1]), random=float(share[2]))
         return law
 
 
-def _log_evidence(every, variances):
-    """Of each variance, its prior included."""
-    return np.log(np.maximum(every, 1e-300)).sum(axis=0) + np.log(_expected(variances))
-
-
-def _evidence(kinds, law):
-    """Log evidence of all judges' answers, variances averaged over."""
-    height = _log_evidence(kinds @ law.shares, law.variances)
-    return height.max() + np.log(np.exp(height - height.max()).sum())
+def _log_evidence(every, expected):
+    """Of each variance, its prior probability included."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(every, 1e-300)).sum(axis=0) + np.log(expected)
