@@ -7,18 +7,18 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from skpref._linalg import Array
-from skpref._marginals import Known, Marginals, known
+from skpref._marginals import Known, Marginals, known, normal_masses
 
 # Of a judge of whom nothing is known: points of care, and deviations that they reach.
 _POINTS, _REACH = 41, 6.0
 # What is expected of the shares of judges weighs as much as so many judges.
 _EXPECTED = 10.0
-# Half-Cauchy prior of the deviation of care; variances that are weighed, a decade.
-_TYPICAL, _PER_DECADE = 0.5, 4
+# Deviation of the logarithm of the variance of care; variances that are weighed, a decade.
+_SPREAD, _PER_DECADE = 1.5, 4
 # Probability of a variance that counts.
-_COUNTS = 1e-4
-# Steps of EM for the shares, and levels beside the present one, as logarithms.
-_EM, _LEVELS = 5, np.linspace(-0.8, 0.8, 17)
+_COUNTS = 1e-3
+# Steps of EM for the shares; a step of the level's logarithm, and how many at most.
+_EM, _ASIDE, _FURTHER = 5, 0.2, 8
 
 
 class Law(NamedTuple):
@@ -27,10 +27,9 @@ class Law(NamedTuple):
     Attributes
     ----------
     level : float
-        Mean care of the careful, and minus that of the contrary.
+        Median care of the careful, and of the contrary without its sign.
     variances, weights : ndarray of shape (n_variances,)
-        Of either around its mean, in units of the squared level: what it may be, with its
-        probability.
+        Of the logarithm of either, which is normal: what it may be, with its probability.
     contrary, random : float
         Shares of the judges who answer the wrong way round, and without looking.
     """
@@ -42,11 +41,14 @@ class Law(NamedTuple):
     random: float
 
     @classmethod
-    def between(cls, bounds: tuple[float, float], contrary: float, random: float) -> Self:
-        """Before any answer."""
+    def between(
+        cls, bounds: tuple[float, float], median: float, contrary: float, random: float
+    ) -> Self:
+        """Before any answer: variances are log-normal about their median, within bounds."""
         low, high = np.log10(bounds)
         variances = np.logspace(low, high, int(np.ceil((high - low) * _PER_DECADE)) + 1)
-        return cls(1.0, variances, _expected(variances), contrary, random)
+        height = np.exp(-0.5 * (np.log(variances / median) / _SPREAD) ** 2)
+        return cls(1.0, variances, height / height.sum(), contrary, random)
 
     @property
     def shares(self) -> Array:
@@ -64,24 +66,19 @@ class Law(NamedTuple):
         weights = self.weights[some] / self.weights[some].sum()
         return self._replace(variances=self.variances[some], weights=weights)
 
-    def log_density(self, off: Array) -> Array:
-        """Of a kind's care, so far from its mean; variances on a new last axis."""
-        spread = self.variances * self.level**2
-        return -0.5 * (off[..., None] ** 2 / spread + np.log(2.0 * np.pi * spread))
-
     def marginals(self) -> "Marginals":
         """Care of a judge of whom nothing is known."""
         x = np.linspace(-_REACH, _REACH, _POINTS)
         mass = np.exp(-0.5 * x**2) / np.exp(-0.5 * x**2).sum()
         few = self.relevant()
-        deviation = self.level * np.sqrt(few.variances)[:, None]
-        mass = (few.weights[:, None] * mass).ravel()
-        width = np.broadcast_to(deviation * (x[1] - x[0]), (len(deviation), len(x))).ravel()
-        sides = [side * self.level + (deviation * x).ravel() for side in (1.0, -1.0)]
-        weights = np.concatenate([share * mass for share in self.shares[:2]])
-        points = np.append(np.concatenate(sides), 0.0)
-        every = points, np.append(np.tile(width, 2), 0.0), np.append(weights, self.random)
-        return Marginals(*(each[None] for each in every))
+        deviation = np.sqrt(few.variances)[:, None]
+        care = self.level * np.exp(deviation * x)
+        width = (care * deviation * (x[1] - x[0])).ravel()
+        mass, care = (few.weights[:, None] * mass).ravel(), care.ravel()
+        weights = [share * mass for share in self.shares[:2]]
+        none = np.zeros(1)
+        points, widths = np.hstack([care, -care, none]), np.hstack([width, width, none])
+        return Marginals(points[None], widths[None], np.append(weights, self.random)[None])
 
 
 class CarePrior(NamedTuple):
@@ -105,12 +102,6 @@ class CarePrior(NamedTuple):
     order_bounds: tuple[float, float] | None = None
 
 
-def _expected(variances):
-    """Prior probabilities of these variances, on a logarithmic scale."""
-    share = np.sqrt(variances) / (1.0 + variances / _TYPICAL**2)
-    return share / share.sum()
-
-
 @dataclass(frozen=True, eq=False)
 class Care:
     """Posterior of the care of every judge.
@@ -119,7 +110,7 @@ class Care:
     ----------
     law : Law
     sides : (Known, Known)
-        About the means of the careful and of the contrary.
+        In the logarithm of care, of the careful and of the contrary (without its sign).
     weights : ndarray of shape (n_judges, 2 × n_points + 1)
         Probabilities of the points of either, and of looking at nothing.
     """
@@ -134,7 +125,7 @@ class Care:
         log_likelihood: Callable[[Array], Array],
         law: Law,
         n_judges: int,
-        expected: Array | None = None,
+        expected: Law | None = None,
         *,
         free: bool = False,
     ) -> Self:
@@ -147,14 +138,14 @@ class Care:
         law : Law
             As far as it is known.
         n_judges : int
-        expected : ndarray of shape (3,), optional
-            Shares as expected before any answer; None: the law stays as it is.
+        expected : Law, optional
+            As before any answer; None: the law stays as it is.
         free : bool, default=False
             Whether its level is found too.
         """
         told = _Told.of(log_likelihood, law, n_judges)
         if free:
-            law = law._replace(level=told.best_level(law))
+            law = law._replace(level=told.best_level(law, expected or law))
         if expected is not None:
             law = told.learned(law, expected)
         kinds, masses = told.kinds(law), told.masses(law)
@@ -169,9 +160,13 @@ class Care:
     def marginals(self) -> Marginals:
         """Of care."""
         none = np.zeros((len(self.weights), 1))
-        points = np.hstack([*(each.grid for each in self.sides), none])
-        width = [np.broadcast_to(each.step, each.grid.shape) for each in self.sides]
-        return Marginals(points, np.hstack([*width, none]), self.weights)
+        careful, contrary = (np.exp(each.grid) for each in self.sides)
+        width = [
+            care * each.step for care, each in zip((careful, contrary), self.sides, strict=True)
+        ]
+        return Marginals(
+            np.hstack([careful, -contrary, none]), np.hstack([*width, none]), self.weights
+        )
 
 
 class _Told(NamedTuple):
@@ -186,20 +181,22 @@ class _Told(NamedTuple):
 
     @classmethod
     def of(cls, log_likelihood, law, n_judges):
-        wide = law.level**2 * law.variances[law.weights > _COUNTS].max()
-        sides = tuple(known(log_likelihood, at, wide, n_judges) for at in (law.level, -law.level))
+        about = np.log(law.level), law.variances[law.weights > _COUNTS].max(), n_judges
+        sides = [
+            known(lambda x, side=side: log_likelihood(side * np.exp(x)), *about)
+            for side in (1.0, -1.0)
+        ]
         logs = [each.log_likelihood for each in sides]
         logs.append(log_likelihood(np.zeros((n_judges, 1))))
         top = np.max([np.max(each, axis=1) for each in logs], axis=0)[:, None]
         first, second, blind = (np.exp(each - top) for each in logs)
-        return cls(sides, (first, second), blind[:, 0])
+        return cls((sides[0], sides[1]), (first, second), blind[:, 0])
 
     def masses(self, law):
         """Likelihood times prior at each point, (n_judges, n_points, n_variances) of both sides."""
-        for side, each, told in zip((1.0, -1.0), self.sides, self.likelihoods, strict=True):
-            prior = np.exp(law.log_density(each.grid - side * law.level))
-            prior *= (each.step * told)[:, :, None]
-            yield prior
+        for each, told in zip(self.sides, self.likelihoods, strict=True):
+            masses = normal_masses(each.grid, each.step, np.log(law.level), law.variances)
+            yield told[:, :, None] * masses
 
     def kinds(self, law):
         """Integrals of these, and of looking at nothing, (n_judges, n_variances, 3)."""
@@ -207,17 +204,27 @@ class _Told(NamedTuple):
         found.append(np.broadcast_to(self.blind[:, None], found[0].shape))
         return np.stack(found, axis=-1)
 
-    def best_level(self, law):
+    def best_level(self, law, expected):
         """Under which the answers are most probable, near the present one."""
-        levels = law.level * np.exp(_LEVELS)
-        few = law.relevant()
-        fit = np.array([_evidence(self.kinds(few._replace(level=x)), few) for x in levels])
-        k = min(max(int(fit.argmax()), 1), len(levels) - 2)
-        left, centre, right = fit[k - 1 : k + 2]
-        bend = 2.0 * centre - left - right
-        off = 0.5 * (right - left) / bend if bend > 0.0 else np.sign(right - left)
-        step = _LEVELS[1] - _LEVELS[0]
-        return float(levels[k] * np.exp(step * np.clip(off, -1.0, 1.0)))
+        some = law.weights > _COUNTS
+        few = law._replace(variances=law.variances[some])
+
+        def fit(away):
+            kinds = self.kinds(few._replace(level=law.level * np.exp(away)))
+            height = _log_evidence(kinds @ law.shares, expected.weights[some])
+            return height.max() + np.log(np.exp(height - height.max()).sum())
+
+        left, at, right = -_ASIDE, 0.0, _ASIDE
+        values = [fit(left), fit(at), fit(right)]
+        for _ in range(_FURTHER):
+            if values[1] >= max(values[0], values[2]):
+                break
+            towards = _ASIDE if values[2] > values[0] else -_ASIDE
+            left, at, right = left + towards, at + towards, right + towards
+            values = [*values[1:], fit(right)] if towards > 0.0 else [fit(left), *values[:2]]
+        bend = 2.0 * values[1] - values[0] - values[2]
+        off = 0.5 * _ASIDE * (values[2] - values[0]) / bend if bend > 0.0 else 0.0
+        return float(law.level * np.exp(at + np.clip(off, -_ASIDE, _ASIDE)))
 
     def learned(self, law, expected):
         """The law with its shares and what is known of its variance (EM)."""
@@ -225,21 +232,16 @@ class _Told(NamedTuple):
         for _ in range(_EM):
             joint = kinds * law.shares
             every = joint.sum(axis=-1)
-            height = _log_evidence(every, law.variances)
+            height = _log_evidence(every, expected.weights)
             weights = np.exp(height - height.max())
             weights /= weights.sum()
             share = np.einsum("jtk,t->k", joint / every[..., None], weights)
-            share = (share + _EXPECTED * expected) / (len(kinds) + _EXPECTED)
+            share = (share + _EXPECTED * expected.shares) / (len(kinds) + _EXPECTED)
             law = law._replace(weights=weights, contrary=float(share[1]), random=float(share[2]))
         return law
 
 
-def _log_evidence(every, variances):
-    """Of each variance, its prior included."""
-    return np.log(np.maximum(every, 1e-300)).sum(axis=0) + np.log(_expected(variances))
-
-
-def _evidence(kinds, law):
-    """Log evidence of all judges' answers, variances averaged over."""
-    height = _log_evidence(kinds @ law.shares, law.variances)
-    return height.max() + np.log(np.exp(height - height.max()).sum())
+def _log_evidence(every, expected):
+    """Of each variance, its prior probability included."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(every, 1e-300)).sum(axis=0) + np.log(expected)

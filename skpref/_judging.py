@@ -10,6 +10,7 @@ from skpref._care import Care, CarePrior, Law
 from skpref._cavities import Cavities
 from skpref._fitting import Fitted, Start, fit_posterior, learned
 from skpref._judges import Judges
+from skpref._level import level_deviation
 from skpref._linalg import Array
 from skpref._marginals import Marginals, OwnOrder
 from skpref._model import Evaluation, Model
@@ -30,8 +31,6 @@ _STILL = 0.05
 _ROUGH = 0.05
 # Hyperparameters, logarithms mostly, stand still where they move by less.
 _SETTLED = 0.02
-# A step of the common level's logarithm, and the least bend of the evidence along it.
-_STEP, _LEAST_BEND = 0.2, 1.0
 # Of cavities: iterations, the least share of a precision that is left, and the change that ends.
 _CAVITY = 50
 _LEFT = 1e-3
@@ -129,7 +128,9 @@ def fit_judged(
         found.order,
         0.5 * model.likelihood.margin_variance,
         found.order_variance or 0.0,
-        judging.level_deviation(fitted.model, beliefs),
+        level_deviation(
+            observations, replace(fitted.model, likelihood=model.likelihood), beliefs.means, search
+        ),
     )
     return replace(fitted, judges=judges)
 
@@ -170,7 +171,7 @@ class _Judging:
         law, spread = beliefs.law, beliefs.order_variance
         known, expected = cavities.by_care(base, order), None
         if prior.learned:
-            expected = prior.law.shares
+            expected = prior.law
         found = Care.of(known, law, self._n_judges, expected, free=free)
         found_order = None
         if spread is not None:
@@ -179,20 +180,6 @@ class _Judging:
             if prior.order_bounds is not None:
                 spread = of_order.spread(prior.order_bounds)
         return Beliefs(found.marginals(), found.law, found_order, spread)
-
-    def level_deviation(self, model, beliefs):
-        """Of the logarithm of all judges' care together: the evidence says, at this kernel."""
-        rough, (care, order) = model.evidence_engine.coarser(), beliefs.means
-        found = []
-        with blas_threads(rough.side(self._observations)):
-            for factor in (np.exp(-_STEP), 1.0, np.exp(_STEP)):
-                likelihood = Judged(model.likelihood.base, factor * care, order)
-                at = replace(model, likelihood=likelihood).evaluate(
-                    self._observations, self._state, engine=rough
-                )
-                found.append(at.approximation.sites.log_evidence)
-        bend = (2.0 * found[1] - found[0] - found[2]) / _STEP**2
-        return float(np.clip(bend, _LEAST_BEND, np.inf) ** -0.5)
 
     def _equal(self):
         """All judges of the common level, for certain."""

@@ -172,3 +172,10 @@ def is_covariance(K: ArrayLike) -> bool:
         return not len(K)
     values = eigh(K, eigvals_only=True)
     return bool(values[0] >= -_NEGATIVE * len(K) * max(values[-1], 0.0))
+
+
+def covariance_of(precision: Array, least: float) -> Array:
+    """Covariance of a small precision matrix, symmetric up to rounding, of eigenvalues ``least``
+    where they are below."""
+    values, vectors = np.linalg.eigh(0.5 * (precision + precision.T))
+    return (vectors / np.maximum(values, least)) @ vectors.T

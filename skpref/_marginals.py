@@ -7,17 +7,20 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
+from scipy.special import ndtr
 
 from skpref._linalg import Array
 
 # Points of a grid while it is laid, and then.
-_POINTS, _FINE = 41, 241
+_POINTS, _FINE = 41, 161
 # Log density below its peak at which a grid ends.
 _DEPTH = 30.0
 # Deviations of the prior that a grid begins with; times that it is narrowed or widened.
 _REACH, _ROUNDS = 6.0, 8
 # A grid that the density fills to less than this is laid again.
 _FILLED = 0.4
+# Of normals: deviations that are narrow, in distances of the points, and how far they reach.
+_NARROW, _SURE = 1.5, 8.0
 # Of quantiles, and how near to what is certain they are it.
 _BISECTIONS, _ROUNDING = 60, 1e-12
 # Of a search: a side of its grid, how often it is narrowed.
@@ -92,6 +95,28 @@ class Known:
     def step(self) -> Array:
         """Distance of the points, shape (n_judges, 1)."""
         return self.grid[:, 1:2] - self.grid[:, :1]
+
+
+def normal_masses(grid: Array, step: Array, mean: float, variances: Array) -> Array:
+    """Probabilities that normals give to points, (n_judges, n_points, n_variances).
+
+    Of one narrower than the distance of the points those under which linear functions between the
+    points have their expectation.
+    """
+    spread = np.sqrt(variances)
+    step = step[:, :, None]
+    u = (grid[:, :, None] - mean) / spread
+    density = np.exp(-0.5 * u**2) / np.sqrt(2.0 * np.pi)
+    masses = density * step / spread
+    narrow = spread < _NARROW * step.max()
+    if np.any(narrow):
+        u, density, spread = u[..., narrow], density[..., narrow], spread[narrow]
+        excess = spread * (density - u * ndtr(-u))  # E[(x − point)₊]
+        hats = np.zeros_like(u)
+        hats[:, 1:-1] = (excess[:, :-2] - 2.0 * excess[:, 1:-1] + excess[:, 2:]) / step
+        beyond = np.abs(u) * spread > _SURE * spread + step
+        masses[..., narrow] = np.where(beyond, 0.0, np.maximum(hats, 0.0))
+    return masses
 
 
 def known(

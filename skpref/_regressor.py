@@ -93,9 +93,10 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         Another probability of an answer given the margin than the probit, an object of
         `skpref.likelihoods.Likelihood`; ``noise_variance``, ``tie_threshold``, ``order_effect`` and
         their bounds then do nothing.
-    judge_care_variance, judge_care_variance_bounds : default=0.25, (1e-4, 10.0) or "fixed"
-        Variance of the care of ``judges`` (see `fit`) around the common level, 1: those between the
-        bounds are weighed; "fixed" (or if nothing is learned): the one that is given.
+    judge_care_variance, judge_care_variance_bounds : default=0.1, (1e-4, 1.0) or "fixed"
+        Variance of the care of ``judges`` (see `fit`) around the common level, 1: as expected
+        (median of a wide log-normal prior between the bounds); "fixed", or if nothing is learned:
+        as it is.
     judge_shares : (float, float), default=(0.1, 0.05)
         Shares, as expected, of judges who answer at random, and the wrong way round.
     judge_order_variance, judge_order_variance_bounds : default=None, (1e-4, 10.0) or "fixed"
@@ -197,8 +198,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         random_state: RandomLike = None,
         n_jobs: int | None = None,
         likelihood: Likelihood | None = None,
-        judge_care_variance: float = 0.25,
-        judge_care_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
+        judge_care_variance: float = 0.1,
+        judge_care_variance_bounds: tuple[float, float] | str = (1e-4, 1.0),
         judge_shares: tuple[float, float] = (0.1, 0.05),
         judge_order_variance: float | None = None,
         judge_order_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),

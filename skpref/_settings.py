@@ -86,7 +86,7 @@ def _care_prior(estimator, learned):
             f"those who answer at random and of the contrary; got {estimator.judge_shares!r}."
         )
     between = bounds if learned and bounds is not None else (variance, variance)
-    law = Law.between(between, contrary, random)
+    law = Law.between(between, variance, contrary, random)
     spread = estimator.judge_order_variance
     limits = check_bounds("judge_order_variance_bounds", estimator.judge_order_variance_bounds)
     if spread is not None:

@@ -182,6 +182,16 @@ def test_one_pair_of_items():
     assert 0.5 < proba[0] < proba[5] < proba[4] and proba[4] > 0.9
 
 
+def test_duels_of_equal_items_tell_nothing():
+    X = np.concatenate([STUDY.X, STUDY.X[:2, [0, 0]]])
+    model = quick(tol=1e-6).fit(X, [*STUDY.y, 0, 1], users=[*NAMES, *NAMES[[0, -1]]])
+    assert 10 < model.n_iter_ < 100
+    asked = model.predict_proba(STUDY.X, users=NAMES)
+    plain = fitted(tol=1e-6).predict_proba(STUDY.X, users=NAMES)
+    assert_allclose(asked, plain, atol=1e-5)
+    assert_allclose(model.predict_proba(X[-2:], users=["user 0", "who"]), 0.5)
+
+
 def test_users_of_weight_zero_are_somebody_of_the_population():
     weight = (STUDY.users != 3).astype(float)
     model = quick().fit(STUDY.X, STUDY.y, users=NAMES, sample_weight=weight)

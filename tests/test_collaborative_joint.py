@@ -162,6 +162,19 @@ def test_a_new_user_with_features_is_a_row_more_of_the_gaussian():
     assert own[0, 0] == pytest.approx(high[0] @ tastes.cov[0] @ high[0], abs=1e-10)
 
 
+def test_how_users_are_parted_does_not_matter():
+    prior, told = Covariances(covariance(0), covariance(1, 0.5)), given()
+    basis, seen = Basis.of(prior, FEATURES, N), []
+    for width in (30, 2**17):
+        crew = Crew(told.margins, in_teams(told.by_user, Probit(0.1), FEATURES, width), Parallel(1))
+        at = posterior(crew, told.sites, basis)
+        looked = look(told.by_user, crew, at)
+        tastes = everybody(crew, at)[:3]
+        seen.append([*tastes, *looked.wanted, looked.own, looked.log_evidence])
+    for this, that in zip(*seen, strict=True):
+        assert_allclose(this, that, atol=1e-10)
+
+
 @pytest.mark.parametrize("features", [None, FEATURES])
 def test_second_moments_are_those_of_em(features):
     """As they are by plain inverses; and an EM algorithm with them never lowers the evidence."""

@@ -113,11 +113,14 @@ LAYERS = (
         "_settings",
     ),
     (
-        "_judging",
+        "_level",
         "_streaming",
         "optimize",
     ),
-    ("_kept",),
+    (
+        "_judging",
+        "_kept",
+    ),
     ("_regressor",),
     ("collaborative",),
     ("__init__",),

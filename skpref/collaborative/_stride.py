@@ -44,10 +44,10 @@ class Stride(NamedTuple):
         wanted : Sites
             Factors that the answers ask for at q given those before.
         """
-        change = wanted.mean - before.mean
-        move = change / np.sqrt(np.maximum(wanted.variance, before.variance))
+        tiny = np.finfo(np.float64).tiny  # margins of equal items have no variance
+        spread = np.sqrt(np.maximum(np.maximum(wanted.variance, before.variance), tiny))
+        move = (wanted.mean - before.mean) / spread
         # Where cavities stand still from the start, factors are still on their way.
-        tiny = np.finfo(np.float64).tiny
         lag = (wanted.shift - before.shift) / np.sqrt(np.maximum(wanted.precision, tiny))
         off = np.maximum(np.abs(move) / self.length, np.abs(lag))
         residual = float(np.sqrt(np.mean(off**2)))

@@ -1,0 +1,348 @@
+"""Judges in the estimator: what is learned of them, what is predicted, what is refused."""
+
+import pickle
+
+import numpy as np
+import pytest
+import sklearn
+from numpy.testing import assert_allclose
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skpref import PairwisePreferenceRegressor
+from skpref.collaborative import CollaborativePreferenceRegressor
+from skpref.inference import HMC, SVI, Laplace
+from skpref.preprocessing import Itemwise
+
+KERNEL, NOISE, N_ITEMS = RBF([0.7, 0.7]), 0.05, 15
+# Careful, at half the care, at random, contrary.
+CARE = np.array([1.0] * 6 + [0.5] * 2 + [0.0] * 3 + [-1.0])
+NAMES = np.array([f"judge {k}" for k in range(12)], dtype=object)
+
+
+class Court:
+    """Items, and duels that judges of this care answer."""
+
+    def __init__(self, seed, care=CARE, n_each=40, own_order=0.0):
+        self.rng, self.care = np.random.default_rng(seed), np.asarray(care)
+        self.own_order = np.broadcast_to(own_order, self.care.shape)
+        self.items = self.rng.uniform(-1.0, 1.0, (N_ITEMS, 2))
+        root = np.linalg.cholesky(KERNEL(self.items) + 1e-9 * np.eye(N_ITEMS))
+        self.utility = root @ self.rng.standard_normal(N_ITEMS)
+        self.X, self.y, self.judge = self.heard(np.repeat(np.arange(len(self.care)), n_each))
+
+    def heard(self, judge, care=None):
+        """Answers of these judges to duels at random."""
+        care = self.care if care is None else care
+        pairs = np.array([self.rng.choice(N_ITEMS, 2, replace=False) for _ in judge])
+        margin = self.utility[pairs[:, 0]] - self.utility[pairs[:, 1]]
+        seen = care[judge] * margin + self.own_order[judge]
+        won = self.rng.random(len(judge)) < norm.cdf(seen / np.sqrt(2.0 * NOISE))
+        return self.items[pairs], won.astype(int), judge
+
+
+def log_loss(model, X, y, judges=None):
+    proba = model.predict_proba(X, judges=judges)
+    return -np.mean(np.log(proba[np.arange(len(y)), y]))
+
+
+def model_of(**options):
+    return PairwisePreferenceRegressor(RBF([1.0, 1.0]), **options)
+
+
+@pytest.fixture(scope="module")
+def court():
+    return Court(1)
+
+
+@pytest.fixture(scope="module")
+def fitted(court):
+    return model_of().fit(court.X, court.y, judges=NAMES[court.judge])
+
+
+@pytest.fixture(scope="module")
+def equal(court):
+    return model_of().fit(court.X, court.y)
+
+
+# -- what is learned -----------------------------------------------------------------------------
+
+
+def test_care_is_found(fitted, court):
+    judges = fitted.judges_
+    assert judges.ids.tolist() == NAMES.tolist()
+    assert judges.n_answers.tolist() == [40] * 12
+    assert_allclose(judges.care, CARE, atol=0.5)
+    assert np.mean(judges.probability_random[CARE == 0.0]) > 0.6
+    assert np.all(judges.probability_random[CARE == 1.0] < 1e-3)
+    assert judges.probability_contrary[-1] > 0.99
+    assert np.all(judges.probability_contrary[:8] < 1e-3)
+    assert_allclose(judges.noise_variance, fitted.noise_variance_ / judges.care**2)
+
+
+def test_other_judges_of_their_kind_are_predicted_nearly_as_if_their_care_were_known(
+    fitted, equal, court
+):
+    X, y, judge = court.heard(np.repeat(np.arange(12), 100))
+    mean, variance = fitted.posterior_.margin(X[:, 0], X[:, 1])
+    known = fitted.likelihood_.outcome_proba(CARE[judge] * mean, CARE[judge] ** 2 * variance)
+    known = -np.mean(np.log(known[np.arange(len(y)), y]))
+    found = log_loss(fitted, X, y, NAMES[judge])
+    assert found < known + 0.02
+    assert found < log_loss(equal, X, y) - 0.1
+
+
+def test_intervals_hold_most_of_the_truths_and_grow_with_the_level():
+    held, widths = [], []
+    care = np.exp(0.3 * np.random.default_rng(1).standard_normal(30))
+    court = Court(1, care)
+    judges = model_of().fit(court.X, court.y, judges=court.judge).judges_
+    for level in (0.5, 0.95):
+        interval = judges.care_interval(level)
+        truth = care / np.median(care)
+        held.append(np.mean((interval[:, 0] <= truth) & (truth <= interval[:, 1])))
+        widths.append(interval[:, 1] - interval[:, 0])
+    assert 0.3 <= held[0] <= 0.75
+    assert held[1] >= 0.85
+    assert np.all(widths[1] > widths[0])
+    noise = judges.noise_interval(0.95)
+    assert np.mean((noise[:, 0] <= NOISE / care**2) & (NOISE / care**2 <= noise[:, 1])) >= 0.85
+
+
+def test_the_noise_of_who_may_look_at_nothing_may_be_infinite(fitted):
+    interval = fitted.judges_.noise_interval()
+    assert np.all(np.isinf(interval[CARE == 0.0, 1]))
+    assert np.all(np.isfinite(interval[CARE == 1.0]))
+    assert np.all(interval[:, 0] <= interval[:, 1])
+
+
+def test_judges_of_equal_care_are_as_none():
+    court = Court(2, np.ones(12))
+    found = model_of().fit(court.X, court.y, judges=court.judge)
+    plain = model_of().fit(court.X, court.y)
+    X, y, judge = court.heard(np.repeat(np.arange(12), 50))
+    assert_allclose(log_loss(found, X, y, judge), log_loss(plain, X, y), atol=0.01)
+    assert_allclose(found.judges_.care, 1.0, atol=0.25)
+
+
+def test_care_that_cannot_vary_is_that_of_the_common_level(court):
+    care = {"judge_care_variance": 1e-8, "judge_care_variance_bounds": "fixed"}
+    found = model_of(**care, judge_shares=(0.0, 0.0)).fit(court.X, court.y, judges=court.judge)
+    plain = model_of().fit(court.X, court.y)
+    assert_allclose(found.judges_.care, 1.0, atol=1e-3)
+    truth = plain.predict_proba(court.X)
+    assert_allclose(found.predict_proba(court.X), truth, atol=1e-3)
+    assert_allclose(found.predict_proba(court.X, judges=court.judge), truth, atol=1e-3)
+
+
+@pytest.mark.parametrize("care", [0.0, -1.0])
+def test_a_bad_judge_does_no_harm(care):
+    good = Court(3, np.array([1.0] * 8 + [care]))
+    rows = good.judge < 8
+    X, y, _ = good.heard(np.zeros(400, dtype=int))
+    without = log_loss(model_of().fit(good.X[rows], good.y[rows]), X, y)
+    found = model_of().fit(good.X, good.y, judges=good.judge)
+    assert log_loss(found, X, y) < without + 0.01
+    assert log_loss(found, X, y) < log_loss(model_of().fit(good.X, good.y), X, y)
+
+
+@pytest.mark.parametrize(
+    "engine", [Laplace(), SVI(N_ITEMS), HMC(draws=60, chains=10)], ids=["laplace", "svi", "hmc"]
+)
+def test_other_engines_find_the_same(engine, fitted, court):
+    found = model_of(inference=engine, random_state=0)
+    found.fit(court.X, court.y, judges=court.judge)
+    assert_allclose(found.judges_.care, fitted.judges_.care, atol=0.15)
+    truth = fitted.predict_proba(court.X, judges=NAMES[court.judge])
+    assert_allclose(found.predict_proba(court.X, judges=court.judge), truth, atol=0.12)
+
+
+def test_without_an_optimizer_care_is_found_all_the_same(court):
+    model = PairwisePreferenceRegressor(KERNEL, noise_variance=NOISE, optimizer=None)
+    judges = model.fit(court.X, court.y, judges=court.judge).judges_
+    assert model.noise_variance_ == NOISE
+    assert judges.law.variances.tolist() == [0.1]
+    assert (judges.law.random, judges.law.contrary) == (0.1, 0.05)
+    assert_allclose(judges.care, CARE, atol=0.5)
+
+
+def test_parts_teach_hyperparameters_and_all_answers_care(court):
+    found = model_of(learn_on=150).fit(court.X, court.y, judges=court.judge)
+    assert found.judges_.n_answers.sum() == len(court.y)
+    assert found.judges_.care[-1] < -0.5
+
+
+def test_own_order_effects_are_found():
+    own = np.array([0.8, -0.8, 0.0, 0.0])
+    court = Court(4, np.ones(4), n_each=60, own_order=own)
+    found = model_of(judge_order_variance=0.1).fit(court.X, court.y, judges=court.judge)
+    assert_allclose(found.judges_.order_effect, own, atol=0.5)
+    interval = found.judges_.order_effect_interval(0.99)
+    assert np.all((interval[:, 0] <= own) & (own <= interval[:, 1]))
+    tie = found.items_ is None and np.zeros((2, 2, 2))
+    at = found.predict_proba(tie, order=[1, -1], judges=[0, 0])
+    assert_allclose(at[0], at[1][::-1], atol=1e-9)
+    assert at[0, 1] > 0.7
+
+
+# -- what is predicted ---------------------------------------------------------------------------
+
+
+def test_probabilities_are_averages_over_care(fitted, court):
+    rng, X = np.random.default_rng(5), court.X[[3, 40]]
+    mean, variance = fitted.posterior_.margin(X[:, 0], X[:, 1])
+    judges = fitted.judges_
+
+    def truth(care):
+        seen = [fitted.likelihood_.outcome_proba(c * mean, c**2 * variance) for c in care]
+        return np.mean(seen, axis=0)
+
+    for k in (0, 6, 9, 11):
+        share = judges.marginals.weights[k] / judges.marginals.weights[k].sum()
+        at = rng.choice(len(share), 4000, p=share)
+        care = judges.marginals.points[k, at]
+        found = fitted.predict_proba(X, judges=[NAMES[k]] * 2)
+        assert_allclose(found, truth(care), atol=0.02)
+        exact = np.array([judges.marginals.points[k] @ share])
+        assert_allclose(exact, judges.care[k], atol=1e-9)
+    law = judges.law
+    kind = rng.choice(3, 4000, p=law.shares)
+    spread = rng.choice(law.variances, 4000, p=law.weights)
+    care = np.array([1.0, -1.0, 0.0])[kind]
+    care *= np.exp(np.sqrt(spread) * rng.standard_normal(4000))
+    assert_allclose(fitted.predict_proba(X, judges=["new", "new"]), truth(care), atol=0.02)
+
+
+def test_without_a_judge_it_is_one_of_the_common_level(fitted, court):
+    X = court.X[:4]
+    common = fitted.predict_proba(X)
+    mean, variance = fitted.posterior_.margin(X[:, 0], X[:, 1])
+    assert_allclose(common, fitted.likelihood_.outcome_proba(mean, variance), rtol=1e-12)
+    some = fitted.predict_proba(X, judges=[None, NAMES[0], float("nan"), NAMES[-1]])
+    assert_allclose(some[[0, 2]], common[[0, 2]], rtol=1e-12)
+    assert np.all(np.abs(some[3] - common[3]) > 1e-3)
+    logs = fitted.predict_log_proba(X, judges=[None, NAMES[0], float("nan"), NAMES[-1]])
+    assert_allclose(np.exp(logs), some, rtol=1e-12)
+    assert_allclose(some.sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_decisions_and_scores_are_those_of_the_judge(fitted, court):
+    contrary = np.full(len(court.X), NAMES[-1])
+    margin = fitted.decision_function(court.X)
+    seen = fitted.decision_function(court.X, judges=contrary)
+    assert_allclose(seen, fitted.judges_.care[-1] * margin)
+    proba = fitted.predict_proba(court.X, judges=contrary)[:, 1]
+    np.testing.assert_array_equal(seen > 0.0, proba > 0.5)
+    turned = 1.0 - fitted.score(court.X, court.y, judges=contrary)
+    assert fitted.score(court.X, court.y) == pytest.approx(turned)
+
+
+def test_ties_are_taken_and_predicted():
+    court = Court(6, n_each=20)
+    y = np.where(np.random.default_rng(0).random(len(court.y)) < 0.2, 0, 2 * court.y - 1)
+    model = model_of(tie_threshold=0.1).fit(court.X, y, judges=court.judge)
+    found = model.predict_proba(court.X, judges=court.judge)
+    assert found.shape == (len(y), 3)
+    assert_allclose(found.sum(axis=1), 1.0)
+    assert 0.0 <= model.score(court.X, y, judges=court.judge) <= 1.0
+    assert model.judges_.care[-1] < 0.0
+
+
+# -- manners -------------------------------------------------------------------------------------
+
+
+def test_judges_are_routed(court):
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = model_of(optimizer=None, noise_variance=NOISE)
+        model.set_fit_request(judges=True).set_score_request(judges=True)
+        scores = cross_validate(model, court.X, court.y, params={"judges": court.judge}, cv=3)
+        assert np.mean(scores["test_score"]) > 0.6
+        piped = make_pipeline(Itemwise(StandardScaler()), model)
+        search = GridSearchCV(piped, {"pairwisepreferenceregressor__noise_variance": [NOISE]}, cv=2)
+        search.fit(court.X, court.y, judges=court.judge)
+        best = search.best_estimator_[-1]
+        assert best.judges_.n_answers.sum() == len(court.y)
+
+
+def test_it_pickles_clones_and_is_seen_in_a_frame(fitted, court):
+    again = pickle.loads(pickle.dumps(fitted))
+    X, judges = court.X[:5], NAMES[court.judge[:5]]
+    np.testing.assert_array_equal(
+        again.predict_proba(X, judges=judges), fitted.predict_proba(X, judges=judges)
+    )
+    assert clone(fitted).get_params()["judge_shares"] == (0.1, 0.05)
+    text = repr(fitted.judges_)
+    assert text.startswith("Judges: 12")
+    assert text.index("judge 0 ") < text.index("judge 11")
+    pd = pytest.importorskip("pandas")
+    frame = fitted.judges_.to_frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert frame.index[-1] == "judge 11"
+    assert np.all(np.diff(frame["care"]) <= 0.0)
+
+
+def test_the_evidence_is_that_of_the_fit(fitted):
+    value = fitted.log_marginal_likelihood()
+    assert value == pytest.approx(fitted.log_marginal_likelihood_value_, abs=1e-8)
+
+
+def test_ids_may_be_of_any_hashable_kind(court):
+    mixed = [("a", 1), 2, "three", frozenset({4})]
+    judges = [mixed[k % 4] for k in court.judge]
+    model = PairwisePreferenceRegressor(KERNEL, optimizer=None).fit(court.X, court.y, judges=judges)
+    assert model.judges_.ids.tolist() == mixed
+    assert model.predict_proba(court.X[:1], judges=[("a", 1)]).shape == (1, 2)
+
+
+def test_without_judges_there_are_none(equal, court):
+    assert equal.judges_ is None
+    X = court.X[:3]
+    np.testing.assert_array_equal(equal.predict_proba(X, judges=[1, 2, 3]), equal.predict_proba(X))
+    assert CollaborativePreferenceRegressor(optimizer=None).fit(X, [1, 0, 1]).judges_ is None
+
+
+def test_what_cannot_be_is_refused(fitted, court):
+    X, y = court.X, court.y
+    model = model_of(optimizer=None)
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples.*judges"):
+        model.fit(X, y, judges=[1, 2])
+    with pytest.raises(ValueError, match=r"id of a judge is missing.*row 0"):
+        model.fit(X, y, judges=[None, *court.judge[1:]])
+    with pytest.raises(TypeError, match="judges must be hashable"):
+        model.fit(X, y, judges=[[1]] * len(X))
+    with pytest.raises(ValueError, match=r"duels.*from_ratings"):
+        model.fit(court.items, np.arange(N_ITEMS), judges=np.arange(N_ITEMS))
+    sets = court.items[np.array([[0, 1, 2], [3, 4, 5]])]
+    with pytest.raises(ValueError, match=r"sets of up to 3.*from_rankings"):
+        model.fit(sets, [0, 1], judges=[0, 1])
+    with pytest.raises(ValueError, match="sets of up to 3"):
+        fitted.predict_proba(sets, judges=[0, 1])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        fitted.predict_proba(X, judges=[1])
+    with pytest.raises(ValueError, match="judge_order_variance"):
+        fitted.judges_.order_effect_interval()
+    with pytest.raises(ValueError, match=r"level must lie in \(0, 1\)"):
+        fitted.judges_.care_interval(95)
+    streamed = model_of(inference=SVI(5), optimizer=None).fit(X, y, judges=court.judge)
+    with pytest.raises(ValueError, match=r"partial_fit.*Fit all"):
+        streamed.partial_fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"judge_care_variance": 0.0}, "judge_care_variance must lie in"),
+        ({"judge_care_variance_bounds": (1.0, 0.1)}, "judge_care_variance_bounds"),
+        ({"judge_shares": (0.9, 0.2)}, "judge_shares must be two shares"),
+        ({"judge_shares": 0.1}, "judge_shares must be two shares"),
+        ({"judge_order_variance": -1.0}, "judge_order_variance must lie in"),
+        ({"judge_order_variance_bounds": "free"}, "judge_order_variance_bounds"),
+    ],
+)
+def test_unsound_parameters_are_refused(options, message, court):
+    with pytest.raises(ValueError, match=message):
+        model_of(**options).fit(court.X, court.y)
