@@ -14,7 +14,7 @@ _POINTS, _REACH = 41, 6.0
 # What is expected of the shares of judges weighs as much as so many judges.
 _EXPECTED = 10.0
 # Deviation of the logarithm of the variance of care; variances that are weighed, a decade.
-_SPREAD, _PER_DECADE = 1.5, 4
+_SPREAD, _PER_DECADE = 1.5, 3
 # Probability of a variance that counts.
 _COUNTS = 1e-3
 # Steps of EM for the shares; a step of the level's logarithm, and how many at most.
@@ -128,6 +128,7 @@ class Care:
         expected: Law | None = None,
         *,
         free: bool = False,
+        near: Self | None = None,
     ) -> Self:
         """Of judges whose answers have this log evidence as a function of care.
 
@@ -142,8 +143,10 @@ class Care:
             As before any answer; None: the law stays as it is.
         free : bool, default=False
             Whether its level is found too.
+        near : Care, optional
+            Of answers and a law that are nearly the same.
         """
-        told = _Told.of(log_likelihood, law, n_judges)
+        told = _Told.of(log_likelihood, law, n_judges, None if near is None else near.sides)
         if free:
             law = law._replace(level=told.best_level(law, expected or law))
         if expected is not None:
@@ -180,11 +183,11 @@ class _Told(NamedTuple):
     blind: Array
 
     @classmethod
-    def of(cls, log_likelihood, law, n_judges):
+    def of(cls, log_likelihood, law, n_judges, near):
         about = np.log(law.level), law.variances[law.weights > _COUNTS].max(), n_judges
         sides = [
-            known(lambda x, side=side: log_likelihood(side * np.exp(x)), *about)
-            for side in (1.0, -1.0)
+            known(lambda x, side=side: log_likelihood(side * np.exp(x)), *about, before)
+            for side, before in zip((1.0, -1.0), near or (None, None), strict=True)
         ]
         logs = [each.log_likelihood for each in sides]
         logs.append(log_likelihood(np.zeros((n_judges, 1))))

@@ -141,6 +141,7 @@ class _Judging:
     def __init__(self, observations, prior, n_judges, seed):
         self._observations, self._prior, self._n_judges = observations, prior, n_judges
         self._seed, self._state = seed, None
+        self._care = None
 
     def learned(self, model, beliefs, search, monitor):
         """Hyperparameters given care."""
@@ -172,7 +173,8 @@ class _Judging:
         known, expected = cavities.by_care(base, order), None
         if prior.learned:
             expected = prior.law
-        found = Care.of(known, law, self._n_judges, expected, free=free)
+        found = Care.of(known, law, self._n_judges, expected, free=free, near=self._care)
+        self._care = found
         found_order = None
         if spread is not None:
             of_order = OwnOrder.of(cavities.by_order(base, care), spread, self._n_judges)
