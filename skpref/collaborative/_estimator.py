@@ -118,7 +118,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     >>> model = CollaborativePreferenceRegressor(optimizer=None)
     >>> model = model.fit(duels, [0, 0, 0, 1, 1, 1], users=users)
     >>> model.predict_proba(duels[[2, 2]], users=["ann", "bob"])[:, 1].round(2)
-    array([0.05, 0.95])
+    array([0.03, 0.97])
     """
 
     def __init__(
