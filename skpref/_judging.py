@@ -49,12 +49,15 @@ class Beliefs:
     order : Marginals or None
         Own order effects.
     order_variance : float or None
+    level_variance : float
+        See `Care`.
     """
 
     care: Marginals
     law: Law
     order: Marginals | None = None
     order_variance: float | None = None
+    level_variance: float = 0.0
 
     @property
     def means(self) -> tuple[Array, Array | None]:
@@ -120,6 +123,8 @@ def fit_judged(
     judged = replace(model, likelihood=Judged(model.likelihood, *beliefs.means))
     fitted = fit_posterior(observations, judged, start, rng, watch=watch)
     found = judging.look(fitted.evaluation, fitted.model, beliefs)
+    common = replace(fitted.model, likelihood=model.likelihood)
+    scale = level_deviation(observations, common, beliefs.means, search)
     judges = Judges(
         respondents,
         np.bincount(np.asarray(observations.judge), minlength=len(respondents)),
@@ -128,9 +133,7 @@ def fit_judged(
         found.order,
         0.5 * model.likelihood.margin_variance,
         found.order_variance or 0.0,
-        level_deviation(
-            observations, replace(fitted.model, likelihood=model.likelihood), beliefs.means, search
-        ),
+        float(np.hypot(scale, np.sqrt(found.level_variance))),
     )
     return replace(fitted, judges=judges)
 
@@ -141,6 +144,7 @@ class _Judging:
     def __init__(self, observations, prior, n_judges, seed):
         self._observations, self._prior, self._n_judges = observations, prior, n_judges
         self._seed, self._state = seed, None
+        self._care = None
 
     def learned(self, model, beliefs, search, monitor):
         """Hyperparameters given care."""
@@ -172,14 +176,15 @@ class _Judging:
         known, expected = cavities.by_care(base, order), None
         if prior.learned:
             expected = prior.law
-        found = Care.of(known, law, self._n_judges, expected, free=free)
+        found = Care.of(known, law, self._n_judges, expected, free=free, near=self._care)
+        self._care = found
         found_order = None
         if spread is not None:
             of_order = OwnOrder.of(cavities.by_order(base, care), spread, self._n_judges)
             found_order = of_order.marginals()
             if prior.order_bounds is not None:
                 spread = of_order.spread(prior.order_bounds)
-        return Beliefs(found.marginals(), found.law, found_order, spread)
+        return Beliefs(found.marginals(), found.law, found_order, spread, found.level_variance)
 
     def _equal(self):
         """All judges of the common level, for certain."""
