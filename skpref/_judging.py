@@ -109,14 +109,13 @@ def fit_judged(
     judging = _Judging(observations, prior, len(respondents), seed_of(rng) or 0)
     beliefs = None
     if search is not None and len(model.theta):
-        model = learned(observations, model, replace(search, complain=False), rng=rng,
-                        monitor=monitor).model  # fmt: skip
-        again = replace(search, complain=False, n_restarts=0)
-        for turn in range(_TURNS):
-            before, beliefs = beliefs, judging.settled(model, beliefs, free=True).scaled()
-            theta, last = model.theta, turn == _TURNS - 1
+        free, again = _scale_is_learned(model.likelihood), replace(search, n_restarts=0)
+        model = judging.learned(model, None, replace(search, complain=False), monitor, rng)
+        for _ in range(_TURNS):
+            before, beliefs = beliefs, judging.settled(model, beliefs, free).scaled()
+            theta = model.theta
+            model = judging.learned(model, beliefs, again, monitor)
             still = before is not None and _moved(before, beliefs) < _STILL
-            model = judging.learned(model, beliefs, replace(again, complain=still or last), monitor)
             if still or np.max(np.abs(model.theta - theta)) < _SETTLED:
                 break
     beliefs = judging.settled(model, beliefs)
@@ -146,16 +145,24 @@ class _Judging:
         self._seed, self._state = seed, None
         self._care = None
 
-    def learned(self, model, beliefs, search, monitor):
-        """Hyperparameters given care."""
-        judged = replace(model, likelihood=Judged(model.likelihood, *beliefs.means))
-        found = learned(self._observations, judged, search, rng=None, monitor=monitor)
-        return replace(found.model, likelihood=found.model.likelihood.base)
+    def learned(self, model, beliefs, search, monitor, rng=None):
+        """Hyperparameters given care, at first that of the common level for all."""
+        likelihood = model.likelihood
+        if beliefs is not None:
+            likelihood = Judged(likelihood, *beliefs.means)
+        judged = replace(self._placed(model), likelihood=likelihood)
+        found = learned(self._observations, judged, search, None, rng, monitor).model
+        base = found.likelihood.base if beliefs is not None else found.likelihood
+        return replace(found, engine=model.engine, likelihood=base)
+
+    def _placed(self, model):
+        """With inducing points, if its engine takes any."""
+        engine = model.engine.placed(self._observations, model.kernel, self._seed)
+        return replace(model, engine=engine)
 
     def settled(self, model, beliefs, free=False):
         """Care given hyperparameters, where it stands still."""
-        engine = model.engine.placed(self._observations, model.kernel, self._seed)
-        model = replace(model, engine=engine)
+        model = self._placed(model)
         rough = model.evidence_engine.coarser()
         beliefs = self._equal() if beliefs is None else beliefs
         with blas_threads(rough.side(self._observations)):
@@ -194,6 +201,13 @@ class _Judging:
             return Beliefs(point, prior.law)
         none = Marginals(0.0 * one, 0.0 * one, one)
         return Beliefs(point, prior.law, none, prior.order_variance)
+
+
+def _scale_is_learned(likelihood):
+    """Whether the noise will follow, where all judges' care changes together."""
+    if hasattr(likelihood, "noise_variance"):
+        return "noise_variance" in likelihood.free
+    return bool(likelihood.free)
 
 
 def _moved(before, beliefs):
