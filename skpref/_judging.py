@@ -240,12 +240,13 @@ def cavities_of(evaluation: Evaluation) -> Cavities:
     problem, approximation = evaluation.problem, evaluation.approximation
     rows, likelihood = problem.rows, problem.likelihood
     found = approximation.conditioned
+    rest: Array | float = 0.0  # of margins, what inducing points leave open
     if hasattr(found, "variance"):
         mean, variance = problem.oriented(found.mean), found.variance[problem.index]
     else:
         margins = problem.space.condition(found)
-        mean = problem.oriented(margins.mean)
-        variance = (margins.variance + margins.rest)[problem.index]
+        mean, variance = problem.oriented(margins.mean), margins.variance[problem.index]
+        rest = margins.rest[problem.index]
     state, n = approximation.state, len(rows)
     tau, nu = np.zeros((2, n))
     if {"precision", "shift"} <= state.keys() and state["precision"].shape == (n,):
@@ -254,12 +255,15 @@ def cavities_of(evaluation: Evaluation) -> Cavities:
     for _ in range(_CAVITY):
         share = np.maximum(1.0 - tau * variance, _LEFT)
         cavity = (mean - variance * nu) / share, variance / share
-        at = likelihood.tilted(*cavity, problem.answers, problem.power)
-        wanted = at.curvature / at.shrink  # GPML (3.59)
-        pull = (at.gradient + cavity[0] * at.curvature) / at.shrink
+        at = likelihood.tilted(cavity[0], cavity[1] + rest, problem.answers, problem.power)
+        shrink = at.shrink + at.curvature * rest  # of what the points tell
+        wanted = at.curvature / shrink  # GPML (3.59)
+        pull = (at.gradient + cavity[0] * at.curvature) / shrink
         change = float(np.max(np.abs(wanted - tau) * variance, initial=0.0))
         if change < _CLOSE:
             break
         tau, nu = tau + step * (wanted - tau), nu + step * (pull - nu)
         step = max(0.9 * step, 0.3)
-    return Cavities(*cavity, problem.copies, problem.answers, problem.power)
+    return Cavities(
+        cavity[0], cavity[1] + rest, problem.copies, problem.answers, problem.power
+    )
