@@ -264,6 +264,4 @@ def cavities_of(evaluation: Evaluation) -> Cavities:
             break
         tau, nu = tau + step * (wanted - tau), nu + step * (pull - nu)
         step = max(0.9 * step, 0.3)
-    return Cavities(
-        cavity[0], cavity[1] + rest, problem.copies, problem.answers, problem.power
-    )
+    return Cavities(cavity[0], cavity[1] + rest, problem.copies, problem.answers, problem.power)
