@@ -27,6 +27,8 @@ _TURNS = 6
 _STEPS = 12
 # Care stands still where it moves by less, in its posterior deviations (or of the common level).
 _STILL = 0.05
+# Judges that move by more once the level is held were not where answers are most probable.
+_ELSEWHERE = 2.0
 # A change of care that does not matter.
 _ROUGH = 0.05
 # Hyperparameters, logarithms mostly, stand still where they move by less.
@@ -109,13 +111,16 @@ def fit_judged(
         model = learned(observations, model, replace(search, complain=False), rng=rng,
                         monitor=monitor).model  # fmt: skip
         again = replace(search, complain=False, n_restarts=0)
-        for turn in range(_TURNS):
+        for _ in range(_TURNS):
             before, beliefs = beliefs, judging.settled(model, beliefs, free=True).scaled()
-            theta, last = model.theta, turn == _TURNS - 1
+            theta, model = model.theta, judging.learned(model, beliefs, again, monitor)
             still = before is not None and _moved(before, beliefs) < _STILL
-            model = judging.learned(model, beliefs, replace(again, complain=still or last), monitor)
             if still or np.max(np.abs(model.theta - theta)) < _SETTLED:
-                break
+                held = judging.settled(model, beliefs)
+                if _moved(beliefs, held) < _ELSEWHERE:
+                    break
+                beliefs = held  # answers that seemed to say nothing do: hyperparameters follow
+        model = judging.learned(model, beliefs, replace(again, complain=True), monitor)
     beliefs = judging.settled(model, beliefs)
     judged = replace(model, likelihood=Judged(model.likelihood, *beliefs.means))
     fitted = fit_posterior(observations, judged, start, rng, watch=watch)
@@ -247,6 +252,4 @@ def cavities_of(evaluation: Evaluation) -> Cavities:
             break
         tau, nu = tau + step * (wanted - tau), nu + step * (pull - nu)
         step = max(0.9 * step, 0.3)
-    return Cavities(
-        cavity[0], cavity[1] + rest, problem.copies, problem.answers, problem.power
-    )
+    return Cavities(cavity[0], cavity[1] + rest, problem.copies, problem.answers, problem.power)
