@@ -158,12 +158,14 @@ class Care:
             level, variance = told.best_level(law, expected)
             law = told.learned(law._replace(level=level if free else law.level), expected)
         kinds, masses = told.kinds(law), told.masses(law)
-        over = law.weights / np.maximum(kinds @ law.shares, _TINY)
+        every = _over_kinds(kinds, law.shares)
+        over = np.where(np.isfinite(every), -every, -np.inf)  # not there: of no probability
+        over = over + _log(law.weights)
         found = [
-            share * np.einsum("jpt,jt->jp", mass, over)
-            for mass, share in zip(masses, law.shares[:2], strict=True)
+            np.exp(mass + (over + share)[:, None]).sum(axis=2)
+            for mass, share in zip(masses, _log(law.shares[:2]), strict=True)
         ]
-        found.append(law.random * np.einsum("jt,jt->j", kinds[..., 2], over)[:, None])
+        found.append(np.exp(kinds[..., 2] + over + _log(law.random)).sum(axis=1)[:, None])
         return cls(law, told.sides, np.hstack(found), variance)
 
     def marginals(self) -> Marginals:
@@ -181,11 +183,10 @@ class Care:
 class _Told(NamedTuple):
     """What answers say of care: on grids about both levels, and of looking at nothing.
 
-    Likelihoods, their logarithms less the largest of each judge.
+    In logarithms, as the many answers of a judge may leave a law no chance.
     """
 
     sides: tuple[Known, Known]
-    likelihoods: tuple[Array, Array]
     blind: Array
 
     @classmethod
@@ -195,21 +196,17 @@ class _Told(NamedTuple):
             known(lambda x, side=side: log_likelihood(side * np.exp(x)), *about, before)
             for side, before in zip((1.0, -1.0), near or (None, None), strict=True)
         ]
-        logs = [each.log_likelihood for each in sides]
-        logs.append(log_likelihood(np.zeros((n_judges, 1))))
-        top = np.max([np.max(each, axis=1) for each in logs], axis=0)[:, None]
-        first, second, blind = (np.exp(each - top) for each in logs)
-        return cls((sides[0], sides[1]), (first, second), blind[:, 0])
+        return cls((sides[0], sides[1]), log_likelihood(np.zeros((n_judges, 1)))[:, 0])
 
     def masses(self, law):
         """Likelihood times prior at each point, (n_judges, n_points, n_variances) of both sides."""
-        for each, told in zip(self.sides, self.likelihoods, strict=True):
+        for each in self.sides:
             masses = normal_masses(each.grid, each.step, np.log(law.level), law.variances)
-            yield told[:, :, None] * masses
+            yield each.log_likelihood[:, :, None] + _log(masses)
 
     def kinds(self, law):
         """Integrals of these, and of looking at nothing, (n_judges, n_variances, 3)."""
-        found = [mass.sum(axis=1) for mass in self.masses(law)]
+        found = [_log_sum(mass, axis=1) for mass in self.masses(law)]
         found.append(np.broadcast_to(self.blind[:, None], found[0].shape))
         return np.stack(found, axis=-1)
 
@@ -220,8 +217,8 @@ class _Told(NamedTuple):
 
         def fit(away):
             kinds = self.kinds(few._replace(level=law.level * np.exp(away)))
-            height = _log_evidence(kinds @ law.shares, expected.weights[some])
-            return height.max() + np.log(np.exp(height - height.max()).sum())
+            height = _log_evidence(_over_kinds(kinds, law.shares), expected.weights[some])
+            return float(_log_sum(height, axis=0))
 
         left, at, right = -_ASIDE, 0.0, _ASIDE
         values = [fit(left), fit(at), fit(right)]
@@ -231,6 +228,8 @@ class _Told(NamedTuple):
             towards = _ASIDE if values[2] > values[0] else -_ASIDE
             left, at, right = left + towards, at + towards, right + towards
             values = [*values[1:], fit(right)] if towards > 0.0 else [fit(left), *values[:2]]
+        if not np.all(np.isfinite(values)):  # a narrow law is nowhere but at the present one
+            return float(law.level * np.exp(at)), 0.0
         bend = 2.0 * values[1] - values[0] - values[2]
         off = 0.5 * _ASIDE * (values[2] - values[0]) / bend if bend > 0.0 else 0.0
         level = law.level * np.exp(at + np.clip(off, -_ASIDE, _ASIDE))
@@ -240,18 +239,36 @@ class _Told(NamedTuple):
         """The law with its shares and what is known of its variance (EM)."""
         kinds = self.kinds(law)
         for _ in range(_EM):
-            joint = kinds * law.shares
-            every = joint.sum(axis=-1)
+            every = _over_kinds(kinds, law.shares)
             height = _log_evidence(every, expected.weights)
             weights = np.exp(height - height.max())
             weights /= weights.sum()
-            share = np.einsum("jtk,t->k", joint / np.maximum(every, _TINY)[..., None], weights)
+            some = weights > 0.0
+            joint = np.exp(kinds[:, some] + _log(law.shares) - every[:, some, None])
+            share = np.einsum("jtk,t->k", joint, weights[some])
             share = (share + _EXPECTED * expected.shares) / (len(kinds) + _EXPECTED)
             law = law._replace(weights=weights, contrary=float(share[1]), random=float(share[2]))
         return law
 
 
+def _over_kinds(kinds, shares):
+    """Log evidence of each judge's answers under each variance, (n_judges, n_variances)."""
+    return _log_sum(kinds + _log(shares), axis=-1)
+
+
 def _log_evidence(every, expected):
     """Of each variance, its prior probability included."""
+    return every.sum(axis=0) + _log(expected)
+
+
+def _log_sum(values, axis):
+    """Logarithm of a sum of exponentials; −∞ where there is nothing."""
+    top = values.max(axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    return _log(np.exp(values - top).sum(axis=axis)) + top.squeeze(axis)
+
+
+def _log(values):
+    """Logarithms, −∞ of nothing."""
     with np.errstate(divide="ignore"):
-        return np.log(np.maximum(every, _TINY)).sum(axis=0) + np.log(expected)
+        return np.log(values)

@@ -27,6 +27,8 @@ _TURNS = 6
 _STEPS = 12
 # Care stands still where it moves by less, in its posterior deviations (or of the common level).
 _STILL = 0.05
+# Judges that move by more once the level is held were not where answers are most probable.
+_ELSEWHERE = 2.0
 # A change of care that does not matter.
 _ROUGH = 0.05
 # Hyperparameters, logarithms mostly, stand still where they move by less.
@@ -109,15 +111,19 @@ def fit_judged(
     judging = _Judging(observations, prior, len(respondents), seed_of(rng) or 0)
     beliefs = None
     if search is not None and len(model.theta):
-        free, again = _scale_is_learned(model.likelihood), replace(search, n_restarts=0)
+        free = _scale_is_learned(model.likelihood)
+        again = replace(search, complain=False, n_restarts=0)
         model = judging.learned(model, None, replace(search, complain=False), monitor, rng)
         for _ in range(_TURNS):
             before, beliefs = beliefs, judging.settled(model, beliefs, free).scaled()
-            theta = model.theta
-            model = judging.learned(model, beliefs, again, monitor)
+            theta, model = model.theta, judging.learned(model, beliefs, again, monitor)
             still = before is not None and _moved(before, beliefs) < _STILL
             if still or np.max(np.abs(model.theta - theta)) < _SETTLED:
-                break
+                held = judging.settled(model, beliefs)
+                if _moved(beliefs, held) < _ELSEWHERE:
+                    break
+                beliefs = held  # answers that seemed to say nothing do: hyperparameters follow
+        model = judging.learned(model, beliefs, replace(again, complain=True), monitor)
     beliefs = judging.settled(model, beliefs)
     judged = replace(model, likelihood=Judged(model.likelihood, *beliefs.means))
     fitted = fit_posterior(observations, judged, start, rng, watch=watch)

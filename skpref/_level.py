@@ -30,7 +30,8 @@ def level_deviation(
     """Standard deviation of the logarithm of the level of all judges' care together.
 
     By the curvature of the log evidence and the priors where they are largest, in the level and the
-    kernel's free hyperparameters at once: a utility of longer lengthscales may vary more.
+    kernel's free hyperparameters at once: a utility of longer lengthscales may vary more. 0 where
+    the common noise is given: the level is the judge who has it.
 
     Parameters
     ----------
@@ -42,6 +43,8 @@ def level_deviation(
     search : Search or None
         How hyperparameters were learned, if they were.
     """
+    if _given(model.likelihood):
+        return 0.0
     engine, part = model.evidence_engine, observations
     if search is not None:
         engine = model.learner
@@ -76,3 +79,10 @@ def level_deviation(
         for k, step in enumerate(_KERNEL * np.eye(len(theta))):
             bend[1:, 1 + k] = (gradient - at(0.0, theta + step)[1]) / _KERNEL
     return float(np.sqrt(covariance_of(bend, _LEAST)[0, 0]))
+
+
+def _given(likelihood):
+    """Whether the noise stays as it is."""
+    theta, noise = likelihood.theta, likelihood.margin_variance
+    away = (theta + step for step in _KERNEL * np.eye(len(theta)))
+    return all(likelihood.at(at).margin_variance == noise for at in away)

@@ -114,8 +114,10 @@ class Linearised(Batch):
 def check_linear(observations: Observations, likelihood: Likelihood) -> None:
     """Raise ValueError if there is more to the answers than who won a pair's duels."""
     ties = TIE in likelihood.kinds or bool(np.any(observations.rows.kind == TIE))
-    if ties or likelihood.uses_order:
+    judged = observations.judge is not None
+    if ties or likelihood.uses_order or judged:
         what = "ties (a tie_threshold)" if ties else "an order effect"
+        what = "judges" if judged else what
         raise ValueError(
             f"SVI(local='ekf') takes a pair's duels as shares of wins and knows no {what}. Use "
             "SVI(local='expected'), or another engine such as inference='ep'."

@@ -1,0 +1,88 @@
+"""Judges in hard cases: many answers each, as many contrary as careful, few inducing points."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF
+
+from skpref import PairwisePreferenceRegressor
+from skpref.inference import SVI
+
+KERNEL, NOISE, N_ITEMS = RBF([0.7, 0.7]), 0.05, 15
+
+
+def heard(seed, care, n_each=30):
+    """Items, their utility, and duels that judges of this care answer."""
+    rng, care = np.random.default_rng(seed), np.asarray(care, dtype=float)
+    items = rng.uniform(-1.0, 1.0, (N_ITEMS, 2))
+    root = np.linalg.cholesky(KERNEL(items) + 1e-9 * np.eye(N_ITEMS))
+    utility = root @ rng.standard_normal(N_ITEMS)
+    judge = np.repeat(np.arange(len(care)), n_each)
+    pairs = np.array([rng.choice(N_ITEMS, 2, replace=False) for _ in judge])
+    margin = utility[pairs[:, 0]] - utility[pairs[:, 1]]
+    won = rng.random(len(judge)) < norm.cdf(care[judge] * margin / np.sqrt(2.0 * NOISE))
+    return items, utility, items[pairs], won.astype(int), judge
+
+
+def held(**options):
+    """A model whose hyperparameters are the truth."""
+    options = {"optimizer": None, "noise_variance": NOISE, "random_state": 0, **options}
+    return PairwisePreferenceRegressor(KERNEL, **options)
+
+
+@pytest.fixture(scope="module")
+def few():
+    return heard(1, [1, 1, 1, 1, 0, -1])
+
+
+@pytest.mark.parametrize("options", [{}, {"judge_care_variance": 1e-8}])
+def test_contrary_answers_may_leave_a_law_no_chance(few, options):
+    _, _, X, y, judge = few
+    model = held(judge_shares=(0.0, 0.0), **options)
+    care = model.fit(X, y, judges=judge, sample_weight=np.full(len(y), 100.0)).judges_.care
+    assert np.all(care > 0.0)
+    assert care[5] == pytest.approx(1.0, abs=0.01) if options else care[5] < 0.1
+
+
+def test_few_inducing_points_do_not_make_the_random_careful(few):
+    items, utility, X, y, judge = few
+    truth = held(inference="ep").fit(X, y, judges=judge).judges_.care
+    model = held(inference=SVI(5)).fit(X, y, judges=judge)
+    assert_allclose(model.judges_.care, truth, atol=0.3)
+    assert np.corrcoef(model.predict(items), utility)[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("care", [[-1.0] * 6 + [1.0] * 6, [-1.0] * 10 + [1.0] * 12 + [0.0] * 5])
+def test_as_many_contrary_as_careful_are_told_apart(care):
+    _, _, X, y, judge = heard(2, care)
+    model = PairwisePreferenceRegressor(RBF([1.0, 1.0])).fit(X, y, judges=judge)
+    found = model.judges_.care * np.sign(model.judges_.care[-6])
+    assert_allclose(np.abs(found), np.abs(care), atol=0.6)
+    assert 0.01 < model.noise_variance_ < 1.0
+    assert abs(np.corrcoef(found, care)[0, 1]) > 0.9
+
+
+def test_a_bound_that_holds_the_noise_back_is_said(few):
+    _, _, X, y, judge = few
+    with pytest.warns(ConvergenceWarning, match="noise_variance at its lower bound"):
+        PairwisePreferenceRegressor(
+            KERNEL, noise_variance=0.5, noise_variance_bounds=(0.5, 10.0)
+        ).fit(X, y, judges=judge)
+
+
+def test_a_noise_that_is_given_is_known(few):
+    _, _, X, y, judge = few
+    judges = held().fit(X, y, judges=judge).judges_
+    careful = judges.care_interval(0.8)[:4]
+    assert_allclose(judges.noise_interval(0.8)[:4], (NOISE / careful**2)[:, ::-1], rtol=1e-2)
+    learned = PairwisePreferenceRegressor(KERNEL).fit(X, y, judges=judge).judges_
+    wide = np.log(learned.noise_interval(0.8)[:4]) @ [-1.0, 1.0]
+    assert np.all(wide > 1.1 * np.log(learned.care_interval(0.8)[:4] ** 2) @ [-1.0, 1.0])
+
+
+def test_the_linearised_update_refuses_judges(few):
+    _, _, X, y, judge = few
+    with pytest.raises(ValueError, match=r"knows no judges.*expected"):
+        held(inference=SVI(5, local="ekf")).fit(X, y, judges=judge)
