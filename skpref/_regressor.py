@@ -94,14 +94,12 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         `skpref.likelihoods.Likelihood`; ``noise_variance``, ``tie_threshold``, ``order_effect`` and
         their bounds then do nothing.
     judge_care_variance, judge_care_variance_bounds : default=0.1, (1e-4, 1.0) or "fixed"
-        Variance of the care of ``judges`` (see `fit`) around the common level, 1: as expected
-        (median of a wide log-normal prior between the bounds); "fixed", or if nothing is learned:
-        as it is.
+        Variance of the logarithm of ``judges``' care (see `fit`): median of a wide prior between
+        the bounds; "fixed", or if nothing is learned: as it is.
     judge_shares : (float, float), default=(0.1, 0.05)
         Shares, as expected, of judges who answer at random, and the wrong way round.
     judge_order_variance, judge_order_variance_bounds : default=None, (1e-4, 10.0) or "fixed"
-        Variance of judges' own order effects around the common one: where its search starts, and
-        its bounds. None: they have none.
+        Variance of judges' own order effects, where its search starts. None: they have none.
     verbose : int, default=0
         1: say what is learned and, every few seconds, how far it is; 2: every evaluation, and every
         pass of "svi" over the answers. Callbacks set by ``set_callbacks`` are told of each too, and
@@ -298,11 +296,10 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         start = getattr(self, "_start", None) if model.engine.warm_start else None
         rng = source_of(self.random_state)
         with progress(self, observations, model, search) as report:
-            told, seen = report.evaluated, report.passed
+            run = start, rng, search, report.evaluated, report.passed
             if training.judges is None:
-                return fit_posterior(observations, model, start, rng, search, told, seen)
-            given = start, rng, search, told, seen
-            return fit_judged(observations, model, settings.care, training.judges, *given)
+                return fit_posterior(observations, model, *run)
+            return fit_judged(observations, model, settings.care, training.judges, *run)
 
     @available_if(takes_streams)
     @with_callbacks
