@@ -285,6 +285,10 @@ def test_users():
     assert_array_equal(alone, chosen)
     with pytest.raises(ValueError, match="one user for each of the 36 duels"):
         query(ManyUsers(), POOL, users=users[:3])
+    with pytest.raises(ValueError, match="got 'abc'"):  # three letters are no three users
+        query(ManyUsers(), POOL[:3], users="abc")
+    with pytest.raises(ValueError, match="got 5"):
+        query(ManyUsers(), POOL, users=5)
     with pytest.raises(TypeError, match="posterior_for"):
         query(MODEL, POOL, users=users)
 

@@ -381,3 +381,11 @@ def test_what_learners_refuse():
         learner().tell(ITEMS[:2], 1)
     with pytest.raises(ValueError, match="users="):
         learner(users=None).ask(user="ann")
+    with pytest.raises(ValueError, match="is of one utility"):
+        learner(strategy="best_item")
+    done = learner(users=["ann", "bob"])
+    for duel in all_pairs(ITEMS):
+        done.tell(("ann", duel), 1)
+    with pytest.raises(ValueError, match="No duel is left to ask 'ann'"):
+        done.ask(user="ann")
+    assert done.ask().user == "bob"

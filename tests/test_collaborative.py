@@ -237,7 +237,9 @@ def test_clone_pickle_and_refit():
     alone = clone(model).fit(STUDY.X, STUDY.y)
     model.fit(STUDY.X, STUDY.y)  # everybody is one user now
     assert_allclose(model.predict_proba(STUDY.X), alone.predict_proba(STUDY.X))
-    assert vars(model).keys() == vars(alone).keys()
+    assert vars(model).keys() == vars(alone).keys()  # nothing is left of the users
+    several = model.fit(STUDY.X, STUDY.y, users=NAMES)
+    assert vars(several).keys() == vars(again).keys()
 
 
 def test_users_are_routed_through_a_grid():

@@ -211,6 +211,16 @@ def test_strides_shorten_where_passes_go_to_and_fro():
         assert stride.residual < 1e-1 and stride.length <= most
 
 
+def test_answers_that_say_next_to_nothing_are_far_on_their_way_and_no_overflow():
+    """Of weights of a millionth beside those of a million."""
+    ones = np.ones(4)
+    sites = Sites(ones, 1e10 * ones, ones, ones)
+    wanted = Sites(np.zeros(4), np.zeros(4), ones, ones)
+    with np.errstate(all="raise"):
+        found = Stride().next(sites, wanted)
+    assert np.isfinite(found.residual) and found.residual > 1e6
+
+
 def test_the_residual_is_of_a_whole_stride():
     """A short one goes a part of the way, which is no sign of being near its end."""
     ones = np.ones(4)

@@ -58,7 +58,7 @@ def test_users_who_answer_alike_are_pooled():
     X, y = np.tile(study.X, (n, 1, 1)), np.tile(study.y, n)
     users = np.repeat(np.arange(n), 12)
     model = CollaborativePreferenceRegressor(tol=1e-6, max_iter=1000).fit(X, y, users=users)
-    assert model.taste_variance_ == pytest.approx(1e-4)
+    assert model.taste_variance_ == pytest.approx(1e-6)
     alone = PairwisePreferenceRegressor().fit(X, y)
     asked = study.items[np.stack(np.triu_indices(6, k=1), axis=1)]
     for user in (0, n - 1, "somebody else"):
@@ -150,6 +150,32 @@ def test_population_and_tastes_are_the_joint_model(by_features, monkeypatch):
         assert_allclose(cov[:3, 3:], joint[:3, 3:], atol=1e-6)
 
 
+def test_new_items_are_those_of_the_joint_model(monkeypatch):
+    """Of several users alike by their features, too, whatever the variance of their kernel."""
+    study = make_study()
+    method = _program.METHODS["cpu"]._replace(prior_users=None)
+    monkeypatch.setitem(_program.METHODS, "cpu", method)
+    z = np.linspace(-1.0, 1.0, 8)[:, None]
+    z = z / z.std()
+    of_users = ConstantKernel(3.0, "fixed") * RBF(0.8)
+    model = CollaborativePreferenceRegressor(
+        RBF(1.0), user_features=z, user_kernel=of_users, taste_variance=1.0, **HELD
+    ).fit(study.X, study.y, users=study.users)
+    kernel = ConstantKernel(1.0) + ConstantKernel(0.5) * OnColumns(Identity(), [2])
+    kernel += ConstantKernel(0.5) * OnColumns(of_users, [3])
+    kernel = OnColumns(RBF(1.0), [0, 1]) * kernel
+    truth = PairwisePreferenceRegressor(kernel, noise_variance=0.05, optimizer=None)
+    truth.fit(with_users(study, z[study.users]), study.y)
+    users = np.array([0, 1, 1, 7])
+    items = np.random.default_rng(2).uniform(-2.0, 2.0, (4, 2))
+    mean, cov = model.predict(items, return_cov=True, users=users)
+    exact, joint = truth.predict(np.column_stack([items, users, z[users]]), return_cov=True)
+    assert_allclose(mean, exact, atol=1e-6)
+    assert_allclose(cov, joint, atol=1e-5)
+    deviation = model.predict(items, return_std=True, users=users)[1]
+    assert_allclose(deviation, np.sqrt(np.diag(joint)), atol=1e-5)
+
+
 def test_users_whose_features_tell_nothing_of_others_are_independent(monkeypatch):
     """A kernel of users that is the identity: as without features."""
     study = make_study()
@@ -229,3 +255,18 @@ def test_extreme_scales_and_weights_are_the_joint_model(weight, options, atol, m
     assert_allclose(asked, truth.predict_proba(rows), atol=atol)
     evidence = truth.log_marginal_likelihood()
     assert model.log_marginal_likelihood_value_ == pytest.approx(evidence, abs=0.02, rel=1e-6)
+
+
+def test_noisy_users_who_answer_alike_are_pooled():
+    """A variance of tastes that counted beside a small noise would be taken for more of it."""
+    rng = np.random.default_rng(1)
+    items = rng.standard_normal((8, 2))
+    pairs = np.array([rng.choice(8, 2, replace=False) for _ in range(20)])
+    utility = items @ rng.standard_normal(2) + np.sin(2.0 * items[:, 0])
+    margin = np.diff(utility[pairs])[:, 0] + 0.3 * rng.standard_normal(20)
+    X, y = np.tile(items[pairs], (6, 1, 1)), np.tile((margin < 0).astype(int), 6)
+    model = CollaborativePreferenceRegressor().fit(X, y, users=np.repeat(np.arange(6), 20))
+    asked = items[np.stack(np.triu_indices(8, k=1), axis=1)]
+    alone = PairwisePreferenceRegressor().fit(X, y).predict_proba(asked)
+    found = model.predict_proba(asked, users=[0] * len(asked))
+    assert_allclose(found, alone, atol=1e-3)

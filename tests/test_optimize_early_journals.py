@@ -12,8 +12,14 @@ import numpy as np
 import pytest
 from journal_support import answer, closed, copied, optimizer
 
+from skpref import PairwisePreferenceRegressor
 from skpref.likelihoods import Probit
-from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer, read_journal
+from skpref.optimize import (
+    ActiveLearner,
+    HallucinationBelieverOptimizer,
+    PreferenceOptimizer,
+    read_journal,
+)
 from skpref.optimize._journal import Header
 
 pytestmark = pytest.mark.filterwarnings("ignore:The journal .* is of lines")
@@ -109,6 +115,34 @@ def test_a_newer_journal_is_not_guessed_at(version_2):
         optimizer(path, seed=3)
 
 
+def begin_anew(connection, header):
+    """Another header, and nothing told."""
+    connection.execute("DELETE FROM events")
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'header'", (json.dumps(header),))
+    head = json.dumps([0, header.digest.hex()])
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'head'", (head,))
+    connection.execute("DELETE FROM memory")
+
+
+def test_estimators_of_before_judges_are_known_again(tmp_path):
+    path, items = tmp_path / "run.db", np.arange(6.0)[:, None]
+    closed(ActiveLearner(PairwisePreferenceRegressor(), items, journal=path, random_state=0))
+    with sqlite3.connect(path) as connection:
+        text = connection.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()[0]
+        configuration, *rest = json.loads(text)
+        kept = json.loads(configuration)
+        name, parameters = kept["estimator"]
+        before = [each for each in parameters if not each[0].startswith("judge_")]
+        assert len(before) == len(parameters) - 5
+        kept["estimator"] = [name, before]
+        begin_anew(connection, Header(json.dumps(kept), *rest))
+    connection.close()
+    assert ActiveLearner(PairwisePreferenceRegressor(), items, journal=path).ask().shape == (2, 1)
+    other = PairwisePreferenceRegressor(judge_care_variance=0.2)
+    with pytest.raises(ValueError, match="another configuration"):
+        ActiveLearner(other, items, journal=path)
+
+
 def test_likelihoods_of_version_2_are_known_again(tmp_path):
     """Its description of a probit has neither a threshold nor an order effect."""
     path = tmp_path / "run.db"
@@ -125,12 +159,7 @@ def test_likelihoods_of_version_2_are_known_again(tmp_path):
             "noise_variance",
             "noise_variance_bounds",
         ]
-        header = Header(json.dumps(kept), *rest)
-        connection.execute("DELETE FROM events")
-        connection.execute("UPDATE meta SET value = ? WHERE key = 'header'", (json.dumps(header),))
-        head = json.dumps([0, header.digest.hex()])
-        connection.execute("UPDATE meta SET value = ? WHERE key = 'head'", (head,))
-        connection.execute("DELETE FROM memory")
+        begin_anew(connection, Header(json.dumps(kept), *rest))
     connection.close()
     assert optimizer(path, likelihood=likelihood).n_told_ == 0
     with pytest.raises(ValueError, match="another configuration"):

@@ -12,6 +12,7 @@ from skpref._linalg import Array
 from skpref._parameters import check_choice, check_number
 from skpref._posterior import Posterior
 from skpref._random import RandomLike
+from skpref._respondents import check_respondents
 from skpref.active._batch import diverse, ranked
 from skpref.active._contracts import Candidates, DuelPosterior, sides
 from skpref.active._draws import best_item_information, committee_disagreement
@@ -212,12 +213,14 @@ def _positions(pending, size):
 
 def _ids(users, size, what):
     """Ids of users, which may be tuples."""
-    if len(users) != size:
+    sequence = hasattr(users, "__len__") and not isinstance(users, str | bytes)
+    if not sequence or len(users) != size:
         raise ValueError(
-            f"users must name one user for each of the {size} {what}, got {len(users)}."
+            f"users must name one user for each of the {size} {what}, got "
+            f"{len(users) if sequence else repr(users)}."
         )
     ids = np.empty(size, dtype=object)
-    ids[:] = list(users)
+    ids[:] = check_respondents(users, size, "user")
     return ids
 
 

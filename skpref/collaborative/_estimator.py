@@ -19,13 +19,10 @@ from skpref._random import RandomLike
 from skpref._regressor import PairwisePreferenceRegressor
 from skpref._validation import joint_groups
 from skpref.collaborative._posterior import CollaborativePosterior
-from skpref.collaborative._program import collaborate, several
+from skpref.collaborative._program import collaborate, forget, several
 from skpref.collaborative._users import Users, check_users, same_ids
 from skpref.inference import Engine
 from skpref.likelihoods import Likelihood
-
-# What a fit of several users leaves and one of a single user does not.
-_OF_USERS = ("taste_variance_", "taste_variance_by_features_", "user_kernel_", "_users", "_people")
 
 
 def _never(estimator):
@@ -67,7 +64,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     taste_variance : float, default=1.0
         Variance of a user's own utility in units of the kernel, that of the population. The
         starting value where it is learned.
-    taste_variance_bounds : (float, float) or "fixed", default=(1e-4, 1e4)
+    taste_variance_bounds : (float, float) or "fixed", default=(1e-6, 1e4)
         Bounds of the search; "fixed" holds the variance.
     n_latent : int, default=40
         Functions h at most: all that the items allow if these are fewer, else those along which the
@@ -153,7 +150,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         noise_variance: float = 1e-2,
         noise_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
         taste_variance: float = 1.0,
-        taste_variance_bounds: tuple[float, float] | str = (1e-4, 1e4),
+        taste_variance_bounds: tuple[float, float] | str = (1e-6, 1e4),
         tie_threshold: float | None = None,
         tie_threshold_bounds: tuple[float, float] | str = (1e-4, 10.0),
         order_effect: float = 0.0,
@@ -240,8 +237,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         apart = several(self, known)
         if ids is None or known is None or not apart:
             self._fit(X, y, qid, sample_weight, order)
-            for name in _OF_USERS:
-                self.__dict__.pop(name, None)
+            forget(self)
             self.users_ = np.empty(0, dtype=object) if known is None else known.names
             return self
         return collaborate(self, X, y, ids, known, qid, sample_weight, order)

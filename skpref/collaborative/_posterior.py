@@ -40,6 +40,8 @@ class CollaborativePosterior:
         Functions h as combinations of whitened features.
     taste_variance : float
         Prior variance of a user's own utility, in units of the kernel.
+    shared : float
+        The part of it that features of users tell.
     centre, root : ndarray of shape (m,) and (m, m), or None
         q of the population's utility: mean, and root of the covariance, rootᵀ root.
     tastes : Tastes
@@ -55,6 +57,7 @@ class CollaborativePosterior:
     whiten: Array
     axes: Array
     taste_variance: float
+    shared: float
     centre: Array | None
     root: Array | None
     tastes: Tastes
@@ -185,8 +188,12 @@ class CollaborativePosterior:
         users, *features = self._asked(slice(None), len(phi))
         own, between, sway = self.tastes.across(high, users, *features)
         same = (users[:, None] == users) & ((users != -1) | np.eye(len(users), dtype=bool))
-        # What the functions leave of two users' tastes is taken for independent.
-        own += self.taste_variance * (prior - high @ high.T)
+        left = prior - high @ high.T
+        own += self.taste_variance * left
+        psi, rest = features
+        if psi is not None and rest is not None:
+            psi = np.where(np.isnan(rest)[:, None], 0.0, psi)
+            between += self.shared * (psi @ psi.T) * left
         found = np.where(same, own, between)
         if self.centre is not None:
             sway = sway + phi @ self.root.T

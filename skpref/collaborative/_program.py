@@ -1,5 +1,6 @@
 """The program of a fit: parameters and answers of several users in, fitted attributes out."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,14 @@ from skpref.kernels._hyperparameters import seen_columns
 
 # Own variance of users where a method has none, as a share of the other.
 _NEXT_TO_NONE = 1e-6
+# Attributes that a fit of several users alone sets.
+_OF_SEVERAL = (
+    "_users",
+    "_people",
+    "user_kernel_",
+    "taste_variance_",
+    "taste_variance_by_features_",
+)
 
 
 class Method(NamedTuple):
@@ -64,22 +73,31 @@ class People:
     table : UserTable
     kernel : Kernel
     Z : ndarray of shape (r, n_features)
+
+    Attributes
+    ----------
+    level : float
+        Prior variance at Z; ψ are of the kernel divided by it.
     """
 
     def __init__(self, table: UserTable, kernel: Kernel, Z: Array) -> None:
         self._table, self._kernel, self._Z = table, kernel, Z
-        self._whiten = whitening(kernel(Z))
+        self.level = float(np.mean(kernel.diag(Z)))
+        self._whiten = whitening(kernel(Z)) / np.sqrt(self.level)
 
     def seen(self, ids: list) -> tuple[Array, Array]:
         """ψ of users, (n, r), and the variance that it leaves, (n,); NaN where none are known."""
         place = self._table.places(ids)
         psi = self._kernel(self._table.rows[place], self._Z) @ self._whiten.T
-        rest = self._kernel.diag(self._table.rows[place]) - np.einsum("ij,ij->i", psi, psi)
+        rest = self._kernel.diag(self._table.rows[place]) / self.level
+        rest = rest - np.einsum("ij,ij->i", psi, psi)
         return psi, np.where(place < 0, np.nan, np.maximum(rest, 0.0))
 
 
 class Nobody:
     """Users without features."""
+
+    level = 1.0
 
     def seen(self, ids: list) -> tuple[None, None]:
         """Nothing is known of anybody."""
@@ -161,7 +179,8 @@ def collaborate(
             Z = place(np.unique(features, axis=0), found.users, n, _seed(estimator))
             people = People(user_table, found.users, Z)
             seen = Features(*people.seen(users.names.tolist()))
-        task = _task(estimator, method, found, observations, user, len(users), seen)
+        reached = replace(found, shared=people.level * found.shared)
+        task = _task(estimator, method, reached, observations, user, len(users), seen)
         how = estimator.max_iter, estimator.tol, estimator.n_jobs
         result = fit(task, *how, watch=report.passed)
     if result.residual >= 10.0 * estimator.tol and not report.stopped:
@@ -171,6 +190,13 @@ def collaborate(
             ConvergenceWarning,
         )
     return _keep(estimator, engine, training, table, users, people, found, task, result)
+
+
+def forget(estimator: Any) -> None:
+    """Take off an estimator what only a fit of several users leaves."""
+    for name in _OF_SEVERAL:
+        if hasattr(estimator, name):
+            delattr(estimator, name)
 
 
 def _sizes(estimator, method, model, observations):
@@ -257,7 +283,7 @@ def _keep(estimator, engine, training, table, users, people, found, task: Task, 
     who = None
     if schema.id_column is not None and schema.ids is not None:
         who = Who(schema.id_column, schema.ids)
-    for name in ("_model", "_start", "_told"):
+    for name in ("_model", "_start", "_told", "judges_"):
         if hasattr(estimator, name):
             delattr(estimator, name)
     common = result.common if task.population else None
@@ -269,6 +295,7 @@ def _keep(estimator, engine, training, table, users, people, found, task: Task, 
         whiten=task.space.whiten,
         axes=result.axes,
         taste_variance=task.own + task.shared,
+        shared=task.shared,
         centre=None if common is None else common.mean,
         root=None if common is None else common.root,
         tastes=result.tastes,
@@ -283,7 +310,7 @@ def _keep(estimator, engine, training, table, users, people, found, task: Task, 
     estimator.kernel_, estimator.likelihood_ = found.kernel, found.likelihood
     estimator.user_kernel_ = found.users
     estimator.taste_variance_ = task.own
-    estimator.taste_variance_by_features_ = task.shared
+    estimator.taste_variance_by_features_ = found.shared
     for name in ("noise_variance", "tie_threshold", "order_effect"):
         if hasattr(found.likelihood, name):
             setattr(estimator, f"{name}_", getattr(found.likelihood, name))

@@ -14,6 +14,8 @@ _LONGER, _SHORTER = 1.2, 0.7
 _LEAST = 0.02
 # Share of the residual that margins must have moved by.
 _SEEN = 1e-4
+# A move larger than any that means something, whose square is a number.
+_FAR = 1e100
 
 
 class Stride(NamedTuple):
@@ -50,7 +52,7 @@ class Stride(NamedTuple):
         # Where cavities stand still from the start, factors are still on their way.
         width = np.minimum(spread, 1.0 / np.sqrt(np.maximum(wanted.precision, tiny)))
         lag = (wanted.shift - before.shift) * width
-        off = np.maximum(np.abs(move) / self.length, np.abs(lag))
+        off = np.minimum(np.maximum(np.abs(move) / self.length, np.abs(lag)), _FAR)
         residual = float(np.sqrt(np.mean(off**2)))
         length = self.length
         # Where hardly anything but factors moves, ways are rounding.

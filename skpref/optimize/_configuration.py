@@ -35,6 +35,14 @@ _BEFORE_TIES = {
     "order_effect": 0.0,
     "order_effect_bounds": "fixed",
 }
+# What journals did not say of a PairwisePreferenceRegressor before it knew judges, as it then was.
+_BEFORE_JUDGES = {
+    "judge_care_variance": 0.1,
+    "judge_care_variance_bounds": [1e-4, 1.0],
+    "judge_order_variance": None,
+    "judge_order_variance_bounds": [1e-4, 10.0],
+    "judge_shares": [0.1, 0.05],
+}
 # How numpy 2 writes its scalars: np.int64(3), np.str_('a'), np.True_.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _NUMPY = re.compile(r"""\bnp\.(?:(?:str_|u?int\d+|float\d+)\(('[^']*'|[^()']*)\)|(True|False)_)""")
@@ -276,7 +284,7 @@ def _parameters(name, value):
 
 
 def completed(described: dict, version: int) -> dict:
-    """A description that was written before there were ties and order effects, with these."""
+    """A description of before there were ties, order effects or judges, with these."""
     found = {**_BEFORE_TIES, **described}
     if (found.get("likelihood") or [None])[0] == "Probit":
         default = Probit().get_params()
@@ -284,6 +292,9 @@ def completed(described: dict, version: int) -> dict:
         own = {key: repr(part) if version == 1 else plain(part) for key, part in own.items()}
         own |= dict(found["likelihood"][1])
         found["likelihood"] = ["Probit", [[key, own[key]] for key in sorted(own)]]
+    if (found.get("estimator") or [None])[0] == "PairwisePreferenceRegressor":
+        own = {**_BEFORE_JUDGES, **dict(found["estimator"][1])}
+        found["estimator"] = [found["estimator"][0], [[key, own[key]] for key in sorted(own)]]
     return json.loads(json.dumps(found))
 
 

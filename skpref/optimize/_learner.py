@@ -151,6 +151,11 @@ class ActiveLearner(Asking):
         refit_every = int(check_number("refit_every", refit_every, low=1, integer=True))
         options, repeat = dict(options or {}), bool(repeat)
         people = None if users is None else _people(users, estimator)
+        if people is not None and strategy == "best_item":
+            raise ValueError(
+                "strategy='best_item' is of one utility, and users= are several. Use 'bald', "
+                "'entropy', 'variance', 'committee' or 'random'."
+            )
         described = {
             "learner": type(self).__name__,
             "duels": found.describe(),
@@ -319,7 +324,7 @@ class ActiveLearner(Asking):
 
     def _user(self, user):
         if self._session.configuration.users is None:
-            raise ValueError(f"ask(user={user!r}) needs a learner with users=, such as users=[].")
+            raise ValueError(f"user={user!r} needs a learner with users=, such as users=[].")
         return _people([user])[0]
 
     # -- results -------------------------------------------------------------------------

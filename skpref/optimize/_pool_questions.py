@@ -226,9 +226,11 @@ class PoolQuestions:
             skipped = skipped[-1:]
         free[skipped] = False
         if not free.any():
+            whom = asked.people[0] if len(asked.people) == 1 else None
+            of = "" if whom is None else f" {whom!r}"
             raise ValueError(
-                "No duel is left to ask: every one of the pool is answered, pending, or was just "
-                "skipped. Tell a pending duel, undo the skip, or let duels be asked again by "
+                f"No duel is left to ask{of}: every one of the pool is answered, pending, or was "
+                "just skipped. Tell a pending duel, undo the skip, or let duels be asked again by "
                 "repeat=True."
             )
         return free
