@@ -77,6 +77,8 @@ class Search:
         Of L-BFGS-B.
     complain : bool
         Warn of a search that did not end, and of hyperparameters at their bounds.
+    second : (ndarray, float) or None
+        A further start, for where the others end at no less than this value of the objective.
     """
 
     optimizer: str | Callable = "fmin_l_bfgs_b"
@@ -86,6 +88,7 @@ class Search:
     gtol: float = 1e-3
     complain: bool = True
     learn_on: int | str | None = None
+    second: tuple[NDArray[np.float64], float] | None = None
 
 
 class Objective:
@@ -218,6 +221,10 @@ def learn(
         for begin, told in zip(starts, monitors, strict=True)
     )
     best = min(results, key=lambda result: result.value)
+    if search.second is not None and best.value >= search.second[1]:
+        begin = np.clip(search.second[0], bounds[:, 0], bounds[:, 1])
+        other = _search(model, observations, search, (begin, bounds), start, None)
+        best = min(best, other, key=lambda result: result.value)
     if search.complain:
         if best.complaint:
             warn(best.complaint, ConvergenceWarning)

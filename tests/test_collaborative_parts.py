@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from skpref._inducing import InducedSpace
 from skpref._observations import Observations
+from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.collaborative._by_user import ByUser
 from skpref.collaborative._fit import Task, fit
 from skpref.collaborative._user_table import UserTable
@@ -169,3 +170,16 @@ def test_tables_of_users_by_id_frame_or_position():
 def test_tables_that_are_none(table):
     with pytest.raises(ValueError, match="user_features"):
         UserTable(table)
+
+
+def test_a_search_that_ends_in_noise_alone_is_tried_again_with_more_at_the_start():
+    def stuck(obj_func, initial_theta, bounds):
+        theta = np.array(initial_theta)
+        if theta[-1] < np.log(0.5):
+            theta[-1] = bounds[-1, 1]
+        return theta, obj_func(theta)[0]
+
+    study = make_study()
+    options = {"optimizer": stuck, "noise_variance_bounds": (1e-4, 1e6)}
+    model = CollaborativePreferenceRegressor(**options).fit(study.X, study.y, users=study.users)
+    assert model.noise_variance_ == pytest.approx(1.0)
