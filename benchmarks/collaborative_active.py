@@ -7,7 +7,7 @@ to all answers. Hyperparameters are learned at the start, after five rounds and 
 ``paper`` are the figures printed there, for up to 1 000 users. Results are appended as they come;
 what is there is not done again.
 
-    python benchmarks/collaborative_active.py                # an hour on one idle core
+    python benchmarks/collaborative_active.py                # half an hour on one idle core
     python benchmarks/collaborative_active.py --splits 1 --sets Sushi
 """
 

@@ -14,9 +14,11 @@ _POINTS, _REACH = 41, 6.0
 # What is expected of the shares of judges weighs as much as so many judges.
 _EXPECTED = 10.0
 # Deviation of the logarithm of the variance of care; variances that are weighed, a decade.
-_SPREAD, _PER_DECADE = 1.5, 4
+_SPREAD, _PER_DECADE = 1.5, 3
 # Probability of a variance that counts.
 _COUNTS = 1e-3
+# Probabilities below count as it.
+_TINY = 1e-300
 # Steps of EM for the shares; a step of the level's logarithm, and how many at most.
 _EM, _ASIDE, _FURTHER = 5, 0.2, 8
 
@@ -113,11 +115,15 @@ class Care:
         In the logarithm of care, of the careful and of the contrary (without its sign).
     weights : ndarray of shape (n_judges, 2 × n_points + 1)
         Probabilities of the points of either, and of looking at nothing.
+    level_variance : float
+        Of the logarithm of the law's level, as these answers tell it at a given utility; 0 if the
+        law is not learned.
     """
 
     law: Law
     sides: tuple[Known, Known]
     weights: Array
+    level_variance: float = 0.0
 
     @classmethod
     def of(
@@ -128,6 +134,7 @@ class Care:
         expected: Law | None = None,
         *,
         free: bool = False,
+        near: Self | None = None,
     ) -> Self:
         """Of judges whose answers have this log evidence as a function of care.
 
@@ -142,20 +149,22 @@ class Care:
             As before any answer; None: the law stays as it is.
         free : bool, default=False
             Whether its level is found too.
+        near : Care, optional
+            Of answers and a law that are nearly the same.
         """
-        told = _Told.of(log_likelihood, law, n_judges)
-        if free:
-            law = law._replace(level=told.best_level(law, expected or law))
+        told = _Told.of(log_likelihood, law, n_judges, None if near is None else near.sides)
+        variance = 0.0
         if expected is not None:
-            law = told.learned(law, expected)
+            level, variance = told.best_level(law, expected)
+            law = told.learned(law._replace(level=level if free else law.level), expected)
         kinds, masses = told.kinds(law), told.masses(law)
-        over = law.weights / (kinds @ law.shares)
+        over = law.weights / np.maximum(kinds @ law.shares, _TINY)
         found = [
             share * np.einsum("jpt,jt->jp", mass, over)
             for mass, share in zip(masses, law.shares[:2], strict=True)
         ]
         found.append(law.random * np.einsum("jt,jt->j", kinds[..., 2], over)[:, None])
-        return cls(law, told.sides, np.hstack(found))
+        return cls(law, told.sides, np.hstack(found), variance)
 
     def marginals(self) -> Marginals:
         """Of care."""
@@ -180,11 +189,11 @@ class _Told(NamedTuple):
     blind: Array
 
     @classmethod
-    def of(cls, log_likelihood, law, n_judges):
+    def of(cls, log_likelihood, law, n_judges, near):
         about = np.log(law.level), law.variances[law.weights > _COUNTS].max(), n_judges
         sides = [
-            known(lambda x, side=side: log_likelihood(side * np.exp(x)), *about)
-            for side in (1.0, -1.0)
+            known(lambda x, side=side: log_likelihood(side * np.exp(x)), *about, before)
+            for side, before in zip((1.0, -1.0), near or (None, None), strict=True)
         ]
         logs = [each.log_likelihood for each in sides]
         logs.append(log_likelihood(np.zeros((n_judges, 1))))
@@ -205,7 +214,7 @@ class _Told(NamedTuple):
         return np.stack(found, axis=-1)
 
     def best_level(self, law, expected):
-        """Under which the answers are most probable, near the present one."""
+        """Under which the answers are most probable, and the variance of its logarithm."""
         some = law.weights > _COUNTS
         few = law._replace(variances=law.variances[some])
 
@@ -224,7 +233,8 @@ class _Told(NamedTuple):
             values = [*values[1:], fit(right)] if towards > 0.0 else [fit(left), *values[:2]]
         bend = 2.0 * values[1] - values[0] - values[2]
         off = 0.5 * _ASIDE * (values[2] - values[0]) / bend if bend > 0.0 else 0.0
-        return float(law.level * np.exp(at + np.clip(off, -_ASIDE, _ASIDE)))
+        level = law.level * np.exp(at + np.clip(off, -_ASIDE, _ASIDE))
+        return float(level), float(_ASIDE**2 / max(bend, _ASIDE**2))
 
     def learned(self, law, expected):
         """The law with its shares and what is known of its variance (EM)."""
@@ -235,7 +245,7 @@ class _Told(NamedTuple):
             height = _log_evidence(every, expected.weights)
             weights = np.exp(height - height.max())
             weights /= weights.sum()
-            share = np.einsum("jtk,t->k", joint / every[..., None], weights)
+            share = np.einsum("jtk,t->k", joint / np.maximum(every, _TINY)[..., None], weights)
             share = (share + _EXPECTED * expected.shares) / (len(kinds) + _EXPECTED)
             law = law._replace(weights=weights, contrary=float(share[1]), random=float(share[2]))
         return law
@@ -244,4 +254,4 @@ class _Told(NamedTuple):
 def _log_evidence(every, expected):
     """Of each variance, its prior probability included."""
     with np.errstate(divide="ignore"):
-        return np.log(np.maximum(every, 1e-300)).sum(axis=0) + np.log(expected)
+        return np.log(np.maximum(every, _TINY)).sum(axis=0) + np.log(expected)

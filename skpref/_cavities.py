@@ -67,7 +67,7 @@ class Cavities(NamedTuple):
             place = judge[:, None] * shape[1] + np.arange(shape[1])
             told = self.answers.take(each)._replace(judge=place.ravel())
             power = None if self.power is None else self.power[each]
-            at = likelihood.tilted(self.mean[each], self.variance[each], told, power)
-            value = self.copies[each] * at.log_normaliser
+            found = likelihood.log_normaliser(self.mean[each], self.variance[each], told, power)
+            value = self.copies[each] * found
             np.add.at(total, judge, value.reshape(place.shape))
         return total

@@ -49,12 +49,15 @@ class Beliefs:
     order : Marginals or None
         Own order effects.
     order_variance : float or None
+    level_variance : float
+        See `Care`.
     """
 
     care: Marginals
     law: Law
     order: Marginals | None = None
     order_variance: float | None = None
+    level_variance: float = 0.0
 
     @property
     def means(self) -> tuple[Array, Array | None]:
@@ -106,20 +109,21 @@ def fit_judged(
     judging = _Judging(observations, prior, len(respondents), seed_of(rng) or 0)
     beliefs = None
     if search is not None and len(model.theta):
-        model = learned(observations, model, replace(search, complain=False), rng=rng,
-                        monitor=monitor).model  # fmt: skip
-        again = replace(search, complain=False, n_restarts=0)
-        for turn in range(_TURNS):
-            before, beliefs = beliefs, judging.settled(model, beliefs, free=True).scaled()
-            theta, last = model.theta, turn == _TURNS - 1
+        free, again = _scale_is_learned(model.likelihood), replace(search, n_restarts=0)
+        model = judging.learned(model, None, replace(search, complain=False), monitor, rng)
+        for _ in range(_TURNS):
+            before, beliefs = beliefs, judging.settled(model, beliefs, free).scaled()
+            theta = model.theta
+            model = judging.learned(model, beliefs, again, monitor)
             still = before is not None and _moved(before, beliefs) < _STILL
-            model = judging.learned(model, beliefs, replace(again, complain=still or last), monitor)
             if still or np.max(np.abs(model.theta - theta)) < _SETTLED:
                 break
     beliefs = judging.settled(model, beliefs)
     judged = replace(model, likelihood=Judged(model.likelihood, *beliefs.means))
     fitted = fit_posterior(observations, judged, start, rng, watch=watch)
     found = judging.look(fitted.evaluation, fitted.model, beliefs)
+    common = replace(fitted.model, likelihood=model.likelihood)
+    scale = level_deviation(observations, common, beliefs.means, search)
     judges = Judges(
         respondents,
         np.bincount(np.asarray(observations.judge), minlength=len(respondents)),
@@ -128,9 +132,7 @@ def fit_judged(
         found.order,
         0.5 * model.likelihood.margin_variance,
         found.order_variance or 0.0,
-        level_deviation(
-            observations, replace(fitted.model, likelihood=model.likelihood), beliefs.means, search
-        ),
+        float(np.hypot(scale, np.sqrt(found.level_variance))),
     )
     return replace(fitted, judges=judges)
 
@@ -141,17 +143,26 @@ class _Judging:
     def __init__(self, observations, prior, n_judges, seed):
         self._observations, self._prior, self._n_judges = observations, prior, n_judges
         self._seed, self._state = seed, None
+        self._care = None
 
-    def learned(self, model, beliefs, search, monitor):
-        """Hyperparameters given care."""
-        judged = replace(model, likelihood=Judged(model.likelihood, *beliefs.means))
-        found = learned(self._observations, judged, search, rng=None, monitor=monitor)
-        return replace(found.model, likelihood=found.model.likelihood.base)
+    def learned(self, model, beliefs, search, monitor, rng=None):
+        """Hyperparameters given care, at first that of the common level for all."""
+        likelihood = model.likelihood
+        if beliefs is not None:
+            likelihood = Judged(likelihood, *beliefs.means)
+        judged = replace(self._placed(model), likelihood=likelihood)
+        found = learned(self._observations, judged, search, None, rng, monitor).model
+        base = found.likelihood.base if beliefs is not None else found.likelihood
+        return replace(found, engine=model.engine, likelihood=base)
+
+    def _placed(self, model):
+        """With inducing points, if its engine takes any."""
+        engine = model.engine.placed(self._observations, model.kernel, self._seed)
+        return replace(model, engine=engine)
 
     def settled(self, model, beliefs, free=False):
         """Care given hyperparameters, where it stands still."""
-        engine = model.engine.placed(self._observations, model.kernel, self._seed)
-        model = replace(model, engine=engine)
+        model = self._placed(model)
         rough = model.evidence_engine.coarser()
         beliefs = self._equal() if beliefs is None else beliefs
         with blas_threads(rough.side(self._observations)):
@@ -172,14 +183,15 @@ class _Judging:
         known, expected = cavities.by_care(base, order), None
         if prior.learned:
             expected = prior.law
-        found = Care.of(known, law, self._n_judges, expected, free=free)
+        found = Care.of(known, law, self._n_judges, expected, free=free, near=self._care)
+        self._care = found
         found_order = None
         if spread is not None:
             of_order = OwnOrder.of(cavities.by_order(base, care), spread, self._n_judges)
             found_order = of_order.marginals()
             if prior.order_bounds is not None:
                 spread = of_order.spread(prior.order_bounds)
-        return Beliefs(found.marginals(), found.law, found_order, spread)
+        return Beliefs(found.marginals(), found.law, found_order, spread, found.level_variance)
 
     def _equal(self):
         """All judges of the common level, for certain."""
@@ -189,6 +201,13 @@ class _Judging:
             return Beliefs(point, prior.law)
         none = Marginals(0.0 * one, 0.0 * one, one)
         return Beliefs(point, prior.law, none, prior.order_variance)
+
+
+def _scale_is_learned(likelihood):
+    """Whether the noise will follow, where all judges' care changes together."""
+    if hasattr(likelihood, "noise_variance"):
+        return "noise_variance" in likelihood.free
+    return bool(likelihood.free)
 
 
 def _moved(before, beliefs):
@@ -221,12 +240,13 @@ def cavities_of(evaluation: Evaluation) -> Cavities:
     problem, approximation = evaluation.problem, evaluation.approximation
     rows, likelihood = problem.rows, problem.likelihood
     found = approximation.conditioned
+    rest: Array | float = 0.0  # of margins, what inducing points leave open
     if hasattr(found, "variance"):
         mean, variance = problem.oriented(found.mean), found.variance[problem.index]
     else:
         margins = problem.space.condition(found)
-        mean = problem.oriented(margins.mean)
-        variance = (margins.variance + margins.rest)[problem.index]
+        mean, variance = problem.oriented(margins.mean), margins.variance[problem.index]
+        rest = margins.rest[problem.index]
     state, n = approximation.state, len(rows)
     tau, nu = np.zeros((2, n))
     if {"precision", "shift"} <= state.keys() and state["precision"].shape == (n,):
@@ -235,12 +255,13 @@ def cavities_of(evaluation: Evaluation) -> Cavities:
     for _ in range(_CAVITY):
         share = np.maximum(1.0 - tau * variance, _LEFT)
         cavity = (mean - variance * nu) / share, variance / share
-        at = likelihood.tilted(*cavity, problem.answers, problem.power)
-        wanted = at.curvature / at.shrink  # GPML (3.59)
-        pull = (at.gradient + cavity[0] * at.curvature) / at.shrink
+        at = likelihood.tilted(cavity[0], cavity[1] + rest, problem.answers, problem.power)
+        shrink = at.shrink + at.curvature * rest  # of what the points tell
+        wanted = at.curvature / shrink  # GPML (3.59)
+        pull = (at.gradient + cavity[0] * at.curvature) / shrink
         change = float(np.max(np.abs(wanted - tau) * variance, initial=0.0))
         if change < _CLOSE:
             break
         tau, nu = tau + step * (wanted - tau), nu + step * (pull - nu)
         step = max(0.9 * step, 0.3)
-    return Cavities(*cavity, problem.copies, problem.answers, problem.power)
+    return Cavities(cavity[0], cavity[1] + rest, problem.copies, problem.answers, problem.power)

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from skpref._linalg import Array
 
 # Points of a grid while it is laid, and then.
-_POINTS, _FINE = 41, 161
+_POINTS, _FINE = 41, 121
 # Log density below its peak at which a grid ends.
 _DEPTH = 30.0
 # Deviations of the prior that a grid begins with; times that it is narrowed or widened.
@@ -120,7 +120,11 @@ def normal_masses(grid: Array, step: Array, mean: float, variances: Array) -> Ar
 
 
 def known(
-    log_likelihood: Callable[[Array], Array], mean: float, variance: float, n_judges: int
+    log_likelihood: Callable[[Array], Array],
+    mean: float,
+    variance: float,
+    n_judges: int,
+    near: Known | None = None,
 ) -> Known:
     """What answers say, wherever a normal prior, or one that is narrower, makes it count.
 
@@ -130,9 +134,13 @@ def known(
         Of grids (n_judges, n_points), of the same shape.
     mean, variance : float
     n_judges : int
+    near : Known, optional
+        Of answers and a prior that are nearly the same.
     """
     reach = _REACH * np.sqrt(variance)
     low, high = np.full(n_judges, mean - reach), np.full(n_judges, mean + reach)
+    if near is not None:
+        low, high = near.grid[:, 0], near.grid[:, -1]
     share = np.linspace(0.0, 1.0, _POINTS)
     for _ in range(_ROUNDS):
         width = high - low

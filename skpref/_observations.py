@@ -290,7 +290,9 @@ class Observations(ByValue):
 
     @cached_property
     def duels(self) -> Duels:
-        """Distinct duels, ties among them, with their counts."""
+        """Distinct duels, ties among them, with their counts, whoever judged."""
+        if self.judge is not None:
+            return replace(self, judge=None).duels
         rows = self.rows
         if rows.joint:
             rows = rows.take(np.flatnonzero(rows.kind != PART))

@@ -114,9 +114,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
     judges_ : Judges or None
         How much care each judge takes, with intervals, if judges were told; ``likelihood_``,
         ``noise_variance_`` and ``posterior_`` then are of a judge of the common level.
-    kernel_ : Kernel
-        With the hyperparameters used.
-    likelihood_ : Likelihood
+    kernel_, likelihood_ : Kernel, Likelihood
         With the hyperparameters used.
     noise_variance_ : float
         σ², of a likelihood that has it.
@@ -138,10 +136,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         Of the chains, if the engine samples; the bound's way, of "svi".
     n_iter_ : int
         Iterations of the engine in its last run, in its own measure (draws of a chain).
-    n_features_in_ : int
-        Features of an item.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        If the items came in a DataFrame whose columns are all strings.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Features of an item; the latter if they came in a DataFrame whose columns are all strings.
 
     Notes
     -----

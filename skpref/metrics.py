@@ -5,11 +5,14 @@ class; these know what answers there are, so they take such folds. Use them as
 ``scoring=accuracy_scorer``.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import roc_auc_score
+from sklearn.utils.metadata_routing import MetadataRequest
 
 from skpref._concordance import concordance, ranking_concordance
 from skpref._containers import unmasked
@@ -27,6 +30,7 @@ __all__ = [
     "duel_brier",
     "duel_log_loss",
     "log_loss_scorer",
+    "of_users",
     "ranking_concordance",
     "roc_auc_scorer",
 ]
@@ -302,3 +306,70 @@ def roc_auc_scorer(
         margin = estimator.predict_proba(X)[:, 1]
     won = np.ones(len(margin), dtype=bool) if y is None else first_won(y)
     return float(roc_auc_score(won, margin, sample_weight=sample_weight))
+
+
+class of_users:
+    """Scorer for estimators of several users, each of whose answers is scored as that user's.
+
+    scikit-learn's scorers hand no ``users`` on to ``predict_proba``, so that they score what the
+    population would say. This one asks for them, and for ``sample_weight``, by metadata routing.
+
+    Parameters
+    ----------
+    scorer : callable
+        One of this module, or another that gets ``(estimator, X, y)`` and calls ``predict``,
+        ``predict_proba`` or ``decision_function`` with X.
+
+    Examples
+    --------
+    >>> import numpy as np, sklearn
+    >>> from sklearn.model_selection import cross_validate
+    >>> from skpref import CollaborativePreferenceRegressor
+    >>> from skpref.metrics import log_loss_scorer, of_users
+    >>> X = np.array([[[0.0], [1.0]], [[1.0], [2.0]], [[0.0], [2.0]]] * 2)
+    >>> y, users = [0, 0, 0, 1, 1, 1], ["ann"] * 3 + ["bob"] * 3
+    >>> model = CollaborativePreferenceRegressor(optimizer=None)
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     found = cross_validate(
+    ...         model.set_fit_request(users=True), X, y, params={"users": users}, cv=3,
+    ...         scoring=of_users(log_loss_scorer),
+    ...     )
+    >>> bool(found["test_score"].mean() > np.log(0.5))
+    True
+    """
+
+    def __init__(self, scorer: Callable) -> None:
+        self._scorer = scorer
+
+    def __call__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        users: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """The scorer's value of the estimator, asked about these users."""
+        more = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return self._scorer(_Asked(estimator, users), X, y, **more)
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """What is asked for: ``users``, and ``sample_weight``."""
+        request = MetadataRequest(owner=self)
+        for name in ("users", "sample_weight"):
+            request.score.add_request(param=name, alias=True)
+        return request
+
+
+class _Asked:
+    """An estimator that is asked about some users alone."""
+
+    def __init__(self, estimator, users):
+        self._estimator, self._users = estimator, users
+
+    def __getattr__(self, name):
+        found = getattr(self._estimator, name)
+        if name not in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+            return found
+        return partial(found, users=self._users)

@@ -218,3 +218,12 @@ def test_the_residual_is_of_a_whole_stride():
     for length in (1.0, 0.1):
         wanted = sites._replace(mean=ones + 0.3 * length)
         assert Stride(length).next(sites, wanted).residual == pytest.approx(0.3)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_factor_that_hardly_matters_to_its_margin_is_no_residual():
+    """Of an answer that is sure beforehand: its precision has underflowed, its pull has not."""
+    ones, none = np.ones(2), np.zeros(2)
+    before = Sites(np.array([1.0, 0.0]), none, none, ones)
+    wanted = before._replace(shift=np.array([0.0, 1e-9]))
+    assert Stride().next(before, wanted).residual < 1e-8

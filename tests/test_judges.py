@@ -117,6 +117,7 @@ def test_the_noise_of_who_may_look_at_nothing_may_be_infinite(fitted):
     interval = fitted.judges_.noise_interval()
     assert np.all(np.isinf(interval[CARE == 0.0, 1]))
     assert np.all(np.isfinite(interval[CARE == 1.0]))
+    assert interval[-1, 0] < fitted.judges_.noise_variance[-1] < interval[-1, 1] < np.inf
     assert np.all(interval[:, 0] <= interval[:, 1])
 
 
@@ -151,7 +152,9 @@ def test_a_bad_judge_does_no_harm(care):
 
 
 @pytest.mark.parametrize(
-    "engine", [Laplace(), SVI(N_ITEMS), HMC(draws=60, chains=10)], ids=["laplace", "svi", "hmc"]
+    "engine",
+    [Laplace(), SVI(N_ITEMS, evidence="bound"), HMC(draws=60, chains=10)],
+    ids=["laplace", "svi", "hmc"],
 )
 def test_other_engines_find_the_same(engine, fitted, court):
     found = model_of(inference=engine, random_state=0)
@@ -168,6 +171,15 @@ def test_without_an_optimizer_care_is_found_all_the_same(court):
     assert judges.law.variances.tolist() == [0.1]
     assert (judges.law.random, judges.law.contrary) == (0.1, 0.05)
     assert_allclose(judges.care, CARE, atol=0.5)
+
+
+def test_noise_may_be_held(fitted, court):
+    held = {"noise_variance": 2.0 * NOISE, "noise_variance_bounds": "fixed"}
+    found = model_of(**held).fit(court.X, court.y, judges=court.judge)
+    assert found.noise_variance_ == 2.0 * NOISE
+    assert found.judges_.law.level == 1.0
+    truth = fitted.predict_proba(court.X, judges=NAMES[court.judge])
+    assert_allclose(found.predict_proba(court.X, judges=court.judge), truth, atol=0.1)
 
 
 def test_parts_teach_hyperparameters_and_all_answers_care(court):

@@ -58,7 +58,7 @@ def test_derivatives_in_the_margin_are_differences(base, answers):
 
 @BOTH
 def test_tilted_moments_are_those_of_quadrature(base, answers):
-    judged = Judged(base, CARE, OWN)
+    judged, looking = Judged(base, CARE, OWN), Judged(base, CARE + 0.1, OWN)
     power = np.where(np.arange(24) % 2, 0.5, 1.0)
     for each in (None, power):
         found = judged.tilted(MEAN, VARIANCE, answers, each)
@@ -78,6 +78,10 @@ def test_tilted_moments_are_those_of_quadrature(base, answers):
             for k in (1, 2)
         )
         assert_allclose(found.log_normaliser, np.log(chance), atol=1e-8)
+        alone = [j.log_normaliser(MEAN, VARIANCE, answers, each) for j in (judged, looking)]
+        assert_allclose(alone[0], found.log_normaliser, rtol=1e-12)
+        truth = looking.tilted(MEAN, VARIANCE, answers, each).log_normaliser
+        assert_allclose(alone[1], truth, rtol=1e-12)
         assert_allclose(found.gradient * VARIANCE, centre, atol=1e-7)
         assert_allclose(found.shrink, (square - centre**2) / VARIANCE, atol=1e-7)
         assert_allclose(found.curvature, (1.0 - found.shrink) / VARIANCE, atol=1e-7)

@@ -2,13 +2,14 @@
 
 import pickle
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from core_support import won
 
 from skpref._observations import match
-from skpref._rows import ByValue, first_seen
+from skpref._rows import ByValue, first_seen, gathered_rows
 from skpref.duels import Observations
 
 
@@ -161,6 +162,42 @@ def test_answers_of_no_weight_are_not_there_nor_are_their_items():
     assert found == Observations.from_duels(*alone)
     everything = Observations.from_duels(items, first, second, first_won)
     assert len(found.items) < len(everything.items)
+
+
+def test_equal_answers_of_two_judges_are_two_over_one_margin():
+    items, first, second, first_won = some(5, n_items=6, n_values=2)
+    tie, order = np.arange(60) % 5 == 0, np.arange(60) % 3 - 1
+    judge = np.random.default_rng(5).integers(0, 4, 60)
+    given = {"tie": tie, "order": order}
+    plain = Observations.from_duels(items, first, second, first_won, **given)
+    told = Observations.from_duels(items, first, second, first_won, judge=judge, **given)
+    for seen in (told, replace(told, ordered=True)):
+        rows, alone = seen.rows, replace(seen, judge=None)
+        assert np.array_equal(rows.judge[seen.of_answer], judge)
+        assert len(set(zip(alone.of_answer.tolist(), judge.tolist(), strict=True))) == len(rows)
+        assert len(rows.margins.first) == len(alone.rows.margins.first)
+        counts = np.bincount(seen.of_answer)
+        assert np.array_equal(rows.counts, counts)
+        some_rows = rows.take(np.array([2, 0]))
+        assert np.array_equal(some_rows.answers.judge, rows.judge[[2, 0]])
+        gathered = gathered_rows(rows, np.array([4, 1]))[1]
+        assert np.array_equal(gathered.judge, rows.judge[[4, 1]])
+        part = seen.part(np.arange(40))
+        assert np.array_equal(match(part, seen, single=False)[seen.of_answer[:40]], part.of_answer)
+        other = replace(part, judge=(part.judge + 1) % 4)
+        assert not np.array_equal(match(other, seen, single=False), match(part, seen, single=False))
+    assert told.duels == plain.duels
+    assert plain.rows.judge is None and plain.rows.answers.judge is None
+
+
+def test_rankings_of_two_judges_are_two():
+    items = np.arange(4.0)[:, None]
+    shown = np.array([[0, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 3]])
+    rank = np.array([[1, 2, 3]] * 3 + [[1, 2, 0]])
+    told = Observations.from_ranks(items, shown, rank, judge=[0, 1, 0, 1])
+    assert told.of_answer.tolist() == [0, 1, 0, 2]
+    assert told.rows.judge.tolist() == [0, 0, 1, 1, 1]
+    assert told.rows.counts.tolist() == [2.0, 2.0, 1.0, 1.0, 1.0]
 
 
 def test_single_answers_need_whole_weights():

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,9 +16,14 @@ from skpref._inducing import Weights
 from skpref._rows import gathered_rows
 from skpref.inference import SVI, Problem, _shards
 from skpref.inference._natural import Batch
-from skpref.likelihoods import Probit
+from skpref.likelihoods import Judged, Probit
 
-LIKELIHOODS = {"probit": Probit(0.3), "ties": TIES, "logistic": Logistic(0.5)}
+LIKELIHOODS = {
+    "probit": Probit(0.3),
+    "ties": TIES,
+    "logistic": Logistic(0.5),
+    "judges": Judged(TIES, np.array([1.2, 0.5, -0.8]), np.array([0.1, 0.0, -0.2])),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +48,10 @@ def some_weights(m, seed=0):
 @pytest.mark.parametrize("n_items", [20, 400], ids=["many duels an item", "few"])
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_sums_are_those_of_all_answers(name, n_items, before):
-    problem = problem_of(answers(330, n_items, LIKELIHOODS[name]), LIKELIHOODS[name])
+    seen = answers(330, n_items, LIKELIHOODS[name])
+    if name == "judges":
+        seen = replace(seen, judge=np.arange(len(seen.positions)) % 3)
+    problem = problem_of(seen, LIKELIHOODS[name])
     whole = Batch.of(problem.space, problem.rows, problem.likelihood, before)
     shards = _shards.Shards(problem, 1, before)
     assert len(shards) == -(-len(problem.rows) // 50) > 3

@@ -12,11 +12,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skpref._items import ItemTable
-from skpref._linalg import eigen_root
 from skpref._parameters import check_number
 from skpref._posterior import Posterior
 from skpref._predictions import _fitted_on_duels
-from skpref._random import RandomLike, generator_of
+from skpref._random import RandomLike
 from skpref._regressor import PairwisePreferenceRegressor
 from skpref._validation import joint_groups
 from skpref.collaborative._posterior import CollaborativePosterior
@@ -24,6 +23,9 @@ from skpref.collaborative._program import collaborate, several
 from skpref.collaborative._users import Users, check_users, same_ids
 from skpref.inference import Engine
 from skpref.likelihoods import Likelihood
+
+# What a fit of several users leaves and one of a single user does not.
+_OF_USERS = ("taste_variance_", "taste_variance_by_features_", "user_kernel_", "_users", "_people")
 
 
 def _never(estimator):
@@ -47,8 +49,9 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     kernel, inference, noise_variance, noise_variance_bounds, tie_threshold, tie_threshold_bounds, \
     order_effect, order_effect_bounds, lengthscale_prior, items, id_column, optimizer, \
     n_restarts_optimizer, random_state, likelihood, verbose
-        As in `PairwisePreferenceRegressor`. ``inference`` is for a fit without users; with users it
-        is expectation propagation.
+        As in `PairwisePreferenceRegressor`. With users ``inference`` is expectation propagation,
+        "ep", or an `EP` object whose options hold while hyperparameters are learned; other engines
+        are for fits without users.
     method : {"auto", "cp", "cpu", "su", "pooled", "birlutiu", "bonilla"}, default="auto"
         "cp": collaborative preferences, tastes independent; "cpu": with features of users; "auto":
         "cpu" if there are ``user_features``, else "cp". The others are for comparison: "su" a
@@ -56,9 +59,9 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         all, "birlutiu" tastes of a covariance that is learned without a prior [2]_, "bonilla" one
         utility of items and features of users [3]_.
     user_features : mapping, DataFrame or array-like, default=None
-        Features of users: a mapping of ids to rows of numbers, a frame whose index holds the ids,
-        or an array whose positions are the ids. Users that are fitted with "cpu" or "bonilla" must
-        be in it; others may be, and are then predicted by their features.
+        Features of users: a mapping of ids to rows of numbers (or to one number), a pandas frame
+        whose index holds the ids, or an array whose positions are the ids. Users that are fitted
+        with "cpu" or "bonilla" must be in it; others may be, and are then predicted by it.
     user_kernel : Kernel, default=None
         Covariance over features of users, which are in units of their spread. None: RBF.
     taste_variance : float, default=1.0
@@ -74,14 +77,17 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     n_inducing_users : int, default=25
         Inducing users, for features of users.
     learn_on : "auto", int or None, default="auto"
-        How many answers hyperparameters are learned on, of as few users as give so many, at most 24
-        of one. "auto": 800. None: all. (Without users as in `PairwisePreferenceRegressor`.)
+        How many answers hyperparameters are learned on, of as few users as give so many, 24 of one
+        unless the others have no more. "auto": 800. None: all; the cost grows as the third
+        power of users times items that each met. (Without users as in
+        `PairwisePreferenceRegressor`.)
     max_iter : int, default=100
-        Passes over the answers.
+        Passes over the answers, at most. ``verbose=2`` and callbacks tell of each.
     tol : float, default=2e-3
         Root mean square change of margins in a pass, in their deviations, that ends it.
     n_jobs : int, default=None
-        Users in parallel by joblib.
+        Users in parallel by joblib, in threads; within a `joblib.parallel_config` of other kinds
+        of workers at these.
 
     Attributes
     ----------
@@ -93,9 +99,16 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         As learned, before the covariance of tastes was.
     user_kernel_ : Kernel or None
         With the hyperparameters used.
+    engine_ : Engine
+        What found the hyperparameters.
+    diagnostics_ : None
+        With users; without as in `PairwisePreferenceRegressor`.
+    n_iter_ : int
+        Passes over the answers.
+    log_marginal_likelihood_value_ : float
+        Log evidence of all answers.
     kernel_, likelihood_, noise_variance_, tie_threshold_, order_effect_, classes_, \
-    observations_, items_, n_iter_, log_marginal_likelihood_value_, n_features_in_, \
-    feature_names_in_
+    observations_, duels_, items_, n_features_in_, feature_names_in_
         As in `PairwisePreferenceRegressor`.
 
     Notes
@@ -103,6 +116,9 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     Where users are not told, or all answers are of one, this is `PairwisePreferenceRegressor`. In
     predictions a user that was not fitted, or None, is somebody of the population: the mean is the
     population's, and probabilities are averages over how people differ.
+
+    Answers of several users are duels, ties among them, or rated items, ``X`` of shape (n_items,
+    n_features) with the user of each row: pairs within a user (and ``qid``) then make duels.
 
     The cost of a fit is linear in the number of users.
 
@@ -123,7 +139,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     >>> model = CollaborativePreferenceRegressor(optimizer=None)
     >>> model = model.fit(duels, [0, 0, 0, 1, 1, 1], users=users)
     >>> model.predict_proba(duels[[2, 2]], users=["ann", "bob"])[:, 1].round(2)
-    array([0.05, 0.95])
+    array([0.03, 0.97])
     """
 
     def __init__(
@@ -205,9 +221,10 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         Parameters
         ----------
         X, y, qid, sample_weight, order
-            As in `PairwisePreferenceRegressor.fit`; of several users duels alone.
-        users : array-like of shape (n_duels,), default=None
-            Who gave each answer: ids of any hashable kind. None: all are one user's.
+            As in `PairwisePreferenceRegressor.fit`; of several users duels or rated items. Items
+            are compared within a user alone.
+        users : array-like of shape (n_duels,) or (n_items,), default=None
+            Who gave each answer: ids of any hashable kind, none missing. None: all are one user's.
 
         Returns
         -------
@@ -223,6 +240,8 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         apart = several(self, known)
         if ids is None or known is None or not apart:
             self._fit(X, y, qid, sample_weight, order)
+            for name in _OF_USERS:
+                self.__dict__.pop(name, None)
             self.users_ = np.empty(0, dtype=object) if known is None else known.names
             return self
         return collaborate(self, X, y, ids, known, qid, sample_weight, order)
@@ -296,7 +315,20 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         sample_weight: ArrayLike | None = None,
         order: ArrayLike | None = None,
     ) -> float:
-        """Share of duels called right; users as in `predict`, the rest as in the parent class."""
+        """Share of duels called right, or of pairs of rated items of one user ordered right.
+
+        Parameters
+        ----------
+        X, y, qid, sample_weight, order
+            As in `PairwisePreferenceRegressor.score`.
+        users : array-like of shape (n,), default=None
+            As in `predict`; without them the population is scored. (Scorers of scikit-learn tell
+            of no users: `skpref.metrics.of_users` does.)
+
+        Returns
+        -------
+        float
+        """
         return super(CollaborativePreferenceRegressor, self._of(X, users)).score(
             X, y, qid=qid, sample_weight=sample_weight, order=order
         )
@@ -321,11 +353,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
                 X, n_samples, random_state
             )
         check_number("n_samples", n_samples, low=1, integer=True)
-        # Both items of a duel are seen by the same user, also by one that nothing is known of.
-        mean = view.posterior_.margin(query.first, query.second)[0]
-        root = eigen_root(view.posterior_.margin_cov(query.first, query.second))
-        draws = generator_of(random_state).standard_normal((root.shape[1], n_samples))
-        return mean[:, None] + root @ draws
+        return view.posterior_.sample_margins(query.first, query.second, n_samples, random_state)
 
     def log_marginal_likelihood(
         self, theta: ArrayLike | None = None, eval_gradient: bool = False

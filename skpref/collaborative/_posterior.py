@@ -103,9 +103,12 @@ class CollaborativePosterior:
     def sample(self, X: Any, n: int = 1, rng: RandomLike = None) -> Array:
         """Joint draws of the utilities, shape (n_items, n)."""
         X = self._items(X)
-        root = eigen_root(self._cov(X, None))
-        draws = generator_of(rng).standard_normal((root.shape[1], n))
-        return self._moments(X)[0][:, None] + root @ draws
+        return _draws(self._moments(X)[0], self._cov(X, None), n, rng)
+
+    def sample_margins(self, A: Any, B: Any, n: int = 1, rng: RandomLike = None) -> Array:
+        """Joint draws of the margins f(a_i) − f(b_i), both as one user sees them, (n_pairs, n)."""
+        A, B = self._sides(A, B)
+        return _draws(self._moments(A, B)[0], self._cov(A, B), n, rng)
 
     # -- probabilities -------------------------------------------------------------------
 
@@ -209,3 +212,8 @@ class CollaborativePosterior:
                 f"{n} rows were asked about for {len(self.asked[0])} users: one user a row. Sets "
                 "of several items are taken apart into duels where there are users."
             )
+
+
+def _draws(mean, cov, n, rng):
+    root = eigen_root(cov)
+    return mean[:, None] + root @ generator_of(rng).standard_normal((root.shape[1], n))

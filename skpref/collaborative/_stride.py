@@ -48,7 +48,8 @@ class Stride(NamedTuple):
         spread = np.sqrt(np.maximum(np.maximum(wanted.variance, before.variance), tiny))
         move = (wanted.mean - before.mean) / spread
         # Where cavities stand still from the start, factors are still on their way.
-        lag = (wanted.shift - before.shift) / np.sqrt(np.maximum(wanted.precision, tiny))
+        width = np.minimum(spread, 1.0 / np.sqrt(np.maximum(wanted.precision, tiny)))
+        lag = (wanted.shift - before.shift) * width
         off = np.maximum(np.abs(move) / self.length, np.abs(lag))
         residual = float(np.sqrt(np.mean(off**2)))
         length = self.length

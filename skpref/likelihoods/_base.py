@@ -263,6 +263,16 @@ class Likelihood(BaseEstimator, ABC):
         grid = _quadrature.grid(self.log_prob, mean, variance, answers, power)
         return Tilted(*grid.moments())
 
+    def log_normaliser(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        answers: Answers,
+        power: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
+        """That of `tilted` alone, shape (n,); the same arguments."""
+        return self.tilted(mean, variance, answers, power).log_normaliser
+
     def tilted_theta_gradient(
         self,
         mean: NDArray[np.float64],

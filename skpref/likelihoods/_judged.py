@@ -171,6 +171,19 @@ class Judged(Likelihood):
             whole[~blind] = part
         return found
 
+    def log_normaliser(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        answers: Answers,
+        power: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
+        """That of `tilted` alone, see `Likelihood.log_normaliser`."""
+        care, ahead = self.seen(answers)
+        if np.any(care == 0.0):
+            return self.tilted(mean, variance, answers, power).log_normaliser
+        return self.base.log_normaliser(care * mean + ahead, care**2 * variance, answers, power)
+
     def tilted_theta_gradient(
         self,
         mean: NDArray[np.float64],

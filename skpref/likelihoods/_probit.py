@@ -248,6 +248,30 @@ class Probit(ExpectedProbit):
             whole[partial] = part
         return found
 
+    def log_normaliser(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        answers: Answers,
+        power: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
+        """That of `tilted`, without its derivatives."""
+        rows = self._rows(answers)
+        noise = self.margin_variance if rows is None else rows.noise
+        powers = power is not None and np.any(_partial(power, variance, rows))
+        if powers or not np.all(noise):
+            return super().log_normaliser(mean, variance, answers, power)
+        scale = np.sqrt(variance + noise)
+        if rows is None:
+            return log_ndtr(mean / scale)
+        value = log_ndtr((mean + rows.shift) / scale)
+        at, scale = rows.ties, scale[rows.ties]
+        centre, width = np.abs(mean + rows.ahead)[at] / scale, rows.threshold / scale
+        above = log_ndtr(width - centre)
+        with np.errstate(divide="ignore"):
+            value[at] = above + np.log(-np.expm1(log_ndtr(-width - centre) - above))
+        return value
+
     def tilted_theta_gradient(
         self,
         mean: NDArray[np.float64],
