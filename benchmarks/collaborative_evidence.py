@@ -54,14 +54,15 @@ def run(method, log_items, log_users, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", type=int, default=9, help="of the grid, from -2 to 2")
+    parser.add_argument("--size", type=int, default=7, help="of the grid, from -2 to 2")
+    parser.add_argument("--methods", nargs="+", default=list(VARIANCE), choices=list(VARIANCE))
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     path = RESULTS / "collaborative_evidence.csv"
     there = {tuple(row[key] for key in KEY) for row in done(path)}
     steps = np.linspace(-2.0, 2.0, options.size).round(3).tolist()
     grid = [(None, None)] + [(one, other) for one in steps for other in steps]
-    for method in VARIANCE:
+    for method in options.methods:
         for one, other in grid:
             task = (method, one, other, 0)
             if tuple("" if part is None else str(part) for part in task) in there:
@@ -70,7 +71,7 @@ def main():
                 append(path, {**dict(zip(KEY, task, strict=True)), **run(*task)})
     rows = done(path)
     best = []
-    for method in VARIANCE:
+    for method in dict.fromkeys(row["method"] for row in rows):
         mine = [row for row in rows if row["method"] == method]
         at = [row for row in mine if row["log_items"]]
         chosen = {

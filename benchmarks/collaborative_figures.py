@@ -17,6 +17,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from _collaborative_sets import SETS, SHARES
 from collaborative import METHODS, done
 from common import RESULTS, ROOT
 
@@ -46,13 +47,13 @@ def number(value, digits=3):
 
 def of_paper(table, name, method):
     """The printed figure of a method on a set, however drawn, or None."""
-    return table.get(name.removesuffix(", places"), {}).get(SHOWN.get(method, method))
+    return table.get(name.split(",")[0], {}).get(SHOWN.get(method, method))
 
 
 def errors(rows, path):
     """Dots with whiskers of two standard errors, a panel a set, beside what is printed."""
-    names = list(dict.fromkeys(row["set"] for row in rows))
-    figure, axes = plt.subplots(2, 5, figsize=(15, 7), sharey=True, layout="constrained")
+    names = sorted({row["set"] for row in rows}, key=list(SETS).index)
+    figure, axes = plt.subplots(3, 4, figsize=(13, 10), sharey=True, layout="constrained")
     for axis, name in zip(axes.flat, names, strict=False):
         for at, method in enumerate(METHODS):
             for row in (row for row in rows if (row["set"], row["method"]) == (name, method)):
@@ -66,21 +67,22 @@ def errors(rows, path):
         axis.grid(alpha=0.3)
         axis.set_xlim(left=0.0)
     axes[0, 0].invert_yaxis()
+    for axis in axes.flat[len(names) :]:
+        axis.axis("off")
     handles = [
-        plt.Line2D([], [], marker="o", color="C0", label="here, ± 2 standard errors"),
+        plt.Line2D([], [], marker="o", color="C0", label="error here, ± 2 standard errors"),
         plt.Line2D([], [], marker="D", ls="", mfc="none", color="C1", label="paper"),
         plt.Line2D([], [], marker="x", ls="", color="C3", label="its supplement"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=3)
-    figure.supxlabel("error on duels left out")
     figure.savefig(path, dpi=90)
     plt.close(figure)
 
 
 def users(rows, path):
     """Log-loss of 100 users and of 1 000, a line a method, a panel a set."""
-    many = list(dict.fromkeys(row["set"] for row in rows if row["users"] != "100"))
-    figure, axes = plt.subplots(1, len(many), figsize=(3 * len(many), 3.4), layout="constrained")
+    many = [name for name in ("Synthetic", "Sushi") if any(r["set"] == name for r in rows)]
+    figure, axes = plt.subplots(1, len(many), figsize=(4 * len(many), 4), layout="constrained")
     for axis, name in zip(np.atleast_1d(axes), many, strict=True):
         for method in METHODS:
             mine = [row for row in rows if (row["set"], row["method"]) == (name, method)]
@@ -92,7 +94,7 @@ def users(rows, path):
         axis.grid(alpha=0.3)
     np.atleast_1d(axes)[0].set_ylabel("log-loss on duels left out")
     figure.legend(
-        *np.atleast_1d(axes)[0].get_legend_handles_labels(), loc="outside lower center", ncols=6
+        *np.atleast_1d(axes)[0].get_legend_handles_labels(), loc="outside lower center", ncols=3
     )
     figure.savefig(path, dpi=90)
     plt.close(figure)
@@ -123,7 +125,8 @@ def curve(rows, path):
 def evidence(rows, path):
     """Contours of log evidence and log-loss over lengthscales, and what a fit learns."""
     methods = list(dict.fromkeys(row["method"] for row in rows))
-    figure, axes = plt.subplots(len(methods), 2, figsize=(9, 8), layout="constrained")
+    figure, axes = plt.subplots(len(methods), 2, figsize=(9, 4 * len(methods)), squeeze=False)
+    figure.set_layout_engine("constrained")
     for line, method in zip(axes, methods, strict=True):
         mine = [row for row in rows if row["method"] == method]
         grid = [row for row in mine if row["log_items"]]
@@ -152,12 +155,12 @@ def evidence(rows, path):
 
 
 def table(rows, column, n_users, digits=3):
-    """A table in Markdown of all sets and methods, the printed figures beneath."""
+    """A table in Markdown, the printed figures beneath; in brackets the number of splits if few."""
     print(f"| {column.replace('_', '-')} | " + " | ".join(METHODS) + " |")
     print("| --- " * (len(METHODS) + 1) + "|")
     mine = {(r["set"], r["method"]): r for r in rows if int(r["users"]) == n_users}
-    for name in dict.fromkeys(name for name, _ in mine):
-        cells = []
+    for name in sorted({name for name, _ in mine}, key=list(SETS).index):
+        cells, most = [], max(int(row["splits"]) for row in mine.values() if row["set"] == name)
         for method in METHODS:
             row = mine.get((name, method))
             if row is None:
@@ -165,7 +168,8 @@ def table(rows, column, n_users, digits=3):
                 continue
             se = row[f"{column}_se"]
             whisker = "" if se == "nan" else f" ± {number(se)}"
-            cells.append(number(row[column], digits) + whisker)
+            fewer = f" ({row['splits']})" if int(row["splits"]) < most else ""
+            cells.append(number(row[column], digits) + whisker + fewer)
         print(f"| {name} | " + " | ".join(cells) + " |")
         for title, printed in (("paper", PAPER), ("supplement", SUPPLEMENT)):
             at = [of_paper(printed, name, method) for method in METHODS]
@@ -184,6 +188,7 @@ def main():
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     rows = done(RESULTS / "collaborative_summary.csv")
+    rows = [row for row in rows if float(row["share"]) == round(SHARES[row["set"]], 4)]
     errors([row for row in rows if row["users"] == "100"], options.output / "errors.png")
     for n_users in sorted({int(row["users"]) for row in rows}):
         for column in ("error", "log_loss"):
