@@ -184,7 +184,8 @@ class Judges:
                 "order_effect_low": order[:, 0],
                 "order_effect_high": order[:, 1],
             }
-        frame = pd.DataFrame(columns, index=pd.Index(list(self.ids), name="judge", dtype=object))
+        ids = pd.Index(self.ids, name="judge", dtype=object, tupleize_cols=False)
+        frame = pd.DataFrame(columns, index=ids)
         return frame.iloc[np.argsort(-self.care, kind="stable")]
 
     def __repr__(self) -> str:

@@ -86,3 +86,12 @@ def test_the_linearised_update_refuses_judges(few):
     _, _, X, y, judge = few
     with pytest.raises(ValueError, match=r"knows no judges.*expected"):
         held(inference=SVI(5, local="ekf")).fit(X, y, judges=judge)
+
+
+def test_ids_that_are_tuples_are_rows_of_the_frame(few):
+    pytest.importorskip("pandas")
+    _, _, X, y, judge = few
+    ids = [("court", int(k)) for k in judge]
+    frame = held().fit(X, y, judges=ids).judges_.to_frame()
+    assert frame.index.name == "judge"
+    assert sorted(frame.index) == sorted(set(ids))
