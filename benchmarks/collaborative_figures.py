@@ -42,7 +42,14 @@ SHOWN = {"su as there": "su"}  # the paper's name for it
 def number(value, digits=3):
     """Without the zero before the point."""
     text = f"{float(value):.{digits}f}"
-    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+    if float(text) == 0.0:
+        return "0"
+    return text.replace("0.", ".", 1).replace("-", "−") if abs(float(text)) < 1.0 else text
+
+
+def as_paper(row):
+    """Whether so many duels are learned from as in the paper."""
+    return float(row["share"]) == round(SHARES[row["set"]], 4)
 
 
 def of_paper(table, name, method):
@@ -182,18 +189,39 @@ def table(rows, column, n_users, digits=3):
     print()
 
 
+def paired(rows, n_users):
+    """A table in Markdown of log-losses less those of ``cp`` on the same splits."""
+    found = {}
+    for row in (row for row in rows if int(row["users"]) == n_users):
+        found.setdefault((row["set"], row["method"]), {})[row["split"]] = float(row["log_loss"])
+    others = METHODS[1:]
+    print("| log-loss less `cp`'s | " + " | ".join(others) + " |")
+    print("| --- " * (len(others) + 1) + "|")
+    for name in sorted({name for name, _ in found}, key=list(SETS).index):
+        base, cells = found.get((name, "cp"), {}), []
+        for method in others:
+            mine = found.get((name, method), {})
+            gaps = np.array([mine[each] - base[each] for each in mine if each in base])
+            cells.append(f"{number(gaps.mean())}" if len(gaps) else "–")
+            if len(gaps) > 1:
+                cells[-1] += f" ± {number(gaps.std(ddof=1) / np.sqrt(len(gaps)))}"
+        print(f"| {name} ({len(base)}) | " + " | ".join(cells) + " |")
+    print()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=ROOT / "doc" / "collaborative_study")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     rows = done(RESULTS / "collaborative_summary.csv")
-    rows = [row for row in rows if float(row["share"]) == round(SHARES[row["set"]], 4)]
+    rows = [row for row in rows if as_paper(row)]
     errors([row for row in rows if row["users"] == "100"], options.output / "errors.png")
     for n_users in sorted({int(row["users"]) for row in rows}):
         for column in ("error", "log_loss"):
             print(n_users, "users")
             table(rows, column, n_users)
+    paired([row for row in done(RESULTS / "collaborative.csv") if as_paper(row)], 100)
     if any(row["users"] != "100" for row in rows):
         users(rows, options.output / "users.png")
     curve(done(RESULTS / "collaborative_curve_summary.csv"), options.output / "curve.png")

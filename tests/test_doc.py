@@ -14,7 +14,10 @@ import skpref
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "doc").glob("*.md"))
-WITHOUT_CODE = {"scale_study.md", "glossary.md", "regret_study.md", "skew_study.md"}
+WITHOUT_CODE = {
+    f"{name}.md"
+    for name in ("glossary", "collaborative_study", "regret_study", "scale_study", "skew_study")
+}
 DRAWS = {"looking.md"}
 DISTRIBUTED = {"distributed.md"}
 MODULES = ["skpref"] + [
