@@ -19,7 +19,7 @@ from skpref._random import seed_of
 from skpref._respondents import Respondents
 from skpref._search import Monitor, Search
 from skpref._threads import blas_threads
-from skpref.inference._base import Pass
+from skpref.inference._base import Pass, check_answers
 from skpref.likelihoods import Judged
 
 # Turns of learning hyperparameters and care, and of the posterior and care within one.
@@ -37,6 +37,8 @@ _SETTLED = 0.02
 _CAVITY = 50
 _LEFT = 1e-3
 _CLOSE = 1e-6
+# Change of a factor, in precisions, that is none of rounding: there is no such factor.
+_UNCLOSED = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,11 +107,11 @@ def fit_judged(
     Fitted
         Its likelihood is a `Judged`.
     """
+    check_answers(model.engine, observations, model.likelihood)
     judging = _Judging(observations, prior, len(respondents), seed_of(rng) or 0)
     beliefs = None
     if search is not None and len(model.theta):
-        model = learned(observations, model, replace(search, complain=False), rng=rng,
-                        monitor=monitor).model  # fmt: skip
+        model = judging.learned(model, None, replace(search, complain=False), monitor, rng)
         again = replace(search, complain=False, n_restarts=0)
         for _ in range(_TURNS):
             before, beliefs = beliefs, judging.settled(model, beliefs, free=True).scaled()
@@ -148,16 +150,26 @@ class _Judging:
         self._seed, self._state = seed, None
         self._care = None
 
-    def learned(self, model, beliefs, search, monitor):
-        """Hyperparameters given care."""
-        judged = replace(model, likelihood=Judged(model.likelihood, *beliefs.means))
-        found = learned(self._observations, judged, search, rng=None, monitor=monitor)
-        return replace(found.model, likelihood=found.model.likelihood.base)
+    def learned(self, model, beliefs, search, monitor, rng=None):
+        """Hyperparameters given care; None: all judges are equal."""
+        judged = self._placed(model)
+        if beliefs is not None:
+            judged = replace(judged, likelihood=Judged(model.likelihood, *beliefs.means))
+        found = learned(self._observations, judged, search, rng=rng, monitor=monitor).model
+        likelihood = found.likelihood
+        if isinstance(likelihood, Judged):
+            likelihood = likelihood.base
+        return replace(found, likelihood=likelihood, engine=model.engine)
+
+    def _placed(self, model):
+        """The model with the places of inducing points; once they have one they do not move."""
+        return replace(
+            model, engine=model.engine.placed(self._observations, model.kernel, self._seed)
+        )
 
     def settled(self, model, beliefs, free=False):
         """Care given hyperparameters, where it stands still."""
-        engine = model.engine.placed(self._observations, model.kernel, self._seed)
-        model = replace(model, engine=engine)
+        model = self._placed(model)
         rough = model.evidence_engine.coarser()
         beliefs = self._equal() if beliefs is None else beliefs
         with blas_threads(rough.side(self._observations)):
@@ -239,17 +251,29 @@ def cavities_of(evaluation: Evaluation) -> Cavities:
     tau, nu = np.zeros((2, n))
     if {"precision", "shift"} <= state.keys() and state["precision"].shape == (n,):
         tau, nu = state["precision"], state["shift"]
-    step = 1.0
+    step, lost = 1.0, np.ones(n, dtype=bool)
     for _ in range(_CAVITY):
-        share = np.maximum(1.0 - tau * variance, _LEFT)
-        cavity = (mean - variance * nu) / share, variance / share
+        cavity, left = _without(tau, nu, mean, variance)
         at = likelihood.tilted(cavity[0], cavity[1] + rest, problem.answers, problem.power)
         shrink = at.shrink + at.curvature * rest  # of what the points tell
         wanted = at.curvature / shrink  # GPML (3.59)
         pull = (at.gradient + cavity[0] * at.curvature) / shrink
-        change = float(np.max(np.abs(wanted - tau) * variance, initial=0.0))
-        if change < _CLOSE:
+        change = np.abs(wanted - tau) * variance
+        lost = (change > _UNCLOSED) | (left <= _LEFT)
+        if np.max(change, initial=0.0) < _CLOSE:
             break
         tau, nu = tau + step * (wanted - tau), nu + step * (pull - nu)
         step = max(0.9 * step, 0.3)
+    if np.any(lost):  # no factor gives back moments such as Laplace's may be
+        near = likelihood.log_prob(mean, problem.answers)
+        power = 1.0 if problem.power is None else problem.power
+        tau = power * np.maximum(near.curvature, 0.0)
+        plain, _ = _without(tau, power * near.gradient + tau * mean, mean, variance)
+        cavity = np.where(lost, plain, cavity)
     return Cavities(cavity[0], cavity[1] + rest, problem.copies, problem.answers, problem.power)
+
+
+def _without(tau, nu, mean, variance):
+    """Moments of margins without a factor, and the share of their precision that is left."""
+    left = np.maximum(1.0 - tau * variance, _LEFT)
+    return np.array([(mean - variance * nu) / left, variance / left]), left
