@@ -19,7 +19,7 @@ from skpref._random import seed_of
 from skpref._respondents import Respondents
 from skpref._search import Monitor, Search
 from skpref._threads import blas_threads
-from skpref.inference._base import Pass
+from skpref.inference._base import Pass, check_answers
 from skpref.likelihoods import Judged
 
 # Turns of learning hyperparameters and care, and of the posterior and care within one.
@@ -37,6 +37,8 @@ _SETTLED = 0.02
 _CAVITY = 50
 _LEFT = 1e-3
 _CLOSE = 1e-6
+# Change of a factor, in precisions, that is none of rounding: there is no such factor.
+_UNCLOSED = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +110,7 @@ def fit_judged(
     Fitted
         Its likelihood is a `Judged`.
     """
+    check_answers(model.engine, observations, model.likelihood)
     judging = _Judging(observations, prior, len(respondents), seed_of(rng) or 0)
     beliefs = None
     if search is not None and len(model.theta):
@@ -257,17 +260,29 @@ def cavities_of(evaluation: Evaluation) -> Cavities:
     tau, nu = np.zeros((2, n))
     if {"precision", "shift"} <= state.keys() and state["precision"].shape == (n,):
         tau, nu = state["precision"], state["shift"]
-    step = 1.0
+    step, lost = 1.0, np.ones(n, dtype=bool)
     for _ in range(_CAVITY):
-        share = np.maximum(1.0 - tau * variance, _LEFT)
-        cavity = (mean - variance * nu) / share, variance / share
+        cavity, left = _without(tau, nu, mean, variance)
         at = likelihood.tilted(cavity[0], cavity[1] + rest, problem.answers, problem.power)
         shrink = at.shrink + at.curvature * rest  # of what the points tell
         wanted = at.curvature / shrink  # GPML (3.59)
         pull = (at.gradient + cavity[0] * at.curvature) / shrink
-        change = float(np.max(np.abs(wanted - tau) * variance, initial=0.0))
-        if change < _CLOSE:
+        change = np.abs(wanted - tau) * variance
+        lost = (change > _UNCLOSED) | (left <= _LEFT)
+        if np.max(change, initial=0.0) < _CLOSE:
             break
         tau, nu = tau + step * (wanted - tau), nu + step * (pull - nu)
         step = max(0.9 * step, 0.3)
+    if np.any(lost):  # no factor gives back moments such as Laplace's may be
+        near = likelihood.log_prob(mean, problem.answers)
+        power = 1.0 if problem.power is None else problem.power
+        tau = power * np.maximum(near.curvature, 0.0)
+        plain, _ = _without(tau, power * near.gradient + tau * mean, mean, variance)
+        cavity = np.where(lost, plain, cavity)
     return Cavities(cavity[0], cavity[1] + rest, problem.copies, problem.answers, problem.power)
+
+
+def _without(tau, nu, mean, variance):
+    """Moments of margins without a factor, and the share of their precision that is left."""
+    left = np.maximum(1.0 - tau * variance, _LEFT)
+    return np.array([(mean - variance * nu) / left, variance / left]), left

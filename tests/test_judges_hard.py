@@ -82,6 +82,26 @@ def test_a_noise_that_is_given_is_known(few):
     assert np.all(wide > 1.1 * np.log(learned.care_interval(0.8)[:4] ** 2) @ [-1.0, 1.0])
 
 
+@pytest.mark.parametrize("engine", [SVI(8, evidence="bound"), "laplace"], ids=["bound", "laplace"])
+def test_hyperparameters_may_be_learned_by_another_evidence(engine, few):
+    items, utility, X, y, judge = few
+    model = PairwisePreferenceRegressor(RBF([1.0, 1.0]), inference=engine, random_state=0)
+    model.fit(X, y, judges=judge)
+    assert_allclose(model.judges_.care, [1, 1, 1, 1, 0, -1], atol=0.7)
+    assert np.corrcoef(model.predict(items), utility)[0, 1] > 0.9
+
+
+def test_what_cannot_be_sampled_is_said_before_any_work(few):
+    _, _, X, y, judge = few
+    model = PairwisePreferenceRegressor(KERNEL, inference="hmc", optimizer=_never)
+    with pytest.raises(ValueError, match="whole numbers"):
+        model.fit(X, y, judges=judge, sample_weight=np.full(len(y), 0.5))
+
+
+def _never(*_):
+    raise AssertionError("learned")
+
+
 def test_the_linearised_update_refuses_judges(few):
     _, _, X, y, judge = few
     with pytest.raises(ValueError, match=r"knows no judges.*expected"):
