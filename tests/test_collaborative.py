@@ -219,6 +219,17 @@ def test_ties_and_an_order_effect():
     assert_allclose(thin[:, [0, 2]], plain, atol=1e-5)
 
 
+def test_an_order_effect_is_learned_of_whoever_was_shown_first():
+    """There is none; and turned round, with those shown second first, that of the other sign."""
+    options = {"order_effect_bounds": (-5.0, 5.0), "noise_variance": 0.1, "order_effect": 0.1}
+    options |= {"taste_variance_bounds": "fixed", "noise_variance_bounds": "fixed"}
+    model = CollaborativePreferenceRegressor(RBF(1.0, "fixed"), **options)
+    effect = model.fit(STUDY.X, STUDY.y, users=NAMES).order_effect_
+    assert 1e-3 < abs(effect) < 0.3
+    model.fit(STUDY.X, STUDY.y, users=NAMES, order=np.full(len(STUDY.y), -1))
+    assert model.order_effect_ == pytest.approx(-effect, abs=1e-3)
+
+
 def test_a_likelihood_of_ones_own():
     one = fitted(likelihood=Probit(0.02)).predict_proba(STUDY.X, users=NAMES)
     assert_allclose(one, fitted().predict_proba(STUDY.X, users=NAMES), rtol=1e-12)
