@@ -88,6 +88,22 @@ def test_features_tell_of_new_users():
 # -- users in predictions ------------------------------------------------------------------
 
 
+def test_lengthscales_of_users_have_a_prior():
+    """Two users all of whose features differ alike tell nothing of how far features reach."""
+    z = {0: [0.0] * 4, 1: [1.0] * 4}
+    two = STUDY.users < 2
+    for start in (0.3, 20.0):
+        model = CollaborativePreferenceRegressor(
+            RBF(1.0, "fixed"),
+            user_features=z,
+            user_kernel=RBF(start),
+            taste_variance=1e-4,
+            taste_variance_bounds="fixed",
+            noise_variance_bounds="fixed",
+        ).fit(STUDY.X[two], STUDY.y[two], users=STUDY.users[two])
+        assert model.user_kernel_.length_scale == pytest.approx(2.0, rel=0.05)
+
+
 def test_unknown_users_are_the_population():
     model = fitted()
     for users in (["nobody"] * len(STUDY.X), [None] * len(STUDY.X)):
