@@ -50,6 +50,7 @@ def test_what_learners_refuse():
     with pytest.raises(ValueError, match=r"ask\(user"):
         learner(users=[]).ask()
     assert learner(users=[]).ask(user="ann").user == "ann"
+    assert learner(users=[]).skip(("dora", ITEMS[:2])).ask().user == "dora"  # she is known now
     with pytest.raises(ValueError, match=r"a pair \(user, duel\)"):
         learner().tell(ITEMS[:2], 1)
     with pytest.raises(ValueError, match="users="):
