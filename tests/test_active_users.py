@@ -365,27 +365,3 @@ def test_ties_alone_are_no_start():
     made = ActiveLearner(estimator, ITEMS, n_initial=1, refit_every=2, random_state=0)
     made.tell(ITEMS[:2], "tie").tell(ITEMS[1:3], "tie").tell(ITEMS[3:5], 1)
     assert made.ask().shape == (2, 2)
-
-
-def test_what_learners_refuse():
-    with pytest.raises(TypeError, match="knows several users"):
-        ActiveLearner(PairwisePreferenceRegressor(), ITEMS, users=["ann"])
-    with pytest.raises(ValueError, match="texts or integers"):
-        learner(users=[("ann", 1)])
-    with pytest.raises(ValueError, match="twice"):
-        learner(users=["ann", "ann"])
-    with pytest.raises(ValueError, match=r"ask\(user"):
-        learner(users=[]).ask()
-    assert learner(users=[]).ask(user="ann").user == "ann"
-    with pytest.raises(ValueError, match=r"a pair \(user, duel\)"):
-        learner().tell(ITEMS[:2], 1)
-    with pytest.raises(ValueError, match="users="):
-        learner(users=None).ask(user="ann")
-    with pytest.raises(ValueError, match="is of one utility"):
-        learner(strategy="best_item")
-    done = learner(users=["ann", "bob"])
-    for duel in all_pairs(ITEMS):
-        done.tell(("ann", duel), 1)
-    with pytest.raises(ValueError, match="No duel is left to ask 'ann'"):
-        done.ask(user="ann")
-    assert done.ask().user == "bob"

@@ -88,6 +88,22 @@ def test_features_tell_of_new_users():
 # -- users in predictions ------------------------------------------------------------------
 
 
+def test_lengthscales_of_users_have_a_prior():
+    """Two users all of whose features differ alike tell nothing of how far features reach."""
+    z = {0: [0.0] * 4, 1: [1.0] * 4}
+    two = STUDY.users < 2
+    for start in (0.3, 20.0):
+        model = CollaborativePreferenceRegressor(
+            RBF(1.0, "fixed"),
+            user_features=z,
+            user_kernel=RBF(start),
+            taste_variance=1e-4,
+            taste_variance_bounds="fixed",
+            noise_variance_bounds="fixed",
+        ).fit(STUDY.X[two], STUDY.y[two], users=STUDY.users[two])
+        assert model.user_kernel_.length_scale == pytest.approx(2.0, rel=0.05)
+
+
 def test_unknown_users_are_the_population():
     model = fitted()
     for users in (["nobody"] * len(STUDY.X), [None] * len(STUDY.X)):
@@ -217,6 +233,17 @@ def test_ties_and_an_order_effect():
     thin = thin.fit(STUDY.X, 2 * STUDY.y - 1, users=NAMES).predict_proba(STUDY.X, users=NAMES)
     plain = fitted(tol=1e-7, max_iter=500).predict_proba(STUDY.X, users=NAMES)
     assert_allclose(thin[:, [0, 2]], plain, atol=1e-5)
+
+
+def test_an_order_effect_is_learned_of_whoever_was_shown_first():
+    """There is none; and turned round, with those shown second first, that of the other sign."""
+    options = {"order_effect_bounds": (-5.0, 5.0), "noise_variance": 0.1, "order_effect": 0.1}
+    options |= {"taste_variance_bounds": "fixed", "noise_variance_bounds": "fixed"}
+    model = CollaborativePreferenceRegressor(RBF(1.0, "fixed"), **options)
+    effect = model.fit(STUDY.X, STUDY.y, users=NAMES).order_effect_
+    assert 1e-3 < abs(effect) < 0.3
+    model.fit(STUDY.X, STUDY.y, users=NAMES, order=np.full(len(STUDY.y), -1))
+    assert model.order_effect_ == pytest.approx(-effect, abs=1e-3)
 
 
 def test_a_likelihood_of_ones_own():

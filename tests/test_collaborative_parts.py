@@ -1,11 +1,13 @@
 """The parts of collaborative inference: blocks of users, tastes given what answers tell."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from collaborative_support import make_study
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
 
@@ -13,7 +15,9 @@ from skpref._inducing import InducedSpace
 from skpref._observations import Observations
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.collaborative._by_user import ByUser
-from skpref.collaborative._fit import Task, fit
+from skpref.collaborative._fit import Task, _next, fit
+from skpref.collaborative._people import Covariances, Features
+from skpref.collaborative._teams import Team
 from skpref.collaborative._user_table import UserTable
 from skpref.collaborative._users import Users, check_users
 from skpref.duels import ItemTable
@@ -112,6 +116,37 @@ def test_what_few_inducing_points_leave_is_noise_of_each_margin():
     assert np.all(space.rest > 0.05)
     expected = norm.logcdf(0.4 * by_user.answers.lead / np.sqrt(whole[by_user.margin]))
     assert found.log_evidence == pytest.approx(expected.sum(), abs=1e-8)
+
+
+def test_covariances_are_modes_given_second_moments():
+    """Of as many draws as there are users, or inducing users, beside twenty of the prior."""
+    one, features = np.ones((1, 1)), Features(np.zeros((9, 3)), np.zeros(9))
+    task = SimpleNamespace(
+        by_user=SimpleNamespace(n_users=9), prior_users=20.0, own=1.0, features=features
+    )
+    at = SimpleNamespace(
+        basis=SimpleNamespace(turn=2.0 * one), common=SimpleNamespace(second=0.7 * one)
+    )
+    found = _next(0.4 * one, at, Covariances(1.0 * one, 1.5 * one), task)
+    for variance, n, moment, prior in ((found.own, 9, 0.4, 1.0), (found.shared, 3, 0.7, 1.5)):
+
+        def lost(log, n=n, moment=4.0 * moment, prior=prior):
+            return (20.0 + n) * log + (20.0 * prior + n * moment) * np.exp(-log)
+
+        best = minimize_scalar(lost, bounds=(-5.0, 5.0), method="bounded", options={"xatol": 1e-9})
+        assert variance[0, 0] == pytest.approx(np.exp(best.x), rel=1e-5)
+
+
+def test_factors_of_improper_cavities_stay():
+    study = make_study(n_users=1, n_each=2)
+    by_user, _ = by_user_of(study)
+    team = Team.of(by_user, Probit(0.05), None, by_user.blocks(4))
+    n = len(team.rows)
+    precision, shift, ones = np.full(n, 2.0), np.full(n, 0.3), np.ones(n)
+    variance = np.where(np.arange(n) == 0, 0.5, 0.1)  # all that is known is the first factor
+    wanted, value = team._factors(0.2 * ones, variance, 0.0 * ones, precision, shift)
+    assert (wanted.precision[0], wanted.shift[0]) == (2.0, 0.3)
+    assert np.all(wanted.precision[1:] != 2.0) and np.isfinite(value)
 
 
 # -- who they are --------------------------------------------------------------------------

@@ -334,3 +334,10 @@ def test_asking_well_learns_faster_than_asking_at_random():
             margin = made.estimator_.predict(items[tests])
             found.append(np.mean((margin > 0.0) != right))
     assert np.mean(errors["bald"]) < 0.5 * np.mean(errors["random"])
+
+
+def test_who_is_shown_first_is_drawn_for_each_question():
+    items = np.arange(12.0)[:, None]
+    asked = answer(learner(pool=items, n_initial=6), 14).history_
+    first = [each.items[0, 0] < each.items[1, 0] for each in asked]
+    assert 0 < sum(first[:6]) < 6 and 0 < sum(first[6:]) < 8

@@ -19,7 +19,7 @@ from skpref._random import RandomLike
 from skpref._regressor import PairwisePreferenceRegressor
 from skpref._validation import joint_groups
 from skpref.collaborative._posterior import CollaborativePosterior
-from skpref.collaborative._program import collaborate, forget, several
+from skpref.collaborative._program import check_featured, collaborate, forget, several
 from skpref.collaborative._users import Users, check_users, same_ids
 from skpref.inference import Engine
 from skpref.likelihoods import Likelihood
@@ -398,6 +398,9 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         if not isinstance(self.posterior_, CollaborativePosterior):
             return self.posterior_
         return self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
+
+    def _check_featured(self, users):
+        check_featured(self, users)
 
     def _of(self, X, users):
         """Itself, with the posterior of the users of each row."""

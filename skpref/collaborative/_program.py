@@ -142,9 +142,7 @@ def collaborate(
     elif sample_weight is not None:
         weight = check_weights(sample_weight, len(user))
         user = user if weight is None else user[weight > 0.0]
-    name = estimator.method
-    if name == "auto":
-        name = "cp" if estimator.user_features is None else "cpu"
+    name = _named(estimator)
     method = METHODS[name]
     model = make_model(estimator, settings, training, table)
     rng = source_of(estimator.random_state)
@@ -190,6 +188,21 @@ def collaborate(
             ConvergenceWarning,
         )
     return _keep(estimator, engine, training, table, users, people, found, task, result)
+
+
+def check_featured(estimator: Any, users: list) -> None:
+    """Raise ValueError if answers of some users could not be fitted for want of their features."""
+    name = _named(estimator)
+    table = _features_of(estimator, name) if name in METHODS else None
+    if table is not None:
+        table.rows_of(users)
+
+
+def _named(estimator):
+    """The method that "auto" stands for."""
+    if estimator.method != "auto":
+        return estimator.method
+    return "cp" if estimator.user_features is None else "cpu"
 
 
 def forget(estimator: Any) -> None:

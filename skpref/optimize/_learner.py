@@ -224,7 +224,7 @@ class ActiveLearner(Asking):
         """
         wanted = 1 if n is None else check_number("n", n, low=1, integer=True)
         if user is not None:
-            user = self._user(user)
+            user = self._featured(self._user(user))
         asked = self._session.pose_to(int(wanted), 2, user)
         return self._packed(*asked[0]) if n is None else self._listed(asked)
 
@@ -320,7 +320,12 @@ class ActiveLearner(Asking):
                 "A learner with users= is told a question as ask() returns it, or a pair (user, "
                 f"duel) whose user is a text or an integer; got {question!r}."
             )
-        return plain(user), duel
+        return self._featured(plain(user)), duel
+
+    def _featured(self, user):
+        """A user whose answers the estimator can be fitted to; features may be wanted for that."""
+        _check_featured(self._session.configuration.estimator, [user])
+        return user
 
     def _user(self, user):
         if self._session.configuration.users is None:
@@ -379,4 +384,12 @@ def _people(users, estimator=None):
             f"users= needs an estimator that knows several users, such as a "
             f"CollaborativePreferenceRegressor; got {type(last).__name__}."
         )
+    if estimator is not None:
+        _check_featured(estimator, found)
     return found
+
+
+def _check_featured(estimator, users):
+    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    if users and hasattr(last, "_check_featured"):
+        last._check_featured(users)
