@@ -125,7 +125,7 @@ def summary(rows):
     ``behind`` is the log-loss, mean over rounds, less that of BALD on the same splits.
     """
     found = []
-    for name in SETS:
+    for name in PAPER:
         for method in METHODS:
             best = curves(rows, name, method, "bald", "log_loss")
             for k, strategy in enumerate(STRATEGIES):
@@ -156,7 +156,7 @@ def figure(rows, path):
 
     colours = dict(zip(METHODS, ("tab:blue", "tab:green", "tab:red"), strict=True))
     lines = dict(zip(STRATEGIES, ("-", "--", ":"), strict=True))
-    names = [name for name in SETS if any(row["set"] == name for row in rows)]
+    names = [name for name in PAPER if any(row["set"] == name for row in rows)]
     shown, axes = plt.subplots(2, len(names), figsize=(3.1 * len(names), 5.6), sharex=True)
     for at, name in enumerate(names):
         for row, column in enumerate(("error", "log_loss")):
@@ -185,7 +185,7 @@ def figure(rows, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
+    parser.add_argument("--sets", nargs="+", default=list(PAPER), choices=list(PAPER))
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--users", type=int, default=100)
