@@ -63,3 +63,11 @@ def test_what_learners_refuse():
     with pytest.raises(ValueError, match="No duel is left to ask 'ann'"):
         done.ask(user="ann")
     assert done.ask().user == "bob"
+
+
+def test_a_journal_is_of_one_rhythm_of_refits(tmp_path):
+    path = tmp_path / "run.db"
+    learner(journal=path, refit_every=2).tell(("ann", ITEMS[:2]), 1)
+    with pytest.raises(ValueError, match="refit_every: 2, now 3"):
+        learner(journal=path, refit_every=3)
+    assert learner(journal=path, refit_every=2).n_told_ == 1
