@@ -3,8 +3,8 @@
     python benchmarks/collaborative_figures.py [--output doc/collaborative_study]
 
 ``errors.png``: held-out error of 100 users beside the figures printed in the paper and in its
-supplement. ``users.png``: log-loss of 100 and of 1 000 users. ``curve.png``: Sushi, against the
-number of duels. ``evidence.png``: log evidence and log-loss over lengthscales. Printed are the
+supplement. ``users.png``: gain over ``su`` of 100 and of 1 000 users. ``curve.png``: Sushi, against
+the number of duels. ``evidence.png``: log evidence and log-loss over lengthscales. Printed are the
 tables of the page in Markdown.
 """
 
@@ -87,22 +87,18 @@ def errors(rows, path):
 
 
 def users(rows, path):
-    """Log-loss of 100 users and of 1 000, a line a method, a panel a set."""
-    many = [name for name in ("Synthetic", "Sushi") if any(r["set"] == name for r in rows)]
-    figure, axes = plt.subplots(1, len(many), figsize=(4 * len(many), 4), layout="constrained")
-    for axis, name in zip(np.atleast_1d(axes), many, strict=True):
-        for method in METHODS:
-            mine = [row for row in rows if (row["set"], row["method"]) == (name, method)]
-            mine.sort(key=lambda row: int(row["users"]))
-            if len(mine) > 1 and method != "pooled":
-                x, y = ([float(row[key]) for row in mine] for key in ("users", "log_loss"))
-                axis.semilogx(x, y, marker=".", label=method, color=f"C{METHODS.index(method)}")
-        axis.set(title=name, xlabel="users")
+    """What others' answers take off the log-loss of ``su`` with 100 and with 1 000 users."""
+    loss = {(r["set"], r["method"], int(r["users"])): float(r["log_loss"]) for r in rows}
+    figure, axes = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
+    for axis, name in zip(axes, ("Synthetic", "Sushi"), strict=True):
+        for method in ("cp", "cpu", "birlutiu"):
+            there = [n for n in (100, 1000) if (name, method, n) in loss]
+            gaps = [loss[name, method, n] - loss[name, "su", n] for n in there]
+            if len(there) == 2:
+                axis.semilogx(there, gaps, marker="o", label=method)
+        axis.set(title=name, xlabel="users", ylabel="log-loss less that of su")
         axis.grid(alpha=0.3)
-    np.atleast_1d(axes)[0].set_ylabel("log-loss on duels left out")
-    figure.legend(
-        *np.atleast_1d(axes)[0].get_legend_handles_labels(), loc="outside lower center", ncols=3
-    )
+    axes[0].legend()
     figure.savefig(path, dpi=90)
     plt.close(figure)
 
