@@ -46,6 +46,11 @@ def test_contrary_answers_may_leave_a_law_no_chance(few, options):
     assert care[5] == pytest.approx(1.0, abs=0.01) if options else care[5] < 0.1
 
 
+def test_who_looks_at_nothing_is_not_contrary(few):
+    judges = held().fit(*few[2:4], judges=few[4]).judges_
+    assert judges.probability_random[4] + judges.probability_contrary[4] < 1.0
+
+
 def test_few_inducing_points_do_not_make_the_random_careful(few):
     items, utility, X, y, judge = few
     truth = held(inference="ep").fit(X, y, judges=judge).judges_.care

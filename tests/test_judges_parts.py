@@ -11,6 +11,7 @@ from skpref import PairwisePreferenceRegressor
 from skpref._care import Law
 from skpref._fitting import fit_posterior
 from skpref._judging import cavities_of
+from skpref._marginals import Marginals, OwnOrder
 from skpref._model import Model
 from skpref._sight import _condensed
 from skpref.duels import Observations
@@ -86,6 +87,26 @@ def test_who_was_shown_first_tells_the_answers_of_judges_apart():
     assert model.judges_.order_effect_interval(0.99)[0, 0] > 0.0
     assert_allclose(model.predict(X[0]), 0.0, atol=1e-6)
     assert Judged(Probit(), np.ones(1), np.ones(1)).uses_order
+    model.fit(X, np.ones(40, dtype=int), judges=["one"] * 40, order=first)
+    assert_allclose(model.judges_.order_effect, 0.0, atol=1e-3)
+
+
+def test_distributions_of_points_spread_about_them():
+    found = Marginals(np.array([[-1.0, 0.0, 1.0, 3.0]]), np.array([[1, 1, 1, 0.0]]), SHARES)
+    assert_allclose(found.cdf(0.0), 0.2 + 0.15)
+    assert_allclose(found.quantile(0.5), 0.5, atol=1e-6)
+    assert found.quantile(0.95)[0] == 3.0
+    assert_allclose(found.cdf(3.0, below=True), 0.9)
+    assert_allclose(found.cdf(3.0), 1.0)
+
+
+SHARES = np.array([[0.2, 0.3, 0.4, 0.1]])
+
+
+def test_own_order_effects_vary_as_their_estimates_do_less_their_errors():
+    centre = np.array([[1.0], [-1.0]])
+    found = OwnOrder.of(lambda grid: -5.0 * (grid - centre) ** 2, 0.5, 2)
+    assert found.spread((1e-3, 10.0)) == pytest.approx(0.9, rel=0.01)
 
 
 def answers(judge, weight=None, turned=False):
