@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -36,7 +35,6 @@ PICTURES = {"leaderboard_llm.py": 1, "picture_1d.py": 1, "pictures.py": 5}
 NEEDS = {"raw_contests.py": "pandas", "leaving_one_machine.py": "distributed"}
 
 
-@cache
 def run(name, *arguments):
     environment = os.environ | {
         "MPLBACKEND": "Agg",
@@ -56,6 +54,46 @@ def run(name, *arguments):
     )
 
 
+def who_a_player_is_helps_to_call_later_contests(said):
+    # The truth is made up with a strength of each player's own, which no column of features holds.
+    lines = said.splitlines()
+    for question in ("later contests", "somebody is new"):
+        line = next(line for line in lines if question in line)
+        with_ids, without, gain, error = map(float, re.findall(r"\d+\.\d+", line))
+        assert with_ids < without < np.log(2.0)
+        assert gain > error
+
+
+def what_people_share_helps_to_foretell_them(said):
+    # Most have given some dozen verdicts on 59 models; they do differ, and not each in a way alone.
+    losses = [float(loss) for loss in re.findall(r"^  \D+ (\d\.\d+)$", said, flags=re.M)]
+    pooled, alone, shared = losses
+    assert shared < alone - 0.02 < pooled - 0.02 < np.log(3.0) - 0.02
+
+
+def models_rank_as_the_plain_counts_do(said):
+    # An outside truth: the best of the crowd also wins most of its decided duels.
+    from skpref.datasets import load_llm_duels
+
+    duels = load_llm_duels(ties=True)
+    names = duels.model_names
+    best = next(line for line in said.splitlines() if line.startswith("  "))
+    number = next(i for i, name in enumerate(names) if best.strip().startswith(name + " "))
+    seen = (number == duels.X).any(axis=1)
+    decided = seen & (duels.y != 0)
+    won = (duels.X[:, 0] == number) == (duels.y == 1)
+    assert won[decided].mean() > 0.6
+    assert str(seen.sum()) in best.split()
+
+
+# What the printed figures say, beyond that there are any.
+SAYS = {
+    "raw_contests.py": who_a_player_is_helps_to_call_later_contests,
+    "many_users.py": what_people_share_helps_to_foretell_them,
+    "language_models.py": models_rank_as_the_plain_counts_do,
+}
+
+
 def test_all_examples_are_listed():
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(PROMISED)
 
@@ -72,6 +110,8 @@ def check(name, done):
     assert done.stderr == ""
     for words in PROMISED[name]:
         assert words in done.stdout
+    if name in SAYS:
+        SAYS[name](done.stdout)
 
 
 def is_png(path):
@@ -87,39 +127,3 @@ def test_example_saves_pictures_where_asked(name, tmp_path):
     check(name, run(name, "--save", str(tmp_path if several else tmp_path / "picture.png")))
     assert len(list(tmp_path.glob("*.png"))) == PICTURES[name]
     assert all(map(is_png, tmp_path.glob("*.png")))
-
-
-def test_who_a_player_is_helps_to_call_later_contests():
-    # The truth is made up with a strength of each player's own, which no column of features holds.
-    pytest.importorskip("pandas")
-    lines = run("raw_contests.py").stdout.splitlines()
-    for question in ("later contests", "somebody is new"):
-        line = next(line for line in lines if question in line)
-        with_ids, without, gain, error = map(float, re.findall(r"\d+\.\d+", line))
-        assert with_ids < without < np.log(2.0)
-        assert gain > error
-
-
-def test_what_people_share_helps_to_foretell_them():
-    # Most have given some dozen verdicts on 59 models; they do differ, and not each in a way alone.
-    said = run("many_users.py").stdout
-    losses = [float(loss) for loss in re.findall(r"^  \D+ (\d\.\d+)$", said, flags=re.M)]
-    pooled, alone, shared = losses
-    assert shared < alone - 0.02 < pooled - 0.02 < np.log(3.0) - 0.02
-
-
-def test_language_models_ranks_as_the_plain_counts_do():
-    # An outside truth: the best of the crowd also wins most of its decided duels.
-    from skpref.datasets import load_llm_duels
-
-    duels = load_llm_duels(ties=True)
-    names = duels.model_names
-    best = next(
-        line for line in run("language_models.py").stdout.splitlines() if line.startswith("  ")
-    )
-    number = next(i for i, name in enumerate(names) if best.strip().startswith(name + " "))
-    seen = (number == duels.X).any(axis=1)
-    decided = seen & (duels.y != 0)
-    won = (duels.X[:, 0] == number) == (duels.y == 1)
-    assert won[decided].mean() > 0.6
-    assert str(seen.sum()) in best.split()
