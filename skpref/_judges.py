@@ -198,9 +198,10 @@ class Judges:
         names = [str(name) for name in self.ids[shown]]
         width = max((len(name) for name in names), default=0)
         for name, k in zip(names, shown, strict=True):
-            low, high = interval[k]
+            # 0 without a sign
+            care, low, high = np.round([self.care[k], *interval[k]], 2) + 0.0
             lines.append(
-                f"  {name:<{width}}  {self.care[k]:6.2f}  [{low:6.2f}, {high:6.2f}]  "
+                f"  {name:<{width}}  {care:6.2f}  [{low:6.2f}, {high:6.2f}]  "
                 f"{self.n_answers[k]} answers"
             )
         if len(shown) < len(order):
