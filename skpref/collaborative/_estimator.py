@@ -61,18 +61,14 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         with "cpu" or "bonilla" must be in it; others may be, and are then predicted by it.
     user_kernel : Kernel, default=None
         Covariance over features of users, which are in units of their spread. None: RBF.
-    taste_variance : float, default=1.0
-        Variance of a user's own utility in units of the kernel, that of the population. The
-        starting value where it is learned.
-    taste_variance_bounds : (float, float) or "fixed", default=(1e-6, 1e4)
-        Bounds of the search; "fixed" holds the variance.
+    taste_variance, taste_variance_bounds : default=1.0, (1e-6, 1e4) or "fixed"
+        Variance of a user's own utility in units of the kernel, that of the population: where the
+        search for it starts, and its bounds; "fixed" holds it.
     n_latent : int, default=40
         Functions h at most: all that the items allow if these are fewer, else those along which the
         duels' margins vary most. What they leave out counts as noise.
-    n_inducing : int, default=100
-        Inducing points for items; with fewer items nothing is approximated.
-    n_inducing_users : int, default=25
-        Inducing users, for features of users.
+    n_inducing, n_inducing_users : int, default=100, 25
+        Inducing points for items (with fewer items nothing is approximated) and features of users.
     learn_on : "auto", int or None, default="auto"
         How many answers hyperparameters are learned on, of as few users as give so many, 24 of one
         unless the others have no more. "auto": 800. None: all; the cost grows as the third
@@ -96,14 +92,10 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         As learned, before the covariance of tastes was.
     user_kernel_ : Kernel or None
         With the hyperparameters used.
-    engine_ : Engine
-        What found the hyperparameters.
-    diagnostics_ : None
-        With users; without as in `PairwisePreferenceRegressor`.
-    n_iter_ : int
-        Passes over the answers.
-    log_marginal_likelihood_value_ : float
-        Log evidence of all answers.
+    engine_, diagnostics_ : Engine, None
+        What found the hyperparameters; without users both as in `PairwisePreferenceRegressor`.
+    n_iter_, log_marginal_likelihood_value_ : int, float
+        Passes over the answers, and log evidence of all of them.
     kernel_, likelihood_, noise_variance_, tie_threshold_, order_effect_, classes_, \
     observations_, duels_, items_, n_features_in_, feature_names_in_
         As in `PairwisePreferenceRegressor`.
@@ -115,9 +107,8 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     population's, and probabilities are averages over how people differ.
 
     Answers of several users are duels, ties among them, or rated items, ``X`` of shape (n_items,
-    n_features) with the user of each row: pairs within a user (and ``qid``) then make duels.
-
-    The cost of a fit is linear in the number of users.
+    n_features) with the user of each row: pairs within a user (and ``qid``) then make duels. The
+    cost of a fit is linear in the number of users.
 
     References
     ----------
