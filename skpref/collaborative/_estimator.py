@@ -311,10 +311,6 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         users : array-like of shape (n,), default=None
             As in `predict`; without them the population is scored. (Scorers of scikit-learn tell
             of no users: `skpref.metrics.of_users` does.)
-
-        Returns
-        -------
-        float
         """
         return super(CollaborativePreferenceRegressor, self._of(X, users)).score(
             X, y, qid=qid, sample_weight=sample_weight, order=order
@@ -367,8 +363,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         Returns
         -------
         CollaborativePosterior or Posterior
-            It takes n rows at a time; the latter, ``posterior_`` itself, if all answers are one
-            user's.
+            It takes n rows at a time. The latter, ``posterior_``, if all answers are one user's.
 
         Examples
         --------
