@@ -17,7 +17,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
-from _collaborative_sets import SETS, SHARES
+from _collaborative_sets import SHARES
 from collaborative import METHODS, done
 from common import RESULTS, ROOT
 
@@ -59,7 +59,7 @@ def of_paper(table, name, method):
 
 def errors(rows, path):
     """Dots with whiskers of two standard errors, a panel a set, beside what is printed."""
-    names = sorted({row["set"] for row in rows}, key=list(SETS).index)
+    names = sorted({row["set"] for row in rows}, key=list(SHARES).index)
     figure, axes = plt.subplots(3, 4, figsize=(13, 10), sharey=True, layout="constrained")
     for axis, name in zip(axes.flat, names, strict=False):
         for at, method in enumerate(METHODS):
@@ -162,7 +162,7 @@ def table(rows, column, n_users, digits=3):
     print(f"| {column.replace('_', '-')} | " + " | ".join(METHODS) + " |")
     print("| --- " * (len(METHODS) + 1) + "|")
     mine = {(r["set"], r["method"]): r for r in rows if int(r["users"]) == n_users}
-    for name in sorted({name for name, _ in mine}, key=list(SETS).index):
+    for name in sorted({name for name, _ in mine}, key=list(SHARES).index):
         cells, most = [], max(int(row["splits"]) for row in mine.values() if row["set"] == name)
         for method in METHODS:
             row = mine.get((name, method))
@@ -193,7 +193,7 @@ def paired(rows, n_users):
     others = METHODS[1:]
     print("| log-loss less `cp`'s | " + " | ".join(others) + " |")
     print("| --- " * (len(others) + 1) + "|")
-    for name in sorted({name for name, _ in found}, key=list(SETS).index):
+    for name in sorted({name for name, _ in found}, key=list(SHARES).index):
         base, cells = found.get((name, "cp"), {}), []
         for method in others:
             mine = found.get((name, method), {})
