@@ -10,7 +10,7 @@ from skpref._care import Care, CarePrior, Law
 from skpref._cavities import Cavities
 from skpref._fitting import Fitted, Start, fit_posterior, learned
 from skpref._judges import Judges
-from skpref._level import level_deviation
+from skpref._level import level_deviation, noise_is_given
 from skpref._linalg import Array
 from skpref._marginals import Marginals, OwnOrder
 from skpref._model import Evaluation, Model
@@ -114,7 +114,7 @@ def fit_judged(
     judging = _Judging(observations, prior, len(respondents), seed_of(rng) or 0)
     beliefs = None
     if search is not None and len(model.theta):
-        free = _scale_is_learned(model.likelihood)
+        free = not noise_is_given(model.likelihood)
         again = replace(search, complain=False, n_restarts=0)
         model = judging.learned(model, None, replace(search, complain=False), monitor, rng)
         for _ in range(_TURNS):
@@ -139,7 +139,7 @@ def fit_judged(
         found.law,
         found.care,
         found.order,
-        0.5 * model.likelihood.margin_variance,
+        model.likelihood.utility_noise,
         found.order_variance or 0.0,
         float(np.hypot(scale, np.sqrt(found.level_variance))),
     )
@@ -210,13 +210,6 @@ class _Judging:
             return Beliefs(point, prior.law)
         none = Marginals(0.0 * one, 0.0 * one, one)
         return Beliefs(point, prior.law, none, prior.order_variance)
-
-
-def _scale_is_learned(likelihood):
-    """Whether the noise will follow, where all judges' care changes together."""
-    if hasattr(likelihood, "noise_variance"):
-        return "noise_variance" in likelihood.free
-    return bool(likelihood.free)
 
 
 def _moved(before, beliefs):

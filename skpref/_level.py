@@ -11,7 +11,7 @@ from skpref._observations import Observations
 from skpref._search import Search
 from skpref._threads import blas_threads
 from skpref.inference._base import State
-from skpref.likelihoods import Judged
+from skpref.likelihoods import Judged, Likelihood
 
 # Steps of the level's logarithm, and of the kernel's hyperparameters.
 _LEVEL, _KERNEL = 0.2, 0.1
@@ -43,7 +43,7 @@ def level_deviation(
     search : Search or None
         How hyperparameters were learned, if they were.
     """
-    if _given(model.likelihood):
+    if noise_is_given(model.likelihood):
         return 0.0
     engine, part = model.evidence_engine, observations
     if search is not None:
@@ -81,8 +81,8 @@ def level_deviation(
     return float(np.sqrt(covariance_of(bend, _LEAST)[0, 0]))
 
 
-def _given(likelihood):
-    """Whether the noise stays as it is."""
+def noise_is_given(likelihood: Likelihood) -> bool:
+    """Whether the noise stays as it is, where all judges' care changes together."""
     theta, noise = likelihood.theta, likelihood.margin_variance
     away = (theta + step for step in _KERNEL * np.eye(len(theta)))
     return all(likelihood.at(at).margin_variance == noise for at in away)

@@ -242,6 +242,11 @@ class Likelihood(BaseEstimator, ABC):
         slope = float(np.exp(at.value[0]) * at.gradient[0])
         return 1.0 / (_SQRT_2PI * slope) ** 2
 
+    @property
+    def utility_noise(self) -> float:
+        """Variance of the noise on one utility: both of a margin's carry it."""
+        return 0.5 * self.margin_variance
+
     # -- what engines ask for ------------------------------------------------------------
 
     def tilted(
