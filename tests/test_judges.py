@@ -113,6 +113,11 @@ def test_intervals_hold_most_of_the_truths_and_grow_with_the_level():
     assert np.mean((noise[:, 0] <= NOISE / care**2) & (NOISE / care**2 <= noise[:, 1])) >= 0.85
 
 
+def test_a_judge_of_the_common_level_has_the_common_noise(fitted):
+    told = fitted.judges_
+    assert_allclose(told.noise_variance * told.care**2, fitted.noise_variance_, rtol=1e-12)
+
+
 def test_the_noise_of_who_may_look_at_nothing_may_be_infinite(fitted):
     interval = fitted.judges_.noise_interval()
     assert np.all(np.isinf(interval[CARE == 0.0, 1]))
