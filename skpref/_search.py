@@ -129,7 +129,6 @@ class Objective:
         self._best: Best | None = None
         self._number = 0
         self._warm = WarmStart(self._engine, start)
-        self._first = None
         self.state = start
 
     @property
@@ -139,21 +138,24 @@ class Objective:
             raise StopSearch("nothing was evaluated")
         return self._best
 
+    def _is_best(self, theta):
+        best = self._best
+        return best is not None and best.gradient is not None and np.array_equal(theta, best.theta)
+
     def first_step(self, theta):
         """The objective here, and what to divide it by for a first step of length 1 at most.
 
         L-BFGS-B goes along the gradient as far as the bounds allow, which with many answers is
         into a corner; there the engine takes long, and its sites are no start for the next run.
         """
-        self._first = theta, self(theta)
-        value, gradient = self._first[1]
+        value, gradient = self(theta)
         if not self._long and abs(value) < _LARGE:
             return value, 1.0
         return value, max(1.0, float(np.max(np.abs(gradient))))
 
     def __call__(self, theta, eval_gradient=True):
-        if eval_gradient and self._first is not None and np.array_equal(theta, self._first[0]):
-            return self._first[1]
+        if eval_gradient and self._is_best(theta):  # a descent begins
+            return self._best.value, self._best.gradient
         began = perf_counter()
         self._number += 1
         try:
