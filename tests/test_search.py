@@ -307,7 +307,7 @@ def test_far_starts_end_together(ties):
     found = []
     for noise, threshold, effect in (
         (1e-2, 0.1, 0.0),
-        (1e-4, 2.0, 1.0),
+        (1e-3, 0.3, 0.3),
         (8.0, 0.02, -1.0),
     ):
         model = PairwisePreferenceRegressor(
