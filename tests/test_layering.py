@@ -37,6 +37,7 @@ LAYERS = (
         "_marginals",
         "_mixture",
         "_random",
+        "_ratios",
         "_respondents",
         "_utilities",
         "_weights",
