@@ -20,6 +20,7 @@ LAYERS = (
         "_blocks",
         "_containers",
         "_linalg",
+        "_metadata",
         "_orthant",
         "_outcomes",
         "_parameters",
@@ -76,6 +77,7 @@ LAYERS = (
     (
         "_observations",
         "_pairs",
+        "_scorers",
     ),
     (
         "_default_kernel",
