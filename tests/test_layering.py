@@ -88,6 +88,7 @@ LAYERS = (
     ),
     (
         "_conditioning",
+        "_importance",
         "_inspected",
         "_priors",
         "_validation",
