@@ -271,6 +271,9 @@ def test_other_tools_that_compare_are_refused(name, routed):
     model, y, metadata = CASES[name]
     with pytest.raises(ValueError, match="fit and predict fold by fold"):
         cross_val_predict(model, X, y, params=metadata, cv=2, method="predict_proba")
+    if "users" in metadata:
+        with pytest.raises(ValueError, match="fit and predict fold by fold"):
+            cross_val_predict(model, X, y, params=metadata, cv=2)
     with pytest.raises(ValueError, match="The model was fitted with"):
         learning_curve(
             model,
@@ -330,6 +333,7 @@ def test_what_is_called_by_hand_is_the_common_level(name):
     assert_allclose(np.log(plain), fitted.predict_log_proba(X), rtol=1e-9, atol=1e-12)
     assert_allclose(fitted.decision_function(X), fitted.decision_function(X, **nobody), rtol=1e-9)
     assert fitted.score(X, y) == fitted.score(X, y, **nobody)
+    assert_allclose(fitted.sample_y(X, 4000).mean(axis=1), fitted.predict(X), atol=0.1)
     assert log_loss_scorer(fitted, X, y) == pytest.approx(-log_loss(y, plain))
     with sklearn.config_context(enable_metadata_routing=True):
         found = cross_validate(
@@ -350,6 +354,22 @@ def test_what_is_called_by_hand_is_the_common_level(name):
         common = search.predict_proba(X)
         assert_allclose(search.best_estimator_.predict_proba(X), common)
         assert search.score(X, y, **nobody) == pytest.approx(-log_loss(y, common))
+
+
+@pytest.mark.parametrize("name", ["both", "users"])
+def test_what_a_model_declines_is_not_missed(name, routed):
+    model, y, metadata = CASES[name]
+    declined = dict.fromkeys(metadata, False)
+    model = clone(model).set_predict_proba_request(**declined).set_score_request(**declined)
+    options = {"params": metadata, "cv": SPLIT[:1], "error_score": "raise"}
+    found = cross_validate(model, X, y, scoring="neg_log_loss", return_estimator=True, **options)
+    test, fitted = SPLIT[0][1], found["estimator"][0]
+    common = fitted.predict_proba(X[test])
+    assert found["test_score"][0] == pytest.approx(-log_loss(y[test], common))
+    right = cross_val_score(model, X, y, **options)[0]
+    assert right == pytest.approx(fitted.score(X[test], y[test]))
+    with pytest.raises(ValueError, match="The model was fitted with"):
+        cross_val_score(model, X, y, scoring="roc_auc", **options)
 
 
 def test_a_fit_without_them_is_scored_without(case):

@@ -277,7 +277,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         std : ndarray of the same shape
         cov : ndarray of shape (n, n)
         """
-        return super(CollaborativePreferenceRegressor, self._of(X, users)).predict(
+        return super(CollaborativePreferenceRegressor, self._of("predict", X, users)).predict(
             X, return_std, return_cov
         )
 
@@ -286,7 +286,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Probabilities of the outcomes of duels; users as in `predict`."""
-        view = self._of(X, users)
+        view = self._of("predict_proba", X, users)
         return super(CollaborativePreferenceRegressor, view).predict_proba(X, order=order)
 
     @available_if(_fitted_on_duels)
@@ -294,7 +294,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Natural logarithm of `predict_proba`, finite far in the tails."""
-        view = self._of(X, users)
+        view = self._of("predict_log_proba", X, users)
         return super(CollaborativePreferenceRegressor, view).predict_log_proba(X, order=order)
 
     @available_if(_fitted_on_duels)
@@ -302,7 +302,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Mean margin of duels as the users see them; users as in `predict`."""
-        view = self._of(X, users)
+        view = self._of("decision_function", X, users)
         return super(CollaborativePreferenceRegressor, view).decision_function(X, order=order)
 
     def score(  # type: ignore[override]  # users for judges
@@ -324,7 +324,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         users : array-like of shape (n,), default=None
             As in `predict`; without them the population is scored.
         """
-        return super(CollaborativePreferenceRegressor, self._of(X, users)).score(
+        return super(CollaborativePreferenceRegressor, self._of("score", X, users)).score(
             X, y, qid=qid, sample_weight=sample_weight, order=order
         )
 
@@ -341,7 +341,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         users: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Joint draws of utilities of items, or of margins of duels; users as in `predict`."""
-        view = self._of(X, users)
+        view = self._of("predict", X, users)
         query = None if users is None else view._query(X)
         if query is None or query.second is None:
             return super(CollaborativePreferenceRegressor, view).sample_y(
@@ -400,11 +400,11 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     def _check_featured(self, users):
         check_featured(self, users)
 
-    def _of(self, X, users):
-        """Itself, with the posterior of the users of each row."""
+    def _of(self, method, X, users):
+        """Itself, with the posterior of the users of each row, for one of its methods."""
         check_is_fitted(self)
         if users is None:
-            self._check_metadata(users=users)
+            self._check_metadata(method, users=users)
             return self
         view = copy.copy(self)
         view._of_rows = check_users(users, _num_samples(X))
