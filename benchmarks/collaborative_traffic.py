@@ -10,6 +10,7 @@ last. Beside them what the tastes of all users take, which stay with the workers
 import argparse
 import os
 import warnings
+from typing import ClassVar
 from unittest import mock
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -27,7 +28,7 @@ from skpref.duels import ItemTable
 class Counted:
     """In place of `joblib.Parallel`: does the tasks here and counts bytes, a row a call."""
 
-    calls = []
+    calls: ClassVar[list] = []
 
     def __init__(self, *args, **options):
         pass
@@ -55,7 +56,7 @@ def main():
         data_home=data_folder(),
         download_if_missing=False,
     )
-    passes = []
+    passes, held = [], []
 
     class Away(_away.Away):
         def tell(self, sites, basis):
@@ -64,10 +65,8 @@ def main():
 
         def local(self, sites, basis):
             tastes = super().local(sites, basis)
-            self.held.append(sum(part.nbytes for team in tastes for each in team for part in each))
+            held.append(sum(part.nbytes for team in tastes for each in team for part in each))
             return tastes
-
-        held = []
 
     model = CollaborativePreferenceRegressor(
         items=ItemTable(data.item_table), optimizer=None, max_iter=options.passes
@@ -93,7 +92,7 @@ def main():
                 "teams": max(count for count, _, _ in calls),
                 "sent MB": round(sum(sent for _, sent, _ in calls) / 1e6, 2),
                 "back MB": round(sum(back for _, _, back in calls) / 1e6, 2),
-                "tastes MB": round(Away.held[-1] / 1e6, 1),
+                "tastes MB": round(held[-1] / 1e6, 1),
             }
         )
     report(rows, RESULTS / "collaborative_traffic.csv")
