@@ -5,9 +5,10 @@ strategies and its printed figures. A classifier is a preference model whose due
 one constant item, of utility 0: P(first wins) = Φ(f(x)/√(2σ²)). Each set is split at random into a
 pool and a test half. Hyperparameters are learned once, on the pool (at most 400 rows of it), for an
 RBF and for a linear kernel; the one of the larger evidence is taken (or that of ``--kernel``, where
-"rbf, noise" is an RBF whose noise variance is at least 1e-4), and is the same for all strategies. The first two labels are one of each class. Then one label after
-another is asked for, 100 in all. Counted is with which number the accuracy on the test half first
-is 95 % of that with the whole pool ("first"), and from which on it stays there ("labels").
+"rbf, noise" is an RBF whose noise variance is at least 1e-4), and is the same for all strategies.
+The first two labels are one of each class. Then one label after another is asked for, 100 in all.
+Counted is with which number the accuracy on the test half first is 95 % of that with the whole pool
+("first"), and from which on it stays there ("labels").
 
 Strategies beside those of `skpref.active.query`: "ivm", which knows the label that it asks for
 (Lawrence, Seeger and Herbrich, 2002), and "svm", a support vector machine (scikit-learn's, with the

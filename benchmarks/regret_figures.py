@@ -3,8 +3,8 @@
     python benchmarks/regret_figures.py [--results FILE] [--output doc/regret_study] [--flip 0]
 
 ``fig4_8_duels.png`` and ``fig4_8_seconds.png`` have the methods of Takeno et al. (2023), Fig. 4
-and 8, and ours; ``fig9.png`` the hallucination believer with several acquisitions, in the paper's own
-setting, and with margins that are not drawn (kriging believer, constant liar). A line is the
+and 8, and ours; ``fig9.png`` the hallucination believer with several acquisitions, in the paper's
+own setting, and with margins that are not drawn (kriging believer, constant liar). A line is the
 median over seeds of the log10 regret of the recommended item (floor 1e-4), the grey band the
 quartiles of the default. ``ranks.csv`` has a line a method: its seeds, its rank among the methods
 at the same function and seed, averaged, the same of its medians over seeds, median seconds of
