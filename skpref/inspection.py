@@ -126,7 +126,7 @@ default=None
     >>> model = PairwisePreferenceRegressor(items=players, noise_variance=0.5, optimizer=None)
     >>> board = leaderboard(model.fit(games))
     >>> print(*board.names, board.utility.round(2))
-    ann bob cid [ 1.3  -0.21 -1.09]
+    ann bob cid [ 1.3  -0.22 -1.09]
     >>> board.rank_lower.tolist(), board.rank_upper.tolist()
     ([1, 1, 2], [2, 3, 3])
     """
