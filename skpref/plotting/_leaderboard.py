@@ -30,7 +30,7 @@ _ROW, _REST, _TALLEST = 0.21, 1.1, 20.0
 _NAMES, _COLUMNS = 0.45, 0.45
 # In letters: width of the columns, distance of their right ends from that of the axes, and height
 # of their heads.
-_WIDTH, _ENDS, _HEAD = 9.0, (4.2, 0.2), 2.4
+_WIDTH, _ENDS, _HEAD = 9.0, (4.2, 0.2), 2.7
 
 
 class LeaderboardDisplay:
