@@ -186,7 +186,8 @@ def win_rates(model: Any, items: Any = None, *, user: Any = None, order: int = 0
         win : ndarray of shape (n, n), the probability that the item of the row beats that of the
             column
         tie : ndarray of shape (n, n), that of a tie; zero without ties
-        score : ndarray of shape (n,), the mean over the other items of ``win`` + ½ ``tie``
+        score : ndarray of shape (n,), the mean over the other items of ``win`` + ½ ``tie``; NaN
+            of a single item
         frame : DataFrame of ``win``, named along both sides, where pandas is installed, else None
 
     Notes
@@ -205,9 +206,9 @@ def win_rates(model: Any, items: Any = None, *, user: Any = None, order: int = 0
     >>> model = PairwisePreferenceRegressor(items=players, noise_variance=0.5, optimizer=None)
     >>> rates = win_rates(model.fit(games))
     >>> rates.names.tolist(), rates.win.round(2).tolist()
-    (['ann', 'bob', 'cid'], [[0.5, 0.76, 0.83], [0.24, 0.5, 0.65], [0.17, 0.35, 0.5]])
+    (['ann', 'bob', 'cid'], [[0.5, 0.79, 0.88], [0.21, 0.5, 0.67], [0.12, 0.33, 0.5]])
     """
-    check_choice("order", order, (0, 1, -1))
+    check_number("order", order, low=-1, high=1, integer=True)
     subject = Inspected.of(model, user)
     rows, names = subject.items(items)
     n = len(rows)
@@ -225,8 +226,8 @@ def win_rates(model: Any, items: Any = None, *, user: Any = None, order: int = 0
         if order == 0:
             tie[j, i] = told[:, 1]
     scores = win + 0.5 * tie
-    others = max(n - 1, 1)
-    score = (scores.sum(axis=1) - np.diagonal(scores)) / others
+    against = scores.sum(axis=1) - np.diagonal(scores)
+    score = against / (n - 1) if n > 1 else np.full(1, np.nan)
     return Bunch(
         names=names, position=by_mean, win=win, tie=tie, score=score, frame=_table(win, names)
     )
