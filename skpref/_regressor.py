@@ -39,8 +39,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         Covariance of the utility. None: RBF of unit amplitude with one lengthscale a feature,
         its start and bounds following the spread of each feature (only the ratio of amplitude
         to noise is identified by duels); where hyperparameters are learned and items meet more
-        than one opponent, plus a part of each item's own that no feature explains, a learned
-        constant times an RBF so short that it tells all items apart. For items without features
+        than one opponent, plus an effect of each item that no feature explains, a learned
+        constant times an RBF so short that it tells all items apart (`ItemEffect`). For items without features
         (`ItemTable.from_names`) None stands for independent utilities of unit variance.
     inference : {"auto", "ep", "laplace", "hmc", "gibbs", "svi"} or engine, default="auto"
         How the posterior is computed ("hmc" and "gibbs" sample it, "svi" is for many answers and

@@ -102,8 +102,8 @@ default=None
     - "logit": the expected score of a duel, a tie counting one half, has the slope of
       1/(1 + e⁻ᵈ) at d = 0, which is 1/4. Of a logistic likelihood without ties the two are one;
       of the probit d is √(8/π) = 1.596 times the difference in deviations of a margin's noise,
-      and the probabilities differ by 0.018 at most. (The constant 1.702 would halve that at the
-      cost of even duels, of which there are most.)
+      and the probabilities differ by 0.018 at most. (The constant 1.702 would halve that, and be
+      off where duels are nearly even.)
     - "elo": 400/ln 10 = 173.7 times the logits, so that the expected score is about
       1/(1 + 10^(−d/400)). The zero is the mean of the items, where lists of ratings often have
       1000 or 1500.
