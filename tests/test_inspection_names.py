@@ -144,6 +144,12 @@ def test_pools(made, names, ranked):
     assert win_rates(optimizer).names.tolist() == ranked
 
 
+def test_rows_of_a_pool_are_counted_with_those_that_stand_there_twice():
+    twice = np.concatenate([FEATURES[:1], FEATURES])
+    optimizer = answered(PreferenceOptimizer(candidates=twice, random_state=0), FEATURES)
+    assert leaderboard(optimizer).names.tolist() == [3, 5, 0, 4, 2]
+
+
 def test_a_pool_shows_candidates_that_no_answer_is_about():
     optimizer = PreferenceOptimizer(candidates=ItemTable.from_names(PLAYERS), random_state=0)
     optimizer.tell(("eve", "ann"), 1)

@@ -50,6 +50,20 @@ def test_the_rest_is_what_is_known_of_items_that_nobody_has_met(engine):
     assert model.posterior_.kernel == WITH  # left as it is
 
 
+def test_margins_among_many_items():
+    """From so many items on margins come from a covariance of the items that is kept."""
+    items = np.random.default_rng(2).uniform(size=(260, 2))
+    first = np.arange(260)
+    second = (first + 1) % 260
+    model = regressor(inference="laplace").fit(items[np.column_stack([first, second])], first % 2)
+    without = without_item_effects(model)
+    mean, variance = without.posterior_.margin(items[first], items[second])
+    asked = unmet(items)
+    other, wider = model.posterior_.margin(asked[first], asked[second])
+    np.testing.assert_allclose(mean, other, atol=1e-6)
+    np.testing.assert_allclose(variance + 2.0 * EFFECT, wider, atol=1e-6)
+
+
 def test_partial_dependence_has_no_spikes():
     rows = np.linspace(0.0, 1.0, 8)[:, None]
     good = 4.0 * rows[:, 0] + np.array([0.0, 2.0, 0.0, 2.0, 0.0, 2.0, 0.0, 2.0])
