@@ -229,7 +229,7 @@ def searched(kernel, noise_bounds=(1e-3, 10.0)):
         (
             ConstantKernel(2.0, "fixed") * RBF(30.0, (20.0, 40.0)),
             (2.0, 3.0),
-            "kernel k2__length_scale at its lower bound 20, noise_variance at its lower bound 2",
+            "kernel length_scale at its lower bound 20, noise_variance at its lower bound 2",
         ),
     ],
     ids=str,

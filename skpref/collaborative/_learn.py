@@ -233,7 +233,10 @@ def _called(start, bounds):
     if start.shared:
         called += ["taste_variance_by_features"] if bounds != "fixed" else []
         of_users = Model(start.users, start.likelihood, EP()).names[: len(start.users.theta)]
-        called += [f"user_{name}" for name in of_users]
+        called += [
+            f"{name} of users" if name.startswith("variance of") else f"user_{name}"
+            for name in of_users
+        ]
     return tuple(called)
 
 

@@ -84,15 +84,15 @@ class CollaborativePosterior:
 
     def mean(self, X: Any) -> Array:
         """Posterior mean utility, shape (n,)."""
-        return self._moments(self._items(X))[0]
+        return self._moments(self.check_items(X))[0]
 
     def var(self, X: Any) -> Array:
         """Posterior variance of the utility, shape (n,)."""
-        return self._moments(self._items(X))[1]
+        return self._moments(self.check_items(X))[1]
 
     def cov(self, X: Any) -> Array:
         """Posterior covariance of the utilities, shape (n, n)."""
-        X = self._items(X)
+        X = self.check_items(X)
         return self._cov(X, None)
 
     def margin(self, A: Any, B: Any) -> tuple[Array, Array]:
@@ -105,7 +105,7 @@ class CollaborativePosterior:
 
     def sample(self, X: Any, n: int = 1, rng: RandomLike = None) -> Array:
         """Joint draws of the utilities, shape (n_items, n)."""
-        X = self._items(X)
+        X = self.check_items(X)
         return _draws(self._moments(X)[0], self._cov(X, None), n, rng)
 
     def sample_margins(self, A: Any, B: Any, n: int = 1, rng: RandomLike = None) -> Array:
@@ -140,7 +140,8 @@ class CollaborativePosterior:
 
     # -- helpers -------------------------------------------------------------------------
 
-    def _items(self, X):
+    def check_items(self, X: Any) -> Array:
+        """Items as a finite float array of the right shape."""
         width = self.anchors.shape[1]
         return item_rows(X, width, self.feature_names, self.table, self.who)
 

@@ -19,7 +19,7 @@ from skpref.optimize._duel_pool import duel_pool
 from skpref.optimize._pool_questions import PoolConfiguration, PoolQuestions, Takes
 from skpref.optimize._session import Session
 from skpref.optimize._state import Told
-from skpref.optimize._values import plain
+from skpref.optimize._values import plain, titled
 
 
 class Question(NamedTuple):
@@ -363,6 +363,15 @@ class ActiveLearner(Asking):
         to = {} if user is None else {"users": [self._user(user)] * len(items)}
         mean = self.estimator_.predict(asked, **to)
         return self._space.present(items[int(np.argmax(mean))])
+
+    def _as_rows(self, items: Any) -> np.ndarray:
+        return np.array([self._space.clean(item) for item in self._space.listed(items)])
+
+    def _to_rank(self) -> tuple[list, list]:
+        items, names = super()._to_rank()
+        if self._space.names is None and not self._session.configuration.pool.turned:
+            names = [titled(item) for item in items]  # the pool has rows of duels, not of items
+        return items, names
 
 
 def _people(users, estimator=None):

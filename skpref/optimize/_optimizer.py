@@ -308,3 +308,5 @@ class PreferenceOptimizer(Asking):
     def to_unit(self, items: Iterable) -> np.ndarray:
         """Unit-cube rows (n, n_columns) of items, as `posterior_` and the kernel see them."""
         return np.array([self._space.to_row(item) for item in self._space.listed(items)])
+
+    _as_rows = to_unit

@@ -43,6 +43,24 @@ def copied(value: Any) -> Any:
     return copy if same else value
 
 
+def titled(item: Any) -> str:
+    """An item in few letters, for tables and pictures.
+
+    Examples
+    --------
+    >>> from skpref.optimize._values import titled
+    >>> titled({"dose": 3.14159, "kind": "green"}), titled([0.5, 10.0])
+    ('dose=3.142, kind=green', '(0.5, 10)')
+    """
+
+    def short(value: Any) -> str:
+        return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+    if hasattr(item, "items"):
+        return ", ".join(f"{name}={short(value)}" for name, value in item.items())
+    return f"({', '.join(map(short, plain(list(item))))})"
+
+
 def listed(items: Any, names: list | None) -> Any:
     """Rows of a frame, as dicts if ``names`` are given, else as arrays; all else as it is."""
     if not is_frame(items):
