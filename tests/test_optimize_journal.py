@@ -223,14 +223,14 @@ def test_one_event_a_call_on_disk_at_once(tmp_path):
 
 def test_a_run_that_is_over_is_one_small_file(tmp_path):
     made = cheap(tmp_path / "run.db")
-    for k in range(120):
+    for k in range(60):
         made.tell(made.ask(), k % 2)
     del made
     assert [each.name for each in tmp_path.iterdir()] == ["run.db"]
     small = (tmp_path / "run.db").stat().st_size
-    assert small < 120_000
+    assert small < 80_000
     more = cheap(tmp_path / "run.db")
-    for k in range(120):
+    for k in range(60):
         more.tell(more.ask(), k % 2)
     del more
     assert (tmp_path / "run.db").stat().st_size < 2.2 * small  # linear in events
