@@ -54,7 +54,7 @@ def copied(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(map(copied, value))
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return value._make(map(copied, value))
+        return type(value)(*map(copied, value))
     try:
         copy = deepcopy(value)
         same = bool(copy == value)
