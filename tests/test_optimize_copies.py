@@ -138,11 +138,13 @@ def test_an_acquisition_may_change_what_it_gets(what):
     def made(spoils):
         def acquisition(posterior, X, incumbent):
             value = np.abs(X - incumbent).sum(axis=1)
-            if spoils:
-                spoiled({"X": X, "incumbent": incumbent, "posterior": posterior}[what])
+            if spoils and what == "X":
+                X += 0.3
+            elif spoils:
+                spoiled({"incumbent": incumbent, "posterior": posterior}[what])
             return value
 
-        return build("box", acquisition=acquisition)
+        return build("pool" if what == "X" else "box", acquisition=acquisition)
 
     assert course(made(True), 6) == course(made(False), 6)
 

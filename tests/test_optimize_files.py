@@ -92,8 +92,9 @@ def test_a_file_that_is_cut_off_in_mid_run_takes_no_more_answers(tmp_path, size)
     os.truncate(tmp_path / "run.db", size)
     content = (tmp_path / "run.db").read_bytes()
     for call in (lambda: made.tell(question, 1), lambda: made.ask(3), made.undo):
-        with pytest.raises(ValueError, match=r"is damaged|is not a journal"):
+        with pytest.raises(ValueError, match=r"is damaged|is not a journal") as caught:
             call()
+        assert size or "it is empty, and held events before" in str(caught.value)
     # What was told is still there to look at, and the file is as it was found.
     assert [str(each) for each in made.history_] == history
     assert (tmp_path / "run.db").read_bytes() == content

@@ -186,7 +186,7 @@ class Journal(Database):
         return events
 
     def _head(self, connection):
-        if _one(connection, "PRAGMA page_count") == (0,):
+        if self.path.stat().st_size == 0:
             raise self.damaged("it is empty, and held events before")
         try:
             seq, digest = json.loads(
