@@ -1,6 +1,7 @@
 """Ask and tell: learning a utility in few answers, from a pool of duels."""
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from functools import partial
 from os import PathLike
 from typing import Any, NamedTuple, Self
@@ -336,13 +337,13 @@ class ActiveLearner(Asking):
 
     @property
     def estimator_(self) -> BaseEstimator:
-        """The estimator, fitted to what was told."""
-        return self._session.fitted()
+        """The estimator, fitted to what was told; a copy."""
+        return deepcopy(self._session.fitted())
 
     @property
     def posterior_(self) -> Posterior:
-        """The posterior of what was told."""
-        return self._session.posterior()
+        """The posterior of what was told; a copy."""
+        return deepcopy(self._session.posterior())
 
     def recommend(self, user: str | int | None = None) -> Any:
         """The item of the largest posterior mean in the pool.
@@ -361,7 +362,7 @@ class ActiveLearner(Asking):
         features = np.array(items)
         asked = features if self._space.has_features else np.arange(len(items))
         to = {} if user is None else {"users": [self._user(user)] * len(items)}
-        mean = self.estimator_.predict(asked, **to)
+        mean = self._session.fitted().predict(asked, **to)
         return self._space.present(items[int(np.argmax(mean))])
 
     def _as_rows(self, items: Any) -> np.ndarray:

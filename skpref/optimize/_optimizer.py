@@ -1,6 +1,7 @@
 """Ask and tell: preferential optimisation of what only a judge can compare."""
 
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -301,9 +302,9 @@ class PreferenceOptimizer(Asking):
 
     @property
     def posterior_(self) -> Posterior:
-        """Of what was told, on unit-cube rows; candidates also by texts that name them."""
+        """Of what was told, on unit-cube rows; candidates also by texts that name them. A copy."""
         table = self._space.table() if isinstance(self._space, Pool) else None
-        return replace(self._session.posterior(), table=table)
+        return replace(deepcopy(self._session.posterior()), table=table)
 
     def to_unit(self, items: Iterable) -> np.ndarray:
         """Unit-cube rows (n, n_columns) of items, as `posterior_` and the kernel see them."""

@@ -1,6 +1,7 @@
 """How the next question is chosen: (engine, incumbent rule, acquisition) as data."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from itertools import combinations
 from math import comb
@@ -253,7 +254,8 @@ def surface_of(
     Surface or Numeric
     """
     if callable(acquisition):
-        return Numeric(lambda X: acquisition(posterior, X, incumbent))
+        own = deepcopy(posterior)  # the fit behind it serves more questions
+        return Numeric(lambda X: acquisition(own, X.copy(), incumbent.copy()))
     threshold = posterior.component_means(seen).max(axis=0)
     return Surface(ACQUISITIONS[acquisition], posterior, incumbent, threshold)
 

@@ -32,9 +32,29 @@ def plain(value: Any) -> Any:
 
 
 def copied(value: Any) -> Any:
-    """A deep copy, or the value itself where a copy would not be recognised as equal."""
+    """A deep copy, or the value itself where a copy would not be recognised as equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.optimize._values import copied
+    >>> kept = (np.zeros(2), {"kind": ["a", "b"]})
+    >>> found = copied(kept)
+    >>> found[0][:] = 1.0
+    >>> found[1]["kind"].clear()
+    >>> kept
+    (array([0., 0.]), {'kind': ['a', 'b']})
+    """
     if isinstance(value, _UNCHANGING):
         return value
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if type(value) is dict:
+        return {key: copied(part) for key, part in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(copied, value))
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(copied, value))
     try:
         copy = deepcopy(value)
         same = bool(copy == value)
