@@ -21,7 +21,7 @@ from skpref._validation import joint_groups
 from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._program import check_featured, collaborate, forget, several
 from skpref.collaborative._users import Users, check_users, same_ids
-from skpref.inference import Engine
+from skpref.inference import ENGINES, EP, Engine
 from skpref.likelihoods import Likelihood
 
 
@@ -129,6 +129,9 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     >>> model.predict_proba(duels[[2, 2]], users=["ann", "bob"])[:, 1].round(2)
     array([0.03, 0.97])
     """
+
+    # What inference= may be called; of one user's answers "vb" is what it does with the answers.
+    _engines = ENGINES | {"vb": EP}
 
     def __init__(
         self,

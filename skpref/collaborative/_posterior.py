@@ -1,7 +1,8 @@
 """The posterior of many users' utilities."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,13 +20,12 @@ from skpref.likelihoods import Likelihood
 _BLOCK = 2**22
 
 
-@dataclass(frozen=True, eq=False)
-class CollaborativePosterior:
-    """Posterior of the utilities of many users: Gaussian, the utility of each a sum of parts.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CollaborativePosterior(ABC):
+    """Posterior of the utilities of many users, as a Gaussian.
 
-    f_u(x) = f(x) + Σ_d w_ud h_d(x) + what the functions leave; `of` says which users are meant.
-    Without it all methods speak of somebody who was not fitted: the means are the population's, the
-    variances hold how much users differ.
+    `of` says which users are meant. Without it all methods speak of somebody who was not fitted:
+    the means are the population's, the variances hold how much users differ.
 
     Attributes
     ----------
@@ -36,15 +36,6 @@ class CollaborativePosterior:
         Inducing points.
     whiten : ndarray of shape (m, m)
         Inverse of the Cholesky factor of their covariance.
-    axes : ndarray of shape (m, d)
-        Functions h as combinations of whitened features.
-    taste_variance : float
-        Prior variance of a user's own utility, in units of the kernel.
-    shared : float
-        The part of it that features of users tell.
-    centre, root : ndarray of shape (m,) and (m, m), or None
-        q of the population's utility: mean, and root of the covariance, rootᵀ root.
-    tastes : Tastes
     feature_names, table, who
         As in `Posterior`.
     asked : tuple or None
@@ -55,12 +46,6 @@ class CollaborativePosterior:
     likelihood: Likelihood
     anchors: Array
     whiten: Array
-    axes: Array
-    taste_variance: float
-    shared: float
-    centre: Array | None
-    root: Array | None
-    tastes: Tastes
     feature_names: NDArray[Any] | None = None
     table: ItemTable | None = None
     who: Who | None = None
@@ -68,7 +53,7 @@ class CollaborativePosterior:
 
     def of(
         self, users: NDArray[np.intp], psi: Array | None = None, rest: Array | None = None
-    ) -> "CollaborativePosterior":
+    ) -> Self:
         """The same, the i-th row of whatever is asked being about the i-th of these users.
 
         Parameters
@@ -159,6 +144,58 @@ class CollaborativePosterior:
             prior = prior + self.kernel.diag(B) - 2.0 * paired(self.kernel, A, B)
         return phi @ self.whiten.T, prior
 
+    @abstractmethod
+    def _moments(self, A: Array, B: Array | None = None) -> tuple[Array, Array]:
+        """Means and variances of utilities, or of margins."""
+
+    @abstractmethod
+    def _cov(self, A: Array, B: Array | None) -> Array:
+        """Covariances of them."""
+
+    def _prior(self, A, B):
+        if B is None:
+            return self.kernel(A)
+        n, K = len(A), self.kernel(np.concatenate([A, B]))
+        return K[:n, :n] + K[n:, n:] - K[:n, n:] - K[n:, :n]
+
+    def _asked(self, rows, n):
+        """Who is meant by some rows: codes and features."""
+        if self.asked is None:
+            return np.full(n, -2), None, None
+        return tuple(None if part is None else part[rows] for part in self.asked)
+
+    def _check_rows(self, n):
+        if self.asked is not None and len(self.asked[0]) != n:
+            raise ValueError(
+                f"{n} rows were asked about for {len(self.asked[0])} users: one user a row. Sets "
+                "of several items are taken apart into duels where there are users."
+            )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TastesPosterior(CollaborativePosterior):
+    """The population's utility and tastes are Gaussian: f_u(x) = f(x) + Σ_d w_ud h_d(x) + a rest.
+
+    Attributes
+    ----------
+    axes : ndarray of shape (m, d)
+        Functions h as combinations of whitened features.
+    taste_variance : float
+        Prior variance of a user's own utility, in units of the kernel.
+    shared : float
+        The part of it that features of users tell.
+    centre, root : ndarray of shape (m,) and (m, m), or None
+        q of the population's utility: mean, and root of the covariance, rootᵀ root.
+    tastes : Tastes
+    """
+
+    axes: Array
+    taste_variance: float
+    shared: float
+    centre: Array | None
+    root: Array | None
+    tastes: Tastes
+
     def _moments(self, A, B=None):
         self._check_rows(len(A))
         tastes = self.tastes
@@ -187,7 +224,7 @@ class CollaborativePosterior:
         prior = self._prior(A, B)
         users, *features = self._asked(slice(None), len(phi))
         own, between, sway = self.tastes.across(high, users, *features)
-        same = (users[:, None] == users) & ((users != -1) | np.eye(len(users), dtype=bool))
+        same = same_user(users)
         left = prior - high @ high.T
         own += self.taste_variance * left
         psi, rest = features
@@ -201,24 +238,10 @@ class CollaborativePosterior:
         found += sway @ sway.T
         return 0.5 * (found + found.T)
 
-    def _prior(self, A, B):
-        if B is None:
-            return self.kernel(A)
-        n, K = len(A), self.kernel(np.concatenate([A, B]))
-        return K[:n, :n] + K[n:, n:] - K[:n, n:] - K[n:, :n]
 
-    def _asked(self, rows, n):
-        """Who is meant by some rows: codes and features."""
-        if self.asked is None:
-            return np.full(n, -2), None, None
-        return tuple(None if part is None else part[rows] for part in self.asked)
-
-    def _check_rows(self, n):
-        if self.asked is not None and len(self.asked[0]) != n:
-            raise ValueError(
-                f"{n} rows were asked about for {len(self.asked[0])} users: one user a row. Sets "
-                "of several items are taken apart into duels where there are users."
-            )
+def same_user(users: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Which two rows are about one user; −1 is somebody else each time."""
+    return (users[:, None] == users) & ((users != -1) | np.eye(len(users), dtype=bool))
 
 
 def _draws(mean, cov, n, rng):

@@ -20,12 +20,15 @@ from skpref._threads import blas_threads
 from skpref._validation import check_items, check_training
 from skpref._warnings import warn
 from skpref._weights import check_weights
+from skpref.collaborative import _factorised
 from skpref.collaborative._by_user import ByUser
 from skpref.collaborative._cost import mention_cost
+from skpref.collaborative._factorised import Factorised
+from skpref.collaborative._factorised_posterior import FactorisedPosterior
 from skpref.collaborative._fit import PRIOR_USERS, Found, Task, fit
 from skpref.collaborative._learn import Answered, Hyperparameters, Lesson
 from skpref.collaborative._people import Features
-from skpref.collaborative._posterior import CollaborativePosterior
+from skpref.collaborative._posterior import CollaborativePosterior, TastesPosterior
 from skpref.collaborative._user_table import UserTable
 from skpref.collaborative._users import Users
 from skpref.inference import EP
@@ -63,6 +66,10 @@ METHODS = {
     "birlutiu": Method(True, True, False, 0.0),
     "bonilla": Method(False, False, True, None),
 }
+
+
+# Methods whose users weigh the same functions, so that these can be learned.
+_FACTORISED = ("cp", "cpu")
 
 
 class People:
@@ -143,7 +150,12 @@ def collaborate(
         weight = check_weights(sample_weight, len(user))
         user = user if weight is None else user[weight > 0.0]
     name = _named(estimator)
-    method = METHODS[name]
+    method, factorised = METHODS[name], _is_vb(estimator)
+    if factorised and name not in _FACTORISED:
+        raise ValueError(
+            f"inference='vb' learns weights and functions that all users share: it is for "
+            f"method='cp' or 'cpu', got {name!r}, which has none. Leave inference at 'ep'."
+        )
     model = make_model(estimator, settings, training, table)
     rng = source_of(estimator.random_state)
     user_table = _features_of(estimator, name)
@@ -165,7 +177,7 @@ def collaborate(
             some = f"{len(lesson.part.positions)} answers of {lesson.n_users} users"
     names = [] if lesson is None else lesson.model.names
     sizes = _sizes(estimator, method, model, observations)
-    mention_cost(len(user), len(users), sizes, estimator.max_iter, lesson)
+    mention_cost(len(user), len(users), sizes, estimator.max_iter, lesson, factorised)
     with reported(estimator, what, names, some) as report, blas_threads(0):
         found = start
         if lesson is not None and settings.search is not None:
@@ -180,7 +192,11 @@ def collaborate(
         reached = replace(found, shared=people.level * found.shared)
         task = _task(estimator, method, reached, observations, user, len(users), seen)
         how = estimator.max_iter, estimator.tol, estimator.n_jobs
-        result = fit(task, *how, watch=report.passed)
+        result: Found | Factorised
+        if factorised:
+            result = _factorised.fit(task, _seed(estimator), *how[:2], watch=report.passed)
+        else:
+            result = fit(task, *how, watch=report.passed)
     if result.residual >= 10.0 * estimator.tol and not report.stopped:
         warn(
             f"The fit stopped after {result.n_iter} passes at a residual of {result.residual:.1e} "
@@ -218,7 +234,13 @@ def _sizes(estimator, method, model, observations):
     most = len(observations.items)
     m = most if named and not measured else min(estimator.n_inducing, most)
     d = m if method.prior_users is None else min(estimator.n_latent, m)
+    d = estimator.n_latent if _is_vb(estimator) else d
     return d, m if method.population else 0, estimator.n_inducing_users * method.by_features
+
+
+def _is_vb(estimator):
+    """Whether weights and functions are factorised."""
+    return isinstance(estimator.inference, str) and estimator.inference == "vb"
 
 
 def _engine_of(estimator, engine):
@@ -229,7 +251,7 @@ def _engine_of(estimator, engine):
         raise ValueError(
             f"inference={estimator.inference!r} is for answers of one user. Those of several are "
             "fitted by expectation propagation: leave inference at 'ep', or pass EP(...), whose "
-            "options then hold while hyperparameters are learned."
+            "options then hold while hyperparameters are learned; or with inference='vb'."
         )
     return engine
 
@@ -289,7 +311,7 @@ def _task(estimator, method, found, observations, user, n_users, seen):
     )
 
 
-def _keep(estimator, engine, training, table, users, people, found, task: Task, result: Found):
+def _keep(estimator, engine, training, table, users, people, found, task: Task, result):
     """The fitted attributes, all at once."""
     schema = training.schema
     remember(estimator, schema)
@@ -299,19 +321,14 @@ def _keep(estimator, engine, training, table, users, people, found, task: Task, 
     for name in ("_model", "_start", "_told", "judges_"):
         if hasattr(estimator, name):
             delattr(estimator, name)
-    common = result.common if task.population else None
     estimator._users, estimator._people = users, people
-    estimator.posterior_ = CollaborativePosterior(
+    estimator.posterior_ = _posterior(
+        task,
+        result,
         kernel=found.kernel,
         likelihood=found.likelihood,
         anchors=task.space.Z,
         whiten=task.space.whiten,
-        axes=result.axes,
-        taste_variance=task.own + task.shared,
-        shared=task.shared,
-        centre=None if common is None else common.mean,
-        root=None if common is None else common.root,
-        tastes=result.tastes,
         feature_names=schema.feature_names,
         table=table,
         who=who,
@@ -336,3 +353,29 @@ def _keep(estimator, engine, training, table, users, people, found, task: Task, 
     elif hasattr(estimator, "classes_"):
         del estimator.classes_
     return estimator
+
+
+def _posterior(task: Task, result: Found | Factorised, **known: Any) -> CollaborativePosterior:
+    """What was found, with what every posterior holds."""
+    if isinstance(result, Factorised):
+        n = task.n_latent
+        return FactorisedPosterior(
+            **known,
+            weights=result.weights,
+            features=result.features,
+            population=task.population,
+            own=task.own / n,
+            shared=task.shared / n,
+            functions=result.functions.centre,
+            functions_cov=result.functions.cov,
+        )
+    common = result.common if task.population else None
+    return TastesPosterior(
+        **known,
+        axes=result.axes,
+        taste_variance=task.own + task.shared,
+        shared=task.shared,
+        centre=None if common is None else common.mean,
+        root=None if common is None else common.root,
+        tastes=result.tastes,
+    )
