@@ -25,6 +25,8 @@ from skpref.inference._base import Pass
 _SHORTER = 0.95
 # Sweeps over the functions in a pass, at most, and the growth of the bound that ends them.
 _SWEEPS, _GROWTH = 20, 1e-3
+# A margin between equal items has no variance; its square is still a number.
+_LEAST = 1e-100
 # Passes before a fit may end: the first two only leave the prior.
 _WAIT = 3
 
@@ -43,6 +45,7 @@ class Normals(NamedTuple):
     @classmethod
     def of(cls, mean: Array, variance: Array) -> Self:
         """Those of given moments."""
+        variance = np.maximum(variance, _LEAST)
         return cls(1.0 / variance, mean / variance)
 
     def over(self, other: "Normals") -> "Normals":
@@ -291,12 +294,13 @@ def fit(
     for n in range(1, max_iter + 1):
         residual = state.refine(share)
         share *= _SHORTER
-        if watch is not None and watch(Pass(n, state.bound, residual)):
+        weights = of_users.given(state.weights_told)
+        functions = of_margins.given(state.functions_told)
+        evidence = state.log_evidence(weights, functions)
+        if watch is not None and watch(Pass(n, evidence, residual)):
             break
         if n > _WAIT and residual < tol:
             break
-    weights, functions = of_users.given(state.weights_told), of_margins.given(state.functions_told)
-    evidence = state.log_evidence(weights, functions)
     return Factorised(of_users.features, weights, functions, evidence, n, residual)
 
 
@@ -332,7 +336,6 @@ class _State:
         self._margins_told = Normals.of(self._mean, variance)
         self._ask(1.0)
         self._weights = self._weights._replace(mean=of_users.draw(d, rng))
-        self.bound = -np.inf
 
     def refine(self, share: float) -> float:
         """A pass, which goes a share of the way; how far the margins went, in their deviations."""
@@ -344,7 +347,7 @@ class _State:
         self._weights_before = self._weights_before.towards(wanted, share)
         before = self._weights_before, self._functions_before
         q = factorise(self._cells, self._told, before, (self._weights, self._functions))
-        self._weights, self._functions, self.bound = q
+        self._weights, self._functions = q.weights, q.functions
         wanted = Normals.of(*q.weights).over(before[0])
         self.weights_told = self.weights_told.towards(wanted, share)
         wanted = Normals.of(*q.functions).over(before[1])
