@@ -20,7 +20,7 @@ from skpref.active import query
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.collaborative._by_user import ByUser
 from skpref.collaborative._factorised import Cells, Normals, Prior, Values, factorise, products
-from skpref.collaborative._program import People
+from skpref.collaborative._study import People
 from skpref.collaborative._teams import factors
 from skpref.collaborative._user_table import UserTable
 from skpref.likelihoods import TIE, Probit

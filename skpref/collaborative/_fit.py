@@ -48,6 +48,8 @@ class Task:
     prior_users : float or None
         Users that the prior covariance of tastes weighs as much as, where covariances are learned;
         None: they are not.
+    axes : ndarray of shape (m, d) or None
+        The functions, as `Found` has them; None: those along which the margins vary most.
     """
 
     space: InducedSpace
@@ -59,6 +61,7 @@ class Task:
     features: Features | None
     population: bool
     prior_users: float | None
+    axes: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,12 +136,14 @@ def fit(
 
 
 def _functions(task: Task) -> tuple[Array, Margins]:
-    """The functions that matter most to the margins that were asked about."""
+    """The functions, by default those that matter most to the margins that were asked about."""
     features = task.space.margin_features
     m = features.shape[1]
     total = task.own + (0.0 if task.features is None else task.shared)
     if total == 0.0:
         axes = np.zeros((m, 0))
+    elif task.axes is not None:
+        axes = task.axes
     elif task.n_latent < m:
         often = task.by_user.pool(np.ones(len(task.by_user.user)))
         axes = leading_axes(features.T @ (often[:, None] * features), task.n_latent)
