@@ -47,8 +47,9 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     order_effect, order_effect_bounds, lengthscale_prior, items, id_column, optimizer, \
     n_restarts_optimizer, random_state, likelihood, verbose
         As in `PairwisePreferenceRegressor`. With users ``inference`` is expectation propagation,
-        "ep", or an `EP` object whose options hold while hyperparameters are learned; other engines
-        are for fits without users.
+        "ep", or an `EP` object whose options hold while hyperparameters are learned; or "vb", which
+        takes the functions h for unknown, too, by the variational Bayes of [1]_ (methods "cp" and
+        "cpu"). Other engines are for fits without users.
     method : {"auto", "cp", "cpu", "su", "pooled", "birlutiu", "bonilla"}, default="auto"
         "cp": collaborative preferences, tastes independent; "cpu": with features of users; "auto":
         "cpu" if there are ``user_features``, else "cp". The others are for comparison: "su" a
@@ -65,8 +66,8 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         Variance of a user's own utility in units of the kernel, that of the population: where the
         search for it starts, and its bounds; "fixed" holds it.
     n_latent : int, default=40
-        Functions h at most: all that the items allow if these are fewer, else those along which the
-        duels' margins vary most. What they leave out counts as noise.
+        Functions h at most: all that the items allow if these are fewer, else those along which
+        tastes are found to differ most. What they leave out counts as noise. With "vb" so many.
     n_inducing, n_inducing_users : int, default=100, 25
         Inducing points for items (with fewer items nothing is approximated) and features of users.
     learn_on : "auto", int or None, default="auto"
@@ -344,16 +345,30 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     def log_marginal_likelihood(
         self, theta: ArrayLike | None = None, eval_gradient: bool = False
     ) -> float | tuple[float, NDArray[np.float64] | None]:
-        """Of a fit without users, as in the parent class; of several users that of the fit."""
+        """Log evidence of all answers; without users as in the parent class.
+
+        Parameters
+        ----------
+        theta : array-like, default=None
+            Of several users ``np.r_[kernel_.theta, log taste_variance_,
+            log taste_variance_by_features_, user_kernel_.theta, log σ², log δ, h]``: variances of
+            tastes where they have bounds, features of users where there are any, of the last three
+            those that were learned. All answers are then fitted at these, the covariance of tastes
+            learned anew. None: the fitted values.
+        eval_gradient : bool, default=False
+            Without users alone.
+        """
         check_is_fitted(self)
         if not isinstance(self.posterior_, CollaborativePosterior):
             return super().log_marginal_likelihood(theta, eval_gradient)
-        if theta is not None or eval_gradient:
+        if eval_gradient:
             raise ValueError(
-                "Of several users the evidence is known at the fitted hyperparameters alone: call "
-                "log_marginal_likelihood() without arguments."
+                "eval_gradient=True came for a fit of several users, whose evidence is known "
+                "without its gradient. Leave it at False, and take differences of values."
             )
-        return self.log_marginal_likelihood_value_
+        if theta is None:
+            return self.log_marginal_likelihood_value_
+        return self._study.log_evidence(self._found, theta)
 
     def posterior_for(self, users: ArrayLike) -> CollaborativePosterior | Posterior:
         """The posterior whose i-th row, whatever is asked of it, is about the i-th user.

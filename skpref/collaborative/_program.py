@@ -123,6 +123,7 @@ def collaborate(
         tol=estimator.tol,
         n_jobs=estimator.n_jobs,
         factorised=factorised,
+        bounds=estimator.taste_variance_bounds,
     )
     with reported(estimator, what, names, some) as report, blas_threads(0):
         found = start

@@ -5,20 +5,22 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._inducing import InducedSpace, whitening
 from skpref._linalg import Array
 from skpref._observations import Observations
+from skpref._threads import blas_threads
 from skpref.collaborative import _factorised
 from skpref.collaborative._by_user import ByUser
 from skpref.collaborative._directions import learned
 from skpref.collaborative._factorised import Factorised
 from skpref.collaborative._fit import PRIOR_USERS, Found, Task, fit
-from skpref.collaborative._learn import Hyperparameters
+from skpref.collaborative._learn import Hyperparameters, joint_model, taken_apart
 from skpref.collaborative._people import Features
 from skpref.collaborative._user_table import UserTable
+from skpref.inference import EP
 from skpref.inference._base import Pass
 from skpref.inference._placing import place
 
@@ -125,6 +127,8 @@ class Study:
     seed : int
     factorised : bool
         Whether weights and functions are, as inference="vb" has them.
+    bounds : (float, float) or "fixed"
+        Of variances of tastes.
     """
 
     observations: Observations
@@ -140,6 +144,7 @@ class Study:
     tol: float
     n_jobs: int | None
     factorised: bool
+    bounds: tuple[float, float] | str
 
     @property
     def features(self) -> Array | None:
@@ -157,6 +162,21 @@ class Study:
             task = learned(task, self.n_jobs)
             result = fit(task, self.max_iter, self.tol, self.n_jobs, watch)
         return Fitted(found, people, task, result)
+
+    def log_evidence(self, found: Hyperparameters, theta: ArrayLike) -> float:
+        """Of all answers, at other hyperparameters than were found.
+
+        Parameters
+        ----------
+        found : Hyperparameters
+        theta : array-like
+            As a `joint_model` at these has it.
+        """
+        width, population = self.observations.items.shape[1], self.method.population
+        model = joint_model(found, width, self.features, self.bounds, population, EP())
+        other = taken_apart(found, model.checked_at(theta), population)
+        with blas_threads(0):
+            return self.fitted(other).result.log_evidence
 
     def _prepared(self, found):
         """Users as inducing users see them, and the task."""
