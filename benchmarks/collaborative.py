@@ -9,10 +9,11 @@ between cars.
 Methods are those of ``CollaborativePreferenceRegressor``: ``cp``, ``cpu`` (with features of users),
 ``su`` (each user alone), ``pooled``, ``birlutiu``, ``bonilla``; ``su as there`` is ``su`` with the
 hyperparameters of the paper (nothing learned: median lengthscale, unit variance, unit noise on
-margins); the others are Bradley–Terry models without features (logistic regressions, penalty by
-the log-loss on a third of the duels): ``bt`` of each user, ``bt pooled``, ``bt both`` with an
-average and deviations of users from it. Results are appended as they come; what is there is not
-done again.
+margins); ``vb`` is the inference of the paper itself (``inference="vb"``, 20 functions, as there);
+``cp 5`` and ``vb 5`` have five functions. The others are Bradley–Terry models without features
+(logistic regressions, penalty by the log-loss on a third of the duels): ``bt`` of each user, ``bt
+pooled``, ``bt both`` with an average and deviations of users from it. Results are appended as they
+come; what is there is not done again.
 
     python benchmarks/collaborative.py
     python benchmarks/collaborative.py --splits 1 --sets Sushi
@@ -38,7 +39,10 @@ from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.metrics import duel_accuracy, duel_log_loss
 
 RIVALS = ("bt", "bt pooled", "bt both")
-METHODS = ("cp", "cpu", "su", "pooled", "birlutiu", "bonilla", "su as there", *RIVALS)
+# Beside "cp": the paper's own inference, and few functions.
+FUNCTIONS = {"vb": ("vb", 20), "cp 5": ("ep", 5), "vb 5": ("vb", 5)}
+MODELS = ("cp", "cpu", "su", "pooled", "birlutiu", "bonilla", "su as there", *RIVALS)
+METHODS = (*MODELS, *FUNCTIONS)
 KEY = ("set", "users", "share", "split", "method")
 PENALTIES = (0.03, 0.3, 3.0, 30.0)
 
@@ -118,6 +122,9 @@ def regressor(data, method):
             "optimizer": None,
         }
         method = "su"
+    if method in FUNCTIONS:
+        options["inference"], options["n_latent"] = FUNCTIONS[method]
+        method = "cp"
     return CollaborativePreferenceRegressor(items=items, method=method, **options)
 
 

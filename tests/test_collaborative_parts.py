@@ -92,7 +92,7 @@ def test_what_few_functions_leave_is_noise_of_each_margin():
         prior_users=None,
     )
     found = fit(task, 300, 1e-10)
-    heights = (space.margin_features @ found.axes)[by_user.margin]
+    heights = (space.margin_features @ found.functions.axes)[by_user.margin]
     whole = 1.7 * space.prior_variance[by_user.margin]
     carried = 1.7 * np.einsum("nd,nd->n", heights, heights)
     assert np.median(carried / whole) < 0.96

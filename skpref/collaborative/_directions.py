@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 
 from skpref._linalg import leading_axes, semidefinite_root
-from skpref.collaborative._fit import Task, fit
+from skpref.collaborative._fit import Functions, Task, fit
 from skpref.collaborative._people import Features
 
 # Answers that they are learned from, of as few users as give so many.
 _ANSWERS = 5000
-# Functions that are looked at, at most, unless so many are to be found.
-_CANDIDATES = 100
+# Functions that they are made of, at most: of more the covariance is not known from some users, and
+# what leads among the items is as good.
+_CANDIDATES = 30
 # Passes, and the residual that ends them.
 _PASSES, _TOL = 30, 1e-2
 
@@ -27,18 +28,17 @@ def learned(task: Task, n_jobs: int | None = None) -> Task:
     task : Task
     n_jobs : int or None
     """
-    features = task.space.margin_features
-    m = features.shape[1]
-    if task.n_latent >= m or task.prior_users is None or task.own + task.shared == 0.0:
+    n = min(task.space.margin_features.shape[1], _CANDIDATES)
+    if task.n_latent >= n or task.prior_users is None or task.total == 0.0:
         return task
-    few = _of_some_users(task)
-    found = fit(replace(few, n_latent=max(_CANDIDATES, task.n_latent)), _PASSES, _TOL, n_jobs)
-    covariance = found.tastes.prior.own + found.tastes.prior.of_features
-    taste = found.axes @ semidefinite_root(covariance)
-    often = task.by_user.pool(np.ones(len(task.by_user.user)))
-    seen = features @ taste
-    basis = taste @ leading_axes(seen.T @ (often[:, None] * seen), task.n_latent)
-    return replace(task, axes=leading_axes(basis @ basis.T, task.n_latent))
+    few = replace(_of_some_users(task), n_latent=n)
+    found = fit(few, _PASSES, _TOL, n_jobs)
+    prior, (candidates, spare) = found.tastes.prior, found.functions
+    taste = candidates @ semidefinite_root(prior.own + prior.of_features)
+    basis = taste @ leading_axes(taste.T @ task.scatter() @ taste, task.n_latent)
+    axes = leading_axes(basis @ basis.T, task.n_latent)
+    left = taste - axes @ (axes.T @ taste)
+    return replace(task, functions=Functions(axes, np.hstack([left, spare])))
 
 
 def _of_some_users(task):

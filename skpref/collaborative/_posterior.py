@@ -12,6 +12,7 @@ from skpref._asked import Who, item_pairs, item_rows
 from skpref._items import ItemTable
 from skpref._linalg import Array, eigen_root, floor_variance
 from skpref._random import RandomLike, generator_of
+from skpref.collaborative._fit import Functions
 from skpref.collaborative._tastes import Tastes
 from skpref.kernels._gradients import paired
 from skpref.likelihoods import Likelihood
@@ -178,8 +179,8 @@ class TastesPosterior(CollaborativePosterior):
 
     Attributes
     ----------
-    axes : ndarray of shape (m, d)
-        Functions h as combinations of whitened features.
+    functions : Functions
+        The functions h.
     taste_variance : float
         Prior variance of a user's own utility, in units of the kernel.
     shared : float
@@ -189,7 +190,7 @@ class TastesPosterior(CollaborativePosterior):
     tastes : Tastes
     """
 
-    axes: Array
+    functions: Functions
     taste_variance: float
     shared: float
     centre: Array | None
@@ -204,13 +205,12 @@ class TastesPosterior(CollaborativePosterior):
         for start in range(0, len(A), step):
             rows = slice(start, start + step)
             phi, prior = self._features(A[rows], None if B is None else B[rows])
-            high = phi @ self.axes
-            seen = tastes.at(high, *self._asked(rows, len(phi)))
-            left = floor_variance(prior - np.einsum("nd,nd->n", high, high), 0.0)
+            seen = tastes.at(phi @ self.functions.axes, *self._asked(rows, len(phi)))
             mean[rows], wide, sway = seen.mean, seen.variance, seen.sway
-            wide += self.taste_variance * left
+            spared = phi @ self.functions.spare
+            left = floor_variance(prior - np.einsum("nm,nm->n", phi, phi), 0.0)
+            wide += self.taste_variance * left + np.einsum("nk,nk->n", spared, spared)
             if self.centre is not None:
-                left = floor_variance(prior - np.einsum("nm,nm->n", phi, phi), 0.0)
                 mean[rows] += phi @ self.centre
                 wide += left
                 sway += phi @ self.root.T
@@ -220,21 +220,21 @@ class TastesPosterior(CollaborativePosterior):
     def _cov(self, A, B):
         self._check_rows(len(A))
         phi, _ = self._features(A, B)
-        high = phi @ self.axes
-        prior = self._prior(A, B)
+        high, spared = phi @ self.functions.axes, phi @ self.functions.spare
+        unexplained = self._prior(A, B) - phi @ phi.T
         users, *features = self._asked(slice(None), len(phi))
         own, between, sway = self.tastes.across(high, users, *features)
         same = same_user(users)
-        left = prior - high @ high.T
-        own += self.taste_variance * left
+        left = self.taste_variance * unexplained + spared @ spared.T
+        own += left
         psi, rest = features
         if psi is not None and rest is not None:
             psi = np.where(np.isnan(rest)[:, None], 0.0, psi)
-            between += self.shared * (psi @ psi.T) * left
+            between += self.shared / self.taste_variance * (psi @ psi.T) * left
         found = np.where(same, own, between)
         if self.centre is not None:
             sway = sway + phi @ self.root.T
-            found += prior - phi @ phi.T
+            found += unexplained
         found += sway @ sway.T
         return 0.5 * (found + found.T)
 

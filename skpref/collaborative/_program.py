@@ -284,7 +284,7 @@ def _posterior(task: Task, result: Found | Factorised, **known: Any) -> Collabor
     common = result.common if task.population else None
     return TastesPosterior(
         **known,
-        axes=result.axes,
+        functions=result.functions,
         taste_variance=task.own + task.shared,
         shared=task.shared,
         centre=None if common is None else common.mean,
