@@ -60,6 +60,17 @@ def test_the_noise_is_among_them_where_it_was_learned():
     )
 
 
+def test_of_users_alone_it_is_the_sum_of_theirs():
+    """The variance of tastes is the kernel's, and no hyperparameter of its own."""
+    model = CollaborativePreferenceRegressor(RBF(1.0), method="su", **HELD)
+    model.fit(STUDY.X, STUDY.y, users=STUDY.users)
+    total, alone = 0.0, PairwisePreferenceRegressor(RBF(0.7), noise_variance=0.05, optimizer=None)
+    for user in range(8):
+        mine = STUDY.users == user
+        total += alone.fit(STUDY.X[mine], STUDY.y[mine]).log_marginal_likelihood()
+    assert model.log_marginal_likelihood(np.log([0.7])) == pytest.approx(total, abs=1e-6)
+
+
 @pytest.mark.parametrize("options", [{}, {"inference": "vb", "n_latent": 2}, {"n_latent": 2}])
 def test_it_is_that_of_a_fit_there(options):
     options = {"noise_variance": 0.05, "optimizer": None, "user_features": Z, **options}

@@ -289,7 +289,7 @@ def fit(
         Told of every pass; where it returns True the fit ends there.
     """
     of_users, of_margins = users_prior(task), Prior(task.space.margin_features, task.space.rest)
-    state = _State(task, of_users, of_margins, np.random.default_rng(seed))
+    state = State(task, of_users, of_margins, np.random.default_rng(seed))
     share, residual = 1.0, np.inf
     for n in range(1, max_iter + 1):
         residual = state.refine(share)
@@ -304,7 +304,7 @@ def fit(
     return Factorised(of_users.features, weights, functions, evidence, n, residual)
 
 
-class _State:
+class State:
     """All factors, and q.
 
     Parameters
