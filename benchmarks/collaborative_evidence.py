@@ -3,7 +3,7 @@
 The synthetic set of ``collaborative.py`` (both lengthscales are 1), 100 users, 30 duels of each to
 learn from. ``cpu`` and ``bonilla`` on a grid of lengthscales, all else held: noise of variance 1 on
 margins; the utility of variance 5 in all, as the data's, in ``cpu`` half of it the population's
-and a quarter each a user's own and told by features. ``vb`` is ``cpu`` by the inference of the paper
+and a quarter each a user's own and told by features. ``vb`` is ``cpu`` by the paper's inference
 (``inference="vb"``, 20 functions). A row without a place in the grid is the fit that learns its
 hyperparameters. Resumable.
 

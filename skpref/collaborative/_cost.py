@@ -9,7 +9,7 @@ from skpref.inference._memory import available
 # Operations of a pass, as measured, over those of products of large matrices.
 _SMALL_MATRICES = 2.0
 # Of a pass over products of weights and functions, for an answer and a function: array by array.
-_PRODUCT = 8e3
+_PRODUCT = 4e3
 # Fits of fewer operations take seconds on any machine.
 _QUICK = 2e11
 _LONG = 60.0
