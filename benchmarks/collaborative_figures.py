@@ -18,7 +18,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from _collaborative_sets import SHARES
-from collaborative import FUNCTIONS, MODELS, done
+from collaborative import FUNCTIONS, METHODS, done
 from common import RESULTS, ROOT
 
 # Table 1 of the paper (means of 25 splits), and its supplement's table 2 (and deviations).
@@ -62,7 +62,7 @@ def errors(rows, path):
     names = sorted({row["set"] for row in rows}, key=list(SHARES).index)
     figure, axes = plt.subplots(3, 4, figsize=(13, 10), sharey=True, layout="constrained")
     for axis, name in zip(axes.flat, names, strict=False):
-        for at, method in enumerate(MODELS):
+        for at, method in enumerate(METHODS):
             for row in (row for row in rows if (row["set"], row["method"]) == (name, method)):
                 whisker = 2.0 * float(row["error_se"])
                 axis.errorbar(float(row["error"]), at, xerr=whisker, fmt="o", color="C0", ms=4)
@@ -70,7 +70,7 @@ def errors(rows, path):
                 printed = of_paper(table, name, method)
                 if printed is not None:
                     axis.plot(printed, at, marker, color=colour, mfc="none")
-        axis.set(title=name, yticks=range(len(MODELS)), yticklabels=MODELS)
+        axis.set(title=name, yticks=range(len(METHODS)), yticklabels=METHODS)
         axis.grid(alpha=0.3)
         axis.set_xlim(left=0.0)
     axes[0, 0].invert_yaxis()
@@ -157,7 +157,7 @@ def evidence(rows, path):
     plt.close(figure)
 
 
-def table(rows, column, n_users, methods=MODELS, digits=3):
+def table(rows, column, n_users, methods=METHODS, digits=3):
     """A table in Markdown, the printed figures beneath; in brackets the number of splits if few."""
     print(f"| {column.replace('_', '-')} | " + " | ".join(methods) + " |")
     print("| --- " * (len(methods) + 1) + "|")
@@ -185,7 +185,7 @@ def table(rows, column, n_users, methods=MODELS, digits=3):
     print()
 
 
-def paired(rows, n_users, methods=MODELS):
+def paired(rows, n_users, methods=METHODS):
     """A table in Markdown of log-losses less those of ``cp`` on the same splits."""
     found = {}
     for row in (row for row in rows if int(row["users"]) == n_users):

@@ -227,6 +227,7 @@ class _Nothing:
 # --- interrupts -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [True, False])
 def test_interrupts_at_random_instants(tmp_path, kept):
     """Object and journal agree after each, and a call that is made again counts once."""

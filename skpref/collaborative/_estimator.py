@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.callback import with_callbacks
 from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skpref._items import ItemTable
+from skpref._metadata import passed
 from skpref._parameters import check_number
 from skpref._posterior import Posterior
 from skpref._predictions import _fitted_on_duels
@@ -23,6 +25,8 @@ from skpref.collaborative._program import check_featured, collaborate, forget, s
 from skpref.collaborative._users import Users, check_users, same_ids
 from skpref.inference import ENGINES, EP, Engine
 from skpref.likelihoods import Likelihood
+
+_FOR_JUDGES = {"users": True, "judges": UNUSED}
 
 
 def _never(estimator):
@@ -48,8 +52,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     n_restarts_optimizer, random_state, likelihood, verbose
         As in `PairwisePreferenceRegressor`. With users ``inference`` is expectation propagation,
         "ep", or an `EP` object whose options hold while hyperparameters are learned; or "vb", which
-        takes the functions h for unknown, too, by the variational Bayes of [1]_ (methods "cp" and
-        "cpu"). Other engines are for fits without users.
+        takes functions h for unknown, as [1]_ does (methods "cp" and "cpu").
     method : {"auto", "cp", "cpu", "su", "pooled", "birlutiu", "bonilla"}, default="auto"
         "cp": collaborative preferences, tastes independent; "cpu": with features of users; "auto":
         "cpu" if there are ``user_features``, else "cp". The others are for comparison: "su" a
@@ -80,8 +83,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     tol : float, default=2e-3
         Root mean square change of margins in a pass, in their deviations, that ends it.
     n_jobs : int, default=None
-        Users in parallel by joblib, in threads; within a `joblib.parallel_config` of other kinds
-        of workers at these.
+        Users in parallel by joblib: in threads, or at the workers of a `joblib.parallel_config`.
 
     Attributes
     ----------
@@ -131,8 +133,13 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     array([0.03, 0.97])
     """
 
-    # What inference= may be called; of one user's answers "vb" is what it does with the answers.
-    _engines = ENGINES | {"vb": EP}
+    _engines = ENGINES | {"vb": EP}  # of one user's answers nothing else is left of it
+    # What scikit-learn routes here without being asked to.
+    __metadata_request__fit = _FOR_JUDGES
+    __metadata_request__predict_proba = _FOR_JUDGES  # and of predict, see the parent class
+    __metadata_request__predict_log_proba = _FOR_JUDGES
+    __metadata_request__decision_function = _FOR_JUDGES
+    __metadata_request__score = _FOR_JUDGES
 
     def __init__(
         self,
@@ -235,7 +242,9 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
             forget(self)
             self.users_ = np.empty(0, dtype=object) if known is None else known.names
             return self
-        return collaborate(self, X, y, ids, known, qid, sample_weight, order)
+        collaborate(self, X, y, ids, known, qid, sample_weight, order)
+        self._fit_metadata = frozenset(passed(users=users, qid=qid, order=order))
+        return self
 
     @available_if(_never)
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
@@ -268,7 +277,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         std : ndarray of the same shape
         cov : ndarray of shape (n, n)
         """
-        return super(CollaborativePreferenceRegressor, self._of(X, users)).predict(
+        return super(CollaborativePreferenceRegressor, self._of("predict", X, users)).predict(
             X, return_std, return_cov
         )
 
@@ -277,7 +286,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Probabilities of the outcomes of duels; users as in `predict`."""
-        view = self._of(X, users)
+        view = self._of("predict_proba", X, users)
         return super(CollaborativePreferenceRegressor, view).predict_proba(X, order=order)
 
     @available_if(_fitted_on_duels)
@@ -285,7 +294,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Natural logarithm of `predict_proba`, finite far in the tails."""
-        view = self._of(X, users)
+        view = self._of("predict_log_proba", X, users)
         return super(CollaborativePreferenceRegressor, view).predict_log_proba(X, order=order)
 
     @available_if(_fitted_on_duels)
@@ -293,7 +302,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Mean margin of duels as the users see them; users as in `predict`."""
-        view = self._of(X, users)
+        view = self._of("decision_function", X, users)
         return super(CollaborativePreferenceRegressor, view).decision_function(X, order=order)
 
     def score(  # type: ignore[override]  # users for judges
@@ -313,10 +322,9 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         X, y, qid, sample_weight, order
             As in `PairwisePreferenceRegressor.score`.
         users : array-like of shape (n,), default=None
-            As in `predict`; without them the population is scored. (Scorers of scikit-learn tell
-            of no users: `skpref.metrics.of_users` does.)
+            As in `predict`; without them the population is scored.
         """
-        return super(CollaborativePreferenceRegressor, self._of(X, users)).score(
+        return super(CollaborativePreferenceRegressor, self._of("score", X, users)).score(
             X, y, qid=qid, sample_weight=sample_weight, order=order
         )
 
@@ -333,7 +341,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         users: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Joint draws of utilities of items, or of margins of duels; users as in `predict`."""
-        view = self._of(X, users)
+        view = self._of("predict", X, users)
         query = None if users is None else view._query(X)
         if query is None or query.second is None:
             return super(CollaborativePreferenceRegressor, view).sample_y(
@@ -351,24 +359,18 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         ----------
         theta : array-like, default=None
             Of several users ``np.r_[kernel_.theta, log taste_variance_,
-            log taste_variance_by_features_, user_kernel_.theta, log σ², log δ, h]``: variances of
-            tastes where they have bounds, features of users where there are any, of the last three
-            those that were learned. All answers are then fitted at these, the covariance of tastes
-            learned anew. None: the fitted values.
+            log taste_variance_by_features_, user_kernel_.theta, log σ², log δ, h]``, without those
+            that there are none of and that were held. All answers are fitted at these, and the
+            covariance of tastes is learned anew. None: the fitted values.
         eval_gradient : bool, default=False
             Without users alone.
         """
         check_is_fitted(self)
         if not isinstance(self.posterior_, CollaborativePosterior):
             return super().log_marginal_likelihood(theta, eval_gradient)
-        if eval_gradient:
-            raise ValueError(
-                "eval_gradient=True came for a fit of several users, whose evidence is known "
-                "without its gradient. Leave it at False, and take differences of values."
-            )
-        if theta is None:
+        if theta is None and not eval_gradient:
             return self.log_marginal_likelihood_value_
-        return self._study.log_evidence(self._found, theta)
+        return self._study.log_evidence(self._found, theta, eval_gradient)
 
     def posterior_for(self, users: ArrayLike) -> CollaborativePosterior | Posterior:
         """The posterior whose i-th row, whatever is asked of it, is about the i-th user.
@@ -406,10 +408,11 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     def _check_featured(self, users):
         check_featured(self, users)
 
-    def _of(self, X, users):
-        """Itself, with the posterior of the users of each row."""
+    def _of(self, method, X, users):
+        """Itself, with the posterior of the users of each row, for one of its methods."""
         check_is_fitted(self)
         if users is None:
+            self._check_metadata(method, users=users)
             return self
         view = copy.copy(self)
         view._of_rows = check_users(users, _num_samples(X))

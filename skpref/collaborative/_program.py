@@ -60,7 +60,7 @@ def several(estimator, users: Users | None) -> bool:
 
 def collaborate(
     estimator, X: Any, y: Any, ids: list, users: Users, qid: Any, sample_weight: Any, order: Any
-) -> Any:
+) -> None:
     """Fit an estimator to the answers of several users."""
     settings, table = check_settings(estimator), check_items(estimator.items)
     engine = _engine_of(estimator, settings.engine)
@@ -137,7 +137,7 @@ def collaborate(
             f"(tol={estimator.tol:g}). Raise max_iter, or noise_variance or its lower bound.",
             ConvergenceWarning,
         )
-    return _keep(estimator, engine, training, table, users, study, fitted)
+    _keep(estimator, engine, training, table, users, study, fitted)
 
 
 def check_featured(estimator: Any, users: list) -> None:
@@ -229,7 +229,7 @@ def _keep(estimator, engine, training, table, users, study, fitted):
     who = None
     if schema.id_column is not None and schema.ids is not None:
         who = Who(schema.id_column, schema.ids)
-    for name in ("_model", "_start", "_told", "judges_"):
+    for name in ("_model", "_start", "judges_"):
         if hasattr(estimator, name):
             delattr(estimator, name)
     estimator._users, estimator._people = users, fitted.people
@@ -264,7 +264,6 @@ def _keep(estimator, engine, training, table, users, study, fitted):
         estimator.classes_ = training.classes
     elif hasattr(estimator, "classes_"):
         del estimator.classes_
-    return estimator
 
 
 def _posterior(task: Task, result: Found | Factorised, **known: Any) -> CollaborativePosterior:

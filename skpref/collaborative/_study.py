@@ -163,7 +163,9 @@ class Study:
             result = fit(task, self.max_iter, self.tol, self.n_jobs, watch)
         return Fitted(found, people, task, result)
 
-    def log_evidence(self, found: Hyperparameters, theta: ArrayLike) -> float:
+    def log_evidence(
+        self, found: Hyperparameters, theta: ArrayLike | None, eval_gradient: bool = False
+    ) -> float:
         """Of all answers, at other hyperparameters than were found.
 
         Parameters
@@ -171,7 +173,14 @@ class Study:
         found : Hyperparameters
         theta : array-like
             As a `joint_model` at these has it.
+        eval_gradient : bool, default=False
+            Refused where it is True.
         """
+        if theta is None or eval_gradient:
+            raise ValueError(
+                "eval_gradient=True came for a fit of several users, whose evidence is known "
+                "without its gradient. Leave it at False, and take differences of values."
+            )
         width, population = self.observations.items.shape[1], self.method.population
         model = joint_model(found, width, self.features, self.bounds, population, EP())
         other = taken_apart(found, model.checked_at(theta), population)

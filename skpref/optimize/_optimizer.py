@@ -40,7 +40,8 @@ class PreferenceOptimizer(Asking):
         categories); items are then dicts.
     inference : str or engine, default="hallucination"
         Of the posterior that the acquisition sees: "hallucination" (the GP given one draw of the
-        noisy margins), "laplace", "ep", "gibbs", "hmc" or an engine of `skpref.inference`.
+        noisy margins), "kriging_believer" (given their means), "constant_liar" (given that each is
+        1), "laplace", "ep", "gibbs", "hmc" or an engine of `skpref.inference`.
     incumbent : str, default="posterior_mean"
         First item of the next duel: "last_winner", "posterior_mean", "thompson", "random" or
         "joint". "posterior_mean" is the largest one among the items seen;
@@ -106,7 +107,7 @@ class PreferenceOptimizer(Asking):
         where that leaves several, as a tie does, the one of them that was shown first.
     posterior_ : Posterior
         Of what was told, on unit-cube rows (`to_unit`), where candidates have texts as names also
-        by these. With hallucinations it is EP's.
+        by these. Where noisy margins are believed it is EP's.
     n_told_ : int
     pending_ : ndarray of shape (n, size, d), or list
         What was asked and neither answered nor skipped, oldest first, as `ask` with ``n`` gives

@@ -318,7 +318,7 @@ class Session:
             return self._questions.fit(self.state)
 
     def posterior(self) -> Any:
-        """The engine's posterior; of hallucinations, EP's."""
+        """The engine's posterior; where noisy margins are believed, EP's."""
         with self._lock:
             return self._questions.posterior(self.state)
 
