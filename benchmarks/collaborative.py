@@ -11,9 +11,11 @@ Methods are those of ``CollaborativePreferenceRegressor``: ``cp``, ``cpu`` (with
 hyperparameters of the paper (nothing learned: median lengthscale, unit variance, unit noise on
 margins); the others are Bradley–Terry models without features (logistic regressions, penalty by
 the log-loss on a third of the duels): ``bt`` of each user, ``bt pooled``, ``bt both`` with an
-average and deviations of users from it. Two are run where they are named: ``cp independent``, whose
-tastes stay independent, since no covariance of them is learned, and ``cp ids``, which knows nothing
-of items but which is which. Results are appended as they come; what is there is not done again.
+average and deviations of users from it. Some are run where they are named: ``cp independent``,
+whose tastes stay independent, since no covariance of them is learned; ``cp ids``, which knows
+nothing of items but which is which; ``vb``, the inference of the paper itself (``inference="vb"``,
+20 functions, as there); ``cp 5`` and ``vb 5`` of five functions. Results are appended as they come;
+what is there is not done again.
 
     python benchmarks/collaborative.py
     python benchmarks/collaborative.py --splits 1 --sets Sushi
@@ -49,7 +51,9 @@ from skpref.metrics import duel_accuracy, duel_log_loss
 
 RIVALS = ("bt", "bt pooled", "bt both")
 METHODS = ("cp", "cpu", "su", "pooled", "birlutiu", "bonilla", "su as there", *RIVALS)
-EXTRA = ("cp independent", "cp ids")
+# The inference and the number of functions.
+FUNCTIONS = {"vb": ("vb", 20), "cp 5": ("ep", 5), "vb 5": ("vb", 5)}
+EXTRA = ("cp independent", "cp ids", *FUNCTIONS)
 KEY = ("set", "users", "share", "split", "method")
 PENALTIES = (0.03, 0.3, 3.0, 30.0)
 
@@ -134,6 +138,8 @@ def regressor(data, method):
         method = "su"
     if method == "cp ids":
         items, options = ItemTable.from_names([str(k) for k in range(len(data.items))]), {}
+    if method in FUNCTIONS:
+        options["inference"], options["n_latent"] = FUNCTIONS[method]
     method = "cp" if method in EXTRA else method
     return CollaborativePreferenceRegressor(items=items, method=method, **options)
 
