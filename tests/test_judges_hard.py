@@ -1,14 +1,18 @@
 """Judges in hard cases: many answers each, as many contrary as careful, few inducing points."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
+from skpref._judging import cavities_of
 from skpref.inference import SVI, _shards
+from skpref.likelihoods import Judged
 
 KERNEL, NOISE, N_ITEMS = RBF([0.7, 0.7]), 0.05, 15
 
@@ -90,6 +94,18 @@ def test_duels_that_share_no_item_may_be_judged(points, apart, exact):
     found = careful(SVI(points), apart)
     assert_allclose(found.judges_.care, exact.judges_.care, atol=0.03)
     assert_allclose(found.predict_proba(apart[0]), exact.predict_proba(apart[0]), atol=0.03)
+
+
+def test_what_an_engine_hands_to_its_next_run_is_not_taken_for_factors(apart):
+    """As many points as answers: its arrays have the length that factors of the answers have."""
+    fitted = careful(SVI(80), apart)
+    likelihood = Judged(fitted.likelihood_, fitted.judges_.care)
+    model = replace(fitted._model, likelihood=likelihood)
+    found = model.evaluate(fitted.observations_)
+    assert len(found.problem.rows) == len(found.approximation.state["shift"]) == 80
+    bare = found._replace(approximation=found.approximation._replace(state={}))
+    for one, other in zip(cavities_of(found)[:2], cavities_of(bare)[:2], strict=True):
+        assert_array_equal(one, other)
 
 
 def test_judges_are_the_same_however_answers_are_shared_out(apart, monkeypatch):
