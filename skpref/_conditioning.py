@@ -23,6 +23,7 @@ from skpref._utilities import (
     Utilities,
     columns,
     few,
+    has_circles,
     item_solver,
     root_gain,
 )
@@ -182,11 +183,6 @@ class MarginSpace(_Space):
 
     def gain(self, conditioned, precision, shift):
         """D, by which the posterior covariance is K − K D Dᵀ K, and the weights of the items."""
-        strong = np.max(precision * self.prior_variance, initial=0.0) > STRONG
-        if strong and self.noise is None and self.n_margins >= self.n_items:
-            # Answers go round in circles: their weights are large, their items' small differences.
-            laplacian = (self.incidence.multiply(precision) @ self.incidence.T).toarray()
-            return root_gain(self.K, laplacian, self.incidence @ columns(shift))
         factor = self.incidence @ (conditioned.root.T * _scale(precision)[:, None])
         return Gain(factor, self.incidence @ columns(conditioned.dual))
 
@@ -380,8 +376,11 @@ def _scale(precision):
     return np.where(np.isinf(precision), 1.0, np.sqrt(precision))
 
 
-def gaussian_space(K, margins, item_noise=None):
+def gaussian_space(K, margins, item_noise=None, strongest=0.0):
     """The cheaper of `MarginSpace` and `ItemSpace` for these margins.
+
+    Of answers that are nearly without noise and go round in circles the latter: their margins'
+    covariance is singular, which only the noise mends.
 
     Parameters
     ----------
@@ -389,10 +388,14 @@ def gaussian_space(K, margins, item_noise=None):
     margins : Margins
     item_noise : float, optional
         σ² of one item at one presentation, needed where there are joint answers.
+    strongest : float
+        Precision with which a margin may be observed, at most.
     """
     noise = JointNoise(margins, item_noise) if margins.blocks else None
     by_margins = len(margins.first) <= _ITEM_COST * len(K)
     by_margins &= noise is None or not noise.counted
+    if by_margins and noise is None and strongest * np.max(np.diagonal(K), initial=0.0) > STRONG:
+        by_margins = not has_circles(margins.first, margins.second, len(K))
     return MarginSpace(K, margins, noise) if by_margins else ItemSpace(K, margins, noise)
 
 

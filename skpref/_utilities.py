@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
@@ -226,6 +227,12 @@ class Gain(NamedTuple):
 def columns(values: Array) -> Array:
     """A vector as the one column of a matrix; a matrix as it is."""
     return values if values.ndim == 2 else values[:, None]
+
+
+def has_circles(first: NDArray[np.intp], second: NDArray[np.intp], n: int) -> bool:
+    """Whether distinct pairs of n items go round in circles anywhere."""
+    ties = csr_array((np.ones(len(first)), (first, second)), shape=(n, n))
+    return len(first) > n - int(connected_components(ties, directed=False)[0])
 
 
 def root_gain(K: Array, laplacian: Array | csr_array, pull: Array) -> Gain:
