@@ -177,7 +177,8 @@ class Model:
         else:
             K = self.kernel(items)
         self._check_finite(K)
-        return gaussian_space(K, margins, self.likelihood.item_noise), contract
+        strongest = float(observations.rows.counts.max()) / self.likelihood.margin_variance
+        return gaussian_space(K, margins, self.likelihood.item_noise, strongest), contract
 
     def _check_finite(self, K):
         if not np.all(np.isfinite(K)):

@@ -191,3 +191,24 @@ def test_ids_that_are_tuples_are_rows_of_the_frame(few):
     frame = held().fit(X, y, judges=ids).judges_.to_frame()
     assert frame.index.name == "judge"
     assert sorted(frame.index) == sorted(set(ids))
+
+
+@pytest.mark.parametrize("ties", [0.2, None])
+def test_probabilities_are_none_beyond_one(ties):
+    # Of answers that count 10⁵ times log-likelihoods are 10⁷, with rounding in proportion.
+    rng = np.random.default_rng(0)
+    items = 3.0 * rng.random((8, 1))
+    first = rng.integers(8, size=120)
+    second = (first + rng.integers(1, 8, size=120)) % 8
+    margin = items[first, 0] - items[second, 0] + 0.3 * rng.normal(size=120)
+    y, judges = np.sign(margin), rng.integers(4, size=120)
+    if ties is not None:
+        y[np.abs(margin) < ties] = 0.0
+    X, weight = np.stack([items[first], items[second]], axis=1), np.full(120, 1e5)
+    model = PairwisePreferenceRegressor(
+        RBF(3.0), inference="ep", optimizer=None, noise_variance=0.01, tie_threshold=ties
+    ).fit(X, y, judges=judges, sample_weight=weight)
+    P = model.predict_proba(X, judges=judges)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=0.0, atol=1e-15)
+    assert P.max() <= 1.0
+    assert model.predict_log_proba(X, judges=judges).max() <= 0.0
