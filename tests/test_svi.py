@@ -8,8 +8,9 @@ from numpy.testing import assert_allclose
 from oracles import central_gradient, duel_truth, incidence, small_problem
 from scipy.optimize import minimize
 from scipy.special import logsumexp
+from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from svi_support import KERNEL, LIKELIHOODS, TIES, answers, model_of, utility_duels
 
 from skpref import PairwisePreferenceRegressor
@@ -159,6 +160,15 @@ def test_gradient_where_items_meet_themselves(n_items, noise):
 
     expected = central_gradient(value, model.kernel.theta)
     assert_allclose(found[:n], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_an_item_has_no_margin_over_itself():
+    """Nor has its part that no other item shares."""
+    likelihood = Probit(0.3, order_effect=0.2)
+    observations = Observations.from_duels(np.ones((2, 2)), [0, 1, 0], [1, 0, 0], [1, 1, 1])
+    model = model_of(observations, likelihood, SVI(3), KERNEL + WhiteKernel(2.0))
+    found = evidence(observations, model).approximation.sites.log_evidence
+    assert_allclose(found, 3.0 * norm.logcdf(0.2 / np.sqrt(0.6)))
 
 
 def test_gradient_where_points_all_but_coincide():

@@ -13,7 +13,7 @@ from svi_support import answers, model_of, utility_duels
 
 from skpref import PairwisePreferenceRegressor
 from skpref._fitting import fit_posterior
-from skpref._inducing import Weights, moments
+from skpref._inducing import Weights
 from skpref.duels import Observations
 from skpref.inference import SVI
 from skpref.inference._ekf import Linearised

@@ -5,14 +5,14 @@ and l lost the share y = n/(n + l), with the variance Q of Beta(1 + n, 1 + l). A
 mean of the margin, Φ is replaced by its tangent of slope g, which makes a Gaussian site of
 precision g²/Q and shift g/Q (y − Φ(ẑ) + g × margin). Where that ends, the mean is one at which
 ½ Σ (y − Φ(ẑ))²/Q + ½ meanᵀ K⁻¹ mean is stationary, and the covariance (K⁻¹ + Gᵀ Q⁻¹ G)⁻¹. That sum
-of squares is not convex: of answers that contradict their neighbours' there may be several ends, and
+of squares is not convex: where answers contradict their neighbours there may be several ends, and
 which one is reached depends on the start.
 
 It promises no bound, and no calibration: the spread of the margin plays no part in its site.
 
 The source's bound has the labels y themselves, and the beta distribution enters Q alone; its update
-prints (1 + Σ y)/P for y. (The authors' code has y in both, and y's binomial variance, at the mean of
-a beta whose prior is fitted, for Q.) The source also has exp(−ẑ²/2)/(2π) for the slope of
+prints (1 + Σ y)/P for y. (The authors' code has y in both, and for Q the binomial variance of y at
+the mean of a beta whose prior is fitted.) The source also has exp(−ẑ²/2)/(2π) for the slope of
 Φ((f_v − f_u)/√2), which is exp(−ẑ²/2)/(2√π), negative in f_u; and −g × margin for + g × margin.
 
 .. [1] Simpson and Gurevych, "Finding convincing arguments using scalable Bayesian preference

@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._inducing import InducedSpace, Weights, moments
-from skpref._linalg import Array
 from skpref._rows import gathered_rows
 from skpref.inference._base import Pass, Problem
 from skpref.inference._natural import Batch, Look
@@ -176,8 +175,7 @@ class _Mean:
 
     def __init__(self, m):
         self._weight, self._inverse = 0.0, 0.0
-        self._gain: Array = np.zeros((m, m))
-        self._shift: Array = np.zeros(m)
+        self._gain, self._shift = np.zeros((m, m)), np.zeros(m)
 
     def add(self, weights, inverse, weight=1.0):
         self._weight += weight

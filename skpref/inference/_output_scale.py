@@ -193,8 +193,6 @@ def _secant(before, now, off):
     return float(np.clip(step, -_FARTHEST, _FARTHEST))
 
 
-def after(
-    watch: Callable[[Pass], bool], number: int, gap: float = 0.0
-) -> Callable[[Pass], bool]:
+def after(watch: Callable[[Pass], bool], number: int, gap: float = 0.0) -> Callable[[Pass], bool]:
     """Told of passes that come after so many, whose bound lacks ``gap``."""
     return lambda seen: watch(seen._replace(number=number + seen.number, bound=seen.bound + gap))
