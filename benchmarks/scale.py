@@ -15,6 +15,8 @@ seconds of processor time is ended, and says so.
   that made the answers, nothing learned. "median": a product of Matern-3/2 with
   `median_lengthscales`, nothing learned, the noise true. "learned": an RBF with a lengthscale a
   feature, which start there, and the noise, by the bound.
+- ``ekf``, ``ekf scale``: the same with ``SVI(points, local="ekf")``, without and with a gamma prior
+  (2, 2) on the inverse output scale.
 - ``ep``: expectation propagation, of all items.
 - ``stream``: answers in pieces of 100 000 to ``partial_fit``, generated as they are needed.
 - ``logistic``: logistic regression on differences of features.
@@ -33,6 +35,7 @@ import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -52,6 +55,12 @@ from skpref.inference import SVI
 from skpref.kernels import ProductMatern, median_lengthscales
 
 PIECE = 100_000
+ENGINES = {
+    "svi": SVI,
+    "stream": SVI,
+    "ekf": partial(SVI, local="ekf"),
+    "ekf scale": partial(SVI, local="ekf", scale_prior=(2.0, 2.0)),
+}
 KEYS = ("method", "duels", "items", "features", "points", "hyperparameters")
 RIVALS = ("gppl", "xgboost", "choix")
 # A lengthscale at which a feature of the unit cube says nothing.
@@ -68,10 +77,10 @@ def kernel_of(how, items):
 
 def model_of(problem, setting):
     """The estimator of a row."""
-    learned = setting["hyperparameters"] == "learned"
+    learned, method = setting["hyperparameters"] == "learned", setting["method"]
     return PairwisePreferenceRegressor(
         kernel_of(setting["hyperparameters"], problem.items),
-        inference="ep" if setting["method"] == "ep" else SVI(setting["points"]),
+        inference=ENGINES[method](setting["points"]) if method in ENGINES else method,
         noise_variance=NOISE_VARIANCE,
         items=ItemTable(problem.items),
         optimizer="fmin_l_bfgs_b" if learned else None,
@@ -146,6 +155,9 @@ def small():
         yield from some("svi", *at, (100, 500, 1000), ("true",))
         yield from some("svi", *at, (100, 500), ("median", "learned"))
         yield from some("ep", *at, (0,), ("true",))
+        if duels in (1000, 10_000):
+            for method in ("ekf", "ekf scale"):
+                yield from some(method, *at, (100,), ("true",))
         if duels <= 10_000:
             yield from some("gppl", *at, (100,), ("true",))
         if duels <= 1000:

@@ -188,6 +188,8 @@ class InducedSpace:
         column = np.tile(np.arange(self.n_margins), 2)
         signs = np.repeat([1.0, -1.0], self.n_margins)
         self.incidence = csr_array((signs, (ends, column)), shape=(self.n_items, self.n_margins))
+        # An item against itself: nothing is left open, and nothing changes that.
+        self._alike = self.first == self.second
         # A row of features a margin, or a row an item: whichever are fewer.
         self._by_margins = self.n_margins < self.n_items
 
@@ -241,6 +243,7 @@ class InducedSpace:
         for rows in row_blocks(self.n_margins, self.items.shape[1], _BLOCK):
             ends = self.items[self.first[rows]], self.items[self.second[rows]]
             apart[rows] -= 2.0 * paired(self.kernel, *ends)
+        apart[self._alike] = 0.0
         return apart
 
     def _squares(self, features):
@@ -345,7 +348,9 @@ class InducedSpace:
         pulled = self._features.T @ pulled
         inner = -np.outer(pulled, mean) + H_rest - 2.0 * (S @ H)
         inner = 0.5 * (inner + inner.T) + 0.5 * (S + np.outer(mean, mean) - np.eye(len(S)))
-        return self.whiten.T @ inner @ self.whiten
+        weight = self.whiten.T @ inner @ self.whiten
+        weight.flat[:: len(weight) + 1] += _JITTER * np.mean(np.diagonal(weight))
+        return weight
 
     def _on_items(self, pull):
         """Items in blocks, and derivatives of the bound in their k(items, Z)."""
@@ -368,6 +373,7 @@ class InducedSpace:
 
     def _prior_slope(self, weight):
         """Derivatives of Σ weight_i × prior variance of margin i in the kernel's theta."""
+        weight = np.where(self._alike, 0.0, weight)
         each = np.abs(self.incidence) @ weight
         theta, gradient = self.kernel.theta, np.zeros(len(self.kernel.theta))
         for k, step in enumerate(_STEP * np.eye(len(theta))):

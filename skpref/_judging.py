@@ -202,7 +202,8 @@ class _Judging:
                 judged = replace(model, likelihood=Judged(model.likelihood, *beliefs.means))
                 found = judged.evaluate(self._observations, self._state, engine=rough)
                 self._state = found.approximation.state
-                looked = self.look(found, judged, beliefs, free)
+                scaled, found = judged.settled(found)
+                looked = self.look(found, scaled, beliefs, free)
                 if _moved(beliefs, looked) < _STILL:
                     return looked
                 # Judges who take each other for contrary by turns would do so for ever.
@@ -286,16 +287,17 @@ def cavities_of(evaluation: Evaluation) -> Cavities:
     rows, likelihood = problem.rows, problem.likelihood
     found = approximation.conditioned
     rest: Array | float = 0.0  # of margins, what inducing points leave open
+    n = len(rows)
+    tau, nu = np.zeros((2, n))
     if hasattr(found, "variance"):
         mean, variance = problem.oriented(found.mean), found.variance[problem.index]
+        state = approximation.state  # of expectation propagation: of every row
+        if {"precision", "shift"} <= state.keys() and state["precision"].shape == (n,):
+            tau, nu = state["precision"], state["shift"]
     else:
         margins = problem.space.condition(found)
         mean, variance = problem.oriented(margins.mean), margins.variance[problem.index]
         rest = margins.rest[problem.index]
-    state, n = approximation.state, len(rows)
-    tau, nu = np.zeros((2, n))
-    if {"precision", "shift"} <= state.keys() and state["precision"].shape == (n,):
-        tau, nu = state["precision"], state["shift"]
     step, lost = 1.0, np.ones(n, dtype=bool)
     for _ in range(_CAVITY):
         cavity, left = _without(tau, nu, mean, variance)

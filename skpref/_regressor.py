@@ -19,7 +19,13 @@ from skpref._predictions import UtilityEstimator
 from skpref._progress import progress
 from skpref._random import RandomLike, source_of
 from skpref._settings import Settings, check_settings, make_model
-from skpref._streaming import at_points, fit_further, refuse_judged, takes_streams
+from skpref._streaming import (
+    at_points,
+    fit_further,
+    held_engine,
+    refuse_judged,
+    takes_streams,
+)
 from skpref._validation import Training, as_before, check_items, check_training
 from skpref.inference import Engine
 from skpref.likelihoods import Likelihood
@@ -312,7 +318,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         sample_weight: ArrayLike | None = None,
         order: ArrayLike | None = None,
     ) -> Self:
-        """Learn from more answers, with ``inference="svi"``.
+        """Learn from more answers, with ``inference="svi"`` or where "auto" came to it in a `fit`.
 
         What earlier answers told is the prior of further ones. Memory does not grow with their
         number: beside what was told, a random sample of ``learn_on`` answers is kept (5000, if that
@@ -346,6 +352,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         if not hasattr(self, "_stream"):
             return self._fit(X, y, qid, sample_weight, order)
         settings = check_settings(self)
+        settings = settings._replace(engine=held_engine(self, settings.engine))
         table = check_items(self.items)
         training = check_training(
             self, X, y, qid, table, sample_weight, order, self.likelihood_, self._schema

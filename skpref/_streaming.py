@@ -20,7 +20,7 @@ from skpref._observations import Observations
 from skpref._part import ENOUGH_SPARSE
 from skpref._settings import chosen_beforehand
 from skpref._threads import blas_threads
-from skpref.inference import SVI, Problem
+from skpref.inference import SVI, Engine, Problem
 from skpref.inference._base import check_answers
 from skpref.kernels._hyperparameters import seen_columns
 
@@ -38,13 +38,24 @@ _WORTH = 0.8
 
 def takes_streams(estimator) -> bool:
     """Whether an estimator's engine can learn further; an AttributeError says which does."""
-    if not isinstance(chosen_beforehand(estimator), SVI):
+    engine = chosen_beforehand(estimator)
+    if engine is None:  # "auto": what it came to, if it has come to anything
+        engine = getattr(estimator, "engine_", None)
+    if not isinstance(engine, SVI):
         raise AttributeError(
             f"partial_fit learns from answers as they come in with inference='svi' (or SVI(...)); "
             f"inference={estimator.inference!r} needs all answers at once: use fit, or set "
             "inference='svi'."
         )
     return True
+
+
+def held_engine(estimator, engine: Engine | None) -> Engine:
+    """The engine of further pieces: what "auto" came to where ``engine`` is None."""
+    if engine is not None:
+        return engine
+    own = estimator.engine_
+    return type(own)(**{**own.get_params(deep=False), "inducing_points": None})
 
 
 def refuse_judged(estimator) -> None:

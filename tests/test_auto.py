@@ -94,6 +94,31 @@ def test_streams_must_be_asked_for():
     assert "inference='auto' needs all answers at once" in said and "inference='svi'" in said
 
 
+def test_a_stream_goes_on_from_a_fit_that_came_to_points(hurried, monkeypatch):
+    both = [
+        PairwisePreferenceRegressor(inference=each, optimizer=None, random_state=0)
+        for each in ("auto", SVI(8))
+    ]
+    seen = duels(150)
+    for model in both:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(seen[:40])
+    monkeypatch.setattr(_forecast, "_LONG", 1e9)  # what it would come to now does not count
+    for model in both:
+        for piece in (seen[40:60], seen[60:]):  # the latter doubles the answers
+            model.partial_fit(piece)
+    assert isinstance(both[0].engine_, SVI)
+    chances = [model.predict_proba(seen) for model in both]
+    np.testing.assert_array_equal(*chances)
+
+
+def test_no_stream_goes_on_from_an_exact_fit():
+    model = PairwisePreferenceRegressor(optimizer=None).fit(duels())
+    with pytest.raises(AttributeError):
+        model.partial_fit(duels())
+
+
 def test_a_name_that_is_none_is_told_all_that_are():
     with pytest.raises(ValueError, match="'auto', 'laplace', 'ep'"):
         PairwisePreferenceRegressor(inference="vi").fit(duels())

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
-from skpref.inference import SVI
+from skpref.inference import SVI, _shards
 
 KERNEL, NOISE, N_ITEMS = RBF([0.7, 0.7]), 0.05, 15
 
@@ -29,7 +29,7 @@ def heard(seed, care, n_each=30):
 def held(**options):
     """A model whose hyperparameters are the truth."""
     options = {"optimizer": None, "noise_variance": NOISE, "random_state": 0, **options}
-    return PairwisePreferenceRegressor(KERNEL, **options)
+    return PairwisePreferenceRegressor(**{"kernel": KERNEL, **options})
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +57,56 @@ def test_few_inducing_points_do_not_make_the_random_careful(few):
     model = held(inference=SVI(5)).fit(X, y, judges=judge)
     assert_allclose(model.judges_.care, truth, atol=0.3)
     assert np.corrcoef(model.predict(items), utility)[0, 1] > 0.9
+
+
+@pytest.fixture(scope="module")
+def apart():
+    """Duels of which each has items of its own, with ties, an order effect and weights."""
+    rng, n = np.random.default_rng(5), 80
+    X = rng.uniform(-1.0, 1.0, (n, 2, 2))
+    care, judge = np.array([1.0, 1.0, 0.0, -1.0]), rng.integers(4, size=n)
+    utility = np.sin(3.0 * X[..., 0]) + X[..., 1]
+    order = rng.integers(-1, 2, size=n)
+    margin = care[judge] * (utility[:, 0] - utility[:, 1] + 0.3 * order)
+    margin += np.sqrt(2.0 * NOISE) * rng.normal(size=n)
+    y = np.where(np.abs(margin) < 0.2, 0, np.sign(margin)).astype(int)
+    told = {"judges": judge, "order": order, "sample_weight": rng.choice([1.0, 2.0], size=n)}
+    return X, y, told
+
+
+def careful(engine, apart):
+    X, y, told = apart
+    model = held(inference=engine, tie_threshold=0.2, order_effect=0.3)
+    return model.fit(X, y, **told)
+
+
+@pytest.fixture(scope="module")
+def exact(apart):
+    return careful("ep", apart)
+
+
+@pytest.mark.parametrize("points", [40, 80, 160], ids=["few", "as many as answers", "all"])
+def test_duels_that_share_no_item_may_be_judged(points, apart, exact):
+    found = careful(SVI(points), apart)
+    assert_allclose(found.judges_.care, exact.judges_.care, atol=0.03)
+    assert_allclose(found.predict_proba(apart[0]), exact.predict_proba(apart[0]), atol=0.03)
+
+
+def test_judges_are_the_same_however_answers_are_shared_out(apart, monkeypatch):
+    monkeypatch.setattr(_shards, "_ROWS", 40)
+    whole = careful(SVI(40), apart).judges_
+    for options in ({"n_jobs": 1}, {"batch_size": 30}):
+        assert_allclose(careful(SVI(40, **options), apart).judges_.care, whole.care, atol=1e-3)
+
+
+def test_judges_of_a_kernel_whose_scale_is_found(apart):
+    X, y, told = apart
+    found = careful(SVI(40, scale_prior=(50.0, 5.0)), apart)
+    scale = found.diagnostics_.output_scale
+    assert scale < 0.3
+    fixed = held(inference=SVI(40), tie_threshold=0.2, order_effect=0.3, kernel=found.kernel_)
+    fixed.fit(X, y, **told)
+    assert_allclose(found.judges_.care, fixed.judges_.care, atol=0.03)
 
 
 @pytest.mark.parametrize("care", [[-1.0] * 6 + [1.0] * 6, [-1.0] * 10 + [1.0] * 12 + [0.0] * 5])

@@ -50,6 +50,22 @@ def test_a_stream_of_many_pieces_ends_near_one_fit():
     assert losses[1] - losses[0] < 0.01
 
 
+def test_pieces_in_batches_end_at_the_same_place_in_less_memory():
+    X, pairs, y = problem(5200, 4000)
+    models, peaks = [], []
+    for size in (None, 200):
+        engine = SVI(inducing_points=X[:40], batch_size=size)
+        model = PairwisePreferenceRegressor(RBF(0.5), inference=engine, items=X, optimizer=None)
+        model.fit(pairs[:200], y[:200])
+        tracemalloc.start()
+        models.append(model.partial_fit(pairs[200:], y[200:]))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    one, other = (model.predict_proba(pairs) for model in models)
+    assert_allclose(other, one, atol=1e-5)
+    assert peaks[1] < 0.7 * peaks[0]
+
+
 def test_a_stream_whose_later_pieces_bring_unseen_items():
     X, pairs, y = problem(n=4000)
     order = np.argsort(np.maximum(X[pairs[:3500, 0], 0], X[pairs[:3500, 1], 0]))

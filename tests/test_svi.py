@@ -8,8 +8,9 @@ from numpy.testing import assert_allclose
 from oracles import central_gradient, duel_truth, incidence, small_problem
 from scipy.optimize import minimize
 from scipy.special import logsumexp
+from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from svi_support import KERNEL, LIKELIHOODS, TIES, answers, model_of, utility_duels
 
 from skpref import PairwisePreferenceRegressor
@@ -137,6 +138,52 @@ def test_gradient_agrees_with_differences(name, n_inducing, n):
     assert_allclose(found.gradient, central_gradient(value, model.theta), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("n_items", [1, 4], ids=["equal items", "some equal items"])
+@pytest.mark.parametrize("noise", [1e-8, 0.01])
+def test_gradient_where_items_meet_themselves(n_items, noise):
+    """Their margin is nothing, whatever the kernel: answers about it pull at no hyperparameter."""
+    likelihood = Probit(noise, tie_threshold=0.4, order_effect=0.2)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_items, 2))
+    first, second = rng.integers(n_items, size=(2, 30))
+    kind = {"tie": rng.random(30) < 0.3, "order": rng.integers(-1, 2, size=30)}
+    if noise < 0.01:  # apart from them it is a question of rounding
+        second = first
+    observations = Observations.from_duels(X, first, second, rng.random(30) < 0.5, **kind)
+    model = model_of(observations, likelihood, SVI(3, tol=1e-8))
+    found = evidence(observations, model, eval_gradient=True).gradient
+    n = len(model.kernel.theta)
+
+    def value(theta):
+        at = np.concatenate([theta, model.likelihood.theta])
+        return evidence(observations, model.at(at)).approximation.sites.log_evidence
+
+    expected = central_gradient(value, model.kernel.theta)
+    assert_allclose(found[:n], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_an_item_has_no_margin_over_itself():
+    """Nor has its part that no other item shares."""
+    likelihood = Probit(0.3, order_effect=0.2)
+    observations = Observations.from_duels(np.ones((2, 2)), [0, 1, 0], [1, 0, 0], [1, 1, 1])
+    model = model_of(observations, likelihood, SVI(3), KERNEL + WhiteKernel(2.0))
+    found = evidence(observations, model).approximation.sites.log_evidence
+    assert_allclose(found, 3.0 * norm.logcdf(0.2 / np.sqrt(0.6)))
+
+
+def test_gradient_where_points_all_but_coincide():
+    """What is added to the points' covariance grows with it."""
+    observations = answers(LIKELIHOODS["probit"])
+    kernel = ConstantKernel(2.0) * RBF([1e3, 1e3])
+    model = model_of(observations, Probit(1e-8), SVI(6, tol=1e-8), kernel)
+    found = evidence(observations, model, eval_gradient=True).gradient
+
+    def value(theta):
+        return evidence(observations, model.at(theta)).approximation.sites.log_evidence
+
+    assert_allclose(found, central_gradient(value, model.theta), rtol=1e-2)
+
+
 def test_slopes_in_q_agree_with_differences():
     observations = answers(LIKELIHOODS["ties"])
     model = model_of(observations, TIES, SVI(5))
@@ -190,27 +237,35 @@ def test_it_predicts_as_well_as_ep(optimizer):
     assert abs(loss[1] - loss[0]) < 0.005
 
 
-@pytest.mark.parametrize("size", [100, 1000])
-def test_batches_end_near_the_full_run(size):
-    X, pairs, y = utility_duels(4000)
+@pytest.mark.parametrize("size", [100, 1500])
+def test_batches_end_where_the_full_run_ends(size):
+    X, pairs, y = utility_duels(2000)
     full, batches = (
         PairwisePreferenceRegressor(
             RBF(0.5), inference=engine, items=X, optimizer=None, random_state=0
         ).fit(pairs, y)
         for engine in (SVI(30), SVI(30, batch_size=size))
     )
-    steps = -(-len(full.observations_.rows) // size)
-    course = batches.diagnostics_
-    assert len(course.bound_history) == steps * batches.n_iter_
-    assert len(course.smoothed_bound) == batches.n_iter_ and not len(
-        full.diagnostics_.smoothed_bound
-    )
-    off = batches.predict(X) - full.predict(X)
+    assert not len(full.diagnostics_.smoothed_bound)
+    assert len(batches.diagnostics_.smoothed_bound) == batches.n_iter_ < 15
     spread = full.predict(X, return_std=True)[1]
-    assert np.sqrt(np.mean((off / spread) ** 2)) < 0.1
-    assert np.abs(batches.predict_proba(pairs) - full.predict_proba(pairs)).max() < 0.02
-    gap = full.log_marginal_likelihood_value_ - batches.log_marginal_likelihood_value_
-    assert -1e-6 < gap < 1e-3 * abs(full.log_marginal_likelihood_value_)
+    assert_allclose(batches.predict(X) / spread, full.predict(X) / spread, atol=1e-3)
+    bound = full.log_marginal_likelihood_value_
+    assert_allclose(batches.log_marginal_likelihood_value_, bound, atol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"delay": 100.0}, {"forgetting_rate": 1.0}, {"delay": 0.0}])
+def test_no_schedule_of_steps_ends_elsewhere(options):
+    """Short steps hardly raise the bound of a pass, long ones may lower it: neither is an end."""
+    X, pairs, y = utility_duels(600)
+    points = {"inducing_points": X[:20]}
+    full, batches = (
+        PairwisePreferenceRegressor(RBF(0.5), inference=engine, items=X, optimizer=None).fit(
+            pairs, y
+        )
+        for engine in (SVI(**points), SVI(**points, batch_size=150, **options))
+    )
+    assert_allclose(batches.predict(X), full.predict(X), atol=1e-3)
 
 
 @pytest.mark.parametrize(("n", "size"), [(2, 1), (3, 2)])
@@ -225,18 +280,19 @@ def test_batches_of_hardly_any_answers(n, size):
     assert_allclose(batches.predict_proba(pairs), full.predict_proba(pairs), atol=0.02)
 
 
-def test_the_smoothed_bound_is_free_of_the_batches_and_ends_the_fit():
+def test_the_smoothed_bound_is_free_of_the_batches_and_ends_at_the_bound():
     X, pairs, y = utility_duels(4000)
     model = PairwisePreferenceRegressor(
         RBF(0.5), inference=SVI(30, batch_size=200), items=X, optimizer=None, random_state=0
     ).fit(pairs, y)
-    course, n = model.diagnostics_, model.n_iter_
-    per_pass = course.bound_history.reshape(n, -1)
-    assert course.smoothed_bound.std() < 0.2 * per_pass.std(axis=1).min()
-    rises = 0.5 * (course.smoothed_bound[2:] - course.smoothed_bound[:-2]) / 4000
-    assert rises[-1] <= 1e-4 and np.all(rises[:-1] > 1e-4)
-    with pytest.warns(ConvergenceWarning, match="SVI stopped after 2 iterations"):
-        model.set_params(inference__max_iter=2).fit(pairs, y)
+    course, steps = model.diagnostics_, -(-len(model.observations_.rows) // 200)
+    n_drift = (len(course.bound_history) - model.n_iter_) // (steps - 1)
+    per_pass = course.bound_history[: n_drift * steps].reshape(n_drift, steps)
+    assert n_drift >= 2
+    assert course.smoothed_bound[:n_drift].std() < 0.5 * per_pass.std(axis=1).min()
+    assert course.smoothed_bound[-1] == model.log_marginal_likelihood_value_
+    with pytest.warns(ConvergenceWarning, match="SVI stopped after 4 iterations"):
+        model.set_params(inference__max_iter=4).fit(pairs, y)
 
 
 def test_many_answers_begin_with_a_part_and_end_at_the_same_place(monkeypatch):

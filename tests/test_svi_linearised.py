@@ -13,11 +13,11 @@ from svi_support import answers, model_of, utility_duels
 
 from skpref import PairwisePreferenceRegressor
 from skpref._fitting import fit_posterior
-from skpref._inducing import Weights, moments
+from skpref._inducing import Weights
 from skpref.duels import Observations
 from skpref.inference import SVI
 from skpref.inference._ekf import Linearised
-from skpref.inference._minibatches import batches
+from skpref.inference._minibatches import InBatches
 from skpref.inference._natural import Batch
 from skpref.likelihoods import Probit
 
@@ -31,19 +31,19 @@ CHANCES = {
 def least_squares(K, pairs, won, lost, chance):
     """Least squares over f without derivatives of ours, and the Gauss–Newton covariance there."""
     first, second = pairs
-    law = beta(1.0 + won, 1.0 + lost)
+    share, spread = won / (won + lost), beta(1.0 + won, 1.0 + lost).var()
     A = incidence(first, second, len(K))
     root = np.linalg.cholesky(K)
 
     def loss(white):
-        off = law.mean() - chance(A @ root @ white)
-        return 0.5 * np.sum(off**2 / law.var()) + 0.5 * white @ white
+        off = share - chance(A @ root @ white)
+        return 0.5 * np.sum(off**2 / spread) + 0.5 * white @ white
 
     options = {"gtol": 1e-9, "maxiter": 5000}
     mean = root @ minimize(loss, np.zeros(len(K)), method="BFGS", options=options).x
     step = 1e-5
     slope = (chance(A @ mean + step) - chance(A @ mean - step)) / (2.0 * step)
-    precision = np.linalg.inv(K) + A.T @ ((slope**2 / law.var())[:, None] * A)
+    precision = np.linalg.inv(K) + A.T @ ((slope**2 / spread)[:, None] * A)
     return mean, np.linalg.inv(precision)
 
 
@@ -91,17 +91,12 @@ def test_it_is_not_what_maximises_the_bound_whose_value_is_told():
     assert len(history) == found.n_iter
 
 
-def test_a_pair_is_drawn_to_even_chances():
-    """However wide the prior, one duel leaves its winner two thirds: the mean of Beta(2, 1)."""
-    X = np.array([[0.0], [9.0]])
-    observations = Observations.from_duels(X, [0], [1], [1])
-    chances = []
-    for engine in (SVI(local="ekf"), SVI()):
-        model = model_of(observations, Probit(0.5), engine, ConstantKernel(1e4) * RBF(1.0))
-        mean = fit_posterior(observations, model).posterior.mean(X)
-        chances.append(ndtr(mean[0] - mean[1]))
-    assert_allclose(chances[0], 2.0 / 3.0, atol=1e-3)
-    assert chances[1] > 0.95
+def test_distinct_duels_teach_it():
+    """A duel each: drawn to even chances, they would teach next to nothing (a log-loss of .6)."""
+    X, pairs, y = utility_duels(1400, 2800)
+    model = learner(SVI(30, local="ekf"), items=X).fit(pairs[:1000], y[:1000])
+    chance = model.predict_proba(pairs[1000:])[np.arange(400), y[1000:]]
+    assert -np.mean(np.log(chance)) < 0.3
 
 
 def test_weights_are_numbers_of_duels():
@@ -121,31 +116,39 @@ def learner(engine, **params):
     return PairwisePreferenceRegressor(RBF(0.5), inference=engine, **fixed)
 
 
-def test_batches_end_near_the_full_run():
-    X, pairs, y = utility_duels(4000)
-    full, parts = (
-        learner(SVI(30, local="ekf", batch_size=size), items=X).fit(pairs, y)
-        for size in (None, 400)
-    )
-    off = parts.predict_proba(pairs) - full.predict_proba(pairs)
-    assert np.abs(off).max() < 0.02
+def test_batches_end_at_the_least_squares_of_shares():
+    observations, X, *tallies = repeated()
+    engine = SVI(local="ekf", batch_size=4, tol=1e-7)
+    fitted = fit_posterior(observations, model_of(observations, Probit(0.3), engine, KERNEL))
+    mean, covariance = least_squares(KERNEL(X), *tallies, CHANCES["probit"][1])
+    assert fitted.approximation.converged and len(fitted.diagnostics.smoothed_bound) > 3
+    assert_allclose(fitted.posterior.mean(X), mean, atol=1e-4)
+    assert_allclose(fitted.posterior.cov(X), covariance, atol=1e-4)
 
 
+def some_weights(rng, m=5):
+    half = rng.normal(size=(m, m))
+    return Weights(half @ half.T, rng.normal(size=m))
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["first", "later"])
 @pytest.mark.parametrize("kind", [Batch, Linearised])
-def test_batches_add_up_to_all_answers(kind):
+def test_batches_add_up_to_all_answers(kind, later):
     observations, *_ = repeated()
-    model = model_of(observations, Probit(0.3), SVI(5), KERNEL)
-    problem = model.evaluate(observations).problem
-    whole = kind.of(problem.space, problem.rows, problem.likelihood)
     rng = np.random.default_rng(0)
-    half = rng.normal(size=(5, 5))
-    at = moments(Weights(half @ half.T, rng.normal(size=5)))
-    parts = [part.look_at(at) for part in batches(problem, whole, 4, rng)]
-    assert len(parts) > 3
-    look = whole.look_at(at)
-    assert_allclose(sum(part.fit for part in parts), look.fit)
-    for k in range(2):
-        assert_allclose(sum(part.wanted[k] for part in parts), look.wanted[k], atol=1e-10)
+    problem = model_of(observations, Probit(0.3), SVI(5), KERNEL).evaluate(observations).problem
+    before = some_weights(rng) if later else None
+    whole = kind.of(problem.space, problem.rows, problem.likelihood, before)
+    parts = InBatches(problem, whole, 4)
+    assert len(list(parts.each())) > 3
+    for factor in (1.0, 3.0):
+        scaled = [each.scaled(ConstantKernel(factor) * KERNEL, factor) for each in (whole, parts)]
+        at = some_weights(rng)
+        look, added = (each.look(at) for each in scaled)
+        for name in ("bound", "height", "pulled"):
+            assert_allclose(getattr(added, name), getattr(look, name), atol=1e-10)
+        for k in range(2):
+            assert_allclose(added.wanted[k], look.wanted[k], atol=1e-10)
 
 
 def test_streams_begin_where_the_pieces_before_ended():

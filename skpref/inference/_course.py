@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from skpref._conditioning import Sites
 from skpref._inducing import InducedSpace, Weights
 from skpref.inference._base import Approximation, State
+from skpref.inference._minibatches import Drift
 from skpref.inference._natural import Ascent
 from skpref.inference._output_scale import Gamma, rescaled
 
@@ -17,10 +18,11 @@ class Course(NamedTuple):
 
     Attributes
     ----------
-    bound_history : ndarray of shape (n_iter,)
-        The bound on the log evidence after each iteration; of a minibatch its estimate.
-    smoothed_bound : ndarray of shape (n_passes,)
-        With minibatches, the mean of these estimates over each pass; else empty.
+    bound_history : ndarray
+        The bound on the log evidence at each iteration; of a minibatch its estimate.
+    smoothed_bound : ndarray of shape (n_iter,)
+        With minibatches, the mean of these estimates over each pass, and then the bound itself,
+        at passes that add up what all batches want; else empty.
     inverse_scale : (float, float) or None
         With ``scale_prior``, shape and rate of q(λ), the kernel being divided by λ.
     """
@@ -54,12 +56,20 @@ def started(start: State | None, space: InducedSpace, total: float) -> Weights |
     return Weights(start["gain"], start["shift"]).scaled(total / before)
 
 
-def found(end: Ascent, total: float, inverse_scale: Gamma | None = None) -> Approximation:
-    """What a way uphill that saw all answers ended with."""
-    weights, course = end.weights, Course(np.array(end.history), np.zeros(0), inverse_scale)
+def found(
+    end: Ascent, total: float, inverse_scale: Gamma | None = None, before: Drift | None = None
+) -> Approximation:
+    """What a way uphill ended with, perhaps after stochastic steps."""
+    history, smoothed, n_iter, stopped = end.history, [], end.n_iter, end.stopped
+    if before is not None:
+        if before.stopped:  # the last look was not a pass
+            history, n_iter, stopped = [], 0, True
+        history, smoothed = before.history + history, before.smoothed + history
+        n_iter += len(before.smoothed)
+    weights, course = end.weights, Course(np.array(history), np.array(smoothed), inverse_scale)
     state = state_of(weights, total, course) | end.look.sites
     sites = Sites(weights.shift, weights.gain, end.bound)
-    run = end.n_iter, end.residual, end.converged, course, end.stopped
+    run = n_iter, end.residual, end.converged, course, stopped
     return Approximation(sites, end.at, state, *run)
 
 

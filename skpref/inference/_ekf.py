@@ -1,17 +1,19 @@
 """The linearised update of source [1]_, like an extended Kalman filter's, for comparison.
 
-The duels of a pair are one observation of the probability Φ(ẑ) that its first item wins: with
-n of them won and l lost, the mean y and the variance Q of Beta(1 + n, 1 + l). About the present
+The duels of a pair are one observation of the probability Φ(ẑ) that its first item wins: of n won
+and l lost the share y = n/(n + l), with the variance Q of Beta(1 + n, 1 + l). About the present
 mean of the margin, Φ is replaced by its tangent of slope g, which makes a Gaussian site of
-precision g²/Q and shift g/Q (y − Φ(ẑ) + g × margin). Where that ends, the mean is the one of
-least ½ Σ (y − Φ(ẑ))²/Q + ½ meanᵀ K⁻¹ mean, and the covariance (K⁻¹ + Gᵀ Q⁻¹ G)⁻¹.
+precision g²/Q and shift g/Q (y − Φ(ẑ) + g × margin). Where that ends, the mean is one at which
+½ Σ (y − Φ(ẑ))²/Q + ½ meanᵀ K⁻¹ mean is stationary, and the covariance (K⁻¹ + Gᵀ Q⁻¹ G)⁻¹. That sum
+of squares is not convex: where answers contradict their neighbours there may be several ends, and
+which one is reached depends on the start.
 
-It promises no bound, and no calibration: every pair is drawn to even chances by the uniform prior
-of its own, beside the Gaussian process, and the spread of the margin plays no part in its site.
+It promises no bound, and no calibration: the spread of the margin plays no part in its site.
 
-The source has exp(−ẑ²/2)/(2π) for the slope of Φ((f_v − f_u)/√2), which is exp(−ẑ²/2)/(2√π),
-negative in f_u; −g × margin for + g × margin; and (1 + Σ y)/P for the mean of a beta, which is
-(1 + Σ y)/(2 + P).
+The source's bound has the labels y themselves, and the beta distribution enters Q alone; its update
+prints (1 + Σ y)/P for y. (The authors' code has y in both, and for Q the binomial variance of y at
+the mean of a beta whose prior is fitted.) The source also has exp(−ẑ²/2)/(2π) for the slope of
+Φ((f_v − f_u)/√2), which is exp(−ẑ²/2)/(2√π), negative in f_u; and −g × margin for + g × margin.
 
 .. [1] Simpson and Gurevych, "Finding convincing arguments using scalable Bayesian preference
    learning", TACL 2018.
@@ -36,10 +38,12 @@ class Tally(NamedTuple):
 
     Attributes
     ----------
-    chance, variance : ndarray of shape (n_rows,)
-        Mean and variance of the beta distribution of the probability that the row's winner wins.
+    chance : ndarray of shape (n_rows,)
+        Share of the pair's duels that the row's winner won.
+    variance : ndarray of shape (n_rows,)
+        Of the beta distribution of the probability that they win, from a uniform one.
     share : ndarray of shape (n_rows,)
-        Of the pair's duels that are in the row.
+        Of the pair's duels that are in the row: the same, unless rows differ in more than that.
     """
 
     chance: Array
@@ -54,9 +58,9 @@ class Tally(NamedTuple):
         n = len(margins.first)
         total = np.bincount(index, rows.counts, n)[index]
         first = np.bincount(index, rows.counts * ahead, n)[index]
-        a = 1.0 + np.where(ahead, first, total - first)
-        chance = a / (2.0 + total)
-        return cls(chance, chance * (1.0 - chance) / (3.0 + total), rows.counts / total)
+        won = np.where(ahead, first, total - first)
+        mean = (1.0 + won) / (2.0 + total)
+        return cls(won / total, mean * (1.0 - mean) / (3.0 + total), rows.counts / total)
 
     def take(self, numbers: NDArray[np.intp]) -> Self:
         """Some of the rows."""
@@ -87,9 +91,9 @@ class Linearised(Batch):
         """Some of the rows; a pair's observation is that of all of its duels."""
         return replace(super().part(space, rows, numbers), tally=self.tally.take(numbers))
 
-    def look_at(self, at: Moments) -> Look:
+    def told(self, at: Moments) -> Look:
         """The answers seen under a q; the steps wanted lower the sum of squares of its mean."""
-        look = super().look_at(at)
+        look = super().told(at)
         margins, tally = self.space.condition(at), self.tally
         log_chance, slope, *_ = self.likelihood.log_prob(
             self.sign * margins.mean[self.index], self.answers
@@ -102,11 +106,8 @@ class Linearised(Batch):
             for each in (self.sign * weight * slope * off, weight * slope**2)
         )
         wanted = self.space.weights(by_mean, precision, at)
-        goal = -0.5 * float(weight @ off**2) - 0.5 * float(at.mean @ at.mean)
-        if self.before is not None:
-            goal += float((self.before.shift - 0.5 * self.before.gain @ at.mean) @ at.mean)
-            wanted = self.before.plus(wanted)
         sites = {"precision": precision, "pull": by_mean + precision * margins.mean}
+        goal = -0.5 * float(weight @ off**2)
         # the update does not see variances
         return look._replace(wanted=wanted, sites=sites, pulled=0.0, goal=goal)
 

@@ -1,54 +1,95 @@
-"""Stochastic natural-gradient steps: each sees some of the answers."""
+"""Answers a batch at a time: stochastic natural-gradient steps, and sums over all batches.
+
+Stochastic steps come near the end within a few passes, and then swing about it. What all batches
+want of one q, added up, has none of that noise: steps that see these sums go the rest of the way,
+to the end of a run that has all answers in memory at once.
+"""
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._inducing import InducedSpace, Weights, moments
 from skpref._rows import gathered_rows
 from skpref.inference._base import Pass, Problem
-from skpref.inference._natural import Batch, fit_of, nothing
+from skpref.inference._natural import Batch, Look
 from skpref.inference._output_scale import Gamma, rescaled, updated, with_scale
+
+# A pass whose residual is more than so much of the last one's is noise for the most part.
+_FALLS = 0.5
+
+
+class InBatches:
+    """All answers of a problem, so many in memory at once; what `Path` needs of a `Batch`.
+
+    Parameters
+    ----------
+    problem : Problem
+    answers : Batch
+        All of them, of any kind of `Batch`; its space may be of another output scale.
+    size : int
+        Rows of a batch.
+    """
+
+    def __init__(self, problem: Problem, answers: Batch, size: int):
+        self._problem, self._answers, self.size = problem, answers, size
+
+    @property
+    def space(self) -> InducedSpace:
+        """The prior of all margins."""
+        return self._answers.space
+
+    def each(self, rng: np.random.Generator | None = None) -> Iterator[Batch]:
+        """All rows once, in random order if there is a generator."""
+        space, rows = self.space, self._problem.rows
+        order = np.arange(len(rows)) if rng is None else rng.permutation(len(rows))
+        for k in range(0, len(order), self.size):
+            numbers = np.sort(order[k : k + self.size])
+            used, part = gathered_rows(rows, numbers)
+            there = InducedSpace(space.kernel, space.items[used], part.margins, space.Z, space)
+            yield self._answers.part(there, part, numbers)
+
+    def look(self, weights: Weights) -> Look:
+        """All answers seen under a q; sites on the margins are not kept."""
+        at = moments(weights)
+        told = reduce(Look.plus, (batch.told(at) for batch in self.each()))
+        return told.after(self._answers.before)
+
+    def scaled(self, kernel: Kernel, factor: float) -> "InBatches":
+        """The same answers under a kernel that is so many times as large."""
+        return InBatches(self._problem, self._answers.scaled(kernel, factor), self.size)
 
 
 class Schedule(NamedTuple):
-    """Of the steps.
+    """Of the stochastic steps.
 
     Attributes
     ----------
-    size : int
-        Rows that a step sees.
     rate, delay : float
         Step t has length (t + delay)^−rate (Hoffman et al. 2013, eq. 26).
-    tol : float
-        It ends once two passes raise the smoothed bound by less each, in nats an answer.
     max_iter : int
         Passes at most.
     """
 
-    size: int
     rate: float
     delay: float
-    tol: float
     max_iter: int
 
 
 class Drift(NamedTuple):
-    """Where the steps ended.
+    """Where stochastic steps ended.
 
     Attributes
     ----------
     weights : Weights
-        Mean of those of the last pass, or a step from it that all answers ask for.
-    inverse_scale : Gamma or None
-        q of the kernel's inverse output scale.
-    bound : float
-        Of these, on all answers.
-    n_iter : int
-    residual : float
-        What each of the last two passes raised the smoothed bound by, in nats an answer.
-    converged, stopped : bool
+        Mean of those of the last pass.
+    scale : float
+        The kernel's output scale that they belong to.
+    stopped : bool
+        Whether it ended as it was told to.
     history : list of float
         Estimates of the bound by every step.
     smoothed : list of float
@@ -56,11 +97,7 @@ class Drift(NamedTuple):
     """
 
     weights: Weights
-    inverse_scale: Gamma | None
-    bound: float
-    n_iter: int
-    residual: float
-    converged: bool
+    scale: float
     stopped: bool
     history: list[float]
     smoothed: list[float]
@@ -68,23 +105,23 @@ class Drift(NamedTuple):
 
 def drift(
     problem: Problem,
-    kind: type[Batch],
+    answers: InBatches,
     weights: Weights,
     schedule: Schedule,
     prior: Gamma | None = None,
     scale: float = 1.0,
 ) -> Drift:
-    """Take steps until the bound no longer rises, and average those of the last pass.
+    """Take stochastic steps while they come nearer, and average those of the last pass.
 
-    A pass sees every answer once, so that its mean bound is free of the batches' differences. The
-    mean of its natural parameters (Polyak and Juditsky 1992) is free of most of their noise, and a
-    last step that adds up what all batches want, if it raises the bound, of most of the rest.
+    A pass sees every answer once, so that the sum of what its batches wanted, less the mean of q
+    over the pass, is free of the batches' differences: it falls from pass to pass until noise is
+    all that is left of it. The mean of the pass's natural parameters (Polyak and Juditsky 1992) is
+    free of most of that noise.
 
     Parameters
     ----------
     problem : Problem
-    kind : type
-        `Batch` or one that looks otherwise.
+    answers : InBatches
     weights : Weights
         Where to start.
     schedule : Schedule
@@ -95,78 +132,67 @@ def drift(
     """
     rng, total, m = np.random.default_rng(0), float(problem.rows.counts.sum()), len(weights.shift)
     now = None if prior is None else Gamma(prior.shape + 0.5 * m, 1.0).around(1.0 / scale)
-    answers = kind.of(problem.space, problem.rows, problem.likelihood)
     history: list[float] = []
     smoothed: list[float] = []
-    converged = stopped = False
+    falls, stopped, last = True, False, (weights, scale)
     residual, t = np.inf, 0
-    while not (converged or stopped or len(smoothed) >= schedule.max_iter):
-        bounds, level, mean = [], 0.0, _Mean(m)
-        for batch in batches(problem, answers, schedule.size, rng):
+    while falls and not stopped and len(smoothed) < schedule.max_iter:
+        level, mean, wanted = 0.0, _Mean(m), _Mean(m)
+        for batch in answers.each(rng):
             t += 1
             length = min((t + schedule.delay) ** -schedule.rate, 1.0)
             share = total / float(batch.counts.sum())
-            batch = _under(batch, now)
+            inverse = 1.0 if now is None else now.mean
+            batch = batch if now is None else _under(batch, now)
             look = batch.look(weights)
-            apart = look.at.divergence - _gap(now, prior, m)
-            bounds.append(share * look.fit - apart)
-            level += bounds[-1] / share
+            history.append(share * look.fit - look.at.divergence + _gap(now, prior, m))
+            level += history[-1] / share
+            asked = look.wanted.scaled(share)
+            wanted.add(asked, inverse, 1.0 / share)
+            weights = weights.towards(asked, length)
             if now is not None and prior is not None:
-                wanted = updated(prior, now, look.at, share * look.pulled)
-                ahead = now.around(now.mean * (wanted.mean / now.mean) ** length)
-            weights = weights.towards(look.wanted.scaled(share), length)
-            if now is not None:
+                aim = updated(prior, now, look.at, share * look.pulled)
+                ahead = now.around(now.mean * (aim.mean / now.mean) ** length)
                 weights, now = rescaled(weights, now.mean / ahead.mean), ahead
             mean.add(weights, 1.0 if now is None else now.mean)
-        history += bounds
         smoothed.append(level)
-        if len(smoothed) > 2:
-            residual = 0.5 * (smoothed[-1] - smoothed[-3]) / total
-            converged = residual <= schedule.tol
+        end, inverse = mean.value
+        before, residual = residual, _apart(end, wanted.under(inverse))
+        falls = residual <= _FALLS * before
         watch = problem.watch
-        stopped = watch is not None and watch(Pass(len(smoothed), smoothed[-1], residual))
-    weights, inverse = mean.value
-    now = None if now is None else now.around(inverse)
-
-    def every():
-        return (_under(batch, now) for batch in batches(problem, answers, schedule.size, rng))
-
-    weights, bound = _closed(every, weights)
-    bound += _gap(now, prior, m)
-    run = len(smoothed), max(residual, 0.0), converged, stopped, history, smoothed
-    return Drift(weights, now, bound, *run)
+        stopped = watch is not None and watch(Pass(len(smoothed), level, residual))
+        last = end, 1.0 / inverse
+    return Drift(*last, stopped, history, smoothed)
 
 
-def _closed(every, weights):
-    """The end of a step of length 1 that all answers ask for, if that raises the bound."""
-    at, wanted, fit = moments(weights), nothing(len(weights.shift)), 0.0
-    for batch in every():
-        look = batch.look_at(at)
-        wanted, fit = wanted.plus(look.wanted), fit + look.fit
-    ends = [(weights, fit - at.divergence)]
-    there = moments(wanted)
-    ends.append((wanted, fit_of(every(), there) - there.divergence))
-    return max(ends, key=lambda end: end[1])
+def _apart(weights, wanted):
+    """How far the wanted q is, in the deviations of q."""
+    return Look(moments(weights), 0.0, wanted, {}).residual(weights, wanted)
 
 
 class _Mean:
     """Mean of natural parameters; those of different scales are averaged under a common one."""
 
     def __init__(self, m):
-        self._n, self._inverse = 0, 0.0
-        self._gain, self._shift = nothing(m)
+        self._weight, self._inverse = 0.0, 0.0
+        self._gain, self._shift = np.zeros((m, m)), np.zeros(m)
 
-    def add(self, weights, inverse):
-        self._n += 1
-        self._inverse += inverse
-        self._gain += inverse * weights.gain
-        self._shift += np.sqrt(inverse) * weights.shift
+    def add(self, weights, inverse, weight=1.0):
+        self._weight += weight
+        self._inverse += weight * inverse
+        self._gain += weight * inverse * weights.gain
+        self._shift += weight * np.sqrt(inverse) * weights.shift
+
+    def under(self, inverse):
+        """For the kernel over this."""
+        one = self._weight * inverse
+        return Weights(self._gain / one, self._shift * np.sqrt(inverse) / one)
 
     @property
     def value(self):
-        inverse = self._inverse / self._n
-        gain, shift = self._gain / (self._n * inverse), self._shift / (self._n * np.sqrt(inverse))
-        return Weights(gain, shift), inverse
+        """For the kernel over the mean, and that."""
+        inverse = self._inverse / self._weight
+        return self.under(inverse), inverse
 
 
 def _gap(now, prior, m):
@@ -175,19 +201,4 @@ def _gap(now, prior, m):
 
 def _under(batch, now):
     """The batch under the kernel of the present output scale."""
-    if now is None:
-        return batch
     return batch.scaled(with_scale(batch.space.kernel, 1.0 / now.mean), 1.0 / now.mean)
-
-
-def batches(
-    problem: Problem, answers: Batch, size: int, rng: np.random.Generator
-) -> Iterator[Batch]:
-    """All rows once, in random order."""
-    space, rows = problem.space, problem.rows
-    order = rng.permutation(len(rows))
-    for k in range(0, len(order), size):
-        numbers = np.sort(order[k : k + size])
-        used, part = gathered_rows(rows, numbers)
-        there = InducedSpace(space.kernel, space.items[used], part.margins, space.Z, space)
-        yield answers.part(there, part, numbers)

@@ -83,6 +83,10 @@ class Batch:
 
     def look_at(self, at: Moments) -> "Look":
         """The same of a q by its moments."""
+        return self.told(at).after(self.before)
+
+    def told(self, at: Moments) -> "Look":
+        """The same of these answers alone, whatever earlier ones told."""
         margins = self.space.condition(at)
         mean, variance, rest = self.seen(margins)
         expected = self.likelihood.expected(mean, variance, rest, self.answers)
@@ -92,7 +96,7 @@ class Batch:
         wanted = self.space.weights(pull.by_mean, precision, at)
         sites = {"precision": precision, "pull": pull.by_mean + precision * margins.mean}
         pulled = -float(self.counts @ (expected.by_noise * rest))
-        return Look(at, fit, wanted, sites, pulled).after(self.before)
+        return Look(at, fit, wanted, sites, pulled)
 
     def part(self, space: InducedSpace, rows: Rows, numbers: NDArray[np.intp]) -> Self:
         """Some of the rows, by number; ``space`` is that of their margins."""
@@ -109,7 +113,7 @@ class Look(NamedTuple):
     ``fit`` is the expected log-probability of its answers, ``wanted`` the q whose precision and
     shift are those of the ``sites`` on the margins that they ask for: a natural-gradient step of
     length 1. ``pulled`` is minus the derivative of the fit in the log of the variance that the
-    points leave; ``goal`` what such steps raise, where that is not the bound.
+    points leave; ``goal`` what such steps raise of the answers' side, where that is not ``fit``.
     """
 
     at: Moments
@@ -127,13 +131,25 @@ class Look(NamedTuple):
     @property
     def height(self) -> float:
         """What the way leads up."""
-        return self.bound if self.goal is None else self.goal
+        if self.goal is None:
+            return self.bound
+        return self.goal - 0.5 * float(self.at.mean @ self.at.mean)
 
     def after(self, before: Weights | None) -> "Look":
         """The same, what earlier answers told being part of the prior."""
         if before is None:
             return self
-        return self._replace(fit=self.fit + before.told(self.at), wanted=before.plus(self.wanted))
+        goal, mean = self.goal, self.at.mean
+        if goal is not None:
+            goal += float((before.shift - 0.5 * before.gain @ mean) @ mean)
+        fit, wanted = self.fit + before.told(self.at), before.plus(self.wanted)
+        return self._replace(fit=fit, wanted=wanted, goal=goal)
+
+    def plus(self, other: "Look") -> "Look":
+        """Of the answers of both, under the same q; without sites on the margins."""
+        goal = None if self.goal is None or other.goal is None else self.goal + other.goal
+        fit, pulled = self.fit + other.fit, self.pulled + other.pulled
+        return Look(self.at, fit, self.wanted.plus(other.wanted), {}, pulled, goal)
 
     def residual(self, weights: Weights, wanted: Weights) -> float:
         """How far the wanted q is, in the deviations of q: about √(2 × what the bound lacks)."""
@@ -212,16 +228,6 @@ def ascend(
         weights, at = look.wanted, moments(look.wanted)
     run = len(history), residual, converged, stopped, history
     return Ascent(weights, at, look, look.bound, *run)
-
-
-def fit_of(batches, at):
-    """Expected log-probability of the answers of all batches, under one q."""
-    found = 0.0
-    for batch in batches:
-        seen = batch.seen(batch.space.condition(at))
-        expected = batch.likelihood.expected(*seen, batch.answers)
-        found += float(batch.counts @ expected.value)
-    return found
 
 
 class Path:

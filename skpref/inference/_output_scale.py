@@ -154,7 +154,7 @@ def ascend_with_scale(
     while True:
         scaled = batch.scaled(with_scale(batch.space.kernel, 1.0 / now.mean), 1.0 / now.mean)
         gap = now.bound(prior, m)
-        told = watch and _after(watch, len(history), gap)
+        told = watch and after(watch, len(history), gap)
         end = ascend(scaled, weights, loose, max_iter - len(history), told)
         history += [bound + gap for bound in end.history]
         wanted = updated(prior, now, end.at, end.look.pulled)
@@ -193,5 +193,6 @@ def _secant(before, now, off):
     return float(np.clip(step, -_FARTHEST, _FARTHEST))
 
 
-def _after(watch, number, gap):
+def after(watch: Callable[[Pass], bool], number: int, gap: float = 0.0) -> Callable[[Pass], bool]:
+    """Told of passes that come after so many, whose bound lacks ``gap``."""
     return lambda seen: watch(seen._replace(number=number + seen.number, bound=seen.bound + gap))

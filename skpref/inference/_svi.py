@@ -6,20 +6,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._conditioning import Sites
-from skpref._inducing import InducedSpace, Weights, moments
+from skpref._inducing import InducedSpace, Weights
 from skpref._observations import Observations
 from skpref._parameters import check_choice, check_number
 from skpref._random import RandomLike, seed_of
 from skpref.inference._base import Approximation, Engine, EvidenceGradient, Problem, State
-from skpref.inference._course import Course, found, scale_of, started, state_of
+from skpref.inference._course import found, scale_of, started
 from skpref.inference._ekf import Linearised, check_linear
 from skpref.inference._ep import EP
-from skpref.inference._minibatches import Schedule, drift
+from skpref.inference._minibatches import InBatches, Schedule, drift
 from skpref.inference._moving import mention_far, moved
 from skpref.inference._natural import Batch, ascend, nothing
 from skpref.inference._output_scale import (
     Gamma,
+    after,
     ascend_with_scale,
     check_scale,
     with_scale,
@@ -31,6 +31,8 @@ from skpref.likelihoods import Likelihood
 
 # Answers that a run on many begins with, before it sees all.
 _BEGIN = 10_000
+# Passes at the least that see all answers, after those in batches.
+_CLOSING = 2
 # Looseness of a run within the search for hyperparameters, at most the larger of many answers.
 _SEARCH_TOL = (3e-3, 1e-2)
 # Of the shape and the rate of a prior.
@@ -63,15 +65,15 @@ class SVI(Engine):
     batch_size : int, default=None
         None: every step sees all answers, is of length 1, or shorter where the bound would fall,
         and the fit takes a few. A number: steps see so many answers, drawn without replacement,
-        and step t has length ``(t + delay) ** -forgetting_rate``; q is the mean over the last pass,
-        and one step from there that all answers ask for. Memory then does not grow with the number
-        of items.
+        and step t has length ``(t + delay) ** -forgetting_rate``, pass after pass while these come
+        nearer; from the mean of q over the last one, steps that add up what all batches ask for go
+        on to the end that they would reach without batches. Features are held of one batch at a
+        time. Pieces of a stream are seen by such sums alone.
     max_iter : int, default=100
         Passes over the answers at most.
     tol : float, default=1e-4
-        Stop once the wanted step is shorter than this many deviations of q; the bound then lacks
-        about half its square. With batches: once the mean bound of a pass rises by less than this,
-        in nats an answer and pass, over two passes.
+        Stop once the step that all answers ask for is shorter than this many deviations of q; the
+        bound then lacks about half its square.
     forgetting_rate : float, default=0.7
         In (0.5, 1].
     delay : float, default=1.0
@@ -80,11 +82,13 @@ class SVI(Engine):
         Shape and rate of a gamma prior on λ, the kernel being divided by λ [2]_; both above 0. Its
         mean, λ = shape / rate, is what is expected before any answer. q(λ) is found with q(u), and
         ``kernel_`` is multiplied by 1/E[λ]. Only the ratio of this scale to the noise is told by
-        answers, so hold the noise. None: the kernel is as it is.
+        answers, so hold the noise. Pieces of a stream keep the scale until hyperparameters are
+        learned again. None: the kernel is as it is.
     local : {"expected", "ekf"}, default="expected"
         What a step wants of an answer: that the expected log-probability be largest, or "ekf", for
-        comparison, the linearised update of [2]_, which promises no bound, sees no variances, and
-        takes neither ties nor an order effect. Hyperparameters are learned by "expected".
+        comparison, the linearised update of [2]_: least squares of each pair's share of wins, which
+        promises no bound, sees no variances, may have several ends, and takes neither ties nor an
+        order effect. Hyperparameters are learned by "expected".
     evidence : {"ep", "bound"}, default="ep"
         What hyperparameters are learned by: the evidence of EP with all items, on 800 of the
         answers (``learn_on`` of the estimator), or the bound, on 5000. The bound takes what few
@@ -272,22 +276,24 @@ class SVI(Engine):
     ) -> Approximation:
         """Maximise the bound, see `Engine.run`."""
         self.check()
-        rows, space = problem.rows, problem.space
-        total = float(rows.counts.sum())
-        weights, scale = started(start, space, total), scale_of(start)
-        if self.batch_size is not None and self.batch_size < len(rows):
-            return self._in_batches(problem, weights, scale)
-        if weights is None:
-            n = len(problem.observations.positions)
-            few = n < 4 * _BEGIN
-            weights, scale = (nothing(len(space.Z)), 1.0) if few else self._begun(problem, _BEGIN)
-        batch = self._answers(problem)
-        if self.scale_prior is None:
-            return found(ascend(batch, weights, self.tol, self.max_iter, problem.watch), total)
-        prior = Gamma(*self.scale_prior)
-        run = self.tol, self.max_iter, problem.watch
-        end, inverse_scale = ascend_with_scale(batch, weights, prior, scale, *run)
-        return found(end, total, inverse_scale)
+        answers = self._answers(problem)
+        weights, scale, seen = self._start(problem, start)
+        prior = None if self.scale_prior is None else Gamma(*self.scale_prior)
+        way, left, watch = None, self.max_iter, problem.watch
+        if isinstance(answers, InBatches):
+            options = self.forgetting_rate, self.delay + seen // answers.size
+            schedule = Schedule(*options, self.max_iter - _CLOSING)
+            way = drift(problem, answers, weights, schedule, prior, scale)
+            weights, scale, done = way.weights, way.scale, len(way.smoothed)
+            left, watch = left - done, watch and after(watch, done)
+            if way.stopped:  # its bound is still to be known
+                left, watch = 1, None
+        run = self.tol, left, watch
+        if prior is None:
+            end, inverse_scale = ascend(answers, weights, *run), None
+        else:
+            end, inverse_scale = ascend_with_scale(answers, weights, prior, scale, *run)
+        return found(end, float(problem.counts.sum()), inverse_scale, way)
 
     def run_after(self, problem: Problem, before: Weights) -> Approximation:
         """Maximise the bound with a prior that has learned from earlier answers.
@@ -309,39 +315,37 @@ class SVI(Engine):
         return found(end, float(problem.counts.sum()))
 
     def _answers(self, problem, before=None):
+        if self._batched(problem):
+            answers = self._looks.of(problem.space, problem.rows, problem.likelihood, before)
+            return InBatches(problem, answers, self.batch_size)
         if self.local == "expected" and self.scale_prior is None:
             return all_answers(problem, self.n_jobs, before)
         return self._looks.of(problem.space, problem.rows, problem.likelihood, before)
+
+    def _batched(self, problem):
+        return self.batch_size is not None and self.batch_size < len(problem.rows)
 
     @property
     def _looks(self):
         return Linearised if self.local == "ekf" else Batch
 
-    def _begun(self, problem, n):
-        """Where to start from: the end on so many of the answers."""
-        part, kernel, Z = problem.observations.spread(n), problem.space.kernel, problem.space.Z
-        space = InducedSpace(kernel, part.items, part.rows.margins, Z, problem.space)
-        found = self.coarser().run(Problem(space, part, problem.likelihood))
-        total = float(problem.counts.sum())
-        return started(found.state, problem.space, total), scale_of(found.state)
-
-    def _in_batches(self, problem, weights, scale):
-        """Stochastic steps of falling length."""
-        done, size = 0, self.batch_size
-        if weights is None:
-            n = min(-(-len(problem.observations.positions) // 4), _BEGIN)
-            weights, scale = self._begun(problem, n)
-            done = n // size
-        options = size, self.forgetting_rate, self.delay + done
-        schedule = Schedule(*options, self.tol, self.max_iter)
-        prior = None if self.scale_prior is None else Gamma(*self.scale_prior)
-        end = drift(problem, self._looks, weights, schedule, prior, scale)
-        course = Course(np.array(end.history), np.array(end.smoothed), end.inverse_scale)
-        total = float(problem.counts.sum())
-        state = state_of(end.weights, total, course)
-        sites = Sites(end.weights.shift, end.weights.gain, end.bound)
-        run = end.n_iter, end.residual, end.converged, course, end.stopped
-        return Approximation(sites, moments(end.weights), state, *run)
+    def _start(self, problem, start):
+        """q to start from, the scale of its kernel, and how many answers it has seen."""
+        space, total = problem.space, float(problem.counts.sum())
+        n, seen = len(problem.observations.positions), 0
+        weights, scale = started(start, space, total), scale_of(start)
+        if weights is not None:
+            return weights, scale, n
+        if self._batched(problem):
+            seen = min(-(-n // 4), _BEGIN)
+        elif n >= 4 * _BEGIN:
+            seen = _BEGIN
+        if not seen:
+            return nothing(len(space.Z)), 1.0, 0
+        part, kernel, Z = problem.observations.spread(seen), space.kernel, space.Z
+        small = InducedSpace(kernel, part.items, part.rows.margins, Z, space)
+        found = self.coarser().run(Problem(small, part, problem.likelihood))
+        return started(found.state, space, total), scale_of(found.state), seen
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the bound, at its maximum over q."""
