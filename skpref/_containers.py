@@ -96,6 +96,15 @@ def column_at(frame: Any, position: int) -> Any:
     return frame.iloc[:, position] if hasattr(frame, "iloc") else frame[:, position]
 
 
+def with_column(frame: Any, position: int, column: Any) -> Any:
+    """A frame with another column in the place of one."""
+    if not hasattr(frame, "iloc"):
+        return frame.with_columns(column)
+    frame = shallow_copy(frame)
+    frame.isetitem(position, column.array)
+    return frame
+
+
 def column_names(frame: Any) -> np.ndarray | None:
     """Columns of a frame if all are strings, as scikit-learn's ``feature_names_in_``."""
     columns = list(frame.columns)

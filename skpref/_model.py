@@ -17,6 +17,7 @@ from skpref._priors import Prior
 from skpref.inference import EP, Approximation, Engine, Problem
 from skpref.inference._base import Pass, State
 from skpref.kernels import kernel_with_gradient
+from skpref.kernels._hyperparameters import amplitude_powers
 from skpref.likelihoods import Likelihood
 
 
@@ -77,6 +78,20 @@ class Model:
         """Which elements of `theta` are no logarithms, shape (n_theta,)."""
         own = [name in self.likelihood.linear for name in self.likelihood.free]
         return np.array([False] * len(self.kernel.theta) + own, dtype=bool)
+
+    @property
+    def powers(self) -> NDArray[np.intp]:
+        """Powers of the utility's unit in the elements of `theta`, shape (n_theta,)."""
+        own = [self.likelihood.unit_powers.get(name, 0) for name in self.likelihood.free]
+        return np.array([*amplitude_powers(self.kernel), *own], dtype=np.intp)
+
+    @property
+    def noise_index(self) -> int | None:
+        """Where in `theta` the logarithm is that the others' ratios are taken to, if any is."""
+        first = len(self.kernel.theta)
+        logarithms = (self.powers != 0) & ~self.linear
+        found = first + np.flatnonzero(logarithms[first:])
+        return int(found[0]) if len(found) else None
 
     @cached_property
     def evidence_engine(self) -> Engine:

@@ -3,10 +3,12 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from skpref._answers import check_order, check_outcomes, check_ranks
+from skpref._metadata import passed, refuse_dropped
 from skpref._observations import Duels
 from skpref._parameters import check_number
 from skpref._queries import Query, check_query
@@ -30,6 +32,14 @@ def _fitted_on_duels(estimator):
 
 class UtilityEstimator(RegressorMixin, BaseEstimator):
     """What every estimator with a ``posterior_`` of a utility predicts."""
+
+    # What scikit-learn routes here without being asked to. It finds these by a part of their names,
+    # so that what is said of predict_proba holds of predict until that is said last.
+    __metadata_request__predict_proba = {"order": True, "judges": True}  # noqa: RUF012
+    __metadata_request__predict_log_proba = {"order": True, "judges": True}  # noqa: RUF012
+    __metadata_request__decision_function = {"order": True, "judges": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True, "order": True, "judges": True}  # noqa: RUF012
+    __metadata_request__predict = {"order": UNUSED, "judges": UNUSED}  # noqa: RUF012
 
     # -- prediction ----------------------------------------------------------------------
 
@@ -101,7 +111,7 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
             Of duels: second won, (tie,) first won. Of sets: each of their items is the best; 0
             where there is none.
         """
-        query, order = self._answerable(X, order)
+        query, order = self._answerable("predict_proba", X, order, judges)
         if query.sets is not None:
             self._sight(query, judges)
             return choice_proba(self.posterior_, query.first, query.sets, order)
@@ -112,7 +122,7 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         self, X: ArrayLike, *, order: ArrayLike | None = None, judges: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Natural logarithm of `predict_proba`, finite far in the tails."""
-        query, order = self._answerable(X, order)
+        query, order = self._answerable("predict_log_proba", X, order, judges)
         if query.sets is not None:
             self._sight(query, judges)
             return choice_proba(self.posterior_, query.first, query.sets, order, log=True)
@@ -136,7 +146,7 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         -------
         ndarray of shape (n_duels,) or (n, k)
         """
-        query, order = self._answerable(X, order)
+        query, order = self._answerable("decision_function", X, order, judges)
         return self._seen(query, order, self._sight(query, judges))
 
     def _sight(self, query, judges):
@@ -202,12 +212,14 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         query = self._query(X)
         if query.second is None and query.sets is None:
             self._sight(query, judges)
+            self._check_metadata("score", qid=qid)
             if y is None:
                 raise ValueError("Scoring items needs their ratings: score(X, y).")
             utility = self.posterior_.mean(query.first)
             return concordance(utility, y, self._groups(qid), sample_weight=sample_weight)
         if qid is not None:
             raise ValueError("qid belongs to items with ratings; duels take none.")
+        self._check_metadata("score", order=order, judges=judges)
         right = self._called_right(query, y, self._order(query, order), judges)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, right, ensure_non_negative=True)
@@ -265,7 +277,7 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return check_query(self, X, self.items_)
 
-    def _answerable(self, X, order):
+    def _answerable(self, method, X, order, judges):
         query = self._query(X)
         if query.second is None and query.sets is None:
             table = "" if self.items_ is None else " or integers of shape (n_duels, 2) or (n, k)"
@@ -274,7 +286,24 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
                 f"(n_duels, 2, n_features) or (n, k, n_features){table}; for utilities of items "
                 "call predict."
             )
+        self._check_metadata(method, order=order, judges=judges)
         return query, self._order(query, order)
+
+    def _check_metadata(self, method, **metadata):
+        """Refuse a scorer that dropped what `fit` was told, if predictions depend on it."""
+        given = passed(**metadata)
+        known = getattr(self, "_fit_metadata", ())
+        dropped = [name for name in metadata if name in known and name not in given]
+        if dropped:
+            requests = getattr(self.get_metadata_routing(), method).requests
+            wanted = (name for name in dropped if requests.get(name) is not False)
+            refuse_dropped(name for name in wanted if self._depends_on(name))
+
+    def _depends_on(self, name):
+        if name != "order" or self.posterior_.likelihood.order_shift != 0.0:
+            return True
+        judges = getattr(self, "judges_", None)
+        return judges is not None and judges.order is not None
 
     def _order(self, query, order):
         k = 2 if query.sets is None else query.sets.shape[1]

@@ -14,6 +14,7 @@ from skpref._fitting import Fitted, evidence, fit_posterior
 from skpref._items import ItemTable
 from skpref._judging import fit_judged
 from skpref._kept import keep
+from skpref._metadata import passed
 from skpref._observations import Observations
 from skpref._predictions import UtilityEstimator
 from skpref._progress import progress
@@ -231,6 +232,9 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
 
     # -- fitting -------------------------------------------------------------------------
 
+    __metadata_request__fit = {"qid": True, "order": True, "judges": True}  # noqa: RUF012
+    __metadata_request__partial_fit = {"qid": True, "order": True}  # noqa: RUF012
+
     @with_callbacks
     def fit(
         self,
@@ -285,6 +289,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         given = X, y, qid, table, sample_weight, order, settings.likelihood
         training = check_training(self, *given, judges=judges)
         keep(self, self._fitted(settings, training, table), training, table)
+        self._fit_metadata = frozenset(passed(qid=qid, order=order, judges=judges))
         return self
 
     def _fitted(
@@ -373,6 +378,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
             movable=not given,
         )
         keep(self, piece.fitted, training, table, piece.stream)
+        self._fit_metadata |= passed(qid=qid, order=order).keys()
         return self
 
     def log_marginal_likelihood(

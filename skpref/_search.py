@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skpref._model import Model
 from skpref._observations import Observations
+from skpref._ratios import Ratios
 from skpref._threads import blas_threads
 from skpref._warm import WarmStart
 from skpref._warnings import warn
@@ -25,7 +26,15 @@ _STEEP = 1e6
 # this many times larger during the search.
 _LONG = 256
 _COARSE = 10.0
-_FTOL = 1e-6
+# A descent ends with a step that gains less than this share of the objective, or so many nats.
+_FTOL, _NATS = 1e-6, 1e-4
+# Another one begins where it ended, so many in all, unless no slope is above this (nats for a
+# factor e) or it gained less than so many nats.
+_FLAT, _DESCENTS, _GAINED = 0.02, 8, 0.01
+# A search is not at its end where a quadratic model of the objective says that so many are left.
+_LEFT = 0.1
+# From an objective of so many nats on, its gradient may be of any size.
+_LARGE = 1e3
 # A hyperparameter this near a bound (of its logarithm) is at it; it is held back where the log
 # evidence would grow by more than this if it were larger (smaller) by a factor e (or 1, if linear).
 _TOUCH = 1e-6
@@ -91,6 +100,18 @@ class Search:
     second: tuple[NDArray[np.float64], float] | None = None
 
 
+class Best(NamedTuple):
+    """The smallest value of an objective so far, and where.
+
+    ``gradient`` is None where it was not asked for.
+    """
+
+    value: float
+    theta: NDArray[np.float64]
+    gradient: NDArray[np.float64] | None
+    state: State | None
+
+
 class Objective:
     """Minus log evidence minus log prior of θ, each run of the engine started from the last."""
 
@@ -105,32 +126,36 @@ class Objective:
         self._long = len(observations.rows) >= _LONG
         self._engine = model.evidence_engine.coarser(_COARSE if self._long else 1.0)
         self._monitor = monitor
-        self._best = None
+        self._best: Best | None = None
         self._number = 0
         self._warm = WarmStart(self._engine, start)
-        self._first = None
         self.state = start
 
     @property
-    def best(self):
-        """Smallest value so far and its θ."""
+    def best(self) -> Best:
+        """The best evaluation so far."""
+        if self._best is None:
+            raise StopSearch("nothing was evaluated")
         return self._best
 
+    def _is_best(self, theta):
+        best = self._best
+        return best is not None and best.gradient is not None and np.array_equal(theta, best.theta)
+
     def first_step(self, theta):
-        """What to divide the objective by, and its size, for a first step of length 1 at most.
+        """The objective here, and what to divide it by for a first step of length 1 at most.
 
         L-BFGS-B goes along the gradient as far as the bounds allow, which with many answers is
         into a corner; there the engine takes long, and its sites are no start for the next run.
         """
-        if not self._long:
-            return 1.0, 1.0
-        self._first = theta, self(theta)
-        value, gradient = self._first[1]
-        return max(1.0, float(np.max(np.abs(gradient)))), max(1.0, abs(value))
+        value, gradient = self(theta)
+        if not self._long and abs(value) < _LARGE:
+            return value, 1.0
+        return value, max(1.0, float(np.max(np.abs(gradient))))
 
     def __call__(self, theta, eval_gradient=True):
-        if eval_gradient and self._first is not None and np.array_equal(theta, self._first[0]):
-            return self._first[1]
+        if eval_gradient and self._is_best(theta):  # a descent begins
+            return self._best.value, self._best.gradient
         began = perf_counter()
         self._number += 1
         try:
@@ -138,13 +163,13 @@ class Objective:
         except ValueError:
             if self._best is None:
                 raise
-            off = theta - self._best[1]
-            value = self._best[0] + _STEEP * (1.0 + float(off @ off))
+            off = theta - self._best.theta
+            value = self._best.value + _STEEP * (1.0 + float(off @ off))
             gradient, told = 2.0 * _STEEP * off, -np.inf
         else:
             told = -value
-            if self._best is None or value < self._best[0]:
-                self._best = value, np.array(theta)
+            if self._best is None or value < self._best.value:
+                self._best = Best(value, np.array(theta), gradient, self.state)
         if self._monitor is not None:
             self._monitor(Step(self._number, told, np.array(theta), perf_counter() - began))
         return (value, gradient) if eval_gradient else value
@@ -220,16 +245,16 @@ def learn(
         delayed(_search)(model, observations, search, (begin, bounds), start, told)
         for begin, told in zip(starts, monitors, strict=True)
     )
-    best = min(results, key=lambda result: result.value)
-    if search.second is not None and best.value >= search.second[1]:
+    best = min(results, key=_value)
+    if search.second is not None and _value(best) >= search.second[1]:
         begin = np.clip(search.second[0], bounds[:, 0], bounds[:, 1])
         other = _search(model, observations, search, (begin, bounds), start, None)
-        best = min(best, other, key=lambda result: result.value)
+        best = min(best, other, key=_value)
     if search.complain:
         if best.complaint:
             warn(best.complaint, ConvergenceWarning)
-        _mention_bounds(model, observations, best)
-    return Learned(model.at(best.theta), best.state)
+        _mention_bounds(model, observations, best.best)
+    return Learned(model.at(best.best.theta), best.best.state)
 
 
 def _mention_bounds(model, observations, best):
@@ -262,16 +287,15 @@ def _mention_bounds(model, observations, best):
 
 
 class _Found(NamedTuple):
-    """End of one search: minus the log posterior there, and its gradient where that is known.
+    """End of one search; ``complaint`` is empty if all went well."""
 
-    ``complaint`` is empty if all went well.
-    """
-
-    theta: np.ndarray
-    value: float
-    state: State | None
+    best: Best
     complaint: str = ""
-    gradient: np.ndarray | None = None
+
+
+def _value(found):
+    """How small the objective became in a search."""
+    return found.best.value
 
 
 def _search(model, observations, search, within, start, monitor):
@@ -279,13 +303,12 @@ def _search(model, observations, search, within, start, monitor):
     try:
         # Here too, as this may be another process than that of the fit.
         with blas_threads(model.evidence_engine.side(observations)):
-            return _minimised(objective, search, *within)
+            return _minimised(model, objective, search, *within)
     except StopSearch:
-        value, theta = objective.best
-        return _Found(theta, value, objective.state)
+        return _Found(objective.best)
 
 
-def _minimised(objective, search, begin, bounds):
+def _minimised(model, objective, search, begin, bounds):
     if callable(search.optimizer):
         result = search.optimizer(obj_func=objective, initial_theta=begin, bounds=bounds)
         try:
@@ -298,25 +321,85 @@ def _minimised(objective, search, begin, bounds):
                 f"optimizer must return (theta_opt, func_min), finite and theta of shape "
                 f"{begin.shape}; got {result!r}."
             )
-        return _Found(theta, value, objective.state)
-    scale, size = objective.first_step(begin)
-    ftol = _FTOL * size / max(size, scale)  # as L-BFGS-B takes values for 1 at least
-    found = minimize(
-        lambda theta: tuple(part / scale for part in objective(theta)),
-        begin,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": search.max_iter, "ftol": ftol, "gtol": search.gtol / scale},
-    )
+        return _Found(Best(value, theta, None, objective.state))
+    theta, value, n_iter, left = begin, np.inf, 0, 0.0
+    for _ in range(_DESCENTS):
+        descent = _descend(objective, _ratios(model, theta, bounds), theta, search, n_iter)
+        n_iter += descent.n_iter
+        theta, gained = objective.best.theta, value - objective.best.value
+        value = objective.best.value
+        slopes = _slopes(model, objective.best, bounds)
+        left = descent.left(slopes)
+        flat = np.max(np.abs(slopes), initial=0.0) <= max(_FLAT, search.gtol)
+        if flat or gained < _GAINED or n_iter >= search.max_iter:
+            break
     complaint = ""
-    if found.get("nit", 0) >= search.max_iter:  # there is none where all bounds meet
+    if n_iter >= search.max_iter:
         complaint = (
             f"The search for hyperparameters stopped after {search.max_iter} iterations. Scale the "
             "features (for instance Itemwise(StandardScaler())), narrow the bounds of the kernel, "
             "or pass an optimizer of your own."
         )
-    gradient = found.get("jac")
-    if gradient is not None:
-        gradient = gradient * scale
-    return _Found(found.x, float(found.fun) * scale, objective.state, complaint, gradient)
+    elif left > _LEFT:
+        complaint = (
+            f"The search for hyperparameters stopped where perhaps {left:.2g} nats of the log "
+            "evidence are left. Start elsewhere (n_restarts_optimizer=5), or begin from other "
+            "values of the noise and the kernel's hyperparameters."
+        )
+    return _Found(objective.best, complaint)
+
+
+def _ratios(model, theta, bounds):
+    """Coordinates of a descent from θ."""
+    return Ratios.at(theta, model.powers, model.linear, bounds, model.noise_index)
+
+
+def _slopes(model, best, bounds):
+    """Of the objective at its best, in nats for a factor e, but for what bounds hold."""
+    ratios = _ratios(model, best.theta, bounds)
+    at = ratios.forward(best.theta)
+    slopes = ratios.pull_back(at, best.gradient)
+    low, high = ratios.bounds.T
+    held = ((at <= low) & (slopes > 0.0)) | ((at >= high) & (slopes < 0.0))
+    return np.where(held, 0.0, slopes)
+
+
+class _Descent(NamedTuple):
+    """How one descent ended: its iterations, and its inverse of the objective's Hessian."""
+
+    n_iter: int
+    inverse: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None
+
+    def left(self, slopes):
+        """By how much the objective may still fall, where its slopes are these."""
+        return 0.0 if self.inverse is None else 0.5 * float(slopes @ self.inverse(slopes))
+
+
+def _descend(objective, ratios, theta, search, n_iter):
+    """One descent by L-BFGS-B."""
+    at = ratios.forward(theta)
+    value, scale = objective.first_step(ratios.back(at))
+
+    def scaled(at):
+        value, gradient = objective(ratios.back(at))
+        return value / scale, ratios.pull_back(at, gradient) / scale
+
+    # L-BFGS-B takes values for 1 at least.
+    ftol = min(_FTOL * max(abs(value), 1.0), _NATS) / max(abs(value), scale)
+    found = minimize(
+        scaled,
+        at,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=ratios.bounds,
+        options={
+            "maxiter": search.max_iter - n_iter,
+            "ftol": ftol,
+            "gtol": search.gtol / scale,
+        },
+    )
+    inverse = found.get("hess_inv")  # there is none where all bounds meet
+    return _Descent(
+        found.get("nit", 0),
+        None if inverse is None else lambda slopes: inverse.matvec(slopes) / scale,
+    )

@@ -1,4 +1,4 @@
-"""What a fitted model says of many items at once."""
+"""What a fitted model says of many items at once, and which of their features matter."""
 
 from typing import Any
 
@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from skpref._importance import permutation_importance
 from skpref._inspected import Inspected, noise_deviation
 from skpref._linalg import Array
 from skpref._parameters import check_number
 from skpref._random import RandomLike
 
-__all__ = ["leaderboard"]
+__all__ = ["leaderboard", "permutation_importance"]
 
 # Draws are ranked in blocks of at most this many numbers (8 MiB).
 _BLOCK = 2**20

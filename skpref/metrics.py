@@ -2,22 +2,21 @@
 
 scikit-learn's scorers infer the labels from the test fold and fail on one that has a single
 class; these know what answers there are, so they take such folds. Use them as
-``scoring=accuracy_scorer``.
+``scoring=accuracy_scorer``. By metadata routing they are told ``judges``, ``order``, ``users`` and
+``sample_weight``; `with_metadata` makes scikit-learn's scorers so.
 """
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
-
-import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.metrics import roc_auc_score
-from sklearn.utils.metadata_routing import MetadataRequest
 
 from skpref._concordance import concordance, ranking_concordance
-from skpref._containers import unmasked
+from skpref._scorers import (
+    accuracy_scorer,
+    brier_scorer,
+    log_loss_scorer,
+    roc_auc_scorer,
+    with_metadata,
+)
 from skpref._scores import accuracy, brier, choice_columns, duel_columns, log_loss
-from skpref.duels import first_won
 
 __all__ = [
     "accuracy_scorer",
@@ -30,9 +29,9 @@ __all__ = [
     "duel_brier",
     "duel_log_loss",
     "log_loss_scorer",
-    "of_users",
     "ranking_concordance",
     "roc_auc_scorer",
+    "with_metadata",
 ]
 
 
@@ -236,140 +235,3 @@ def choice_brier(
     1.1875
     """
     return brier(*choice_columns(y, proba), sample_weight)
-
-
-# -- scorers -------------------------------------------------------------------------------
-
-
-def _answers(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Column of each answer, and the probabilities of all: of choices where X holds sets."""
-    proba = estimator.predict_proba(X)
-    return choice_columns(y, proba) if _n_shown(X) > 2 else duel_columns(y, proba)
-
-
-def _n_shown(X: Any) -> int:
-    shape = getattr(X, "shape", None) or np.shape(X)
-    return shape[1] if len(shape) > 1 else 2
-
-
-def accuracy_scorer(
-    estimator: Any,
-    X: Any,
-    y: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
-    """Scorer: `duel_accuracy` or `choice_accuracy` of ``estimator.predict_proba(X)``."""
-    return accuracy(*_answers(estimator, X, y), sample_weight)
-
-
-def log_loss_scorer(
-    estimator: Any,
-    X: Any,
-    y: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
-    """Scorer: the negative of `duel_log_loss` or `choice_log_loss`, so that larger is better."""
-    return -log_loss(*_answers(estimator, X, y), sample_weight)
-
-
-def brier_scorer(
-    estimator: Any,
-    X: Any,
-    y: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
-    """Scorer: the negative of `duel_brier` or `choice_brier`, so that larger is better."""
-    return -brier(*_answers(estimator, X, y), sample_weight)
-
-
-def roc_auc_scorer(
-    estimator: Any,
-    X: Any,
-    y: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
-    """Scorer: area under the ROC curve of the margins, as ``scoring="roc_auc"``.
-
-    It needs both outcomes; with one alone it is NaN, with an ``UndefinedMetricWarning``. Ties and
-    choices are an error, as the curve is one of two outcomes.
-    """
-    tied = y is not None and {-1, 0} <= set(np.ravel(unmasked(y)).tolist())
-    tied = tied or np.array_equal(getattr(estimator, "classes_", ()), [-1, 0, 1])
-    if _n_shown(X) > 2 or tied:
-        raise ValueError(
-            "The ROC curve is one of two outcomes; with ties or choices take log_loss_scorer, "
-            "brier_scorer or accuracy_scorer."
-        )
-    if hasattr(estimator, "decision_function"):
-        margin = estimator.decision_function(X)
-    else:
-        margin = estimator.predict_proba(X)[:, 1]
-    won = np.ones(len(margin), dtype=bool) if y is None else first_won(y)
-    return float(roc_auc_score(won, margin, sample_weight=sample_weight))
-
-
-class of_users:
-    """Scorer for estimators of several users, each of whose answers is scored as that user's.
-
-    scikit-learn's scorers hand no ``users`` on to ``predict_proba``, so that they score what the
-    population would say. This one asks for them, and for ``sample_weight``, by metadata routing.
-
-    Parameters
-    ----------
-    scorer : callable
-        One of this module, or another that gets ``(estimator, X, y)`` and calls ``predict``,
-        ``predict_proba`` or ``decision_function`` with X.
-
-    Examples
-    --------
-    >>> import numpy as np, sklearn
-    >>> from sklearn.model_selection import cross_validate
-    >>> from skpref import CollaborativePreferenceRegressor
-    >>> from skpref.metrics import log_loss_scorer, of_users
-    >>> X = np.array([[[0.0], [1.0]], [[1.0], [2.0]], [[0.0], [2.0]]] * 2)
-    >>> y, users = [0, 0, 0, 1, 1, 1], ["ann"] * 3 + ["bob"] * 3
-    >>> model = CollaborativePreferenceRegressor(optimizer=None)
-    >>> with sklearn.config_context(enable_metadata_routing=True):
-    ...     found = cross_validate(
-    ...         model.set_fit_request(users=True), X, y, params={"users": users}, cv=3,
-    ...         scoring=of_users(log_loss_scorer),
-    ...     )
-    >>> bool(found["test_score"].mean() > np.log(0.5))
-    True
-    """
-
-    def __init__(self, scorer: Callable) -> None:
-        self._scorer = scorer
-
-    def __call__(
-        self,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        users: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """The scorer's value of the estimator, asked about these users."""
-        more = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return self._scorer(_Asked(estimator, users), X, y, **more)
-
-    def get_metadata_routing(self) -> MetadataRequest:
-        """What is asked for: ``users``, and ``sample_weight``."""
-        request = MetadataRequest(owner=self)
-        for name in ("users", "sample_weight"):
-            request.score.add_request(param=name, alias=True)
-        return request
-
-
-class _Asked:
-    """An estimator that is asked about some users alone."""
-
-    def __init__(self, estimator, users):
-        self._estimator, self._users = estimator, users
-
-    def __getattr__(self, name):
-        found = getattr(self._estimator, name)
-        if name not in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
-            return found
-        return partial(found, users=self._users)

@@ -9,12 +9,10 @@ from collaborative_support import make_study
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF
-from sklearn.metrics import log_loss, roc_auc_score
-from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.model_selection import GridSearchCV
 
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.likelihoods import Probit
-from skpref.metrics import log_loss_scorer, of_users, roc_auc_scorer
 
 STUDY = make_study(n_users=12, n_each=12, taste=2.0, noise=0.05)
 NAMES = np.array([f"user {k}" for k in range(12)], dtype=object)[STUDY.users]
@@ -276,26 +274,6 @@ def test_users_are_routed_through_a_grid():
         grid.fit(STUDY.X, STUDY.y, users=NAMES)
         assert grid.best_params_ == {"taste_variance": 2.0}
         assert grid.score(STUDY.X, STUDY.y, users=NAMES) > 0.9
-
-
-def test_scorers_are_told_the_users_of_each_fold():
-    model = quick()
-    with sklearn.config_context(enable_metadata_routing=True):
-        model.set_fit_request(users=True)
-        folds = {"cv": KFold(3), "params": {"users": NAMES}, "return_estimator": True}
-        for scorer, method, score in (
-            (log_loss_scorer, "predict_proba", lambda y, proba: -log_loss(y, proba)),
-            (roc_auc_scorer, "decision_function", roc_auc_score),
-        ):
-            found = cross_validate(model, STUDY.X, STUDY.y, scoring=of_users(scorer), **folds)
-            each = zip(found["estimator"], KFold(3).split(STUDY.X), strict=True)
-            expected = [
-                score(STUDY.y[rows], getattr(fold, method)(STUDY.X[rows], users=NAMES[rows]))
-                for fold, (_, rows) in each
-            ]
-            assert_allclose(found["test_score"], expected)
-        with pytest.raises(TypeError, match="users"):
-            cross_validate(model, STUDY.X, STUDY.y, scoring=of_users(scorer), error_score="raise")
 
 
 def test_jobs_do_not_matter():

@@ -20,6 +20,7 @@ LAYERS = (
         "_blocks",
         "_containers",
         "_linalg",
+        "_metadata",
         "_orthant",
         "_outcomes",
         "_parameters",
@@ -37,6 +38,7 @@ LAYERS = (
         "_marginals",
         "_mixture",
         "_random",
+        "_ratios",
         "_respondents",
         "_utilities",
         "_weights",
@@ -75,6 +77,7 @@ LAYERS = (
     (
         "_observations",
         "_pairs",
+        "_scorers",
     ),
     (
         "_default_kernel",
@@ -85,6 +88,7 @@ LAYERS = (
     ),
     (
         "_conditioning",
+        "_importance",
         "_inspected",
         "_priors",
         "_validation",

@@ -15,7 +15,7 @@ from skpref import PairwisePreferenceRegressor, _search
 from skpref._model import Model
 from skpref._priors import LogNormal
 from skpref._search import Search, StopSearch, learn
-from skpref.duels import from_pairs
+from skpref.duels import ItemTable, from_pairs
 from skpref.inference import EP, Laplace
 from skpref.likelihoods import Probit
 
@@ -284,3 +284,92 @@ def test_a_search_that_does_not_end_says_so():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         learn(model, observations, Search(max_iter=1, complain=False))
+
+
+# -- far starts ------------------------------------------------------------------------------------
+
+
+def many_verdicts(n, n_items=30, ties=True):
+    """Verdicts with an order effect and much noise, as pairs of names and outcomes."""
+    rng = np.random.default_rng(5)
+    utility = 0.5 * rng.normal(size=n_items)
+    first = rng.integers(n_items, size=n)
+    second = (first + rng.integers(1, n_items, size=n)) % n_items
+    margin = utility[first] - utility[second] + 0.3 + rng.normal(size=n)
+    y = np.where(np.abs(margin) < 0.5 * ties, 0, np.sign(margin)).astype(int)
+    return np.column_stack([first, second]), y, utility
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_far_starts_end_together(ties):
+    """Noise, threshold and order effect move together along a ridge of the evidence."""
+    X, y, utility = many_verdicts(10_000, ties=ties)
+    found = []
+    for noise, threshold, effect in (
+        (1e-2, 0.1, 0.0),
+        (1e-3, 0.3, 0.3),
+        (8.0, 0.02, -1.0),
+    ):
+        model = PairwisePreferenceRegressor(
+            items=ItemTable.from_names([f"item {k}" for k in range(30)]),
+            noise_variance=noise,
+            tie_threshold=threshold if ties else None,
+            order_effect=effect,
+            order_effect_bounds=(-3.0, 3.0),
+        ).fit(X, y)
+        found.append(model.log_marginal_likelihood_value_)
+    assert max(found) - min(found) < 0.1
+    # A margin's noise as the judge has it, beside utilities known.
+    deviation = np.sqrt(2.0 * model.noise_variance_)
+    known = np.std(model.predict(np.arange(30)) / deviation) / np.std(utility)
+    assert known == pytest.approx(1.0, abs=0.1)
+    assert model.order_effect_ / deviation == pytest.approx(0.3, abs=0.05)
+    if ties:
+        assert model.tie_threshold_ / deviation == pytest.approx(0.5, abs=0.05)
+
+
+def test_an_upper_bound_of_the_threshold_does_not_end_the_search():
+    """Where the threshold stays at its bound, noise and order effect go on without it."""
+    X, y, _ = many_verdicts(5000)
+    found = []
+    for noise, threshold in ((1e-2, 0.01), (1.0, 0.3)):
+        model = PairwisePreferenceRegressor(
+            items=ItemTable.from_names([f"item {k}" for k in range(30)]),
+            noise_variance=noise,
+            tie_threshold=threshold,
+            tie_threshold_bounds=(1e-3, 0.3),
+            order_effect_bounds=(-3.0, 3.0),
+        )
+        with pytest.warns(ConvergenceWarning, match="tie_threshold at its upper bound 0.3"):
+            model.fit(X, y)
+        found.append(model.log_marginal_likelihood_value_)
+        assert model.tie_threshold_ == pytest.approx(0.3)
+    assert max(found) - min(found) < 0.1
+
+
+def test_one_lucky_newcomer_is_not_the_best():
+    """Three wins of three against the weak are little beside hundreds of answers."""
+    X, y, _ = many_verdicts(8000, n_items=20)
+    table = np.bincount(X.ravel(), minlength=20)
+    assert table.min() > 500
+    wins = np.zeros(20)
+    np.add.at(wins, X[:, 0], y == 1)
+    np.add.at(wins, X[:, 1], y == -1)
+    middling = np.argsort(wins)[8:11]
+    X = np.vstack([X, np.column_stack([np.full(3, 20), middling])])
+    y = np.append(y, [1, 1, 1])
+    items = ItemTable.from_names([f"item {k}" for k in range(21)])
+    model = PairwisePreferenceRegressor(items=items, tie_threshold=0.1).fit(X, y)
+    utility = model.predict(np.arange(21))
+    assert np.sum(utility > utility[20]) >= 2
+
+
+def test_a_search_that_leaves_much_says_so(monkeypatch):
+    """One long step ends it far from the optimum, as what is gained does not count."""
+    monkeypatch.setattr(_search, "_NATS", 1e9)
+    monkeypatch.setattr(_search, "_FTOL", 1e9)
+    monkeypatch.setattr(_search, "_DESCENTS", 1)
+    observations = won(*random_duels(7, 15, 80, noise=0.4))
+    model = Model(RBF([10.0, 0.1]), probit(10.0, (1e-6, 1e2)), EP())
+    with pytest.warns(ConvergenceWarning, match=r"nats of the log evidence are left\. Start"):
+        learn(model, observations, Search())

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.callback import with_callbacks
 from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skpref._items import ItemTable
+from skpref._metadata import passed
 from skpref._parameters import check_number
 from skpref._posterior import Posterior
 from skpref._predictions import _fitted_on_duels
@@ -23,6 +25,8 @@ from skpref.collaborative._program import check_featured, collaborate, forget, s
 from skpref.collaborative._users import Users, check_users, same_ids
 from skpref.inference import Engine
 from skpref.likelihoods import Likelihood
+
+_FOR_JUDGES = {"users": True, "judges": UNUSED}
 
 
 def _never(estimator):
@@ -130,6 +134,13 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     array([0.03, 0.97])
     """
 
+    # What scikit-learn routes here without being asked to.
+    __metadata_request__fit = _FOR_JUDGES
+    __metadata_request__predict_proba = _FOR_JUDGES  # and of predict, see the parent class
+    __metadata_request__predict_log_proba = _FOR_JUDGES
+    __metadata_request__decision_function = _FOR_JUDGES
+    __metadata_request__score = _FOR_JUDGES
+
     def __init__(
         self,
         kernel: Kernel | None = None,
@@ -231,7 +242,9 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
             forget(self)
             self.users_ = np.empty(0, dtype=object) if known is None else known.names
             return self
-        return collaborate(self, X, y, ids, known, qid, sample_weight, order)
+        collaborate(self, X, y, ids, known, qid, sample_weight, order)
+        self._fit_metadata = frozenset(passed(users=users, qid=qid, order=order))
+        return self
 
     @available_if(_never)
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
@@ -264,7 +277,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         std : ndarray of the same shape
         cov : ndarray of shape (n, n)
         """
-        return super(CollaborativePreferenceRegressor, self._of(X, users)).predict(
+        return super(CollaborativePreferenceRegressor, self._of("predict", X, users)).predict(
             X, return_std, return_cov
         )
 
@@ -273,7 +286,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Probabilities of the outcomes of duels; users as in `predict`."""
-        view = self._of(X, users)
+        view = self._of("predict_proba", X, users)
         return super(CollaborativePreferenceRegressor, view).predict_proba(X, order=order)
 
     @available_if(_fitted_on_duels)
@@ -281,7 +294,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Natural logarithm of `predict_proba`, finite far in the tails."""
-        view = self._of(X, users)
+        view = self._of("predict_log_proba", X, users)
         return super(CollaborativePreferenceRegressor, view).predict_log_proba(X, order=order)
 
     @available_if(_fitted_on_duels)
@@ -289,7 +302,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Mean margin of duels as the users see them; users as in `predict`."""
-        view = self._of(X, users)
+        view = self._of("decision_function", X, users)
         return super(CollaborativePreferenceRegressor, view).decision_function(X, order=order)
 
     def score(  # type: ignore[override]  # users for judges
@@ -309,10 +322,9 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         X, y, qid, sample_weight, order
             As in `PairwisePreferenceRegressor.score`.
         users : array-like of shape (n,), default=None
-            As in `predict`; without them the population is scored. (Scorers of scikit-learn tell
-            of no users: `skpref.metrics.of_users` does.)
+            As in `predict`; without them the population is scored.
         """
-        return super(CollaborativePreferenceRegressor, self._of(X, users)).score(
+        return super(CollaborativePreferenceRegressor, self._of("score", X, users)).score(
             X, y, qid=qid, sample_weight=sample_weight, order=order
         )
 
@@ -329,7 +341,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         users: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Joint draws of utilities of items, or of margins of duels; users as in `predict`."""
-        view = self._of(X, users)
+        view = self._of("predict", X, users)
         query = None if users is None else view._query(X)
         if query is None or query.second is None:
             return super(CollaborativePreferenceRegressor, view).sample_y(
@@ -388,10 +400,11 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     def _check_featured(self, users):
         check_featured(self, users)
 
-    def _of(self, X, users):
-        """Itself, with the posterior of the users of each row."""
+    def _of(self, method, X, users):
+        """Itself, with the posterior of the users of each row, for one of its methods."""
         check_is_fitted(self)
         if users is None:
+            self._check_metadata(method, users=users)
             return self
         view = copy.copy(self)
         view._of_rows = check_users(users, _num_samples(X))

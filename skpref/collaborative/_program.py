@@ -123,7 +123,7 @@ def several(estimator, users: Users | None) -> bool:
 
 def collaborate(
     estimator, X: Any, y: Any, ids: list, users: Users, qid: Any, sample_weight: Any, order: Any
-) -> Any:
+) -> None:
     """Fit an estimator to the answers of several users."""
     settings, table = check_settings(estimator), check_items(estimator.items)
     engine = _engine_of(estimator, settings.engine)
@@ -187,7 +187,7 @@ def collaborate(
             f"(tol={estimator.tol:g}). Raise max_iter, or noise_variance or its lower bound.",
             ConvergenceWarning,
         )
-    return _keep(estimator, engine, training, table, users, people, found, task, result)
+    _keep(estimator, engine, training, table, users, people, found, task, result)
 
 
 def check_featured(estimator: Any, users: list) -> None:
@@ -296,7 +296,7 @@ def _keep(estimator, engine, training, table, users, people, found, task: Task, 
     who = None
     if schema.id_column is not None and schema.ids is not None:
         who = Who(schema.id_column, schema.ids)
-    for name in ("_model", "_start", "_told", "judges_"):
+    for name in ("_model", "_start", "judges_"):
         if hasattr(estimator, name):
             delattr(estimator, name)
     common = result.common if task.population else None
@@ -335,4 +335,3 @@ def _keep(estimator, engine, training, table, users, people, found, task: Task, 
         estimator.classes_ = training.classes
     elif hasattr(estimator, "classes_"):
         del estimator.classes_
-    return estimator

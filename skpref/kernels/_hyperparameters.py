@@ -10,6 +10,7 @@ from skpref.kernels._tree import fold
 from skpref.kernels._views import SEEN
 
 # Hyperparameters that are lengths or shapes, for which 0 makes no kernel even where it is fixed.
+_VARIANCES = ("constant_value", "noise_level")
 _POSITIVE = ("length_scale", "periodicity", "alpha")
 
 
@@ -44,6 +45,24 @@ def lengthscale_indices(kernel: Kernel) -> list[tuple[int, int | None]]:
                 common = columns[0] if columns is not None and len(columns) == 1 else None
                 found += [(index + k, features[k] if n > 1 else common) for k in range(n)]
             index += n
+    return found
+
+
+def amplitude_powers(kernel: Kernel) -> list[int]:
+    """Powers of the utility's unit in the elements of ``kernel.theta``: 2 of variances, else 0.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+    >>> amplitude_powers(ConstantKernel() * RBF([1.0, 2.0]))
+    [2, 0, 0]
+    """
+    found: list[int] = []
+    for leaf, _ in fold(kernel, SEEN):
+        for hyperparameter in leaf.hyperparameters:
+            if not hyperparameter.fixed:
+                power = 2 if hyperparameter.name.endswith(_VARIANCES) else 0
+                found += [power] * hyperparameter.n_elements
     return found
 
 

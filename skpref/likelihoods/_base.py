@@ -6,6 +6,7 @@ distinct answer, or one an inequality of a joint answer.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from copy import copy
 from typing import ClassVar, Self
 
@@ -47,6 +48,10 @@ class Likelihood(BaseEstimator, ABC):
         is None is absent.
     linear : tuple of str
         Those of them that may be any number, and are learned as they are.
+    unit_powers : dict of str to int
+        Powers of the utility's unit that they carry: 2 of a variance, 1 of a deviation, a threshold
+        or a shift. The search for hyperparameters takes those that are in it as ratios to the first
+        of them. Names that are missing have power 0.
 
     Examples
     --------
@@ -72,6 +77,7 @@ class Likelihood(BaseEstimator, ABC):
 
     hyperparameters: ClassVar[tuple[str, ...]] = ()
     linear: ClassVar[tuple[str, ...]] = ()
+    unit_powers: ClassVar[Mapping[str, int]] = {}
 
     # -- what it takes -------------------------------------------------------------------
 

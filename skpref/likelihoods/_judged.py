@@ -1,5 +1,6 @@
 """Judges of one truth who differ in care: each sees the margin on a scale of their own."""
 
+from collections.abc import Mapping
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -91,6 +92,11 @@ class Judged(Likelihood):
     def linear(self) -> tuple[str, ...]:  # type: ignore[override]
         """Those of the base."""
         return self.base.linear
+
+    @property
+    def unit_powers(self) -> Mapping[str, int]:  # type: ignore[override]
+        """Those of the base."""
+        return self.base.unit_powers
 
     @property
     def free(self) -> list[str]:

@@ -4,6 +4,7 @@ The noise on each utility has variance σ², so the noise on a margin has varian
 the only place where σ² doubles. All of it is stable hundreds of standard deviations out.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -73,6 +74,11 @@ class Probit(ExpectedProbit):
 
     hyperparameters: ClassVar[tuple[str, ...]] = ("noise_variance", "tie_threshold", "order_effect")
     linear: ClassVar[tuple[str, ...]] = ("order_effect",)
+    unit_powers: ClassVar[Mapping[str, int]] = {
+        "noise_variance": 2,
+        "tie_threshold": 1,
+        "order_effect": 1,
+    }
 
     def __init__(
         self,
