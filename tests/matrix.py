@@ -53,6 +53,7 @@ CONTEXT = ("judges", "order", "weights", "users", "identity")
 SETS = ("best", "worst", "rankings")
 SPARSE = ("svi", "minibatches", "ekf")
 SAMPLERS = ("hmc", "gibbs")
+SEVERAL = ("shared", "distinct", "repeated")  # one answer is one user's
 OTHERS = tuple(each for each in FACTORS["engine"] if each not in SPARSE)
 
 
@@ -71,7 +72,8 @@ class Refusal(NamedTuple):
 NO_CASE = (
     {"answers": ("ratings",), "identity": ("columns",)},  # from_columns makes duels
     {"answers": SETS, "identity": ("columns",)},
-    {"engine": ("auto",), "fitting": ("pieces",), "users": ("some",)},  # as "ep", refused there
+    # Equal answers count together, so that it depends on the answers whether any is below 1.
+    {"answers": SETS, "weights": ("fractional",), "shape": ("repeated",)},
 )
 
 REFUSED = (
@@ -82,14 +84,22 @@ REFUSED = (
         {"engine": ("ekf",), "judges": ("some", "partial")}, ValueError, "SVI.local='expected'"
     ),
     Refusal({"engine": SAMPLERS, "weights": ("fractional",)}, ValueError, "whole numbers"),
-    Refusal({"answers": SETS, "weights": ("fractional",)}, ValueError, "at least 1"),
+    Refusal(
+        {"answers": SETS, "weights": ("fractional",), "shape": ("shared", "distinct")},
+        ValueError,
+        "at least 1",
+    ),
     Refusal({"answers": SETS, "judges": ("some", "partial")}, ValueError, "from_rankings"),
     Refusal({"answers": ("ratings",), "judges": ("some", "partial")}, ValueError, "from_ratings"),
     Refusal({"answers": ("ratings",), "order": ("some",)}, ValueError, "from_ratings"),
     Refusal({"answers": ("ratings",), "identity": ("names",)}, ValueError, "from_ratings"),
-    Refusal({"answers": SETS, "users": ("some",)}, ValueError, "from_rankings"),
+    Refusal({"answers": SETS, "users": ("some",), "shape": SEVERAL}, ValueError, "from_rankings"),
     Refusal({"users": ("some",), "judges": ("some", "partial")}, (TypeError, ValueError), "judges"),
-    Refusal({"users": ("some",), "engine": ("laplace", *SAMPLERS, *SPARSE)}, ValueError, "EP"),
+    Refusal(
+        {"users": ("some",), "engine": ("laplace", *SAMPLERS, *SPARSE), "shape": SEVERAL},
+        ValueError,
+        "EP",
+    ),
     Refusal({"users": ("some",), "fitting": ("pieces",)}, AttributeError, "use fit"),
     Refusal({"engine": OTHERS, "fitting": ("pieces",)}, AttributeError, "use fit"),
     Refusal(

@@ -10,7 +10,7 @@ from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
-from skpref import PairwisePreferenceRegressor
+from skpref import PairwisePreferenceRegressor, _judging
 from skpref._care import Law
 from skpref._fitting import fit_posterior
 from skpref._judging import cavities_of
@@ -158,10 +158,11 @@ def test_care_stands_still_where_a_judge_may_be_contrary():
     assert_allclose(model.judges_.care, used, atol=0.1 * deviation.max())
 
 
-@pytest.mark.filterwarnings("ignore:The search for hyperparameters ended")
-def test_turns_that_do_not_end_are_mentioned():
-    case = Case("laplace", "ties", "some", "some", identity="names", learning="learned")
-    with pytest.warns(ConvergenceWarning, match="by turns.*Give more answers of each judge"):
+def test_turns_that_do_not_end_are_mentioned(monkeypatch):
+    for name, value in (("_TURNS", 2), ("_STILL", 0.0), ("_SETTLED", 0.0), ("_UNSETTLED", 0.0)):
+        monkeypatch.setattr(_judging, name, value)
+    case = Case("ep", judges="some", shape="repeated", learning="learned")
+    with pytest.warns(ConvergenceWarning, match=r"by turns, 2 times.*Give more answers of each"):
         fitted(case)
 
 
