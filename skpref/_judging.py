@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from skpref._care import Care, CarePrior, Law
 from skpref._cavities import Cavities
@@ -19,6 +20,7 @@ from skpref._random import seed_of
 from skpref._respondents import Respondents
 from skpref._search import Monitor, Search
 from skpref._threads import blas_threads
+from skpref._warnings import warn
 from skpref.inference._base import Pass, check_answers
 from skpref.likelihoods import Judged
 
@@ -27,8 +29,12 @@ _TURNS = 6
 _STEPS = 12
 # Care stands still where it moves by less, in its posterior deviations (or of the common level).
 _STILL = 0.05
+# Of a judge who turned back by more than this share of the last step, the next step is halved.
+_BACK = 0.5
 # Judges that move by more once the level is held were not where answers are most probable.
 _ELSEWHERE = 2.0
+# Care that still moves by as much after all turns is not told as if it were known.
+_UNSETTLED = 1.0
 # A change of care that does not matter.
 _ROUGH = 0.05
 # Hyperparameters, logarithms mostly, stand still where they move by less.
@@ -55,6 +61,8 @@ class Beliefs:
     order_variance : float or None
     level_variance : float
         See `Care`.
+    used : (ndarray, ndarray or None), optional
+        What a likelihood takes for the means of care and own order effects. None: these.
     """
 
     care: Marginals
@@ -62,16 +70,28 @@ class Beliefs:
     order: Marginals | None = None
     order_variance: float | None = None
     level_variance: float = 0.0
+    used: tuple[Array, Array | None] | None = None
 
     @property
     def means(self) -> tuple[Array, Array | None]:
         """Care and own order effects, as a likelihood takes them."""
+        if self.used is not None:
+            return self.used
         return self.care.mean, None if self.order is None else self.order.mean
 
     def scaled(self) -> Self:
         """In units in which the level of care is 1."""
-        care = self.care.scaled(1.0 / self.law.level)
-        return replace(self, care=care, law=self.law._replace(level=1.0))
+        scale = 1.0 / self.law.level
+        used = None if self.used is None else (self.used[0] * scale, self.used[1])
+        care = self.care.scaled(scale)
+        return replace(self, care=care, law=self.law._replace(level=1.0), used=used)
+
+    def part_of_the_way(self, before: Self, share: Array) -> Self:
+        """The same, but a likelihood takes this share of each judge's step from means before."""
+        (care, order), (last, last_order) = self.means, before.means
+        if order is not None and last_order is not None:
+            order = last_order + share * (order - last_order)
+        return replace(self, used=(last + share * (care - last), order))
 
 
 def fit_judged(
@@ -126,6 +146,8 @@ def fit_judged(
                 if _moved(beliefs, held) < _ELSEWHERE:
                     break
                 beliefs = held  # answers that seemed to say nothing do: hyperparameters follow
+        else:
+            _mention_turns(before, beliefs)
         model = judging.learned(model, beliefs, replace(again, complain=True), monitor)
     beliefs = judging.settled(model, beliefs)
     judged = replace(model, likelihood=Judged(model.likelihood, *beliefs.means))
@@ -174,15 +196,20 @@ class _Judging:
         model = self._placed(model)
         rough = model.evidence_engine.coarser()
         beliefs = self._equal() if beliefs is None else beliefs
+        share, step = np.ones(self._n_judges), np.zeros(self._n_judges)
         with blas_threads(rough.side(self._observations)):
             for _ in range(_STEPS):
                 judged = replace(model, likelihood=Judged(model.likelihood, *beliefs.means))
                 found = judged.evaluate(self._observations, self._state, engine=rough)
                 self._state = found.approximation.state
                 scaled, found = judged.settled(found)
-                before, beliefs = beliefs, self.look(found, scaled, beliefs, free)
-                if _moved(before, beliefs) < _STILL:
-                    break
+                looked = self.look(found, scaled, beliefs, free)
+                if _moved(beliefs, looked) < _STILL:
+                    return looked
+                # Judges who take each other for contrary by turns would do so for ever.
+                last, step = step, looked.care.mean - beliefs.means[0]
+                share = np.where(step * last < -_BACK * last**2, 0.5 * share, share)
+                beliefs = looked.part_of_the_way(beliefs, share)
         return beliefs
 
     def look(self, evaluation: Evaluation, judged: Model, beliefs: Beliefs, free=False) -> Beliefs:
@@ -221,16 +248,32 @@ def _moved(before, beliefs):
     before, beliefs = before.scaled(), beliefs.scaled()
     spread = np.sqrt(beliefs.care.variance + _ROUGH**2)
     law, last = beliefs.law, before.law
+    last_care, last_order = before.means
     moved = [
-        np.max(np.abs(beliefs.care.mean - before.care.mean) / spread),
+        np.max(np.abs(beliefs.care.mean - last_care) / spread),
         abs(law.random - last.random),
         abs(law.contrary - last.contrary),
         abs(np.sqrt(law.variance) - np.sqrt(last.variance)),
     ]
-    if beliefs.order is not None and before.order is not None:
-        off = np.abs(beliefs.order.mean - before.order.mean)
+    if beliefs.order is not None and last_order is not None:
+        off = np.abs(beliefs.order.mean - last_order)
         moved.append(np.max(off / np.sqrt(beliefs.order.variance)))
     return float(np.max(moved))
+
+
+def _mention_turns(before, beliefs):
+    """Warn of hyperparameters and care that still move each other by much."""
+    moved = _moved(before, beliefs)
+    if moved < _UNSETTLED:
+        return
+    warn(
+        f"Hyperparameters and the care of judges were learned by turns, {_TURNS} times, and care "
+        f"still moves by {moved:.1f} of its posterior deviations: what is told "
+        "of either is uncertain. Give more answers of each judge, hold the noise "
+        "(noise_variance_bounds='fixed'), or expect judges to be alike (a smaller "
+        "judge_care_variance with judge_care_variance_bounds='fixed').",
+        ConvergenceWarning,
+    )
 
 
 def cavities_of(evaluation: Evaluation) -> Cavities:

@@ -97,9 +97,17 @@ def check_training(
     if parsed.kind == "items" and parsed.pairs is None:
         if table is not None:
             _refuse_items(parsed.rows)
+        if order is not None:
+            raise ValueError(
+                "order= is of duels and sets; items with ratings came, of which none was shown "
+                "first. Make duels of the ratings (from_ratings) and say who was first in each."
+            )
         return _rated(estimator, parsed, y, qid, sample_weight, before, within)
     if qid is not None:
-        raise ValueError("qid belongs to items with ratings (2-D X); duels take none.")
+        raise ValueError(
+            "qid belongs to items with ratings, whose features are a 2-D X; duels and positions in "
+            "a table take none. Ratings of items in a table become duels by from_ratings."
+        )
     if table is not None and parsed.kind != "items":
         if parsed.kind == "positions" and is_frame(estimator.items):
             _mention_labels(table)
@@ -120,7 +128,7 @@ def check_training(
     order = check_order(order, n, k)
     ties = likelihood is not None and TIE in likelihood.kinds
     if k == 2:
-        said = check_outcomes(y, n, ties)
+        said = check_outcomes(y, n, ties, known=before is not None)
         given_by = None if told is None else told.rows
         ends = shown[:, 0], shown[:, 1]
         observations = Observations.from_duels(
@@ -228,7 +236,7 @@ def _looked_up(parsed: Parsed, table: ItemTable) -> np.ndarray:
         raise ValueError(
             "Integer X with items= must have shape (n_duels, 2), pairs of positions in the table "
             "(or of names, if it has any), or (n, k), sets of them; got shape "
-            f"{parsed.rows.shape}."
+            f"{parsed.rows.shape}. Ratings of items in a table become duels by from_ratings."
         )
     if parsed.kind == "names":
         places = table.index(parsed.rows)
@@ -328,7 +336,8 @@ def _rated(
     winner, loser = rated_pairs(y, group, tiebreak=distinct_rows(X)[1])
     weight = pair_weights(sample_weight, len(X), winner, loser)
     won = np.ones(len(winner), dtype=bool)
-    observations = Observations.from_duels(X, winner, loser, won, weight)
+    neither = np.zeros(len(winner), dtype=np.int8)  # was shown first
+    observations = Observations.from_duels(X, winner, loser, won, weight, order=neither)
     return Training(observations, None, schema, winner if weight is None else winner[weight > 0.0])
 
 

@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+from matrix import Case
+from matrix_support import care_used, fitted
 from numpy.testing import assert_allclose
 from oracles import central_gradient
 from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
-from skpref import PairwisePreferenceRegressor
+from skpref import PairwisePreferenceRegressor, _judging
 from skpref._care import Law
 from skpref._fitting import fit_posterior
 from skpref._judging import cavities_of
@@ -145,6 +148,22 @@ def test_chains_of_contrary_judges_begin_where_those_of_careful_ones_do():
         assert isinstance(problem, Problem)
         found.append(NoisyMargins(problem).typical(mean))
     assert_allclose(*found)
+
+
+def test_care_stands_still_where_a_judge_may_be_contrary():
+    """By turns careful and contrary, given the utility that follows from the other."""
+    case = Case("ep", "ties", "some", "some", identity="id_column", shape="repeated")
+    model = fitted(case)
+    used, deviation = care_used(model)[0], np.sqrt(model.judges_.marginals.variance)
+    assert_allclose(model.judges_.care, used, atol=0.1 * deviation.max())
+
+
+def test_turns_that_do_not_end_are_mentioned(monkeypatch):
+    for name, value in (("_TURNS", 2), ("_STILL", 0.0), ("_SETTLED", 0.0), ("_UNSETTLED", 0.0)):
+        monkeypatch.setattr(_judging, name, value)
+    case = Case("ep", judges="some", shape="repeated", learning="learned")
+    with pytest.warns(ConvergenceWarning, match=r"by turns, 2 times.*Give more answers of each"):
+        fitted(case)
 
 
 def test_shards_know_the_judges(monkeypatch):

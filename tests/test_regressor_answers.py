@@ -280,6 +280,20 @@ def test_order_moves_what_is_shown_first(kind):
     assert_allclose(plain.predict_proba(X), model(kind=kind).fit(X, y).predict_proba(X))
 
 
+def test_of_rated_items_none_is_shown_first():
+    """Where all are shown in both orders an order effect is no news of a utility."""
+    plain, effect = (
+        PairwisePreferenceRegressor(RBF(0.8), optimizer=None, noise_variance=0.1, order_effect=h)
+        for h in (0.0, 0.9)
+    )
+    truth = plain.fit(TABLE, UTILITY).predict(TABLE)
+    assert_allclose(effect.fit(TABLE, UTILITY).predict(TABLE), truth, atol=1e-9)
+    winner, loser = np.nonzero(UTILITY[:, None] > UTILITY)
+    pairs = TABLE[np.column_stack([winner, loser])]
+    neutral = effect.fit(pairs, order=np.zeros(len(pairs), dtype=int)).predict(TABLE)
+    assert_allclose(neutral, truth, atol=1e-9)
+
+
 def test_an_order_effect_is_learned():
     rng = np.random.default_rng(0)
     X = np.array([rng.permutation(9)[:2] for _ in range(300)])

@@ -235,6 +235,16 @@ def test_a_piece_may_hold_one_label_alone():
     assert model.classes_.tolist() == [-1, 1]
 
 
+def test_a_piece_with_ties_may_lack_defeats():
+    X, pairs, _ = problem(200)
+    label = np.resize([-1, 0, 1], 150)
+    stream = unfitted(X, tie_threshold=0.2).partial_fit(pairs[:100], label[:100])
+    later = np.abs(label[100:])
+    stream.partial_fit(pairs[100:150], later)
+    assert stream.classes_.tolist() == [-1, 0, 1]
+    assert np.count_nonzero(stream.duels_.tie) == np.count_nonzero(later == 0)
+
+
 def test_a_fit_begins_anew_and_can_be_gone_on_from():
     X, pairs, y = problem(600)
     again = unfitted(X).partial_fit(pairs[300:], 1 - y[300:]).fit(pairs[:300], y[:300])

@@ -1,0 +1,223 @@
+"""What combines and what is refused: engines, answers, context, shape, learning, pieces.
+
+The declaration is data: `FACTORS`, and `REFUSED`, whatever is refused and how. `covering` makes
+from it the cases that are tested every time; ``benchmarks/matrix.py`` runs them all.
+"""
+
+import itertools
+import random
+from typing import NamedTuple
+
+
+class Case(NamedTuple):
+    """One level of each factor."""
+
+    engine: str = "ep"
+    answers: str = "duels"
+    judges: str = "none"
+    order: str = "none"
+    weights: str = "none"
+    users: str = "none"
+    identity: str = "features"
+    shape: str = "shared"
+    learning: str = "fixed"
+    fitting: str = "whole"
+
+    def __str__(self):
+        plain = Case()
+        said = [self.engine, self.answers]
+        for name, level in zip(self._fields[2:], self[2:], strict=True):
+            if level != getattr(plain, name):
+                said.append(
+                    level if name in ("identity", "shape", "learning") else f"{level} {name}"
+                )
+        return ", ".join(said)
+
+
+FACTORS = {
+    "engine": ("auto", "ep", "laplace", "hmc", "gibbs", "svi", "minibatches", "ekf"),
+    "answers": ("duels", "ties", "best", "worst", "rankings", "ratings"),
+    # Who differ in care alone, or prefer what is shown first too.
+    "judges": ("none", "some", "partial"),
+    "order": ("none", "some"),
+    "weights": ("none", "whole", "fractional"),
+    "users": ("none", "some"),
+    # Ids beside the features by id_column=, or by from_columns(ids=); names without features.
+    "identity": ("features", "id_column", "columns", "names"),
+    # All answers about the same few items, each about its own, three often repeated, only one.
+    "shape": ("shared", "distinct", "repeated", "one"),
+    "learning": ("fixed", "learned"),
+    "fitting": ("whole", "pieces"),
+}
+CONTEXT = ("judges", "order", "weights", "users", "identity")
+SETS = ("best", "worst", "rankings")
+SPARSE = ("svi", "minibatches", "ekf")
+SAMPLERS = ("hmc", "gibbs")
+SEVERAL = ("shared", "distinct", "repeated")  # one answer is one user's
+OTHERS = tuple(each for each in FACTORS["engine"] if each not in SPARSE)
+
+
+class Refusal(NamedTuple):
+    """Cases of these levels are refused: the exception, and the remedy that its message names."""
+
+    levels: dict
+    kind: type
+    remedy: str
+
+    def holds(self, case):
+        return all(getattr(case, name) in levels for name, levels in self.levels.items())
+
+
+# Levels that do not mean anything together: there is no such call.
+NO_CASE = (
+    {"answers": ("ratings",), "identity": ("columns",)},  # from_columns makes duels
+    {"answers": SETS, "identity": ("columns",)},
+    # Equal answers count together, so that it depends on the answers whether any is below 1.
+    {"answers": SETS, "weights": ("fractional",), "shape": ("repeated",)},
+)
+
+REFUSED = (
+    Refusal({"engine": ("laplace", *SPARSE), "answers": SETS}, ValueError, "inference='ep'"),
+    Refusal({"engine": ("ekf",), "answers": ("ties",)}, ValueError, "SVI.local='expected'"),
+    Refusal({"engine": ("ekf",), "order": ("some",)}, ValueError, "SVI.local='expected'"),
+    Refusal(
+        {"engine": ("ekf",), "judges": ("some", "partial")}, ValueError, "SVI.local='expected'"
+    ),
+    Refusal({"engine": SAMPLERS, "weights": ("fractional",)}, ValueError, "whole numbers"),
+    Refusal(
+        {"answers": SETS, "weights": ("fractional",), "shape": ("shared", "distinct")},
+        ValueError,
+        "at least 1",
+    ),
+    Refusal({"answers": SETS, "judges": ("some", "partial")}, ValueError, "from_rankings"),
+    Refusal({"answers": ("ratings",), "judges": ("some", "partial")}, ValueError, "from_ratings"),
+    Refusal({"answers": ("ratings",), "order": ("some",)}, ValueError, "from_ratings"),
+    Refusal({"answers": ("ratings",), "identity": ("names",)}, ValueError, "from_ratings"),
+    Refusal({"answers": SETS, "users": ("some",), "shape": SEVERAL}, ValueError, "from_rankings"),
+    Refusal({"users": ("some",), "judges": ("some", "partial")}, (TypeError, ValueError), "judges"),
+    Refusal(
+        {"users": ("some",), "engine": ("laplace", *SAMPLERS, *SPARSE), "shape": SEVERAL},
+        ValueError,
+        "EP",
+    ),
+    Refusal({"users": ("some",), "fitting": ("pieces",)}, AttributeError, "use fit"),
+    Refusal({"engine": OTHERS, "fitting": ("pieces",)}, AttributeError, "use fit"),
+    Refusal(
+        {"fitting": ("pieces",), "judges": ("some", "partial")}, (TypeError, ValueError), "judges"
+    ),
+)
+
+
+def is_case(case):
+    """Whether there is such a call."""
+    return not any(
+        all(getattr(case, name) in levels for name, levels in each.items()) for each in NO_CASE
+    )
+
+
+def refusals(case):
+    """Why a case is refused: none if it is not."""
+    return [each for each in REFUSED if each.holds(case)]
+
+
+def product(contexts=1):
+    """All cases of at most so many levels of context that are not the plain ones."""
+    plain = Case()
+    for levels in itertools.product(*FACTORS.values()):
+        case = Case(*levels)
+        beyond = sum(getattr(case, name) != getattr(plain, name) for name in CONTEXT)
+        if beyond <= contexts and is_case(case):
+            yield case
+
+
+# -- a few that cover all --------------------------------------------------------------------------
+
+
+def _tuples(case):
+    """Pairs of levels, and triples of engine, answers and one context, by number of the factor."""
+    found = list(itertools.combinations(enumerate(case), 2))
+    names = Case._fields
+    for name in CONTEXT:
+        at = (0, 1, names.index(name))
+        found.append(tuple((i, case[i]) for i in at))
+    return found
+
+
+def _wanted():
+    names, levels = list(FACTORS), list(FACTORS.values())
+    places = list(itertools.combinations(range(len(names)), 2))
+    places += [(0, 1, names.index(name)) for name in CONTEXT]
+    for at in places:
+        for some in itertools.product(*(levels[i] for i in at)):
+            yield tuple(zip(at, some, strict=True))
+
+
+_LEVELS = list(FACTORS.values())
+_NUMBER = {name: i for i, name in enumerate(FACTORS)}
+_FORBIDDEN = [
+    {_NUMBER[name]: levels for name, levels in each.items()}
+    for each in (*NO_CASE, *(each.levels for each in REFUSED))
+]
+
+
+def _completed(fixed, rng):
+    """A case with these levels that is taken, at random; None if there is none."""
+    rest = [i for i in range(len(_LEVELS)) if i not in fixed]
+    if _is_forbidden(fixed):
+        return None
+    if not rest:
+        return Case(*(fixed[i] for i in range(len(_LEVELS))))
+    at = rng.choice(rest)
+    for level in rng.sample(_LEVELS[at], len(_LEVELS[at])):
+        found = _completed({**fixed, at: level}, rng)
+        if found is not None:
+            return found
+    return None
+
+
+def _is_forbidden(levels):
+    return any(all(levels.get(i) in some for i, some in each.items()) for each in _FORBIDDEN)
+
+
+def _cost(case):
+    """Roughly, in fits at given hyperparameters."""
+    return 2 if case.learning == "fixed" else 7 if case.judges != "none" else 4
+
+
+def covering(seed=0, candidates=20):
+    """Cases that are taken, among which every pair of levels occurs that occurs in any.
+
+    And every triple of engine, kind of answers and level of context.
+    """
+    rng = random.Random(seed)
+    uncovered = dict.fromkeys(_wanted())
+    chosen = []
+    while uncovered:
+        target = next(iter(reversed(uncovered)))
+        found = [_completed(dict(target), rng) for _ in range(candidates)]
+        if found[0] is None:  # no case has these levels and is taken
+            del uncovered[target]
+            continue
+        best = max(found, key=lambda case: sum(t in uncovered for t in _tuples(case)) / _cost(case))
+        for each in _tuples(best):
+            uncovered.pop(each, None)
+        chosen.append(best)
+    return chosen
+
+
+def refused_cases(seed=0):
+    """Every refusal with each of its levels: once with all else plain, once with anything else."""
+    rng = random.Random(seed)
+    found = {}
+    for each in REFUSED:
+        for levels in itertools.product(*each.levels.values()):
+            some = dict(zip(each.levels, levels, strict=True))
+            plain = Case(**some)
+            if is_case(plain):
+                found.setdefault(plain, refusals(plain))
+            while True:
+                case = Case(**{name: rng.choice(level) for name, level in FACTORS.items()} | some)
+                if is_case(case):
+                    break
+            found.setdefault(case, refusals(case))
+    return found

@@ -1,0 +1,126 @@
+"""One case of the matrix: how far it is from what is exact, or what is wrong with its refusal."""
+
+import re
+import warnings
+from contextlib import contextmanager
+from typing import NamedTuple
+from unittest import mock
+
+import numpy as np
+from matrix_support import (
+    care_used,
+    fitted,
+    gain,
+    predictions,
+    refit,
+    truth_given_care,
+    truth_of,
+)
+
+from skpref.collaborative import _program
+from skpref.inference import EP, HMC, SVI, Gibbs, Laplace
+
+
+class Compared(NamedTuple):
+    """Largest errors of probabilities; None where there is nothing to compare.
+
+    Attributes
+    ----------
+    error, truth_error : float
+        At hyperparameters that were given, and the standard error of the truth.
+    error_given_care, given_care_error : float
+        Of judges, given the care that the utility was found with.
+    care_moved : float
+        How far one more look moves care, in its posterior deviations.
+    refit, gain : float
+        Where hyperparameters were learned: from the same model fitted at these; how many nats are
+        still to be gained near by.
+    unsettled : bool
+        Whether a warning says that judges' care and hyperparameters still move each other, or that
+        the noise, which is to follow the level of care, is held by its bounds.
+    """
+
+    error: float | None = None
+    truth_error: float | None = None
+    error_given_care: float | None = None
+    given_care_error: float | None = None
+    care_moved: float | None = None
+    refit: float | None = None
+    gain: float | None = None
+    unsettled: bool = False
+
+
+# What does not matter of a judge's care.
+_ROUGH = 0.05
+
+
+def off(found, truth):
+    """The largest difference of probabilities."""
+    assert all(np.all(np.isfinite(each)) for each in found)
+    return max(float(np.abs(a - b).max()) for a, b in zip(found, truth, strict=True))
+
+
+def compared(case):
+    """A case that is taken against what is exact."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model = fitted(case)
+    found = predictions(case, model)
+    for each in found:
+        np.testing.assert_allclose(each.sum(axis=-1), 1.0, atol=1e-6)
+    said = " ".join(str(each.message) for each in told)
+    parts = {"unsettled": "by turns" in said or "ended with noise_variance at its" in said}
+    if case.judges != "none":
+        moved = np.abs(model.judges_.care - care_used(model)[0])
+        deviation = np.sqrt(model.judges_.marginals.variance)
+        parts["care_moved"] = float(np.max(moved / (deviation + _ROUGH)))
+        truth = truth_given_care(case, model)
+        near = off(predictions(case, model, common=True), truth.proba)
+        parts |= {"error_given_care": near, "given_care_error": truth.error}
+    if case.learning == "fixed":
+        truth = truth_of(case, model)
+        parts |= {"error": off(found, truth.proba), "truth_error": truth.error}
+        return Compared(**parts)
+    if case.judges == "none":
+        parts["refit"] = off(found, predictions(case, refit(case, model)))
+    if case.users == "none" and case.fitting == "whole":
+        parts["gain"] = gain(case, model)
+    return Compared(**parts)
+
+
+class Worked(BaseException):
+    """An engine ran."""
+
+
+@contextmanager
+def no_work():
+    """Any run of an engine raises."""
+    with mock.patch.multiple(_program, fit=_worked):
+        patches = [mock.patch.object(each, "run", _worked) for each in (EP, Laplace, HMC, Gibbs)]
+        patches += [mock.patch.object(SVI, "run", _worked)]
+        patches += [mock.patch.object(_program.Lesson, "learned", _worked)]
+        for each in patches:
+            each.start()
+        try:
+            yield
+        finally:
+            for each in patches:
+                each.stop()
+
+
+def _worked(*_, **__):
+    raise Worked
+
+
+def refused(case, reasons):
+    """What is wrong with the refusal of a case; None: nothing."""
+    with no_work():
+        try:
+            fitted(case)
+        except Worked:
+            return "an engine ran before it was refused"
+        except Exception as error:
+            told = f"{error} {error.__cause__}"  # of a method that is not there the cause says why
+            right = (isinstance(error, r.kind) and re.search(r.remedy, told) for r in reasons)
+            return None if any(right) else f"{type(error).__name__}: {told}"
+    return "it was taken"

@@ -1,0 +1,334 @@
+"""Cases of the matrix as the package is told and answers them, and what is exact."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pandas as pd
+from matrix import SPARSE
+from matrix_oracle import JudgesLaw, Noise, exact
+from matrix_problems import EFFECT, LENGTH, NOISE, OWN, THRESHOLD, covariance, made_of, problem_of
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+from skpref import CollaborativePreferenceRegressor, PairwisePreferenceRegressor
+from skpref._fitting import evidence
+from skpref.duels import ItemTable, from_columns
+from skpref.inference import EP, HMC, SVI, Gibbs
+from skpref.kernels import Identity, OnColumns
+
+NOISE_BOUNDS = (0.05, 2.0)
+CARE, SHARES, OWN_ORDER = 0.1, (0.1, 0.05), 0.3
+NAMES = np.array([f"item {i}" for i in range(30)], dtype=object)
+JUDGES = np.array(["ann", "bob", "cid"], dtype=object)
+USERS = np.array(["una", "vic", "wim"], dtype=object)
+
+
+# -- what is exact ---------------------------------------------------------------------------------
+
+
+def truth_of(case, model):
+    """Exact probabilities of all that is asked.
+
+    At the hyperparameters given or, where they are learned, those of the model; of users at the
+    covariance of tastes that it found, which always is.
+    """
+    if case.learning == "fixed" and not hasattr(model.posterior_, "tastes"):
+        return _fixed_truth(*case[1:-2])
+    return _exact(problem_of(case), *_learned(case, model), tastes=_tastes(case, model))
+
+
+def care_used(model):
+    """The care of each judge, and own order effects, that the utility was found with."""
+    used = model._model.likelihood
+    care = np.asarray(used.care)
+    return care, np.zeros(len(care)) if used.own_order is None else np.asarray(used.own_order)
+
+
+def truth_given_care(case, model):
+    """The same where every judge has the care that the utility was found with."""
+    problem, (care, own) = problem_of(case), care_used(model)
+    said = [
+        one._replace(care=float(care[one.judge]), own=float(own[one.judge]), judge=None)
+        for one in problem.answers
+    ]
+    asked = [one._replace(judge=None) for one in problem.asked]
+    given = problem._replace(answers=said, asked=asked)
+    return _exact(given, *_learned(case, model))
+
+
+def _learned(case, model):
+    """Prior covariance of the rows' utilities, and the noise."""
+    rows = problem_of(case).rows
+    if case.learning == "fixed":
+        return covariance(rows, case.identity), _noise(case.answers, case.order)
+    found = model.noise_variance_, model.tie_threshold_, model.order_effect_
+    return model.kernel_(_encoded(case, rows)), Noise(*found)
+
+
+def _tastes(case, model):
+    """Prior covariance of what a user's utilities of the rows have of their own."""
+    posterior = model.posterior_
+    if not hasattr(posterior, "tastes"):
+        return None
+    rows = problem_of(case).rows.copy()
+    if case.identity == "columns":  # texts have numbers of the model's own
+        known = {name: number for number, name in enumerate(model.ids_)}
+        rows[:, 0] = [known.get(NAMES[int(i)], -1.0 - i) for i in rows[:, 0]]
+    high = model.kernel_(_encoded(case, rows), posterior.anchors)
+    high = high @ posterior.whiten.T @ posterior.axes
+    return high @ posterior.tastes.prior.own @ high.T
+
+
+@cache
+def _fixed_truth(answers, judges, order, weights, users, identity, shape):
+    made = made_of(answers, judges, order, weights, users, identity, shape)
+    law = None
+    if judges != "none":
+        law = JudgesLaw(CARE, *SHARES, OWN_ORDER if judges == "partial" else 0.0)
+    K = covariance(made.rows, identity)
+    return _exact(made, K, _noise(answers, order), law)
+
+
+def _noise(answers, order):
+    return Noise(
+        NOISE, THRESHOLD if answers == "ties" else None, EFFECT if order == "some" else 0.0
+    )
+
+
+def _exact(problem, K, noise, law=None, tastes=None):
+    said, asked = problem.answers, problem.asked
+    n_judges = 1 + max((one.judge for one in said if one.judge is not None), default=-1)
+    if tastes is None:
+        return exact(K, noise, said, asked, law, n_judges)
+    p, n_users = len(K), 4  # of whom the last was not fitted
+
+    def of_user(one, user):
+        at = n_users - 1 if user < 0 else int(user)
+        return one._replace(shown=tuple(at * p + i for i in one.shown))
+
+    said = [of_user(*each) for each in zip(said, problem.user, strict=True)]
+    asked = [of_user(*each) for each in zip(asked, problem.asked_user, strict=True)]
+    whole = np.kron(np.ones((n_users, n_users)), K) + np.kron(np.eye(n_users), tastes)
+    return exact(whole, noise, said, asked)
+
+
+# -- what the package says -------------------------------------------------------------------------
+
+
+def model_of(case, **more):
+    """The estimator of a case; ``more`` are further parameters."""
+    engines = {
+        "hmc": HMC(draws=1000), "gibbs": Gibbs(draws=1000), "svi": SVI(),
+        "minibatches": SVI(batch_size=4), "ekf": SVI(local="ekf"),
+    }  # fmt: skip
+    options = {"random_state": 0, "inference": engines.get(case.engine, case.engine)}
+    options["noise_variance"] = NOISE
+    if case.answers == "ties":
+        options["tie_threshold"] = THRESHOLD
+    if case.order == "some":
+        options["order_effect"] = EFFECT
+    if case.learning == "fixed":
+        options |= {"optimizer": None, "kernel": kernel_of(case)}
+    else:
+        options["noise_variance_bounds"] = NOISE_BOUNDS
+        if case.judges != "none":  # the likelihood's alone, which care has to do with
+            options["kernel"] = kernel_of(case, "fixed")
+        if case.order == "some":
+            options["order_effect_bounds"] = (-1.0, 1.0)
+    if case.identity == "id_column":
+        options["id_column"] = 0
+    if case.identity == "names":
+        options["items"] = ItemTable.from_names(NAMES)
+    if case.users == "some":
+        return CollaborativePreferenceRegressor(**options | {"tol": 1e-4} | more)
+    if case.judges == "partial":
+        options["judge_order_variance"] = OWN_ORDER
+    return PairwisePreferenceRegressor(**options | more)
+
+
+def kernel_of(case, bounds=(1e-5, 1e5)):
+    if case.identity == "names":
+        return None
+    smooth = RBF(LENGTH, bounds)
+    if case.identity == "features":
+        return smooth
+    own = ConstantKernel(OWN, bounds) * OnColumns(Identity(), [0])
+    return OnColumns(smooth, [1, 2]) + own
+
+
+def _encoded(case, rows):
+    """Rows as the kernel sees them."""
+    if case.identity == "features":
+        return rows[:, 1:]
+    return rows[:, :1] if case.identity == "names" else rows
+
+
+def _shown(case, rows, shown):
+    """X of these rows of items."""
+    shown = np.asarray(shown)
+    if case.identity == "names":
+        return (
+            NAMES[rows[shown, 0].astype(int)] if case.engine == "ep" else rows[shown, 0].astype(int)
+        )
+    return _encoded(case, rows)[shown]
+
+
+def arguments(case):
+    """X, y and all else that ``fit`` is told."""
+    problem = problem_of(case)
+    if problem.rated is not None:
+        shown, rating, group, weight, user = problem.rated
+        told = {"qid": group}
+        if case.weights != "none":
+            told["sample_weight"] = weight
+        if case.users == "some":
+            told["users"] = USERS[user]
+        if case.judges != "none":
+            told["judges"] = JUDGES[group % 3]
+        if case.order != "none":
+            told["order"] = np.ones(len(shown), dtype=int)
+        return _shown(case, problem.rows, shown), rating, told
+    said = problem.answers
+    shown = np.array([one.shown for one in said])
+    if case.identity == "columns":
+        X, y = _from_columns(case, problem, shown)
+    else:
+        X, y = _shown(case, problem.rows, shown), _labels(case, said)
+    told = {}
+    if case.weights != "none":
+        told["sample_weight"] = np.array([one.weight for one in said])
+    if case.order == "some" or case.judges == "partial":
+        told["order"] = np.array([one.lead for one in said])
+    if case.judges != "none":
+        judge = [0 if one.judge is None else one.judge for one in said]
+        told["judges"] = JUDGES[judge]
+    if case.users == "some":
+        told["users"] = USERS[problem.user]
+    return X, y, told
+
+
+def _labels(case, said):
+    rank = np.array([one.rank for one in said])
+    if case.answers == "duels":
+        return (rank[:, 0] < rank[:, 1]).astype(int)
+    if case.answers == "ties":
+        return np.sign(rank[:, 1] - rank[:, 0])
+    return rank.argmin(axis=1) if case.answers == "best" else rank
+
+
+def _frame(rows, shown, **more):
+    columns = {}
+    for side, name in enumerate(("home", "away")):
+        columns[name] = NAMES[rows[shown[:, side], 0].astype(int)]
+        for j in (1, 2):
+            columns[f"{name}_x{j}"] = rows[shown[:, side], j]
+    return pd.DataFrame(columns | more)
+
+
+def _from_columns(case, problem, shown):
+    frame = _frame(problem.rows, shown, said=_labels(case, problem.answers))
+    features = [[f"{name}_x{j}" for j in (1, 2)] for name in ("home", "away")]
+    ties = True if case.answers == "ties" else None
+    X, y = from_columns(frame, *features, "said", ids=("home", "away"), ties=ties)
+    assert np.array_equal(y, frame["said"]), "turned round, so that order= would be another's"
+    return X, y
+
+
+def fitted(case, **more):
+    """The model of a case, fitted to its answers, whole or in pieces."""
+    X, y, told = arguments(case)
+    model = model_of(case, **more)
+    if case.fitting == "whole":
+        return model.fit(X, y, **told)
+    for piece in _pieces(case, len(y), told):
+        some = {name: values[piece] for name, values in told.items()}
+        model.partial_fit(X[piece], np.asarray(y)[piece], **some)
+    return model
+
+
+def _pieces(case, n, told):
+    """Where pieces are cut; rated items of a group stay together."""
+    if case.answers == "ratings":
+        cuts = np.flatnonzero(np.diff(told["qid"])) + 1
+        return np.split(np.arange(n), cuts)
+    return np.array_split(np.arange(n), min(3, n))
+
+
+def predictions(case, model, common=False):
+    """Probabilities of outcomes of all that is asked, one array each.
+
+    ``common``: by a judge of the common level, whoever was asked.
+    """
+    problem = problem_of(case)
+    if common:
+        asked = [one._replace(judge=None) for one in problem.asked]
+        problem = problem._replace(asked=asked)
+    found = []
+    for k in sorted({len(one.shown) for one in problem.asked}):
+        at = [i for i, one in enumerate(problem.asked) if len(one.shown) == k]
+        asked = [problem.asked[i] for i in at]
+        shown = np.array([one.shown for one in asked])
+        users = [problem.asked_user[i] for i in at]
+        users = np.array([USERS[each] if each >= 0 else "somebody" for each in users], dtype=object)
+        found += list(_proba(case, model, problem, asked, shown, users))
+    return found
+
+
+def _proba(case, model, problem, asked, shown, users):
+    if case.answers == "ratings":
+        rows = _encoded(case, problem.rows)[shown]
+        posterior = model.posterior_for(users) if case.users == "some" else model.posterior_
+        won = posterior.win_probability(rows[:, 0], rows[:, 1])
+        return np.column_stack([1.0 - won, won])
+    if case.identity == "columns":
+        frame = _frame(problem.rows, shown)
+        features = [[f"{name}_x{j}" for j in (1, 2)] for name in ("home", "away")]
+        outcomes = np.arange(len(frame)) % 2  # of either kind, so that none is turned round
+        X, _ = from_columns(frame, *features, outcomes, ids=("home", "away"))
+    else:
+        X = _shown(case, problem.rows, shown)
+    told = {}
+    if case.order == "some" or case.judges == "partial":
+        told["order"] = np.array([one.lead for one in asked])
+    if case.judges != "none":
+        names = [None, *JUDGES, "somebody"]
+        told["judges"] = [names[0 if one.judge is None else one.judge + 1 or 4] for one in asked]
+    if case.users == "some":
+        told["users"] = users
+    return model.predict_proba(X, **told)
+
+
+def refit(case, model):
+    """The same model and answers, whole, with hyperparameters fixed where they were learned."""
+    more = {"optimizer": None, "kernel": model.kernel_, "noise_variance": model.noise_variance_}
+    if case.answers == "ties":
+        more["tie_threshold"] = model.tie_threshold_
+    if case.order == "some":
+        more["order_effect"] = model.order_effect_
+    if hasattr(model, "taste_variance_"):
+        more["taste_variance"] = model.taste_variance_
+    return fitted(case._replace(fitting="whole", learning="fixed"), **more)
+
+
+def gain(case, model, step=0.2):
+    """How many nats better hyperparameters a step away are, at most, than those learned.
+
+    By the evidence and the prior that the search maximises, of judges given their care: those of
+    expectation propagation, where the engine learns by them.
+    """
+    known = model._model
+    if case.engine in SPARSE:
+        known = replace(known, engine=EP())
+    observations, bounds = model.observations_, known.bounds
+
+    def value(theta):
+        found = evidence(observations, known.at(theta)).approximation.sites.log_evidence
+        return found + known.log_prior(theta)[0]
+
+    here, best = value(known.theta), -np.inf
+    for i in range(len(known.theta)):
+        for sign in (-1.0, 1.0):
+            theta = known.theta.copy()
+            theta[i] = np.clip(theta[i] + sign * step, *bounds[i])
+            best = max(best, value(theta) - here)
+    return best if len(known.theta) else 0.0

@@ -1,0 +1,53 @@
+"""Everything meets everything: cases of the matrix against exact integrals, or refused at once."""
+
+import pytest
+from matrix import covering, refused_cases
+from matrix_check import compared, refused
+
+# Largest error of a probability, as measured over all cases (benchmarks/matrix.py) and rounded up.
+# Expectation propagation errs by up to .03 where contradictory answers weigh much; Laplace's
+# Gaussian sits at the mode, and is worst where care or little noise makes answers sure; the
+# variational ones are too sure; a thousand draws have a standard error below .005. The linearised
+# update promises no calibration, only that it goes the right way.
+TOLERANCE = {
+    "auto": 0.03, "ep": 0.03, "laplace": 0.13, "hmc": 0.025, "gibbs": 0.025,
+    "svi": 0.04, "minibatches": 0.05, "ekf": 0.3,
+}  # fmt: skip
+# What earlier pieces told is kept as a normal density, which later ones may contradict.
+STREAMED = 0.12
+# Care is learned by turns with the utility, as if a judge's answers were independent given all
+# others; of three judges with two to four answers each, that costs more than any engine does.
+JUDGED = 0.25
+# Posterior deviations of care by which one more look may move it.
+ELSEWHERE = 0.3
+# Standard errors of the truth that are allowed for, and what they may be at most.
+ERRORS, SHARP = 4.0, 0.01
+# Nats that hyperparameters a fifth of a logarithm away may be better. With judges they are found by
+# turns with care, a few times at most.
+STATIONARY, BY_TURNS = 0.02, 0.15
+
+REFUSED = refused_cases()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", covering(), ids=str)
+def test_is_exact(case):
+    found, judged = compared(case), case.judges != "none"
+    tolerance = max(TOLERANCE[case.engine], STREAMED if case.fitting == "pieces" else 0.0)
+    if case.learning == "fixed":
+        assert found.truth_error < SHARP
+        assert found.error < (JUDGED if judged else tolerance) + ERRORS * found.truth_error
+    elif not judged:
+        assert found.refit < tolerance
+    if judged:
+        assert found.care_moved < ELSEWHERE
+        if found.given_care_error < SHARP:  # of what was learned the truth may be out of reach
+            assert found.error_given_care < tolerance + ERRORS * found.given_care_error
+    if found.gain is not None and not (judged and found.unsettled):
+        assert found.gain < (BY_TURNS if judged else STATIONARY)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", REFUSED, ids=str)
+def test_is_refused_before_any_work(case):
+    assert refused(case, REFUSED[case]) is None
