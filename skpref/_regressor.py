@@ -150,9 +150,9 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
 
     - ``(n_duels, 2, n_features)``: duel arrays;
     - ``(n_duels, 2)`` integers, if ``items`` is given: duels by position in that table;
-    - ``(n, k, n_features)``, or ``(n, k)`` integers with ``items`` (-1 at the end of a row where a
-      set has fewer items), with k > 2: sets of which one item was chosen, or which were ranked.
-      The judge's noise is drawn once for each item of a set;
+    - ``(n, k, n_features)`` (NaN throughout where an item was not offered), or ``(n, k)`` integers
+      with ``items`` (-1 at the end of a row where a set has fewer items), with k > 2: sets of which
+      one item was chosen, or which were ranked. The judge's noise is drawn once for each item;
     - ``(n_items, n_features)``: items, ``y`` their ratings; within a group of equal ``qid`` an
       item beats every one that is rated lower (beyond 2000 such pairs, five an item at rank
       distances 1, 2, 4, 8, …).

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from skpref._containers import column_at, is_frame
 from skpref._items import group_rows
 from skpref._parsing import parse
-from skpref._sets import used_rows
+from skpref._sets import first_there, used_rows
 
 __all__ = ["ItemKFold", "ItemShuffleSplit", "item_components"]
 
@@ -71,11 +71,12 @@ def item_components(X: Any, *, integers: str | None = None) -> np.ndarray:
     """
     codes = _item_codes(X, integers)
     n_items = int(codes.max()) + 1
-    each = np.repeat(codes[:, 0], codes.shape[1])
-    other = np.where(codes < 0, codes[:, :1], codes).ravel()
+    lead = codes[np.arange(len(codes)), first_there(codes)]
+    each = np.repeat(lead, codes.shape[1])
+    other = np.where(codes < 0, lead[:, None], codes).ravel()
     edges = (np.ones(len(each)), (each, other))
     _, label = connected_components(coo_array(edges, shape=(n_items, n_items)), directed=False)
-    _, first, inverse = np.unique(label[codes[:, 0]], return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(label[lead], return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
 
 
