@@ -125,7 +125,7 @@ def _check_ranks(y, there):
     odd = ((rank > 0) & ~there).any(axis=1)
     if odd.any():
         raise ValueError(
-            f"Row {odd.argmax()} of y ranks an item where X has none (-1, or NaN). Put rank 0 there."
+            f"Row {odd.argmax()} of y ranks an item where X has none (-1 or NaN). Put rank 0 there."
         )
     top = rank.max(axis=1)
     silent = top < 2

@@ -169,6 +169,46 @@ def parse(
     return Parsed("items", X)
 
 
+def names_in(X: Any) -> np.ndarray | None:
+    """Names that X holds where no table is known: texts in two columns or more.
+
+    Parameters
+    ----------
+    X : array-like, DataFrame, DuelFrame or ItemTable
+
+    Returns
+    -------
+    ndarray of object of shape (n, k) or None
+        None, NaN or "" may end a row of k > 2. None if X holds other things.
+    """
+    if isinstance(X, DuelFrame | ItemTable) or hasattr(X, "tocsr"):
+        return None
+    if is_frame(X):
+        X = plain_frame(X)
+        if not all(
+            all_strings(np.asarray(column_at(X, j).to_numpy())) for j in range(2)[: X.shape[1]]
+        ):
+            return None
+        names = np.asarray(X, dtype=object)
+    else:
+        names = _as_array(unmasked(X))
+        if names.ndim != 2 or names.dtype.kind not in "UTO":
+            return None
+        # numpy would make strings of None and NaN
+        names = names if hasattr(X, "dtype") else np.array(X, dtype=object)
+    if names.shape[1] < 2 or names.size == 0 or not all_strings(names[:, :2]):
+        return None
+    values = names.ravel().tolist()
+    named = all(isinstance(value, str) or is_missing(value) for value in values)
+    return names.astype(object) if named else None
+
+
+def table_of_names(names: np.ndarray) -> ItemTable:
+    """Items without features that names, with what pads their rows, stand for."""
+    listed = names.ravel().tolist()
+    return ItemTable.from_names([name for name in listed if isinstance(name, str) and name])
+
+
 def _count(number: int) -> str:
     return "two" if number == 2 else str(number)
 

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d
 
 from skpref._answers import check_order, check_outcomes, check_ranks, check_real
-from skpref._containers import is_frame, unmasked
+from skpref._containers import all_strings, is_frame, unmasked
 from skpref._features import (
     Schema,
     check_names,
@@ -20,7 +20,7 @@ from skpref._features import (
     validated,
 )
 from skpref._observations import Observations
-from skpref._parsing import Parsed, check_dimensions, parse
+from skpref._parsing import Parsed, check_dimensions, names_in, parse, table_of_names
 from skpref._respondents import Respondents, check_judges
 from skpref._warnings import warn
 from skpref._weights import check_groups, check_weights, pair_weights
@@ -305,9 +305,8 @@ def _rated(
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
             f"is None. X of shape {parsed.rows.shape} reads as items, whose ratings y gives. Only "
-            "duels do without y: arrays of shape (n_duels, 2, n_features), or pairs of positions "
-            "or names together with the constructor's items= (ItemTable.from_names(names) for "
-            "items without features)."
+            "duels do without y: arrays of shape (n_duels, 2, n_features), pairs of names, or "
+            "pairs of positions together with the constructor's items=."
         )
     check_real(y, "y")
     y = unmasked(y)
@@ -366,13 +365,36 @@ def check_known(X: np.ndarray, table: ItemTable | None) -> None:
         )
 
 
+def table_for(
+    estimator: BaseEstimator, X: Any, y: Any, before: ItemTable | None = None
+) -> ItemTable | None:
+    """``items=``, or else a table of the names in X, after those of the answers before."""
+    if estimator.items is not None or estimator.id_column is not None:
+        return check_items(estimator.items)
+    names = names_in(X)
+    if names is None:
+        return before
+    columns = [set(column) for column in names.T]
+    distinct = set().union(*columns)
+    if y is not None and len(distinct) == sum(map(len, columns)) < names.size:
+        warn(
+            f"X of shape {names.shape} reads as names of items, but no name stands in two of its "
+            "columns. If the columns are features of rated items, encode them, "
+            "Itemwise(OneHotEncoder()), before the model."
+        )
+    if before is not None and before.names is not None:
+        names = np.array([*before.names, *names.ravel()], dtype=object)
+    return table_of_names(names)
+
+
 def check_items(items: Any) -> ItemTable | None:
     """The constructor's ``items=`` as an ItemTable of numbers, or None."""
     if items is None:
         return None
     if not isinstance(items, ItemTable):
         try:
-            items = ItemTable(items)
+            named = np.ndim(items) == 1 and all_strings(np.asarray(items))
+            items = ItemTable.from_names(items) if named else ItemTable(items)
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(

@@ -34,7 +34,7 @@ CHOSEN = np.array([0, 3, 2, 4, 1, 0])
 # The same, moved to the front of each row.
 FRONT = np.argsort(~THERE, axis=1, kind="stable")
 CLOSED = DuelFrame(ITEMS, np.take_along_axis(PLACES, FRONT, axis=1))
-CHOSEN_CLOSED = (FRONT == CHOSEN[:, None]).argmax(axis=1)
+CHOSEN_CLOSED = (CHOSEN[:, None] == FRONT).argmax(axis=1)
 RANKS = np.array([[1, 2, 3, 4, 5], [0, 1, 0, 3, 2], [1, 0, 0, 2, 0], *[[0] * 5] * 3])
 RANKS[3:] = [[0, 0, 1, 0, 2], [2, 1, 2, 0, 0], [3, 1, 0, 2, 2]]
 
@@ -139,7 +139,7 @@ def test_what_cannot_be_is_refused(row, y, match):
 def test_a_missing_value_is_no_missing_item():
     partly = X.copy()
     partly[2, 0, 1] = np.nan
-    with pytest.raises(ValueError, match="in 1 of 6 sets, first in row 2.*NaN in all its features"):
+    with pytest.raises(ValueError, match=r"in 1 of 6 sets, first in row 2.*NaN in all its feat"):
         model().fit(partly, CHOSEN)
     duels = ITEMS[[[0, 1], [2, 3]]]
     duels[1, 0] = np.nan
