@@ -59,7 +59,7 @@ def test_items_may_be_a_list_of_names(items):
     assert_allclose(fitted.predict(["cid"]), WANTED.predict(["cid"]), atol=1e-10)
     again = clone(fitted).fit(PLACES, Y)  # positions in that list
     assert_allclose(again.predict(NAMES), fitted.predict(NAMES), atol=1e-10)
-    with pytest.raises(ValueError, match="unknown name.*'zoe'"):
+    with pytest.raises(ValueError, match=r"unknown name.*'zoe'"):
         model(items=items).fit([["ann", "zoe"], ["zoe", "bob"]], [1, 0])
 
 
@@ -67,7 +67,8 @@ def test_sets_of_names_may_differ_in_size():
     y = [2, 0, 1, 1]
     table = ItemTable.from_names(NAMES)
     wanted = model(items=table).fit(np.array([[0, 1, 2], [3, 0, -1], [4, 3, 1], [2, 4, -1]]), y)
-    for X in (SETS, np.array(SETS, dtype=object), pd.DataFrame(SETS)):
+    gaps = [[name or np.nan for name in row] for row in SETS]
+    for X in (SETS, gaps, np.array(SETS, dtype=object), pd.DataFrame(SETS)):
         fitted = model().fit(X, y)
         assert_allclose(fitted.predict(NAMES), wanted.predict(NAMES), atol=1e-10)
         proba = fitted.predict_proba(X)
