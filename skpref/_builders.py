@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from skpref._containers import is_frame, unmasked
+from skpref._containers import all_strings, is_frame, unmasked
 from skpref._duel_frame import DuelFrame
 from skpref._items import ItemTable, distinct_rows, group_rows
 from skpref._lookup import as_table, gather, positions_of
 from skpref._orientation import alternate, finish
 from skpref._pairing import ranked_pairs, ranking_counts, rated_pairs
 from skpref._ranks import ranked_sets
+from skpref._winners import read_winners
 
 
 def from_pairs(
@@ -33,11 +34,13 @@ def from_pairs(
         Names, if ``items`` has names; integer positions otherwise.
     outcomes : array-like of shape (n_pairs,), default=None
         ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first of the pair won; or -1, 0 for a tie,
-        and 1, see ``ties``. None: the first of each pair won.
+        and 1, see ``ties``; or 0, 0.5 for a tie, and 1; or names of winners and other words, as in
+        `from_columns`. None: the first of each pair won.
     counts : array-like of int of shape (n_pairs,), default=None
         How often each pair met with that outcome: so many rows come out. None: once each.
     ties : bool, default=None
-        Whether 0 is a tie, and -1 means that the second won. None: where both occur.
+        Whether 0 is a tie, and -1 means that the second won. None: where both occur. See
+        `from_columns` for ties in words.
 
     Returns
     -------
@@ -76,8 +79,18 @@ def from_pairs(
         raise ValueError(
             f"Pair {alone[0]} sets item {pairs[alone[0], 0]!r} against itself; drop such pairs."
         )
+    named = all_strings(pairs) or (table is not None and table.names is not None)
+    said = None
+    if outcomes is not None:
+        who = (pairs[:, 0].tolist(), pairs[:, 1].tolist()) if named else None
+        said = read_winners(outcomes, len(pairs), who, ties=ties)
     if counts is not None:
         counts = _check_counts(counts, "counts", (len(positions),))
+    if said is not None:
+        positions = positions[said.kept]
+        counts = None if counts is None else counts[said.kept]
+        outcomes, ties = said.said(ties)
+    if counts is not None:
         if outcomes is not None:
             outcomes = column_or_1d(unmasked(outcomes))
             check_consistent_length(positions, outcomes)

@@ -41,6 +41,7 @@ LAYERS = (
         "_respondents",
         "_utilities",
         "_weights",
+        "_winners",
         "kernels",
         "likelihoods",
         "samplers",

@@ -70,6 +70,7 @@ def test_sets_of_names_may_differ_in_size():
     gaps = [[name or np.nan for name in row] for row in SETS]
     for X in (SETS, gaps, np.array(SETS, dtype=object), pd.DataFrame(SETS)):
         fitted = model().fit(X, y)
+        assert sorted(fitted.items_.names) == NAMES
         assert_allclose(fitted.predict(NAMES), wanted.predict(NAMES), atol=1e-10)
         proba = fitted.predict_proba(X)
         assert_array_equal(proba[[1, 3], 2], 0.0)
