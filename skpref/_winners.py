@@ -176,7 +176,7 @@ def _is_tie(value):
 
 def _words(sides):
     """1 or -1 for each word that stands for a side."""
-    words: dict[str, int] = {}
+    words = {}
     for pair in sides:
         one, other = map(_plain, pair)
         if one != other and one not in words and other not in words:

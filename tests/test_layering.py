@@ -34,6 +34,7 @@ LAYERS = (
         "_ids",
         "_items",
         "_lists",
+        "_long",
         "_marginals",
         "_mixture",
         "_random",
