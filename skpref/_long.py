@@ -98,8 +98,7 @@ def read_long(frame: Any, ranker: Any, item: Any, rank: Any) -> LongRankings:
     order = np.lexsort((value[kept], code))
     code, rows = code[order], kept[order]
     begins = np.diff(code, prepend=-1) > 0
-    steps = (np.diff(value[rows], prepend=np.nan) > 0) & ~begins
-    level = np.cumsum(steps)
+    level = np.cumsum(np.diff(value[rows], prepend=np.nan) > 0)
     ranks = 1 + level - level[np.flatnonzero(begins)][np.cumsum(begins) - 1] if len(rows) else level
     top = np.zeros(len(number), dtype=np.intp)
     np.maximum.at(top, code, ranks)

@@ -63,7 +63,7 @@ def gather(
     ``named``: of their names, None for none.
     """
     if named and table is not None:
-        return np.append(table.names, None)[shown]
+        return np.array([*table.names, None], dtype=object)[shown]
     if table is None or not table.has_features:
         return shown
     if table.X is None or table.feature_names is not None:
