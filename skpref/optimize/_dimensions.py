@@ -344,11 +344,11 @@ def make_dimension(name: str, spec: Any) -> Any:
                     "apart. Give floats, (float(low), float(high)), and round what is asked."
                 )
             if high - low == 1 or (low, high) == (-1, 1):
-                values = list(range(low, high + 1))
+                values, ends = list(range(low, high + 1)), (float(low), float(high))
                 warn(
-                    f"{name}={spec} is read as the integers {', '.join(map(str, values))}, as its "
-                    f"ends are integers. For all numbers between them give {(float(low), float(high))}"
-                    f"; if integers are meant, the list {values} says so without this warning."
+                    f"{name}={(low, high)} is read as the integers {', '.join(map(str, values))}, "
+                    f"as its ends are integers. For all numbers between them give {ends}; if "
+                    f"integers are meant, the list {values} says so without this warning."
                 )
             return Steps(name, range(low, high + 1))
         return Interval(name, *spec)
