@@ -27,7 +27,8 @@ from skpref._streaming import (
     refuse_judged,
     takes_streams,
 )
-from skpref._validation import Training, as_before, check_training, table_for
+from skpref._tables import table_for
+from skpref._validation import Training, as_before, check_training
 from skpref.inference import Engine
 from skpref.likelihoods import Likelihood
 

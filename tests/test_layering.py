@@ -72,6 +72,7 @@ LAYERS = (
         "_joint_noise",
         "_judges",
         "_scores",
+        "_tables",
         "model_selection",
         "preprocessing",
     ),

@@ -13,8 +13,9 @@ from skpref._parameters import check_bounds, check_choice, check_number
 from skpref._progress import reported
 from skpref._random import seed_of, source_of
 from skpref._settings import check_settings, make_model
+from skpref._tables import table_for
 from skpref._threads import blas_threads
-from skpref._validation import check_training, table_for
+from skpref._validation import check_training
 from skpref._warnings import warn
 from skpref._weights import check_weights
 from skpref.collaborative._cost import mention_cost
