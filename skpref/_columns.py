@@ -39,7 +39,8 @@ def from_columns(
         (its id), its column's name or the word in which that differs ("home", "away"), "model_a" or
         "model_b", "a" or "b", "first" or "second", "tie" or "draw" and what begins so. Duels
         without an outcome, or with one that says nothing of these, are left out, and a warning
-        counts them. None: the first always won.
+        counts them; it is an error if only wins of one side can be read. None: the first always
+        won.
     ids : pair of column names, default=None
         Who the first and the second item are, texts or numbers, beside features that may change
         from duel to duel. They become the first column, "id".

@@ -73,7 +73,8 @@ def read_winners(
     Raises
     ------
     ValueError
-        If no outcome can be read, or one is the word for a side and the name of another item.
+        If no outcome can be read, or none of one side where others are not read, or one is the word for a
+        side and the name of another item.
 
     Examples
     --------
@@ -95,6 +96,8 @@ def read_winners(
     kept = np.flatnonzero(~np.any(dropped, axis=0))
     if not len(kept):
         raise ValueError(_none_read(values, names, sides))
+    if dropped[1].any() and not ((codes == 1).any() and (codes == -1).any()):
+        raise ValueError(_one_sided(values, codes))
     _mention_dropped(values, *dropped)
     return Winners(codes[kept], kept)
 
@@ -219,6 +222,18 @@ def _mention_ids(values, names):
             "Outcomes are read as labels, 1 where the first won, but each is also the id of one of "
             "the two sides. If they are ids of the winners, give frame[winner] == frame[first]."
         )
+
+
+def _one_sided(values, codes):
+    some = Counter(values[i] for i in np.flatnonzero(codes == _UNREAD)).most_common(3)
+    shown = ", ".join(f"{value!r} ({count})" for value, count in some)
+    read = [name for code, name in ((1, "first"), (-1, "second")) if (codes == code).any()]
+    won = f"only wins of the {read[0]}" if read else "no winner"
+    return (
+        f"{(codes == _UNREAD).sum()} of {len(values)} outcomes are neither side nor a tie, such as "
+        f"{shown}, and all others hold {won}, so that these may well be what is missing. Encode "
+        "them (1: the first won, 0: the second), or drop such rows."
+    )
 
 
 def _none_read(values, names, sides):

@@ -80,16 +80,17 @@ def test_numbers_that_are_names_are_read_as_names():
 
 
 def test_what_is_left_out_is_counted_once():
-    frame = BOUTS.assign(winner=["ann", "Zoe", None, "  ", "tie"])
+    more = BOUTS[:1].assign(winner="bob")
+    frame = pd.concat([BOUTS.assign(winner=["ann", "Zoe", None, "  ", "tie"]), more])
     with pytest.warns(UserWarning) as seen:
         X, y = from_columns(frame, "size_a", "size_b", "winner", ids=IDS, ties=False)
     assert len(seen) == 1 and seen[0].filename == __file__
     text = str(seen[0].message)
-    assert "4 of 5 duels are left out, first in row 1" in text
+    assert "4 of 6 duels are left out, first in row 1" in text
     for part in ("2 without an outcome", "1 whose outcome", "'Zoe' (1)", "1 ties", "judges, order"):
         assert part in text
-    assert (len(X), y.tolist()) == (1, [1])
-    assert X.first["size"].tolist() == [1.0] and X.second["id"].tolist() == ["Bob"]
+    assert y.tolist() == [1, 0]
+    assert X.first["size"].tolist() == [1.0] * 2 and X.second["id"].tolist() == ["Bob"] * 2
 
 
 def test_halves_may_be_left_out():
@@ -113,6 +114,12 @@ def test_rows_are_named_as_they_came():
     [
         (["x"] * 5, {"ids": IDS}, r"in \{0, 1\}.*the name of either item, 'model_a' or 'model_b'"),
         (["ann"] * 5, {}, r"Got values such as \['ann'\].* Names need ids="),
+        (
+            ["model_a", "other", "tie", "model_a", "other"],
+            {},
+            r"'other' \(2\), .* wins of the first",
+        ),
+        (["won", "lost", "tie", "won", "lost"], {"ties": True}, r"'won' \(2\).*hold no winner"),
         (["tie"] * 5, {"ids": IDS, "ties": False}, r"\['tie'\], none of which is one of these"),
         (["ann", "cid"], {"ids": IDS}, "2 outcomes came for 5 duels"),
         (["first", "second"], {}, "2 outcomes came for 5 duels"),
@@ -137,7 +144,7 @@ def test_a_name_that_is_the_word_for_the_other_side_is_refused():
 
 def test_names_come_before_words_that_no_column_has():
     frame = pd.DataFrame(
-        {"one": ["b", "c", "c"], "two": ["a", "b", "d"], "winner": ["a", "b", "a"]}
+        {"one": ["b", "b", "c"], "two": ["a", "c", "d"], "winner": ["a", "b", "a"]}
     )
     with pytest.warns(UserWarning, match=r"1 of 3 duels .* first in row 2: .*such as 'a' \(1\)"):
         X, y = from_columns(frame, [], [], "winner", ids=("one", "two"))
