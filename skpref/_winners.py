@@ -73,8 +73,8 @@ def read_winners(
     Raises
     ------
     ValueError
-        If no outcome can be read, or none of one side where others are not read, or one is the word for a
-        side and the name of another item.
+        If no outcome can be read, or none of one side where others are not read, or one
+        is the word for a side and the name of another item.
 
     Examples
     --------
