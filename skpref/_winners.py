@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -159,16 +160,25 @@ def _exact(value, name):
 
 def _loose(value, name):
     if isinstance(value, str) and isinstance(name, str):
-        return " ".join(value.split()).casefold() == " ".join(name.split()).casefold()
+        return _closed(value) == _closed(name)
     numbers = isinstance(value, Real) and isinstance(name, Real)
     return numbers and value == name
 
 
 def _plain(word):
     """A word without what people write in many ways; anything else as it is."""
-    if not isinstance(word, str):
-        return word
+    return _spelled(word) if isinstance(word, str) else word
+
+
+@lru_cache(maxsize=4096)
+def _spelled(word):
     return " ".join(re.split(r"[\s_-]+", word.strip())).casefold()
+
+
+@lru_cache(maxsize=4096)
+def _closed(name):
+    """A name in lower case, with single spaces."""
+    return " ".join(name.split()).casefold()
 
 
 def _is_tie(value):
