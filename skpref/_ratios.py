@@ -78,11 +78,17 @@ class Ratios:
             Which hyperparameter the others are compared with, if any.
         """
         if noise is None:
-            return cls(None, 1, np.zeros(len(theta)), linear, limits)
+            return cls.none(limits)
         inside = (theta > limits[:, 0] + _TOUCH) & (theta < limits[:, 1] - _TOUCH)
         ratio = np.where(inside, powers, 0).astype(np.float64)
         ratio[noise] = 0.0
         return cls(noise, int(powers[noise]), ratio, linear, limits)
+
+    @classmethod
+    def none(cls, limits: Array) -> Self:
+        """Hyperparameters as their own coordinates."""
+        n = len(limits)
+        return cls(None, 1, np.zeros(n), np.zeros(n, dtype=bool), limits)
 
     @property
     def bounds(self) -> Array:

@@ -23,13 +23,14 @@ from skpref.inference._base import State
 # best point so far: a line search then turns back.
 _STEEP = 1e6
 # From so many rows on the time of evaluations is worth a thought: the engine's tolerance is then
-# this many times larger during the search.
+# this many times larger during the search. So many answers are many.
 _LONG = 256
 _COARSE = 10.0
 # A descent ends with a step that gains less than this share of the objective, or so many nats.
 _FTOL, _NATS = 1e-6, 1e-4
 # Another one begins where it ended, so many in all, unless no slope is above this (nats for a
-# factor e) or it gained less than so many nats.
+# factor e) or it gained less than so many nats. Of fewer answers than `_LONG` there is one: they
+# leave hyperparameters open by far more than what it leaves.
 _FLAT, _DESCENTS, _GAINED = 0.02, 8, 0.01
 # From an objective of so many nats on, its gradient may be of any size.
 _LARGE = 1e3
@@ -122,6 +123,7 @@ class Objective:
     ):
         self._model, self._observations = model, observations
         self._long = len(observations.rows) >= _LONG
+        self.many = len(observations.positions) >= _LONG
         self._engine = model.evidence_engine.coarser(_COARSE if self._long else 1.0)
         self._monitor = monitor
         self._best: Best | None = None
@@ -321,7 +323,9 @@ def _minimised(model, objective, search, begin, bounds):
             )
         return _Found(Best(value, theta, None, objective.state))
     theta, value, n_iter, ended, complaint = begin, np.inf, 0, False, ""
-    for _ in range(_DESCENTS):
+    if not objective.many:
+        n_iter = _descend(objective, Ratios.none(bounds), theta, search, 0)
+    for _ in range(_DESCENTS if objective.many else 0):
         n_iter += _descend(objective, _ratios(model, theta, bounds), theta, search, n_iter)
         theta, gained = objective.best.theta, value - objective.best.value
         value = objective.best.value
@@ -341,7 +345,7 @@ def _minimised(model, objective, search, begin, bounds):
             "features (for instance Itemwise(StandardScaler())), narrow the bounds of the kernel, "
             "or pass an optimizer of your own."
         )
-    elif not ended:
+    elif objective.many and not ended:
         complaint = (
             f"The search for hyperparameters stopped after {_DESCENTS} descents while the log "
             f"evidence still grew by up to {np.max(np.abs(slopes)):.2g} nats for a factor e. Start "

@@ -366,6 +366,7 @@ def test_one_lucky_newcomer_is_not_the_best():
 
 def test_a_search_that_leaves_much_says_so(monkeypatch):
     """A search of one step that is far from the optimum."""
+    monkeypatch.setattr(_search, "_LONG", 2)
     monkeypatch.setattr(_search, "_NATS", 1e9)
     monkeypatch.setattr(_search, "_FTOL", 1e9)
     monkeypatch.setattr(_search, "_DESCENTS", 1)
