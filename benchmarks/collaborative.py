@@ -11,19 +11,30 @@ Methods are those of ``CollaborativePreferenceRegressor``: ``cp``, ``cpu`` (with
 hyperparameters of the paper (nothing learned: median lengthscale, unit variance, unit noise on
 margins); the others are Bradley–Terry models without features (logistic regressions, penalty by
 the log-loss on a third of the duels): ``bt`` of each user, ``bt pooled``, ``bt both`` with an
-average and deviations of users from it. Results are appended as they come; what is there is not
-done again.
+average and deviations of users from it. Some are run where they are named: ``cp independent``,
+whose tastes stay independent, since no covariance of them is learned; ``cp ids``, which knows
+nothing of items but which is which; ``vb``, the inference of the paper itself (``inference="vb"``,
+20 functions, as there); ``cp 5`` and ``vb 5`` of five functions. Results are appended as they come;
+what is there is not done again.
 
     python benchmarks/collaborative.py
     python benchmarks/collaborative.py --splits 1 --sets Sushi
     python benchmarks/collaborative.py --users 1000 --splits 2 --methods cp cpu su
+
+Into ``results/collaborative_checks.csv``, by ``--results``, go
+
+    --sets Synthetic Sushi Election --methods "cp independent"
+    --sets MovieLens --methods "cp ids"
+    --sets "Sushi, theirs" --methods "su as there" --splits 25
 """
 
 import argparse
 import csv
 import time
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from _collaborative_sets import SETS, SHARES
@@ -34,11 +45,15 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from skpref.collaborative import CollaborativePreferenceRegressor
+from skpref.collaborative import CollaborativePreferenceRegressor, _program
+from skpref.duels import ItemTable
 from skpref.metrics import duel_accuracy, duel_log_loss
 
 RIVALS = ("bt", "bt pooled", "bt both")
 METHODS = ("cp", "cpu", "su", "pooled", "birlutiu", "bonilla", "su as there", *RIVALS)
+# The inference and the number of functions.
+FUNCTIONS = {"vb": ("vb", 20), "cp 5": ("ep", 5), "vb 5": ("vb", 5)}
+EXTRA = ("cp independent", "cp ids", *FUNCTIONS)
 KEY = ("set", "users", "share", "split", "method")
 PENALTIES = (0.03, 0.3, 3.0, 30.0)
 
@@ -85,7 +100,10 @@ def run(name, n_users, share, seed, method):
     if method in RIVALS:
         proba, passes = bradley_terry(data, learn, rest, method), 0
     else:
-        model = regressor(data, method).fit(learn.X, learn.y, users=learn.user)
+        independent = {"cp": _program.METHODS["cp"]._replace(prior_users=None)}
+        ours = mock.patch.dict(_program.METHODS, independent)
+        with ours if method == "cp independent" else nullcontext():
+            model = regressor(data, method).fit(learn.X, learn.y, users=learn.user)
         passes = model.n_iter_
     seconds = time.process_time() - began
     if method not in RIVALS:
@@ -118,6 +136,11 @@ def regressor(data, method):
             "optimizer": None,
         }
         method = "su"
+    if method == "cp ids":
+        items, options = ItemTable.from_names([str(k) for k in range(len(data.items))]), {}
+    if method in FUNCTIONS:
+        options["inference"], options["n_latent"] = FUNCTIONS[method]
+    method = "cp" if method in EXTRA else method
     return CollaborativePreferenceRegressor(items=items, method=method, **options)
 
 
@@ -184,7 +207,7 @@ def summary(rows, keys=("set", "users", "share", "method")):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
+    parser.add_argument("--methods", nargs="+", default=METHODS, choices=(*METHODS, *EXTRA))
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--users", type=int, default=100)
     parser.add_argument("--share", type=float, help="of each user's duels to learn from")

@@ -18,7 +18,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from _collaborative_sets import SHARES
-from collaborative import METHODS, done
+from collaborative import FUNCTIONS, METHODS, done
 from common import RESULTS, ROOT
 
 # Table 1 of the paper (means of 25 splits), and its supplement's table 2 (and deviations).
@@ -157,14 +157,14 @@ def evidence(rows, path):
     plt.close(figure)
 
 
-def table(rows, column, n_users, digits=3):
+def table(rows, column, n_users, methods=METHODS, digits=3):
     """A table in Markdown, the printed figures beneath; in brackets the number of splits if few."""
-    print(f"| {column.replace('_', '-')} | " + " | ".join(METHODS) + " |")
-    print("| --- " * (len(METHODS) + 1) + "|")
+    print(f"| {column.replace('_', '-')} | " + " | ".join(methods) + " |")
+    print("| --- " * (len(methods) + 1) + "|")
     mine = {(r["set"], r["method"]): r for r in rows if int(r["users"]) == n_users}
     for name in sorted({name for name, _ in mine}, key=list(SHARES).index):
         cells, most = [], max(int(row["splits"]) for row in mine.values() if row["set"] == name)
-        for method in METHODS:
+        for method in methods:
             row = mine.get((name, method))
             if row is None:
                 cells.append("–")
@@ -175,22 +175,22 @@ def table(rows, column, n_users, digits=3):
             cells.append(number(row[column], digits) + whisker + fewer)
         print(f"| {name} | " + " | ".join(cells) + " |")
         for title, printed in (("paper", PAPER), ("supplement", SUPPLEMENT)):
-            at = [of_paper(printed, name, method) for method in METHODS]
+            at = [of_paper(printed, name, method) for method in methods]
             if column == "error" and n_users == 100 and any(at):
                 shown = [
                     "" if value is None or method in SHOWN else number(value)
-                    for value, method in zip(at, METHODS, strict=True)
+                    for value, method in zip(at, methods, strict=True)
                 ]
                 print(f"| *{title}* | " + " | ".join(shown) + " |")
     print()
 
 
-def paired(rows, n_users):
+def paired(rows, n_users, methods=METHODS):
     """A table in Markdown of log-losses less those of ``cp`` on the same splits."""
     found = {}
     for row in (row for row in rows if int(row["users"]) == n_users):
         found.setdefault((row["set"], row["method"]), {})[row["split"]] = float(row["log_loss"])
-    others = METHODS[1:]
+    others = methods[1:]
     print("| log-loss less `cp`'s | " + " | ".join(others) + " |")
     print("| --- " * (len(others) + 1) + "|")
     for name in sorted({name for name, _ in found}, key=list(SHARES).index):
@@ -217,7 +217,12 @@ def main():
         for column in ("error", "log_loss"):
             print(n_users, "users")
             table(rows, column, n_users)
-    paired([row for row in done(RESULTS / "collaborative.csv") if as_paper(row)], 100)
+    each = [row for row in done(RESULTS / "collaborative.csv") if as_paper(row)]
+    paired(each, 100)
+    both = ("cp", *FUNCTIONS)
+    for column in ("error", "log_loss"):
+        table(rows, column, 100, both)
+    paired(each, 100, both)
     if any(row["users"] != "100" for row in rows):
         users(rows, options.output / "users.png")
     curve(done(RESULTS / "collaborative_curve_summary.csv"), options.output / "curve.png")

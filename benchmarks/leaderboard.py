@@ -85,16 +85,16 @@ def one(setting, ties, learned, engine, seed):
     truth = utility - utility.mean()
     rank = 1 + np.argsort(np.argsort(-utility))
 
-    def held(found, unit=1.0):
-        true = truth[found.position] * unit
+    def held(found, scale):
+        true = truth[found.position] * scale
         return np.mean((found.lower <= true) & (true <= found.upper))
 
     ranks = rank[board.position]
-    noises = board.noise_deviation / np.sqrt(NOISE)
+    noises = 1.0 / np.sqrt(NOISE)  # per unit of the truth
     return {
         "utility_90": held(board, noises),
         "utility_50": held(half, noises),
-        "prior_90": held(board),
+        "prior_90": held(board, 1.0 / board.noise_deviation),
         "rank_90": np.mean((board.rank_lower <= ranks) & (ranks <= board.rank_upper)),
         "said_best": board.probability_best[0],
         "is_best": float(ranks[0] == 1),

@@ -3,11 +3,13 @@
     python benchmarks/regret_figures.py [--results FILE] [--output doc/regret_study] [--flip 0]
 
 ``fig4_8_duels.png`` and ``fig4_8_seconds.png`` have the methods of Takeno et al. (2023), Fig. 4
-and 8, and ours; ``fig9.png`` the hallucination believer with several acquisitions. A line is the
+and 8, and ours; ``fig9.png`` the hallucination believer with several acquisitions, in the paper's
+own setting, and with margins that are not drawn (kriging believer, constant liar). A line is the
 median over seeds of the log10 regret of the recommended item (floor 1e-4), the grey band the
 quartiles of the default. ``ranks.csv`` has a line a method: its seeds, its rank among the methods
 at the same function and seed, averaged, the same of its medians over seeds, median seconds of
-waiting in a run, and median log10 regret of every function.
+waiting in a run, and median log10 regret of every function. Methods with fewer seeds than others
+have no rank.
 """
 
 import argparse
@@ -21,11 +23,12 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from common import RESULTS, ROOT
-from regret import FLOOR, METHODS, read
+from regret import FLOOR, METHODS, PROTOCOL, read
 
 from skpref.datasets import TEST_FUNCTIONS
 
 BELIEVERS = ("default", "HB-EI", "HB-UCB", "HB-mean", "HB-MUC", "HB-BVEI")
+BELIEVERS += (PROTOCOL, "KB-EI", "CL-EI")
 OTHERS = ("default", *(m for m in METHODS if m not in BELIEVERS), "HB-EI", "HB-UCB")
 N_DUELS = 100
 
@@ -88,16 +91,19 @@ def ranks(groups, path):
                 medians[i, j] = np.median(runs[0][:, -1])
                 seconds[i, j] = np.median(runs[1][:, -1])
         seeds.append([0 if runs is None else len(runs[0]) for runs in found])
-        if len(set(seeds[-1])) == 1:
-            paired[:, j] = places(np.array([runs[0][:, -1] for runs in found])).mean(axis=1)
-    place = places(medians)
+    seeds = np.array(seeds)
+    every = (seeds == seeds.max()).all(axis=0)
+    for j, name in enumerate(names):
+        runs = [groups[name, method][0][:, -1] for method in np.array(methods)[every]]
+        paired[every, j] = places(np.array(runs)).mean(axis=1)
+    place = places(np.where(every[:, None], medians, np.nan))
     with path.open("w", newline="") as handle:
         writer = csv.writer(handle)
         heads = ["method", "seeds", "mean_rank", "mean_rank_of_medians", "seconds_a_run"]
         writer.writerow([*heads, *names])
-        for k in np.argsort(np.nanmean(paired, axis=1)):
-            row = [methods[k], min(count[k] for count in seeds if count[k])]
-            row += [f"{np.nanmean(rank[k]):.2f}" for rank in (paired, place)]
+        for k in np.argsort(paired.mean(axis=1)):
+            row = [methods[k], seeds[:, k].min()]
+            row += [f"{rank[k].mean():.2f}" if every[k] else "" for rank in (paired, place)]
             row += [f"{np.nanmean(seconds[k]):.1f}", *(f"{v:.2f}" for v in medians[k])]
             writer.writerow(row)
             print(*row, sep="\t")

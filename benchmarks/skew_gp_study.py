@@ -1,8 +1,9 @@
 """The first half of Takeno, Nomura and Karasuyama (ICML 2023) once more: how good are Gaussian
 approximations of the skew GP, and how fast is sampling it?
 
-    python benchmarks/skew_gp_study.py [--part fig1 compare rmse chains evidence calibration small]
-                                       [--trials 10] [--n-jobs 1] [--quick]
+    python benchmarks/skew_gp_study.py
+        [--part fig1 compare rmse chains evidence calibration small default]
+        [--trials 10] [--n-jobs 1] [--quick]
 
 Tables (CSV) and pictures (PNG) go to doc/skew_study, or to a temporary folder with --quick (a
 smoke run). Every finished unit of work is appended to its table at once, so a run that was
@@ -23,10 +24,11 @@ import _skew_examples
 import _skew_figures
 import _skew_small
 import _skew_units
+import numpy as np
 from _skew_setting import FUNCTIONS, KNOWN, OUTPUT, TRIALS, Table
 from joblib import Parallel, delayed
 
-PARTS = ("fig1", "compare", "rmse", "chains", "evidence", "calibration", "small")
+PARTS = ("fig1", "compare", "rmse", "chains", "evidence", "calibration", "small", "default")
 CALIBRATION_TRIALS = 30  # differences between engines are small beside those between trials
 
 
@@ -123,6 +125,29 @@ def small(folder, options):
         fewest = min(row["smallest_ess"] for row in rows)
         shown = ", ".join(f"{k} {v:.4f}" for k, v in worst.items())
         print(f"σ² = {noise_variance:g}: largest errors {shown}; smallest ESS {fewest:.0f}")
+
+
+def default(folder, options):
+    """`HMC()` as it comes, on the problems of ``small`` and against the clock."""
+    table = Table(folder / "small_default.csv", ("noise_variance", "seed"))
+    units = list(product(_skew_small.NOISES, options.seeds))
+    _run(table, units, _skew_small.as_it_comes, options.n_jobs)
+    for noise_variance in _skew_small.NOISES:
+        rows = [row for row in table.rows() if row["noise_variance"] == noise_variance]
+        worst, fewest = max(r["largest_error"] for r in rows), min(r["smallest_ess"] for r in rows)
+        middle = np.median([row["largest_error"] for row in rows])
+        root = np.sqrt(np.mean([row["mean_square"] for row in rows]))
+        shown = (
+            f"largest {worst:.4f}, median of the largest {middle:.4f}, root mean square {root:.4f}"
+        )
+        print(f"σ² = {noise_variance:g}: errors: {shown}; smallest ESS {fewest:.0f}")
+    table = Table(folder / "default_seconds.csv", ("duels", "trial"))
+    sizes = (50,) if options.quick else (200, 1000)
+    _run(table, list(product(sizes, range(5))), _skew_small.seconds, options.n_jobs)
+    for size in sizes:
+        rows = [row for row in table.rows() if row["duels"] == size]
+        fit, predict = (np.median([r[f"{k}_seconds"] for r in rows]) for k in ("fit", "predict"))
+        print(f"{size} duels: fit {fit:.2f} s, 1 000 predictions {predict:.2f} s (processor)")
 
 
 def main():

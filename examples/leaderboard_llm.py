@@ -4,7 +4,7 @@
 equal. A leaderboard by shares of wins would hide how much of its order is luck: here every model
 has an interval of its utility, an interval of its rank, and a probability of being the best of all,
 from the joint posterior. Ties (39 % of the verdicts) count, and what is shown first has an
-advantage of its own. The unit is the standard deviation of the noise on one judgement.
+advantage of its own. The unit is the standard deviation of the noise on one model in one judgement.
 
 Run with ``--save FILE`` to write the picture (it needs matplotlib); without it the table is printed
 alone. The intervals take verdicts as independent, which they are not quite: a worker judged many
@@ -37,18 +37,17 @@ def main():
 
     model = fitted()
     board = leaderboard(model)
-    sigma = board.noise_deviation
     print("place  model                           utility    90 % interval   rank   best")
     for i in range(TOP):
-        low, high = board.lower[i] / sigma, board.upper[i] / sigma
         rank = f"{board.rank_lower[i]}–{board.rank_upper[i]}"
         print(
-            f"{i + 1:5d}  {board.names[i]:30s}  {board.utility[i] / sigma:+.2f}  "
-            f"[{low:+.2f}, {high:+.2f}]  {rank:>6s}  {board.probability_best[i]:5.1%}"
+            f"{i + 1:5d}  {board.names[i]:30s}  {board.utility[i]:+.2f}  "
+            f"[{board.lower[i]:+.2f}, {board.upper[i]:+.2f}]  {rank:>6s}  "
+            f"{board.probability_best[i]:5.1%}"
         )
     sure = int((board.rank_upper <= TOP).sum())
     print(f"\nOnly {sure} models have a rank interval that lies within the best {TOP}.")
-    print("The utility is that above the mean of all models, in standard deviations of the noise.")
+    print("The utility is that above the mean of all models, in standard deviations of its noise.")
 
     if save is not None:
         from skpref.plotting import LeaderboardDisplay

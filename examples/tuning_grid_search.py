@@ -37,10 +37,10 @@ def main():
     n_features = candy.X.shape[2]
     width = np.sqrt(n_features)  # of the order of the distance between two scaled items
     kernels = {
-        "default: RBF, a lengthscale a feature, own parts": None,
+        "default: RBF, a lengthscale a feature, item effects": None,
         "RBF, a lengthscale a feature": RBF(np.full(n_features, width)),
-        "RBF, one lengthscale, own parts": RBF(width) + 0.1 * Identity(),
-        "Matérn 3/2, one lengthscale, own parts": Matern(width, nu=1.5) + 0.1 * Identity(),
+        "RBF, one lengthscale, item effects": RBF(width) + 0.1 * Identity(),
+        "Matérn 3/2, one lengthscale, item effects": Matern(width, nu=1.5) + 0.1 * Identity(),
     }
     search = GridSearchCV(
         pipeline,

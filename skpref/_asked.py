@@ -55,7 +55,7 @@ def item_rows(
         found = _referred(X, table)
         if found is not None:
             return found
-    ids = None if who is None else _ids_in(X, who.place)
+    ids = None if who is None else ids_in(X, who.place)
     if who is not None and ids is not None:
         X = np.array(X, dtype=object)
         X[:, who.place] = who.ids.codes(ids)
@@ -83,7 +83,7 @@ def item_pairs(
 ) -> tuple[Array, Array]:
     """Items on two sides, each as by `item_rows`; names and ids never heard of are told apart."""
     if who is not None:
-        new = [ids for ids in (_ids_in(A, who.place), _ids_in(B, who.place)) if ids is not None]
+        new = [ids for ids in (ids_in(A, who.place), ids_in(B, who.place)) if ids is not None]
         who = who._replace(ids=IdEncoder(sum(new, who.ids.names.tolist())))
     elif table is not None and not table.has_features:
         names = _names_in(A), _names_in(B)
@@ -94,7 +94,7 @@ def item_pairs(
     return a, b
 
 
-def _ids_in(X: Any, place: int) -> list | None:
+def ids_in(X: Any, place: int) -> list | None:
     """Ids that are still to get their codes, None if there are none."""
     if isinstance(X, ItemTable) and X.frame is not None:
         X = X.frame

@@ -166,7 +166,8 @@ class Care:
             for mass, share in zip(masses, _log(law.shares[:2]), strict=True)
         ]
         found.append(np.exp(kinds[..., 2] + over + _log(law.random)).sum(axis=1)[:, None])
-        return cls(law, told.sides, np.hstack(found), variance)
+        weights = np.hstack(found)  # of many answers logarithms of 10⁶, and rounding in proportion
+        return cls(law, told.sides, weights / weights.sum(axis=1, keepdims=True), variance)
 
     def marginals(self) -> Marginals:
         """Of care."""

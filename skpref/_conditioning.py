@@ -11,11 +11,22 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from skpref._joint_noise import JointNoise
+from skpref._joint_noise import JointNoise, among_pairs
 from skpref._linalg import NoCovarianceError, floor_variance, inverse_cholesky
 from skpref._pairs import MOST
 from skpref._posterior import Posterior
-from skpref._utilities import LARGE, ByRoot, Utilities, few, item_solver, root_gain
+from skpref._utilities import (
+    LARGE,
+    STRONG,
+    ByRoot,
+    Gain,
+    Utilities,
+    columns,
+    few,
+    has_circles,
+    item_solver,
+    root_gain,
+)
 
 # A sweep costs about ⅔ p³ with p margins and about 3 n³ with n items.
 _ITEM_COST = 1.6
@@ -88,10 +99,9 @@ class _Space:
     def represented(self, items, approximation):
         """Anchors, weights and factor of the posterior, and the anchors' utilities if known."""
         conditioned = approximation.conditioned
-        dual = conditioned.dual if conditioned.dual.ndim == 2 else conditioned.dual[:, None]
-        factor = self.factor(conditioned, approximation.sites.precision)
+        gain = self.gain(conditioned, approximation.sites.precision, approximation.sites.shift)
         kept = isinstance(conditioned.root, Utilities) and len(items) <= MOST
-        return items, self.incidence @ dual, factor, conditioned.root if kept else None
+        return items, gain.weights, gain.factor, conditioned.root if kept else None
 
     def prior_times(self, vector):
         """S vector."""
@@ -171,9 +181,10 @@ class MarginSpace(_Space):
         root /= _scale(precision)
         return Conditioned(self.S @ dual, variance, dual, log_det, root)
 
-    def factor(self, conditioned, precision):
-        """D (n_items, rank): the posterior covariance is K − K D Dᵀ K."""
-        return self.incidence @ (conditioned.root.T * _scale(precision)[:, None])
+    def gain(self, conditioned, precision, shift):
+        """D, by which the posterior covariance is K − K D Dᵀ K, and the weights of the items."""
+        factor = self.incidence @ (conditioned.root.T * _scale(precision)[:, None])
+        return Gain(factor, self.incidence @ columns(conditioned.dual))
 
     def gram(self, conditioned, precision):
         """D Dᵀ."""
@@ -282,17 +293,26 @@ class ItemSpace(_Space):
         variance, log_det = self._spread(utilities), utilities.log_det
         for each in seen:
             at = each.block.margin
-            among = self._among(utilities.covariance, at)
+            among = among_pairs(utilities.covariance, self.first[at], self.second[at])
             variance[at] = np.einsum("bii->bi", each.left) + np.einsum(
                 "bij,bjk,bik->bi", each.gain, among, each.gain
             )
             log_det += float(each.block.counts @ each.log_det)
         return Conditioned(mean, floor_variance(variance, 0.0), dual, log_det, utilities)
 
+    def _pull(self, precision, shift, seen=None):
+        """The sites' shift in z: of joint answers by all times each was given."""
+        pull = shift if self.noise is None else shift.copy()
+        if self.noise is not None and np.isinf(precision).any():
+            for block, joint in self.noise.known():
+                pull[block.margin] = np.einsum("bij,bj...->bi...", joint, shift[block.margin])
+        elif self.noise is not None:
+            for each in self.noise.seen(precision, shift) if seen is None else seen:
+                pull[each.block.margin] = each.block.counts[:, None] * each.shift
+        return pull
+
     def _noisy_centre(self, seen, utilities, precision, shift):
-        pull = shift.copy()
-        for each in seen:
-            pull[each.block.margin] = each.block.counts[:, None] * each.shift
+        pull = self._pull(precision, shift, seen)
         mean = self.difference(utilities.times(self.incidence @ pull))
         for each in seen:
             at = each.block.margin
@@ -307,31 +327,20 @@ class ItemSpace(_Space):
         """Margins of joint answers are known, the others seen through their sites."""
         finite = np.where(np.isinf(precision), 0.0, precision)
         wide = finite if shift.ndim == 1 else finite[:, None]
-        known = list(self.noise.known())
-        pull = shift.copy()
-        for block, joint in known:
-            pull[block.margin] = np.einsum("bij,bj...->bi...", joint, shift[block.margin])
+        pull = self._pull(precision, shift)
         mean = self.difference(utilities.times(self.incidence @ pull))
         dual = pull - wide * mean
-        for block, joint in known:
+        for block, joint in self.noise.known():
             at = block.margin
             dual[at] = pull[at] - np.einsum("bij,bj...->bi...", joint, mean[at])
             mean[at] = shift[at]
         variance = np.where(np.isinf(precision), 0.0, self._spread(utilities))
         return Conditioned(mean, variance, dual, utilities.log_det, utilities)
 
-    def _among(self, covariance, margin):
-        """Covariance of the margins z of one answer, (n_blocks, m, m)."""
-        first, second = self.first[margin], self.second[margin]
-        rows = covariance[first[:, :, None], first[:, None, :]]
-        rows = rows - covariance[first[:, :, None], second[:, None, :]]
-        rows -= covariance[second[:, :, None], first[:, None, :]]
-        rows += covariance[second[:, :, None], second[:, None, :]]
-        return rows
-
-    def factor(self, conditioned, precision):
-        """D (n_items, rank): the posterior covariance is K − K D Dᵀ K."""
-        return root_gain(self.K, self._laplacian(precision))
+    def gain(self, conditioned, precision, shift):
+        """D, by which the posterior covariance is K − K D Dᵀ K, and the weights of the items."""
+        pull = self.incidence @ columns(self._pull(precision, shift))
+        return root_gain(self.K, self._laplacian(precision), pull)
 
     def gram(self, conditioned, precision):
         """D Dᵀ."""
@@ -341,7 +350,7 @@ class ItemSpace(_Space):
             gain = laplacian @ (laplacian @ conditioned.root.covariance.T).T
             whole = laplacian.toarray() if issparse(laplacian) else laplacian
             return whole - 0.5 * (gain + gain.T)
-        D = self.factor(conditioned, precision)
+        D = self.gain(conditioned, precision, np.zeros_like(precision)).factor
         return D @ D.T
 
     def gain_times(self, conditioned, precision, vector):
@@ -355,10 +364,10 @@ class ItemSpace(_Space):
         covariance = conditioned.root.covariance
         dual, gains = conditioned.dual.copy(), []
         for each in self.noise.seen(precision, np.zeros(self.n_margins)):
-            P = each.precision
-            spread = self._among(covariance, each.block.margin)
+            P, at = each.precision, each.block.margin
+            spread = among_pairs(covariance, self.first[at], self.second[at])
             gains.append((each.block, P - P @ spread @ P))
-            dual[each.block.margin] /= each.block.counts[:, None]
+            dual[at] /= each.block.counts[:, None]
         return self.noise.slope(dual, gains)
 
 
@@ -367,8 +376,11 @@ def _scale(precision):
     return np.where(np.isinf(precision), 1.0, np.sqrt(precision))
 
 
-def gaussian_space(K, margins, item_noise=None):
+def gaussian_space(K, margins, item_noise=None, strongest=0.0):
     """The cheaper of `MarginSpace` and `ItemSpace` for these margins.
+
+    Of answers that are nearly without noise and go round in circles the latter: their margins'
+    covariance is singular, which only the noise mends.
 
     Parameters
     ----------
@@ -376,10 +388,14 @@ def gaussian_space(K, margins, item_noise=None):
     margins : Margins
     item_noise : float, optional
         σ² of one item at one presentation, needed where there are joint answers.
+    strongest : float
+        Precision with which a margin may be observed, at most.
     """
     noise = JointNoise(margins, item_noise) if margins.blocks else None
     by_margins = len(margins.first) <= _ITEM_COST * len(K)
     by_margins &= noise is None or not noise.counted
+    if by_margins and noise is None and strongest * np.max(np.diagonal(K), initial=0.0) > STRONG:
+        by_margins = not has_circles(margins.first, margins.second, len(K))
     return MarginSpace(K, margins, noise) if by_margins else ItemSpace(K, margins, noise)
 
 

@@ -5,12 +5,12 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 
 from skpref._observations import Observations
-from skpref.kernels import Identity, OnColumns
+from skpref.kernels import Identity, ItemEffect, OnColumns
 from skpref.likelihoods import PART
 
 # Bounds of the lengthscales are their start times and over this.
 _RANGE = 1e3
-# Amplitude of each item's own part of the utility, which no feature explains, and its bounds.
+# Variance of the item effects, the part of a utility that no feature explains, and its bounds.
 _OWN = 0.1
 _OWN_BOUNDS = (1e-4, 10.0)
 # Items this near, in standard deviations of a feature, are the same one up to rounding.
@@ -36,8 +36,8 @@ def default_kernel(
 
     Lengthscales start at √d standard deviations, which keeps the correlation of two random items
     the same whatever their number of features. Where hyperparameters are ``learned`` and items meet
-    more than one opponent, each item also has a part of its own that its features do not explain.
-    With an ``id_column`` that part belongs to the id, and the RBF sees the other columns.
+    more than one opponent, each item also has an effect that its features do not explain. With an
+    ``id_column`` that effect belongs to the id, and the RBF sees the other columns.
     """
     if not has_features:
         return Identity()
@@ -46,8 +46,7 @@ def default_kernel(
     items = observations.items
     kernel, spread = _of_features(items)
     if learned and _meet_again(observations.rows):
-        own = RBF(length_scale=_SAME * spread, length_scale_bounds="fixed")
-        kernel = kernel + ConstantKernel(_OWN, _OWN_BOUNDS) * own
+        kernel = kernel + ConstantKernel(_OWN, _OWN_BOUNDS) * ItemEffect(_SAME * spread)
     return kernel
 
 

@@ -22,6 +22,7 @@ from skpref._threads import blas_threads
 from skpref._warnings import warn
 from skpref.inference import Approximation, Engine
 from skpref.inference._base import Pass, State, check_answers
+from skpref.inference._rounding import check_digits
 from skpref.kernels._hyperparameters import surely_covariance
 
 
@@ -86,9 +87,15 @@ class Fitted:
     def _given(self, approximation):
         model, space = self.model, self.evaluation.problem.space
         with blas_threads(model.engine.side(self.observations)):
-            return condition(
+            found = condition(
                 model.kernel, self.observations.items, space, approximation, model.likelihood
             )
+            if model.engine.dense:
+                mean, weights = approximation.conditioned.mean, found.weights
+                centre = mean if mean.ndim == 1 else mean.mean(axis=1)
+                noisy = approximation.conditioned.variance + model.likelihood.margin_variance
+                check_digits(space, centre, noisy, weights.mean(axis=1))
+            return found
 
     @property
     def log_evidence(self) -> float:

@@ -122,5 +122,14 @@ class JointNoise:
         return total
 
 
+def among_pairs(covariance: Array, first: NDArray[np.intp], second: NDArray[np.intp]) -> Array:
+    """Covariances of the differences between items that each answer sees, (n, m, m)."""
+    rows: Array = covariance[first[:, :, None], first[:, None, :]]
+    rows = rows - covariance[first[:, :, None], second[:, None, :]]
+    rows -= covariance[second[:, :, None], first[:, None, :]]
+    rows += covariance[second[:, :, None], second[:, None, :]]
+    return rows
+
+
 def _pairs(block):
     return block.margin[:, :, None], block.margin[:, None, :]

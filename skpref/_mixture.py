@@ -73,4 +73,4 @@ def defended(
     each = each - top[:, None]
     total = np.exp(each, out=each).sum(axis=1) + np.exp(matched - top)
     with np.errstate(divide="ignore"):  # no component speaks for it
-        return np.log(total) + top - np.log(n)
+        return np.minimum(np.log(total / n), 0.0) + top  # a mean is no more than the largest

@@ -17,7 +17,7 @@ from skpref._priors import Prior
 from skpref.inference import EP, Approximation, Engine, Problem
 from skpref.inference._base import Pass, State
 from skpref.kernels import kernel_with_gradient
-from skpref.kernels._hyperparameters import amplitude_powers
+from skpref.kernels._hyperparameters import amplitude_powers, hyperparameter_names
 from skpref.likelihoods import Likelihood
 
 
@@ -63,15 +63,11 @@ class Model:
     @property
     def names(self) -> list[str]:
         """Names of the elements of `theta`."""
-        found = []
-        for each in self.kernel.hyperparameters:
-            if not each.fixed:
-                several = each.n_elements > 1
-                found += [
-                    f"kernel {each.name}" + (f"[{k}]" if several else "")
-                    for k in range(each.n_elements)
-                ]
-        return found + self.likelihood.free
+        kernel = [
+            name if name.startswith("variance of") else f"kernel {name}"
+            for name in hyperparameter_names(self.kernel)
+        ]
+        return kernel + self.likelihood.free
 
     @property
     def linear(self) -> NDArray[np.bool_]:
@@ -181,7 +177,8 @@ class Model:
         else:
             K = self.kernel(items)
         self._check_finite(K)
-        return gaussian_space(K, margins, self.likelihood.item_noise), contract
+        strongest = float(observations.rows.counts.max()) / self.likelihood.margin_variance
+        return gaussian_space(K, margins, self.likelihood.item_noise, strongest), contract
 
     def _check_finite(self, K):
         if not np.all(np.isfinite(K)):

@@ -45,8 +45,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         Covariance of the utility. None: RBF of unit amplitude with one lengthscale a feature,
         its start and bounds following the spread of each feature (only the ratio of amplitude
         to noise is identified by duels); where hyperparameters are learned and items meet more
-        than one opponent, plus a part of each item's own that no feature explains, a learned
-        constant times an RBF so short that it tells all items apart. For items without features
+        than one opponent, plus an effect of each item that no feature explains, a learned
+        constant times `skpref.kernels.ItemEffect`. For items without features
         (`ItemTable.from_names`) None stands for independent utilities of unit variance.
     inference : {"auto", "ep", "laplace", "hmc", "gibbs", "svi"} or engine, default="auto"
         How the posterior is computed ("hmc" and "gibbs" sample it, "svi" is for many answers and
@@ -82,7 +82,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
     id_column : int or str, default=None
         Position or name of the column of X that says who an item is, beside what it is like (which
         may change from duel to duel). None: that of a `DuelFrame` built with ids, if any. The
-        default kernel then gives who it is a part of the utility of its own.
+        default kernel then gives who it is an effect of its own.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
         As in scikit-learn's GaussianProcessRegressor; None: kernel and noise stay as given.
     n_restarts_optimizer : int, default=0

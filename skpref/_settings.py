@@ -1,6 +1,6 @@
 """The regressor's parameters, checked, as the parts that a fit works with."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -98,14 +98,16 @@ def chosen_beforehand(estimator) -> Engine | None:
     """The engine of an estimator; None if its answers are to choose it."""
     if isinstance(estimator.inference, str) and estimator.inference == "auto":
         return None
-    return check_engine(estimator.inference, ["auto"])
+    return check_engine(estimator.inference, ["auto"], getattr(estimator, "_engines", ENGINES))
 
 
-def check_engine(inference, also: Sequence[str] = ()) -> Engine:
+def check_engine(
+    inference, also: Sequence[str] = (), named: Mapping[str, Callable[[], Engine]] = ENGINES
+) -> Engine:
     """The engine that ``inference=`` stands for; ``also`` are further strings, for messages."""
-    allowed = [*also, *ENGINES]
+    allowed = [*also, *named]
     if isinstance(inference, str):
-        engine = ENGINES[check_choice("inference", inference, allowed)]()
+        engine = named[check_choice("inference", inference, allowed)]()
     elif isinstance(inference, Engine):
         engine = clone(inference)
     else:

@@ -5,6 +5,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from skpref._components import Components, stacked
 from skpref._judges import Judges
@@ -85,7 +86,8 @@ class Sight:
             )
             for each in pair_moments(posterior, first, second)
         )
-        return stacked(list(blocks), empty)
+        found = stacked(list(blocks), empty)
+        return found - logsumexp(found, axis=1, keepdims=True)
 
     def _of(self, likelihood):
         """Averages of its log-probabilities over what is not known of judges."""

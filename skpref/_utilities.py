@@ -8,8 +8,10 @@ instead of more than 3 n³. The second loses digits as K's condition grows.
 
 from abc import ABC, abstractmethod
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
@@ -31,6 +33,9 @@ _SOUND = 1e-10
 # Rounding of a margin's mean, in deviations, from which on the second way is not taken. The weights
 # are a difference of terms as large as L; that comes back times K, where no variance damps it.
 _LOST = 1e-3
+# Prior variance times precision from which on a root of L is sought without any difference, and the
+# most items of which it is, as that takes a step of Python for each.
+STRONG, _MOST_STRONG = 1e8, 1000
 # Share of entries up to which a product with a sparse matrix is quicker than with a full one.
 _SPARSE = 0.015
 
@@ -204,37 +209,91 @@ def few(laplacian: csr_array) -> bool:
     return laplacian.nnz <= _SPARSE * laplacian.shape[0] ** 2
 
 
-def root_gain(K: Array, laplacian: Array | csr_array) -> Array:
-    """D with D Dᵀ = L − L Σ L, (n, rank): D = R (I + Rᵀ K R)^-½ with R Rᵀ = L."""
+class Gain(NamedTuple):
+    """What sites tell of the utilities.
+
+    Attributes
+    ----------
+    factor : ndarray of shape (n, rank)
+        D with D Dᵀ = L − L Σ L.
+    weights : ndarray of shape (n, n_components)
+        K⁻¹ times the posterior means.
+    """
+
+    factor: Array
+    weights: Array
+
+
+def columns(values: Array) -> Array:
+    """A vector as the one column of a matrix; a matrix as it is."""
+    return values if values.ndim == 2 else values[:, None]
+
+
+def has_circles(first: NDArray[np.intp], second: NDArray[np.intp], n: int) -> bool:
+    """Whether distinct pairs of n items go round in circles anywhere."""
+    ties = csr_array((np.ones(len(first)), (first, second)), shape=(n, n))
+    return len(first) > n - int(connected_components(ties, directed=False)[0])
+
+
+def root_gain(K: Array, laplacian: Array | csr_array, pull: Array) -> Gain:
+    """Gain and weights by a root of L, R Rᵀ = L: D = R (I + Rᵀ K R)^-½.
+
+    The weights are ``pull − L Σ pull``, small differences of large terms where answers contradict
+    each other with little noise. With R y = ``pull`` they are R (I + Rᵀ K R)⁻¹ y, which loses
+    nothing.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+    laplacian : ndarray or csr_array of shape (n, n)
+        L.
+    pull : ndarray of shape (n, n_components)
+        The sites' shift, pulled back to the items.
+    """
     whole = laplacian.toarray() if isinstance(laplacian, csr_array) else laplacian
     n = len(whole)
-    if n < LARGE:
-        root = semidefinite_root(whole)
-        inner = root.T @ (K @ root)
-        inner.flat[:: len(inner) + 1] += 1.0
-        inverse, _ = inverse_cholesky(inner.T)
-        return root @ inverse.T
-    factor, order = _laplacian_root(whole)
+    strong = np.max(np.diagonal(whole), initial=0.0) * np.max(np.diagonal(K), initial=0.0) > STRONG
+    factor, order = _laplacian_root(whole, strong)
     rank = factor.shape[1]
     root = np.zeros((n, n), order="F")
     root[:, :rank] = factor
     inner = np.array(K[np.ix_(order, order)], order="F")
+    beside, y = _by_root(factor, pull[order])
+    y -= factor.T @ (inner @ beside)
     inner = blas.dtrmm(1.0, root, inner, side=1, lower=1, overwrite_b=1)
     inner = blas.dtrmm(1.0, root, inner, trans_a=1, lower=1, overwrite_b=1)
     inner.T.flat[:: n + 1] += 1.0
     lower, _ = lapack.dpotrf(inner, lower=1, clean=0, overwrite_a=1)
+    weights = np.empty(pull.shape)
+    weights[order] = beside + factor @ lapack.dpotrs(lower[:rank, :rank], y, lower=1)[0]
     root = blas.dtrsm(1.0, lower, root, side=1, lower=1, trans_a=1, overwrite_b=1)
     back = np.empty((n, rank))
     back[order] = root[:, :rank]
-    return back
+    return Gain(back, weights)
 
 
-def _laplacian_root(laplacian):
+def _by_root(root, pull):
+    """What of a pull a lower trapezoidal root does not reach, and y: their sum is ``pull``."""
+    rank = root.shape[1]
+    y = np.zeros((rank, pull.shape[1]))
+    used = np.count_nonzero(np.diagonal(root))
+    y[:used] = solve_lower(root[:used, :used], pull[:used])
+    beside = pull - root @ y
+    rounding = len(root) * ROUNDING * (np.abs(root) @ np.abs(y))
+    return np.where(np.abs(beside) > rounding, beside, 0.0), y
+
+
+def _laplacian_root(laplacian, strong):
     """Lower trapezoidal root of ``laplacian[order][:, order]``, and that order.
 
     In every set of items that answers connect one row follows from the others; these come last.
     """
     n = len(laplacian)
+    if strong and n <= _MOST_STRONG:
+        apart = -laplacian
+        np.fill_diagonal(apart, 0.0)
+        if not np.any(apart < 0.0):
+            return _star_mesh(apart)
     count, member = connected_components(csr_array(laplacian), directed=False)
     last = np.zeros(count, dtype=np.intp)
     last[member] = np.arange(n)
@@ -248,3 +307,26 @@ def _laplacian_root(laplacian):
         return (factor if factor.shape[1] else np.zeros((n, 1))), order
     follows = solve_lower(factor, moved[:rest, rest:]).T
     return np.concatenate([factor, follows]), order
+
+
+def _star_mesh(apart):
+    """`_laplacian_root` by the precisions between items, which are not negative.
+
+    Where some items are tied together 10¹⁰ times as strongly as others, the weak ties are lost in
+    the diagonal of L. Here each item in turn is replaced by ties among those that it was tied to
+    (as of resistors a star by a mesh): sums of positive numbers, which lose nothing.
+    """
+    n = len(apart)
+    root = np.zeros((n, n))
+    for k in range(n - 1):
+        ties = apart[k, k + 1 :].copy()
+        total = ties.sum()
+        if total > 0.0:
+            root[k, k] = np.sqrt(total)
+            root[k + 1 :, k] = -ties / root[k, k]
+            apart[k + 1 :, k + 1 :] += np.outer(ties, ties / total)
+    tied = np.diagonal(root) > 0.0
+    order = np.argsort(~tied, kind="stable")
+    if not tied.any():
+        return np.zeros((n, 1)), order
+    return root[np.ix_(order, np.flatnonzero(tied))], order

@@ -1,5 +1,6 @@
 """What a fitted model says of many items at once, and which of their features matter."""
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -7,12 +8,21 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from skpref._importance import permutation_importance
-from skpref._inspected import Inspected, noise_deviation
+from skpref._inspected import (
+    UNITS,
+    Inspected,
+    estimator_of,
+    explained,
+    explained_estimator,
+    noise_deviation,
+    unit_length,
+)
 from skpref._linalg import Array
-from skpref._parameters import check_number
+from skpref._parameters import check_choice, check_number
+from skpref._posterior import Posterior
 from skpref._random import RandomLike
 
-__all__ = ["leaderboard", "permutation_importance"]
+__all__ = ["leaderboard", "permutation_importance", "win_rates", "without_item_effects"]
 
 # Draws are ranked in blocks of at most this many numbers (8 MiB).
 _BLOCK = 2**20
@@ -22,6 +32,8 @@ def leaderboard(
     model: Any,
     items: Any = None,
     *,
+    user: Any = None,
+    unit: str = "noise",
     level: float = 0.9,
     n_draws: int = 10_000,
     random_state: RandomLike = 0,
@@ -35,12 +47,17 @@ def leaderboard(
 
     Parameters
     ----------
-    model : estimator, pipeline, optimizer or Posterior
+    model : estimator, pipeline, search, optimizer, learner or Posterior
         Anything fitted that has a ``posterior_``, or that posterior.
     items : ItemTable, DataFrame, array-like of shape (n, n_features), names or positions, \
 default=None
         As the model's ``predict`` takes them (of an optimizer: as it shows them). None: the table
-        of the model, else its training items.
+        of the model or the candidates of an optimizer, else the items that answers are about.
+    user : id, default=None
+        Whose utility, of a `CollaborativePreferenceRegressor` that was fitted with users. An id
+        that it does not know stands for somebody of the population.
+    unit : {"noise", "elo", "logit"}, default="noise"
+        Of utilities, see Notes.
     level : float, default=0.9
         Probability that an interval holds, of each item for itself.
     n_draws : int, default=10000
@@ -52,29 +69,47 @@ default=None
     board : Bunch
         Arrays of shape (n,), the largest posterior mean first.
 
-        names : names of the items, or their positions where they have none
+        names : names or ids of the items, or their positions where they have neither
         position : row of each in ``items``
-        utility : posterior mean, above the mean of the items
+        utility : posterior mean, above the mean of the items, in units
         lower, upper : central interval of that difference
         probability_best : probability of the largest utility, summing to 1
         rank_lower, rank_upper : central interval of the rank, which holds at least ``level``
         frame : DataFrame of these, one row a rank, where pandas is installed, else None
         level : float
-        noise_deviation : σ, the standard deviation of the noise of an item in an answer, of a
-            likelihood that has it, else None; only utilities in this unit are identified
+        unit : str
+        unit_length : one unit as a difference of the posterior's own utilities: times this,
+            differences of ``utility`` are those of ``predict``
+        noise_deviation : σ, the standard deviation of an item's noise, as such a difference; with
+            judges that of the reference judge
 
     Raises
     ------
     TypeError
-        If the model has no posterior.
+        If the model has no posterior, or users and ``user`` is not told.
     ValueError
-        If there is no item, or ``level`` does not lie in (0, 1).
+        If there is no item, ``level`` does not lie in (0, 1), or ``user`` is told and the model
+        has no users.
 
     Notes
     -----
-    Intervals take the hyperparameters as known. Where they were learned, utilities are told up to
-    a common factor that nobody knows, and intervals hold their level in units of the noise, divided
-    by ``noise_deviation``; with few answers an item also these are too short.
+    Answers tell the ratio of utilities to the noise, not their size, so that a unit is one of the
+    noise. With d the difference of two utilities:
+
+    - "noise": σ, the standard deviation of an item's noise. Of the probit the first wins with
+      probability Φ(d/√2), as both items of a duel carry noise. Another likelihood has the σ of
+      the probit of equal slope at d = 0 (``likelihood_.utility_noise``).
+    - "logit": the expected score of a duel, a tie counting one half, has the slope of
+      1/(1 + e⁻ᵈ) at d = 0, which is 1/4. Of a logistic likelihood without ties the two are one;
+      of the probit d is √(8/π) = 1.596 times the difference in deviations of a margin's noise,
+      and the probabilities differ by 0.018 at most. (The constant 1.702 would halve that, and be
+      off where duels are nearly even.)
+    - "elo": 400/ln 10 = 173.7 times the logits, so that the expected score is about
+      1/(1 + 10^(−d/400)). The zero is the mean of the items, where lists of ratings often have
+      1000 or 1500.
+
+    Intervals take the hyperparameters as known. In these units they hold their level also where
+    these were learned; with few answers an item they are too short.
 
     ``utility``, ``lower`` and ``upper`` are exact for the posterior. The rest is Monte Carlo: the
     standard error of a probability p is √(p(1 − p)/n_draws), at most 0.005 by default; the ends
@@ -91,19 +126,22 @@ default=None
     >>> model = PairwisePreferenceRegressor(items=players, noise_variance=0.5, optimizer=None)
     >>> board = leaderboard(model.fit(games))
     >>> print(*board.names, board.utility.round(2))
-    ann bob cid [ 0.92 -0.15 -0.77]
+    ann bob cid [ 1.3  -0.22 -1.09]
     >>> board.rank_lower.tolist(), board.rank_upper.tolist()
     ([1, 1, 2], [2, 3, 3])
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     check_number("n_draws", n_draws, low=1, integer=True)
-    subject = Inspected.of(model)
+    check_choice("unit", unit, tuple(UNITS))
+    subject = Inspected.of(model, user)
     rows, names = subject.items(items)
-    relative = subject.relative(rows, level)
+    likelihood = subject.posterior.likelihood
+    length = unit_length(likelihood, unit)
+    relative = subject.relative(rows, level).per(length)
     # Rounding must not rank items that are one and the same.
     distinct, inverse, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
     inverse = inverse.reshape(-1)
-    draws = subject.posterior.sample(distinct, n_draws, random_state)
+    draws = subject.at(len(distinct)).sample(distinct, n_draws, random_state)
     best, ranks = _ranked(draws, counts)
     low, high = _central(ranks, level)
     order = np.argsort(-relative.mean, kind="stable")
@@ -122,8 +160,126 @@ default=None
         position=order,
         frame=_frame(columns),
         level=level,
-        noise_deviation=noise_deviation(subject.posterior),
+        unit=unit,
+        unit_length=length,
+        noise_deviation=noise_deviation(likelihood),
     )
+
+
+def win_rates(model: Any, items: Any = None, *, user: Any = None, order: int = 0) -> Bunch:
+    """How often each item is expected to beat each other one, the judge's noise included.
+
+    Parameters
+    ----------
+    model, items, user
+        As in `leaderboard`; with judges the rates are those of the reference judge.
+    order : {0, 1, -1}, default=0
+        Who is shown first, where there is an order effect: 1 the item of the row, -1 that of the
+        column, 0 neither.
+
+    Returns
+    -------
+    rates : Bunch
+        The largest posterior mean first.
+
+        names, position : as in `leaderboard`
+        win : ndarray of shape (n, n), the probability that the item of the row beats that of the
+            column
+        tie : ndarray of shape (n, n), that of a tie; zero without ties
+        score : ndarray of shape (n,), the mean over the other items of ``win`` + ½ ``tie``; NaN
+            of a single item
+        frame : DataFrame of ``win``, named along both sides, where pandas is installed, else None
+
+    Notes
+    -----
+    ``win`` + ``win.T`` + ``tie`` is one where ``order`` is 0. On the diagonal stands a duel between
+    two items that are equal. They are averages over the posterior, so that two items of which
+    little is known meet at about even chances. Time grows as n² times the number of items that
+    answers are about.
+
+    Examples
+    --------
+    >>> from skpref import ItemTable, PairwisePreferenceRegressor
+    >>> from skpref.inspection import win_rates
+    >>> games = [["ann", "bob"], ["ann", "cid"], ["bob", "cid"], ["ann", "bob"]]  # winner first
+    >>> players = ItemTable.from_names(games)
+    >>> model = PairwisePreferenceRegressor(items=players, noise_variance=0.5, optimizer=None)
+    >>> rates = win_rates(model.fit(games))
+    >>> rates.names.tolist(), rates.win.round(2).tolist()
+    (['ann', 'bob', 'cid'], [[0.5, 0.79, 0.88], [0.21, 0.5, 0.67], [0.12, 0.33, 0.5]])
+    """
+    check_number("order", order, low=-1, high=1, integer=True)
+    subject = Inspected.of(model, user)
+    rows, names = subject.items(items)
+    n = len(rows)
+    by_mean = np.argsort(-subject.at(n).mean(rows), kind="stable")
+    rows, names = rows[by_mean], by_mean if names is None else names[by_mean]
+    # With neither shown first, one half of the table tells the other.
+    i, j = np.triu_indices(n) if order == 0 else np.divmod(np.arange(n * n), n)
+    told = np.exp(subject.at(len(i)).outcome_log_proba(rows[i], rows[j], np.full(len(i), order)))
+    win, tie = np.empty((n, n)), np.zeros((n, n))
+    if order == 0:
+        win[j, i] = told[:, 0]
+    win[i, j] = told[:, -1]
+    if told.shape[1] == 3:
+        tie[i, j] = told[:, 1]
+        if order == 0:
+            tie[j, i] = told[:, 1]
+    scores = win + 0.5 * tie
+    against = scores.sum(axis=1) - np.diagonal(scores)
+    score = against / (n - 1) if n > 1 else np.full(1, np.nan)
+    return Bunch(
+        names=names, position=by_mean, win=win, tie=tie, score=score, frame=_table(win, names)
+    )
+
+
+def without_item_effects(model: Any) -> Any:
+    """The model of the utility that features explain, without the effects of single items.
+
+    The default kernel gives items that meet several opponents an effect each, beside what their
+    features explain. A curve along a feature then has a spike wherever it passes an item, and a
+    band that stays wide between them. The returned model has neither: for partial dependence, for
+    curves of one's own, for the worth of features. `skpref.plotting.UtilityDisplay` uses it.
+
+    Parameters
+    ----------
+    model : estimator, pipeline, search or Posterior
+        Fitted; it is left as it is.
+
+    Returns
+    -------
+    model : estimator, pipeline or Posterior
+        A copy whose ``posterior_`` is that of g, where the utility is g plus item effects: terms of
+        the kernel that are `skpref.kernels.ItemEffect`, `skpref.kernels.Identity` on all columns or
+        on that of the ids, or scikit-learn's ``WhiteKernel``. Of a search its best estimator. Where
+        there are none, nothing is changed.
+
+    Raises
+    ------
+    TypeError
+        If the model has no posterior.
+    ValueError
+        If its items have effects alone, as those that have no features.
+
+    Examples
+    --------
+    >>> from sklearn.inspection import partial_dependence
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.datasets import load_candy
+    >>> from skpref.inspection import without_item_effects
+    >>> candy = load_candy(n_duels=200)
+    >>> model = without_item_effects(PairwisePreferenceRegressor().fit(candy.X, candy.y))
+    >>> curve = partial_dependence(model, candy.item_table, [10])
+    """
+    if isinstance(model, Posterior):
+        return explained(model, None if model.who is None else model.who.place)
+    model = estimator_of(model)
+    steps = list(getattr(model, "steps", []))
+    if not steps:
+        return explained_estimator(model)
+    whole = copy.copy(model)
+    whole.steps = [*steps[:-1], (steps[-1][0], explained_estimator(steps[-1][1]))]
+    return whole
 
 
 def _ranked(draws: Array, counts: NDArray[np.intp]) -> tuple[Array, NDArray[np.int32]]:
@@ -165,3 +321,11 @@ def _frame(columns: dict) -> Any:
         return None
     n = len(columns["names"])
     return pd.DataFrame(columns, index=pd.RangeIndex(1, n + 1, name="rank"))
+
+
+def _table(win, names):
+    try:
+        import pandas as pd
+    except ImportError:
+        return None
+    return pd.DataFrame(win, index=list(names), columns=list(names))

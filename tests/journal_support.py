@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,11 +42,7 @@ def answer(made, n=1):
 
 def copied(path, folder, name="copy.db"):
     """The journal as a kill would leave it at this moment."""
-    copy = folder / name
-    for end in ("", "-wal"):
-        source = Path(f"{path}{end}")
-        Path(f"{copy}{end}").write_bytes(source.read_bytes() if source.exists() else b"")
-    return copy
+    return Path(shutil.copyfile(path, folder / name))
 
 
 def closed(made):

@@ -15,6 +15,7 @@ from sklearn.gaussian_process.kernels import (
 
 from skpref.kernels import (
     Identity,
+    ItemEffect,
 )
 
 D = 3
@@ -67,7 +68,7 @@ def nested(seed):
 
 
 NESTED = [nested(seed) for seed in range(12)]
-ALL = [*SMOOTH_LEAVES, *BESSEL_LEAVES, WhiteKernel(0.4), *FIXED, *OTHERS, *NESTED]
+ALL = [*SMOOTH_LEAVES, *BESSEL_LEAVES, WhiteKernel(0.4), *FIXED, *OTHERS, *NESTED, ItemEffect(ARD)]
 
 
 def rows(n=9, d=D, seed=0):

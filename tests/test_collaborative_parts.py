@@ -17,7 +17,7 @@ from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.collaborative._by_user import ByUser
 from skpref.collaborative._fit import Task, _next, fit
 from skpref.collaborative._people import Covariances, Features
-from skpref.collaborative._teams import Team
+from skpref.collaborative._teams import Team, factors
 from skpref.collaborative._user_table import UserTable
 from skpref.collaborative._users import Users, check_users
 from skpref.duels import ItemTable
@@ -92,7 +92,7 @@ def test_what_few_functions_leave_is_noise_of_each_margin():
         prior_users=None,
     )
     found = fit(task, 300, 1e-10)
-    heights = (space.margin_features @ found.axes)[by_user.margin]
+    heights = (space.margin_features @ found.functions.axes)[by_user.margin]
     whole = 1.7 * space.prior_variance[by_user.margin]
     carried = 1.7 * np.einsum("nd,nd->n", heights, heights)
     assert np.median(carried / whole) < 0.96
@@ -144,9 +144,10 @@ def test_factors_of_improper_cavities_stay():
     n = len(team.rows)
     precision, shift, ones = np.full(n, 2.0), np.full(n, 0.3), np.ones(n)
     variance = np.where(np.arange(n) == 0, 0.5, 0.1)  # all that is known is the first factor
-    wanted, value = team._factors(0.2 * ones, variance, 0.0 * ones, precision, shift)
+    at = (0.2 * ones, variance), 0.0, (precision, shift)
+    wanted, value = factors(team.likelihood, team, *at)
     assert (wanted.precision[0], wanted.shift[0]) == (2.0, 0.3)
-    assert np.all(wanted.precision[1:] != 2.0) and np.isfinite(value)
+    assert np.all(wanted.precision[1:] != 2.0) and np.all(np.isfinite(value))
 
 
 # -- who they are --------------------------------------------------------------------------

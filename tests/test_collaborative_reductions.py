@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from skpref import PairwisePreferenceRegressor
-from skpref.collaborative import CollaborativePreferenceRegressor, _program
+from skpref.collaborative import CollaborativePreferenceRegressor, _study
 from skpref.kernels import Identity, OnColumns
 
 HELD = {"noise_variance": 0.05, "optimizer": None, "tol": 1e-8, "max_iter": 500}
@@ -70,10 +70,8 @@ def test_users_who_answer_alike_are_pooled():
 def test_users_whom_nothing_sets_apart_are_pooled(method, monkeypatch):
     """Equal features of all users, and no part of anybody's own."""
     study = make_study()
-    monkeypatch.setattr(_program, "_NEXT_TO_NONE", 1e-9)
-    monkeypatch.setitem(
-        _program.METHODS, "cpu", _program.Method(True, False, True, prior_users=None)
-    )
+    monkeypatch.setattr(_study, "_NEXT_TO_NONE", 1e-9)
+    monkeypatch.setitem(_study.METHODS, "cpu", _study.Method(True, False, True, prior_users=None))
     model = CollaborativePreferenceRegressor(
         RBF(1.0), method=method, user_features=np.zeros((8, 1)), taste_variance=0.5, **HELD
     ).fit(study.X, study.y, users=study.users)
@@ -127,8 +125,8 @@ def test_population_and_tastes_are_the_joint_model(by_features, monkeypatch):
     kernel = OnColumns(RBF(1.0), [0, 1]) * of_users
     truth = PairwisePreferenceRegressor(kernel, noise_variance=0.05, optimizer=None).fit(X, study.y)
     for name in ("cp", "cpu"):  # covariances of tastes are as they are given
-        method = _program.METHODS[name]._replace(prior_users=None)
-        monkeypatch.setitem(_program.METHODS, name, method)
+        method = _study.METHODS[name]._replace(prior_users=None)
+        monkeypatch.setitem(_study.METHODS, name, method)
     model = CollaborativePreferenceRegressor(RBF(1.0), **options, **held)
     model.fit(study.X, study.y, users=study.users)
     asked = model.predict_proba(study.X, users=study.users)
@@ -153,8 +151,8 @@ def test_population_and_tastes_are_the_joint_model(by_features, monkeypatch):
 def test_new_items_are_those_of_the_joint_model(monkeypatch):
     """Of several users alike by their features, too, whatever the variance of their kernel."""
     study = make_study()
-    method = _program.METHODS["cpu"]._replace(prior_users=None)
-    monkeypatch.setitem(_program.METHODS, "cpu", method)
+    method = _study.METHODS["cpu"]._replace(prior_users=None)
+    monkeypatch.setitem(_study.METHODS, "cpu", method)
     z = np.linspace(-1.0, 1.0, 8)[:, None]
     z = z / z.std()
     of_users = ConstantKernel(3.0, "fixed") * RBF(0.8)
@@ -184,8 +182,8 @@ def test_users_whose_features_tell_nothing_of_others_are_independent(monkeypatch
     """A kernel of users that is the identity: as without features."""
     study = make_study()
     for name in ("cp", "cpu"):
-        method = _program.METHODS[name]._replace(prior_users=None)
-        monkeypatch.setitem(_program.METHODS, name, method)
+        method = _study.METHODS[name]._replace(prior_users=None)
+        monkeypatch.setitem(_study.METHODS, name, method)
     z = np.arange(8.0)[:, None]
     by_features = CollaborativePreferenceRegressor(
         RBF(1.0), user_features=z, user_kernel=Identity(), taste_variance=2.0, **HELD
@@ -249,8 +247,8 @@ def test_extreme_scales_and_weights_are_the_joint_model(weight, options, atol, m
     rows = np.concatenate([X, np.repeat(users[:, None], 2, axis=1)[:, :, None]], axis=2)
     truth = PairwisePreferenceRegressor(kernel, noise_variance=noise, optimizer=None)
     truth.fit(rows, y, sample_weight=weight)
-    method = _program.METHODS["cp"]._replace(prior_users=None)
-    monkeypatch.setitem(_program.METHODS, "cp", method)
+    method = _study.METHODS["cp"]._replace(prior_users=None)
+    monkeypatch.setitem(_study.METHODS, "cp", method)
     held = HELD | {"noise_variance": noise, "tol": options.get("tol", 1e-8)}
     model = CollaborativePreferenceRegressor(
         ConstantKernel(amplitude) * RBF(1.0), taste_variance=own, **held

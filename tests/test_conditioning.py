@@ -55,7 +55,7 @@ def test_marginals_agree_with_dense_algebra(space, how):
         R = np.linalg.inv(total)
         vector = np.linspace(-1.0, 2.0, len(A))
         np.testing.assert_allclose(made.gram(found, precision), A.T @ R @ A, **close)
-        D = made.factor(found, precision)
+        D = made.gain(found, precision, shift).factor
         np.testing.assert_allclose(D @ D.T, A.T @ R @ A, **close)
         np.testing.assert_allclose(made.gain_times(found, precision, vector), R @ S @ vector)
         np.testing.assert_allclose(made.prior_times(vector), S @ vector, **close)

@@ -105,7 +105,7 @@ def test_marginals_of_joint_answers_agree_with_dense_algebra(number, space, coun
     prior = np.diagonal(truth.S)[truth.first_copy]
     np.testing.assert_allclose(of.prior_variance, prior, **close)
     np.testing.assert_allclose(of.gram(found, precision), truth.gram, **close)
-    D = of.factor(found, precision)
+    D = of.gain(found, precision, shift).factor
     np.testing.assert_allclose(D @ D.T, truth.gram, **close)
 
 

@@ -77,6 +77,7 @@ def test_restarts_end_where_they_do_in_one_process(client):
     assert_allclose(models[0].predict(X), models[1].predict(X), atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_grid_search_scores_as_in_one_process(client):
     # Each of its fits is in shards too, so that tasks wait for tasks: more of them than workers.
     X, pairs, y = duels(300, 40)
@@ -132,6 +133,7 @@ class Mortal(Probit):
         return super().tilted(mean, variance, answers, power)
 
 
+@pytest.mark.slow
 def test_many_users_are_fitted_as_in_one_process_also_where_a_worker_is_killed(
     client, tmp_path, monkeypatch
 ):

@@ -142,6 +142,7 @@ def test_every_gradient_agrees_with_differences(noise_variance, space, counted, 
     assert np.abs(truth).min() > 1e-3  # none is trivially zero
 
 
+@pytest.mark.slow
 def test_weights_below_one_have_gradients_too():
     likelihood = Probit(0.2, tie_threshold=0.3, order_effect=0.1, order_effect_bounds=(-2, 2))
     shown, rank, order, tie = zip(*MIXED[:5], strict=True)

@@ -98,7 +98,23 @@ def test_all_examples_are_listed():
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(PROMISED)
 
 
-@pytest.mark.parametrize("name", sorted(PROMISED.keys() - PICTURES.keys()))
+# Those that take seconds.
+LONG = {
+    "leaving_one_machine.py",
+    "many_users.py",
+    "raw_contests.py",
+    "text_duels.py",
+    "tuning_grid_search.py",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in LONG else ())
+        for name in sorted(PROMISED.keys() - PICTURES.keys())
+    ],
+)
 def test_example_runs(name):
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])

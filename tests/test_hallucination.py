@@ -145,6 +145,7 @@ def test_bad_options_are_refused(engine, message, monkeypatch):
         fitted(smooth_duels(3), engine)
 
 
+@pytest.mark.slow
 def test_scikit_learn_checks():
     estimator = PairwisePreferenceRegressor(inference=Hallucination(), optimizer=None)
     with warnings.catch_warnings():

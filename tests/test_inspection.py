@@ -49,8 +49,10 @@ def test_two_items_have_a_closed_form():
     assert board.names.tolist() == ["ann", "bob"]
     assert board.position.tolist() == [1, 0]
     # Half of the margin lies above the mean of the two, and half below.
-    np.testing.assert_allclose(board.utility, [0.5 * mean[0], -0.5 * mean[0]], atol=1e-12)
-    reach = 0.5 * 1.2815515655446004 * np.sqrt(variance[0])  # 90 % quantile of a normal
+    sigma = np.sqrt(0.2)
+    half = 0.5 * mean[0] / sigma
+    np.testing.assert_allclose(board.utility, [half, -half], atol=1e-12)
+    reach = 0.5 * 1.2815515655446004 * np.sqrt(variance[0]) / sigma  # 90 % quantile of a normal
     np.testing.assert_allclose(board.upper - board.utility, [reach, reach], rtol=1e-9)
     np.testing.assert_allclose(board.utility - board.lower, [reach, reach], rtol=1e-9)
     better = model.posterior_.win_probability(a, b, noise=False)[0]
@@ -61,8 +63,8 @@ def test_intervals_and_ranks_hold_what_joint_draws_say(on_features):
     model, items = on_features
     board = leaderboard(model, items, level=0.7, n_draws=DRAWS, random_state=1)
     draws = model.posterior_.sample(items, DRAWS, rng=2)[board.position]
-    above = draws - draws.mean(axis=0)
-    np.testing.assert_allclose(board.utility, above.mean(axis=1), atol=0.03)
+    above = (draws - draws.mean(axis=0)) / np.sqrt(0.05)
+    np.testing.assert_allclose(board.utility, above.mean(axis=1), atol=0.13)
     assert np.all(np.diff(board.utility) <= 0.0)
     tail = share_error(0.15, DRAWS)
     np.testing.assert_allclose((above < board.lower[:, None]).mean(axis=1), 0.15, atol=tail)
@@ -203,7 +205,8 @@ def test_items_of_an_optimizer_are_in_its_own_units():
     board = leaderboard(optimizer, items)
     margin = optimizer.posterior_.margin([[0.6]], [[0.1]])[0][0]
     assert board.position.tolist() == [1, 0]
-    assert board.utility[0] - board.utility[1] == pytest.approx(margin, abs=1e-10)
+    gap = (board.utility[0] - board.utility[1]) * board.unit_length
+    assert gap == pytest.approx(margin, abs=1e-10)
 
 
 def test_the_frame_says_the_same():

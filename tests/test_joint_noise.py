@@ -105,7 +105,7 @@ def test_conditioning_agrees_with_dense_algebra(space, count):
     assert_allclose(space.prior_variance[truth.margin], np.diagonal(prior), rtol=1e-12)
     inner = truth.B.T @ R @ truth.B
     assert_allclose(space.gram(found, precision), inner, atol=1e-11)
-    D = space.factor(found, precision)
+    D = space.gain(found, precision, shift).factor
     assert_allclose(D @ D.T, inner, atol=1e-11)
 
 
@@ -212,7 +212,7 @@ def test_known_means_of_repeated_answers_are_all_that_is_learned():
     space = made("items", thrice)
     found = space.condition(precision, shift)
     assert_allclose(space.K @ (space.incidence @ found.dual), mean, atol=1e-10)
-    D = space.factor(found, precision)
+    D = space.gain(found, precision, shift).factor
     reduced = space.K @ D @ D.T @ space.K
     assert_allclose(reduced, cross @ np.linalg.solve(total, cross.T), atol=1e-10)
 

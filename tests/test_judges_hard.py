@@ -1,14 +1,18 @@
 """Judges in hard cases: many answers each, as many contrary as careful, few inducing points."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
+from skpref._judging import cavities_of
 from skpref.inference import SVI, _shards
+from skpref.likelihoods import Judged
 
 KERNEL, NOISE, N_ITEMS = RBF([0.7, 0.7]), 0.05, 15
 
@@ -90,6 +94,18 @@ def test_duels_that_share_no_item_may_be_judged(points, apart, exact):
     found = careful(SVI(points), apart)
     assert_allclose(found.judges_.care, exact.judges_.care, atol=0.03)
     assert_allclose(found.predict_proba(apart[0]), exact.predict_proba(apart[0]), atol=0.03)
+
+
+def test_what_an_engine_hands_to_its_next_run_is_not_taken_for_factors(apart):
+    """As many points as answers: its arrays have the length that factors of the answers have."""
+    fitted = careful(SVI(80), apart)
+    likelihood = Judged(fitted.likelihood_, fitted.judges_.care)
+    model = replace(fitted._model, likelihood=likelihood)
+    found = model.evaluate(fitted.observations_)
+    assert len(found.problem.rows) == len(found.approximation.state["shift"]) == 80
+    bare = found._replace(approximation=found.approximation._replace(state={}))
+    for one, other in zip(cavities_of(found)[:2], cavities_of(bare)[:2], strict=True):
+        assert_array_equal(one, other)
 
 
 def test_judges_are_the_same_however_answers_are_shared_out(apart, monkeypatch):
@@ -175,3 +191,24 @@ def test_ids_that_are_tuples_are_rows_of_the_frame(few):
     frame = held().fit(X, y, judges=ids).judges_.to_frame()
     assert frame.index.name == "judge"
     assert sorted(frame.index) == sorted(set(ids))
+
+
+@pytest.mark.parametrize("ties", [0.2, None])
+def test_probabilities_are_none_beyond_one(ties):
+    # Of answers that count 10⁵ times log-likelihoods are 10⁷, with rounding in proportion.
+    rng = np.random.default_rng(0)
+    items = 3.0 * rng.random((8, 1))
+    first = rng.integers(8, size=120)
+    second = (first + rng.integers(1, 8, size=120)) % 8
+    margin = items[first, 0] - items[second, 0] + 0.3 * rng.normal(size=120)
+    y, judges = np.sign(margin), rng.integers(4, size=120)
+    if ties is not None:
+        y[np.abs(margin) < ties] = 0.0
+    X, weight = np.stack([items[first], items[second]], axis=1), np.full(120, 1e5)
+    model = PairwisePreferenceRegressor(
+        RBF(3.0), inference="ep", optimizer=None, noise_variance=0.01, tie_threshold=ties
+    ).fit(X, y, judges=judges, sample_weight=weight)
+    P = model.predict_proba(X, judges=judges)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=0.0, atol=1e-15)
+    assert P.max() <= 1.0
+    assert model.predict_log_proba(X, judges=judges).max() <= 0.0

@@ -206,6 +206,7 @@ def test_bad_options_say_what_is_allowed(parameters, error, match):
         solve(Laplace(**parameters), RBF(), observations, 0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise_variance", [1e-6, 1e-5])
 def test_a_flipped_answer_may_move_a_probability_the_wrong_way(noise_variance):
     """Three wins out of three count for less than two out of three: that is Laplace's own doing.

@@ -6,11 +6,10 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "skpref"
 MODULES = sorted(PACKAGE.rglob("*.py"))
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
 MOST_LINES = 420
 
 # Lowest first. A module may import those of lower layers and, within its own subpackage, any
@@ -150,7 +149,7 @@ def imports(path):
     here = dotted(path)
     package = here if path.name == "__init__.py" else here.rpartition(".")[0]
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(TREES[path]):
         if isinstance(node, ast.Import):
             found |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -177,14 +176,14 @@ def test_the_graph_was_read():
     assert "skpref.kernels._tree" in GRAPH["skpref.kernels._gradients"]
 
 
-@pytest.mark.parametrize("name", sorted(GRAPH))
-def test_imports_point_downwards(name):
-    above = {
-        other
-        for other in GRAPH[name]
+def test_imports_point_downwards():
+    above = [
+        f"{name} imports {other}, which is not below it"
+        for name, others in sorted(GRAPH.items())
+        for other in sorted(others)
         if unit(other) != unit(name) and RANK[unit(other)] >= RANK[unit(name)]
-    }
-    assert not above, f"{name} imports {sorted(above)}, which are not below it"
+    ]
+    assert not above, "\n".join(above)
 
 
 def test_there_are_no_cycles():
@@ -204,31 +203,27 @@ def test_there_are_no_cycles():
         visit(name)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [*MODULES, *sorted((ROOT / "tests").glob("*.py"))],
-    ids=lambda path: str(path.relative_to(ROOT)),
-)
-def test_files_are_short(path):
-    n_lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert n_lines <= MOST_LINES, f"{path.name} has {n_lines} lines: split it by what it is about"
+def test_files_are_short():
+    for path in [*MODULES, *sorted((ROOT / "tests").glob("*.py"))]:
+        n_lines = len(path.read_text(encoding="utf-8").splitlines())
+        assert n_lines <= MOST_LINES, f"{path} has {n_lines} lines: split it by what it is about"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_users_get_errors_not_asserts_prints_or_exits(path):
+def test_users_get_errors_not_asserts_prints_or_exits():
     banned = {"print", "exit", "quit", "breakpoint"}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        assert not isinstance(node, ast.Assert), f"{path.name}:{node.lineno}"
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id not in banned, f"{path.name}:{node.lineno}"
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            assert not isinstance(node, ast.Assert), f"{path}:{node.lineno}"
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in banned, f"{path}:{node.lineno}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_noise_is_doubled_in_one_place(path):
-    doubled = re.findall(
-        r"2(?:\.0)? \* (?:\w+\.)*noise_variance_?\b", path.read_text(encoding="utf-8")
-    )
-    assert len(doubled) == (1 if path.name == "_probit.py" else 0)
+def test_the_noise_is_doubled_in_one_place():
+    for path in MODULES:
+        doubled = re.findall(
+            r"2(?:\.0)? \* (?:\w+\.)*noise_variance_?\b", path.read_text(encoding="utf-8")
+        )
+        assert len(doubled) == (1 if path.name == "_probit.py" else 0), path
 
 
 FACTORISATIONS = {
@@ -264,11 +259,11 @@ def test_factorisations_are_seen():
     assert list(factorisations(ast.parse((PACKAGE / "_linalg.py").read_text(encoding="utf-8"))))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_matrices_are_factorised_in_one_place(path):
-    found = set(factorisations(ast.parse(path.read_text(encoding="utf-8"))))
+def test_matrices_are_factorised_in_one_place():
     allowed = ("_linalg", "_utilities", "samplers")
-    assert not found or unit(dotted(path)) in allowed, f"{path.name}: {found}"
+    for path, tree in TREES.items():
+        found = set(factorisations(tree))
+        assert not found or unit(dotted(path)) in allowed, f"{path}: {found}"
 
 
 def test_what_is_imported_is_what_is_required():
@@ -278,8 +273,7 @@ def test_what_is_imported_is_what_is_required():
     assert packages == {"numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl"}
     allowed = packages - {"scikit-learn"} | {"sklearn", "skpref"}
     optional = {"pandas", "polars", "matplotlib", "arviz", "tqdm"}
-    for path in MODULES:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+    for path, tree in TREES.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 roots = {name.name.split(".")[0] for name in node.names}

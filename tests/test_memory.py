@@ -132,6 +132,7 @@ print(again.n_told_, len(again.pending_))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space are Linux's")
 def test_a_question_under_a_limit_leaves_the_run_as_it_was(tmp_path):
     found = subprocess.run(

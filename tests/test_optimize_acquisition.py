@@ -167,6 +167,7 @@ def test_expected_improvement_on_a_hallucination_is_that_of_the_gp_given_the_mar
     np.testing.assert_allclose(surface_of("mean", post, rows[0], rows).value(X), mean, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_hallucinations_follow_the_truncated_normal():
     """Warm chains, one draw after another: moments against rejection sampling."""
     rng = np.random.default_rng(1)

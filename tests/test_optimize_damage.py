@@ -7,12 +7,11 @@ import sqlite3
 
 import numpy as np
 import pytest
-from journal_support import answer, cheap, closed, copied, optimizer
+from journal_support import answer, cheap, closed, optimizer
 
 from skpref.optimize import read_journal
 from skpref.optimize._events import Draft, chained
 from skpref.optimize._journal import Journal
-from skpref.optimize._log import is_broken
 
 # --- damage ---------------------------------------------------------------------------------
 
@@ -184,37 +183,6 @@ def test_memories_that_cannot_be_are_refused(tmp_path, arrays):
         optimizer(other, n_initial=1)
 
 
-def test_a_log_that_was_damaged_is_told_from_one_that_was_cut_off(tmp_path):
-    made = cheap(tmp_path / "run.db")
-    answer(made, 8)
-    log = copied(tmp_path / "run.db", tmp_path).with_name("copy.db-wal")
-    content = bytearray(log.read_bytes())
-    assert not is_broken(log)
-    n_events = made._session.state.seq
-    for end in (len(content) - 1, len(content) - 3000, len(content) // 2):
-        log.write_bytes(content[:end])  # as after a crash: the beginning is what counts
-        assert not is_broken(log)
-    content[-1] ^= 4  # the last event alone might never have been recorded
-    log.write_bytes(content)
-    assert not is_broken(log)
-    assert cheap(tmp_path / "copy.db")._session.state.seq == n_events - 1
-    content[-1] ^= 4
-    for k, place in enumerate((40, 5000, len(content) // 2)):
-        content[place] ^= 4
-        other = copied(tmp_path / "run.db", tmp_path, f"{k}.db")
-        log = other.with_name(f"{k}.db-wal")
-        log.write_bytes(content)
-        assert is_broken(log)
-        with pytest.raises(ValueError, match="recorded in its log, -wal, cannot be read"):
-            cheap(other)
-        content[place] ^= 4
-        log.write_bytes(content)
-        with pytest.raises(ValueError, match="another path, or restart Python"):
-            cheap(other)
-        restored = copied(other, tmp_path, f"restored{k}.db")
-        assert cheap(restored)._session.state.seq == n_events
-
-
 def test_an_event_that_would_not_be_read_again_is_not_written():
     with pytest.raises(ValueError, match="not JSON compliant"):
         Draft("tell", {"duel": [float("nan"), 1]}).event(_Nothing, "", 0.0)
@@ -227,6 +195,7 @@ class _Nothing:
 # --- interrupts -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [True, False])
 def test_interrupts_at_random_instants(tmp_path, kept):
     """Object and journal agree after each, and a call that is made again counts once."""

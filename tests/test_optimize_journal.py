@@ -5,8 +5,6 @@ import os
 import pickle
 import random
 import sqlite3
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -21,9 +19,7 @@ from skpref.optimize import (
     STRATEGIES,
     HallucinationBelieverOptimizer,
     PreferenceOptimizer,
-    read_journal,
 )
-from skpref.optimize._database import Database
 
 MIXED = {"rate": stats.loguniform(1e-4, 1e-1), "depth": (1, 12), "kind": ["a", "b", ("c", 1)]}
 N_STEPS = 12
@@ -227,14 +223,14 @@ def test_one_event_a_call_on_disk_at_once(tmp_path):
 
 def test_a_run_that_is_over_is_one_small_file(tmp_path):
     made = cheap(tmp_path / "run.db")
-    for k in range(120):
+    for k in range(60):
         made.tell(made.ask(), k % 2)
     del made
     assert [each.name for each in tmp_path.iterdir()] == ["run.db"]
     small = (tmp_path / "run.db").stat().st_size
-    assert small < 120_000
+    assert small < 80_000
     more = cheap(tmp_path / "run.db")
-    for k in range(120):
+    for k in range(60):
         more.tell(more.ask(), k % 2)
     del more
     assert (tmp_path / "run.db").stat().st_size < 2.2 * small  # linear in events
@@ -296,56 +292,6 @@ def test_paths_may_hold_any_character(tmp_path):
     assert path.exists()
 
 
-FULL = """
-import resource, signal, sys
-from journal_support import cheap
-made = cheap(sys.argv[1])
-for k in range(4):
-    made.tell(made.ask(), 1)
-duel, before = made.ask(), made._session.known
-size = 8192
-resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-try:
-    made.tell(duel, 1)
-except OSError as error:
-    print(type(error).__name__, error)
-assert made._session.known is before
-resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
-made.tell(duel, 1)
-print(made.n_told_, cheap(sys.argv[1]).n_told_)
-"""
-
-
-def test_a_full_disk_changes_nothing(tmp_path):
-    """As a limit on the size of files, beyond which writing fails."""
-    folders = [str(Path(skpref.__file__).parents[1]), str(Path(__file__).parent)]
-    found = subprocess.run(
-        [sys.executable, "-c", FULL, str(tmp_path / "run.db")],
-        env={"PYTHONPATH": ":".join(folders), "OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    error, counts = found.stdout.splitlines()
-    assert error.startswith("OSError The journal")
-    assert "nothing was recorded" in error
-    assert counts == "5 5"
-
-
-def test_a_folder_that_cannot_be_written_is_only_read(tmp_path, monkeypatch):
-    path = tmp_path / "run.db"
-    closed(answer(cheap(path), 3))
-    before = path.read_bytes()
-    monkeypatch.setattr(Database, "_may_write", lambda self: False)
-    made = cheap(path)
-    assert made.n_told_ == 3
-    assert read_journal(path)["kind"].count("tell") == 3
-    with pytest.raises(OSError, match="make the file and its folder writable"):
-        made.tell([[0.1, 0.2], [0.3, 0.4]], 1)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_a_journal_that_is_gone_is_missed(tmp_path):
     made = answer(cheap(tmp_path / "run.db"), 3)
     duel = made.ask()
@@ -354,17 +300,6 @@ def test_a_journal_that_is_gone_is_missed(tmp_path):
         made.tell(duel, 1)
     assert made.n_told_ == 3  # what it knows can still be looked at
     assert len(made.history_) == 3
-
-
-def test_a_journal_that_was_replaced_is_noticed(tmp_path):
-    made = answer(cheap(tmp_path / "run.db"), 3)
-    earlier = copied(tmp_path / "run.db", tmp_path)
-    answer(made, 2)
-    closed(made)
-    earlier.replace(tmp_path / "run.db")
-    (tmp_path / "copy.db-wal").replace(tmp_path / "run.db-wal")
-    with pytest.raises(RuntimeError, match="was replaced by another file"):
-        made.ask(2)
 
 
 def test_pickles_go_on_with_their_journal(tmp_path):

@@ -10,13 +10,15 @@ from skpref.inference import EP, HMC, Laplace
 from skpref.optimize import STRATEGIES, PreferenceOptimizer, Strategy
 from skpref.optimize._strategies import surface_of
 
-# Takeno et al. 2023, section 6 and appendix G.4; what is outside the paper comes last.
+# Takeno et al. 2023, section 6, appendices E and G.4; what is outside the paper comes last.
 ROWS = {
     "HB-EI": ("hallucination", "last_winner", "ei"),
     "HB-UCB": ("hallucination", "last_winner", "ucb"),
     "HB-mean": ("hallucination", "last_winner", "mean"),
     "HB-MUC": ("hallucination", "last_winner", "muc"),
     "HB-BVEI": ("hallucination", "last_winner", "bvei"),
+    "KB-EI": ("kriging_believer", "last_winner", "ei"),
+    "CL-EI": ("constant_liar", "last_winner", "ei"),
     "LA-EI": ("laplace", "posterior_mean", "ei"),
     "EP-EI": ("ep", "posterior_mean", "ei"),
     "EP-MUC": ("ep", "posterior_mean", "muc"),

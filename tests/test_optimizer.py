@@ -59,11 +59,13 @@ def test_examples_in_docstrings_are_true(name):
 # --- it optimises ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_branin_is_found():
     regrets = [-0.397887 - branin(optimizer(seed=seed).run(judge(branin), 46)) for seed in range(3)]
     assert np.median(regrets) < 0.01  # of a range of 308
 
 
+@pytest.mark.slow
 def test_a_judge_who_errs_is_borne():
     rng = np.random.default_rng(0)
 

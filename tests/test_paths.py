@@ -71,6 +71,7 @@ def test_moments_with_random_features(name):
     agree(np.concatenate(draws, axis=1), posterior.mean(X), posterior.cov(X), 0.02)
 
 
+@pytest.mark.slow
 def test_paths_of_a_mixture_visit_its_components():
     posterior = mixture(FOURIER["rbf"])
     draws = [posterior.sample_paths(1000, rng)(X) for rng in range(20)]
@@ -86,6 +87,7 @@ def test_values_follow_the_distribution(name):
     assert kstest(values, norm(posterior.mean(at)[0], sd).cdf).pvalue > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise_variance", [1e-6, 1e-2])
 @pytest.mark.parametrize("name", ["matern52", "rational"])
 def test_paths_respect_well_known_margins(name, noise_variance):

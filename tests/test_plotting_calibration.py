@@ -55,6 +55,7 @@ def test_too_sure_predictions_are_seen():
     assert display.curves[0].error == pytest.approx(0.4 * 0.1)  # 40 of 100 are off by .1
 
 
+@pytest.mark.slow
 def test_bars_hold_binomial_shares():
     # Wilson's interval covers as it says, on average over what may have been observed.
     n, p, level = 40, 0.37, 0.9

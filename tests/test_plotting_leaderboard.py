@@ -1,5 +1,7 @@
 """LeaderboardDisplay: what is drawn is what the leaderboard says, at every size."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -31,16 +33,18 @@ def texts(display):
     return [text.get_text() for text in display.annotations_]
 
 
-@pytest.mark.parametrize("unit, scale", [("utility", 1.0), ("noise", 0.5), (None, 0.5)])
-def test_artists_are_the_leaderboard(unit, scale):
+@pytest.mark.parametrize(
+    "unit, words", [("noise", "standard deviations"), ("elo", "Elo"), ("logit", "logits")]
+)
+def test_artists_are_the_leaderboard(unit, words):
     model = players(6)
-    board = leaderboard(model, level=0.8, random_state=3)
+    board = leaderboard(model, level=0.8, random_state=3, unit=unit)
     display = LeaderboardDisplay.from_estimator(model, level=0.8, random_state=3, unit=unit)
     x, y = display.points_.get_data()
-    np.testing.assert_allclose(x, board.utility / scale)
+    np.testing.assert_allclose(x, board.utility)
     assert y.tolist() == list(range(6))
     ends = np.array([line[:, 0] for line in display.intervals_.get_segments()])
-    np.testing.assert_allclose(ends, np.stack([board.lower, board.upper], axis=1) / scale)
+    np.testing.assert_allclose(ends, np.stack([board.lower, board.upper], axis=1))
     bottom, top = display.ax_.get_ylim()
     assert bottom > top  # the first row is on top
     labels = [label.get_text() for label in display.ax_.get_yticklabels()]
@@ -54,21 +58,21 @@ def test_artists_are_the_leaderboard(unit, scale):
         for a, b in zip(board.rank_lower, board.rank_upper, strict=True)
     ]
     assert display.figure_ is display.ax_.figure
-    assert ("noise" in display.ax_.get_xlabel()) == (unit != "utility")
+    assert words in display.ax_.get_xlabel()
 
 
 def test_the_best_few_keep_their_ranks_and_zero():
     model = players(8)
     board = leaderboard(model)
     display = LeaderboardDisplay.from_estimator(model, top=3)
-    np.testing.assert_allclose(display.utility, board.utility[:3] / 0.5)
+    np.testing.assert_allclose(display.utility, board.utility[:3])
     np.testing.assert_array_equal(display.rank_upper, board.rank_upper[:3])
     assert "mean of the 8 items" in display.ax_.get_xlabel()
 
 
 @pytest.mark.parametrize("n", [1, 3, 60])
 def test_no_two_letters_overlap(n):
-    display = LeaderboardDisplay.from_estimator(players(max(n, 2)), np.arange(n))
+    display = board_of([f"player {i} of ${n}$" for i in range(n)]).plot()
     display.figure_.canvas.draw()
     boxes = [label.get_window_extent() for label in display.ax_.get_yticklabels()]
     boxes += [text.get_window_extent() for text in display.annotations_]
@@ -84,7 +88,7 @@ def test_no_two_letters_overlap(n):
 
 def test_where_rows_are_too_close_letters_are_left_out():
     _, ax = plt.subplots(figsize=(4, 3))
-    display = LeaderboardDisplay.from_estimator(players(60), ax=ax)
+    display = board_of([f"player {i}" for i in range(60)]).plot(ax=ax)
     assert display.ax_ is ax
     assert display.annotations_ == []
     assert 10 < len(ax.get_yticks()) < 40
@@ -102,7 +106,92 @@ def test_drawn_again_from_its_attributes():
 
 def test_refusals():
     model = players(3)
-    with pytest.raises(ValueError, match="unit must be one of 'noise', 'utility'"):
+    with pytest.raises(ValueError, match="unit must be one of 'noise', 'elo', 'logit'"):
         LeaderboardDisplay.from_estimator(model, unit="metres")
     with pytest.raises(ValueError, match="top must lie in"):
         LeaderboardDisplay.from_estimator(model, top=0)
+
+
+# -- room -------------------------------------------------------------------------------------
+
+LONG = [f"player {i} of the long name who $x$ plays at {i}" for i in range(5)]
+
+
+def board_of(names=LONG):
+    n = len(names)
+    utility = np.linspace(2.0, -3.0, n)
+    return LeaderboardDisplay(
+        names=names,
+        utility=utility,
+        lower=utility - 0.7,
+        upper=utility + 0.7,
+        probability_best=np.full(n, 0.005),
+        rank_lower=np.full(n, 10),
+        rank_upper=np.full(n, 12),
+    )
+
+
+def in_a_row(layout):
+    return plt.subplots(1, 2, figsize=(9.0, 3.6), layout=layout)[1]
+
+
+def in_a_column(layout):
+    return plt.subplots(2, 1, figsize=(6.0, 7.0), layout=layout)[1]
+
+
+def alone(layout):
+    return [plt.subplots(figsize=(4.0, 3.2), layout=layout)[1]]
+
+
+@pytest.mark.parametrize(
+    "made, layout",
+    [(in_a_row, None), (in_a_column, "constrained"), (alone, None), (alone, "constrained")],
+)
+def test_everything_has_its_place(made, layout):
+    axes = made(layout)
+    displays = [board_of().plot(ax=ax) for ax in axes]
+    figure = axes[0].figure
+    figure.canvas.draw()
+    taken = []
+    for display in displays:
+        ax = display.ax_
+        box = ax.get_window_extent()
+        assert len(display.annotations_) == 2 * (5 + 1)
+        ends = ax.transData.transform(np.column_stack([display.upper, np.zeros(5)]))[:, 0]
+        for text in display.annotations_:
+            where = text.get_window_extent()
+            assert box.x0 <= where.x0 and where.x1 <= box.x1
+            assert box.y0 <= where.y0 and where.y1 <= box.y1
+            assert where.x0 > ends.max()  # beside the intervals, not on them
+        ticks = [tick.get_window_extent() for tick in ax.get_xticklabels()]
+        assert len(ticks) >= 2
+        assert all(one.x1 < other.x0 for one, other in pairwise(ticks))
+        names = [label.get_window_extent() for label in ax.get_yticklabels()]
+        assert all(one.y0 >= other.y1 - 1.0 for one, other in pairwise(names))
+        for label in ax.get_yticklabels():
+            assert "…" in label.get_text() and len(label.get_text()) > 8
+        taken.append(ax.get_tightbbox())
+    for one in taken:
+        whole = figure.bbox
+        assert whole.x0 <= one.x0 and one.x1 <= whole.x1
+        assert whole.y0 <= one.y0 and one.y1 <= whole.y1
+    if len(taken) == 2:  # neither is drawn over the other
+        wide = min(taken[0].x1, taken[1].x1) - max(taken[0].x0, taken[1].x0)
+        high = min(taken[0].y1, taken[1].y1) - max(taken[0].y0, taken[1].y0)
+        assert wide < 1.0 or high < 1.0
+
+
+def test_axes_that_have_room_stay_where_they_are():
+    figure, ax = plt.subplots(figsize=(6.0, 4.0))
+    figure.subplots_adjust(bottom=0.25)
+    before = ax.get_position().bounds
+    board_of(["ann", "bob", "cid"]).plot(ax=ax)
+    assert ax.get_position().bounds == before
+
+
+def test_names_that_look_like_formulas_stay_text_when_shortened():
+    display = board_of([f"{'$' * k}a$b{'_' * 30}$c$" for k in range(9)])
+    display = display.plot(ax=plt.subplots(figsize=(4.0, 3.0))[1])
+    display.figure_.canvas.draw()  # a formula that is none would raise
+    for label in display.ax_.get_yticklabels():
+        assert label.get_text().count("\\$") == label.get_text().count("$")

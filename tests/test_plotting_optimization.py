@@ -32,7 +32,9 @@ def optimizer():
 
 
 def mean_of(optimizer, items):
-    return optimizer.posterior_.mean(optimizer.to_unit(items))
+    posterior = optimizer.posterior_
+    sigma = np.sqrt(posterior.likelihood.noise_variance)
+    return posterior.mean(optimizer.to_unit(items)) / sigma
 
 
 def test_course(optimizer):
@@ -54,7 +56,7 @@ def test_course(optimizer):
     np.testing.assert_array_equal(last, optimizer.recommend())
 
     draws = optimizer.posterior_.sample(optimizer.to_unit(display.run.items), 40_000, rng=0)
-    above = draws - draws.mean(axis=0)
+    above = (draws - draws.mean(axis=0)) / np.sqrt(optimizer.posterior_.likelihood.noise_variance)
     for tail in (above < display.lower[:, None], above > display.upper[:, None]):
         np.testing.assert_allclose(tail.mean(axis=1), 0.25, atol=0.01)
     band = display.band_.get_paths()[0].vertices[:, 1]
@@ -149,3 +151,21 @@ def test_refusals(optimizer):
         OptimizationDisplay.from_optimizer(HallucinationBelieverOptimizer([[0.0, 1.0]]))
     with pytest.raises(ValueError, match="kind must be one of"):
         OptimizationDisplay.from_optimizer(optimizer, kind="both")
+
+
+def test_the_curve_says_what_it_is(optimizer):
+    course = OptimizationDisplay.from_optimizer(optimizer, unit="elo")
+    assert np.all(np.diff(course.best_.get_ydata()) >= 0.0)
+    assert "Elo points" in course.ax_.get_ylabel()
+    noise = OptimizationDisplay.from_optimizer(optimizer)
+    # d = 1 in noises is a margin of 1/√2 deviations of its noise: √(8/π)/√2 logits.
+    per_noise = np.sqrt(4.0 / np.pi) * 400.0 / np.log(10.0)
+    np.testing.assert_allclose(course.utility, per_noise * noise.utility)
+    np.testing.assert_allclose(course.line.utility.upper, per_noise * noise.line.utility.upper)
+    # Regret of another objective than the judge's: what the posterior takes for best gets worse.
+    other = OptimizationDisplay.from_optimizer(optimizer, lambda x: -taste(x))
+    assert np.any(np.diff(other.best_.get_ydata()) > 0.0)
+    for display in (course, other):
+        labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+        assert "largest posterior mean so far" in labels
+        assert not any("best so far" in label for label in labels)

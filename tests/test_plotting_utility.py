@@ -7,6 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skpref import ItemTable, PairwisePreferenceRegressor
+from skpref.kernels import Identity
 from skpref.plotting import UtilityDisplay
 from skpref.preprocessing import Itemwise
 
@@ -19,6 +20,9 @@ plt = pytest.importorskip("matplotlib.pyplot")
 def closed():
     yield
     plt.close("all")
+
+
+SIGMA = np.sqrt(0.1)  # of the noise of the model, the unit of what is drawn
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +45,9 @@ def test_one_feature(model, items):
     x, y = display.line_.get_data()
     np.testing.assert_allclose(x, grid[:, 1])
     mean = model.predict(grid)
-    np.testing.assert_allclose(y, mean - mean.mean(), atol=1e-10)
+    np.testing.assert_allclose(y, (mean - mean.mean()) / SIGMA, atol=1e-9)
     draws = model.sample_y(grid, 40_000, random_state=0)
-    inside = draws - draws.mean(axis=0)
+    inside = (draws - draws.mean(axis=0)) / SIGMA
     for tail in ((inside < display.lower[:, None]), (inside > display.upper[:, None])):
         np.testing.assert_allclose(tail.mean(axis=1), 0.25, atol=0.01)
     band = display.band_.get_paths()[0].vertices
@@ -60,8 +64,8 @@ def test_two_features_in_their_order(model, items):
     corner = at.copy()
     corner[2], corner[0] = display.grid[0][0], display.grid[1][0]
     margin = model.predict([at])[0] - model.predict([corner])[0]
-    assert display.mean[4, 1] - display.mean[0, 0] == pytest.approx(margin, abs=1e-10)
-    assert display.mean.sum() == pytest.approx(0.0, abs=1e-9)
+    assert display.mean[4, 1] - display.mean[0, 0] == pytest.approx(margin / SIGMA, abs=1e-9)
+    assert display.mean.sum() == pytest.approx(0.0, abs=1e-8)
     np.testing.assert_array_equal(np.transpose(display.items_.get_data()), items[:, [2, 0]])
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("feature 2", "feature 0")
     # The surface has the first feature across: its outline at the top level is where it is largest.
@@ -78,7 +82,7 @@ def test_where_the_others_are_held(model, items):
     )
     ends = np.array([[items[:, 0].min(), 0.2, 0.3], [items[:, 0].max(), 0.2, 0.3]])
     margin = np.diff(model.predict(ends))[0]
-    assert display.mean[1] - display.mean[0] == pytest.approx(margin, abs=1e-10)
+    assert display.mean[1] - display.mean[0] == pytest.approx(margin / SIGMA, abs=1e-9)
     assert "reference" in display.ax_.get_title(loc="left")
 
 
@@ -113,12 +117,12 @@ def test_frames_with_categories_through_a_pipeline():
     display = UtilityDisplay.from_estimator(model, frame, ["price"], grid_resolution=3)
     grid = pd.DataFrame({"price": display.grid[0], "kind": "a", "size": np.median(frame["size"])})
     mean = model.predict(grid)
-    np.testing.assert_allclose(display.mean, mean - mean.mean(), atol=1e-10)
+    np.testing.assert_allclose(0.1 * display.mean, mean - mean.mean(), atol=1e-10)  # σ² = 0.01
     assert display.ax_.get_xlabel() == "price"
     held = {"price": 1.0, "kind": "b", "size": 0.5}
     other = UtilityDisplay.from_estimator(model, frame, "price", grid_resolution=3, reference=held)
     mean = model.predict(grid.assign(kind="b", size=0.5))
-    np.testing.assert_allclose(other.mean, mean - mean.mean(), atol=1e-10)
+    np.testing.assert_allclose(0.1 * other.mean, mean - mean.mean(), atol=1e-10)
     with pytest.raises(ValueError, match="'kind' holds no numbers"):
         UtilityDisplay.from_estimator(model, frame, ["kind"])
 
@@ -142,3 +146,45 @@ def test_refusals(model, items):
         UtilityDisplay.from_estimator(model, ItemTable.from_names(["a", "b"]), [0])
     with pytest.raises(ValueError, match=r"got shape \(3,\)"):
         UtilityDisplay.from_estimator(model, items[0], [0])
+
+
+def test_units_are_named(model, items):
+    for unit, said in (("noise", "standard deviations"), ("elo", "Elo"), ("logit", "logits")):
+        curve = UtilityDisplay.from_estimator(model, items, [1], grid_resolution=5, unit=unit)
+        plane = UtilityDisplay.from_estimator(model, items, [1, 2], grid_resolution=5, unit=unit)
+        assert said in curve.ax_.get_ylabel() and said in plane.colorbar_.ax.get_ylabel()
+    with pytest.raises(ValueError, match="unit must be one of 'noise', 'elo', 'logit'"):
+        UtilityDisplay.from_estimator(model, items, [1], unit="utility")
+
+
+@pytest.fixture(scope="module")
+def spiked():
+    """A model whose items have large effects of their own, at every third point of a grid."""
+    row = np.linspace(0.0, 1.0, 7)[:, None]
+    pairs = np.array([[1, 0], [1, 2], [3, 2], [3, 4], [5, 4], [5, 6]] * 5)
+    kernel = RBF(0.7) + 2.0 * Identity()
+    model = PairwisePreferenceRegressor(kernel, noise_variance=0.1, optimizer=None)
+    return model.fit(row[pairs]), row
+
+
+def test_curves_have_no_spikes_at_items(spiked):
+    model, row = spiked
+    with_effects = UtilityDisplay.from_estimator(
+        model, row, [0], grid_resolution=19, item_effects=True
+    )
+    display = UtilityDisplay.from_estimator(model, row, [0], grid_resolution=19)
+    at_items = np.arange(0, 19, 3)
+
+    def jumps(mean):
+        bend = np.abs(np.diff(mean, 2))
+        return bend[at_items[1:-1] - 1].max() / np.ptp(mean)
+
+    assert jumps(with_effects.mean) > 0.3 and jumps(display.mean) < 0.05
+    width = display.upper - display.lower
+    assert np.all(width < 0.8 * np.delete(with_effects.upper - with_effects.lower, at_items).min())
+    # Items that nobody has met differ from the items by effects whose mean is zero: the curve.
+    unmet = display.grid[0][:, None] + 1e-9
+    mean = model.predict(unmet)
+    np.testing.assert_allclose(
+        display.mean, (mean - mean.mean()) / np.sqrt(model.noise_variance_), atol=1e-6
+    )

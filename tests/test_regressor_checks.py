@@ -27,7 +27,10 @@ def model(request):
     return make_model(request.param)
 
 
-@pytest.mark.parametrize("inference", ["ep", "laplace", "svi"])
+@pytest.mark.parametrize(
+    "inference",
+    ["auto", *(pytest.param(each, marks=pytest.mark.slow) for each in ("ep", "laplace", "svi"))],
+)
 def test_scikit_learn_checks(inference):
     estimator = PairwisePreferenceRegressor(inference=inference)
     with warnings.catch_warnings():

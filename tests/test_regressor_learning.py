@@ -115,6 +115,7 @@ def test_fixed_hyperparameters_stay(duels, learning):
     assert model.noise_variance_ == learning.noise_variance
 
 
+@pytest.mark.slow
 def test_restarts_do_not_depend_on_the_number_of_processes(duels, learning):
     X, y = duels
     learning.set_params(n_restarts_optimizer=2, random_state=0)

@@ -117,7 +117,7 @@ def test_lengthscales_at_their_bounds_are_told(learning):
         learning.set_params(kernel=RBF(1.0, (0.9, 1.1))).fit(X, y)
     assert_allclose(learning.kernel_.length_scale, 1.1)
     learning.set_params(kernel=ConstantKernel(1.0, (0.9, 1.1)) * RBF(1.0, (0.1, 0.2)))
-    with at_bound(".*kernel k2__length_scale at its upper bound 0.2"):
+    with at_bound(".*kernel length_scale at its upper bound 0.2"):
         learning.fit(X, y)
     assert_allclose(learning.kernel_.k2.length_scale, 0.2)
 

@@ -48,6 +48,7 @@ def test_gibbs_refuses_inequalities_that_follow_from_others():
 # -- calibration (Talts et al. 2018, "Validating Bayesian inference algorithms") -----------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [duels_with_ties, choices_of_three])
 def test_ranks_of_the_truth_among_draws_are_uniform(answer):
     """The true margin of two items among posterior draws, over simulations from the prior."""

@@ -169,6 +169,7 @@ HARD = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HARD)
 def test_hmc_agrees_with_independent_exact_draws(name):
     covariance = HARD[name]()
@@ -193,6 +194,7 @@ HARDER = HARD | {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HARDER)
 def test_every_sampler_leaves_exact_draws_exact(name):
     """From independent exact draws, some transitions: moments stay, however slow the mixing.
@@ -232,6 +234,7 @@ def test_other_samplers_agree_with_independent_exact_draws(sampler, t, noise_var
     assert np.all(np.abs(means.mean(axis=0) - exact.mean(axis=0)) < 4 * error)
 
 
+@pytest.mark.slow
 def test_gibbs_agrees_with_hmc_on_many_duels():
     covariance = duel_covariance(200, 0.1)
     rng = np.random.default_rng(0)

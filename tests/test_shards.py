@@ -233,6 +233,7 @@ def test_bytes_moved_a_pass(monkeypatch):
     assert 0 <= moved[0] - moved[1] - answers_too < 2000 * len(shards)
 
 
+@pytest.mark.slow
 def test_a_process_killed_in_mid_fit_changes_nothing(tmp_path, monkeypatch):
     likelihood = Deadly(order=str(tmp_path / "order"), maker=os.getpid())
     observations = answers(600, 60, likelihood)

@@ -54,6 +54,7 @@ def truth_of(small, noise_variance):
     return ndtr(v @ gain / np.sqrt(left)).mean(axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise_variance", NOISES)
 def test_duel_probabilities_are_ratios_of_orthant_probabilities(noise_variance):
     # The same on 200 problems is in benchmarks/skew_gp_study.py.
@@ -120,6 +121,7 @@ def test_one_duel_gives_a_skew_normal():
     assert_allclose(interval, np.stack(truth.interval(0.8), axis=1), atol=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise_variance", [1e-3, 1e-1])
 def test_gibbs_and_hmc_agree(noise_variance):
     X, asked = smooth_duels(40, seed=1), smooth_duels(30, seed=2)
@@ -319,6 +321,7 @@ def test_independent_draws_count_as_mixed(shape):
 # -- manners ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "engine",
     [HMC(draws=4, chains=4, burn_in=1), Gibbs(draws=4, chains=4, burn_in=1, thin=1)],

@@ -58,11 +58,13 @@ def test_hmc_is_calibrated(noise_variance):
     assert min(p_values(ranks(engine, noise_variance))) > 0.01
 
 
+@pytest.mark.slow
 def test_hmc_on_margins_is_calibrated():
     engine = HMC(draws=N_DRAWS, chains=N_DRAWS, burn_in=15, method="margins")
     assert min(p_values(ranks(engine, 1e-2))) > 0.01
 
 
+@pytest.mark.slow
 def test_gibbs_is_calibrated():
     engine = Gibbs(draws=N_DRAWS, chains=N_DRAWS, burn_in=60, thin=1)
     assert min(p_values(ranks(engine, 1e-1))) > 0.01

@@ -59,6 +59,7 @@ def test_agreement_with_quadrature(name):
     assert effective_draws(draws).min() > 0.2 * 64 * 1000
 
 
+@pytest.mark.slow
 def test_a_step_that_is_rejected_half_the_time_is_exact():
     potential, d = potential_of("sharp")
     rng = np.random.default_rng(4)

@@ -125,6 +125,7 @@ def test_hyperparameters_are_learned_again_once_the_answers_have_doubled():
     assert np.array_equal(model.predict(X), whole.predict(X))  # all answers are still there
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arranged", "learn_on"), [("by region", "auto"), ("random", 400)])
 def test_a_stream_that_begins_with_few_answers_learns_its_hyperparameters(arranged, learn_on):
     X, pairs, y = problem(3000)

@@ -65,9 +65,11 @@ def test_gain_of_items_that_answers_connect_or_not(many, n_pairs):
     n = 20
     K = RBF(1.0)(np.random.default_rng(1).normal(size=(n, 3)))
     L = laplacian(n, n_pairs)[0]
-    D = root_gain(K, csr_array(L) if n_pairs == 8 else L)
-    truth = L - L @ np.linalg.solve(np.eye(n) + K @ L, K) @ L
-    np.testing.assert_allclose(D @ D.T, truth, rtol=1e-9, atol=1e-10)
+    pull = np.random.default_rng(2).normal(size=(n, 2))  # of items without answers too
+    D, weights = root_gain(K, csr_array(L) if n_pairs == 8 else L, pull)
+    gain = L @ np.linalg.solve(np.eye(n) + K @ L, K)
+    np.testing.assert_allclose(D @ D.T, L - gain @ L, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(weights, pull - gain @ pull, rtol=1e-9, atol=1e-10)
 
 
 def test_the_way_is_chosen_by_what_the_prior_allows(many):

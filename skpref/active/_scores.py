@@ -37,7 +37,7 @@ def bald(
         second, 0 neither.
     method : {"quadrature", "closed_form"}, default="quadrature"
         "quadrature" is exact to 1e-9, for every likelihood. "closed_form" is that of [1]_, of a
-        probit without ties: within 0.0022, and 0 where the margin is known.
+        probit without ties: within 0.0019, and 0 where the margin is known.
 
     Returns
     -------

@@ -80,6 +80,25 @@ class ByUser:
         margin, sign = margins.index[row], margins.sign[row]
         return cls(n_users, len(margins.first), user, margin, sign, weight, answers)
 
+    def of_users(self, users: NDArray[np.intp]) -> Self:
+        """The answers of some users, who are numbered anew; margins keep their numbers.
+
+        Parameters
+        ----------
+        users : ndarray of int
+            Increasing.
+        """
+        rows = np.flatnonzero(np.isin(self.user, users))
+        return type(self)(
+            n_users=len(users),
+            n_margins=self.n_margins,
+            user=np.searchsorted(users, self.user[rows]),
+            margin=self.margin[rows],
+            sign=self.sign[rows],
+            weight=self.weight[rows],
+            answers=self.answers.take(rows),
+        )
+
     @cached_property
     def copies(self) -> Array:
         """Number of equal factors of each answer, at least 1: its weight, if that is not below."""

@@ -8,13 +8,20 @@ from skpref.inference._memory import available
 
 # Operations of a pass, as measured, over those of products of large matrices.
 _SMALL_MATRICES = 2.0
+# Of a pass over products of weights and functions, for an answer and a function: array by array.
+_PRODUCT = 4e3
 # Fits of fewer operations take seconds on any machine.
 _QUICK = 2e11
 _LONG = 60.0
 
 
 def mention_cost(
-    n_duels: int, n_users: int, sizes: tuple[int, int, int], max_iter: int, lesson: Lesson | None
+    n_duels: int,
+    n_users: int,
+    sizes: tuple[int, int, int],
+    max_iter: int,
+    lesson: Lesson | None,
+    factorised: bool = False,
 ) -> None:
     """Warn of a fit that may take minutes, or most of the memory.
 
@@ -27,13 +34,18 @@ def mention_cost(
         Passes at most.
     lesson : Lesson or None
         What hyperparameters are learned on.
+    factorised : bool, default=False
+        Whether weights and functions are.
     """
     d, m, r = map(float, sizes)
     of_duel = 1e4 + 2.0 * d * (d + m) + 4.0 * d * m + 2.0 * m**2
     of_user = 6.0 * d**3 + 4.0 * d * m * (d + m) + 4.0 * (d * r) ** 2
-    work = _SMALL_MATRICES * max_iter * (n_duels * of_duel + n_users * of_user)
     # Prior and posterior of all tastes, while they are found and as they are kept.
     bytes_ = 8.0 * n_users * (4.0 * d * (d + m) + 2.0 * (d * d if r else 0.0))
+    if factorised:
+        of_duel, of_user = d * (_PRODUCT + 4.0 * m**2), 4.0 * d * (1.0 + r) ** 2
+        bytes_ = 8.0 * 12.0 * d * (n_users + n_duels)
+    work = _SMALL_MATRICES * max_iter * (n_duels * of_duel + n_users * of_user)
     crowded = bytes_ > 0.7 * available()
     learning = 0.0
     if lesson is not None and len(lesson.part.items) >= _forecast._SMALL:

@@ -23,7 +23,7 @@ from skpref._validation import joint_groups
 from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._program import check_featured, collaborate, forget, several
 from skpref.collaborative._users import Users, check_users, same_ids
-from skpref.inference import Engine
+from skpref.inference import ENGINES, EP, Engine
 from skpref.likelihoods import Likelihood
 
 _FOR_JUDGES = {"users": True, "judges": UNUSED}
@@ -51,8 +51,8 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     order_effect, order_effect_bounds, lengthscale_prior, items, id_column, optimizer, \
     n_restarts_optimizer, random_state, likelihood, verbose
         As in `PairwisePreferenceRegressor`. With users ``inference`` is expectation propagation,
-        "ep", or an `EP` object whose options hold while hyperparameters are learned; other engines
-        are for fits without users.
+        "ep", or an `EP` object whose options hold while hyperparameters are learned; or "vb", which
+        takes functions h for unknown, as [1]_ does (methods "cp" and "cpu").
     method : {"auto", "cp", "cpu", "su", "pooled", "birlutiu", "bonilla"}, default="auto"
         "cp": collaborative preferences, tastes independent; "cpu": with features of users; "auto":
         "cpu" if there are ``user_features``, else "cp". The others are for comparison: "su" a
@@ -69,8 +69,8 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         Variance of a user's own utility in units of the kernel, that of the population: where the
         search for it starts, and its bounds; "fixed" holds it.
     n_latent : int, default=40
-        Functions h at most: all that the items allow if these are fewer, else those along which the
-        duels' margins vary most. What they leave out counts as noise.
+        Functions h at most: all that the items allow if these are fewer, else those along which
+        tastes are found to differ most. What they leave out counts as noise. With "vb" so many.
     n_inducing, n_inducing_users : int, default=100, 25
         Inducing points for items (with fewer items nothing is approximated) and features of users.
     learn_on : "auto", int or None, default="auto"
@@ -83,8 +83,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     tol : float, default=2e-3
         Root mean square change of margins in a pass, in their deviations, that ends it.
     n_jobs : int, default=None
-        Users in parallel by joblib, in threads; within a `joblib.parallel_config` of other kinds
-        of workers at these.
+        Users in parallel by joblib: in threads, or at the workers of a `joblib.parallel_config`.
 
     Attributes
     ----------
@@ -134,6 +133,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     array([0.03, 0.97])
     """
 
+    _engines = ENGINES | {"vb": EP}  # of one user's answers nothing else is left of it
     # What scikit-learn routes here without being asked to.
     __metadata_request__fit = _FOR_JUDGES
     __metadata_request__predict_proba = _FOR_JUDGES  # and of predict, see the parent class
@@ -353,16 +353,24 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     def log_marginal_likelihood(
         self, theta: ArrayLike | None = None, eval_gradient: bool = False
     ) -> float | tuple[float, NDArray[np.float64] | None]:
-        """Of a fit without users, as in the parent class; of several users that of the fit."""
+        """Log evidence of all answers; without users as in the parent class.
+
+        Parameters
+        ----------
+        theta : array-like, default=None
+            Of several users ``np.r_[kernel_.theta, log taste_variance_,
+            log taste_variance_by_features_, user_kernel_.theta, log σ², log δ, h]``, without those
+            that there are none of and that were held. All answers are fitted at these, and the
+            covariance of tastes is learned anew. None: the fitted values.
+        eval_gradient : bool, default=False
+            Without users alone.
+        """
         check_is_fitted(self)
         if not isinstance(self.posterior_, CollaborativePosterior):
             return super().log_marginal_likelihood(theta, eval_gradient)
-        if theta is not None or eval_gradient:
-            raise ValueError(
-                "Of several users the evidence is known at the fitted hyperparameters alone: call "
-                "log_marginal_likelihood() without arguments."
-            )
-        return self.log_marginal_likelihood_value_
+        if theta is None and not eval_gradient:
+            return self.log_marginal_likelihood_value_
+        return self._study.log_evidence(self._found, theta, eval_gradient)
 
     def posterior_for(self, users: ArrayLike) -> CollaborativePosterior | Posterior:
         """The posterior whose i-th row, whatever is asked of it, is about the i-th user.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,6 +49,8 @@ class Task:
     prior_users : float or None
         Users that the prior covariance of tastes weighs as much as, where covariances are learned;
         None: they are not.
+    functions : Functions or None
+        None: those along which the margins vary most, what they leave as beforehand.
     """
 
     space: InducedSpace
@@ -59,6 +62,33 @@ class Task:
     features: Features | None
     population: bool
     prior_users: float | None
+    functions: "Functions | None" = None
+
+    @property
+    def total(self) -> float:
+        """Variance of what sets a user apart."""
+        return self.own + (0.0 if self.features is None else self.shared)
+
+    def scatter(self) -> Array:
+        """Sum of the outer products of the features of all margins that were asked about."""
+        features, by_user = self.space.margin_features, self.by_user
+        often = by_user.pool(np.ones(len(by_user.user)))
+        return features.T @ (often[:, None] * features)
+
+
+class Functions(NamedTuple):
+    """Which functions tastes weigh.
+
+    Attributes
+    ----------
+    axes : ndarray of shape (m, d)
+        The functions as combinations of the whitened features of the inducing points, orthonormal.
+    spare : ndarray of shape (m, k)
+        Root of the covariance of tastes for all other combinations, which count as noise.
+    """
+
+    axes: Array
+    spare: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +97,7 @@ class Found:
 
     Attributes
     ----------
-    axes : ndarray of shape (m, d)
-        Functions as combinations of the whitened features of the inducing points.
+    functions : Functions
     common : Common
         The population's utility among it.
     tastes : Tastes
@@ -78,7 +107,7 @@ class Found:
         Root mean square change of the margins in the last pass, in their deviations.
     """
 
-    axes: Array
+    functions: Functions
     common: Common
     tastes: Tastes
     log_evidence: float
@@ -107,8 +136,9 @@ def fit(
         Told of every pass; where it returns True the fit ends there.
     """
     by_user = task.by_user
-    axes, margins = _functions(task)
-    d, m = axes.shape[1], margins.features.shape[1]
+    functions = functions_of(task)
+    margins = _margins(task, functions)
+    d, m = functions.axes.shape[1], margins.features.shape[1]
     teams = in_teams(by_user, task.likelihood, task.features, d + m + 1)
     crew = crew_of(margins, teams, n_jobs)
     centre = Covariances(
@@ -129,27 +159,30 @@ def fit(
         sites = stride.along(sites, found.wanted)
         if n > _WAIT and task.prior_users is not None:
             prior = _next(found.own, at, centre, task)
-    return Found(axes, at.common, everybody(crew, at), found.log_evidence, n, stride.residual)
+    return Found(functions, at.common, everybody(crew, at), found.log_evidence, n, stride.residual)
 
 
-def _functions(task: Task) -> tuple[Array, Margins]:
-    """The functions that matter most to the margins that were asked about."""
-    features = task.space.margin_features
-    m = features.shape[1]
-    total = task.own + (0.0 if task.features is None else task.shared)
-    if total == 0.0:
-        axes = np.zeros((m, 0))
-    elif task.n_latent < m:
-        often = task.by_user.pool(np.ones(len(task.by_user.user)))
-        axes = leading_axes(features.T @ (often[:, None] * features), task.n_latent)
-    else:
-        axes = np.eye(m)
-    heights = features @ axes
-    left = np.maximum(task.space.prior_variance - np.einsum("pd,pd->p", heights, heights), 0.0)
-    rest = total * left
+def functions_of(task: Task) -> Functions:
+    """The functions of a task, by default those that matter most to the margins asked about."""
+    if task.functions is not None:
+        return task.functions
+    m = task.space.margin_features.shape[1]
+    if task.total == 0.0:
+        return Functions(np.zeros((m, 0)), np.zeros((m, 0)))
+    if task.n_latent >= m:
+        return Functions(np.eye(m), np.zeros((m, 0)))
+    axes = leading_axes(task.scatter(), task.n_latent)
+    return Functions(axes, np.sqrt(task.total) * (np.eye(m) - axes @ axes.T))
+
+
+def _margins(task, functions):
+    """The distinct margins in terms of the functions."""
+    features, spared = task.space.margin_features, task.space.margin_features @ functions.spare
+    rest = task.total * task.space.rest + np.einsum("pk,pk->p", spared, spared)
+    heights = features @ functions.axes
     if not task.population:
-        return axes, Margins(heights, features[:, :0], rest)
-    return axes, Margins(heights, features, rest + task.space.rest)
+        return Margins(heights, features[:, :0], rest)
+    return Margins(heights, features, rest + task.space.rest)
 
 
 def _next(own: Array, at: Joint, centre: Covariances, task: Task) -> Covariances:

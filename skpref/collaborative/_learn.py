@@ -131,12 +131,8 @@ class Lesson:
         """
         rows = _rows(answered.user, learn_on)
         n_items = answered.observations.items.shape[1]
-        if not (population or (start.own and start.shared)):
-            bounds = "fixed"  # one part alone: only its ratio to the noise is identified
-        kernel = _joint(start, n_items, bounds, population, answered.features)
-        priors = priors + _of_users(kernel, start, answered.features)
-        called = _called(start, bounds)
-        model = _Named(kernel, start.likelihood, engine, priors, called)
+        model = joint_model(start, n_items, answered.features, bounds, population, engine)
+        model = replace(model, priors=priors + _of_users(model.kernel, start, answered.features))
         n_users = len(np.unique(answered.user[rows]))
         return cls(start, population, model, _part(answered, rows), n_users)
 
@@ -159,7 +155,7 @@ class Lesson:
             return self.start
         search = replace(search, second=self._noisier())
         model, _ = learn(self.model, self.part, search, None, rng, monitor)
-        return _taken_apart(self.start, model, self.population)
+        return taken_apart(self.start, model, self.population)
 
     def _noisier(self):
         """A start of more noise, for a search that explains no more than coins would.
@@ -172,6 +168,31 @@ class Lesson:
             return None
         theta[names.index("noise_variance")] += np.log(_NOISIER)
         return theta, _COINS * float(self.part.weight.sum()) * np.log(2.0)
+
+
+def joint_model(
+    at: Hyperparameters,
+    n_items: int,
+    features: Array | None,
+    bounds: tuple[float, float] | str,
+    population: bool,
+    engine: EP,
+) -> Model:
+    """All users at once, their ids and features being further features of items.
+
+    Parameters
+    ----------
+    at : Hyperparameters
+    n_items : int
+        Number of features of an item.
+    features : ndarray of shape (n_users, n_features) or None
+    bounds, population, engine
+        As in `Lesson.of`.
+    """
+    if not (population or (at.own and at.shared)):
+        bounds = "fixed"  # one part alone: only its ratio to the noise is identified
+    kernel = _joint(at, n_items, bounds, population, features)
+    return _Named(kernel, at.likelihood, engine, (), _called(at, bounds))
 
 
 def _rows(user, learn_on):
@@ -233,7 +254,10 @@ def _called(start, bounds):
     if start.shared:
         called += ["taste_variance_by_features"] if bounds != "fixed" else []
         of_users = Model(start.users, start.likelihood, EP()).names[: len(start.users.theta)]
-        called += [f"user_{name}" for name in of_users]
+        called += [
+            f"{name} of users" if name.startswith("variance of") else f"user_{name}"
+            for name in of_users
+        ]
     return tuple(called)
 
 
@@ -247,8 +271,10 @@ def _of_users(kernel, start, features):
     return (LogNormal(index, centre, np.full(len(index), _DEVIATION)),) if len(index) else ()
 
 
-def _taken_apart(start, model, population):
-    parts, rest = [], model.kernel.k2
+def taken_apart(start: Hyperparameters, model: Model, population: bool) -> Hyperparameters:
+    """The hyperparameters of a `joint_model`; those that ``start`` has none of have none."""
+    parts: list[Kernel] = []
+    rest = model.kernel.k2
     for _ in range(int(population) + bool(start.own) + bool(start.shared) - 1):
         parts.insert(0, rest.k2)
         rest = rest.k1

@@ -1,7 +1,8 @@
 """The posterior of many users' utilities."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +12,7 @@ from skpref._asked import Who, item_pairs, item_rows
 from skpref._items import ItemTable
 from skpref._linalg import Array, eigen_root, floor_variance
 from skpref._random import RandomLike, generator_of
+from skpref.collaborative._fit import Functions
 from skpref.collaborative._tastes import Tastes
 from skpref.kernels._gradients import paired
 from skpref.likelihoods import Likelihood
@@ -19,13 +21,12 @@ from skpref.likelihoods import Likelihood
 _BLOCK = 2**22
 
 
-@dataclass(frozen=True, eq=False)
-class CollaborativePosterior:
-    """Posterior of the utilities of many users: Gaussian, the utility of each a sum of parts.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CollaborativePosterior(ABC):
+    """Posterior of the utilities of many users, as a Gaussian.
 
-    f_u(x) = f(x) + Σ_d w_ud h_d(x) + what the functions leave; `of` says which users are meant.
-    Without it all methods speak of somebody who was not fitted: the means are the population's, the
-    variances hold how much users differ.
+    `of` says which users are meant. Without it all methods speak of somebody who was not fitted:
+    the means are the population's, the variances hold how much users differ.
 
     Attributes
     ----------
@@ -36,15 +37,6 @@ class CollaborativePosterior:
         Inducing points.
     whiten : ndarray of shape (m, m)
         Inverse of the Cholesky factor of their covariance.
-    axes : ndarray of shape (m, d)
-        Functions h as combinations of whitened features.
-    taste_variance : float
-        Prior variance of a user's own utility, in units of the kernel.
-    shared : float
-        The part of it that features of users tell.
-    centre, root : ndarray of shape (m,) and (m, m), or None
-        q of the population's utility: mean, and root of the covariance, rootᵀ root.
-    tastes : Tastes
     feature_names, table, who
         As in `Posterior`.
     asked : tuple or None
@@ -55,12 +47,6 @@ class CollaborativePosterior:
     likelihood: Likelihood
     anchors: Array
     whiten: Array
-    axes: Array
-    taste_variance: float
-    shared: float
-    centre: Array | None
-    root: Array | None
-    tastes: Tastes
     feature_names: NDArray[Any] | None = None
     table: ItemTable | None = None
     who: Who | None = None
@@ -68,7 +54,7 @@ class CollaborativePosterior:
 
     def of(
         self, users: NDArray[np.intp], psi: Array | None = None, rest: Array | None = None
-    ) -> "CollaborativePosterior":
+    ) -> Self:
         """The same, the i-th row of whatever is asked being about the i-th of these users.
 
         Parameters
@@ -84,15 +70,15 @@ class CollaborativePosterior:
 
     def mean(self, X: Any) -> Array:
         """Posterior mean utility, shape (n,)."""
-        return self._moments(self._items(X))[0]
+        return self._moments(self.check_items(X))[0]
 
     def var(self, X: Any) -> Array:
         """Posterior variance of the utility, shape (n,)."""
-        return self._moments(self._items(X))[1]
+        return self._moments(self.check_items(X))[1]
 
     def cov(self, X: Any) -> Array:
         """Posterior covariance of the utilities, shape (n, n)."""
-        X = self._items(X)
+        X = self.check_items(X)
         return self._cov(X, None)
 
     def margin(self, A: Any, B: Any) -> tuple[Array, Array]:
@@ -105,7 +91,7 @@ class CollaborativePosterior:
 
     def sample(self, X: Any, n: int = 1, rng: RandomLike = None) -> Array:
         """Joint draws of the utilities, shape (n_items, n)."""
-        X = self._items(X)
+        X = self.check_items(X)
         return _draws(self._moments(X)[0], self._cov(X, None), n, rng)
 
     def sample_margins(self, A: Any, B: Any, n: int = 1, rng: RandomLike = None) -> Array:
@@ -140,7 +126,8 @@ class CollaborativePosterior:
 
     # -- helpers -------------------------------------------------------------------------
 
-    def _items(self, X):
+    def check_items(self, X: Any) -> Array:
+        """Items as a finite float array of the right shape."""
         width = self.anchors.shape[1]
         return item_rows(X, width, self.feature_names, self.table, self.who)
 
@@ -159,47 +146,13 @@ class CollaborativePosterior:
             prior = prior + self.kernel.diag(B) - 2.0 * paired(self.kernel, A, B)
         return phi @ self.whiten.T, prior
 
-    def _moments(self, A, B=None):
-        self._check_rows(len(A))
-        tastes = self.tastes
-        step = max(_BLOCK // max(len(self.anchors), tastes.by_feature.size), 1)
-        mean, variance = np.empty((2, len(A)))
-        for start in range(0, len(A), step):
-            rows = slice(start, start + step)
-            phi, prior = self._features(A[rows], None if B is None else B[rows])
-            high = phi @ self.axes
-            seen = tastes.at(high, *self._asked(rows, len(phi)))
-            left = floor_variance(prior - np.einsum("nd,nd->n", high, high), 0.0)
-            mean[rows], wide, sway = seen.mean, seen.variance, seen.sway
-            wide += self.taste_variance * left
-            if self.centre is not None:
-                left = floor_variance(prior - np.einsum("nm,nm->n", phi, phi), 0.0)
-                mean[rows] += phi @ self.centre
-                wide += left
-                sway += phi @ self.root.T
-            variance[rows] = wide + np.einsum("nm,nm->n", sway, sway)
-        return mean, variance
+    @abstractmethod
+    def _moments(self, A: Array, B: Array | None = None) -> tuple[Array, Array]:
+        """Means and variances of utilities, or of margins."""
 
-    def _cov(self, A, B):
-        self._check_rows(len(A))
-        phi, _ = self._features(A, B)
-        high = phi @ self.axes
-        prior = self._prior(A, B)
-        users, *features = self._asked(slice(None), len(phi))
-        own, between, sway = self.tastes.across(high, users, *features)
-        same = (users[:, None] == users) & ((users != -1) | np.eye(len(users), dtype=bool))
-        left = prior - high @ high.T
-        own += self.taste_variance * left
-        psi, rest = features
-        if psi is not None and rest is not None:
-            psi = np.where(np.isnan(rest)[:, None], 0.0, psi)
-            between += self.shared * (psi @ psi.T) * left
-        found = np.where(same, own, between)
-        if self.centre is not None:
-            sway = sway + phi @ self.root.T
-            found += prior - phi @ phi.T
-        found += sway @ sway.T
-        return 0.5 * (found + found.T)
+    @abstractmethod
+    def _cov(self, A: Array, B: Array | None) -> Array:
+        """Covariances of them."""
 
     def _prior(self, A, B):
         if B is None:
@@ -219,6 +172,77 @@ class CollaborativePosterior:
                 f"{n} rows were asked about for {len(self.asked[0])} users: one user a row. Sets "
                 "of several items are taken apart into duels where there are users."
             )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TastesPosterior(CollaborativePosterior):
+    """The population's utility and tastes are Gaussian: f_u(x) = f(x) + Σ_d w_ud h_d(x) + a rest.
+
+    Attributes
+    ----------
+    functions : Functions
+        The functions h.
+    taste_variance : float
+        Prior variance of a user's own utility, in units of the kernel.
+    shared : float
+        The part of it that features of users tell.
+    centre, root : ndarray of shape (m,) and (m, m), or None
+        q of the population's utility: mean, and root of the covariance, rootᵀ root.
+    tastes : Tastes
+    """
+
+    functions: Functions
+    taste_variance: float
+    shared: float
+    centre: Array | None
+    root: Array | None
+    tastes: Tastes
+
+    def _moments(self, A, B=None):
+        self._check_rows(len(A))
+        tastes = self.tastes
+        step = max(_BLOCK // max(len(self.anchors), tastes.by_feature.size), 1)
+        mean, variance = np.empty((2, len(A)))
+        for start in range(0, len(A), step):
+            rows = slice(start, start + step)
+            phi, prior = self._features(A[rows], None if B is None else B[rows])
+            seen = tastes.at(phi @ self.functions.axes, *self._asked(rows, len(phi)))
+            mean[rows], wide, sway = seen.mean, seen.variance, seen.sway
+            spared = phi @ self.functions.spare
+            left = floor_variance(prior - np.einsum("nm,nm->n", phi, phi), 0.0)
+            wide += self.taste_variance * left + np.einsum("nk,nk->n", spared, spared)
+            if self.centre is not None:
+                mean[rows] += phi @ self.centre
+                wide += left
+                sway += phi @ self.root.T
+            variance[rows] = wide + np.einsum("nm,nm->n", sway, sway)
+        return mean, variance
+
+    def _cov(self, A, B):
+        self._check_rows(len(A))
+        phi, _ = self._features(A, B)
+        high, spared = phi @ self.functions.axes, phi @ self.functions.spare
+        unexplained = self._prior(A, B) - phi @ phi.T
+        users, *features = self._asked(slice(None), len(phi))
+        own, between, sway = self.tastes.across(high, users, *features)
+        same = same_user(users)
+        left = self.taste_variance * unexplained + spared @ spared.T
+        own += left
+        psi, rest = features
+        if psi is not None and rest is not None:
+            psi = np.where(np.isnan(rest)[:, None], 0.0, psi)
+            between += self.shared / self.taste_variance * (psi @ psi.T) * left
+        found = np.where(same, own, between)
+        if self.centre is not None:
+            sway = sway + phi @ self.root.T
+            found += unexplained
+        found += sway @ sway.T
+        return 0.5 * (found + found.T)
+
+
+def same_user(users: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Which two rows are about one user; −1 is somebody else each time."""
+    return (users[:, None] == users) & ((users != -1) | np.eye(len(users), dtype=bool))
 
 
 def _draws(mean, cov, n, rng):

@@ -1,7 +1,6 @@
 """The program of a fit: parameters and answers of several users in, fitted attributes out."""
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -10,8 +9,6 @@ from sklearn.gaussian_process.kernels import RBF, Kernel
 
 from skpref._asked import Who
 from skpref._features import remember
-from skpref._inducing import InducedSpace, whitening
-from skpref._linalg import Array
 from skpref._parameters import check_bounds, check_choice, check_number
 from skpref._progress import reported
 from skpref._random import seed_of, source_of
@@ -20,88 +17,28 @@ from skpref._threads import blas_threads
 from skpref._validation import check_items, check_training
 from skpref._warnings import warn
 from skpref._weights import check_weights
-from skpref.collaborative._by_user import ByUser
 from skpref.collaborative._cost import mention_cost
-from skpref.collaborative._fit import PRIOR_USERS, Found, Task, fit
+from skpref.collaborative._factorised import Factorised
+from skpref.collaborative._factorised_posterior import FactorisedPosterior
+from skpref.collaborative._fit import Found, Task
 from skpref.collaborative._learn import Answered, Hyperparameters, Lesson
-from skpref.collaborative._people import Features
-from skpref.collaborative._posterior import CollaborativePosterior
+from skpref.collaborative._posterior import CollaborativePosterior, TastesPosterior
+from skpref.collaborative._study import FACTORISED, METHODS, Study
 from skpref.collaborative._user_table import UserTable
 from skpref.collaborative._users import Users
 from skpref.inference import EP
-from skpref.inference._placing import place
 from skpref.kernels._hyperparameters import seen_columns
 
-# Own variance of users where a method has none, as a share of the other.
-_NEXT_TO_NONE = 1e-6
 # Attributes that a fit of several users alone sets.
 _OF_SEVERAL = (
     "_users",
     "_people",
+    "_study",
+    "_found",
     "user_kernel_",
     "taste_variance_",
     "taste_variance_by_features_",
 )
-
-
-class Method(NamedTuple):
-    """Which parts a user's utility has, and whether covariances of tastes are learned.
-
-    ``prior_users`` is the number of users that the prior covariance of tastes weighs as much as.
-    """
-
-    population: bool
-    own: bool
-    by_features: bool
-    prior_users: float | None
-
-
-METHODS = {
-    "cp": Method(True, True, False, PRIOR_USERS),
-    "cpu": Method(True, True, True, PRIOR_USERS),
-    "su": Method(False, True, False, None),
-    "birlutiu": Method(True, True, False, 0.0),
-    "bonilla": Method(False, False, True, None),
-}
-
-
-class People:
-    """Features of users as inducing users see them.
-
-    Parameters
-    ----------
-    table : UserTable
-    kernel : Kernel
-    Z : ndarray of shape (r, n_features)
-
-    Attributes
-    ----------
-    level : float
-        Prior variance at Z; ψ are of the kernel divided by it.
-    """
-
-    def __init__(self, table: UserTable, kernel: Kernel, Z: Array) -> None:
-        self._table, self._kernel, self._Z = table, kernel, Z
-        self.level = float(np.mean(kernel.diag(Z)))
-        self._whiten = whitening(kernel(Z)) / np.sqrt(self.level)
-
-    def seen(self, ids: list) -> tuple[Array, Array]:
-        """ψ of users, (n, r), and the variance that it leaves, (n,); NaN where none are known."""
-        place = self._table.places(ids)
-        psi = self._kernel(self._table.rows[place], self._Z) @ self._whiten.T
-        rest = self._kernel.diag(self._table.rows[place]) / self.level
-        rest = rest - np.einsum("ij,ij->i", psi, psi)
-        return psi, np.where(place < 0, np.nan, np.maximum(rest, 0.0))
-
-
-class Nobody:
-    """Users without features."""
-
-    level = 1.0
-
-    def seen(self, ids: list) -> tuple[None, None]:
-        """Nothing is known of anybody."""
-        return None, None
 
 
 def several(estimator, users: Users | None) -> bool:
@@ -144,6 +81,12 @@ def collaborate(
         user = user if weight is None else user[weight > 0.0]
     name = _named(estimator)
     method = METHODS[name]
+    factorised = isinstance(estimator.inference, str) and estimator.inference == "vb"
+    if factorised and name not in FACTORISED:
+        raise ValueError(
+            f"inference='vb' learns weights and functions that all users share: it is for "
+            f"method='cp' or 'cpu', got {name!r}, which has none. Leave inference at 'ep'."
+        )
     model = make_model(estimator, settings, training, table)
     rng = source_of(estimator.random_state)
     user_table = _features_of(estimator, name)
@@ -164,30 +107,37 @@ def collaborate(
         if len(lesson.part.positions) < len(user):
             some = f"{len(lesson.part.positions)} answers of {lesson.n_users} users"
     names = [] if lesson is None else lesson.model.names
-    sizes = _sizes(estimator, method, model, observations)
-    mention_cost(len(user), len(users), sizes, estimator.max_iter, lesson)
+    sizes = _sizes(estimator, method, model, observations, factorised)
+    mention_cost(len(user), len(users), sizes, estimator.max_iter, lesson, factorised)
+    study = Study(
+        observations=observations,
+        user=user,
+        names=users.names.tolist(),
+        method=method,
+        table=user_table,
+        n_latent=estimator.n_latent,
+        n_inducing=estimator.n_inducing,
+        n_inducing_users=estimator.n_inducing_users,
+        seed=_seed(estimator),
+        max_iter=estimator.max_iter,
+        tol=estimator.tol,
+        n_jobs=estimator.n_jobs,
+        factorised=factorised,
+        bounds=estimator.taste_variance_bounds,
+    )
     with reported(estimator, what, names, some) as report, blas_threads(0):
         found = start
         if lesson is not None and settings.search is not None:
             found = lesson.learned(settings.search, rng, report.evaluated)
-        people: People | Nobody = Nobody()
-        seen = None
-        if user_table is not None and features is not None:
-            n = estimator.n_inducing_users
-            Z = place(np.unique(features, axis=0), found.users, n, _seed(estimator))
-            people = People(user_table, found.users, Z)
-            seen = Features(*people.seen(users.names.tolist()))
-        reached = replace(found, shared=people.level * found.shared)
-        task = _task(estimator, method, reached, observations, user, len(users), seen)
-        how = estimator.max_iter, estimator.tol, estimator.n_jobs
-        result = fit(task, *how, watch=report.passed)
+        fitted = study.fitted(found, report.passed)
+    result = fitted.result
     if result.residual >= 10.0 * estimator.tol and not report.stopped:
         warn(
             f"The fit stopped after {result.n_iter} passes at a residual of {result.residual:.1e} "
             f"(tol={estimator.tol:g}). Raise max_iter, or noise_variance or its lower bound.",
             ConvergenceWarning,
         )
-    _keep(estimator, engine, training, table, users, people, found, task, result)
+    _keep(estimator, engine, training, table, users, study, fitted)
 
 
 def check_featured(estimator: Any, users: list) -> None:
@@ -212,12 +162,13 @@ def forget(estimator: Any) -> None:
             delattr(estimator, name)
 
 
-def _sizes(estimator, method, model, observations):
+def _sizes(estimator, method, model, observations, factorised):
     """Functions that tastes weigh, inducing points and inducing users, at most."""
     named, measured = seen_columns(model.kernel, observations.items.shape[1])
     most = len(observations.items)
     m = most if named and not measured else min(estimator.n_inducing, most)
     d = m if method.prior_users is None else min(estimator.n_latent, m)
+    d = estimator.n_latent if factorised else d
     return d, m if method.population else 0, estimator.n_inducing_users * method.by_features
 
 
@@ -229,7 +180,7 @@ def _engine_of(estimator, engine):
         raise ValueError(
             f"inference={estimator.inference!r} is for answers of one user. Those of several are "
             "fitted by expectation propagation: leave inference at 'ep', or pass EP(...), whose "
-            "options then hold while hyperparameters are learned."
+            "options then hold while hyperparameters are learned; or with inference='vb'."
         )
     return engine
 
@@ -271,27 +222,9 @@ def _features_of(estimator, name):
     return UserTable(estimator.user_features)
 
 
-def _task(estimator, method, found, observations, user, n_users, seen):
-    kernel = found.kernel
-    Z = place(observations.items, kernel, estimator.n_inducing, _seed(estimator))
-    space = InducedSpace(kernel, observations.items, observations.rows.margins, Z)
-    own = found.own if method.own else _NEXT_TO_NONE * found.shared
-    return Task(
-        space=space,
-        by_user=ByUser.of(observations, user, n_users),
-        likelihood=found.likelihood,
-        n_latent=len(Z) if method.prior_users is None else estimator.n_latent,
-        own=own,
-        shared=found.shared,
-        features=seen,
-        population=method.population,
-        prior_users=method.prior_users,
-    )
-
-
-def _keep(estimator, engine, training, table, users, people, found, task: Task, result: Found):
+def _keep(estimator, engine, training, table, users, study, fitted):
     """The fitted attributes, all at once."""
-    schema = training.schema
+    schema, found, task, result = training.schema, fitted.found, fitted.task, fitted.result
     remember(estimator, schema)
     who = None
     if schema.id_column is not None and schema.ids is not None:
@@ -299,19 +232,15 @@ def _keep(estimator, engine, training, table, users, people, found, task: Task, 
     for name in ("_model", "_start", "judges_"):
         if hasattr(estimator, name):
             delattr(estimator, name)
-    common = result.common if task.population else None
-    estimator._users, estimator._people = users, people
-    estimator.posterior_ = CollaborativePosterior(
+    estimator._users, estimator._people = users, fitted.people
+    estimator._study, estimator._found = study, found
+    estimator.posterior_ = _posterior(
+        task,
+        result,
         kernel=found.kernel,
         likelihood=found.likelihood,
         anchors=task.space.Z,
         whiten=task.space.whiten,
-        axes=result.axes,
-        taste_variance=task.own + task.shared,
-        shared=task.shared,
-        centre=None if common is None else common.mean,
-        root=None if common is None else common.root,
-        tastes=result.tastes,
         feature_names=schema.feature_names,
         table=table,
         who=who,
@@ -335,3 +264,29 @@ def _keep(estimator, engine, training, table, users, people, found, task: Task, 
         estimator.classes_ = training.classes
     elif hasattr(estimator, "classes_"):
         del estimator.classes_
+
+
+def _posterior(task: Task, result: Found | Factorised, **known: Any) -> CollaborativePosterior:
+    """What was found, with what every posterior holds."""
+    if isinstance(result, Factorised):
+        n = task.n_latent
+        return FactorisedPosterior(
+            **known,
+            weights=result.weights,
+            features=result.features,
+            population=task.population,
+            own=task.own / n,
+            shared=task.shared / n,
+            functions=result.functions.centre,
+            functions_cov=result.functions.cov,
+        )
+    common = result.common if task.population else None
+    return TastesPosterior(
+        **known,
+        functions=result.functions,
+        taste_variance=task.own + task.shared,
+        shared=task.shared,
+        centre=None if common is None else common.mean,
+        root=None if common is None else common.root,
+        tastes=result.tastes,
+    )

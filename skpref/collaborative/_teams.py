@@ -231,23 +231,56 @@ class Team:
             wide += np.einsum("unm,unm->un", sway, sway)
             here = block.rows[block.there]
             mean[here], variance[here] = centre[block.there], wide[block.there]
-        wanted, gained = self._factors(mean, variance, rest[self.margin], precision, shift)
-        return Looked(wanted, value + gained, own)
+        wanted, gained = factors(
+            self.likelihood, self, (mean, variance), rest[self.margin], (precision, shift)
+        )
+        return Looked(wanted, value + float(self.copies @ gained), own)
 
-    def _factors(self, mean, variance, rest, one, shift):
-        share = 1.0 - one * variance
-        proper = share > _PROPER
-        share = np.where(proper, share, 1.0)
-        cavity = variance / share  # GPML (3.56)
-        pull = shift - one * mean
-        oriented = self.sign * (mean - cavity * pull)
-        at = self.likelihood.tilted(oriented, cavity + rest, self.answers, self.power)
-        # log Z_EP (GPML 3.65), arranged so that no large terms cancel.
-        gained = at.log_normaliser - 0.5 * np.log(share) + 0.5 * cavity * pull**2
-        shrink = at.shrink + rest * at.curvature
-        site = at.curvature / shrink, self.sign * (at.gradient + oriented * at.curvature) / shrink
-        kept = (np.where(proper, to, old) for old, to in zip((one, shift), site, strict=True))
-        return Sites(*kept, oriented, cavity + rest), float(self.copies @ gained)
+
+def factors(
+    likelihood: Likelihood,
+    answered: "Team | ByUser",
+    marginal: tuple[Array, Array],
+    rest: Array | float,
+    before: tuple[Array, Array],
+) -> tuple[Sites, Array]:
+    """The factors that answers ask for, by expectation propagation, and what they gain each.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    answered : Team or ByUser
+        The answers, their signs and powers.
+    marginal : (ndarray, ndarray)
+        Means and variances under q of the margins that the factors are of, shape (n,).
+    rest : ndarray of shape (n,) or float
+        Variance of what is added to these margins.
+    before : (ndarray, ndarray)
+        Precisions and shifts of the factors that are in q.
+
+    Returns
+    -------
+    Sites
+        Where a cavity is improper, the factor before.
+    ndarray of shape (n,)
+        Each answer's part of the log evidence, but for a constant of q.
+    """
+    (mean, variance), (one, shift) = marginal, before
+    share = 1.0 - one * variance
+    proper = share > _PROPER
+    share = np.where(proper, share, 1.0)
+    cavity = variance / share  # GPML (3.56)
+    pull = shift - one * mean
+    oriented = answered.sign * (mean - cavity * pull)
+    at = likelihood.tilted(oriented, cavity + rest, answered.answers, answered.power)
+    # log Z_EP (GPML 3.65), arranged so that no large terms cancel.
+    gained = at.log_normaliser - 0.5 * np.log(share) + 0.5 * cavity * pull**2
+    shrink = at.shrink + rest * at.curvature
+    site = at.curvature / shrink, answered.sign * (at.gradient + oriented * at.curvature) / shrink
+    precision, pulled = (
+        np.where(proper, to, old) for old, to in zip((one, shift), site, strict=True)
+    )
+    return Sites(precision, pulled, oriented, cavity + rest), gained
 
 
 class Crew:

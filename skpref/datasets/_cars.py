@@ -7,7 +7,7 @@ from os import PathLike
 import numpy as np
 from sklearn.utils import Bunch
 
-from skpref.datasets._fetch import data_folder, find_all, verified
+from skpref.datasets._fetch import data_folder, find_all, verified_file
 from skpref.duels import alternate
 
 _HOW = (
@@ -46,7 +46,7 @@ via Dirichlet Process Mixtures of Gaussian Processes, IJCAI 2013.
 
 def _columns(path, needed):
     """The needed columns of a CSV file as one float array; header names are padded."""
-    text = verified(path.read_bytes(), _CHECKSUMS[path.name], str(path), "Use the original file.")
+    text = verified_file(path, _CHECKSUMS[path.name], "Use the original file.")
     header, *rows = csv.reader(text.splitlines(), skipinitialspace=True)
     header = [name.strip() for name in header]
     table = [[row[header.index(name)] for name in needed] for row in rows]

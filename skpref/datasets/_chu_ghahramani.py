@@ -9,7 +9,7 @@ from scipy.io import arff
 from sklearn.utils import Bunch
 
 from skpref._parameters import check_choice
-from skpref.datasets._fetch import check_attempts, data_folder, find_file, verified
+from skpref.datasets._fetch import check_attempts, data_folder, find_file, verified_file
 
 
 class _Set(NamedTuple):
@@ -95,7 +95,7 @@ def _spread(name, values, levels):
 
 def _from_file(path, sha256):
     """Attributes (name, values, levels) and target from an ARFF file, the target last."""
-    text = verified(path.read_bytes(), sha256, str(path), _REMEDY)
+    text = verified_file(path, sha256, _REMEDY)
     records, meta = arff.loadarff(io.StringIO(text))
     *names, target = meta.names()
     attributes = []
@@ -122,9 +122,9 @@ def _from_openml(name, data_home, n_retries, delay):
             n_retries=n_retries,
             delay=delay,
         )
-    except (OSError, ValueError) as error:
+    except Exception as error:  # of many kinds, from what unpacks and reads the answer
         raise OSError(
-            f"The set {name!r} could not be fetched from OpenML: {error}. Try again with a "
+            f"The set {name!r} could not be fetched from OpenML: {error!r}. Try again with a "
             f"connection, or pass as data_home= a folder that holds {name}.arff."
         ) from error
     levels = data.categories or {}

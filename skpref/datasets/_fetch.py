@@ -6,7 +6,6 @@ import os
 import tempfile
 import time
 import zipfile
-import zlib
 from collections.abc import Sequence
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
@@ -17,7 +16,10 @@ from sklearn.datasets import get_data_home
 
 from skpref._parameters import check_number
 
-_LARGEST_FILE = 2**24  # bytes; no file wanted here is near it, a malicious archive may be
+# Bytes; nothing that is wanted here is near these, what a server sends in its place may be.
+_LARGEST_FILE = 2**24
+_LARGEST_DOWNLOAD = 2**26
+_AGAIN = "Remove it and fetch it again."
 
 
 class Archive(NamedTuple):
@@ -71,9 +73,14 @@ def find_all(home: Path, folders: Sequence[str], names: Sequence[str], how: str)
     return found
 
 
-def verified(
-    content: bytes, sha256: str, origin: str, remedy: str = "Remove it and fetch it again."
-) -> str:
+def verified_file(path: Path, sha256: str, remedy: str = _AGAIN) -> str:
+    """The text of a file on the disk, see `verified`."""
+    with path.open("rb") as file:
+        content = file.read(_LARGEST_FILE + 1)  # no more of one that is another
+    return verified(content, sha256, str(path), remedy)
+
+
+def verified(content: bytes, sha256: str, origin: str, remedy: str = _AGAIN) -> str:
     """The text of a file, if it has the checksum.
 
     Line ends are made line feeds first: a checkout or an editor may have changed them.
@@ -100,11 +107,19 @@ def download(url: str, n_retries: int = 3, delay: float = 1.0) -> bytes:
         attempt += 1
         try:
             with request.urlopen(url, timeout=60) as response:
-                return response.read()
+                content = response.read(_LARGEST_DOWNLOAD + 1)
+                left = getattr(response, "length", None)  # that were announced and did not come
         except (OSError, HTTPException) as error:
             if attempt >= n_retries:
                 raise OSError(str(error) or repr(error)) from error
-            time.sleep(delay)
+        else:
+            if len(content) > _LARGEST_DOWNLOAD:
+                raise OSError(f"What it sends is larger than {_LARGEST_DOWNLOAD} bytes.")
+            if not left:
+                return content
+            if attempt >= n_retries:
+                raise OSError(f"The connection ended {left} bytes too early.")
+        time.sleep(delay)
 
 
 def unpack(content: bytes, archive: Archive) -> dict[str, bytes]:
@@ -118,21 +133,33 @@ def unpack(content: bytes, archive: Archive) -> dict[str, bytes]:
     OSError
         If it is no zip archive, or a file is missing or not the one expected.
     """
-    files = {}
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as opened:
-            for member in opened.infolist():
-                name = PurePosixPath(member.filename).name
-                if name in archive.checksums and not member.is_dir():
-                    with opened.open(member) as stream:
-                        files[name] = stream.read(_LARGEST_FILE)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-        raise OSError(f"What {archive.url} sent is no intact zip archive: {error}.") from error
+        files = _members(content, archive.checksums)
+    except Exception as error:  # of many kinds, from zipfile and what it unpacks by
+        what = str(error) or type(error).__name__
+        raise OSError(f"What {archive.url} sent is no intact zip archive: {what}.") from error
     missing = sorted(set(archive.checksums) - set(files))
     if missing:
         raise OSError(f"The archive {archive.url} lacks {', '.join(missing)}.")
     for name, data in files.items():
         verified(data, archive.checksums[name], f"{name} in {archive.url}")
+    return files
+
+
+def _members(content, names):
+    """Contents of the members of a zip archive that have these names."""
+    files: dict[str, bytes] = {}
+    with zipfile.ZipFile(io.BytesIO(content)) as opened:
+        for member in opened.infolist():
+            name = PurePosixPath(member.filename).name
+            if name not in names or member.is_dir():
+                continue
+            if name in files:
+                raise ValueError(f"it holds {name} twice")
+            if member.file_size > _LARGEST_FILE:
+                raise ValueError(f"{name} unpacks to {member.file_size} bytes")
+            with opened.open(member) as stream:
+                files[name] = stream.read(_LARGEST_FILE)
     return files
 
 
@@ -200,7 +227,4 @@ def fetch_texts(
             if find_file(home, archive.folders, name) is None:
                 store(target, name, content)
     paths = find_all(home, archive.folders, names, by_hand)
-    return {
-        name: verified(path.read_bytes(), archive.checksums[name], str(path))
-        for name, path in paths.items()
-    }
+    return {name: verified_file(path, archive.checksums[name]) for name, path in paths.items()}

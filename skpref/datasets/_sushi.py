@@ -15,7 +15,7 @@ _ORDERS = {"a": "sushi3a.5000.10.order", "b": "sushi3b.5000.10.order"}
 
 SUSHI = Archive(
     title="SUSHI",
-    url="http://www.kamishima.net/asset/sushi3-2016.zip",
+    url="https://www.kamishima.net/asset/sushi3-2016.zip",
     folders=("sushi", "sushi3-2016", "sushi/sushi3-2016"),
     checksums={
         _ITEMS: "568d73580f82a9ffba7ee1a3750506a0517c9ce904eec41559fe4ab573911fde",
@@ -90,7 +90,7 @@ heaviest, so it is called lightness.
 
 Terms: any research purpose; must not be redistributed without the author's permission. Therefore
 the package holds no copy and downloads it for you.
-Origin: http://www.kamishima.net/sushi/
+Origin: https://www.kamishima.net/sushi/
 Citation: T. Kamishima, Nantonac Collaborative Filtering: Recommendation Based on Order Responses,
 KDD 2003, 583-588.
 """

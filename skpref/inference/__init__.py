@@ -8,6 +8,7 @@ from skpref.inference._base import (
     Problem,
     started,
 )
+from skpref.inference._believers import ConstantLiar, KrigingBeliever
 from skpref.inference._diagnostics import Diagnostics
 from skpref.inference._ep import EP
 from skpref.inference._hallucination import Hallucination
@@ -23,11 +24,13 @@ __all__ = [
     "HMC",
     "SVI",
     "Approximation",
+    "ConstantLiar",
     "Diagnostics",
     "Engine",
     "EvidenceGradient",
     "Gibbs",
     "Hallucination",
+    "KrigingBeliever",
     "Laplace",
     "Problem",
     "Sites",

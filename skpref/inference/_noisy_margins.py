@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from skpref._conditioning import ItemSpace, MarginSpace, Sites
 from skpref._observations import Observations
-from skpref.inference._base import Problem, State
+from skpref.inference._base import Approximation, Problem, State
 from skpref.likelihoods import PART, Answers, Likelihood, Regions
 from skpref.samplers import truncated_normal
 
@@ -126,6 +126,20 @@ class NoisyMargins:
             noise = noise + self._problem.space.noise.diagonal()[self._index]
         pull = self._problem.likelihood.log_prob(self._turn * z, answers).gradient
         v = self._clipped(z + self._turn * noise * pull)
+        if self._sets is not None:
+            self._sets.reconcile(v, np.zeros(len(v)) if self.box is None else self.box.lower)
+        return v
+
+    def expected(self, near: Approximation) -> NDArray[np.float64]:
+        """E[v] under the sites of expectation propagation."""
+        z = self._problem.oriented(near.conditioned.mean)
+        pull = near.state["shift"] - near.state["precision"] * z
+        mean = self._sign * near.conditioned.mean[self._index]
+        return self._clipped(mean + self._turn * self._noise * pull[self.row])
+
+    def constant(self, value: float) -> NDArray[np.float64]:
+        """The same value for every v; what is nearest to it in the box where it lies outside."""
+        v = self._clipped(np.full(len(self._index), value))
         if self._sets is not None:
             self._sets.reconcile(v, np.zeros(len(v)) if self.box is None else self.box.lower)
         return v

@@ -10,13 +10,14 @@ from skpref.kernels._gradients import (
     theta_gradient,
 )
 from skpref.kernels._hyperparameters import check_hyperparameters, lengthscale_indices
-from skpref.kernels._identity import Identity
+from skpref.kernels._identity import Identity, ItemEffect
 from skpref.kernels._median import median_lengthscales
 from skpref.kernels._product_matern import ProductMatern
 from skpref.kernels._wrappers import OnColumns, PreferenceKernel
 
 __all__ = [
     "Identity",
+    "ItemEffect",
     "OnColumns",
     "PreferenceKernel",
     "ProductMatern",

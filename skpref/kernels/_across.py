@@ -14,7 +14,7 @@ from sklearn.gaussian_process import kernels as gp
 
 from skpref.kernels._contracts import Array, Kernel, Number, power_slope
 from skpref.kernels._gradients import _extremes, _finite, paired
-from skpref.kernels._identity import Identity
+from skpref.kernels._identity import Identity, ItemEffect
 from skpref.kernels._product_matern import ProductMatern, distances, product_value
 from skpref.kernels._radial import radial
 from skpref.kernels._tree import View, fold
@@ -200,6 +200,7 @@ _RULES: dict[type, Callable[[Kernel, Array, Array, bool], Across]] = {
     gp.RBF: _radial,
     gp.Matern: _radial,
     Identity: _identity,
+    ItemEffect: _radial,
     ProductMatern: _product_matern,
 }
 _ALL, _PAIRED = _AcrossView(False), _AcrossView(True)

@@ -1,12 +1,15 @@
 """Hyperparameters of trees of kernels: where the lengthscales are, and whether all make sense."""
 
+from collections import Counter
+from typing import NamedTuple
+
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Hyperparameter, WhiteKernel
 
 from skpref.kernels._contracts import Array, Kernel, own_length
-from skpref.kernels._identity import Identity
+from skpref.kernels._identity import Identity, ItemEffect
 from skpref.kernels._leaves import LEAVES
-from skpref.kernels._tree import fold
+from skpref.kernels._tree import View, fold
 from skpref.kernels._views import SEEN
 
 # Hyperparameters that are lengths or shapes, for which 0 makes no kernel even where it is fixed.
@@ -64,6 +67,110 @@ def amplitude_powers(kernel: Kernel) -> list[int]:
                 power = 2 if hyperparameter.name.endswith(_VARIANCES) else 0
                 found += [power] * hyperparameter.n_elements
     return found
+
+
+class _Called(NamedTuple):
+    """A free hyperparameter: what it is of, its name, and the column that it belongs to."""
+
+    owner: str
+    name: str
+    column: int | None = None
+
+
+class _Owned(NamedTuple):
+    """What a part of a kernel is, and its free hyperparameters; ``what`` is "" of constants."""
+
+    what: str
+    free: list[_Called]
+
+
+class _NamesView(View[_Owned]):
+    def leaf(self, kernel: Kernel, *rows: Array) -> _Owned:
+        what = type(kernel).__name__
+        if isinstance(kernel, ItemEffect | Identity):
+            what = "item effects"
+        free: list[_Called] = []
+        for each in kernel.hyperparameters:
+            if not each.fixed:
+                several = each.n_elements > 1
+                free += [
+                    _Called(what, each.name, k if several else None) for k in range(each.n_elements)
+                ]
+        return _Owned("" if isinstance(kernel, ConstantKernel) else what, free)
+
+    def sum(self, one: _Owned, two: _Owned) -> _Owned:
+        what = " + ".join(each for each in (one.what, two.what) if each)
+        return _Owned(f"({what})" if one.what and two.what else what, one.free + two.free)
+
+    def product(self, one: _Owned, two: _Owned) -> _Owned:
+        if bool(one.what) != bool(two.what):  # a constant is the variance of what it multiplies
+            what = one.what or two.what
+            free = [
+                each._replace(owner=what, name="variance")
+                if each.name == "constant_value" and not part.what
+                else each
+                for part in (one, two)
+                for each in part.free
+            ]
+            return _Owned(what, free)
+        what = f"{one.what} * {two.what}" if one.what else ""
+        return _Owned(what, one.free + two.free)
+
+    def power(self, base: _Owned, exponent: float) -> _Owned:
+        return base
+
+    def on_columns(self, inner: _Owned, columns: tuple[int, ...], *rows: Array) -> _Owned:
+        what = inner.what
+        if what == "item effects":
+            what = f"effects of column{'s' * (len(columns) > 1)} {', '.join(map(str, columns))}"
+        free = [
+            each if each.column is None else each._replace(column=columns[each.column])
+            for each in inner.free
+        ]
+        return _Owned(what, free)
+
+    def of_duels(self, inner: _Owned, kernel: Kernel, *rows: Array) -> _Owned:
+        return inner
+
+
+_NAMES = _NamesView()
+
+
+def hyperparameter_names(kernel: Kernel) -> list[str]:
+    """What people may call the elements of ``kernel.theta``.
+
+    The kind of the kernel is named where several have a hyperparameter of that name; a constant
+    that multiplies a kernel is its variance. Columns of an item count from 0, as in
+    `lengthscale_indices`.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
+    >>> hyperparameter_names(RBF([1.0, 2.0]) + 0.1 * ItemEffect())
+    ['length_scale[0]', 'length_scale[1]', 'variance of the item effects']
+    >>> hyperparameter_names(RBF() + ConstantKernel() * Matern())
+    ['RBF length_scale', 'variance of the Matern', 'Matern length_scale']
+    """
+    free = fold(kernel, _NAMES).free
+    owners: dict[str, set[str]] = {}
+    for each in free:
+        owners.setdefault(each.name, set()).add(each.owner)
+    names = []
+    for each in free:
+        place = "" if each.column is None else f"[{each.column}]"
+        if each.name == "variance":
+            names.append(f"variance of the {each.owner}")
+        elif len(owners[each.name]) > 1:
+            names.append(f"{each.owner} {each.name}{place}")
+        else:
+            names.append(f"{each.name}{place}")
+    # Of parts that are of one kind, their numbers tell them apart.
+    count, seen = Counter(names), Counter[str]()
+    for at, name in enumerate(names):
+        if count[name] > 1:
+            seen[name] += 1
+            names[at] = f"{name} ({seen[name]} of {count[name]})"
+    return names
 
 
 def shortest_lengths(kernel: Kernel, n_features: int) -> Array:

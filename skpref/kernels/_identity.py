@@ -1,4 +1,4 @@
-"""The kernel of items that share nothing."""
+"""The kernels of items that share nothing."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,3 +38,30 @@ class Identity(gp.StationaryKernelMixin, gp.NormalizedKernelMixin, gp.Kernel):
             equal &= np.equal.outer(x, y)
         K = equal.astype(np.float64)
         return (K, np.empty((len(X), len(X), 0))) if eval_gradient else K
+
+
+class ItemEffect(gp.RBF):
+    """An RBF so short that it tells all items apart: what features do not explain of an item.
+
+    Items count as one and the same where they differ by rounding alone, so that the lengthscales
+    are a small share of the spread of the features. They are not learned.
+
+    Parameters
+    ----------
+    length_scale : float or ndarray of shape (n_features,), default=1e-4
+    length_scale_bounds : "fixed" or (float, float), default="fixed"
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ItemEffect()(np.array([[0.0], [0.1]]), np.array([[0.1], [0.1 + 1e-12]]))
+    array([[0., 0.],
+           [1., 1.]])
+    """
+
+    def __init__(
+        self,
+        length_scale: float | Array = 1e-4,
+        length_scale_bounds: str | tuple[float, float] = "fixed",
+    ) -> None:
+        super().__init__(length_scale, length_scale_bounds)

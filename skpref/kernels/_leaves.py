@@ -20,7 +20,7 @@ from skpref.kernels._contracts import (
     differences,
     own_length,
 )
-from skpref.kernels._identity import Identity
+from skpref.kernels._identity import Identity, ItemEffect
 from skpref.kernels._product_matern import ProductMatern, distances, lengths_of, product_value
 from skpref.kernels._radial import radial
 
@@ -251,6 +251,7 @@ LEAVES: dict[type, Leaf] = {
     gp.Matern: _Radial(),
     gp.RationalQuadratic: _Rational(),
     Identity: _Identity(),
+    ItemEffect: _Radial(),
     ProductMatern: _ProductMatern(),
 }
 _OTHER = Leaf()

@@ -244,14 +244,22 @@ class Likelihood(BaseEstimator, ABC):
 
         By default that of the probit whose slope at a margin of zero is this one's.
         """
-        at = self.log_prob(np.zeros(1), Answers(np.zeros(1, np.int8), np.zeros(1, np.int8)))
-        slope = float(np.exp(at.value[0]) * at.gradient[0])
-        return 1.0 / (_SQRT_2PI * slope) ** 2
+        return 1.0 / (_SQRT_2PI * self.score_slope) ** 2
 
     @property
     def utility_noise(self) -> float:
         """Variance of the noise on one utility: both of a margin's carry it."""
         return 0.5 * self.margin_variance
+
+    @property
+    def score_slope(self) -> float:
+        """Slope of the expected score of a duel at a margin of zero, neither item shown first.
+
+        A win scores 1, a tie ½. So it is the slope of P(first wins) = p(m): the score is
+        ½ + ½ (p(m) − p(−m)), whatever the probability of a tie.
+        """
+        at = self.log_prob(np.zeros(1), Answers(np.full(1, DUEL, np.int8), np.zeros(1, np.int8)))
+        return float(np.exp(at.value[0]) * at.gradient[0])
 
     # -- what engines ask for ------------------------------------------------------------
 

@@ -2,10 +2,12 @@
 
 from typing import Any, Self
 
+import numpy as np
+
 from skpref.optimize._loop import Loop
 from skpref.optimize._session import Session
 from skpref.optimize._state import Told
-from skpref.optimize._values import copied
+from skpref.optimize._values import copied, titled
 
 
 class Asking(Loop):
@@ -68,3 +70,24 @@ class Asking(Loop):
         """What was asked and neither answered nor skipped, oldest first."""
         session, state = self._session, self._session.state
         return self._space.pack_many([session.show(state, each.items) for each in state.pending])
+
+    # -- what is ranked ------------------------------------------------------------------
+
+    def _as_rows(self, items: Any) -> np.ndarray:
+        """Items as people see them to rows that the model takes."""
+        raise NotImplementedError
+
+    def _to_rank(self) -> tuple[list, list]:
+        """Items as people see them, and what to call each.
+
+        All of a pool, by their names or, where they have none, their rows in the candidates; else
+        those that answers are about.
+        """
+        space = self._space
+        if space.pool is not None:
+            items = [space.present(space.to_item(row)) for row in space.pool]
+            return items, space.places if space.names is None else space.names
+        flat = [item for told in self.history_ for item in told.duel]
+        _, first = np.unique(self._as_rows(flat), axis=0, return_index=True)
+        items = [flat[i] for i in np.sort(first)]
+        return items, [titled(item) for item in items]

@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from skpref._model import Model
 from skpref._parameters import check_choice, check_number
 from skpref._settings import check_engine, check_kernel, check_likelihood
-from skpref.inference import ENGINES, Engine, Hallucination
+from skpref.inference import ENGINES, ConstantLiar, Engine, Hallucination, KrigingBeliever
 from skpref.kernels import Identity
 from skpref.likelihoods import Answers, Probit
 from skpref.optimize import _model
@@ -28,6 +28,12 @@ _DRAWS = 400
 _QUANTILES = (np.arange(64) + 0.5) / 64
 _ONE_DUEL = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=np.int8))
 _LEARN = "learn"
+# Engines that put one value in the place of every noisy margin.
+_BELIEVERS = {
+    "hallucination": Hallucination,
+    "kriging_believer": KrigingBeliever,
+    "constant_liar": ConstantLiar,
+}
 # What journals did not say before there were ties, as it then was.
 _BEFORE_TIES = {
     "tie_threshold": None,
@@ -51,11 +57,13 @@ _NUMPY = re.compile(r"""\bnp\.(?:(?:str_|u?int\d+|float\d+)\(('[^']*'|[^()']*)\)
 class Configuration(NamedTuple):
     """Checked arguments.
 
-    ``hallucinating`` tells whether the working posterior is a hallucination.
+    ``hallucinating`` tells whether the working posterior is a hallucination, drawn anew for each
+    item that is asked for; ``believing`` whether it is given one value of every noisy margin.
     """
 
     strategy: Strategy
     hallucinating: bool
+    believing: bool
     models: Models
     n_initial: int
     refit_every: int | None
@@ -87,7 +95,8 @@ def configure(space: Box | Pool, options: dict, n_given: int) -> Configuration:
     -------
     Configuration
     """
-    hallucinating, engine = _engine(options["inference"])
+    engine = _engine(options["inference"])
+    believing = isinstance(engine, tuple(_BELIEVERS.values()))
     check_choice("incumbent", options["incumbent"], INCUMBENTS)
     acquisition = options["acquisition"]
     if not callable(acquisition):
@@ -119,9 +128,9 @@ def configure(space: Box | Pool, options: dict, n_given: int) -> Configuration:
 
     likelihood, plain = _likelihoods(options)
     models = Models(model_of(likelihood), None if plain is None else model_of(plain))
-    if hallucinating and likelihood.regions(_ONE_DUEL) is None:
+    if believing and likelihood.regions(_ONE_DUEL) is None:
         raise ValueError(
-            f"A hallucination draws noisy margins, which {type(likelihood).__name__} does not have "
+            f"A hallucination is of noisy margins, which {type(likelihood).__name__} does not have "
             "(Likelihood.regions). Use PreferenceOptimizer with inference='ep' or 'laplace'."
         )
     every = options["refit_every"]
@@ -129,7 +138,8 @@ def configure(space: Box | Pool, options: dict, n_given: int) -> Configuration:
         check_number("refit_every", every, low=1, integer=True)
     strategy = Strategy(options["inference"], options["incumbent"], acquisition)
     n_initial = _n_initial(options["n_initial"], n_given, space)
-    return Configuration(strategy, hallucinating, models, n_initial, every)
+    hallucinating = isinstance(engine, Hallucination)
+    return Configuration(strategy, hallucinating, believing, models, n_initial, every)
 
 
 def _default_kernel(space):
@@ -181,17 +191,17 @@ def _n_initial(value, n_given, space):
 
 def _engine(inference):
     if isinstance(inference, str):
-        check_choice("inference", inference, ["hallucination", *ENGINES])
-        if inference == "hallucination":
-            return True, Hallucination()
+        check_choice("inference", inference, [*_BELIEVERS, *ENGINES])
+        if inference in _BELIEVERS:
+            return _BELIEVERS[inference]()
         sampled = inference in ("gibbs", "hmc")
-        return False, ENGINES[inference](**({"draws": _DRAWS} if sampled else {}))
+        return ENGINES[inference](**({"draws": _DRAWS} if sampled else {}))
     if not isinstance(inference, Engine):
         raise TypeError(
-            f"inference must be 'hallucination', one of {[*ENGINES]} or an engine, got "
-            f"{inference!r}."
+            f"inference must be {', '.join(map(repr, _BELIEVERS))}, one of {[*ENGINES]} or an "
+            f"engine, got {inference!r}."
         )
-    return isinstance(inference, Hallucination), check_engine(inference)
+    return check_engine(inference)
 
 
 def describe(space: Box | Pool, options: dict, version: int = 3) -> dict:

@@ -1,29 +1,26 @@
 """Connections to an SQLite file: transactions, patience with others, and errors that explain.
 
-A connection stays open between calls, as the write-ahead log is merged into the file by the last
-to close it. It is left alone for good where closing could harm: in a forked child, and where the
-file or its log were replaced by others.
+Every transaction has a connection of its own, to the file that is at the path now. SQLite's
+rollback journal beside it, ``-journal``, exists while a transaction is being written, and after a
+crash in it, until the next to open the file takes the transaction back.
 """
 
-import atexit
 import ctypes
 import os
 import sqlite3
 import time
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 NO_JOURNAL = "not a journal of this package. Give another path."
-# Seconds that a write waits for one of another process.
+# Seconds that a transaction waits for one of another process.
 _PATIENCE = 60.0
 _IN_C = 0.2  # of these, how long at a time without looking at Ctrl-C
 _SETTINGS = (
-    "synchronous = FULL",
+    "synchronous = EXTRA",  # the rollback journal's removal, too, is on disk before a call returns
     "trusted_schema = OFF",
     "cell_size_check = ON",
-    "wal_autocheckpoint = 100",  # pages: the log stays below half a megabyte
 )
 _TROUBLE = {
     sqlite3.SQLITE_FULL: "make room on the disk",
@@ -36,12 +33,18 @@ _TROUBLE = {
     sqlite3.SQLITE_PROTOCOL: "use a disk of this machine",
     sqlite3.SQLITE_NOLFS: "use another file system",
 }
-_open: weakref.WeakSet = weakref.WeakSet()
-_damaged_files: set = set()
 
 
 class NotADatabase(ValueError):
     """The file is no SQLite database."""
+
+
+class Damaged(ValueError):
+    """The file is not what was written."""
+
+
+class Replaced(RuntimeError):
+    """The file is another than the one that was read before."""
 
 
 class Database:
@@ -50,24 +53,23 @@ class Database:
     Parameters
     ----------
     path : str or path-like
+        A symbolic link stands for the file that it leads to.
     """
 
     def __init__(self, path: str | os.PathLike):
         self._connection: sqlite3.Connection | None = None
-        self._place: Any = None
-        self.path = Path(path).absolute()
+        self._process = 0
+        self.path = Path(os.path.realpath(path))
 
     def once(self, work: Callable[[sqlite3.Connection], Any], create: bool = False) -> Any:
         """Do something in a transaction of its own, which is rolled back unless it commits."""
         end = time.monotonic() + _PATIENCE
         while True:
             try:
-                connection = self._reached(create)
                 try:
-                    return work(connection)
+                    return work(self._opened(create))
                 finally:
-                    connection.rollback()
-                    self._place = self._now()
+                    self.close()
             except sqlite3.Error as error:
                 if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                     raise self._explained(error) from error
@@ -77,46 +79,40 @@ class Database:
                         f"{_PATIENCE:.0f} s. See what holds it, and try again."
                     ) from error
 
-    def _may_write(self):
-        return os.access(self.path.parent, os.W_OK)
-
-    def _now(self):
-        """The process, the file and its log: what a connection belongs to."""
-        return (os.getpid(), _file(self.path), _file(f"{self.path}-wal"))
-
-    def _reached(self, create):
-        """A connection to the file that is at the path now, left by no interrupt in the middle."""
-        if self._connection is not None and self._place != self._now():
-            self.close()
-        if self._connection is None:
-            uri = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
-            if not (create or self._may_write() or Path(f"{self.path}-wal").exists()):
-                uri += "&immutable=1"  # all else would make files beside it
-            connection = sqlite3.connect(
-                uri, uri=True, timeout=_IN_C, isolation_level=None, check_same_thread=False
-            )
+    def _opened(self, create):
+        self.close()  # of a call that an interrupt left before it closed
+        self._process = os.getpid()
+        self._connection = sqlite3.connect(
+            f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}",
+            uri=True,
+            timeout=_IN_C,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
             for setting in _SETTINGS:
-                connection.execute(f"PRAGMA {setting}")
-            self._place, self._connection = self._now(), connection
-            _open.add(self)
-        self._connection.rollback()
+                self._connection.execute(f"PRAGMA {setting}")
+            # Reads the schema, whose faults SQLite reports in their own bytes.
+            self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except UnicodeDecodeError as error:
+            raise self.damaged("its schema is malformed") from error
         return self._connection
 
     def close(self) -> None:
-        """Let the file go; the next call opens it again."""
+        """End a transaction that did not commit, and let the file go."""
         connection, self._connection = self._connection, None
         if connection is None:
             return
-        if self._place == self._now():
+        if self._process == os.getpid():
             connection.close()
-        else:
-            _abandon(connection)
+        else:  # of a parent in mid-transaction: closed here, it would be rolled back there
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
     def __del__(self):
         self.close()
 
     def __getstate__(self) -> dict:
-        return {"path": self.path, "_connection": None, "_place": None}
+        return {"path": self.path, "_connection": None, "_process": 0}
 
     def _explained(self, error):
         code = _code(error)
@@ -136,46 +132,12 @@ class Database:
             )
         return self.damaged(str(error))
 
-    def damaged(self, how: str) -> ValueError:
-        """The error of a damaged file, which is not written to from now on."""
-        if self._connection is not None:  # closed, it would write its log into the damaged file
-            _abandon(self._connection)
-            _damaged_files.add(_file(self.path))
-            self._connection = None
-        return ValueError(
+    def damaged(self, how: str) -> Damaged:
+        """The error of a damaged file."""
+        return Damaged(
             f"The journal {self.path} is damaged: {how}. It was left as it is. Restore it "
             "from a copy."
         )
-
-    def check_unharmed(self) -> None:
-        """Raise if this process found the file damaged before: SQLite still has it in mind."""
-        if _file(self.path) in _damaged_files:
-            raise self.damaged(
-                "so this process found it when it last opened it, and what SQLite then read it "
-                "still remembers. To open a restored copy give it another path, or restart Python"
-            )
-
-
-def _file(path):
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _abandon(connection):
-    """Leave a connection as it is for good: of a parent, or to a file that is elsewhere now.
-
-    To close it would delete by name a log that belongs to another.
-    """
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-
-
-@atexit.register
-def _close_all():
-    for journal in list(_open):
-        journal.close()
 
 
 def _code(error):

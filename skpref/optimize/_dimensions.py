@@ -128,7 +128,7 @@ class Steps:
         values = self.values
         if isinstance(values, range):
             return ["integers", values[0], values[-1]]
-        return ["ordered", *map(float, values)]
+        return ["ordered", *values]  # as they are: as floats, large integers may be equal
 
 
 class Choice:
@@ -350,7 +350,8 @@ def make_dimension(name: str, spec: Any) -> Any:
             raise ValueError(f"{name} needs at least two distinct choices, got {values}.")
         if any(isinstance(v, Real) and v != v for v in values):
             raise ValueError(f"{name} has NaN among its choices, which equals nothing: {values}.")
-        numbers = all(isinstance(v, Real) and not isinstance(v, bool) for v in values)
+        # Of other numbers, such as fractions, it is the position that is kept.
+        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
         if numbers and all(a < b for a, b in pairwise(values)):
             return Steps(name, values)
         return Choice(name, values)

@@ -212,7 +212,7 @@ class Reader:
         try:
             found = json.loads(event.payload)
             _check(type(found) is dict, "it is not an object")
-            after = _KINDS[event.kind](self, self._with_items(state, found), found, event)
+            after = KINDS[event.kind](self, self._with_items(state, found), found, event)
         except (
             KeyError,
             TypeError,
@@ -311,7 +311,7 @@ class Reader:
         return Recalled(_with_arrays(bare, event.arrays, state, self.models), event.seq)
 
 
-_KINDS: dict[str, Callable] = {
+KINDS: dict[str, Callable] = {
     "ask": Reader._ask,
     "tell": Reader._tell,
     "skip": Reader._skip,

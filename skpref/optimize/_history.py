@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from skpref.optimize._database import NotADatabase
-from skpref.optimize._events import UNFIT, Event, question_of
+from skpref.optimize._events import KINDS, UNFIT, Event, question_of
 from skpref.optimize._journal import Journal
 from skpref.optimize._lines import Lines
 
@@ -34,7 +34,8 @@ def read_journal(path: str | os.PathLike) -> dict[str, list]:
           None with "undo", and of a set.
         - ``outcome``: of a duel 1 if the first won, 0 if the second did, "tie"; of a set a dict
           with the positions "chosen", "worst", or "ranking" (see `Told`); None but for "tell".
-        - ``time``: ISO 8601, UTC; None where it was not kept.
+        - ``time``: ISO 8601, UTC; None where it was not kept, or the clock gave no date (of the
+          years 1 to 9999).
         - ``items``: the list of all items, of a duel or a set; None with "undo".
         - ``user``: who was asked or answered, if the run has several users; None with "undo".
 
@@ -103,37 +104,38 @@ def export_journal(path: str | os.PathLike, to: str | os.PathLike) -> None:
 
 
 def _read(path):
-    journal = Journal(path)
+    journal, lines = Journal(path), None
     try:
         there = journal.exists()
     except NotADatabase:
         lines = Lines(journal.path)
         carried = Journal(lines.database)
-        if not carried.exists():
-            return _of_lines(lines)
-        journal, there = carried, True
-    if not there:
+        there = carried.exists()
+        if there:
+            journal, lines = carried, None
+    if not there and lines is None:
         raise FileNotFoundError(f"There is no journal at {journal.path}.")
+    header, events = journal.load() if lines is None else (None, [])
     try:
-        header, events = journal.load()
+        if lines is not None:
+            return _of_lines(lines)
         configuration = json.loads(header.configuration)
         run = {"configuration": configuration, "seed": header.seed}
         return run, _rows(events, configuration)
     except UNFIT as error:
-        if isinstance(error, ValueError) and "damaged" in str(error):
-            raise
-        raise ValueError(f"The journal {journal.path} is damaged: {error}.") from error
-    finally:
-        journal.close()
+        raise journal.damaged(f"{type(error).__name__}: {error}") from error
 
 
 def _rows(events: list[Event], configuration: dict) -> list[dict]:
-    rows, items = [], []
+    rows: list[dict] = []
+    items: list = []
     for event in events:
         found = json.loads(event.payload)
+        if type(found) is not dict or event.kind not in KINDS:
+            raise ValueError(f"event {event.seq} is none of a journal")
         names = found.get("names")
         items += _named([found.get("items", [])], configuration) if names is None else names
-        when = datetime.fromtimestamp(event.time, UTC).isoformat() if event.time else None
+        when = _date(event.time)
         if event.kind == "ask":
             shown = [("take", asked) for asked in found.get("taken", [])]
             shown += [("ask", asked) for asked in found.get("sets") or found["duels"]]
@@ -142,9 +144,19 @@ def _rows(events: list[Event], configuration: dict) -> list[dict]:
             shown = [(event.kind, question_of(found))]
             users = [found["user"]] if "user" in found else []
         for kind, asked in shown:
+            if not all(type(k) is int and 0 <= k < len(items) for k in asked):
+                raise ValueError(f"event {event.seq} is about {asked}, of {len(items)} items")
             row = _row(event.seq, kind, [items[k] for k in asked], found.get("outcome"), when)
             rows.append({**row, "user": users.pop(0)} if users else row)
     return rows
+
+
+def _date(time):
+    """Seconds since 1970 as text; None if they are no date, or 0, which says that none was kept."""
+    try:
+        return datetime.fromtimestamp(time, UTC).isoformat() if time else None
+    except (OverflowError, ValueError, OSError):  # what a clock far off comes to
+        return None
 
 
 def _row(seq, kind, items, outcome, when):
@@ -182,4 +194,8 @@ def _named(groups, configuration):
 
 
 def _choice(value, kind):
-    return kind[1 + value] if kind[0] == "choice" else value
+    if kind[0] != "choice":
+        return value
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no position of a choice")
+    return kind[1 + value]

@@ -1,8 +1,8 @@
 """The journal: an SQLite database, one transaction an event, on disk before a call returns.
 
-SQLite's write-ahead log waits for the disk once an event, its rollback journal four times. The
-price is that while a process works, and after it was killed, the newest events are in a file
-beside, ``-wal``, which the next to open the journal takes in.
+SQLite keeps its rollback journal beside the file while it writes, not a write-ahead log: that would
+wait for the disk once an event and not four times, but the newest events of a run at work, or of
+one that was killed, would be in the log alone, and lost with it.
 
 Every event holds a checksum of itself and all before it, and ``head`` that of the last, so that a
 flipped bit, a lost, doubled or swapped row is noticed where SQLite's own checks see nothing.
@@ -16,9 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from skpref.optimize._database import NO_JOURNAL, Database, NotADatabase
+from skpref.optimize._database import NO_JOURNAL, Database, NotADatabase, Replaced
 from skpref.optimize._events import Event, chained, digest_of
-from skpref.optimize._log import is_broken
 
 # Version 3 has ties and sets; the duels of version 2 are written the same way.
 APPLICATION, VERSION, READ = 0x736B7072, 3, (2, 3)
@@ -30,6 +29,7 @@ _SCHEMA = {
     ),
     "memory": "CREATE TABLE memory (seq INTEGER PRIMARY KEY, arrays BLOB NOT NULL)",
 }
+_TYPES = (int, str, str, float, str, bytes)  # of an event's columns
 
 
 class Header(NamedTuple):
@@ -60,18 +60,35 @@ class Journal(Database):
         Raises
         ------
         ValueError
-            If there is something else.
+            If there is something else, or what only a part of a journal is.
         """
         try:
             found = self.path.stat()
         except FileNotFoundError:
-            return False
-        if not stat.S_ISREG(found.st_mode):
+            found = None
+        if found is not None and not stat.S_ISREG(found.st_mode):
             raise ValueError(f"{self.path} is no regular file. Give another path for the journal.")
-        if found.st_size == 0 and not Path(f"{self.path}-journal").exists():
-            return False
-        self.check_unharmed()
+        if found is None or found.st_size == 0:
+            self._check_no_log()
+            if found is None or not Path(f"{self.path}-journal").exists():
+                return False
+        elif found.st_nlink > 1:
+            raise ValueError(
+                f"The journal {self.path} is one file under {found.st_nlink} names (hard links), "
+                "and what SQLite keeps beside it goes by one of them. Remove the other names, or "
+                "copy the file and give the path of the copy."
+            )
         return self.once(self._is_ours)
+
+    def _check_no_log(self):
+        """SQLite would begin a new database, and delete the log of one that was emptied."""
+        log = Path(f"{self.path}-wal")
+        if log.exists() and log.stat().st_size:
+            raise ValueError(
+                f"The journal {self.path} is empty or not there, and beside it is SQLite's log "
+                f"{log.name} of a run. Put the file back to go on with that run; to begin a new "
+                "one give another path."
+            )
 
     def _is_ours(self, connection):
         mark, version = (
@@ -109,15 +126,7 @@ class Journal(Database):
         return self.once(self._load)
 
     def _load(self, connection):
-        with suppress(sqlite3.OperationalError):  # where it can be, written by nobody meanwhile
-            connection.execute("BEGIN IMMEDIATE")
-        if not connection.in_transaction:
-            connection.execute("BEGIN")
-        if is_broken(Path(f"{self.path}-wal")):
-            raise self.damaged(
-                "events that were recorded in its log, -wal, cannot be read. With the log moved "
-                "away the run goes on from an earlier event"
-            )
+        connection.execute("BEGIN")
         found = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql NOT NULL"))
         if found != _SCHEMA:
             raise self.damaged(f"its tables are not those of a journal: {sorted(found)}")
@@ -136,8 +145,9 @@ class Journal(Database):
             raise self.damaged("its header is not what was written")
         events = self._newer(connection, 0, header.digest)
         connection.rollback()
-        with suppress(sqlite3.OperationalError):  # busy, or not writable: as good in another mode
-            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        with suppress(sqlite3.OperationalError):  # busy, or not writable
+            # Earlier versions kept a write-ahead log: in the file with it.
+            connection.execute("PRAGMA journal_mode = DELETE").fetchone()
         return header, events
 
     def since(self, seq: int, digest: bytes) -> list[Event]:
@@ -166,14 +176,18 @@ class Journal(Database):
             )
         ]
         for number, event in enumerate(events, start=seq + 1):
-            digest = chained(digest, event.seq, event.kind, event.owner, event.time, event.payload)
-            if event.seq != number or event.digest != digest:
+            good = event.seq == number and tuple(map(type, event[:6])) == _TYPES
+            if good:
+                digest = chained(digest, *event[:5])
+            if not good or event.digest != digest:
                 raise self.damaged(f"event {number} is not what was written")
         if head != (seq + len(events), digest):
             raise self.damaged(f"the events end at {seq + len(events)}, not where they should")
         return events
 
     def _head(self, connection):
+        if self.path.stat().st_size == 0:
+            raise self.damaged("it is empty, and held events before")
         try:
             seq, digest = json.loads(
                 _one(connection, "SELECT value FROM meta WHERE key = 'head'")[0]
@@ -244,9 +258,10 @@ class Journal(Database):
         )
 
     def _replaced(self, seq):
-        return RuntimeError(
+        return Replaced(
             f"The journal {self.path} does not hold the {seq} events that this optimizer knows: "
-            "it was replaced by another file. Open a new optimizer on it."
+            "it was replaced by another file. What this optimizer knows can still be looked at; "
+            "open a new one to go on with the file."
         )
 
 

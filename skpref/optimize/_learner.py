@@ -1,6 +1,7 @@
 """Ask and tell: learning a utility in few answers, from a pool of duels."""
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from functools import partial
 from os import PathLike
 from typing import Any, NamedTuple, Self
@@ -19,7 +20,7 @@ from skpref.optimize._duel_pool import duel_pool
 from skpref.optimize._pool_questions import PoolConfiguration, PoolQuestions, Takes
 from skpref.optimize._session import Session
 from skpref.optimize._state import Told
-from skpref.optimize._values import plain
+from skpref.optimize._values import plain, titled
 
 
 class Question(NamedTuple):
@@ -336,13 +337,13 @@ class ActiveLearner(Asking):
 
     @property
     def estimator_(self) -> BaseEstimator:
-        """The estimator, fitted to what was told."""
-        return self._session.fitted()
+        """The estimator, fitted to what was told; a copy."""
+        return deepcopy(self._session.fitted())
 
     @property
     def posterior_(self) -> Posterior:
-        """The posterior of what was told."""
-        return self._session.posterior()
+        """The posterior of what was told; a copy."""
+        return deepcopy(self._session.posterior())
 
     def recommend(self, user: str | int | None = None) -> Any:
         """The item of the largest posterior mean in the pool.
@@ -361,8 +362,17 @@ class ActiveLearner(Asking):
         features = np.array(items)
         asked = features if self._space.has_features else np.arange(len(items))
         to = {} if user is None else {"users": [self._user(user)] * len(items)}
-        mean = self.estimator_.predict(asked, **to)
+        mean = self._session.fitted().predict(asked, **to)
         return self._space.present(items[int(np.argmax(mean))])
+
+    def _as_rows(self, items: Any) -> np.ndarray:
+        return np.array([self._space.clean(item) for item in self._space.listed(items)])
+
+    def _to_rank(self) -> tuple[list, list]:
+        items, names = super()._to_rank()
+        if self._space.names is None and not self._session.configuration.pool.turned:
+            names = [titled(item) for item in items]  # the pool has rows of duels, not of items
+        return items, names
 
 
 def _people(users, estimator=None):

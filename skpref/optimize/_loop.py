@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
 
 from skpref._parameters import check_number
+from skpref.optimize._values import copied
 
 # Skips in a row that are taken for a judge without a `return`.
 _MAX_SKIPS = 100
@@ -37,7 +38,7 @@ class Loop(CallbackSupportMixin):
             ``compare(first, second)`` → outcome as in `tell`, or None to skip. With a larger
             ``size`` it gets as many items, and returns the position of the best, a list of
             positions (a ranking, best first), a dict such as ``{"worst": 0}`` or ``{"chosen": 2,
-            "worst": 0}``, or None.
+            "worst": 0}``, or None. The items are copies: what it does to them changes nothing.
         n_duels : int
             Number of answers.
         callback : callable, optional
@@ -67,7 +68,7 @@ class Loop(CallbackSupportMixin):
                 task.call_on_fit_task_begin(estimator=self)
                 items = self.ask(**asked)
                 skips = 0
-                while (outcome := compare(*items)) is None:
+                while (outcome := compare(*copied(items))) is None:
                     skips += 1
                     if skips == _MAX_SKIPS:
                         raise ValueError(

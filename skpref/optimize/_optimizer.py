@@ -1,6 +1,7 @@
 """Ask and tell: preferential optimisation of what only a judge can compare."""
 
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -40,7 +41,8 @@ class PreferenceOptimizer(Asking):
         categories); items are then dicts.
     inference : str or engine, default="hallucination"
         Of the posterior that the acquisition sees: "hallucination" (the GP given one draw of the
-        noisy margins), "laplace", "ep", "gibbs", "hmc" or an engine of `skpref.inference`.
+        noisy margins), "kriging_believer" (given their means), "constant_liar" (given that each is
+        1), "laplace", "ep", "gibbs", "hmc" or an engine of `skpref.inference`.
     incumbent : str, default="posterior_mean"
         First item of the next duel: "last_winner", "posterior_mean", "thompson", "random" or
         "joint". "posterior_mean" is the largest one among the items seen;
@@ -106,7 +108,7 @@ class PreferenceOptimizer(Asking):
         where that leaves several, as a tie does, the one of them that was shown first.
     posterior_ : Posterior
         Of what was told, on unit-cube rows (`to_unit`), where candidates have texts as names also
-        by these. With hallucinations it is EP's.
+        by these. Where noisy margins are believed it is EP's.
     n_told_ : int
     pending_ : ndarray of shape (n, size, d), or list
         What was asked and neither answered nor skipped, oldest first, as `ask` with ``n`` gives
@@ -300,10 +302,12 @@ class PreferenceOptimizer(Asking):
 
     @property
     def posterior_(self) -> Posterior:
-        """Of what was told, on unit-cube rows; candidates also by texts that name them."""
+        """Of what was told, on unit-cube rows; candidates also by texts that name them. A copy."""
         table = self._space.table() if isinstance(self._space, Pool) else None
-        return replace(self._session.posterior(), table=table)
+        return replace(deepcopy(self._session.posterior()), table=table)
 
     def to_unit(self, items: Iterable) -> np.ndarray:
         """Unit-cube rows (n, n_columns) of items, as `posterior_` and the kernel see them."""
         return np.array([self._space.to_row(item) for item in self._space.listed(items)])
+
+    _as_rows = to_unit

@@ -36,7 +36,8 @@ def is_live(name: str) -> bool:
         pid = int(number)
     except ValueError:
         return False
-    if machine != _machine() or pid == os.getpid() or not _runs(pid):
+    # No process has a number below 1: to the system these stand for groups of processes.
+    if machine != _machine() or pid < 1 or pid == os.getpid() or not _runs(pid):
         return False
     return _started(pid) in (None, start)
 
@@ -71,9 +72,9 @@ def _runs(pid):
         return known and code.value == _STILL_ACTIVE
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
-    except (PermissionError, OverflowError):
+    except PermissionError:
         return True
     try:  # killed, and not yet waited for
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"

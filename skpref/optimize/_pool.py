@@ -40,6 +40,7 @@ class Pool:
             raise ValueError("candidates must hold at least two distinct rows.")
         kept = np.sort(first)
         self._items = table[kept]
+        self.places = kept.tolist()  # in the candidates
         self.names = None if names is None else [names[i] for i in kept]
         owner = np.searchsorted(kept, first[inverse.reshape(-1)])
         self._named = {} if names is None else dict(zip(names, owner.tolist(), strict=True))

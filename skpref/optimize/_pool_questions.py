@@ -1,6 +1,7 @@
 """The next duel of a pool, by what its answer is expected to tell an estimator."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -181,11 +182,13 @@ class PoolQuestions:
             return *asked.at(int(rng.choice(np.flatnonzero(free)))), turned
         waiting = np.zeros(len(free), dtype=bool)
         waiting[pending] = True
-        duels, given = configuration.pool.duels, {}
+        estimator, duels, given = self.fit(state), configuration.pool.duels, {}
         if configuration.users is not None:
             duels, given = duels[asked.rows], {"users": asked.users}
+        if callable(configuration.strategy):  # the fit and the pool serve more questions
+            estimator, duels = deepcopy((estimator, duels))
         chosen = query(
-            self.fit(state),
+            estimator,
             duels,
             configuration.strategy,
             answered=~free & ~waiting,

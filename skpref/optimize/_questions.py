@@ -77,9 +77,9 @@ class Questions:
         return last[2:]
 
     def posterior(self, state: State) -> Posterior:
-        """The engine's posterior; of hallucinations, EP's."""
+        """The engine's posterior; where noisy margins are believed, EP's."""
         fit, _ = self.fit(state)
-        if self._configuration.hallucinating:
+        if self._configuration.believing:
             return fit.gaussian
         with blas_threads(state.most_rows):
             return fit.refined(self._generator(0)).posterior

@@ -12,7 +12,7 @@ import numpy as np
 
 from skpref.optimize._answers import Said
 from skpref.optimize._configuration import check_same, completed
-from skpref.optimize._database import NotADatabase
+from skpref.optimize._database import Damaged, NotADatabase, Replaced
 from skpref.optimize._design import load_tables
 from skpref.optimize._events import (
     Event,
@@ -145,11 +145,11 @@ class Session:
 
     @property
     def state(self) -> State:
-        """The state, with what other processes told; of a file that is gone, as it was."""
+        """The state, with what other processes told; of a file that is lost, as it was."""
         self.tried = None  # who looks knows
         try:
             return self._caught_up()
-        except FileNotFoundError:
+        except (FileNotFoundError, Damaged, Replaced):
             return self._state
 
     def _caught_up(self):
@@ -318,7 +318,7 @@ class Session:
             return self._questions.fit(self.state)
 
     def posterior(self) -> Any:
-        """The engine's posterior; of hallucinations, EP's."""
+        """The engine's posterior; where noisy margins are believed, EP's."""
         with self._lock:
             return self._questions.posterior(self.state)
 

@@ -64,6 +64,7 @@ class Items:
             return self, found
         found = len(self.values)
         rows = np.concatenate([self.rows, row[None]])
+        rows.setflags(write=False)  # a kernel or an acquisition sees them
         return type(self)((*self.values, value), rows, {**self._at, row.tobytes(): found}), found
 
     def with_row(self, row: NDArray[np.float64], space: Any) -> tuple[Self, int]:

@@ -1,6 +1,7 @@
 """How the next question is chosen: (engine, incumbent rule, acquisition) as data."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from itertools import combinations
 from math import comb
@@ -32,7 +33,7 @@ class Strategy(NamedTuple):
     Attributes
     ----------
     inference : str
-        "hallucination", "laplace", "ep", "gibbs" or "hmc".
+        "hallucination", "kriging_believer", "constant_liar", "laplace", "ep", "gibbs" or "hmc".
     incumbent : str
         "last_winner", "posterior_mean", "thompson", "random" or "joint".
     acquisition : str or callable
@@ -45,13 +46,16 @@ class Strategy(NamedTuple):
     acquisition: str | Callable
 
 
-# Paper 002, section 6 and appendix G.4; the last three are outside it.
+# Takeno et al. 2023, section 6 and appendix G.4; KB and CL are what appendix E sets HB apart from;
+# the last three are outside it.
 STRATEGIES = {
     "HB-EI": Strategy("hallucination", "last_winner", "ei"),
     "HB-UCB": Strategy("hallucination", "last_winner", "ucb"),
     "HB-mean": Strategy("hallucination", "last_winner", "mean"),
     "HB-MUC": Strategy("hallucination", "last_winner", "muc"),
     "HB-BVEI": Strategy("hallucination", "last_winner", "bvei"),
+    "KB-EI": Strategy("kriging_believer", "last_winner", "ei"),
+    "CL-EI": Strategy("constant_liar", "last_winner", "ei"),
     "LA-EI": Strategy("laplace", "posterior_mean", "ei"),
     "EP-EI": Strategy("ep", "posterior_mean", "ei"),
     "EP-MUC": Strategy("ep", "posterior_mean", "muc"),
@@ -250,7 +254,8 @@ def surface_of(
     Surface or Numeric
     """
     if callable(acquisition):
-        return Numeric(lambda X: acquisition(posterior, X, incumbent))
+        own = deepcopy(posterior)  # the fit behind it serves more questions
+        return Numeric(lambda X: acquisition(own, X.copy(), incumbent.copy()))
     threshold = posterior.component_means(seen).max(axis=0)
     return Surface(ACQUISITIONS[acquisition], posterior, incumbent, threshold)
 

@@ -32,15 +32,53 @@ def plain(value: Any) -> Any:
 
 
 def copied(value: Any) -> Any:
-    """A deep copy, or the value itself where a copy would not be recognised as equal."""
+    """A deep copy, or the value itself where a copy would not be recognised as equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.optimize._values import copied
+    >>> kept = (np.zeros(2), {"kind": ["a", "b"]})
+    >>> found = copied(kept)
+    >>> found[0][:] = 1.0
+    >>> found[1]["kind"].clear()
+    >>> kept
+    (array([0., 0.]), {'kind': ['a', 'b']})
+    """
     if isinstance(value, _UNCHANGING):
         return value
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if type(value) is dict:
+        return {key: copied(part) for key, part in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(copied, value))
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(copied, value))
     try:
         copy = deepcopy(value)
         same = bool(copy == value)
     except Exception:  # whatever the value's own methods raise
         return value
     return copy if same else value
+
+
+def titled(item: Any) -> str:
+    """An item in few letters, for tables and pictures.
+
+    Examples
+    --------
+    >>> from skpref.optimize._values import titled
+    >>> titled({"dose": 3.14159, "kind": "green"}), titled([0.5, 10.0])
+    ('dose=3.142, kind=green', '(0.5, 10)')
+    """
+
+    def short(value: Any) -> str:
+        return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+    if hasattr(item, "items"):
+        return ", ".join(f"{name}={short(value)}" for name, value in item.items())
+    return f"({', '.join(map(short, plain(list(item))))})"
 
 
 def listed(items: Any, names: list | None) -> Any:

@@ -5,23 +5,32 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skpref._parameters import check_choice, check_number
+from skpref._parameters import check_number
 from skpref._random import RandomLike
 from skpref.inspection import leaderboard
 from skpref.plotting._style import (
     check_matplotlib,
+    in_unit,
+    is_laid_out,
     new_axes,
     palette,
     percent,
-    plain,
-    shortened,
+    room_of,
+    settle,
+    shorten_to,
     tidy,
+    wrap_to,
 )
 
 # Points that a line of text needs, and the smallest letters that are read with ease.
 _LINE, _SMALLEST = 1.25, 5.5
 # Inches of a row, of what is not rows, and of the tallest figure.
-_ROW, _REST, _TALLEST = 0.21, 0.95, 20.0
+_ROW, _REST, _TALLEST = 0.21, 1.1, 20.0
+# Shares of the room that names, and the columns of ranks and chances, may take.
+_NAMES, _COLUMNS = 0.45, 0.45
+# In letters: width of the columns, distance of their right ends from that of the axes, and height
+# of their heads.
+_WIDTH, _ENDS, _HEAD = 9.0, (4.2, 0.2), 2.7
 
 
 class LeaderboardDisplay:
@@ -33,12 +42,11 @@ class LeaderboardDisplay:
     ----------
     names : array-like of shape (n_items,)
     utility, lower, upper : array-like of shape (n_items,)
-        Posterior mean above the mean of all items, and its interval.
+        Posterior mean above the mean of all items, and its interval, in units.
     probability_best, rank_lower, rank_upper : array-like of shape (n_items,)
         See `skpref.inspection.leaderboard`.
     level : float
-    unit : {"utility", "noise"}
-        Of the three: that of the prior, or standard deviations of an item's noise.
+    unit : {"noise", "elo", "logit"}
     n_items : int, default=None
         How many there were, where only some are shown. None: as many as are shown.
 
@@ -47,7 +55,7 @@ class LeaderboardDisplay:
     ax_, figure_ : matplotlib Axes and Figure
     points_, intervals_ : Line2D and LineCollection
     annotations_ : list of Text
-        Empty where rows are too close for letters.
+        Empty where rows are too close for letters, or the axes too narrow for the columns.
 
     Examples
     --------
@@ -70,7 +78,7 @@ class LeaderboardDisplay:
         rank_lower: ArrayLike,
         rank_upper: ArrayLike,
         level: float = 0.9,
-        unit: str = "utility",
+        unit: str = "noise",
         n_items: int | None = None,
     ):
         self.names = names
@@ -90,10 +98,11 @@ class LeaderboardDisplay:
         model: Any,
         items: Any = None,
         *,
+        user: Any = None,
+        unit: str = "noise",
         level: float = 0.9,
         n_draws: int = 10_000,
         random_state: RandomLike = 0,
-        unit: str | None = None,
         top: int | None = None,
         ax: Any = None,
         annotate: bool = True,
@@ -103,14 +112,8 @@ class LeaderboardDisplay:
 
         Parameters
         ----------
-        model : estimator, pipeline, optimizer or Posterior
-            Anything fitted that has a ``posterior_``, or that posterior.
-        items, level, n_draws, random_state
+        model, items, user, unit, level, n_draws, random_state
             See `skpref.inspection.leaderboard`.
-        unit : {"noise", "utility"}, default=None
-            "noise": in standard deviations of an item's noise, the unit that answers identify, so
-            that intervals hold their level also where hyperparameters were learned. "utility": as
-            `leaderboard`. None: "noise", if the likelihood has one.
         top : int, default=None
             Show the best so many only; ranks and the zero stay those among all.
         ax : matplotlib Axes, default=None
@@ -126,27 +129,26 @@ class LeaderboardDisplay:
         ImportError
             If matplotlib is not installed.
         ValueError
-            As `leaderboard`, or if the likelihood has no noise to measure by.
+            As `leaderboard`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        if unit is not None:
-            check_choice("unit", unit, ("noise", "utility"))
         if top is not None:
             check_number("top", top, low=1, integer=True)
-        board = leaderboard(model, items, level=level, n_draws=n_draws, random_state=random_state)
-        if unit is None:
-            unit = "utility" if board.noise_deviation is None else "noise"
-        scale = board.noise_deviation if unit == "noise" else 1.0
-        if scale is None:
-            raise ValueError(
-                'unit="noise" needs a likelihood with a noise_variance; use unit="utility".'
-            )
+        board = leaderboard(
+            model,
+            items,
+            user=user,
+            unit=unit,
+            level=level,
+            n_draws=n_draws,
+            random_state=random_state,
+        )
         shown = slice(top)
         made = cls(
             names=board.names[shown],
-            utility=board.utility[shown] / scale,
-            lower=board.lower[shown] / scale,
-            upper=board.upper[shown] / scale,
+            utility=board.utility[shown],
+            lower=board.lower[shown],
+            upper=board.upper[shown],
             probability_best=board.probability_best[shown],
             rank_lower=board.rank_lower[shown],
             rank_upper=board.rank_upper[shown],
@@ -162,10 +164,11 @@ class LeaderboardDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            None: of a new figure, tall enough for the names.
+            Made smaller where names would be cut off, unless the figure has a layout engine, which
+            sees to that. None: of a new figure, tall enough for the names.
         annotate : bool, default=True
             Write the interval of the rank and the probability of being best beside each item,
-            if rows leave room for letters.
+            within the axes, if there is room for letters.
         color : matplotlib color, default=None
 
         Returns
@@ -187,66 +190,122 @@ class LeaderboardDisplay:
         ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
         self.intervals_ = ax.hlines(rows, lower, upper, color=color, alpha=0.45, linewidth=2.5)
         (self.points_,) = ax.plot(utility, rows, "o", color=color, markersize=4.5)
-        ax.set_ylim(n - 0.4, -0.6)
-        size = self._letters(ax, n)
-        self._label_rows(ax, n, size)
         total = n if self.n_items is None else self.n_items
         mean = "the only item" if total == 1 else f"the mean of the {total} items"
-        unit = "\n(standard deviations of the noise)" if self.unit == "noise" else ""
-        ax.set_xlabel(f"utility above {mean}{unit}")
+        label = in_unit(f"utility above {mean}", self.unit)
+        ax.set_xlabel(label)
         tidy(ax)
         ax.spines["left"].set_visible(False)
         ax.tick_params(axis="y", length=0)
         ax.grid(axis="x", color="0.5", alpha=0.2, linewidth=0.6)
         ax.set_axisbelow(True)
-        self.annotations_ = self._annotated(ax, size) if annotate and size >= _SMALLEST else []
+        ax.set_yticks([])
+        for _ in range(2):  # names and the lines of the label take room from each other
+            settle(ax)
+            size, columns = self._letters(ax, n, annotate)
+            self._label_rows(ax, n, size)
+            settle(ax)
+            columns = min(columns, _COLUMNS * _points(ax)[0] / _WIDTH)
+            columns = columns if columns >= _SMALLEST else 0.0
+            self._scale(ax, n, columns)
+            self._label(ax, label)
+        settle(ax)
+        self._scale(ax, n, columns)
+        self._label(ax, label)
+        self.annotations_ = self._annotated(ax, columns) if columns else []
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
     @staticmethod
-    def _letters(ax, n):
-        """Size of letters in points that the rows leave room for."""
+    def _letters(ax, n, annotate):
+        """Sizes in points of the letters of names and columns; 0 where no columns have room."""
         from matplotlib import font_manager, rcParams
 
         usual = font_manager.FontProperties(size=rcParams["ytick.labelsize"]).get_size_in_points()
-        box = ax.get_window_extent()
-        row = box.height * 72.0 / ax.figure.dpi / (n + 0.2)
-        return min(usual, row / _LINE)
+        height = _points(ax)[1]
+        below_heads = min(usual, height / (_LINE * (n + 0.2) + _HEAD))
+        if annotate and below_heads >= _SMALLEST:
+            return below_heads, below_heads
+        return min(usual, height / (_LINE * (n + 0.2))), 0.0
 
     def _label_rows(self, ax, n, size):
         """Names at the rows; where rows are too close, at every second, third, …"""
         step = int(np.ceil(_SMALLEST / size)) if size < _SMALLEST else 1
         rows = np.arange(0, n, step)
-        labels = [plain(shortened(self.names[i])) for i in rows]
-        ax.set_yticks(rows, labels, fontsize=max(size, _SMALLEST))
+        room = ax.get_window_extent().x1 - (_left(ax) if is_laid_out(ax) else room_of(ax)[0])
+        ax.set_yticks(rows, [""] * len(rows), fontsize=max(size, _SMALLEST))
+        drawn = ax.get_yticklabels()
+        for text, row in zip(drawn, rows, strict=True):
+            shorten_to(text, self.names[row], _NAMES * room)
+        ax.set_yticks(rows, [text.get_text() for text in drawn])
+
+    def _scale(self, ax, n, columns):
+        """Limits that leave room for columns of letters of this size, right, and their heads."""
+        from matplotlib.ticker import MaxNLocator, ScalarFormatter
+
+        width, height = _points(ax)
+        low = min(0.0, float(np.min(self.lower)))
+        high = max(0.0, float(np.max(self.upper)))
+        spare = 0.05 * (high - low) or 1.0
+        low, high = low - spare, high + spare
+        share = columns * _WIDTH / width
+        ax.set_xlim(low, low + (high - low) / (1.0 - share))
+        letters = ax.xaxis.label.get_size()
+        most = max(2, int((1.0 - share) * width / (4.0 * letters)))
+        ticks = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+        ax.set_xticks([tick for tick in ticks if low <= tick <= high])
+        ax.xaxis.set_major_formatter(ScalarFormatter())
+        ax.spines["bottom"].set_bounds(low, high)
+        head = _HEAD * columns
+        ax.set_ylim(n - 0.4, -0.6 - (n + 0.2) * head / (height - head))
+
+    @staticmethod
+    def _label(ax, label):
+        """The label below the scale, in as many lines as names and axes leave it."""
+        text, right, left = ax.set_xlabel(label), ax.get_window_extent().x1, _left(ax)
+        wrap_to(text, right - left)
+        half = 0.5 * text.get_window_extent().width
+        _, end = ax.spines["bottom"].get_bounds()
+        middle = 0.5 * (ax.get_window_extent().x0 + ax.transData.transform((end, 0.0))[0])
+        middle = max(left + half, min(middle, right - half))
+        text.set_x(ax.transAxes.inverted().transform((middle, 0.0))[0])
 
     def _annotated(self, ax, size):
-        """Columns right of the axes: the interval of the rank, the probability of being best."""
+        """Columns at the right: the interval of the rank, the probability of being best."""
         across = ax.get_yaxis_transform()
         columns = (
-            (
-                4.8 * size,
-                f"rank\n({percent(self.level)})",
-                map(_range, self.rank_lower, self.rank_upper),
-            ),
-            (8.8 * size, "is best", map(_chance, self.probability_best)),
+            (f"rank\n({percent(self.level)})", map(_range, self.rank_lower, self.rank_upper)),
+            ("is best", map(_chance, self.probability_best)),
         )
         style = {
+            "xycoords": across,
             "textcoords": "offset points",
             "va": "center_baseline",
             "ha": "right",
             "fontsize": size,
         }
+        top = style | {"va": "bottom", "fontsize": 0.9 * size, "fontstyle": "italic"}
         found = []
-        for right, head, texts in columns:
-            place = {"xy": (1.0, 1.0), "xycoords": "axes fraction", "xytext": (right, 2.0)}
-            top = style | {"va": "bottom", "fontsize": 0.9 * size, "fontstyle": "italic"}
-            found.append(ax.annotate(head, **place, **top))
+        for end, (head, texts) in zip(_ENDS, columns, strict=True):
+            place = (-end * size, 0.0)
+            found.append(ax.annotate(head, xy=(1.0, -0.6), xytext=place, **top))
             found += [
-                ax.annotate(text, xy=(1.0, row), xycoords=across, xytext=(right, 0.0), **style)
+                ax.annotate(text, xy=(1.0, row), xytext=place, **style)
                 for row, text in enumerate(texts)
             ]
         return found
+
+
+def _points(ax):
+    """Width and height of axes in points."""
+    box = ax.get_window_extent()
+    return box.width * 72.0 / ax.figure.dpi, box.height * 72.0 / ax.figure.dpi
+
+
+def _left(ax):
+    """Where axes with their names begin, in pixels."""
+    names = [name.get_window_extent().x0 for name in ax.get_yticklabels()]
+    return min([ax.get_window_extent().x0, *names])
 
 
 def _range(low, high):

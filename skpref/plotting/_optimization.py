@@ -5,14 +5,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._inspected import Inspected
+from skpref._inspected import Inspected, unit_length
 from skpref._linalg import Array
 from skpref._parameters import check_choice, check_number
 from skpref.plotting._run import Line, Run, best_so_far, line_of, run_of
 from skpref.plotting._style import (
     GREY,
     check_matplotlib,
+    in_unit,
     legend_on_top,
+    make_room,
     new_axes,
     palette,
     paper,
@@ -22,34 +24,39 @@ from skpref.plotting._style import (
 
 # Share of the axes that the questions take below the utility along one dimension.
 _STRIP = 0.38
+# By the posterior at the end, and not by the objective.
+_RECOMMENDED = "largest posterior mean so far"
 
 
 class OptimizationDisplay:
     """How a run of an optimizer went, answer by answer.
 
     Made by `from_optimizer`; the parameters are kept as attributes. Everything is judged by the
-    posterior at the end: the best item after t answers is that, of the items shown until then,
-    which now has the largest posterior mean. The last of them is `recommend`.
+    posterior at the end: the item recommended after t answers is that, of the items shown until
+    then, which now has the largest posterior mean. The last of them is `recommend`. Its utility
+    never falls; its regret may rise, where the posterior takes a worse item for a better one.
 
     Parameters
     ----------
     run : Run
         ``items``, ``rows``, ``shown`` and ``best`` (the winner) of each answer.
     utility, lower, upper : ndarray of shape (n_items,)
-        Of the items of ``run``: posterior mean above the mean of them, and its interval.
+        Of the items of ``run``: posterior mean above the mean of them, and its interval, in units.
     best : ndarray of shape (n_answers,)
-        Position in ``run.items`` of the best item so far.
+        Position in ``run.items`` of the item of the largest posterior mean so far.
     regret : ndarray of shape (n_items,) or None
         What each item lacks of the optimum, where an objective was given.
     line : Line or None
         The utility in one dimension: ``x``, ``utility``, ``at``.
     level : float
+    unit : {"noise", "elo", "logit"}
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
     best_ : Line2D
-        The best item so far (``kind="course"``), or the posterior mean (``kind="utility"``).
+        The item of the largest posterior mean so far (``kind="course"``), or the posterior mean
+        (``kind="utility"``).
     band_ : PolyCollection
         Absent from a course of regret.
     winners_, others_ : Line2D
@@ -75,6 +82,7 @@ class OptimizationDisplay:
         regret: Array | None = None,
         line: Line | None = None,
         level: float = 0.9,
+        unit: str = "noise",
     ):
         self.run = run
         self.utility = utility
@@ -84,6 +92,7 @@ class OptimizationDisplay:
         self.regret = regret
         self.line = line
         self.level = level
+        self.unit = unit
 
     @classmethod
     def from_optimizer(
@@ -92,6 +101,7 @@ class OptimizationDisplay:
         objective: Any = None,
         *,
         optimum: float | None = None,
+        unit: str = "noise",
         level: float = 0.9,
         kind: str = "course",
         ax: Any = None,
@@ -107,6 +117,8 @@ class OptimizationDisplay:
             Then regret is drawn.
         optimum : float, default=None
             The largest value of a callable. None: that of the items shown.
+        unit : {"noise", "elo", "logit"}, default="noise"
+            Of utilities, see `skpref.inspection.leaderboard`. Regret is in that of the objective.
         level : float, default=0.9
         kind : {"course", "utility"}, default="course"
             See `plot`.
@@ -127,7 +139,9 @@ class OptimizationDisplay:
         check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
         check_choice("kind", kind, ("course", "utility"))
         run = run_of(optimizer)
-        relative = Inspected.of(optimizer.posterior_).relative(run.rows, level)
+        posterior = optimizer.posterior_
+        length = unit_length(posterior.likelihood, unit)
+        relative = Inspected.of(posterior).relative(run.rows, level).per(length)
         regret = None if objective is None else _regret(run, objective, optimum)
         made = cls(
             run=run,
@@ -136,8 +150,9 @@ class OptimizationDisplay:
             upper=relative.upper,
             best=best_so_far(run, relative.mean),
             regret=regret,
-            line=line_of(optimizer, run, level),
+            line=line_of(optimizer, run, level, length),
             level=level,
+            unit=unit,
         )
         return made.plot(ax=ax, kind=kind)
 
@@ -148,8 +163,8 @@ class OptimizationDisplay:
         ----------
         ax : matplotlib Axes, default=None
         kind : {"course", "utility"}, default="course"
-            "course": over the answers, the utility of the items shown and of the best so far; its
-            regret if there is an objective. "utility": in one dimension the utility with its
+            "course": over the answers, the utility of the items shown, and the largest so far; if
+            there is an objective, their regret. "utility": in one dimension the utility with its
             band, and below it every question, the first on top.
 
         Returns
@@ -175,6 +190,7 @@ class OptimizationDisplay:
         else:
             self._draw_regret(ax)
         tidy(ax)
+        make_room(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -213,9 +229,9 @@ class OptimizationDisplay:
             where="post",
             color=palette(ax).blue,
             linewidth=2.0,
-            label="best so far (judged at the end)",
+            label=_RECOMMENDED,
         )
-        ax.set_ylabel("utility above the mean of the items shown")
+        ax.set_ylabel(in_unit("utility above the mean of the items shown", self.unit))
         self._finish_course(ax)
 
     def _draw_regret(self, ax):
@@ -226,7 +242,7 @@ class OptimizationDisplay:
             where="post",
             color=palette(ax).blue,
             linewidth=2.0,
-            label="best so far (judged at the end)",
+            label=_RECOMMENDED,
         )
         if np.any(self.regret > 0.0):
             ax.set_yscale("log", nonpositive="clip")
@@ -273,7 +289,7 @@ class OptimizationDisplay:
         ax.set_ylim(bottom, top)
         recommended.set_ydata([bottom, high])
         ax.set_yticks([tick for tick in ax.get_yticks() if low <= tick <= high])
-        ax.set_ylabel("utility above the mean of the curve")
+        ax.set_ylabel(in_unit("utility above the mean of the curve", self.unit))
         ax.set_xlabel("item (below: the questions, the first on top)")
 
     def _questions(self, ax, at):

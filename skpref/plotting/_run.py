@@ -63,7 +63,7 @@ def _winner(outcome: Any) -> int | None:
 
 
 def best_so_far(run: Run, mean: Array) -> NDArray[np.intp]:
-    """Of the items shown up to each answer, the one of the largest mean."""
+    """Of the items shown up to each answer, the one of the largest posterior mean."""
     found, best = [], run.shown[0][0]
     for positions in run.shown:
         best = max((best, *positions), key=lambda i: mean[i])
@@ -88,8 +88,13 @@ class Line(NamedTuple):
     at: Array
 
 
-def line_of(optimizer: Any, run: Run, level: float, resolution: int = 200) -> Line | None:
-    """The utility between the outermost items of a run; None but for one dimension of numbers."""
+def line_of(
+    optimizer: Any, run: Run, level: float, length: float, resolution: int = 200
+) -> Line | None:
+    """The utility between the outermost items of a run, in units of this length.
+
+    None but for one dimension of numbers.
+    """
     try:
         at = np.array([_number(item) for item in run.items])
     except (TypeError, ValueError):
@@ -101,7 +106,7 @@ def line_of(optimizer: Any, run: Run, level: float, resolution: int = 200) -> Li
     # Unit-cube places between items are those of numbers in between.
     x = np.linspace(at.min(), at.max(), resolution)
     rows = np.interp(x, at[order], unit[order])[:, None]
-    return Line(x, Inspected.of(optimizer.posterior_).relative(rows, level), at)
+    return Line(x, Inspected.of(optimizer.posterior_).relative(rows, level).per(length), at)
 
 
 def _number(item):

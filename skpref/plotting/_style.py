@@ -1,6 +1,13 @@
 """What all pictures share: colours, axes, and the error where matplotlib is missing."""
 
+import textwrap
 from typing import Any, NamedTuple
+
+from skpref._inspected import UNITS
+
+# Of its width or height, axes keep at least this much where room is made for labels.
+_KEPT = 0.3
+_GAP = 3.0  # points between labels and what is next to them
 
 GREY = "#808080"
 
@@ -83,3 +90,93 @@ def shortened(text: Any, most: int = 40) -> str:
 def percent(level: float) -> str:
     """A level as people write it: 0.9 is "90 %"."""
     return f"{100.0 * level:.4g} %"
+
+
+def in_unit(what: str, unit: str) -> str:
+    """What an axis shows, and below it the unit."""
+    return f"{what}\n({UNITS[unit]})"
+
+
+# -- room for labels -------------------------------------------------------------------------
+
+
+def is_laid_out(ax: Any) -> bool:
+    """Whether a layout engine places these axes."""
+    engine = ax.figure.canvas.figure.get_layout_engine()
+    return engine is not None and ax.get_subplotspec() is not None and ax.get_in_layout()
+
+
+def make_room(ax: Any) -> None:
+    """Make axes smaller where labels would be cut off or drawn over other axes.
+
+    Nothing is done where a layout engine sees to it.
+    """
+    for _ in range(0 if is_laid_out(ax) else 2):  # labels move with the axes
+        _shrink(ax)
+
+
+def settle(ax: Any) -> None:
+    """Place axes as they will stand with the labels that they have now."""
+    if is_laid_out(ax):
+        ax.figure.canvas.figure.draw_without_rendering()
+    make_room(ax)
+
+
+def _shrink(ax):
+    box, labelled = ax.get_window_extent(), ax.get_tightbbox()
+    left, bottom, right, top = room_of(ax)
+    begin = box.x0 + max(0.0, left - labelled.x0), box.y0 + max(0.0, bottom - labelled.y0)
+    end = box.x1 - max(0.0, labelled.x1 - right), box.y1 - max(0.0, labelled.y1 - top)
+    width, height = end[0] - begin[0], end[1] - begin[1]
+    if (begin, end) == ((box.x0, box.y0), (box.x1, box.y1)):
+        return
+    if width < _KEPT * box.width or height < _KEPT * box.height:
+        return
+    whole = ax.figure.bbox
+    x, y = (begin[0] - whole.x0) / whole.width, (begin[1] - whole.y0) / whole.height
+    ax.set_position((x, y, width / whole.width, height / whole.height))
+
+
+def room_of(ax: Any) -> tuple[float, float, float, float]:
+    """Left, bottom, right and top of where axes and their labels may stand, in pixels.
+
+    The figure, as far as other axes beside, above and below leave it.
+    """
+    box, whole = ax.get_window_extent(), ax.figure.bbox
+    gap = _GAP * ax.figure.dpi / 72.0
+    left, bottom, right, top = whole.x0 + gap, whole.y0 + gap, whole.x1 - gap, whole.y1 - gap
+    for other in ax.figure.axes:
+        if other is ax or not other.get_visible():
+            continue
+        core, labelled = other.get_window_extent(), other.get_tightbbox()
+        if core.y0 < box.y1 and box.y0 < core.y1:
+            if core.x1 <= box.x0:
+                left = max(left, min(labelled.x1, box.x0) + gap)
+            elif core.x0 >= box.x1:
+                right = min(right, max(labelled.x0, box.x1) - gap)
+        elif core.x0 < box.x1 and box.x0 < core.x1:
+            if core.y1 <= box.y0:
+                bottom = max(bottom, min(labelled.y1, box.y0) + gap)
+            elif core.y0 >= box.y1:
+                top = min(top, max(labelled.y0, box.y1) - gap)
+    return left, bottom, right, top
+
+
+def shorten_to(text: Any, name: Any, width: float) -> None:
+    """Write a name, its middle left out, no wider than so many pixels."""
+    most = len(shortened(name))
+    text.set_text(plain(shortened(name)))
+    while most > 5 and text.get_window_extent().width > width:
+        most = min(most - 1, int(most * width / text.get_window_extent().width) + 1)
+        text.set_text(plain(shortened(name, most)))
+
+
+def wrap_to(text: Any, width: float) -> None:
+    """Break the lines of a text that are wider than so many pixels."""
+    wide = text.get_window_extent().width
+    if wide <= width:
+        return
+    lines = text.get_text().split("\n")
+    longest = max(map(len, lines))
+    most = max(12, int(longest * width / wide))
+    text.set_text("\n".join(part for line in lines for part in textwrap.wrap(line, most)))

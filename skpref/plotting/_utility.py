@@ -6,12 +6,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._inspected import Inspected
+from skpref._inspected import Inspected, unit_length
 from skpref._parameters import check_number
 from skpref.plotting._grid import along, as_items
 from skpref.plotting._style import (
     check_matplotlib,
+    in_unit,
     legend_on_top,
+    make_room,
     new_axes,
     palette,
     percent,
@@ -34,12 +36,13 @@ class UtilityDisplay:
         Names of the one or two features.
     grid : tuple of ndarray of shape (grid_resolution,)
     mean, lower, upper : ndarray of shape (grid_resolution,) or (grid_resolution, grid_resolution)
-        Of the utility above its mean over the grid; the first feature is the first axis.
+        Of the utility above its mean over the grid, in units; the first feature is the first axis.
     items : ndarray of shape (n_items, n_features)
         What the items have of these features.
     level : float
     held : str, default=""
         Where the other features are held, in words.
+    unit : {"noise", "elo", "logit"}
 
     Attributes
     ----------
@@ -72,6 +75,7 @@ class UtilityDisplay:
         items: NDArray[np.float64],
         level: float = 0.9,
         held: str = "",
+        unit: str = "noise",
     ):
         self.features = features
         self.grid = grid
@@ -81,6 +85,7 @@ class UtilityDisplay:
         self.items = items
         self.level = level
         self.held = held
+        self.unit = unit
 
     @classmethod
     def from_estimator(
@@ -89,6 +94,9 @@ class UtilityDisplay:
         X: Any,
         features: int | str | Sequence,
         *,
+        user: Any = None,
+        unit: str = "noise",
+        item_effects: bool = False,
         grid_resolution: int | None = None,
         level: float = 0.9,
         reference: Any = None,
@@ -106,6 +114,13 @@ class UtilityDisplay:
             Items, as the model's ``predict`` takes them: their range is drawn. None: those of
             the model.
         features : position, name or sequence of one or two of them
+        user, unit
+            See `skpref.inspection.leaderboard`.
+        item_effects : bool, default=False
+            With the effects of single items, if the kernel has any (the default kernel may): then
+            the curve has a spike at each item that it passes, and the band is that of an item
+            nobody has met. False: the utility that features explain, see
+            `skpref.inspection.without_item_effects`.
         grid_resolution : int, default=None
             Points along each feature; None: 200 along one, 40 along two.
         level : float, default=0.9
@@ -127,13 +142,14 @@ class UtilityDisplay:
         ImportError
             If matplotlib is not installed.
         ValueError
-            If a feature is not there, or holds no numbers.
+            If a feature is not there, or holds no numbers, or items have effects alone.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
         check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
         if grid_resolution is not None:
             check_number("grid_resolution", grid_resolution, low=2, integer=True)
-        subject = Inspected.of(model)
+        subject = Inspected.of(model, user)
+        length = unit_length(subject.posterior.likelihood, unit)
         if X is None:
             table = subject.posterior.table
             X = subject.training if table is None else table
@@ -141,7 +157,9 @@ class UtilityDisplay:
         resolution = grid_resolution or (_ALONG_TWO if len(listed) == 2 else _ALONG_ONE)
         names = subject.feature_names if feature_names is None else feature_names
         found = along(as_items(X), listed, resolution, reference, names)
-        relative = subject.relative(subject.rows_of(found.items), level)
+        rows = subject.rows_of(found.items)
+        seen = subject if item_effects else subject.without_item_effects()
+        relative = seen.relative(rows, level).per(length)
         shape = tuple(len(axis) for axis in found.axes)
         others = found.items.shape[1] - len(shape)
         held = "their median" if reference is None else "those of the reference"
@@ -154,6 +172,7 @@ class UtilityDisplay:
             items=found.seen,
             level=level,
             held=f"other features at {held}" if others else "",
+            unit=unit,
         )
         return made.plot(ax=ax, **kwargs)
 
@@ -187,6 +206,7 @@ class UtilityDisplay:
         ax.set_xlabel(plain(self.features[0]))
         if self.held:
             ax.set_title(self.held, fontsize="medium", loc="left")
+        make_room(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -216,7 +236,7 @@ class UtilityDisplay:
         ax.set_xlim(x[0], x[-1])
         low, high = ax.get_ylim()
         ax.set_ylim(low - 0.08 * (high - low), high)  # room for the items
-        ax.set_ylabel("utility above the mean of the curve")
+        ax.set_ylabel(in_unit("utility above the mean of the curve", self.unit))
         legend_on_top(ax, 3)
         tidy(ax)
 
@@ -233,7 +253,6 @@ class UtilityDisplay:
             label="items",
             clip_on=False,
         )
-        self.colorbar_ = ax.figure.colorbar(
-            self.surface_, ax=ax, label="utility above the mean of the plane"
-        )
+        label = in_unit("utility above the mean of the plane", self.unit)
+        self.colorbar_ = ax.figure.colorbar(self.surface_, ax=ax, label=label)
         ax.set_ylabel(plain(self.features[1]))

@@ -1,0 +1,392 @@
+"""Weights and functions of many users by a factorised posterior: inference="vb".
+
+User u's margin is g = Σ_d w_ud h_d(x), with weights w_d and functions h_d that are Gaussian
+processes over users and items. As in the supplement of Houlsby et al. (NIPS 2012) the posterior is
+taken for independent normals of all weights, functions and margins, each a product of what four
+kinds of factor tell of it: the answers and the prior covariances by expectation propagation (the
+Gaussian of the same moments), and g = w·h by variational Bayes (the Gaussian of the greatest
+bound), as the moments of its true distribution average over modes that say the same of the margins.
+Passes go shorter and shorter ways.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpref._linalg import Array, inverse_blocks
+from skpref.collaborative._fit import Task
+from skpref.collaborative._teams import factors
+from skpref.inference._base import Pass
+
+# A pass goes this share of the way that the one before went.
+_SHORTER = 0.95
+# Sweeps over the functions in a pass, at most, and the growth of the bound that ends them.
+_SWEEPS, _GROWTH = 20, 1e-3
+# A margin between equal items has no variance; its square is still a number.
+_LEAST = 1e-100
+# Passes before a fit may end: the first two only leave the prior.
+_WAIT = 3
+
+
+class Normals(NamedTuple):
+    """Independent normal factors: natural parameters, precisions and precisions times means."""
+
+    precision: Array
+    shift: Array
+
+    @classmethod
+    def flat(cls, *shape: int) -> Self:
+        """Those that say nothing."""
+        return cls(*np.zeros((2, *shape)))
+
+    @classmethod
+    def of(cls, mean: Array, variance: Array) -> Self:
+        """Those of given moments."""
+        variance = np.maximum(variance, _LEAST)
+        return cls(1.0 / variance, mean / variance)
+
+    def over(self, other: "Normals") -> "Normals":
+        """The quotient of both."""
+        return Normals(self.precision - other.precision, self.shift - other.shift)
+
+    def towards(self, other: "Normals", share: float) -> "Normals":
+        """A step to others, where these are normals at all."""
+        share_of = np.where(other.precision > 0.0, share, 0.0)
+        return Normals(*(a + share_of * (b - a) for a, b in zip(self, other, strict=True)))
+
+
+class Values(NamedTuple):
+    """Means and variances of weights or functions, (D, n)."""
+
+    mean: Array
+    variance: Array
+
+    @property
+    def second(self) -> Array:
+        """Second moments."""
+        return self.mean**2 + self.variance
+
+
+class Processes(NamedTuple):
+    """q of values of Gaussian processes, a row of arrays each, value = shrink (ψᵀ b) + a rest.
+
+    Attributes
+    ----------
+    mean, variance : ndarray of shape (D, n)
+    centre : ndarray of shape (D, r)
+        Mean of b.
+    cov : ndarray of shape (D, r, r)
+        Covariance of b.
+    shrink, rest : ndarray of shape (D, n)
+        Slopes of the values in ψᵀ b, and their variances given b.
+    divergence : float
+        Of q from the prior, Kullback–Leibler.
+    """
+
+    mean: Array
+    variance: Array
+    centre: Array
+    cov: Array
+    shrink: Array
+    rest: Array
+    divergence: float
+
+    @property
+    def values(self) -> Values:
+        """Their means and variances."""
+        return Values(self.mean, self.variance)
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Prior covariance of the values of each process: ψ ψᵀ plus a diagonal (FITC).
+
+    Attributes
+    ----------
+    features : ndarray of shape (n, r)
+        ψ.
+    rest : ndarray of shape (n,)
+    """
+
+    features: Array
+    rest: Array
+
+    def given(self, told: Normals) -> Processes:
+        """The posterior given a factor of every value, exact.
+
+        Parameters
+        ----------
+        told : Normals of shape (D, n)
+        """
+        psi, (precision, shift) = self.features, told
+        shrink = 1.0 / (1.0 + self.rest * precision)
+        seen, pulled = shrink * precision, shrink * shift
+        inner = np.stack([psi.T @ (each[:, None] * psi) for each in seen])
+        inner[:, np.arange(psi.shape[1]), np.arange(psi.shape[1])] += 1.0
+        cov, log_det = inverse_blocks(inner)
+        cov = 0.5 * (cov + cov.transpose(0, 2, 1))
+        by_rest = self.rest * shrink
+        pull = pulled @ psi
+        centre = np.einsum("drs,ds->dr", cov, pull)
+        mean = shrink * (centre @ psi.T) + by_rest * shift
+        variance = shrink**2 * squares(psi, cov) + by_rest
+        log_z = np.log(shrink).sum() + np.vdot(by_rest, shift**2) + np.vdot(pull, centre)
+        log_z = 0.5 * (log_z - log_det.sum())
+        told_of = np.vdot(shift, mean) - 0.5 * np.vdot(precision, mean**2 + variance)
+        return Processes(mean, variance, centre, cov, shrink, by_rest, float(told_of - log_z))
+
+    def draw(self, n: int, rng: np.random.Generator) -> Array:
+        """Values of n processes under the prior, (n, n_values)."""
+        shared = rng.standard_normal((n, self.features.shape[1])) @ self.features.T
+        return shared + np.sqrt(self.rest) * rng.standard_normal((n, len(self.rest)))
+
+
+def squares(psi: Array, cov: Array) -> Array:
+    """ψᵀ S_d ψ of every row and matrix, (D, n)."""
+    return np.stack([np.einsum("nr,nr->n", psi @ each, psi) for each in cov])
+
+
+class Cells(NamedTuple):
+    """Which user's weights and which margin's functions each asked-about margin of a user is of."""
+
+    user: NDArray[np.intp]
+    margin: NDArray[np.intp]
+
+
+class Product(NamedTuple):
+    """q of weights and functions, and what bounds the log integral of their factors."""
+
+    weights: Values
+    functions: Values
+    bound: float
+
+
+def products(cells: Cells, weights: Values, functions: Values) -> tuple[Array, Array]:
+    """Means and variances of w·h in every cell."""
+    mean, variance = np.zeros((2, len(cells.user)))
+    for d in range(len(weights.mean)):
+        w, h = weights.mean[d][cells.user], functions.mean[d][cells.margin]
+        v, r = weights.variance[d][cells.user], functions.variance[d][cells.margin]
+        mean += w * h
+        variance += w**2 * r + v * (h**2 + r)
+    return mean, variance
+
+
+def factorise(
+    cells: Cells,
+    told: Normals,
+    before: tuple[Normals, Normals],
+    start: tuple[Values, Values],
+    sweeps: int = _SWEEPS,
+) -> Product:
+    """Weights and functions by variational Bayes: the best independent normals, given the factors.
+
+    One function after the other, so that the bound never falls.
+
+    Parameters
+    ----------
+    cells : Cells
+    told : Normals of shape (n_cells,)
+        Factors of the margins.
+    before : (Normals, Normals)
+        Other factors of weights, (D, n_users), and of functions, (D, n_margins).
+    start : (Values, Values)
+        Of weights and functions; those of functions are found first.
+    sweeps : int
+    """
+    weights, functions = (Values(at.mean.copy(), at.variance.copy()) for at in start)
+    index = cells.user, cells.margin
+    bound = -np.inf
+    for _ in range(sweeps):
+        mean = products(cells, weights, functions)[0]
+        for mine, other, k in ((functions, weights, 1), (weights, functions, 0)):
+            here, there, prior = index[k], index[1 - k], before[k]
+            for d in range(len(mine.mean)):
+                w, w_second = other.mean[d][there], other.second[d][there]
+                without = mean - w * mine.mean[d][here]
+                n = mine.mean.shape[1]
+                precision = prior.precision[d] + np.bincount(here, told.precision * w_second, n)
+                pull = w * (told.shift - told.precision * without)
+                mine.variance[d] = 1.0 / precision
+                mine.mean[d] = (prior.shift[d] + np.bincount(here, pull, n)) / precision
+                mean = without + w * mine.mean[d][here]
+        last, bound = bound, bound_of(cells, told, before, (weights, functions))
+        if bound - last < _GROWTH:
+            break
+    return Product(weights, functions, bound)
+
+
+def bound_of(
+    cells: Cells, told: Normals, before: tuple[Normals, Normals], at: tuple[Values, Values]
+) -> float:
+    """Of the log integral of the factors, up to a constant."""
+    mean, variance = products(cells, *at)
+    value = told.shift @ mean - 0.5 * told.precision @ (mean**2 + variance)
+    for prior, q in zip(before, at, strict=True):
+        value += np.vdot(prior.shift, q.mean) - 0.5 * np.vdot(prior.precision, q.second)
+        value += 0.5 * np.log(q.variance).sum()
+    return float(value)
+
+
+class Factorised(NamedTuple):
+    """q of weights and functions where nothing moves any more.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n_users, r)
+        ψ of users.
+    weights, functions : Processes
+        Over users, and over the distinct margins.
+    log_evidence : float
+    n_iter : int
+    residual : float
+        Root mean square change of the margins in the last pass, in their deviations.
+    """
+
+    features: Array
+    weights: Processes
+    functions: Processes
+    log_evidence: float
+    n_iter: int
+    residual: float
+
+
+def users_prior(task: Task) -> Prior:
+    """Of each function's weights: in sum the utilities have the variances of the task."""
+    n, columns = task.by_user.n_users, []
+    rest = np.full(n, task.own)
+    if task.population:
+        columns.append(np.ones((n, 1)))
+    if task.features is not None:
+        columns.append(np.sqrt(task.shared) * task.features.psi)
+        rest = rest + task.shared * task.features.rest
+    features = np.hstack(columns) if columns else np.zeros((n, 0))
+    return Prior(features / np.sqrt(task.n_latent), rest / task.n_latent)
+
+
+def fit(
+    task: Task,
+    seed: int,
+    max_iter: int,
+    tol: float,
+    watch: Callable[[Pass], bool] | None = None,
+) -> Factorised:
+    """Refine all factors, one kind after the other.
+
+    Parameters
+    ----------
+    task : Task
+        ``prior_users`` are not looked at.
+    seed : int
+        Of the weights that the first pass starts from.
+    max_iter : int
+    tol : float
+        Residual that ends it.
+    watch : callable, optional
+        Told of every pass; where it returns True the fit ends there.
+    """
+    of_users, of_margins = users_prior(task), Prior(task.space.margin_features, task.space.rest)
+    state = State(task, of_users, of_margins, np.random.default_rng(seed))
+    share, residual = 1.0, np.inf
+    for n in range(1, max_iter + 1):
+        residual = state.refine(share)
+        share *= _SHORTER
+        weights = of_users.given(state.weights_told)
+        functions = of_margins.given(state.functions_told)
+        evidence = state.log_evidence(weights, functions)
+        if watch is not None and watch(Pass(n, evidence, residual)):
+            break
+        if n > _WAIT and residual < tol:
+            break
+    return Factorised(of_users.features, weights, functions, evidence, n, residual)
+
+
+class State:
+    """All factors, and q.
+
+    Parameters
+    ----------
+    task : Task
+    of_users, of_margins : Prior
+    rng : Generator
+    """
+
+    def __init__(
+        self, task: Task, of_users: Prior, of_margins: Prior, rng: np.random.Generator
+    ) -> None:
+        self._likelihood, self._by_user = task.likelihood, task.by_user
+        self._of_users, self._of_margins = of_users, of_margins
+        by_user, d = task.by_user, task.n_latent
+        key = by_user.user * by_user.n_margins + by_user.margin
+        cells, self._cell = np.unique(key, return_inverse=True)
+        self._cells = Cells(*np.divmod(cells, by_user.n_margins))
+        n = d, by_user.n_users
+        m = d, by_user.n_margins
+        self.weights_told, self._weights_before = Normals.flat(*n), Normals.flat(*n)
+        self.functions_told, self._functions_before = Normals.flat(*m), Normals.flat(*m)
+        self._sites = Normals.flat(len(by_user.user))
+        # Without any answer all means are zero, and no slope of the bound leads away from there:
+        # the answers are first asked at that q, then functions are found at random weights.
+        self._weights = of_users.given(self.weights_told).values
+        self._functions = of_margins.given(self.functions_told).values
+        self._mean, variance = products(self._cells, self._weights, self._functions)
+        self._margins_told = Normals.of(self._mean, variance)
+        self._ask(1.0)
+        self._weights = self._weights._replace(mean=of_users.draw(d, rng))
+
+    def refine(self, share: float) -> float:
+        """A pass, which goes a share of the way; how far the margins went, in their deviations."""
+        at = self._of_margins.given(self.functions_told)
+        wanted = Normals.of(at.mean, at.variance).over(self.functions_told)
+        self._functions_before = self._functions_before.towards(wanted, share)
+        at = self._of_users.given(self.weights_told)
+        wanted = Normals.of(at.mean, at.variance).over(self.weights_told)
+        self._weights_before = self._weights_before.towards(wanted, share)
+        before = self._weights_before, self._functions_before
+        q = factorise(self._cells, self._told, before, (self._weights, self._functions))
+        self._weights, self._functions = q.weights, q.functions
+        wanted = Normals.of(*q.weights).over(before[0])
+        self.weights_told = self.weights_told.towards(wanted, share)
+        wanted = Normals.of(*q.functions).over(before[1])
+        self.functions_told = self.functions_told.towards(wanted, share)
+        mean, variance = products(self._cells, q.weights, q.functions)
+        wanted = Normals.of(mean, variance).over(self._told)
+        self._margins_told = self._margins_told.towards(wanted, share)
+        move, self._mean = (mean - self._mean) / np.sqrt(variance), mean
+        self._ask(share)
+        return float(np.sqrt(np.mean(move**2)))
+
+    @property
+    def _told(self):
+        """What the answers say of each user's margins."""
+        copies, n = self._by_user.copies, len(self._cells.user)
+        return Normals(*(np.bincount(self._cell, copies * part, n) for part in self._sites))
+
+    def _ask(self, share):
+        """The factors of the answers, by expectation propagation; their part of the evidence."""
+        one, by_user = self._sites, self._by_user
+        total = [a + b for a, b in zip(self._margins_told, self._told, strict=True)]
+        variance = 1.0 / total[0][self._cell]
+        mean = variance * total[1][self._cell]
+        wanted, gained = factors(
+            self._likelihood, by_user, (mean, variance), 0.0, (one.precision, one.shift)
+        )
+        self._sites = one.towards(Normals(wanted.precision, wanted.shift), share)
+        return by_user.copies @ (gained - one.shift * mean + 0.5 * one.precision * mean**2)
+
+    def log_evidence(self, weights: Processes, functions: Processes) -> float:
+        """Of the answers: expectation propagation's, with the bound for the products in it.
+
+        Parameters
+        ----------
+        weights, functions : Processes
+            q given what the products tell of them.
+        """
+        told = self._told
+        mean, variance = products(self._cells, weights.values, functions.values)
+        value = told.shift @ mean - 0.5 * told.precision @ (mean**2 + variance)
+        value += self._ask(0.0)
+        return float(value) - weights.divergence - functions.divergence
