@@ -96,13 +96,17 @@ def check_ranks(y: Any, there: NDArray[np.bool_]) -> Ranks:
     if y.ndim == 2:
         return Ranks(_check_ranks(y, there), None)
     chosen = _whole(y, f"Positions of chosen items in y must be whole numbers. {forms}")
-    size = there.sum(axis=1)
-    wrong = (chosen < 0) | (chosen >= size)
+    wrong = (chosen < 0) | (chosen >= k)
+    wrong |= ~there[np.arange(n), np.where(wrong, 0, chosen)]
     if wrong.any():
         at = int(wrong.argmax())
+        size = int(there[at].sum())
+        allowed = f"0 to {size - 1}"
+        if not there[at, :size].all():
+            allowed = ", ".join(map(str, np.flatnonzero(there[at])))
         raise ValueError(
-            f"Row {at} of y chooses position {chosen[at]} of a set of {size[at]} items; allowed "
-            f"are 0 to {size[at] - 1}, counted from 0."
+            f"Row {at} of y chooses position {chosen[at]} of a set of {size} items; allowed "
+            f"are {allowed}, counted from 0."
         )
     rank = np.where(there, 2, 0)
     rank[np.arange(n), chosen] = 1
@@ -121,7 +125,7 @@ def _check_ranks(y, there):
     odd = ((rank > 0) & ~there).any(axis=1)
     if odd.any():
         raise ValueError(
-            f"Row {odd.argmax()} of y ranks an item where X has none (-1). Put rank 0 there."
+            f"Row {odd.argmax()} of y ranks an item where X has none (-1 or NaN). Put rank 0 there."
         )
     top = rank.max(axis=1)
     silent = top < 2

@@ -5,13 +5,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from skpref._containers import is_frame, unmasked
+from skpref._containers import all_strings, is_frame, unmasked
 from skpref._duel_frame import DuelFrame
 from skpref._items import ItemTable, distinct_rows, group_rows
-from skpref._lookup import as_table, gather, positions_of
+from skpref._lists import plain_lists
+from skpref._long import is_long, read_long
+from skpref._lookup import as_table, codes_of, gather, named_table, positions_of
 from skpref._orientation import alternate, finish
 from skpref._pairing import ranked_pairs, ranking_counts, rated_pairs
 from skpref._ranks import ranked_sets
+from skpref._winners import read_winners
 
 
 def from_pairs(
@@ -27,23 +30,26 @@ def from_pairs(
     Parameters
     ----------
     items : array-like or DataFrame of shape (n_items, n_features), ItemTable or None
-        What the pairs refer to. A DataFrame's index names its items. None: the pairs hold
-        positions in a table that the estimator has.
+        What the pairs refer to. A DataFrame's index names its items. None: the pairs hold names,
+        or positions in a table that the estimator has.
     pairs : array-like of shape (n_pairs, 2)
         Names, if ``items`` has names; integer positions otherwise.
     outcomes : array-like of shape (n_pairs,), default=None
         ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first of the pair won; or -1, 0 for a tie,
-        and 1, see ``ties``. None: the first of each pair won.
+        and 1, see ``ties``; or 0, 0.5 for a tie, and 1; or names of winners and other words, as in
+        `from_columns`. None: the first of each pair won.
     counts : array-like of int of shape (n_pairs,), default=None
         How often each pair met with that outcome: so many rows come out. None: once each.
     ties : bool, default=None
-        Whether 0 is a tie, and -1 means that the second won. None: where both occur.
+        Whether 0 is a tie, and -1 means that the second won. None: where both occur. See
+        `from_columns` for ties in words.
 
     Returns
     -------
     X : ndarray or DuelFrame of shape (n_duels, 2, n_features), or ndarray of shape (n_duels, 2)
         A `DuelFrame` where the items came in a frame with named columns, else duel arrays;
-        integer pairs where the items have no features, for an estimator with ``items=table``.
+        integer pairs where the items have no features, for an estimator with ``items=table``; pairs
+        of names where texts came without items, which an estimator takes as they are.
     y : ndarray of int64 of shape (n_duels,)
         ``outcomes``, if both sides won somewhere. Otherwise every second duel is turned round and
         the labels are 0 and 1; with ties every second one that has a winner, labels -1, 0 and 1.
@@ -62,9 +68,9 @@ def from_pairs(
     >>> X[..., 0].tolist(), y.tolist()
     ([[1.0, 0.0], [0.5, 1.0]], [1, 0])
     """
-    table = as_table(items)
     pairs = pairs.to_numpy() if hasattr(pairs, "to_numpy") else unmasked(pairs)
     pairs = pairs if isinstance(pairs, np.ndarray) else np.array(list(pairs), dtype=object)
+    table, by_name = named_table(items, pairs.ravel().tolist() if all_strings(pairs) else ())
     if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
         raise ValueError(
             f"Pairs came with shape {pairs.shape}; give at least one row of two items each (a "
@@ -76,14 +82,24 @@ def from_pairs(
         raise ValueError(
             f"Pair {alone[0]} sets item {pairs[alone[0], 0]!r} against itself; drop such pairs."
         )
+    named = all_strings(pairs) or (table is not None and table.names is not None)
+    said = None
+    if outcomes is not None:
+        who = (pairs[:, 0].tolist(), pairs[:, 1].tolist()) if named else None
+        said = read_winners(outcomes, len(pairs), who, ties=ties)
     if counts is not None:
         counts = _check_counts(counts, "counts", (len(positions),))
+    if said is not None:
+        positions = positions[said.kept]
+        counts = None if counts is None else counts[said.kept]
+        outcomes, ties = said.said(ties)
+    if counts is not None:
         if outcomes is not None:
             outcomes = column_or_1d(unmasked(outcomes))
             check_consistent_length(positions, outcomes)
             outcomes = np.repeat(outcomes, counts)
         positions = np.repeat(positions, counts, axis=0)
-    return finish(gather(table, positions), outcomes, ties)
+    return finish(gather(table, positions, by_name), outcomes, ties)
 
 
 def _check_counts(counts: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -161,6 +177,9 @@ def from_rankings(
     rankings: Any,
     items: Any = None,
     *,
+    ranker: Any = None,
+    item: Any = None,
+    rank: Any = None,
     adjacent: bool = False,
     joint: bool = False,
     shown: Any = None,
@@ -171,11 +190,16 @@ def from_rankings(
     ----------
     rankings : list of lists, 2-D array or DataFrame
         Best first, lengths may differ. Trailing -1, NaN or None pad shorter ones. Names, if
-        ``items`` has names; integer positions otherwise.
+        ``items`` has names or is None; integer positions otherwise. Or, in long form, a DataFrame
+        with one row for each ranker and item.
     items : array-like or DataFrame of shape (n_items, n_features) or ItemTable, default=None
-        As in `from_pairs`.
+        As in `from_pairs`; None: texts stay names.
+    ranker, item, rank : column names, default=None
+        Of the long form: whose ranking it is, what is ranked, and the rank, a number: the smallest
+        is the best, items of equal rank are ties, of which nothing is said. Rows without a rank and
+        rankings that tell no two items apart are left out, and a warning counts them.
     adjacent : bool, default=False
-        Only neighbours in a list meet, instead of all pairs.
+        Only neighbours in a list meet (items of neighbouring ranks), instead of all pairs.
     joint : bool, default=False
         One row a ranking, instead of duels that the model would take as made one by one.
     shown : list of lists, 2-D array or DataFrame, default=None
@@ -210,8 +234,27 @@ def from_rankings(
     ([[0, 1, 2], [2, 1, -1]], [[2, 3, 1], [2, 1, 0]])
     >>> from_rankings([[2, 0]], joint=True, shown=[[0, 1, 2, 3]])[1].tolist()
     [[2, 3, 1, 3]]
+
+    In long form, with a tie:
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame(
+    ...     {"who": ["ann"] * 3 + ["bob"] * 2, "what": list("xyzzx"), "place": [1, 2, 2, 1, 2]}
+    ... )
+    >>> X, y = from_rankings(frame, ranker="who", item="what", rank="place")
+    >>> X.tolist(), y.tolist()
+    ([['x', 'y'], ['z', 'x'], ['z', 'x']], [1, 0, 1])
     """
-    table = as_table(items)
+    ranks = None
+    if is_long(rankings, ranker, item, rank):
+        if shown is not None:
+            raise ValueError("shown= belongs to rankings as lists; in long form leave it out.")
+        long = read_long(rankings, ranker, item, rank)
+        rankings, ranks = long.lists, long.ranks
+        long.mention_dropped()
+    rankings = plain_lists(rankings)
+    listed = rankings if shown is None else [*rankings, *plain_lists(shown, "Set")]
+    table, by_name = named_table(items, (each for one in listed for each in one))
 
     def positions(listed: Any) -> np.ndarray:
         return positions_of(listed, table)
@@ -219,25 +262,34 @@ def from_rankings(
     if joint:
         if adjacent:
             raise ValueError("adjacent=True makes duels, joint=True makes none; take one of them.")
-        sets, ranks = ranked_sets(rankings, positions, shown)
-        return gather(table, sets), ranks
+        sets, stated = ranked_sets(rankings, positions, shown, ranks)
+        return gather(table, sets, by_name), stated
     if shown is not None:
         raise ValueError("shown= belongs to rankings taken whole; pass joint=True as well.")
-    winner, loser = ranked_pairs(rankings, positions, adjacent)
-    return alternate(gather(table, np.column_stack([winner, loser])))
+    winner, loser, _ = ranked_pairs(rankings, positions, adjacent, ranks)
+    return alternate(gather(table, np.column_stack([winner, loser]), by_name))
 
 
-def ranking_groups(rankings: Any, *, adjacent: bool = False) -> np.ndarray:
-    """Ranking that each duel of `from_rankings` came from, for splitters that take groups.
+def ranking_groups(
+    rankings: Any,
+    *,
+    ranker: Any = None,
+    item: Any = None,
+    rank: Any = None,
+    adjacent: bool = False,
+    joint: bool = False,
+) -> np.ndarray:
+    """Ranking that each row of `from_rankings` came from, for splitters that take groups.
 
     Parameters
     ----------
-    rankings, adjacent
+    rankings, ranker, item, rank, adjacent, joint
         As given to `from_rankings`.
 
     Returns
     -------
-    ndarray of int64 of shape (n_duels,)
+    ndarray of shape (n_duels,) or (n_rankings,)
+        Numbers of the lists; of the long form the rankers, which do as ``users`` or ``judges`` too.
 
     Examples
     --------
@@ -245,8 +297,14 @@ def ranking_groups(rankings: Any, *, adjacent: bool = False) -> np.ndarray:
     >>> ranking_groups([[2, 0, 1], [1, 2]]).tolist()
     [0, 0, 0, 1]
     """
+    if is_long(rankings, ranker, item, rank):
+        long = read_long(rankings, ranker, item, rank)
+        if joint:
+            return long.rankers
+        pairs = ranked_pairs(long.lists, codes_of, adjacent, long.ranks)
+        return long.rankers[pairs[2]]
     counts = ranking_counts(rankings, adjacent)
-    return np.repeat(np.arange(len(counts)), counts)
+    return np.arange(len(counts)) if joint else np.repeat(np.arange(len(counts)), counts)
 
 
 def from_ratings(

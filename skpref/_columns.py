@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array
 from skpref._containers import column_at, is_frame, is_missing, plain_frame
 from skpref._duel_frame import DuelFrame
 from skpref._orientation import finish
+from skpref._winners import read_winners
 
 _ID = "id"
 
@@ -34,7 +35,12 @@ def from_columns(
         be empty.
     outcome : column name or array-like of shape (n_duels,), default=None
         ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first item won; or -1, 0 for a tie, and
-        1, see ``ties``. None: it always won.
+        1, see ``ties``; or 0, 0.5 for a tie, and 1. Or words, in any case: the name of either item
+        (its id), its column's name or the word in which that differs ("home", "away"), "model_a" or
+        "model_b", "a" or "b", "first" or "second", "tie" or "draw" and what begins so. Duels
+        without an outcome, or with one that says nothing of these, are left out, and a warning
+        counts them; it is an error if only wins of one side can be read. None: the first always
+        won.
     ids : pair of column names, default=None
         Who the first and the second item are, texts or numbers, beside features that may change
         from duel to duel. They become the first column, "id".
@@ -43,7 +49,8 @@ def from_columns(
         ("home_age" and "away_age": "age"), or the names of the first side where they have no
         word in common.
     ties : bool, default=None
-        Whether 0 is a tie, and -1 means that the second won. None: where both occur.
+        Whether 0 is a tie, and -1 means that the second won. None: where both occur. Ties in words,
+        or 0.5, are 0 in y beside -1 and 1; with False they are left out, and counted in a warning.
 
     Returns
     -------
@@ -97,7 +104,13 @@ def from_columns(
         raise ValueError(f"The frame has no column {missing}; it has {list(frame.columns)}.")
     if len(frame) == 0:
         raise ValueError("The frame has no row, so no duel results.")
-    outcomes = frame[outcome] if labelled else outcome
+    outcomes, rows = frame[outcome] if labelled else outcome, np.arange(len(frame))
+    if outcomes is not None:
+        who = None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist())
+        said = read_winners(outcomes, len(frame), who, _sides(first, second, ids), ties)
+        if said is not None:
+            rows, frame = said.kept, frame.iloc[said.kept]
+            outcomes, ties = said.said(ties)
     labels = _labels(first, second, names)
     if not all(isinstance(label, str) for label in labels) and ids is None:
         array = _floats(frame, first, second)
@@ -108,7 +121,7 @@ def from_columns(
             raise ValueError(
                 f"A feature is named {_ID!r} as the column of ids will be; give names= others."
             )
-        _check_opponents(frame, ids)
+        _check_opponents(frame, ids, rows)
         first, second, labels = [ids[0], *first], [ids[1], *second], [_ID, *labels]
     items = _stack(frame, first, second, labels)
     pairs = np.arange(len(items)).reshape(2, -1).T
@@ -124,9 +137,17 @@ def _check_ids(ids: Any) -> tuple:
     return ids
 
 
-def _check_opponents(frame: Any, ids: tuple) -> None:
+def _sides(first: list, second: list, ids: tuple | None) -> list[tuple[str, str]]:
+    """What the columns call the two sides, whole names before the words in which they differ."""
+    pairs = ([] if ids is None else [ids]) + list(zip(first, second, strict=True))
+    pairs = [pair for pair in pairs if all(isinstance(name, str) for name in pair)]
+    differ = [_common(*pair) for pair in pairs]
+    return [*pairs, *(found[1] for found in differ if found is not None)]
+
+
+def _check_opponents(frame: Any, ids: tuple, rows: np.ndarray) -> None:
     sides = [frame[column].tolist() for column in ids]
-    for row, (one, other) in enumerate(zip(*sides, strict=True)):
+    for row, one, other in zip(rows, *sides, strict=True):
         if is_missing(one) or is_missing(other):
             raise ValueError(f"An id is missing in row {row} of {list(ids)}; drop such rows.")
         if one == other:

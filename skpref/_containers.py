@@ -35,6 +35,20 @@ def unmasked(values: Any) -> Any:
     return filled
 
 
+def missing_rows(array: np.ndarray) -> np.ndarray:
+    """Where nothing but missing values lies along the last axis of an array."""
+    if array.shape[-1] == 0:
+        return np.zeros(array.shape[:-1], dtype=bool)
+    if array.dtype.kind == "f":
+        gaps = np.isnan(array)
+    elif array.dtype.kind == "O":
+        gaps = np.array([is_missing(value) for value in array.ravel().tolist()], dtype=bool)
+        gaps = gaps.reshape(array.shape)
+    else:
+        return np.zeros(array.shape[:-1], dtype=bool)
+    return gaps.all(axis=-1)
+
+
 def all_strings(array: np.ndarray) -> bool:
     """Whether every element of an array is a string."""
     if array.dtype.kind in "UT":

@@ -79,7 +79,7 @@ class DuelFrame:
     _items: Any
 
     def __init__(self, items: Any, pairs: Any, *, id_column: Any = None) -> None:
-        items = own_frame(items) if is_frame(items) else _own_array(items)
+        items = _own(items)
         pairs = np.array(pairs)
         if pairs.ndim != 2 or pairs.shape[1] < 2 or pairs.dtype.kind not in "iu":
             raise ValueError(
@@ -101,6 +101,13 @@ class DuelFrame:
             raise ValueError(f"The items have no column {id_column!r} of ids; {columns}.")
         self.__setstate__((items, pairs, id_column))
 
+    @classmethod
+    def _of(cls, items: Any, pairs: np.ndarray, id_column: Any) -> "DuelFrame":
+        """Of parts that are known to be sound; -1 may be anywhere in a row."""
+        made = object.__new__(cls)
+        made.__setstate__((items, np.array(pairs), id_column))
+        return made
+
     def __getstate__(self) -> tuple:
         return self._items, self.pairs, self.id_column
 
@@ -115,9 +122,7 @@ class DuelFrame:
         raise AttributeError(f"A DuelFrame is immutable; {name!r} cannot be set. Build a new one.")
 
     def _with(self, pairs: np.ndarray) -> "DuelFrame":
-        made = object.__new__(DuelFrame)
-        made.__setstate__((self._items, np.array(pairs), self.id_column))
-        return made
+        return DuelFrame._of(self._items, pairs, self.id_column)
 
     @property
     def items(self) -> Any:
@@ -151,6 +156,10 @@ class DuelFrame:
         return frame_floats(self._items) if is_frame(self._items) else self._items
 
     def _side(self, side: int | np.integer) -> Any:
+        if (self.pairs[:, side] < 0).any():
+            raise ValueError(
+                f"Some sets have no item in place {side}; np.asarray(X)[:, {side}] has NaN there."
+            )
         rows = take_rows(self._items, self.pairs[:, side])
         return rows.reset_index(drop=True) if hasattr(rows, "reset_index") else rows
 
@@ -206,6 +215,25 @@ class DuelFrame:
             what = f"columns {', '.join(columns[:6])}{more}"
         ids = "" if self.id_column is None else f", ids in {self.id_column}"
         return f"<DuelFrame: {shown} items with {what}{ids}>"
+
+
+def shown_together(items: Any, sets: np.ndarray, id_column: Any = None) -> np.ndarray | DuelFrame:
+    """Items, set by set: an array, or a `DuelFrame` of named columns or of sets that have gaps.
+
+    Parameters
+    ----------
+    items : ndarray of float or DataFrame of shape (n_items, n_features)
+    sets : ndarray of int of shape (n_sets, k)
+        Rows of ``items``, -1 where a set has fewer, anywhere.
+    id_column : column name, default=None
+    """
+    if is_frame(items) or (sets < 0).any():
+        return DuelFrame._of(_own(items), sets, id_column)
+    return items[sets]
+
+
+def _own(items: Any) -> Any:
+    return own_frame(items) if is_frame(items) else _own_array(items)
 
 
 def _own_array(items: Any) -> np.ndarray:

@@ -260,7 +260,9 @@ def _check_finite(array, pairs, names):
     where = ""
     if names is not None:
         where = f", in columns {list(names[~good.all(axis=0)])}"
+    absent = " An item that was not offered is NaN in all its features." if what == "sets" else ""
     raise ValueError(
         f"Input X contains NaN or infinity in {gaps.sum()} of {len(gaps)} {what}, first in row "
         f"{gaps.argmax()}{where}. Leave these {what} out, or put Itemwise(SimpleImputer()) before."
+        f"{absent}"
     )

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
 from skpref._containers import column_at, column_names, is_frame, take_rows, with_column
-from skpref._duel_frame import DuelFrame
+from skpref._duel_frame import shown_together
 from skpref._items import group_rows
 from skpref._metadata import passed
 from skpref._parameters import check_number
@@ -150,10 +150,7 @@ def _exchanged(items, feature, permutation):
 def _shown(items, inverse, pairs, id_column):
     if pairs is None:
         return take_rows(items, inverse)
-    pairs = np.where(pairs < 0, -1, inverse[pairs])
-    if is_frame(items) or (pairs < 0).any():
-        return DuelFrame(items, pairs, id_column=id_column)
-    return items[pairs]
+    return shown_together(items, np.where(pairs < 0, -1, inverse[pairs]), id_column)
 
 
 def _names(model, rows) -> NDArray[Any] | None:

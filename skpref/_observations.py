@@ -182,7 +182,7 @@ class Observations(ByValue):
         items : ndarray of shape (n, d)
             Equal rows are one item; those that were not shown are left out.
         shown : array-like of int of shape (n_answers, k)
-            Rows in the order in which they were shown, −1 at the end where there were fewer.
+            Rows in the order in which they were shown, −1 where there is none.
         rank : array-like of int of shape (n_answers, k)
             1 for the best, without gaps; equal: nothing is said of the two; 0: nothing is said of
             the item. Answers that say nothing are left out.
@@ -212,8 +212,8 @@ class Observations(ByValue):
             sets, ranks, weights = sets[kept], ranks[kept], weights[kept]
             judges, ties, orders = _kept(kept, judges, ties, orders)
         distinct, positions = _first_seen_items(items, sets)
-        places = np.broadcast_to(np.arange(k), sets.shape)
-        places = np.where(sets < 0, -1, places)
+        there = sets >= 0
+        places = np.where(there, np.cumsum(there, axis=1) - 1, -1)  # the first that is there: 0
         places[orders == 0] = -1
         turned = orders < 0
         places[turned, :2] = places[turned, 1::-1]

@@ -30,9 +30,12 @@ def ranking_counts(rankings: Any, adjacent: bool = False) -> np.ndarray:
 
 
 def ranked_pairs(
-    rankings: Any, positions: Callable[[list], np.ndarray], adjacent: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    """Winners and losers of the duels that ranked lists make.
+    rankings: Any,
+    positions: Callable[[list], np.ndarray],
+    adjacent: bool = False,
+    ranks: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Winners and losers of the duels that ranked lists make, and the list of each.
 
     Parameters
     ----------
@@ -41,11 +44,14 @@ def ranked_pairs(
     positions : callable
         Turns a flat list of what the rankings name into an array of positions.
     adjacent : bool, default=False
-        Only neighbours meet.
+        Only neighbours meet: of ranks, each item those of the next.
+    ranks : ndarray of int of shape (n_listed,), default=None
+        Of the items of all lists, ascending from 1 in each, without gaps; items of one rank do not
+        meet. None: the places.
 
     Returns
     -------
-    winner, loser : ndarray of shape (n_duels,)
+    winner, loser, row : ndarray of shape (n_duels,)
 
     Raises
     ------
@@ -58,8 +64,13 @@ def ranked_pairs(
     lists = read_lists(plain, positions)
     after = np.arange(len(lists.flat)) + 1
     end = np.cumsum(lists.length)[lists.row]
-    winner, loser = _spans(after, np.minimum(after + 1, end) if adjacent else end)
-    return lists.flat[winner], lists.flat[loser]
+    near = adjacent and ranks is None
+    winner, loser = _spans(after, np.minimum(after + 1, end) if near else end)
+    if ranks is not None:
+        lead = ranks[loser] - ranks[winner]
+        met = lead == 1 if adjacent else lead > 0
+        winner, loser = winner[met], loser[met]
+    return lists.flat[winner], lists.flat[loser], lists.row[winner]
 
 
 def _runs(starts):

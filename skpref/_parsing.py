@@ -10,13 +10,14 @@ from skpref._containers import (
     column_names,
     is_frame,
     is_missing,
+    missing_rows,
     missing_texts,
     plain_frame,
     unmasked,
 )
 from skpref._duel_frame import DuelFrame
 from skpref._items import ItemTable
-from skpref._sets import check_padding, consecutive, numbered
+from skpref._sets import check_padding, check_sizes, consecutive, numbered
 
 FORMS = (
     "duel arrays of shape (n_duels, 2, n_features), sets of k items of shape (n_sets, k, "
@@ -35,7 +36,8 @@ class Parsed(NamedTuple):
     rows : array, sparse matrix or DataFrame of shape (n, n_features), or ndarray of shape (n,)
     pairs : ndarray of int of shape (n_answers, k) or None
         Rows that an answer is about: the two sides of a duel, or the k items of a set in the
-        order shown, -1 at the end where a set has fewer. None if X holds items.
+        order shown, -1 where a set has fewer (at its end, but for arrays of features). None if X
+        holds items.
     id_column : column name or None
         Column of ``rows`` that says who an item is.
     named : bool
@@ -65,7 +67,7 @@ def parse(
     `ItemTable`                               items
     DataFrame, sparse matrix                  items (frames of texts: names, if the table has any)
     (n, 2, d)                                 duels
-    (n, k, d)                                 sets of k items
+    (n, k, d)                                 sets of k items; one that is NaN throughout is absent
     (n,) or (n, 2) strings                    texts or duels of texts; names, if the table has any
     (n,) or (n, 2) objects, table with names  names
     (n, k) strings, table with names          sets of names; None, NaN or "" pad the end of a row
@@ -125,7 +127,11 @@ def parse(
                 "np.stack([first, second], axis=1); items alone have two dimensions."
             )
         rows = X.reshape(len(X) * n_shown, X.shape[2])
-        return Parsed("items", rows, consecutive(len(X), n_shown))
+        absent = missing_rows(X) if n_shown > 2 else None
+        if absent is None or not absent.any():
+            return Parsed("items", rows, consecutive(len(X), n_shown))
+        check_sizes(absent)
+        return Parsed("items", rows[~absent.reshape(-1)], numbered(absent))
     if X.ndim == 1 or (X.ndim == 2 and X.shape[1] == 2):
         if named is not None and X.dtype.kind in "UTO" and X.size:
             return _unit("names", X.astype(object))
@@ -161,6 +167,46 @@ def parse(
         if integers == "positions":
             return _positions(X)
     return Parsed("items", X)
+
+
+def names_in(X: Any) -> np.ndarray | None:
+    """Names that X holds where no table is known: texts in two columns or more.
+
+    Parameters
+    ----------
+    X : array-like, DataFrame, DuelFrame or ItemTable
+
+    Returns
+    -------
+    ndarray of object of shape (n, k) or None
+        None, NaN or "" may end a row of k > 2. None if X holds other things.
+    """
+    if isinstance(X, DuelFrame | ItemTable) or hasattr(X, "tocsr"):
+        return None
+    if is_frame(X):
+        X = plain_frame(X)
+        if not all(
+            all_strings(np.asarray(column_at(X, j).to_numpy())) for j in range(2)[: X.shape[1]]
+        ):
+            return None
+        names = np.asarray(X, dtype=object)
+    else:
+        names = _as_array(unmasked(X))
+        if names.ndim != 2 or names.dtype.kind not in "UTO":
+            return None
+        # numpy would make strings of None and NaN
+        names = names if hasattr(X, "dtype") else np.array(X, dtype=object)
+    if names.shape[1] < 2 or names.size == 0 or not all_strings(names[:, :2]):
+        return None
+    values = names.ravel().tolist()
+    named = all(isinstance(value, str) or is_missing(value) for value in values)
+    return names.astype(object) if named else None
+
+
+def table_of_names(names: np.ndarray) -> ItemTable:
+    """Items without features that names, with what pads their rows, stand for."""
+    listed = names.ravel().tolist()
+    return ItemTable.from_names([name for name in listed if isinstance(name, str) and name])
 
 
 def _count(number: int) -> str:

@@ -15,7 +15,7 @@ from skpref._queries import Query, check_query
 from skpref._random import RandomLike
 from skpref._respondents import check_judges, check_respondents
 from skpref._set_probabilities import choice_proba
-from skpref._sets import gathered
+from skpref._sets import first_there, gathered
 from skpref._sight import Sight
 from skpref.metrics import concordance
 
@@ -172,7 +172,7 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
             margin = self.posterior_.margin(query.first, query.second)[0]
             return (margin if sight is None else sight.margin(margin, order)) + shift
         utility = gathered(self.posterior_.mean(query.first), query.sets)
-        utility[:, 0] += shift
+        utility[np.arange(len(utility)), first_there(query.sets)] += shift
         return utility
 
     def score(

@@ -11,7 +11,8 @@ from skpref._features import Schema, read_features, table_features
 from skpref._items import float_rows
 from skpref._parsing import Parsed
 from skpref._sets import used_rows
-from skpref._validation import check_known, check_positions, check_X
+from skpref._tables import check_known, check_positions
+from skpref._validation import check_X
 from skpref.duels import ItemTable
 
 

@@ -86,7 +86,7 @@ def worst_ranks(sets: Lists, places: np.ndarray) -> np.ndarray:
 
 
 def ranked_sets(
-    rankings: Any, positions: Positions, shown: Any = None
+    rankings: Any, positions: Positions, shown: Any = None, ranks: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rankings, each as one answer.
 
@@ -98,6 +98,8 @@ def ranked_sets(
         Turns a flat list of what the rankings name into an array of positions.
     shown : list of lists, default=None
         All items of each set; those not ranked are below those that are.
+    ranks : ndarray of int of shape (n_listed,), default=None
+        As in `ranked_pairs`, for rankings without ``shown``.
 
     Returns
     -------
@@ -113,7 +115,9 @@ def ranked_sets(
         places = np.empty(len(order), dtype=np.int64)
         places[order] = lists.place
         places = (places + lists.row) % lists.length[lists.row]
-        return lists.padded(places, lists.flat, -1), lists.padded(places, lists.place + 1, 0)
+        return lists.padded(places, lists.flat, -1), lists.padded(
+            places, lists.place + 1 if ranks is None else ranks, 0
+        )
     sets = shown_lists(shown, positions, "Set")
     plain = plain_lists(rankings)
     if len(plain) != len(sets.length):
@@ -126,6 +130,6 @@ def ranked_sets(
     if len(there) < len(lists.flat):
         at = lists.row[np.setdiff1d(np.arange(len(lists.flat)), there)[0]]
         raise ValueError(f"Ranking {at}, {plain[at]!r}, has an item that is not in its set.")
-    ranks = sets.padded(sets.place, lists.length[sets.row] + 1, 0)
-    ranks[lists.row, places] = lists.place + 1
-    return sets.padded(sets.place, sets.flat, -1), ranks
+    stated = sets.padded(sets.place, lists.length[sets.row] + 1, 0)
+    stated[lists.row, places] = lists.place + 1
+    return sets.padded(sets.place, sets.flat, -1), stated

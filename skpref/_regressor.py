@@ -27,7 +27,8 @@ from skpref._streaming import (
     refuse_judged,
     takes_streams,
 )
-from skpref._validation import Training, as_before, check_items, check_training
+from skpref._tables import table_for
+from skpref._validation import Training, as_before, check_training
 from skpref.inference import Engine
 from skpref.likelihoods import Likelihood
 
@@ -77,8 +78,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         median in the units of the rows that the kernel sees and a standard deviation of the
         logarithm, independent log-normals. None: evidence alone.
     items : ItemTable, array-like or DataFrame of shape (n_items, n_features), default=None
-        Table for duels given as integer pairs. An `ItemTable` is not copied by ``clone`` and
-        may stand for items without features.
+        Table for duels given as integer pairs. An `ItemTable` is not copied by ``clone``; names,
+        as a list or in an `ItemTable`, are items without features. None: the names in X, if any.
     id_column : int or str, default=None
         Position or name of the column of X that says who an item is, beside what it is like (which
         may change from duel to duel). None: that of a `DuelFrame` built with ids, if any. The
@@ -149,10 +150,11 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
     The number of dimensions of X says what it is:
 
     - ``(n_duels, 2, n_features)``: duel arrays;
-    - ``(n_duels, 2)`` integers, if ``items`` is given: duels by position in that table;
-    - ``(n, k, n_features)``, or ``(n, k)`` integers with ``items`` (-1 at the end of a row where a
-      set has fewer items), with k > 2: sets of which one item was chosen, or which were ranked.
-      The judge's noise is drawn once for each item of a set;
+    - ``(n_duels, 2)`` integers, if ``items`` is given: duels by position in that table; names, as
+      an array or a DataFrame of texts: duels of these, ``(n, k)`` sets;
+    - ``(n, k, n_features)`` (NaN throughout where an item was not offered), or ``(n, k)`` integers
+      with ``items`` (-1 at the end of a row where a set has fewer items), with k > 2: sets of which
+      one item was chosen, or which were ranked. The judge's noise is drawn once for each item;
     - ``(n_items, n_features)``: items, ``y`` their ratings; within a group of equal ``qid`` an
       item beats every one that is rated lower (beyond 2000 such pairs, five an item at rank
       distances 1, 2, 4, 8, …).
@@ -285,7 +287,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
 
     def _fit(self, X, y, qid, sample_weight, order, judges=None):
         settings = check_settings(self)
-        table = check_items(self.items)
+        table = table_for(self, X, y)
         given = X, y, qid, table, sample_weight, order, settings.likelihood
         training = check_training(self, *given, judges=judges)
         keep(self, self._fitted(settings, training, table), training, table)
@@ -358,7 +360,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
             return self._fit(X, y, qid, sample_weight, order)
         settings = check_settings(self)
         settings = settings._replace(engine=held_engine(self, settings.engine))
-        table = check_items(self.items)
+        table = table_for(self, X, y, self.items_)
         training = check_training(
             self, X, y, qid, table, sample_weight, order, self.likelihood_, self._schema
         )

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skpref._linalg import Array, floor_variance
 from skpref._orthant import best_of, log_best_of
+from skpref._sets import first_there
 from skpref.kernels._gradients import paired
 
 # Utilities of all components that are held at a time.
@@ -27,7 +28,7 @@ def choice_proba(
     posterior : Posterior
     items : ndarray of shape (n, n_features)
     sets : ndarray of int of shape (n_sets, k)
-        Rows of ``items``, -1 at the end where there are fewer.
+        Rows of ``items``, -1 where there is none.
     order : ndarray of int of shape (n_sets,) or int
         1: the first of the set is shown first, 0: none is.
     log : bool
@@ -56,7 +57,9 @@ def _of_sets(posterior, items, sets, order, noise, log):
     at[there] = places.reshape(-1)
     rows = items[used]
     means = posterior.component_means(rows)[at]  # (n_sets, k, n_components)
-    means[:, 0] += (posterior.likelihood.order_shift * order)[:, None]
+    means[np.arange(len(sets)), first_there(sets)] += (posterior.likelihood.order_shift * order)[
+        :, None
+    ]
     covariance = set_covariance(posterior, rows, at)
     covariance[:, np.arange(sets.shape[1]), np.arange(sets.shape[1])] += noise
     n_sets, k, n_components = means.shape

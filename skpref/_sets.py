@@ -1,4 +1,4 @@
-"""Items shown together: rows of positions, padded by -1 at the end where there are fewer."""
+"""Items shown together: rows of positions, -1 where there are fewer."""
 
 import numpy as np
 
@@ -30,16 +30,37 @@ def check_padding(absent: np.ndarray, pads: str) -> None:
             f"Row {gaps.argmax()} has {pads} before its end; it only pads the end of a row that "
             "has fewer items than others."
         )
-    few = absent[:, 1]
+    check_sizes(absent)
+
+
+def check_sizes(absent: np.ndarray) -> None:
+    """Whether every set has two items at least, wherever they are.
+
+    Parameters
+    ----------
+    absent : ndarray of bool of shape (n_sets, k)
+
+    Raises
+    ------
+    ValueError
+        If one has fewer.
+    """
+    size = absent.shape[1] - absent.sum(axis=1)
+    few = size < 2
     if few.any():
         raise ValueError(
-            f"Row {few.argmax()} has {int(~absent[few.argmax(), 0])} item(s); an answer is about "
-            "two or more. Leave such rows out."
+            f"Row {few.argmax()} has {size[few.argmax()]} item(s); an answer is about two or "
+            "more. Leave such rows out."
         )
 
 
+def first_there(sets: np.ndarray) -> np.ndarray:
+    """Place of the first item of each set, shape (n_sets,)."""
+    return (sets >= 0).argmax(axis=1)
+
+
 def numbered(absent: np.ndarray) -> np.ndarray:
-    """Sets whose items lie one after the other, -1 where there is none."""
+    """Sets whose items lie one after the other, -1 where there is none (anywhere in a row)."""
     return np.where(absent, -1, np.cumsum(~absent).reshape(absent.shape) - 1)
 
 

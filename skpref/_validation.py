@@ -22,6 +22,7 @@ from skpref._features import (
 from skpref._observations import Observations
 from skpref._parsing import Parsed, check_dimensions, parse
 from skpref._respondents import Respondents, check_judges
+from skpref._tables import check_known, check_positions
 from skpref._warnings import warn
 from skpref._weights import check_groups, check_weights, pair_weights
 from skpref.duels import ItemTable, distinct_rows, rated_pairs
@@ -305,9 +306,8 @@ def _rated(
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
             f"is None. X of shape {parsed.rows.shape} reads as items, whose ratings y gives. Only "
-            "duels do without y: arrays of shape (n_duels, 2, n_features), or pairs of positions "
-            "or names together with the constructor's items= (ItemTable.from_names(names) for "
-            "items without features)."
+            "duels do without y: arrays of shape (n_duels, 2, n_features), pairs of names, or "
+            "pairs of positions together with the constructor's items=."
         )
     check_real(y, "y")
     y = unmasked(y)
@@ -352,54 +352,3 @@ def joint_groups(qid: Any, within: np.ndarray | None) -> Any:
 def _two_labels(y: np.ndarray) -> bool:
     labels = set(np.unique(y).tolist())
     return labels in ({0, 1}, {-1, 1})
-
-
-# -- parts ---------------------------------------------------------------------------------
-
-
-def check_known(X: np.ndarray, table: ItemTable | None) -> None:
-    """Whether rows of items without features are positions in their table."""
-    if table is not None and not table.has_features and not np.isin(X, table.X).all():
-        raise ValueError(
-            "Items without features are known by their position alone: rows must be integers "
-            f"in [0, {len(table) - 1}]. Pass positions as integers, or names as strings."
-        )
-
-
-def check_items(items: Any) -> ItemTable | None:
-    """The constructor's ``items=`` as an ItemTable of numbers, or None."""
-    if items is None:
-        return None
-    if not isinstance(items, ItemTable):
-        try:
-            items = ItemTable(items)
-        except (TypeError, ValueError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(
-                "items= must be an ItemTable or finite numbers of shape (n_items, n_features): "
-                f"{str(error).rstrip('.')}. For items without features pass "
-                "ItemTable.from_names(names)."
-            ) from error
-    if items.X is None:
-        raise ValueError(
-            "items= must hold finite numbers, but columns of its frame hold texts, categories or "
-            f"gaps: {list(items.frame.columns)}. Encode them first, ItemTable(transformer"
-            ".fit_transform(frame), names=...), or leave items= out and fit from_pairs(items, "
-            "pairs) through Itemwise(transformer)."
-        )
-    return items
-
-
-def check_positions(X: np.ndarray, n_items: int) -> np.ndarray:
-    """Positions in a table of so many items."""
-    if len(X) == 0:
-        raise ValueError(
-            f"X holds no position (0 samples, shape={X.shape}) while a minimum of 1 is required."
-        )
-    if X.min() < 0 or X.max() >= n_items:
-        wrong = X.min() if X.min() < 0 else X.max()
-        raise ValueError(
-            f"Positions in the table of items must lie in [0, {n_items - 1}], got {wrong}. "
-            "Count from 0; the table is the constructor's items=."
-        )
-    return X.astype(np.intp)

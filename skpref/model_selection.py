@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 
 from skpref._containers import column_at, is_frame
 from skpref._items import group_rows
-from skpref._parsing import parse
-from skpref._sets import used_rows
+from skpref._parsing import names_in, parse, table_of_names
+from skpref._sets import first_there, used_rows
 
 __all__ = ["ItemKFold", "ItemShuffleSplit", "item_components"]
 
@@ -22,7 +22,16 @@ def _item_codes(X: Any, integers: str | None) -> np.ndarray:
     """Number of each item shown: (n, 2) for duels, (n, k) for sets (-1: none), (n, 1) for items."""
     if integers not in (None, "positions", "items"):
         raise ValueError(f'integers must be "positions", "items" or None; {integers!r} came.')
-    parsed = parse(X, integers=integers)
+    names = names_in(X)
+    if names is not None and integers is None and (is_frame(X) or names.shape[1] > 2):
+        raise ValueError(
+            f"X of shape {names.shape} holds texts, which may be names of items that met or items "
+            'with categories as features. Say integers="positions" or integers="items".'
+        )
+    if names is not None and integers == "positions":
+        parsed = parse(names, table=table_of_names(names))
+    else:
+        parsed = parse(X, integers=integers)
     rows, pairs = parsed.rows, parsed.pairs
     if hasattr(rows, "tocsr") or (parsed.kind == "items" and len(rows.shape) != 2):
         raise ValueError(
@@ -54,8 +63,8 @@ def item_components(X: Any, *, integers: str | None = None) -> np.ndarray:
         Duels or sets (n, k, n_features), positions of them (n, k), padded by -1, duels of texts
         (n, 2), or items (n_items, n_features), where equal items make a component.
     integers : {"positions", "items"}, default=None
-        What 2-D integers are: positions in a table of items, or features. None: such an X is an
-        error.
+        What 2-D integers are: positions in a table of items, or features; texts of more than two
+        columns or in a frame: names, or features. None: such an X is an error.
 
     Returns
     -------
@@ -71,11 +80,12 @@ def item_components(X: Any, *, integers: str | None = None) -> np.ndarray:
     """
     codes = _item_codes(X, integers)
     n_items = int(codes.max()) + 1
-    each = np.repeat(codes[:, 0], codes.shape[1])
-    other = np.where(codes < 0, codes[:, :1], codes).ravel()
+    lead = codes[np.arange(len(codes)), first_there(codes)]
+    each = np.repeat(lead, codes.shape[1])
+    other = np.where(codes < 0, lead[:, None], codes).ravel()
     edges = (np.ones(len(each)), (each, other))
     _, label = connected_components(coo_array(edges, shape=(n_items, n_items)), directed=False)
-    _, first, inverse = np.unique(label[codes[:, 0]], return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(label[lead], return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
 
 
@@ -149,8 +159,8 @@ class ItemKFold(_ItemSplitter):
         What becomes of duels between an item of the fold and one outside: dropped from this
         split, or tested.
     integers : {"positions", "items"}, default=None
-        What 2-D integers are: positions in a table of items, or features. None: such an X is an
-        error.
+        What 2-D integers are: positions in a table of items, or features; texts of more than two
+        columns or in a frame: names, or features. None: such an X is an error.
 
     Notes
     -----
@@ -220,8 +230,8 @@ class ItemShuffleSplit(_ItemSplitter):
     mixed : {"drop", "test"}, default="drop"
         What becomes of duels between a held-out item and another: dropped, or tested.
     integers : {"positions", "items"}, default=None
-        What 2-D integers are: positions in a table of items, or features. None: such an X is an
-        error.
+        What 2-D integers are: positions in a table of items, or features; texts of more than two
+        columns or in a frame: names, or features. None: such an X is an error.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from skpref._containers import (
     shallow_copy,
     take_rows,
 )
-from skpref._duel_frame import DuelFrame
+from skpref._duel_frame import DuelFrame, shown_together
 from skpref._ids import id_numbers
 from skpref._items import ItemTable, group_rows
 from skpref._parsing import Parsed, parse
@@ -56,13 +56,6 @@ def _dense(output, n_rows):
                 "sees them, if the duels were built with from_columns(..., ids=...).)"
             ) from error
     return output
-
-
-def _shown(rows, sets):
-    """Rows of items, set by set, as an array where all sets are of one size."""
-    if sets is None:
-        return rows
-    return DuelFrame(rows, sets) if (sets < 0).any() else rows[sets]
 
 
 def _has_strings(rows):
@@ -237,7 +230,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         parsed = parse(X)
         rows = check_array(parsed.rows, ensure_all_finite="allow-nan")
         output = _dense(self.transformer_.inverse_transform(rows), len(rows))
-        return _shown(output, parsed.pairs)
+        return output if parsed.pairs is None else shown_together(output, parsed.pairs)
 
     @available_if(_inner_has("get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -367,10 +360,10 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         if pairs is not None:
             pairs = np.where(pairs < 0, -1, inverse[pairs])
         if container == "default":
-            return _shown(output, pairs) if pairs is not None else output[inverse]
+            return output[inverse] if pairs is None else shown_together(output, pairs)
         columns = self._output_names(output.shape[1])
         if pairs is not None:
-            return DuelFrame(_as_frame(output, columns), pairs)
+            return shown_together(_as_frame(output, columns), pairs)
         if container == "polars":
             import polars as pl
 

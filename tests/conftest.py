@@ -1,7 +1,13 @@
 """Fixtures that more than one module of tests uses."""
 
+import os
+
 import pytest
 from judged_support import ENGINE_NAMES, fixed_model, make_duels, make_items
+
+# Journals wait until the disk has every event, which a shared disk may take long for.
+if os.access("/dev/shm", os.W_OK):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
 
 
 @pytest.fixture(scope="module")

@@ -167,6 +167,7 @@ def test_everything_is_fetched_by_a_connection_that_is_sealed():
         gzip.compress(json.dumps({"data": {"dataset": [{"status": 3}]}}).encode()),
         gzip.compress(b"\xff\xfe"),
     ],
+    ids=["empty", "page", "zeros", "cut off", "list", "wrong id", "no id", "no text"],
 )
 @pytest.mark.filterwarnings("ignore")
 def test_what_openml_never_sends_is_said(tmp_path, monkeypatch, content):

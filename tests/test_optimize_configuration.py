@@ -109,7 +109,7 @@ def test_descriptions_tell_configurations_apart():
         {"a": stats.uniform(0.0, 2.0)},
         {"a": stats.norm(0.0, 1.0)},
         {"a": (0.0, 1.0)},
-        {"a": (0, 1)},
+        {"a": (0, 2)},
         {"a": ["x", "y"]},
         {"b": ["x", "y"]},
         {"a": stats.rv_discrete(values=([1, 4, 9], [0.2, 0.3, 0.5]))},

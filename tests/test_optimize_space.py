@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -281,3 +282,23 @@ def test_ranges_of_integers_too_long_to_tell_apart_are_refused():
     space = make_space({"long": (0, 100_000)})
     rows = np.array([space.to_row({"long": k}) for k in (5, 6, 99_999, 100_000)])
     assert np.diff(rows, axis=0)[[0, 2]].min() > 5e-6
+
+
+@pytest.mark.parametrize("ends", [(0, 1), (-1, 1), (np.int64(4), np.int64(5))], ids=str)
+def test_integers_that_may_be_meant_as_a_range_are_asked_about(ends):
+    low, high = map(float, ends)
+    with pytest.warns(UserWarning, match="is read as the integers") as seen:
+        read = HallucinationBelieverOptimizer({"x": ends})._space
+    assert len(seen) == 1 and seen[0].filename == __file__
+    assert {item["x"] for item in random_items(read, 40)} == set(range(int(low), int(high) + 1))
+    remedies = f"give {(low, high)}", f"the list {sorted(range(int(low), int(high) + 1))} says"
+    assert all(remedy in str(seen[0].message) for remedy in remedies)
+
+
+@pytest.mark.parametrize("spec", [(0.0, 1.0), (0, 1.0), [0, 1], (1, 12), (0, 2), (-6, 6)], ids=str)
+def test_what_says_what_it_is_passes_in_silence(spec):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        space = make_space({"x": spec})
+    values = {item["x"] for item in random_items(space, 40)}
+    assert all(isinstance(value, int) for value in values) == all(isinstance(e, int) for e in spec)

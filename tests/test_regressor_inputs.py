@@ -40,7 +40,7 @@ def test_duel_arrays(bad, match):
     ("complex", ITEMS + 1j, "Complex data not supported"),
     (
         "texts",
-        np.full((8, 2), "a"),
+        np.array([["a", 1.0]] * 8, dtype=object),
         r"must be numeric: could not convert.*Itemwise.*items= an ItemTable",
     ),
     ("1-D", np.arange(8.0), r"got shape \(8,\).*Reshape your data: X.reshape\(1, -1\)"),
@@ -131,7 +131,7 @@ def test_missing_outcomes_of_a_nullable_series():
     ("complex", RATINGS + 1j, "Complex data not supported: y has dtype"),
     ("too short", RATINGS[:-1], r"inconsistent numbers of samples: \[8, 7\]"),
     ("two columns", np.stack([RATINGS, RATINGS], axis=1), "should be a 1d array"),
-    ("None", None, r"requires y to be passed.*Only duels do without y.*items= .*from_names"),
+    ("None", None, r"requires y to be passed.*Only duels do without y.*pairs of names.*items="),
 )
 def test_ratings(y, match):
     with pytest.raises(ValueError, match=match):
@@ -202,7 +202,7 @@ def test_floats_with_a_table_have_two_readings():
     ("inf", put(TABLE, (0, 0), np.inf), "items= must be an ItemTable.*items contains infinity"),
     ("1-D", np.arange(6.0), r"(?s)items= must be.*2D array.*from_names\(names\)"),
     ("3-D", X, "items= must be an ItemTable or finite numbers"),
-    ("names", ["a", "b"], r"(?s)items= must be an ItemTable.*ItemTable\.from_names\(names\)"),
+    ("mixed names", ["a", 1], r"(?s)items= must be an ItemTable.*ItemTable\.from_names\(names\)"),
     ("empty", TABLE[:0], r"items= must be.*0 sample\(s\)"),
     ("complex", TABLE + 1j, "items= must be.*Complex data not supported"),
 )

@@ -13,8 +13,9 @@ from skpref._parameters import check_bounds, check_choice, check_number
 from skpref._progress import reported
 from skpref._random import seed_of, source_of
 from skpref._settings import check_settings, make_model
+from skpref._tables import table_for
 from skpref._threads import blas_threads
-from skpref._validation import check_items, check_training
+from skpref._validation import check_training
 from skpref._warnings import warn
 from skpref._weights import check_weights
 from skpref.collaborative._cost import mention_cost
@@ -62,7 +63,7 @@ def collaborate(
     estimator, X: Any, y: Any, ids: list, users: Users, qid: Any, sample_weight: Any, order: Any
 ) -> None:
     """Fit an estimator to the answers of several users."""
-    settings, table = check_settings(estimator), check_items(estimator.items)
+    settings, table = check_settings(estimator), table_for(estimator, X, y)
     engine = _engine_of(estimator, settings.engine)
     user = users.codes(ids)
     given = X, y, qid, table, sample_weight, order, settings.likelihood

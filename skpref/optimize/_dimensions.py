@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rv_continuous, rv_discrete
 
+from skpref._warnings import warn
 from skpref.optimize._values import copied, plain
 
 # How far apart two categories are, in ranges of a number: near what two numbers drawn at random
@@ -341,6 +342,13 @@ def make_dimension(name: str, spec: Any) -> Any:
                 raise ValueError(
                     f"{name} has {high - low + 1} integers; up to {_MAX_STEPS + 1} can be told "
                     "apart. Give floats, (float(low), float(high)), and round what is asked."
+                )
+            if high - low == 1 or (low, high) == (-1, 1):
+                values, ends = list(range(low, high + 1)), (float(low), float(high))
+                warn(
+                    f"{name}={(low, high)} is read as the integers {', '.join(map(str, values))}, "
+                    f"as its ends are integers. For all numbers between them give {ends}; if "
+                    f"integers are meant, the list {values} says so without this warning."
                 )
             return Steps(name, range(low, high + 1))
         return Interval(name, *spec)
