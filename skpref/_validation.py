@@ -106,8 +106,8 @@ def check_training(
         return _rated(estimator, parsed, y, qid, sample_weight, before, within)
     if qid is not None:
         raise ValueError(
-            "qid belongs to items with ratings, whose features are a 2-D X; duels and positions in "
-            "a table take none. Ratings of items in a table become duels by from_ratings."
+            "qid belongs to items with ratings, whose features are a 2-D X; duels take none, nor "
+            "do positions in a table. Ratings of such items become duels by from_ratings."
         )
     if table is not None and parsed.kind != "items":
         if parsed.kind == "positions" and is_frame(estimator.items):

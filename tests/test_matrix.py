@@ -11,13 +11,14 @@ from matrix_check import compared, refused
 # update promises no calibration, only that it goes the right way.
 TOLERANCE = {
     "auto": 0.03, "ep": 0.03, "laplace": 0.13, "hmc": 0.025, "gibbs": 0.025,
-    "svi": 0.04, "minibatches": 0.05, "ekf": 0.3,
+    "svi": 0.03, "minibatches": 0.05, "ekf": 0.25,
 }  # fmt: skip
-# What earlier pieces told is kept as a normal density, which later ones may contradict.
-STREAMED = 0.12
+# What earlier pieces told is kept as a normal density, which later ones may contradict; where
+# hyperparameters are learned it was kept under earlier ones too, and is not compared.
+STREAMED = {"svi": 0.16, "minibatches": 0.16, "ekf": 0.6}
 # Care is learned by turns with the utility, as if a judge's answers were independent given all
 # others; of three judges with two to four answers each, that costs more than any engine does.
-JUDGED = 0.25
+JUDGED = 0.2
 # Posterior deviations of care by which one more look may move it.
 ELSEWHERE = 0.3
 # Standard errors of the truth that are allowed for, and what they may be at most.
@@ -33,11 +34,11 @@ REFUSED = refused_cases()
 @pytest.mark.parametrize("case", covering(), ids=str)
 def test_is_exact(case):
     found, judged = compared(case), case.judges != "none"
-    tolerance = max(TOLERANCE[case.engine], STREAMED if case.fitting == "pieces" else 0.0)
+    tolerance = (STREAMED if case.fitting == "pieces" else TOLERANCE)[case.engine]
     if case.learning == "fixed":
         assert found.truth_error < SHARP
         assert found.error < (JUDGED if judged else tolerance) + ERRORS * found.truth_error
-    elif not judged:
+    elif not judged and case.fitting == "whole":
         assert found.refit < tolerance
     if judged:
         assert found.care_moved < ELSEWHERE

@@ -154,7 +154,7 @@ def test_groups(qid, match):
 
 
 def test_groups_belong_to_rated_items():
-    match = "qid belongs to items with ratings.*duels and positions in a table take none"
+    match = "qid belongs to items with ratings.*duels take none"
     with pytest.raises(ValueError, match=match):
         model().fit(X, Y, qid=np.zeros(20))
     with pytest.raises(ValueError, match=match):
