@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skpref._linalg import Array, floor_variance
-from skpref._orthant import best_of, log_best_of
+from skpref._orthant import best_of, best_of_mixture, log_best_of, log_best_of_mixture
 from skpref._sets import first_there
 from skpref.kernels._gradients import paired
 
@@ -62,7 +62,7 @@ def _of_sets(posterior, items, sets, order, noise, log):
     ]
     covariance = set_covariance(posterior, rows, at)
     covariance[:, np.arange(sets.shape[1]), np.arange(sets.shape[1])] += noise
-    n_sets, k, n_components = means.shape
+    n_components = means.shape[2]
     of = log_best_of if log else best_of
     if n_components == 1:
         return of(means[:, :, 0], covariance, there)
@@ -70,13 +70,12 @@ def _of_sets(posterior, items, sets, order, noise, log):
     centre = means.mean(axis=2)
     spread = means - centre[:, :, None]
     matched = of(centre, covariance + spread @ np.swapaxes(spread, 1, 2) / n_components, there)
-    flat = np.moveaxis(means, 2, 1).reshape(-1, k)
-    each = of(
-        flat, np.repeat(covariance, n_components, axis=0), np.repeat(there, n_components, axis=0)
-    ).reshape(n_sets, n_components, k)
     if not log:
-        return (each.sum(axis=1) + matched) / (n_components + 1)
-    return np.logaddexp(np.logaddexp.reduce(each, axis=1), matched) - np.log(n_components + 1)
+        each = best_of_mixture(means, covariance, there)
+        return (n_components * each + matched) / (n_components + 1)
+    share = np.log1p(-1.0 / (n_components + 1))
+    each = log_best_of_mixture(means, covariance, there) + share
+    return np.logaddexp(each, matched - np.log(n_components + 1))
 
 
 def set_covariance(posterior: Any, rows: Array, at: NDArray[np.intp]) -> Array:

@@ -9,7 +9,7 @@ from scipy.special import log_ndtr, logsumexp, ndtr
 from scipy.stats import multivariate_normal, norm
 
 from skpref import _orthant
-from skpref._orthant import best_of, log_best_of
+from skpref._orthant import best_of, best_of_mixture, log_best_of, log_best_of_mixture
 from skpref._orthant._bivariate import bivariate, log_bivariate
 from skpref._orthant._multivariate import multivariate
 from skpref._orthant._trivariate import trivariate
@@ -39,7 +39,7 @@ def scales(n, k, seed=0):
 
 def raw(mean, covariance):
     """Each probability on its own, before the rows are made to sum to one."""
-    return _orthant._probability(np.asarray(mean), np.asarray(covariance))
+    return _orthant._probability(np.asarray(mean)[..., None], np.asarray(covariance))
 
 
 def by_scipy(mean, covariance, **options):
@@ -206,6 +206,46 @@ def test_many_independent_items_agree_with_quadrature(k):
     exact = np.sum(norm.pdf(z - mean) * below.prod(axis=-1), axis=0) * 24.0 / 4000.0
     found = raw(mean, np.tile(np.eye(k), (20, 1, 1)))
     np.testing.assert_allclose(found, exact, atol=2e-4)
+
+
+def independent(means, deviation):
+    """P(each is the best) of every component of independent utilities, (k, n_components)."""
+    k, z = len(means), np.linspace(-12.0, 48.0, 2001)[:, None, None]
+    at = means + deviation[:, None] * z  # (nodes, k, components)
+    logs = norm.logpdf(z) + np.zeros_like(at)
+    for i in range(k):
+        for j in np.delete(np.arange(k), i):
+            logs[:, i] += log_ndtr((at[:, i] - means[j]) / deviation[j])
+    return np.exp(logs).sum(axis=0) * 60.0 / 2000.0
+
+
+@pytest.mark.parametrize("k", [2, 4, 5, 7])
+@pytest.mark.parametrize("n_components", [7, 150])
+def test_mixtures_of_independent_utilities_agree_with_quadrature(k, n_components):
+    rng = np.random.default_rng(k)
+    means = rng.normal(size=(k, 1)) + 0.7 * rng.normal(size=(k, n_components))
+    means[0] -= 12.0  # hardly ever the best
+    deviation = rng.uniform(0.3, 1.5, size=k)
+    exact = independent(means, deviation).mean(axis=1)
+    shared = np.diag(deviation**2) + 2.0  # what all have in common changes nothing
+    found = best_of_mixture(means[None], shared[None])[0]
+    np.testing.assert_allclose(found, exact, rtol=0.0, atol=1e-7 if k < 5 else 1e-4)
+    logs = log_best_of_mixture(means[None], shared[None])[0]
+    np.testing.assert_allclose(logs, np.log(exact), atol=1e-5 if k < 5 else 5e-3)
+
+
+def test_of_many_components_each_may_be_taken_roughly():
+    mean, covariance = problems(2, 6, 11)
+    means = mean[:, :, None] + np.random.default_rng(0).normal(size=(2, 6, 150))
+    means[1, 2], covariance[1, 2] = np.nan, np.nan
+    there = np.array([[True] * 6, [True, True, False, True, True, True]])
+    flat = np.moveaxis(means, 2, 1).reshape(-1, 6)
+    every = best_of(flat, np.repeat(covariance, 150, axis=0), np.repeat(there, 150, axis=0))
+    exact = every.reshape(2, 150, 6).mean(axis=1)
+    found = best_of_mixture(means, covariance, there)
+    np.testing.assert_allclose(found, exact, rtol=0.0, atol=2e-4)
+    apart = [best_of_mixture(means[[i]], covariance[[i]], there[[i]])[0] for i in range(2)]
+    np.testing.assert_array_equal(found, apart)  # other rows change nothing
 
 
 @pytest.mark.parametrize("k, tolerance", [(2, 1e-12), (3, 1e-11), (4, 1e-8), (6, 3e-3)])

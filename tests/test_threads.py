@@ -50,6 +50,20 @@ def test_a_fit_shares_only_large_matrices_out(n_duels, expected):
     assert threads() == {2}
 
 
+@pytest.mark.parametrize("inference", ["ep", "laplace"])
+def test_a_small_fit_has_the_same_bits_with_one_thread_and_with_two(inference):
+    rng = np.random.default_rng(0)
+    items, ends = rng.random((500, 3)), rng.integers(500, size=(450, 2))
+    model = PairwisePreferenceRegressor(RBF(0.5), inference=inference, optimizer=None)
+    found = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads, user_api="blas"):
+            posterior = model.fit(items[ends[ends[:, 0] != ends[:, 1]]]).posterior_
+        found.append((posterior.weights, posterior.factor))
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
 def test_chains_of_many_repeated_duels_share_their_matrices_out(monkeypatch):
     # Two items, but by walls a covariance of the margins of all single duels.
     seen = []

@@ -1,7 +1,7 @@
 """Φ_m: P(Z < h) of m standard normals by Genz's transformation on fixed points."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp
@@ -9,7 +9,9 @@ from scipy.stats.qmc import Sobol
 
 from skpref._orthant._quadrature import Array
 
+# Points of one Gaussian; of the components of a mixture those of all, of each, and all at most.
 _LOG_POINTS = 11
+_LOG_SHARED, _LOG_LEAST, _LOG_MOST = 15, 5, 17
 # Doubles of an array: what the caches hold.
 _BLOCK = 2**16
 _LEAST_VARIANCE = 1e-15
@@ -19,34 +21,39 @@ _DAMPING = 0.1
 _FAR = 1e5
 
 
-def multivariate(limits: Array, correlation: Array) -> Array:
-    """Φ_m at limits (n, m) of correlations (n, m, m), m at least 2."""
-    return _in_blocks(_average, limits, correlation)
+def multivariate(limits: Array, correlation: Array, parts: int = 1) -> Array:
+    """Φ_m at limits (n, m) of correlations (n, m, m), m at least 2.
+
+    Of each so many successive rows as there are ``parts`` only the mean is wanted: each has points
+    of its own, fewer the more there are.
+    """
+    return _in_blocks(_average, limits, correlation, parts)
 
 
-def log_multivariate(limits: Array, correlation: Array) -> Array:
-    """log Φ_m, finite where Φ_m is far less than the least number."""
-    return _in_blocks(_log_average, limits, correlation)
+def log_multivariate(limits: Array, correlation: Array, parts: int = 1) -> Array:
+    """log Φ_m, finite where Φ_m is far less than the least number; ``parts`` as above."""
+    return _in_blocks(_log_average, limits, correlation, parts)
 
 
 def _in_blocks(
-    method: Callable[[Array, Array, Array], Array], limits: Array, correlation: Array
+    method: Callable[[Array, Array, Array], Array], limits: Array, correlation: Array, parts: int
 ) -> Array:
     n, m = limits.shape
-    points = cube_points(m - 1)
+    points = cube_points(m - 1, parts)
     found = np.empty(n)
-    step = max(1, _BLOCK // (points.shape[1] * m))
+    step = max(1, _BLOCK // (points.shape[2] * m))
     limits, factor = _ordered_factor(limits, correlation)
     for start in range(0, n, step):
-        rows = slice(start, start + step)
-        found[rows] = method(limits[rows], factor[rows], points)
+        rows = np.arange(start, min(start + step, n))
+        own = points[rows % parts % len(points)]
+        found[rows] = method(limits[rows], factor[rows], np.swapaxes(own, 0, 1))
     return found
 
 
 def _average(limits: Array, factor: Array, points: Array) -> Array:
     n, m = limits.shape
-    draws = np.empty((n, m - 1, points.shape[1]))
-    total = np.ones((n, points.shape[1]))
+    draws = np.empty((n, m - 1, points.shape[2]))
+    total = np.ones((n, points.shape[2]))
     for j in range(m):
         upper = limits[:, j, None] - np.matmul(factor[:, j, None, :j], draws[:, :j])[:, 0]
         mass = ndtr(np.maximum(upper, -37.0))
@@ -68,7 +75,7 @@ def _weights(limits: Array, factor: Array, points: Array, tilt: Array) -> tuple[
     """Logarithm of the mean weight, and how uneven weights are: the log of their
     mean square by their squared mean."""
     n, m = limits.shape
-    n_points = points.shape[1]
+    n_points = points.shape[2]
     draws = np.empty((n, m - 1, n_points))
     total = np.zeros((n, n_points))
     for j in range(m):
@@ -134,11 +141,18 @@ def _ordered_factor(limits: Array, correlation: Array) -> tuple[Array, Array]:
     return limits, scaled
 
 
-@cache
-def cube_points(dimension: int) -> Array:
-    """Points of the unit cube, a column each: the start of a Sobol sequence, moved off its origin
-    by half the distance of its coordinates."""
-    points = Sobol(dimension, scramble=False).random_base2(_LOG_POINTS).T
-    points += 0.5 / points.shape[1]
+@lru_cache(maxsize=32)
+def cube_points(dimension: int, parts: int = 1) -> Array:
+    """Points of the unit cube, (n_parts, dimension, n_points): a Sobol sequence, moved off its
+    origin by half the distance of its coordinates. Each part is the next so many of it, so that
+    every one and all together fill the cube evenly; beyond 2¹⁷ points they are used again."""
+    of_each = _LOG_POINTS
+    if parts > 1:
+        of_each = int(np.clip(round(_LOG_SHARED - np.log2(parts)), _LOG_LEAST, _LOG_POINTS))
+    every = min(of_each + int(np.ceil(np.log2(parts))), _LOG_MOST)
+    points = Sobol(dimension, scramble=False).random_base2(every)
+    points += 0.5 / len(points)
+    points = points.reshape(-1, 2**of_each, dimension)[:parts]
+    points = np.ascontiguousarray(np.swapaxes(points, 1, 2))
     points.flags.writeable = False
     return points

@@ -35,7 +35,7 @@ _STEP = 3e4
 # Steps that adaptation finds over those that curvature at the walls suggests.
 _FEWER = 0.45
 # Walls that are met quickly in any case.
-_FEW_WALLS = 200
+FEW_WALLS = 200
 
 
 def step_work(rows: Rows) -> float:
@@ -49,7 +49,7 @@ def bearable_walls(problem: Problem, near: Approximation) -> int:
     steps = _THIN * _FEWER * MarginPosterior(problem, near).first_steps()
     observations = problem.observations
     walls = steps * step_work(observations.rows) / wall_work(observations.n_singles)
-    return max(int(walls), _FEW_WALLS)
+    return max(int(walls), FEW_WALLS)
 
 
 class MarginPosterior:

@@ -147,8 +147,8 @@ class SampledEngine(AnswerEngine):
         if not self._margins_at_once(problem.observations):
             drawn = self._on_answers(problem, noisy, near, start, rng, budget)
         if drawn is None:
-            drawn = self._on_margins(problem, noisy, near, start, rng, budget)
-        self._complain(drawn)
+            drawn = self._otherwise(problem, noisy, near, start, rng, budget)
+        self._complain(drawn, problem.rows.joint)
         draws, diagnostics = drawn.found.draws, drawn.diagnostics
         sites = noisy.sites(draws.reshape(-1, noisy.n_answers), near.sites.log_evidence)
         conditioned = problem.space.condition(sites.precision, sites.shift)
@@ -172,7 +172,7 @@ class SampledEngine(AnswerEngine):
         return self._shape[0] * self._shape[1]
 
     def _on_answers(self, problem, noisy, near, start, rng, budget):
-        """Draws by ``_sample``; None if the margins without noise should be drawn instead."""
+        """Draws by ``_sample``; None if another way should be taken instead."""
         chains, per_chain = self._shape
         automatic = isinstance(self.burn_in, str)
         burn_in = self._first_burn_in[is_warm(start)] if automatic else int(self.burn_in)
@@ -192,7 +192,9 @@ class SampledEngine(AnswerEngine):
 
         if burn_in or cautious is not self:
             trial = walk(cautious, state, keep=False).draw(max(burn_in, 1))
-            if cautious is not self and trial.rejected_share > _HOPELESS:
+            if cautious is self:
+                self._check_moved(trial.rejected_share)
+            elif trial.rejected_share > _HOPELESS:
                 return None
             if burn_in:
                 state, burn_in = trial.state, trial.draws.shape[1]
@@ -222,6 +224,13 @@ class SampledEngine(AnswerEngine):
             diagnostics = diagnose(*chains, burn_in, found.rejected_share, method)
         return _Drawn(mixed.found, diagnostics, burn_in, method)
 
+    def _otherwise(self, problem, noisy, near, start, rng, budget):
+        """Draws where `_cautious` rejected much."""
+        return self._on_margins(problem, noisy, near, start, rng, budget)
+
+    def _check_moved(self, rejected_share):
+        """Raise ValueError if it is vain to go on after burn-in."""
+
     # -- what a subclass says of its sampler ---------------------------------------------
 
     # Name of the sampler.
@@ -240,12 +249,12 @@ class SampledEngine(AnswerEngine):
         """Multiplications that draws took."""
 
     def _cautious(self, problem, near):
-        """The engine for burn-in; if another than itself rejects much, the margins are drawn."""
+        """The engine for burn-in; if another than itself rejects much, `_otherwise` draws."""
         return self
 
     # -- warnings ------------------------------------------------------------------------
 
-    def _complain(self, drawn):
+    def _complain(self, drawn, joint):
         found, diagnostics = drawn.found, drawn.diagnostics
         done, wanted = found.draws.shape[1], self._shape[1]
         if done < wanted:
@@ -256,7 +265,7 @@ class SampledEngine(AnswerEngine):
                 ConvergenceWarning,
             )
         if diagnostics is not None:
-            self._complain_of_mixing(drawn)
+            self._complain_of_mixing(drawn, joint)
         elif found.rejected_share > 0.1:
             warn(
                 f"{found.rejected_share:.0%} of the trajectories were rejected at max_walls, so "
@@ -265,20 +274,21 @@ class SampledEngine(AnswerEngine):
                 ConvergenceWarning,
             )
 
-    def _complain_of_mixing(self, drawn):
+    def _complain_of_mixing(self, drawn, joint):
         diagnostics, most = drawn.diagnostics, tolerated(drawn.found.judged.shape)
         worst, fewest = float(np.max(diagnostics.rhat)), float(np.min(diagnostics.ess_bulk))
         floor = min(_ENOUGH, 0.1 * diagnostics.n_draws)
         if worst <= most and fewest >= floor:
             return
-        on_margins = drawn.method == "margins"
-        remedy = f"Raise draws or {'burn_in' if on_margins else self._slack} of the engine"
+        own = drawn.method == self._name
+        remedy = f"Raise draws or {self._slack if own else 'burn_in'} of the engine"
         if diagnostics.rejected_share > 0.1:
             remedy += f" or its max_walls ({diagnostics.rejected_share:.0%} were rejected there)"
-            remedy += ", use inference=HMC(method='margins')"
-        if drawn.method == "gibbs":
+            if not joint:
+                remedy += ", use inference=HMC(method='margins')"
+        if own and drawn.method == "gibbs":
             remedy += ", use inference='hmc', which mixes far better"
-        if on_margins:
+        if joint or not own:
             remedy += ", use inference='ep'"
         warn(
             f"The chains have not mixed: R̂ up to {worst:.2f} (wanted: at most {most:.2f}), "

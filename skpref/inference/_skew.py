@@ -6,7 +6,7 @@ from sklearn.base import clone
 from skpref._observations import Observations
 from skpref._parameters import check_choice, check_number
 from skpref.inference._chains import wall_work
-from skpref.inference._margin_chains import bearable_walls, step_work
+from skpref.inference._margin_chains import FEW_WALLS, bearable_walls, step_work
 from skpref.inference._memory import available
 from skpref.inference._sampled import SampledEngine
 from skpref.likelihoods import Likelihood
@@ -15,6 +15,10 @@ from skpref.samplers._hmc import most_walls
 
 # Multiplications in whose time a sweep of Gibbs passes an entry of its matrix.
 _SWEEP = 3.0
+# Such sweeps that a trajectory may cost: draws of choices and rankings that are as independent.
+_SWEEPS_A_DRAW = 1000.0
+# Of these sweeps those between draws, where they take the place of trajectories.
+_THIN = 50
 # Walls an answer that a trajectory meets where answers agree, and steps a draw that margins need
 # where there are many: where these cost less than those, burn-in need not be asked.
 _AGREEING = 0.4
@@ -47,7 +51,8 @@ class HMC(SampledEngine):
         ``"walls"`` moves the noisy margins of all answers, whose walls turn it back [2]_;
         ``"margins"`` moves the distinct margins without noise, at whatever number of repeats, and
         draws the noisy ones from them [3]_. ``"auto"`` takes the margins if answers are many times
-        as many, if the walls take too much memory, or if burn-in meets too many.
+        as many, if the walls take too much memory, or if burn-in meets too many. Choices and
+        rankings, whose margins share noise, then are drawn by the sweeps of `Gibbs`.
     max_work : float, default=1000
         Work, in 10⁹ multiplications (about a tenth of a second), after which the chains stop, with
         a warning, at the draws that they have.
@@ -116,18 +121,37 @@ class HMC(SampledEngine):
         return most_walls(n_answers) if self.max_walls is None else self.max_walls
 
     def _cautious(self, problem, near):
-        if self.method != "auto" or problem.rows.joint:
+        n_answers, rows = problem.observations.n_singles, problem.rows
+        if self.method != "auto" or not rows.basis.all():
             return self
-        walls = bearable_walls(problem, near)
-        enough = walls >= self._cap(problem.observations.n_singles)
+        if rows.joint:
+            worth = _SWEEPS_A_DRAW * _SWEEP * float(n_answers) ** 2
+            walls = max(int(worth / wall_work(n_answers)), FEW_WALLS)
+        else:
+            walls = bearable_walls(problem, near)
+        enough = walls >= self._cap(n_answers)
         return self if enough else clone(self).set_params(max_walls=walls)
+
+    def _otherwise(self, problem, noisy, near, start, rng, budget):
+        if not problem.rows.joint:
+            return super()._otherwise(problem, noisy, near, start, rng, budget)
+        sweeps = Gibbs(self.draws, self.chains, self.burn_in, self.evidence, thin=_THIN)
+        return sweeps._on_answers(problem, noisy, near, start, rng, budget)
+
+    def _check_moved(self, rejected_share):
+        if rejected_share == 1.0 and self.max_walls is None:
+            raise ValueError(
+                "HMC gave every trajectory up for the walls that it met: these answers contradict "
+                "each other under hardly any noise, and nothing would be drawn. Use "
+                "inference='ep', or raise noise_variance."
+            )
 
     def check_observations(self, observations: Observations, likelihood: Likelihood) -> None:
         """See `AnswerEngine.check_observations`."""
         if self.method == "margins" and observations.rows.joint:
             raise ValueError(
                 "HMC(method='margins') draws the margins without noise, which choices and rankings "
-                "share; use method='walls' or 'auto'."
+                "share; use method='auto' (or 'walls')."
             )
         super().check_observations(observations, likelihood)
 
