@@ -218,7 +218,10 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
             utility = self.posterior_.mean(query.first)
             return concordance(utility, y, self._groups(qid), sample_weight=sample_weight)
         if qid is not None:
-            raise ValueError("qid belongs to items with ratings; duels take none.")
+            raise ValueError(
+                "qid belongs to items with ratings, whose features are a 2-D X; duels and positions "
+                "in a table take none."
+            )
         self._check_metadata("score", order=order, judges=judges)
         right = self._called_right(query, y, self._order(query, order), judges)
         if sample_weight is not None:
