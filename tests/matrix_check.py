@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 from unittest import mock
 
@@ -17,7 +17,8 @@ from matrix_support import (
     truth_of,
 )
 
-from skpref.collaborative import _program
+from skpref.collaborative import _factorised, _study
+from skpref.collaborative._learn import Lesson
 from skpref.inference import EP, HMC, SVI, Gibbs, Laplace
 
 
@@ -95,17 +96,15 @@ class Worked(BaseException):
 @contextmanager
 def no_work():
     """Any run of an engine raises."""
-    with mock.patch.multiple(_program, fit=_worked):
-        patches = [mock.patch.object(each, "run", _worked) for each in (EP, Laplace, HMC, Gibbs)]
-        patches += [mock.patch.object(SVI, "run", _worked)]
-        patches += [mock.patch.object(_program.Lesson, "learned", _worked)]
-        for each in patches:
-            each.start()
-        try:
-            yield
-        finally:
-            for each in patches:
-                each.stop()
+    with ExitStack() as stack:
+        for owner, name in (
+            *((engine, "run") for engine in (EP, Laplace, HMC, Gibbs, SVI)),
+            (_study, "fit"),
+            (_factorised, "fit"),
+            (Lesson, "learned"),
+        ):
+            stack.enter_context(mock.patch.object(owner, name, _worked))
+        yield
 
 
 def _worked(*_, **__):
