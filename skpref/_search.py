@@ -155,7 +155,7 @@ class Objective:
 
     def __call__(self, theta, eval_gradient=True):
         if eval_gradient and self._is_best(theta):  # a descent begins
-            return self._best.value, self._best.gradient
+            return self._best.value, self._best.gradient.copy()
         began = perf_counter()
         self._number += 1
         try:
@@ -169,7 +169,8 @@ class Objective:
         else:
             told = -value
             if self._best is None or value < self._best.value:
-                self._best = Best(value, np.array(theta), gradient, self.state)
+                kept = None if gradient is None else gradient.copy()  # callers may write into theirs
+                self._best = Best(value, np.array(theta), kept, self.state)
         if self._monitor is not None:
             self._monitor(Step(self._number, told, np.array(theta), perf_counter() - began))
         return (value, gradient) if eval_gradient else value

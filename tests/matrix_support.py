@@ -75,8 +75,8 @@ def _tastes(case, model):
         known = {name: number for number, name in enumerate(model.ids_)}
         rows[:, 0] = [known.get(NAMES[int(i)], -1.0 - i) for i in rows[:, 0]]
     high = model.kernel_(_encoded(case, rows), posterior.anchors)
-    high = high @ posterior.whiten.T @ posterior.functions.axes
-    return high @ posterior.tastes.prior.own @ high.T
+    axes, spare = (high @ posterior.whiten.T @ part for part in posterior.functions)
+    return axes @ posterior.tastes.prior.own @ axes.T + spare @ spare.T
 
 
 @cache

@@ -197,6 +197,23 @@ def test_a_monitor_stops_the_search_at_the_best_so_far(last):
     np.testing.assert_array_equal(found.theta, best.theta)
 
 
+def test_a_callable_optimizer_may_write_into_its_gradients():
+    """As in ``gradient *= rate``: the next evaluation there returns the right one all the same."""
+    seen = []
+
+    def optimizer(obj_func, initial_theta, bounds):
+        for _ in range(3):
+            value, gradient = obj_func(initial_theta)
+            seen.append(gradient.copy())
+            gradient *= 0.0
+        return initial_theta, value
+
+    observations = won(*random_duels(7, 15, 80, noise=0.4))
+    learn(Model(RBF(5.0), probit(1.0), EP()), observations, Search(optimizer))
+    assert np.abs(seen[0]).max() > 0.1
+    np.testing.assert_allclose(seen, [seen[0]] * 3)
+
+
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_restarts_that_run_here_are_told_of_too(n_jobs):
     observations, steps = won(*random_duels(7, 10, 30, noise=0.4)), []
