@@ -415,10 +415,6 @@ def _descend(objective, ratios, theta, search, n_iter):
         jac=True,
         method="L-BFGS-B",
         bounds=ratios.bounds,
-        options={
-            "maxiter": search.max_iter - n_iter,
-            "ftol": ftol,
-            "gtol": search.gtol / scale,
-        },
+        options={"maxiter": search.max_iter - n_iter, "ftol": ftol, "gtol": search.gtol / scale},
     )
     return found.get("nit", 0)  # there is none where all bounds meet
