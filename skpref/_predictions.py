@@ -219,8 +219,8 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
             return concordance(utility, y, self._groups(qid), sample_weight=sample_weight)
         if qid is not None:
             raise ValueError(
-                "qid belongs to items with ratings, whose features are a 2-D X; duels and positions "
-                "in a table take none."
+                "qid belongs to items with ratings, whose features are a 2-D X; duels take none, "
+                "nor do positions in a table."
             )
         self._check_metadata("score", order=order, judges=judges)
         right = self._called_right(query, y, self._order(query, order), judges)

@@ -34,6 +34,8 @@ _FTOL, _NATS = 1e-6, 1e-4
 _FLAT, _DESCENTS, _GAINED = 0.02, 8, 0.01
 # From an objective of so many nats on, its gradient may be of any size.
 _LARGE = 1e3
+# What an engine found that did not converge, and whose residual is larger, is not believed.
+_ASTRAY = 0.1
 # A hyperparameter this near a bound (of its logarithm) is at it; it is held back where the log
 # evidence would grow by more than this if it were larger (smaller) by a factor e (or 1, if linear).
 _TOUCH = 1e-6
@@ -100,15 +102,13 @@ class Search:
 
 
 class Best(NamedTuple):
-    """The smallest value of an objective so far, and where.
-
-    ``gradient`` is None where it was not asked for.
-    """
+    """The smallest value so far: gradient if asked for, ``sure`` unless the engine went astray."""
 
     value: float
     theta: NDArray[np.float64]
     gradient: NDArray[np.float64] | None
     state: State | None
+    sure: bool = True
 
 
 class Objective:
@@ -128,6 +128,7 @@ class Objective:
         self._monitor = monitor
         self._best: Best | None = None
         self._number = 0
+        self.strayed = False  # where it began
         self._warm = WarmStart(self._engine, start)
         self.state = start
 
@@ -159,7 +160,7 @@ class Objective:
         began = perf_counter()
         self._number += 1
         try:
-            value, gradient = self._evaluate(theta, eval_gradient)
+            value, gradient, sure = self._evaluate(theta, eval_gradient)
         except ValueError:
             if self._best is None:
                 raise
@@ -168,9 +169,10 @@ class Objective:
             gradient, told = 2.0 * _STEEP * off, -np.inf
         else:
             told = -value
-            if self._best is None or value < self._best.value:
-                kept = None if gradient is None else gradient.copy()  # callers may write into theirs
-                self._best = Best(value, np.array(theta), kept, self.state)
+            if self._best is None or (not sure, value) < (not self._best.sure, self._best.value):
+                kept = None if gradient is None else np.array(gradient)  # theirs may be written to
+                self.strayed |= self._best is None and not sure
+                self._best = Best(value, np.array(theta), kept, self.state, sure)
         if self._monitor is not None:
             self._monitor(Step(self._number, told, np.array(theta), perf_counter() - began))
         return (value, gradient) if eval_gradient else value
@@ -189,9 +191,13 @@ class Objective:
                 f"The evidence is {value} at kernel {self._model.at(theta).kernel}: rescale the "
                 "features (for instance Itemwise(StandardScaler())) or narrow its bounds."
             )
-        self.state = found.approximation.state
+        run = found.approximation
+        sure = run.converged or run.stopped or run.residual < _ASTRAY
+        if not sure and self._best is not None and self._best.sure:
+            raise ValueError(f"The engine ended at a residual of {run.residual:.1e}.")
+        self.state = run.state
         self._warm.add(theta, self.state)
-        return -value, (-(found.gradient + slope) if eval_gradient else None)
+        return -value, (-(found.gradient + slope) if eval_gradient else None), sure
 
 
 class Learned(NamedTuple):
@@ -326,9 +332,15 @@ def _minimised(model, objective, search, begin, bounds):
     theta, value, n_iter, ended, complaint = begin, np.inf, 0, False, ""
     if not objective.many:
         n_iter = _descend(objective, Ratios.none(bounds), theta, search, 0)
+        if objective.strayed and n_iter < search.max_iter:
+            theta = objective.best.theta
+            n_iter += _descend(objective, Ratios.none(bounds), theta, search, n_iter)
     for _ in range(_DESCENTS if objective.many else 0):
+        sure = n_iter > 0 and objective.best.sure
         n_iter += _descend(objective, _ratios(model, theta, bounds), theta, search, n_iter)
         theta, gained = objective.best.theta, value - objective.best.value
+        if objective.best.sure and not sure:  # what was astray is no measure
+            gained = np.inf
         value = objective.best.value
         slopes = _slopes(model, objective.best, bounds)
         ended = np.max(np.abs(slopes), initial=0.0) <= max(_FLAT, search.gtol)
@@ -403,10 +415,6 @@ def _descend(objective, ratios, theta, search, n_iter):
         jac=True,
         method="L-BFGS-B",
         bounds=ratios.bounds,
-        options={
-            "maxiter": search.max_iter - n_iter,
-            "ftol": ftol,
-            "gtol": search.gtol / scale,
-        },
+        options={"maxiter": search.max_iter - n_iter, "ftol": ftol, "gtol": search.gtol / scale},
     )
     return found.get("nit", 0)  # there is none where all bounds meet

@@ -391,3 +391,19 @@ def test_a_search_that_leaves_much_says_so(monkeypatch):
     model = Model(RBF([10.0, 0.1]), probit(10.0, (1e-6, 1e2)), EP())
     with pytest.warns(ConvergenceWarning, match=r"while the log evidence still grew by .* nats"):
         learn(model, observations, Search())
+
+
+def test_what_an_engine_that_went_astray_says_is_not_believed():
+    """With walls of ties and hardly any noise EP may not converge: its evidence is no evidence."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(120, 2, 3))
+    margin = (X[:, 0] - X[:, 1]) @ [3.0, -2.0, 0.0] + 0.3 * rng.normal(size=120)
+    y = np.where(np.abs(margin) < 0.5, 0, np.sign(margin)).astype(int)
+    model = PairwisePreferenceRegressor(
+        tie_threshold=10.0,
+        noise_variance=1e-4,
+        noise_variance_bounds=(1e-6, 1e3),
+        order_effect=1.0,
+        order_effect_bounds=(-20.0, 20.0),
+    ).fit(X, y)
+    assert model.log_marginal_likelihood_value_ > -70.0  # -330 where it was believed
