@@ -6,10 +6,11 @@ import numpy as np
 
 from skpref._model import Model
 from skpref._observations import Observations
-from skpref._part import ENOUGH, ENOUGH_FOR_POINTS, ENOUGH_SPARSE, random_part
+from skpref._part import ENOUGH, ENOUGH_FOR_POINTS, ENOUGH_OF_NAMES, ENOUGH_SPARSE, random_part
 from skpref._warnings import warn
 from skpref.inference import EP, HMC, SVI, Engine, Gibbs
 from skpref.inference._memory import available
+from skpref.kernels._hyperparameters import seen_columns
 
 # Matrices of a smaller side take seconds.
 _SMALL = 1000
@@ -26,8 +27,9 @@ _HELD = 10
 _LONG = 60.0
 # Inducing points that inference="auto" takes.
 _POINTS = 500
-# Learning from all answers for so many seconds is not worth while.
-_PATIENCE = 20.0
+# Learning from all answers for so many seconds is not worth while; for a fit with inducing points,
+# which is itself a matter of seconds.
+_PATIENCE, _HASTE = 20.0, 2.0
 _PROBE = 384
 # Seconds of such a product on one core of a common machine.
 _NOMINAL = 2.5e-3
@@ -109,21 +111,25 @@ def part_to_learn_on(
     observations : Observations
     model : Model
     learn_on : int, "auto" or None
-        "auto": with inducing points 800, or 5000 if by their own bound; else 1000 of at least 4000
+        "auto": with inducing points 800, or 5000 if by their own bound, unless all take EP some 2 s
+        at most; else 1000 (2000 where nothing but names is known) of at least 4000
         where all would take more than some 20 s on a machine like most (this machine is not looked
         at, so that a fit is the same everywhere), of at least 2000 where a minute. None: all.
     """
     n_answers = len(observations.positions)
+    seconds = _exact(observations, _NOMINAL) * _searched(model)
+    _, measured = seen_columns(model.kernel, observations.items.shape[1])
     if learn_on == "auto" and not model.engine.dense:
         learn_on = ENOUGH_FOR_POINTS if model.learner.dense else ENOUGH_SPARSE
+        if model.learner.dense and seconds <= _HASTE:
+            learn_on = None
     elif learn_on == "auto":
-        seconds = _exact(observations, _NOMINAL) * _searched(model)
         many = n_answers >= 4 * ENOUGH and seconds > _PATIENCE
         many |= n_answers >= 2 * ENOUGH and seconds > _LONG
-        learn_on = ENOUGH if many else None
+        learn_on = (ENOUGH if measured else ENOUGH_OF_NAMES) if many else None
     if learn_on is None or int(learn_on) >= n_answers or not len(model.theta):
         return observations
-    return random_part(observations, int(learn_on))
+    return random_part(observations, int(learn_on), among_few=not measured)
 
 
 def _product_seconds():

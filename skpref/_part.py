@@ -4,12 +4,12 @@ import numpy as np
 
 from skpref._observations import Observations
 
-# Answers of the part that "auto" learns on: exactly; exactly, for a fit with inducing points, which
-# is itself a matter of seconds; and by the bound of such a fit.
-ENOUGH, ENOUGH_FOR_POINTS, ENOUGH_SPARSE = 1000, 800, 5000
+# Answers of the part that "auto" learns on: exactly; exactly, of names alone; exactly, for a fit
+# with inducing points, which is itself a matter of seconds; and by the bound of such a fit.
+ENOUGH, ENOUGH_OF_NAMES, ENOUGH_FOR_POINTS, ENOUGH_SPARSE = 1000, 2000, 800, 5000
 
 
-def random_part(observations: Observations, size: int) -> Observations:
+def random_part(observations: Observations, size: int, among_few: bool = False) -> Observations:
     """So many of the answers and the items in them, the same ones every time.
 
     Of every kind of answer there is at least one, where there is room.
@@ -18,6 +18,9 @@ def random_part(observations: Observations, size: int) -> Observations:
     ----------
     observations : Observations
     size : int
+    among_few : bool, default=False
+        Whether these are answers among as few items as have so many, drawn at random. Where nothing
+        but names is known, answers that share no items say nothing of the noise.
 
     Examples
     --------
@@ -31,7 +34,13 @@ def random_part(observations: Observations, size: int) -> Observations:
     n = len(observations.positions)
     if size >= n:
         return observations
-    order = np.random.default_rng(0).permutation(n)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(n)
+    if among_few:
+        turn = rng.permutation(len(observations.items))
+        shown = observations.positions
+        last = np.where(shown >= 0, turn[shown], -1).max(axis=1)
+        order = order[np.argsort(last[order], kind="stable")]
     kept, kind = order[:size].copy(), observations.kind[order]
     # Ties so rare that none was drawn would teach that there are none.
     missing = np.setdiff1d(kind, kind[:size])[: size - 1]

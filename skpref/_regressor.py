@@ -90,9 +90,10 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         Further starts of the search, drawn log-uniformly within the bounds.
     learn_on : "auto", int or None, default="auto"
         How many answers (duels, sets, pairs of rated items) hyperparameters are learned on: a
-        random part, the same every time; all are then fitted with them. "auto": all, but 1000 of
-        4000 or more where all would take long (of 2000 where a minute), and a warning says so;
-        with "svi" 800, or 5000 (`skpref.inference.SVI`). None: all.
+        random part, the same every time; all are then fitted with them. "auto": all, but 1000
+        (2000 of names alone) of 4000 or more where all would take long (of 2000 where a minute),
+        and a warning says so; with "svi" 800, or 5000 (`skpref.inference.SVI`), unless all take a
+        second or two. None: all.
     random_state : int, RandomState instance, Generator or None, default=None
         For the restarts, the samplers, and where "svi" places its points.
     n_jobs : int, default=None

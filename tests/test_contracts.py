@@ -9,8 +9,10 @@ from judged_support import make_duels, make_items
 from likelihoods_support import Logistic
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles import central_gradient
+from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import expit, log_ndtr
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.linear_model import LogisticRegression
@@ -335,10 +337,15 @@ def test_a_likelihood_asks_the_questions_of_an_optimizer(inference, acquisition)
     assert told.likelihood.scale != 0.05  # learned
     # A duel's probability is the likelihood's own, averaged over the margin.
     pair = np.array([[0.3, 0.3]]), np.array([[0.9, 0.8]])
-    mean, variance = told.margin(*pair)
-    margins = mean + np.sqrt(variance) * NODES
-    truth = WEIGHTS @ (expit(margins / told.likelihood.scale))
-    assert told.win_probability(*pair)[0] == pytest.approx(truth, abs=2e-3)
+    (mean,), (variance,) = told.margin(*pair)
+    law = norm(mean, np.sqrt(variance))
+    truth = quad(
+        lambda margin: expit(margin / told.likelihood.scale) * law.pdf(margin),
+        *law.interval(1.0 - 1e-14),
+        points=[0.0],
+        limit=500,
+    )[0]
+    assert told.win_probability(*pair)[0] == pytest.approx(truth, abs=5e-5)
 
 
 def test_a_likelihood_without_regions_cannot_be_hallucinated():

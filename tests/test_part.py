@@ -11,7 +11,7 @@ from skpref import PairwisePreferenceRegressor, _forecast
 from skpref._forecast import part_to_learn_on
 from skpref._model import Model
 from skpref._part import random_part
-from skpref.duels import Observations
+from skpref.duels import ItemTable, Observations
 from skpref.inference import EP, SVI
 from skpref.likelihoods import Probit
 
@@ -112,7 +112,8 @@ def test_other_parts_are_refused(bad):
         PairwisePreferenceRegressor(learn_on=bad).fit(duels(20))
 
 
-def test_inducing_points_are_taught_by_exact_inference_on_800():
+def test_inducing_points_are_taught_by_exact_inference_on_800(monkeypatch):
+    monkeypatch.setattr(_forecast, "_HASTE", 0.0)
     X = duels(1100)
     found, by_bound = (
         PairwisePreferenceRegressor(RBF(1.0), inference=SVI(6, **options), random_state=0).fit(X)
@@ -124,3 +125,41 @@ def test_inducing_points_are_taught_by_exact_inference_on_800():
     assert abs(by_bound.kernel_.theta - exact.kernel_.theta) > 1e-3
     with_prior = SVI(6, scale_prior=(1.0, 1.0))
     assert with_prior.learner() is with_prior
+
+
+def test_inducing_points_are_taught_by_all_answers_where_items_are_few():
+    X = duels(1100)
+    found, exact = (
+        PairwisePreferenceRegressor(RBF(1.0), inference=inference, random_state=0).fit(X)
+        for inference in (SVI(6), "ep")
+    )
+    np.testing.assert_allclose(found.kernel_.theta, exact.kernel_.theta, rtol=1e-10)
+    assert found.noise_variance_ == pytest.approx(exact.noise_variance_, rel=1e-10)
+
+
+def named_duels(n_items, n):
+    """Duels of names whose utilities are standard normal, the noise's variance being .25."""
+    rng = np.random.default_rng(0)
+    utility = rng.normal(size=n_items)
+    first = rng.integers(n_items, size=n)
+    second = (first + rng.integers(1, n_items, size=n)) % n_items
+    noise = np.sqrt(0.5) * rng.normal(size=n)
+    return np.column_stack([first, second]), utility[first] - utility[second] + noise > 0.0
+
+
+def test_a_part_of_names_meets_again():
+    """Among all names so few answers hardly share one, and say next to nothing of the noise."""
+    X, y = named_duels(1000, 8000)
+    table = np.zeros((1000, 1))
+    table[:, 0] = np.arange(1000)
+    seen = Observations.from_duels(table, X[:, 0], X[:, 1], y)
+    parts = [random_part(seen, 300, among_few) for among_few in (False, True)]
+    assert [len(part.positions) for part in parts] == [300, 300]
+    assert len(parts[0].items) > 400 and len(parts[1].items) < 250
+    names = PairwisePreferenceRegressor(
+        items=ItemTable.from_names([f"name {k}" for k in range(1000)]), learn_on=300
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        noise = names.fit(X, y).noise_variance_
+    assert 0.25 / 4.0 < noise < 0.25 * 4.0

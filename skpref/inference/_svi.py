@@ -91,9 +91,9 @@ class SVI(Engine):
         order effect. Hyperparameters are learned by "expected".
     evidence : {"ep", "bound"}, default="ep"
         What hyperparameters are learned by: the evidence of EP with all items, on 800 of the
-        answers (``learn_on`` of the estimator), or the bound, on 5000. The bound takes what few
-        points cannot express for noise, or fits the noise, and may end far off. With
-        ``scale_prior`` always the bound.
+        answers (``learn_on`` of the estimator; on all where items are few), or the bound, on
+        5000. The bound takes what few points cannot express for noise, or fits the noise, and may
+        end far off. With ``scale_prior`` always the bound.
     n_jobs : int, default=None
         Answers beyond 50 000 are shared out in shards to so many workers by joblib; −1: one a
         processor. 1 does the shards one after another: the number and kind of workers never change
