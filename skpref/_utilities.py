@@ -20,6 +20,7 @@ from skpref._linalg import (
     ROUNDING,
     Array,
     NoCovarianceError,
+    cholesky,
     inverse_cholesky,
     pivoted_cholesky,
     semidefinite_root,
@@ -263,7 +264,9 @@ def root_gain(K: Array, laplacian: Array | csr_array, pull: Array) -> Gain:
     inner = blas.dtrmm(1.0, root, inner, side=1, lower=1, overwrite_b=1)
     inner = blas.dtrmm(1.0, root, inner, trans_a=1, lower=1, overwrite_b=1)
     inner.T.flat[:: n + 1] += 1.0
-    lower, _ = lapack.dpotrf(inner, lower=1, clean=0, overwrite_a=1)
+    lower, info = lapack.dpotrf(inner, lower=1, clean=0)
+    if info != 0 or not np.isfinite(np.trace(lower)):
+        lower = cholesky(inner)
     weights = np.empty(pull.shape)
     weights[order] = beside + factor @ lapack.dpotrs(lower[:rank, :rank], y, lower=1)[0]
     root = blas.dtrsm(1.0, lower, root, side=1, lower=1, trans_a=1, overwrite_b=1)

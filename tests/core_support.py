@@ -21,7 +21,7 @@ TIGHT_LAPLACE = Laplace(tol=1e-18, max_iter=500)
 def _space_of(made):
     """A way to make a space that takes what `gaussian_space` takes."""
 
-    def of(K, margins, item_noise=None):
+    def of(K, margins, item_noise=None, strongest=0.0):
         return made(K, margins, JointNoise(margins, item_noise) if margins.blocks else None)
 
     return of
