@@ -165,6 +165,7 @@ def test_items_may_be_kept_apart():
     assert len(np.unique(POOL[[waiting, *chosen]].reshape(-1, 2), axis=0)) == 8
 
 
+@pytest.mark.slow
 def test_a_large_pool():
     items = np.random.default_rng(2).uniform(-1.0, 1.0, (40, 2))
     pool = all_pairs(items)

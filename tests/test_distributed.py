@@ -46,6 +46,7 @@ def known_runs():
     return len(_shards._HERE._runs)
 
 
+@pytest.mark.slow
 def test_a_fit_is_that_of_one_process(client):
     X, pairs, y = duels()
     alone, whole = regressor(X, 1).fit(pairs, y), regressor(X).fit(pairs, y)

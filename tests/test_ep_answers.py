@@ -319,3 +319,31 @@ def test_rankings_that_contradict_each_other_do_not_trap_the_way():
         for noise in (0.01, 1.0)
     )
     assert abs(at_start - at_one) < 0.01  # the search from 0.01 used to stay there, at −60
+
+
+def test_sites_that_lead_astray_are_given_up():
+    """Those of other hyperparameters do, where a threshold is a hundred deviations of the noise."""
+    rng = np.random.default_rng(102)
+    items, utility = rng.random((5, 2)), rng.normal(size=5)
+    first = rng.integers(5, size=80)
+    second = (first + rng.integers(1, 5, size=80)) % 5
+    margin = utility[first] - utility[second] + 0.05 + 0.05 * rng.normal(size=80)
+    y = np.where(np.abs(margin) < 0.3, 0, np.sign(margin)).astype(int)
+    X, seen = np.stack([items[first], items[second]], axis=1), []
+
+    class Seeing(EP):
+        def run(self, problem, start=None, rng=None, near=None):
+            found = super().run(problem, start, rng, near)
+            seen.append((problem, found))
+            return found
+
+    model = PairwisePreferenceRegressor(
+        RBF(1.0), inference=Seeing(), optimizer=None, noise_variance=1e-6
+    )
+    for threshold in (0.1, 0.3):
+        model.set_params(tie_threshold=threshold).fit(X, y)
+    (_, near), (problem, wanted) = seen
+    found = EP().run(problem, near.state)
+    assert near.converged and wanted.converged and found.converged
+    assert found.n_iter < wanted.n_iter + 40
+    np.testing.assert_allclose(found.conditioned.mean, wanted.conditioned.mean, atol=1e-6)

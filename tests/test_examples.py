@@ -98,20 +98,14 @@ def test_all_examples_are_listed():
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(PROMISED)
 
 
-# Those that take seconds.
-LONG = {
-    "leaving_one_machine.py",
-    "many_users.py",
-    "raw_contests.py",
-    "text_duels.py",
-    "tuning_grid_search.py",
-}
+# Each starts an interpreter; those of the plain command.
+QUICK = {"first_steps_candy.py", "optimise_ten_lines.py", "resume_run.py"}
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow if name in LONG else ())
+        pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
         for name in sorted(PROMISED.keys() - PICTURES.keys())
     ],
 )
@@ -134,6 +128,7 @@ def is_png(path):
     return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(PICTURES))
 def test_example_saves_pictures_where_asked(name, tmp_path):
     if find_spec("matplotlib") is None:

@@ -50,6 +50,7 @@ def test_it_is_the_gp_conditioned_on_its_margins():
     assert_allclose(found.posterior.cov(asked), covariance, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_walls", [5000, 0])  # without walls Gibbs' sweeps draw
 def test_its_margin_of_one_duel_is_a_truncated_normal(max_walls):
     seen = won(np.array([[0.3], [0.0]]), [0], [1])

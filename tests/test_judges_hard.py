@@ -125,6 +125,7 @@ def test_judges_of_a_kernel_whose_scale_is_found(apart):
     assert_allclose(found.judges_.care, fixed.judges_.care, atol=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("care", [[-1.0] * 6 + [1.0] * 6, [-1.0] * 10 + [1.0] * 12 + [0.0] * 5])
 def test_as_many_contrary_as_careful_are_told_apart(care):
     _, _, X, y, judge = heard(2, care)

@@ -61,6 +61,7 @@ class Joint:
         return np.array(rows) / (12.0 * step)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise_variance", [1e-2, 0.1, 1.0])
 @pytest.mark.parametrize("seed", [0, 1, 8, 15, 22, 29, 34, 35])
 def test_mode_and_evidence_from_the_log_joint_by_differences(seed, noise_variance):

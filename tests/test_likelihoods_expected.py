@@ -56,6 +56,7 @@ def test_probit_agrees_with_integration(noise):
     assert_allclose(found.value, truth, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [0.0, 0.3], ids=["plain", "with noise"])
 @pytest.mark.parametrize(
     "likelihood", [Probit(0.2), TIES, Logistic(0.5)], ids=["probit", "ties", "logistic"]

@@ -70,6 +70,7 @@ def test_one_margin_is_that_of_quadrature(n_won, n_lost, noise_variance):
     assert len(model.diagnostics_.rhat) == n_won + n_lost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise_variance", [1e-4, 1e-2, 1.0])
 def test_duel_probabilities_are_ratios_of_orthant_probabilities(noise_variance):
     for seed in range(5):
@@ -244,6 +245,7 @@ def test_chains_that_neither_way_moves_stop_with_a_warning():
     assert model.diagnostics_.burn_in == 15  # and no second try
 
 
+@pytest.mark.slow
 def test_a_hallucination_of_contradictions_is_drawn_by_margins():
     # z and both v: given z the v are independent truncated normals.
     scale, X = 1e-3, pair(1, 1)

@@ -31,7 +31,15 @@ REFUSED = refused_cases()
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("case", covering(), ids=str)
+@pytest.mark.parametrize(
+    "case",
+    [
+        # Judges' care is integrated over by the truth, which takes its time.
+        pytest.param(case, marks=pytest.mark.slow if case.judges != "none" else ())
+        for case in covering()
+    ],
+    ids=str,
+)
 def test_is_exact(case):
     found, judged = compared(case), case.judges != "none"
     tolerance = (STREAMED if case.fitting == "pieces" else TOLERANCE)[case.engine]

@@ -244,6 +244,7 @@ print(told, failed)
 """
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_at_any_byte_loses_nothing(tmp_path):
     """As limits on the size of files, also of SQLite's journal, beyond which writing fails."""
     folders = [str(Path(skpref.__file__).parents[1]), str(Path(__file__).parent)]

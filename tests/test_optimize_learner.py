@@ -320,6 +320,7 @@ def test_bad_arguments_are_errors():
 # -- learning --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_asking_well_learns_faster_than_asking_at_random():
     items = np.random.default_rng(0).uniform(-1.0, 1.0, (25, 1))
     truth = np.sin(4.0 * items[:, 0])

@@ -26,6 +26,7 @@ def different(items):
 # --- they optimise --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [3, 5])
 @pytest.mark.parametrize("way", WAYS)
 def test_the_best_is_found_by_any_answer(way, size):
@@ -33,6 +34,7 @@ def test_the_best_is_found_by_any_answer(way, size):
     assert np.abs(made.recommend() - BEST).max() < 0.1
 
 
+@pytest.mark.slow
 def test_a_set_says_more_than_a_duel():
     """After as many answers: of four shown the best is nearer than of two."""
     ends = {}

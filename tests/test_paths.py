@@ -63,6 +63,7 @@ def test_moments_are_exact_without_random_features(name):
         agree(draws, posterior.mean(X), posterior.cov(X), 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FOURIER)
 def test_moments_with_random_features(name):
     # All paths of one call share 2000 frequencies: repeated draws average their error out.
@@ -131,6 +132,7 @@ def test_a_path_does_not_depend_on_the_company_of_an_item(n_paths):
     np.testing.assert_allclose(paths.value_and_gradient(many)[1], np.concatenate(each), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_one_path_alone_has_the_law_of_one_of_many():
     posterior = posterior_of(FOURIER["rbf"])
     draws = np.concatenate([posterior.sample_paths(1, rng)(X[:2]) for rng in range(800)], axis=1)

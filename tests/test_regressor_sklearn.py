@@ -96,6 +96,7 @@ def test_cross_val_predict_of_probabilities(duels, fixed):
     assert_allclose(found, np.concatenate(expected), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_grid_search_over_a_pipeline_in_two_processes(duels):
     X, y = duels
     stretched = X * [1.0, 1e4]

@@ -16,6 +16,7 @@ ENGINES = {"hmc": HMC(draws=4000), "gibbs": Gibbs(draws=4000)}
 DEPENDENT = "better half of 4"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize(
     ("kinds", "noise_variance"),

@@ -87,6 +87,7 @@ def test_agreement_with_quadrature(sampler, name):
     assert_moments(chains.draws[:, 100:], *moments_by_quadrature(covariance))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "max_walls"), [("positive", 0), ("negative", 1), ("three", 2)])
 def test_hmc_is_exact_at_a_cap_that_rejects_half(name, max_walls):
     covariance = MATRICES[name]

@@ -75,6 +75,7 @@ def test_quadrature_itself():
     assert second[0, 0] == pytest.approx(exact.moment(2), rel=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOXES)
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_agreement_with_quadrature(sampler, name):
@@ -109,6 +110,7 @@ def test_marginal_distribution_agrees_with_normal_probabilities(sampler):
     assert stats.chisquare(counts, 8000 * cells / cells.sum()).pvalue > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["slab", "every kind"])
 def test_hmc_is_exact_at_a_cap_that_rejects_many(name):
     covariance, lower, upper = box(name)

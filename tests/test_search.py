@@ -214,6 +214,7 @@ def test_a_callable_optimizer_may_write_into_its_gradients():
     np.testing.assert_allclose(seen, [seen[0]] * 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_restarts_that_run_here_are_told_of_too(n_jobs):
     observations, steps = won(*random_duels(7, 10, 30, noise=0.4)), []

@@ -309,6 +309,7 @@ def test_automatic_burn_in_goes_on_until_the_chains_have_mixed():
     assert model.diagnostics_.rhat.max() < 1.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(20, 4, 100), (4, 16, 50), (20, 50, 200)])
 def test_independent_draws_count_as_mixed(shape):
     rng = np.random.default_rng(0)

@@ -52,6 +52,7 @@ def p_values(found):
     return [chisquare(count).pvalue for count in counts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise_variance", [1e-4, 1e-1])
 def test_hmc_is_calibrated(noise_variance):
     engine = HMC(draws=N_DRAWS, chains=N_DRAWS, burn_in=8)
@@ -70,5 +71,6 @@ def test_gibbs_is_calibrated():
     assert min(p_values(ranks(engine, 1e-1))) > 0.01
 
 
+@pytest.mark.slow
 def test_the_ranks_tell_an_approximation_from_the_posterior():
     assert min(p_values(ranks(Laplace(), 1e-4))) < 1e-6

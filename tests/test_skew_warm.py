@@ -12,6 +12,7 @@ from skpref import _components, _pairs
 from skpref.inference import HMC, Gibbs
 
 
+@pytest.mark.slow
 def test_memory_of_predictions_is_bounded(monkeypatch):
     posterior = fitted(smooth_duels(20), HMC(draws=500)).posterior_
     asked = smooth_duels(4000, seed=3)

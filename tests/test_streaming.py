@@ -324,6 +324,7 @@ def test_pieces_with_other_columns_are_refused():
         model.partial_fit(rated[["b", "a", "c"]], X[:30, 0])
 
 
+@pytest.mark.slow
 def test_a_file_is_learned_chunk_by_chunk(tmp_path):
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
