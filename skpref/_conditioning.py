@@ -21,6 +21,7 @@ from skpref._utilities import (
     ByRoot,
     Gain,
     Utilities,
+    cheaper_by_margins,
     columns,
     few,
     has_circles,
@@ -28,8 +29,6 @@ from skpref._utilities import (
     root_gain,
 )
 
-# A sweep costs about ⅔ p³ with p margins and about 3 n³ with n items.
-_ITEM_COST = 1.6
 # Where precision × prior variance is below this, 1 − diag(B⁻¹) has lost digits.
 _WEAK = 1e-3
 # Precision × prior variance, on the average, up to which L − L Σ L keeps its digits.
@@ -392,7 +391,7 @@ def gaussian_space(K, margins, item_noise=None, strongest=0.0):
         Precision with which a margin may be observed, at most.
     """
     noise = JointNoise(margins, item_noise) if margins.blocks else None
-    by_margins = len(margins.first) <= _ITEM_COST * len(K)
+    by_margins = cheaper_by_margins(len(margins.first), len(K))
     by_margins &= noise is None or not noise.counted
     if by_margins and noise is None and strongest * np.max(np.diagonal(K), initial=0.0) > STRONG:
         by_margins = not has_circles(margins.first, margins.second, len(K))

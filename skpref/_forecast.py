@@ -7,9 +7,11 @@ import numpy as np
 from skpref._model import Model
 from skpref._observations import Observations
 from skpref._part import ENOUGH, ENOUGH_FOR_POINTS, ENOUGH_OF_NAMES, ENOUGH_SPARSE, random_part
+from skpref._utilities import cheaper_by_margins
 from skpref._warnings import warn
 from skpref.inference import EP, HMC, SVI, Engine, Gibbs
-from skpref.inference._memory import available
+from skpref.inference._base import exact_bytes_of
+from skpref.inference._memory import available, fits
 from skpref.kernels._hyperparameters import seen_columns
 
 # Matrices of a smaller side take seconds.
@@ -22,8 +24,6 @@ _SEARCHED = 3.0
 # Such products that a thousand draws cost at a side of `_PROBE` duels, repeated ones counted each,
 # and the power of the side that they grow by: as measured at 600, 1 500 and 4 000 duels.
 _DRAWN: dict[type, tuple[float, float]] = {HMC: (80.0, 2.0), Gibbs: (340.0, 2.8)}
-# Square matrices held at once.
-_HELD = 10
 _LONG = 60.0
 # Inducing points that inference="auto" takes.
 _POINTS = 500
@@ -45,14 +45,14 @@ def forecast(observations: Observations, model: Model, learned: bool) -> tuple[f
     learned : bool
         Whether hyperparameters are searched for.
     """
-    each, side = _product_seconds(), _side(observations)
+    each = _product_seconds()
     seconds = _exact(observations, each) * (_searched(model) if learned else 1.0)
     if type(model.engine) in _DRAWN:
         products, power = _DRAWN[type(model.engine)]
         share = model.engine.get_params()["draws"] / 1000.0
         drawn = float(model.engine.side(observations)) / _PROBE
         seconds += each * products * share * drawn**power
-    bytes_ = 8.0 * (_HELD * side**2 + 3.0 * len(observations.items) ** 2)
+    bytes_ = exact_bytes_of(observations)
     if model.engine.samples:
         bytes_ += 8.0 * 3.0 * float(model.engine.side(observations)) ** 2
     return seconds, bytes_
@@ -61,7 +61,7 @@ def forecast(observations: Observations, model: Model, learned: bool) -> tuple[f
 def _side(observations):
     """Of the matrices of the cheaper space."""
     n_margins, n_items = len(observations.rows.margins.first), len(observations.items)
-    return float(n_margins if n_margins <= 1.6 * n_items else n_items)
+    return float(n_margins if cheaper_by_margins(n_margins, n_items) else n_items)
 
 
 def _exact(observations, each):
@@ -77,11 +77,12 @@ def _searched(model):
 
 
 def chosen_engine(observations: Observations, named: bool) -> Engine:
-    """What ``inference="auto"`` stands for: EP, or SVI where EP would take more than a minute.
+    """What ``inference="auto"`` stands for: EP, or SVI where EP would take more than a minute, or
+    more memory than is to be had.
 
     By the numbers of duels and items, and not by the speed of this machine, so that a fit is the
-    same everywhere. Choices and rankings, which SVI does not take, are left to EP; so are items
-    that have names alone, which would all be inducing points.
+    same wherever it fits. Choices and rankings, which SVI does not take, are left to EP; so are
+    items that have names alone, which would all be inducing points.
 
     Parameters
     ----------
@@ -89,11 +90,14 @@ def chosen_engine(observations: Observations, named: bool) -> Engine:
     named : bool
         Whether nothing but their names is known of the items.
     """
-    seconds = _exact(observations, _NOMINAL)
-    if named or observations.rows.joint or seconds <= _LONG:
+    seconds, n_bytes = _exact(observations, _NOMINAL), exact_bytes_of(observations)
+    if named or observations.rows.joint or (seconds <= _LONG and fits(n_bytes)):
         return EP()
+    takes = f"some {seconds / 60.0:.0f} minutes"
+    if seconds <= _LONG:
+        takes = f"{n_bytes / 1e9:.2g} GB of memory, which are not to be had,"
     warn(
-        f"Exact inference would take some {seconds / 60.0:.0f} minutes for "
+        f"Exact inference would take {takes} for "
         f"{len(observations.rows)} distinct duels among {len(observations.items)} items, so that "
         f"inference='auto' takes SVI(n_inducing={_POINTS}). Pass that, or inference='ep', to "
         "choose yourself."

@@ -52,8 +52,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
     inference : {"auto", "ep", "laplace", "hmc", "gibbs", "svi"} or engine, default="auto"
         How the posterior is computed ("hmc" and "gibbs" sample it, "svi" is for many answers and
         many items, which `partial_fit` takes in pieces). "auto" is "ep", but where that would take
-        more than a minute, from about 4 000 items on, ``SVI(n_inducing=500)``, and says so; which
-        it was is ``engine_``. An options object from
+        more than a minute, from about 4 000 items on, or more memory than is to be had,
+        ``SVI(n_inducing=500)``, and says so; which it was is ``engine_``. An options object from
         `skpref.inference`, such as ``EP(damping=0.2)``, is tuned by ``inference__damping``
         (the strings have no options: pass ``inference=EP()`` to a grid).
     noise_variance : float, default=1e-2

@@ -27,6 +27,8 @@ from skpref._linalg import (
     solve_lower,
 )
 
+# A sweep costs about ⅔ p³ with p margins and about 3 n³ with n items.
+_ITEM_COST = 1.6
 # From so many items on the number of operations decides, not that of calls.
 LARGE = 256
 # Reciprocal condition (in the 1-norm) of a prior covariance down to which its inverse is used.
@@ -228,6 +230,11 @@ class Gain(NamedTuple):
 def columns(values: Array) -> Array:
     """A vector as the one column of a matrix; a matrix as it is."""
     return values if values.ndim == 2 else values[:, None]
+
+
+def cheaper_by_margins(n_margins: int, n_items: int) -> bool:
+    """Whether matrices of the margins are quicker than those of the items."""
+    return n_margins <= _ITEM_COST * n_items
 
 
 def has_circles(first: NDArray[np.intp], second: NDArray[np.intp], n: int) -> bool:

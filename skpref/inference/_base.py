@@ -16,6 +16,8 @@ from skpref._inducing import InducedSpace, Moments, Pull
 from skpref._observations import Observations
 from skpref._random import RandomLike
 from skpref._rows import Rows
+from skpref._utilities import cheaper_by_margins
+from skpref.inference._memory import check_exact, exact_bytes
 from skpref.likelihoods import PART, TIE, Answers, Likelihood
 
 _SEARCH_TOL = 1e-5
@@ -318,7 +320,8 @@ class Engine(BaseEstimator, ABC):
 
 
 def check_answers(engine: Engine, observations: Observations, likelihood: Likelihood) -> None:
-    """Raise ValueError, before any work, if an engine or a likelihood cannot take these answers."""
+    """Raise ValueError, before any work, if an engine or a likelihood cannot take these answers,
+    MemoryError if an exact fit does not fit."""
     rows = observations.rows
     if TIE not in likelihood.kinds and np.any(rows.kind == TIE):
         raise ValueError(
@@ -343,6 +346,14 @@ def check_answers(engine: Engine, observations: Observations, likelihood: Likeli
                 "break them into duels by from_rankings."
             )
     engine.check_observations(observations, likelihood)
+    if engine.dense:
+        check_exact(exact_bytes_of(observations), len(rows), len(observations.items))
+
+
+def exact_bytes_of(observations: Observations) -> float:
+    """Bytes that exact inference on these answers holds at most."""
+    n_margins, n_items = len(observations.rows.margins.first), len(observations.items)
+    return exact_bytes(n_margins, n_items, cheaper_by_margins(n_margins, n_items))
 
 
 def started(start: State | None, name: str, n: int) -> NDArray[np.float64] | None:
