@@ -344,6 +344,9 @@ def test_sites_that_lead_astray_are_given_up():
         model.set_params(tie_threshold=threshold).fit(X, y)
     (_, near), (problem, wanted) = seen
     found = EP().run(problem, near.state)
-    assert near.converged and wanted.converged and found.converged
-    assert found.n_iter < wanted.n_iter + 40
-    np.testing.assert_allclose(found.conditioned.mean, wanted.conditioned.mean, atol=1e-6)
+    assert near.converged and wanted.converged
+    assert not found.converged and found.n_iter <= 25
+    model = Model(RBF(1.0), problem.likelihood, EP())  # begins anew then
+    again = model.evaluate(problem.observations, near.state).approximation
+    assert again.converged
+    np.testing.assert_allclose(again.conditioned.mean, wanted.conditioned.mean, atol=1e-6)

@@ -28,7 +28,7 @@ _LEAST = 1e-12
 _GROWTH = 30.0
 # Sweeps that did not halve the residual: then rounding is asked whether it allows any more.
 _PATIENCE = 10
-# Sweeps from carried sites after which the residual must be below this.
+# Sweeps from carried sites after which the residual must be below this for more to be made.
 _TRIED, _FAR = 25, 1e-2
 # Means are brought this much nearer than variances before these are found again, by steps that
 # each shorten the way to that.
@@ -96,24 +96,23 @@ class EP(Engine):
         rng: np.random.Generator | None = None,
         near: Approximation | None = None,
     ) -> Approximation:
-        """Iterate to the fixed point, see `Engine.run`."""
+        """Iterate to the fixed point, see `Engine.run`; few sweeps if ``start`` leads astray."""
         self.check()
         n = len(problem.counts)
         tau, nu = started(start, "precision", n), started(start, "shift", n)
         carried = tau is not None and nu is not None
-        if not carried:
-            tau, nu = _cold(problem)
+        if tau is None or nu is None:
+            many = isinstance(problem.space, ItemSpace) or np.any(problem.counts > 1.0)
+            # With many duels an item the way from zero may diverge, and where joint answers
+            # contradict each other it may be trapped far from the fixed point.
+            near_mode = many or problem.rows.joint
+            tau, nu = starting_sites(problem) if near_mode else np.zeros((2, n))
         path = _Path(problem, 1.0 - self.damping)
         best = sweep = _sweep(problem, tau, nu)
         mark, converged = (np.inf, 0), False
         for n_iter in range(1, self.max_iter + 1):
             if n_iter > 1:
                 sweep = _sweep(problem, tau, nu)
-            if carried and n_iter > _TRIED and best.residual > _FAR:
-                # Sites of other hyperparameters or answers may lead astray: then from nothing.
-                carried, path = False, _Path(problem, 1.0 - self.damping)
-                best = sweep = _sweep(problem, *_cold(problem))
-                mark = np.inf, n_iter
             if sweep.residual < best.residual:
                 best = sweep
             if best.residual < 0.5 * mark[0]:
@@ -121,7 +120,8 @@ class EP(Engine):
             converged = best.residual < self.tol
             if not converged and n_iter - mark[1] >= _PATIENCE:
                 converged = best.residual <= min(best.rounding(problem), WORST)
-            if converged:
+            # Sites of other hyperparameters or answers may lead astray: who gave them begins anew.
+            if converged or (carried and n_iter >= _TRIED and best.residual > _FAR):
                 break
             sweep.settle_repeats(problem)
             if not sweep.residual <= _GROWTH * best.residual:
@@ -264,15 +264,6 @@ class _Sweep:
         conditioned = self.conditioned
         joint = conditioned.dual @ conditioned.mean + conditioned.log_det
         return float(problem.copies @ local - 0.5 * joint)
-
-
-def _cold(problem):
-    """Sites to start from where none are carried on."""
-    many = isinstance(problem.space, ItemSpace) or np.any(problem.counts > 1.0)
-    # With many duels an item the way from zero may diverge, and where joint answers contradict
-    # each other it may be trapped far from the fixed point.
-    near_mode = many or problem.rows.joint
-    return starting_sites(problem) if near_mode else np.zeros((2, len(problem.counts)))
 
 
 def _sweep(problem, tau, nu, conditioned=None):

@@ -18,7 +18,7 @@ from skpref.likelihoods._slab import slab
 
 # Steps at most, how far one may change log V, and how short the one is after which only rounding
 # is left.
-_NEWTON = 40
+_NEWTON = 20
 _REACH = 2.0
 _SMALL = 1e-8
 
