@@ -236,7 +236,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
     # -- fitting -------------------------------------------------------------------------
 
     __metadata_request__fit = {"qid": True, "order": True, "judges": True}  # noqa: RUF012
-    __metadata_request__partial_fit = {"qid": True, "order": True}  # noqa: RUF012
+    __metadata_request__partial_fit = {"qid": True, "order": True, "judges": True}  # noqa: RUF012
 
     @with_callbacks
     def fit(
@@ -325,6 +325,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         order: ArrayLike | None = None,
+        judges: ArrayLike | None = None,
     ) -> Self:
         """Learn from more answers, with ``inference="svi"`` or where "auto" came to it in a `fit`.
 
@@ -342,6 +343,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
             As in `fit`; items and ids need not have been seen before. A piece may hold one label
             alone. Parameters of the estimator that were set since the last piece count from the
             next time that hyperparameters are learned.
+        judges : None
+            Refused: the care of judges is learned from all answers at once, by `fit`.
 
         Returns
         -------
@@ -354,9 +357,9 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         AttributeError
             With other engines, which need all answers at once.
         ValueError
-            As in `fit`, or if these answers are not of the form of those before.
+            As in `fit`, if these answers are not of the form of those before, or with judges.
         """
-        refuse_judged(self)
+        refuse_judged(self, judges)
         if not hasattr(self, "_stream"):
             return self._fit(X, y, qid, sample_weight, order)
         settings = check_settings(self)

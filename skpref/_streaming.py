@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skpref._fitting import Fitted, complain
 from skpref._inducing import InducedSpace, Weights, carried, unexplained, unexplained_share
@@ -58,8 +58,13 @@ def held_engine(estimator, engine: Engine | None) -> Engine:
     return type(own)(**{**own.get_params(deep=False), "inducing_points": None})
 
 
-def refuse_judged(estimator) -> None:
-    """Raise ValueError if an estimator was fitted with judges: pieces do not tell their care."""
+def refuse_judged(estimator, judges: ArrayLike | None = None) -> None:
+    """Raise ValueError where judges come or came to a fit: pieces do not tell their care."""
+    if judges is not None:
+        raise ValueError(
+            "partial_fit takes no judges=, whose care it does not learn. Fit all answers at once, "
+            "fit(X, y, judges=...), or leave judges= out, so that all answers count as one judge's."
+        )
     if getattr(estimator, "judges_", None) is not None:
         raise ValueError(
             "The answers so far came with judges, whose care partial_fit does not learn. Fit all "

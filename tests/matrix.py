@@ -102,9 +102,7 @@ REFUSED = (
     ),
     Refusal({"users": ("some",), "fitting": ("pieces",)}, AttributeError, "use fit"),
     Refusal({"engine": OTHERS, "fitting": ("pieces",)}, AttributeError, "use fit"),
-    Refusal(
-        {"fitting": ("pieces",), "judges": ("some", "partial")}, (TypeError, ValueError), "judges"
-    ),
+    Refusal({"fitting": ("pieces",), "judges": ("some", "partial")}, ValueError, "Fit all answers"),
 )
 
 

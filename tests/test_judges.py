@@ -348,6 +348,9 @@ def test_what_cannot_be_is_refused(fitted, court):
     streamed = model_of(inference=SVI(5), optimizer=None).fit(X, y, judges=court.judge)
     with pytest.raises(ValueError, match=r"partial_fit.*Fit all"):
         streamed.partial_fit(X, y)
+    for stream in (model_of(inference=SVI(5), optimizer=None), streamed.fit(X, y)):
+        with pytest.raises(ValueError, match=r"takes no judges=.*fit\(X, y, judges=\.\.\.\)"):
+            stream.partial_fit(X, y, judges=court.judge)
 
 
 @pytest.mark.parametrize(
