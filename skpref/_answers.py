@@ -1,6 +1,6 @@
 """What y says of duels and of sets, and who was shown first."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,6 +160,14 @@ def _whole(y, message):
     if not whole.all():
         raise ValueError(f"{message}; got {y[~whole][0]}.")
     return y.astype(np.intp)
+
+
+def refuse_order() -> NoReturn:
+    """Raise ValueError: rated items came with an order."""
+    raise ValueError(
+        "order= is of duels and sets; items with ratings came, of which none was shown first. Make "
+        "duels of the ratings (from_ratings) and say who was first in each."
+    )
 
 
 def check_order(order: Any, n: int, k: int) -> NDArray[np.int8] | None:

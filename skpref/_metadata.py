@@ -1,7 +1,7 @@
 """What answers carry beside X and y: what a fit was told, and what scikit-learn's scorers drop."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 # Modules that compare predictions with answers. They call predictions with X alone.
@@ -29,7 +29,7 @@ def passed(**metadata: Any) -> dict[str, Any]:
     return {name: values for name, values in metadata.items() if values is not None}
 
 
-def refuse_dropped(names: Iterable[str]) -> None:
+def refuse_dropped(dropped: Mapping[str, str]) -> None:
     """Raise an error if a scorer asks for predictions without metadata that the model needs.
 
     What a user calls by hand stays: only where scikit-learn itself compares predictions with
@@ -38,21 +38,23 @@ def refuse_dropped(names: Iterable[str]) -> None:
 
     Parameters
     ----------
-    names : iterable of str
-        Metadata that `fit` was told, that matter, and that did not come.
+    dropped : dict of str to str
+        Metadata that `fit` was told, that matter, and that did not come; and the names under which
+        `fit` asks scikit-learn's routing for them.
 
     Raises
     ------
     ValueError
         If there are any, and such a caller.
     """
-    dropped = list(names)
     caller = _comparing() if dropped else None
     if caller is None:
         return
     listed = " and ".join(f"{name}=" for name in dropped)
     others = " and of ".join(_WITHOUT[name] for name in dropped)
-    params = ", ".join(f'"{name}": {name}' for name in dropped)
+    passed_as = dropped.values()
+    params = ", ".join(f'"{name}": {name}' for name in passed_as)
+    aliases = {name: alias for name, alias in dropped.items() if alias != name}
     if caller == "_fit_and_predict":
         remedy = (
             "cross_val_predict passes none on to predictions: fit and predict fold by fold, "
@@ -64,15 +66,29 @@ def refuse_dropped(names: Iterable[str]) -> None:
     else:
         remedy = (
             "Call sklearn.set_config(enable_metadata_routing=True), pass "
-            f"params={{{params}}} (to a search: fit(X, y, {_by_name(dropped)})), and leave scoring "
-            "out, or take a scorer that passes them on: one of skpref.metrics, or "
-            'skpref.metrics.with_metadata("neg_log_loss"). To score without them all the same, '
-            "pass a function of your own that calls a scorer of skpref.metrics: "
+            f"params={{{params}}} (to a search: fit(X, y, {_by_name(passed_as)})), and "
+            f"{_asking(aliases)}. To score without them all the same, pass a function of your own "
+            "that calls a scorer of skpref.metrics: "
             "scoring=lambda model, X, y: log_loss_scorer(model, X, y)."
         )
     raise ValueError(
         f"The model was fitted with {listed}, but a score or prediction was asked for without, so "
         f"that the answers would count as those of {others}. {remedy}"
+    )
+
+
+def _asking(aliases):
+    """How scores come to what is passed under its own name, or under aliases."""
+    if not aliases:
+        return (
+            "leave scoring out, or take a scorer that passes them on: one of skpref.metrics, or "
+            'skpref.metrics.with_metadata("neg_log_loss")'
+        )
+    requests = ", ".join(f'{name}="{alias}"' for name, alias in aliases.items())
+    return (
+        f"tell scores of the names that set_fit_request({requests}) has given to fit: "
+        f"set_score_request({requests}) and leave scoring out, or take "
+        f'skpref.metrics.with_metadata("neg_log_loss", {aliases})'
     )
 
 

@@ -7,7 +7,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from skpref._answers import check_order, check_outcomes, check_ranks
+from skpref._answers import check_order, check_outcomes, check_ranks, refuse_order
 from skpref._metadata import passed, refuse_dropped
 from skpref._observations import Duels
 from skpref._parameters import check_number
@@ -198,7 +198,7 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         sample_weight : array-like of shape (n_duels,) or (n_items,), default=None
             A pair of items weighs the product of their weights.
         order : array-like of int of shape (n,), default=None
-            Who was shown first, as in `fit`.
+            Who was shown first, as in `fit`; not of rated items.
         judges : array-like of shape (n_duels,), default=None
             Who answered, as in `predict_proba`.
 
@@ -212,6 +212,8 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         query = self._query(X)
         if query.second is None and query.sets is None:
             self._sight(query, judges)
+            if order is not None:
+                refuse_order()
             self._check_metadata("score", qid=qid)
             if y is None:
                 raise ValueError("Scoring items needs their ratings: score(X, y).")
@@ -298,9 +300,13 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         known = getattr(self, "_fit_metadata", ())
         dropped = [name for name in metadata if name in known and name not in given]
         if dropped:
-            requests = getattr(self.get_metadata_routing(), method).requests
-            wanted = (name for name in dropped if requests.get(name) is not False)
-            refuse_dropped(name for name in wanted if self._depends_on(name))
+            routing = self.get_metadata_routing()
+            requests, of_fit = getattr(routing, method).requests, routing.fit.requests
+            wanted = [name for name in dropped if requests.get(name) is not False]
+            aliases = {name: of_fit.get(name) for name in wanted if self._depends_on(name)}
+            refuse_dropped(
+                {name: as_ if isinstance(as_, str) else name for name, as_ in aliases.items()}
+            )
 
     def _depends_on(self, name):
         if name != "order" or self.posterior_.likelihood.order_shift != 0.0:

@@ -1,7 +1,7 @@
 """Scorers of fitted models, which ask for the metadata that predictions take."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
@@ -35,7 +35,7 @@ def _routed(scorer: Callable) -> Callable:
     return scorer
 
 
-def _request(owner: Any, names: dict[str, bool | str]) -> MetadataRequest:
+def _request(owner: Any, names: Mapping[str, bool | str]) -> MetadataRequest:
     request = MetadataRequest(owner=owner)
     for name, alias in names.items():
         request.score.add_request(param=name, alias=alias)
@@ -136,7 +136,9 @@ def roc_auc_scorer(
     return float(roc_auc_score(won, margin, sample_weight=sample_weight))
 
 
-def with_metadata(scoring: str | Callable, names: Sequence[str] = _ASKED) -> Callable:
+def with_metadata(
+    scoring: str | Callable, names: Sequence[str] | Mapping[str, str] = _ASKED
+) -> Callable:
     """Scorer that passes metadata of the answers on to the predictions that it scores.
 
     scikit-learn's own scorers pass none on, so that answers of judges, or of users, would be
@@ -149,10 +151,11 @@ def with_metadata(scoring: str | Callable, names: Sequence[str] = _ASKED) -> Cal
         Name of a scorer of scikit-learn, what ``make_scorer`` returns, or another that gets
         ``(estimator, X, y)`` and calls ``predict``, ``predict_proba`` or ``decision_function``
         with X.
-    names : sequence of str, default=("judges", "order", "users")
-        Metadata that are asked for by scikit-learn's routing, and handed on where they come.
-        Beside them ``sample_weight`` is asked for if the scorer takes it, and whatever the scorer
-        itself asks for.
+    names : sequence of str or dict of str to str, default=("judges", "order", "users")
+        Metadata that are asked for by scikit-learn's routing, and handed on where they come. A
+        dict adds to the default under which names some are passed: ``{"judges": "who"}`` beside
+        ``set_fit_request(judges="who")``. Beside them ``sample_weight`` is asked for if the scorer
+        takes it, and whatever the scorer itself asks for.
 
     Returns
     -------
@@ -190,7 +193,9 @@ def with_metadata(scoring: str | Callable, names: Sequence[str] = _ASKED) -> Cal
         )
     if isinstance(names, str):
         raise TypeError(f"names is {names!r}; give a sequence of names, such as [{names!r}].")
-    return _WithMetadata(get_scorer(scoring), tuple(names))
+    aliases = names if isinstance(names, Mapping) else {}
+    asked: dict[str, bool | str] = dict.fromkeys(_ASKED if aliases else names, True)
+    return _WithMetadata(get_scorer(scoring), {**asked, **aliases})
 
 
 class _WithMetadata:
@@ -218,7 +223,8 @@ class _WithMetadata:
 
     def get_metadata_routing(self) -> MetadataRequest:
         """What is asked for: the names, and what the scorer itself asks for."""
-        return _request(self, {**dict.fromkeys(self._names, True), **self._own})
+        aliases = {name: alias for name, alias in self._names.items() if alias is not True}
+        return _request(self, {**self._names, **self._own, **aliases})
 
 
 class _Told:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d
 
-from skpref._answers import check_order, check_outcomes, check_ranks, check_real
+from skpref._answers import check_order, check_outcomes, check_ranks, check_real, refuse_order
 from skpref._containers import is_frame, unmasked
 from skpref._features import (
     Schema,
@@ -99,10 +99,7 @@ def check_training(
         if table is not None:
             _refuse_items(parsed.rows)
         if order is not None:
-            raise ValueError(
-                "order= is of duels and sets; items with ratings came, of which none was shown "
-                "first. Make duels of the ratings (from_ratings) and say who was first in each."
-            )
+            refuse_order()
         return _rated(estimator, parsed, y, qid, sample_weight, before, within)
     if qid is not None:
         raise ValueError(

@@ -82,8 +82,10 @@ def test_bad_orders_are_named(X, y, order, match):
 
 def test_an_order_of_rated_items_is_refused():
     regressor = PairwisePreferenceRegressor(optimizer=None)
-    with pytest.raises(ValueError, match=r"order= is of duels and sets.*from_ratings"):
-        regressor.fit([[0.0], [1.0], [2.0]], [3, 1, 2], order=[1, 1, 0])
+    rated = [[0.0], [1.0], [2.0]], [3, 1, 2]
+    for call in (regressor.fit, regressor.fit(*rated).score):
+        with pytest.raises(ValueError, match=r"order= is of duels and sets.*from_ratings"):
+            call(*rated, order=[1, 1, 0])
 
 
 def test_engines_and_weights_that_cannot_be_are_named():
