@@ -52,7 +52,8 @@ def from_pairs(
         of names where texts came without items, which an estimator takes as they are.
     y : ndarray of int64 of shape (n_duels,)
         ``outcomes``, if both sides won somewhere. Otherwise every second duel is turned round and
-        the labels are 0 and 1; with ties every second one that has a winner, labels -1, 0 and 1.
+        the labels are 0 and 1; with ties every second one that has a winner, labels -1, 0 and 1. An
+        ``order=`` for `fit` has the other sign there.
 
     Raises
     ------
@@ -99,7 +100,7 @@ def from_pairs(
             check_consistent_length(positions, outcomes)
             outcomes = np.repeat(outcomes, counts)
         positions = np.repeat(positions, counts, axis=0)
-    return finish(gather(table, positions, by_name), outcomes, ties)
+    return finish(gather(table, positions, by_name), outcomes, ties)[:2]
 
 
 def _check_counts(counts: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:

@@ -2,17 +2,48 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
+from skpref._answers import check_order
 from skpref._containers import column_at, is_frame, is_missing, plain_frame
 from skpref._duel_frame import DuelFrame
 from skpref._orientation import finish
+from skpref._warnings import warn
 from skpref._winners import read_winners
 
 _ID = "id"
+
+
+@overload
+def from_columns(
+    frame: Any,
+    first: str | Sequence,
+    second: str | Sequence,
+    outcome: Any = None,
+    *,
+    ids: tuple[Any, Any] | None = None,
+    names: Sequence[str] | None = None,
+    ties: bool | None = None,
+    order: None = None,
+) -> tuple[np.ndarray | DuelFrame, np.ndarray]: ...
+
+
+@overload
+def from_columns(
+    frame: Any,
+    first: str | Sequence,
+    second: str | Sequence,
+    outcome: Any = None,
+    *,
+    ids: tuple[Any, Any] | None = None,
+    names: Sequence[str] | None = None,
+    ties: bool | None = None,
+    order: str | ArrayLike,
+) -> tuple[np.ndarray | DuelFrame, np.ndarray, np.ndarray]: ...
 
 
 def from_columns(
@@ -24,7 +55,8 @@ def from_columns(
     ids: tuple[Any, Any] | None = None,
     names: Sequence[str] | None = None,
     ties: bool | None = None,
-) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
+    order: str | ArrayLike | None = None,
+) -> tuple[np.ndarray | DuelFrame, ...]:
     """Build duels from a DataFrame with one duel a row.
 
     Parameters
@@ -51,6 +83,9 @@ def from_columns(
     ties : bool, default=None
         Whether 0 is a tie, and -1 means that the second won. None: where both occur. Ties in words,
         or 0.5, are 0 in y beside -1 and 1; with False they are left out, and counted in a warning.
+    order : column name or array-like of int of shape (n_duels,), default=None
+        Who was shown first, or played at home, as in the ``order=`` of `fit`: 1 the first item, -1
+        the second, 0 none. It comes back for the duels as they come out.
 
     Returns
     -------
@@ -59,13 +94,16 @@ def from_columns(
         encode. A float array if the columns are numbers, their labels no strings and no ``names``
         given.
     y : ndarray of int64 of shape (n_duels,)
-        As in `from_pairs`.
+        As in `from_pairs`: where one side won all, every second duel is turned round. Where the
+        outcomes said so, a warning mentions that, unless ``order`` came.
+    order : ndarray of int8 of shape (n_duels,)
+        With ``order`` alone: of the duels that are left, with the other sign where one was turned.
 
     Raises
     ------
     ValueError
         For missing columns, lists of different lengths, missing ids, an id against itself, or
-        other outcomes.
+        other outcomes or orders.
 
     Examples
     --------
@@ -85,6 +123,13 @@ def from_columns(
     1  bob  40.0
     >>> y.tolist()
     [0, 1]
+
+    Winners and losers, and which of them was at home:
+
+    >>> games = pd.DataFrame({"won": ["ann", "cid"], "lost": ["bob", "bob"], "home": [1, -1]})
+    >>> X, y, order = from_columns(games, [], [], ids=("won", "lost"), order="home")
+    >>> X.second["id"].tolist(), y.tolist(), order.tolist()
+    (['bob', 'cid'], [1, 0], [1, 1])
     """
     if not is_frame(frame):
         raise ValueError(f"from_columns needs a DataFrame; {type(frame).__name__} came.")
@@ -99,11 +144,13 @@ def from_columns(
         )
     labelled = outcome is not None and np.ndim(outcome) == 0
     wanted = first + second + list(ids or ()) + ([outcome] if labelled else [])
+    wanted += [order] if isinstance(order, str) else []
     missing = [column for column in wanted if column not in list(frame.columns)]
     if missing:
         raise ValueError(f"The frame has no column {missing}; it has {list(frame.columns)}.")
     if len(frame) == 0:
         raise ValueError("The frame has no row, so no duel results.")
+    shown = check_order(frame[order] if isinstance(order, str) else order, len(frame), 2)
     outcomes, rows = frame[outcome] if labelled else outcome, np.arange(len(frame))
     if outcomes is not None:
         who = None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist())
@@ -115,7 +162,7 @@ def from_columns(
     if not all(isinstance(label, str) for label in labels) and ids is None:
         array = _floats(frame, first, second)
         if array is not None:
-            return finish(array, outcomes, ties)
+            return _finished(array, outcomes, ties, None if shown is None else shown[rows])
     if ids is not None:
         if _ID in labels:
             raise ValueError(
@@ -125,7 +172,23 @@ def from_columns(
         first, second, labels = [ids[0], *first], [ids[1], *second], [_ID, *labels]
     items = _stack(frame, first, second, labels)
     pairs = np.arange(len(items)).reshape(2, -1).T
-    return finish(DuelFrame(items, pairs, id_column=None if ids is None else _ID), outcomes, ties)
+    duels = DuelFrame(items, pairs, id_column=None if ids is None else _ID)
+    return _finished(duels, outcomes, ties, None if shown is None else shown[rows])
+
+
+def _finished(X, outcomes, ties, order):
+    """Duels with their labels and, where it came, who was shown first."""
+    done = finish(X, outcomes, ties)
+    if order is not None:
+        return done.X, done.y, np.where(done.turned, -order, order)
+    if outcomes is not None and done.turned.any():
+        warn(
+            "One side won all duels, so that every second one is turned round to show both "
+            "outcomes. Who was shown first (or played at home) is turned with them: say it by "
+            "order=, such as order=np.ones(len(frame)) if it was the first side, and pass the "
+            "order that comes back to fit."
+        )
+    return done.X, done.y
 
 
 def _check_ids(ids: Any) -> tuple:

@@ -1,7 +1,7 @@
 """Which item of a duel comes first, and what the outcomes say of it."""
 
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import column_or_1d
@@ -47,9 +47,7 @@ def alternate(pairs: Any) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
             f"Duels came with shape {X.shape}; their second axis must have length 2: "
             "winner and loser."
         )
-    y = np.ones(len(X), dtype=np.int64)
-    y[1::2] = 0
-    return _turned(X, slice(1, None, 2)), y
+    return _by_turns(X, np.ones(len(X), dtype=bool))[:2]
 
 
 def _turned(X: np.ndarray | DuelFrame, rows: Any) -> np.ndarray | DuelFrame:
@@ -87,9 +85,23 @@ def first_won(outcomes: Any) -> np.ndarray:
     return read_outcomes(column_or_1d(unmasked(outcomes)))[0]
 
 
-def finish(
-    X: np.ndarray | DuelFrame, outcomes: Any, ties: bool | None = None
-) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
+class Finished(NamedTuple):
+    """Duels with their labels.
+
+    Attributes
+    ----------
+    X : ndarray or DuelFrame
+    y : ndarray of int64 of shape (n_duels,)
+    turned : ndarray of bool of shape (n_duels,)
+        Which were turned round.
+    """
+
+    X: np.ndarray | DuelFrame
+    y: np.ndarray
+    turned: np.ndarray
+
+
+def finish(X: np.ndarray | DuelFrame, outcomes: Any, ties: bool | None = None) -> Finished:
     """Duels with their labels, some turned round where only one side ever won.
 
     Parameters
@@ -101,7 +113,7 @@ def finish(
         Whether labels are -1, 0 for a tie, and 1. None: where there are both -1 and 0.
     """
     if outcomes is None:
-        return alternate(X)
+        return _by_turns(X, np.ones(len(X), dtype=bool))
     outcomes = column_or_1d(unmasked(outcomes))
     signs = None if ties is False else three_labels(outcomes)
     if ties and signs is None:
@@ -118,8 +130,15 @@ def finish(
     if signs is not None:
         return _with_ties(X, signs)
     if won.all() or not won.any():
-        return alternate(X if won.all() else X[:, ::-1])
-    return X, outcomes.astype(np.int64)
+        return _by_turns(X, won)
+    return Finished(X, outcomes.astype(np.int64), np.zeros(len(X), dtype=bool))
+
+
+def _by_turns(X, won):
+    """Duels of which one side won all, turned so that the first wins every second one."""
+    y = 1 - np.arange(len(X)) % 2
+    turned = won != (y == 1)
+    return Finished(_turned(X, turned), y, turned)
 
 
 def three_labels(outcomes: np.ndarray) -> np.ndarray | None:
@@ -133,9 +152,7 @@ def three_labels(outcomes: np.ndarray) -> np.ndarray | None:
     return outcomes.astype(np.int64) if known else None
 
 
-def _with_ties(
-    X: np.ndarray | DuelFrame, signs: np.ndarray
-) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
+def _with_ties(X, signs):
     """Every second decided duel turned round where one side won them all.
 
     A label -1 there must be, since 0 stands for a tie beside it and for a defeat without it.
@@ -143,7 +160,7 @@ def _with_ties(
     decided = np.flatnonzero(signs)
     wanted = np.where(np.arange(len(decided)) % 2 == 0, -1, 1)
     if len(np.unique(signs[decided])) != 1:
-        return X, signs
+        return Finished(X, signs, np.zeros(len(X), dtype=bool))
     y = signs.copy()
     y[decided] = wanted
-    return _turned(X, y != signs), y
+    return Finished(_turned(X, y != signs), y, y != signs)

@@ -1,5 +1,7 @@
 """Builders keep who won, and ties, whichever way they turn duels."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -56,6 +58,7 @@ def test_zero_beside_one_alone_is_a_defeat_unless_it_is_said_to_be_a_tie():
     assert from_pairs(None, PAIRS, [1, -1, 1, 1, -1])[1].tolist() == [1, -1, 1, 1, -1]
 
 
+@pytest.mark.filterwarnings("ignore:One side won all")
 def test_frames_keep_ties():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": PAIRS[:, 0], "b": PAIRS[:, 1], "sign": SIGNS})
@@ -99,3 +102,51 @@ def test_alternate_copies():
     assert_array_equal(X, PAIRS)
     with pytest.raises(ValueError, match=r"\(1, 3\)"):
         alternate([[0, 1, 2]])
+
+
+# Who was shown first, and by the pair who that was.
+SHOWN = np.array([1, -1, 0, -1, 1])
+FIRST = {
+    frozenset(pair): pair[::shown][0] if shown else None
+    for pair, shown in zip(PAIRS.tolist(), SHOWN.tolist(), strict=True)
+}
+
+
+@pytest.mark.parametrize("outcome", [None, "first", "second", "tied", "some", "both"])
+@pytest.mark.parametrize("ids", [None, ("a", "b")])
+def test_who_was_shown_first_is_told_of_the_duels_as_they_come_out(outcome, ids):
+    pd = pytest.importorskip("pandas")
+    columns = {
+        "first": [1, 1, 1, 1, 1],
+        "second": [0, 0, 0, 0, 0],
+        "tied": [1, 0.5, 1, 1, 1],
+        "some": ["first", None, "first", "first", "first"],
+        "both": [1, 0, 1, 1, 0],
+    }
+    frame = pd.DataFrame({"a": PAIRS[:, 0], "b": PAIRS[:, 1], "shown": SHOWN, **columns})
+    for order in ("shown", SHOWN.tolist(), frame["shown"]):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "1 of 5 duels are left out")
+            X, y, found = from_columns(frame, ["a"], ["b"], outcome, ids=ids, order=order)
+        X = np.asarray(X)[..., -1].astype(int)
+        for pair, shown in zip(X.tolist(), found.tolist(), strict=True):
+            assert FIRST[frozenset(pair)] == (pair[::shown][0] if shown else None)
+        kept = [0, 2, 3, 4] if outcome == "some" else slice(None)
+        assert len(y) == len(PAIRS[kept])
+        assert (PAIRS[kept] != X).any() == (outcome != "both")
+
+
+def test_duels_that_are_turned_unasked_are_mentioned():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": PAIRS[:, 0], "b": PAIRS[:, 1], "won": 1, "home": "b"})
+    with pytest.warns(UserWarning, match=r"One side won all duels.*order=np\.ones\(len\(frame"):
+        X, _ = from_columns(frame, ["a"], ["b"], "won")
+    X_again, _, order = from_columns(frame, ["a"], ["b"], "won", order=np.ones(len(frame)))
+    assert_array_equal(X, X_again)
+    assert order.tolist() == [1, -1, 1, -1, 1]
+    with pytest.raises(ValueError, match=r"no column \['zz'\]"):
+        from_columns(frame, ["a"], ["b"], order="zz")
+    with pytest.raises(ValueError, match=r"order says who was shown first.*shape must be \(5,\)"):
+        from_columns(frame, ["a"], ["b"], order=[1, 1])
+    with pytest.raises(ValueError, match=r"order says who was shown first.*dtype object"):
+        from_columns(frame, ["a"], ["b"], order="home")

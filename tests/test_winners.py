@@ -69,6 +69,7 @@ def test_sides_are_those_of_the_arguments():
     assert from_columns(games, "home_age", "away_age", "result")[1].tolist() == [1, 0]
 
 
+@pytest.mark.filterwarnings("ignore:One side won all")
 def test_numbers_that_are_names_are_read_as_names():
     frame = pd.DataFrame({"one": [7, 8, 9], "two": [8, 9, 7], "winner": [7.0, 9.0, np.nan]})
     with pytest.warns(UserWarning, match="1 of 3 duels are left out, first in row 2"):
