@@ -17,8 +17,8 @@ from samplers import ROOT, generate
 from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
-from skpref._model import Model
 from skpref.duels import Observations
+from skpref.fitting._model import Model
 from skpref.inference import HMC
 from skpref.likelihoods import Probit
 

@@ -20,7 +20,8 @@ from common import RESULTS, data_folder, report
 from joblib import parallel_config
 from sklearn.exceptions import ConvergenceWarning
 
-from skpref.collaborative import CollaborativePreferenceRegressor, _away
+from skpref.collaborative import CollaborativePreferenceRegressor
+from skpref.collaborative import _teams as _away
 from skpref.datasets import fetch_sushi
 from skpref.duels import ItemTable
 

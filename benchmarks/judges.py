@@ -26,14 +26,14 @@ from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
-from skpref._fitting import fit_posterior
-from skpref._judges import Judges
-from skpref._model import Model
-from skpref._observations import Observations
-from skpref._priors import lengthscale_priors
-from skpref._search import Search
+from skpref.data._comparisons import Observations
 from skpref.datasets import fetch_cars, load_llm_duels
 from skpref.duels import ItemTable
+from skpref.fitting._fit import fit_posterior
+from skpref.fitting._hyperpriors import lengthscale_priors
+from skpref.fitting._model import Model
+from skpref.fitting._reliability import Judges
+from skpref.fitting._search import Search
 from skpref.inference import EP
 from skpref.likelihoods import Judged, Probit
 

@@ -27,9 +27,10 @@ from joblib import Parallel, delayed, parallel_config
 from scale import Problem as Answers
 from sklearn.gaussian_process.kernels import RBF
 
-from skpref._inducing import InducedSpace, Weights
 from skpref.duels import Observations
-from skpref.inference import SVI, Problem, _shards
+from skpref.gp._inducing import InducedSpace, Weights
+from skpref.inference import SVI, Problem
+from skpref.inference import _workers as _shards
 from skpref.inference._natural import Batch
 from skpref.likelihoods import Probit
 

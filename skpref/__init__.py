@@ -1,9 +1,9 @@
 """Gaussian-process preference learning from duels, with scikit-learn manners."""
 
-from skpref._posterior import Posterior
-from skpref._regressor import PairwisePreferenceRegressor
+from skpref._estimator import PairwisePreferenceRegressor
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.duels import ItemTable
+from skpref.gp import Posterior
 from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer
 
 __version__ = "0.1.0"

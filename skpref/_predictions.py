@@ -7,16 +7,22 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from skpref._answers import check_order, check_outcomes, check_ranks, refuse_order
-from skpref._metadata import passed, refuse_dropped
-from skpref._observations import Duels
-from skpref._parameters import check_number
-from skpref._queries import Query, check_query
-from skpref._random import RandomLike
-from skpref._respondents import check_judges, check_respondents
-from skpref._set_probabilities import choice_proba
-from skpref._sets import first_there, gathered
-from skpref._sight import Sight
+from skpref._utils import RandomLike, check_number, passed, refuse_dropped
+from skpref.data import (
+    Duels,
+    Query,
+    check_judges,
+    check_order,
+    check_outcomes,
+    check_query,
+    check_ranks,
+    check_respondents,
+    first_there,
+    gathered,
+    refuse_order,
+)
+from skpref.fitting import Sight
+from skpref.gp import choice_proba
 from skpref.metrics import concordance
 
 

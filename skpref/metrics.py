@@ -6,17 +6,531 @@ class; these know what answers there are, so they take such folds. Use them as
 ``sample_weight``; `with_metadata` makes scikit-learn's scorers so.
 """
 
-from numpy.typing import ArrayLike
+import inspect
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any
 
-from skpref._concordance import concordance, ranking_concordance
-from skpref._scorers import (
-    accuracy_scorer,
-    brier_scorer,
-    log_loss_scorer,
-    roc_auc_scorer,
-    with_metadata,
-)
-from skpref._scores import accuracy, brier, choice_columns, duel_columns, log_loss
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import get_scorer, roc_auc_score
+from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+
+from skpref._utils import passed
+from skpref.data import first_won, three_labels, unmasked
+
+
+def read_ranks(ranks: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Ranks as integers: 1 the best, equal ones no statement, 0 not ranked.
+
+    Parameters
+    ----------
+    ranks : array-like of shape (n, k)
+    shape : (int, int)
+        What it must be.
+
+    Raises
+    ------
+    ValueError
+        For another shape, or values that are not whole numbers of at least 0.
+    """
+    given = np.asarray(unmasked(ranks))
+    if given.shape != shape:
+        raise ValueError(f"Ranks must have shape {shape}, one for each item; {given.shape} came.")
+    whole = given.dtype.kind in "iu" or (given.dtype.kind == "f" and np.all(given % 1.0 == 0.0))
+    if not whole or (given < 0).any():
+        raise ValueError(
+            "Ranks must be whole numbers: 1 the best, equal where nothing is stated, 0 not ranked."
+        )
+    return given.astype(np.int64)
+
+
+def _pair_weight(code, weight):
+    """Summed weight, w_i w_j each, of the pairs with equal codes."""
+    total, square = np.bincount(code, weight), np.bincount(code, weight**2)
+    return 0.5 * float(np.sum(total**2 - square))
+
+
+def _inversions(rank, weight):
+    """Summed weight of the pairs whose earlier rank is strictly larger.
+
+    Two ranks that agree above bit b and differ in it are ordered by it, so the sequence is
+    partitioned stably by one bit after the other: n log n in all, without a Python loop over n.
+    """
+    found = 0.0
+    for b in range(int(rank.max()).bit_length() - 1, -1, -1):
+        ones = (rank >> b) & 1
+        prefix = rank >> (b + 1)
+        before = np.concatenate([[0.0], np.cumsum(weight * ones)])
+        start = np.searchsorted(prefix, prefix)  # prefixes ascend
+        zero = ones == 0
+        found += float(np.sum((weight * (before[:-1] - before[start]))[zero]))
+        order = np.argsort(rank >> b, kind="stable")
+        rank, weight = rank[order], weight[order]
+    return found
+
+
+def concordance(
+    scores: ArrayLike,
+    ratings: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Share of pairs with different ratings, within a ``qid``, that the scores order right.
+
+    A tie of scores counts one half. Takes n log n time and memory in proportion to n.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_items,)
+        Predicted utilities.
+    ratings : array-like of shape (n_items,)
+        Larger is better.
+    qid : array-like of shape (n_items,), default=None
+        Group of each item. None: one group.
+    sample_weight : array-like of shape (n_items,), default=None
+        Non-negative; a pair weighs the product of its items' weights.
+
+    Returns
+    -------
+    float
+        In [0, 1]: 1 all right, 0.5 on average for guessing. NaN, with an
+        ``UndefinedMetricWarning``, if no pair of a group has different ratings.
+
+    Raises
+    ------
+    ValueError
+        For values that are not finite numbers, unequal lengths or negative weights.
+
+    Examples
+    --------
+    >>> from skpref.metrics import concordance
+    >>> concordance([0.2, 0.1, 0.9], [1.0, 2.0, 3.0])
+    0.6666666666666666
+    """
+    score, rating = (
+        check_array(column_or_1d(a), ensure_2d=False, dtype=np.float64, input_name=name)
+        for a, name in ((scores, "scores"), (ratings, "ratings"))
+    )
+    check_consistent_length(score, rating, qid)
+    weight = np.ones(len(score)) if sample_weight is None else column_or_1d(sample_weight)
+    weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    check_consistent_length(score, weight)
+    if weight.min() < 0:
+        raise ValueError(f"sample_weight must not be negative; {weight.min():.3g} came.")
+    group = np.zeros(len(score)) if qid is None else column_or_1d(qid)
+    score, rating, group, weight = (a[weight > 0] for a in (score, rating, group, weight))
+
+    group, rating, score = (np.unique(a, return_inverse=True)[1] for a in (group, rating, score))
+    n = len(score)
+    # Ranks that ascend with the group first make no inversion between groups.
+    rating = np.unique(rating + n * group, return_inverse=True)[1]
+    score = np.unique(score + n * group, return_inverse=True)[1]
+    if n == 0 or rating.max() == group.max():  # one rating in every group
+        warnings.warn(
+            "Concordance is undefined: no two items of a group differ in rating.",
+            UndefinedMetricWarning,
+            stacklevel=2,
+        )
+        return float("nan")
+    comparable = _pair_weight(group, weight) - _pair_weight(rating, weight)
+    order = np.lexsort((score, rating))
+    wrong = _inversions(score[order], weight[order])
+    both = np.unique(rating * n + score, return_inverse=True)[1]
+    tied = _pair_weight(score, weight) - _pair_weight(both, weight)
+    return (comparable - wrong - 0.5 * tied) / comparable
+
+
+def ranking_concordance(
+    ranks: ArrayLike, utilities: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
+    """Share of the pairs that rankings state which the utilities order right.
+
+    A tie of utilities counts one half.
+
+    Parameters
+    ----------
+    ranks : array-like of int of shape (n_rankings, k)
+        1 is the best; equal ranks state nothing of each other, 0 (not ranked) of any.
+    utilities : array-like of shape (n_rankings, k)
+        Predicted ones; those of items that are not ranked do not count and may be NaN.
+    sample_weight : array-like of shape (n_rankings,), default=None
+        Weight of each stated pair of a ranking.
+
+    Returns
+    -------
+    float
+        In [0, 1]: 1 all right, 0.5 on average for guessing. NaN, with an
+        ``UndefinedMetricWarning``, if nothing is stated.
+
+    Raises
+    ------
+    ValueError
+        For ranks that are not whole numbers from 0 up, unequal shapes, or utilities of ranked
+        items that are not finite.
+
+    Examples
+    --------
+    >>> from skpref.metrics import ranking_concordance
+    >>> ranking_concordance([[1, 2, 3], [2, 1, 0]], [[0.9, 0.1, 0.4], [0.3, 0.8, 0.0]])
+    0.75
+    """
+    utility = check_array(utilities, dtype=np.float64, ensure_all_finite=False)
+    rank = read_ranks(ranks, utility.shape)
+    if not np.isfinite(utility[rank > 0]).all():
+        raise ValueError("Utilities of items that are ranked must be finite.")
+    weight = np.ones(len(rank)) if sample_weight is None else column_or_1d(sample_weight)
+    check_consistent_length(rank, weight)
+    right = stated = 0.0
+    for j in range(rank.shape[1]):
+        above = (rank[:, j, None] > 0) & (rank[:, j, None] < rank)
+        called = 0.5 * (1.0 + np.sign(utility[:, j, None] - utility))
+        stated += float(weight @ above.sum(axis=1))
+        right += float(weight @ np.where(above, called, 0.0).sum(axis=1))
+    if stated == 0.0:
+        warnings.warn(
+            "Concordance is undefined: the rankings state nothing.",
+            UndefinedMetricWarning,
+            stacklevel=2,
+        )
+        return float("nan")
+    return right / stated
+
+
+def _check_proba(proba: Any) -> np.ndarray:
+    proba = check_array(proba, dtype=np.float64, ensure_2d=False, input_name="proba")
+    if proba.min() < 0.0 or proba.max() > 1.0:
+        raise ValueError(
+            f"proba ranges from {proba.min():.3g} to {proba.max():.3g}; probabilities lie in "
+            "[0, 1]. Take predict_proba, not decision_function."
+        )
+    return proba
+
+
+def duel_columns(y: Any, proba: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Column of each answer, and the probabilities of all."""
+    proba = _check_proba(proba)
+    if proba.ndim == 1:
+        proba = np.column_stack([1.0 - proba, proba])
+    if proba.ndim != 2 or proba.shape[1] not in (2, 3):
+        raise ValueError(
+            f"proba came with shape {proba.shape}; give (n_duels,), that the first item wins, or "
+            "(n_duels, 2) or, with ties, (n_duels, 3) as predict_proba does. (Probabilities of "
+            "choices are for choice_accuracy, choice_log_loss and choice_brier.)"
+        )
+    last = proba.shape[1] - 1
+    if y is None:
+        return np.full(len(proba), last), proba
+    if np.ndim(y) == 2 and np.shape(y)[1] == 2:
+        columns = np.where(_chosen(y, (len(proba), 2)) == 0, last, 0)
+    elif last == 1:
+        columns = first_won(y).astype(np.intp)
+    else:
+        labels = column_or_1d(unmasked(y))
+        signs = three_labels(labels)
+        if signs is None:
+            some = ", ".join(map(repr, list(dict.fromkeys(labels.tolist()))[:5]))
+            raise ValueError(
+                "Beside probabilities of three outcomes labels must be -1 (the second won), 0 (a "
+                f"tie) or 1 (the first won); values such as [{some}] came."
+            )
+        columns = signs + 1
+    check_consistent_length(columns, proba)
+    return columns, proba
+
+
+def choice_columns(y: Any, proba: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Place of each item chosen, and the probabilities of all."""
+    proba = _check_proba(proba)
+    if proba.ndim != 2 or proba.shape[1] < 2:
+        raise ValueError(
+            f"proba came with shape {proba.shape}; give (n_sets, k), that each item is chosen."
+        )
+    return _chosen(y, proba.shape), proba
+
+
+def _chosen(y: Any, shape: tuple[int, int]) -> np.ndarray:
+    """Place of the item chosen, from places or from ranks."""
+    if np.ndim(y) == 2:
+        best = read_ranks(y, shape) == 1
+        if (best.sum(axis=1) != 1).any():
+            row = int(np.argmax(best.sum(axis=1) != 1))
+            raise ValueError(
+                f"Row {row} of y has {best[row].sum()} items of rank 1, so it is no choice of one. "
+                "For the worst of a set and for rankings take ranking_concordance."
+            )
+        return best.argmax(axis=1)
+    places = column_or_1d(unmasked(y))
+    check_consistent_length(places, np.empty(shape))
+    whole = places.dtype.kind in "iu" or (
+        places.dtype.kind == "f" and np.all(np.mod(places, 1.0) == 0.0)
+    )
+    if not whole or places.min() < 0 or places.max() >= shape[1]:
+        raise ValueError(
+            f"Choices must be places in the sets, integers in [0, {shape[1] - 1}], or ranks of "
+            f"shape {shape}."
+        )
+    return places.astype(np.intp)
+
+
+def accuracy(columns: np.ndarray, proba: np.ndarray, weights: Any) -> float:
+    """Share of columns that had the largest probability; equal ones share."""
+    best = proba == proba.max(axis=1, keepdims=True)
+    right = best[np.arange(len(proba)), columns] / best.sum(axis=1)
+    return _average(right, weights)
+
+
+def log_loss(columns: np.ndarray, proba: np.ndarray, weights: Any) -> float:
+    """Mean negative logarithm of the probability of what came true."""
+    given = np.maximum(proba[np.arange(len(proba)), columns], np.finfo(np.float64).eps)
+    return -_average(np.log(given), weights)
+
+
+def brier(columns: np.ndarray, proba: np.ndarray, weights: Any) -> float:
+    """Mean squared error, of the second of two columns, else summed over all."""
+    happened = np.arange(proba.shape[1]) == columns[:, None]
+    # Both columns of two err alike: one of them is the Brier score of events.
+    events = slice(1, 2) if proba.shape[1] == 2 else slice(None)
+    return _average(((proba - happened)[:, events] ** 2).sum(axis=1), weights)
+
+
+def _average(values: np.ndarray, weights: Any) -> float:
+    return float(np.average(values, weights=weights))
+
+
+_PREDICTIONS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
+_ASKED = ("judges", "order", "users")
+
+
+def _routed(scorer: Callable) -> Callable:
+    """A scorer of this module, which asks for its metadata by scikit-learn's routing."""
+
+    def get_metadata_routing() -> MetadataRequest:
+        return _request(scorer, dict.fromkeys((*_ASKED, "sample_weight"), True))
+
+    # scikit-learn asks its scorers so where routing is off.
+    methods = {
+        "get_metadata_routing": get_metadata_routing,
+        "_accept_sample_weight": lambda: True,
+        "_routing_repr": lambda: scorer.__name__,
+    }
+    vars(scorer).update(methods)
+    return scorer
+
+
+def _request(owner: Any, names: Mapping[str, bool | str]) -> MetadataRequest:
+    request = MetadataRequest(owner=owner)
+    for name, alias in names.items():
+        request.score.add_request(param=name, alias=alias)
+    return request
+
+
+def _answers(estimator: Any, X: Any, y: Any, metadata: dict) -> tuple[np.ndarray, np.ndarray]:
+    """Column of each answer, and the probabilities of all: of choices where X holds sets."""
+    proba = estimator.predict_proba(X, **metadata)
+    return choice_columns(y, proba) if _n_shown(X) > 2 else duel_columns(y, proba)
+
+
+def _n_shown(X: Any) -> int:
+    shape = getattr(X, "shape", None) or np.shape(X)
+    return shape[1] if len(shape) > 1 else 2
+
+
+@_routed
+def accuracy_scorer(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    *,
+    judges: ArrayLike | None = None,
+    order: ArrayLike | None = None,
+    users: ArrayLike | None = None,
+) -> float:
+    """Scorer: `duel_accuracy` or `choice_accuracy` of ``estimator.predict_proba(X)``.
+
+    With ``judges``, ``order`` and ``users``, where they come, passed on to it; so do the others.
+    """
+    found = _answers(estimator, X, y, passed(judges=judges, order=order, users=users))
+    return accuracy(*found, sample_weight)
+
+
+@_routed
+def log_loss_scorer(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    *,
+    judges: ArrayLike | None = None,
+    order: ArrayLike | None = None,
+    users: ArrayLike | None = None,
+) -> float:
+    """Scorer: the negative of `duel_log_loss` or `choice_log_loss`, so that larger is better."""
+    found = _answers(estimator, X, y, passed(judges=judges, order=order, users=users))
+    return -log_loss(*found, sample_weight)
+
+
+@_routed
+def brier_scorer(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    *,
+    judges: ArrayLike | None = None,
+    order: ArrayLike | None = None,
+    users: ArrayLike | None = None,
+) -> float:
+    """Scorer: the negative of `duel_brier` or `choice_brier`, so that larger is better."""
+    found = _answers(estimator, X, y, passed(judges=judges, order=order, users=users))
+    return -brier(*found, sample_weight)
+
+
+@_routed
+def roc_auc_scorer(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    *,
+    judges: ArrayLike | None = None,
+    order: ArrayLike | None = None,
+    users: ArrayLike | None = None,
+) -> float:
+    """Scorer: area under the ROC curve of the margins, as ``scoring="roc_auc"``.
+
+    It needs both outcomes; with one alone it is NaN, with an ``UndefinedMetricWarning``. Ties and
+    choices are an error, as the curve is one of two outcomes.
+    """
+    tied = y is not None and {-1, 0} <= set(np.ravel(unmasked(y)).tolist())
+    tied = tied or np.array_equal(getattr(estimator, "classes_", ()), [-1, 0, 1])
+    if _n_shown(X) > 2 or tied:
+        raise ValueError(
+            "The ROC curve is one of two outcomes; with ties or choices take log_loss_scorer, "
+            "brier_scorer or accuracy_scorer."
+        )
+    metadata = passed(judges=judges, order=order, users=users)
+    if hasattr(estimator, "decision_function"):
+        margin = estimator.decision_function(X, **metadata)
+    else:
+        margin = estimator.predict_proba(X, **metadata)[:, 1]
+    won = np.ones(len(margin), dtype=bool) if y is None else first_won(y)
+    return float(roc_auc_score(won, margin, sample_weight=sample_weight))
+
+
+def with_metadata(
+    scoring: str | Callable, names: Sequence[str] | Mapping[str, str] = _ASKED
+) -> Callable:
+    """Scorer that passes metadata of the answers on to the predictions that it scores.
+
+    scikit-learn's own scorers pass none on, so that answers of judges, or of users, would be
+    scored as those of somebody else. (A model that was fitted with them refuses that.) The
+    scorers of this module need no wrapping.
+
+    Parameters
+    ----------
+    scoring : str or callable
+        Name of a scorer of scikit-learn, what ``make_scorer`` returns, or another that gets
+        ``(estimator, X, y)`` and calls ``predict``, ``predict_proba`` or ``decision_function``
+        with X.
+    names : sequence of str or dict of str to str, default=("judges", "order", "users")
+        Metadata that are asked for by scikit-learn's routing, and handed on where they come. A
+        dict adds to the default under which names some are passed: ``{"judges": "who"}`` beside
+        ``set_fit_request(judges="who")``. Beside them ``sample_weight`` is asked for if the scorer
+        takes it, and whatever the scorer itself asks for.
+
+    Returns
+    -------
+    scorer : callable
+
+    Raises
+    ------
+    ValueError
+        If scikit-learn has no scorer of this name.
+    TypeError
+        If ``scoring`` is neither a name nor callable.
+
+    Examples
+    --------
+    >>> import numpy as np, sklearn
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from skpref import CollaborativePreferenceRegressor
+    >>> from skpref.metrics import with_metadata
+    >>> X = np.array([[[0.0], [1.0]], [[1.0], [2.0]], [[0.0], [2.0]]] * 2)
+    >>> y, users = [0, 0, 0, 1, 1, 1], ["ann"] * 3 + ["bob"] * 3
+    >>> model = CollaborativePreferenceRegressor(optimizer=None)
+    >>> folds = [([0, 1, 3, 4], [2, 5])]
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     found = cross_val_score(
+    ...         model, X, y, params={"users": users}, cv=folds,
+    ...         scoring=with_metadata("neg_log_loss"),
+    ...     )
+    >>> bool(found[0] > np.log(0.5))
+    True
+    """
+    if not callable(scoring) and not isinstance(scoring, str):
+        raise TypeError(
+            f"scoring is {scoring!r}; give a name such as 'neg_log_loss', or a scorer. (Without "
+            "scoring= the model's own score is taken, which gets its metadata by itself.)"
+        )
+    if isinstance(names, str):
+        raise TypeError(f"names is {names!r}; give a sequence of names, such as [{names!r}].")
+    aliases = names if isinstance(names, Mapping) else {}
+    asked: dict[str, bool | str] = dict.fromkeys(_ASKED if aliases else names, True)
+    return _WithMetadata(get_scorer(scoring), {**asked, **aliases})
+
+
+class _WithMetadata:
+    """A scorer of estimators that are told some metadata in each prediction."""
+
+    def __init__(self, scorer, names):
+        self._scorer, self._names = scorer, names
+        requests = get_routing_for_object(scorer).score.requests
+        self._own = {name: alias for name, alias in requests.items() if alias is not None}
+        if self._accept_sample_weight():
+            self._own.setdefault("sample_weight", True)
+
+    def __call__(self, estimator: Any, X: Any, y: Any = None, **metadata: Any) -> Any:
+        told = {name: metadata[name] for name in self._names if name in metadata}
+        own = {name: v for name, v in metadata.items() if name not in told or self._own.get(name)}
+        return self._scorer(_Told(estimator, told), X, y, **own)
+
+    def __repr__(self):
+        return f"with_metadata({getattr(self._scorer, '__name__', repr(self._scorer))})"
+
+    def _accept_sample_weight(self):
+        if hasattr(self._scorer, "_accept_sample_weight"):
+            return self._scorer._accept_sample_weight()
+        return "sample_weight" in inspect.signature(self._scorer).parameters
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """What is asked for: the names, and what the scorer itself asks for."""
+        aliases = {name: alias for name, alias in self._names.items() if alias is not True}
+        return _request(self, {**self._names, **self._own, **aliases})
+
+
+class _Told:
+    """An estimator whose predictions are told metadata."""
+
+    def __init__(self, estimator, metadata):
+        self._estimator, self._metadata = estimator, metadata
+
+    def __getattr__(self, name):
+        found = getattr(self._estimator, name)
+        if name not in _PREDICTIONS:
+            return found
+
+        @wraps(found)
+        def told(X, **more):
+            return found(X, **{**self._metadata, **more})
+
+        return told
+
 
 __all__ = [
     "accuracy_scorer",

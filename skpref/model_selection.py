@@ -10,10 +10,16 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
-from skpref._containers import column_at, is_frame
-from skpref._items import group_rows
-from skpref._parsing import names_in, parse, table_of_names
-from skpref._sets import first_there, used_rows
+from skpref.data import (
+    column_at,
+    first_there,
+    group_rows,
+    is_frame,
+    names_in,
+    parse,
+    table_of_names,
+    used_rows,
+)
 
 __all__ = ["ItemKFold", "ItemShuffleSplit", "item_components"]
 

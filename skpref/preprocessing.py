@@ -12,18 +12,21 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from skpref._containers import (
+from skpref.data import (
+    DuelFrame,
+    ItemTable,
+    Parsed,
     all_strings,
     column_at,
+    group_rows,
+    id_numbers,
     is_frame,
+    parse,
     shallow_copy,
+    shown_together,
     take_rows,
+    used_rows,
 )
-from skpref._duel_frame import DuelFrame, shown_together
-from skpref._ids import id_numbers
-from skpref._items import ItemTable, group_rows
-from skpref._parsing import Parsed, parse
-from skpref._sets import used_rows
 
 __all__ = ["Itemwise"]
 

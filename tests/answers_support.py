@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
-from skpref._fitting import Fitted, fit_posterior
-from skpref._model import Model
 from skpref.duels import Observations
+from skpref.fitting._fit import Fitted, fit_posterior
+from skpref.fitting._model import Model
 from skpref.inference import HMC
 from skpref.likelihoods import Probit
 

@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Kernel
 
-from skpref._conditioning import ItemSpace, MarginSpace, condition, gaussian_space
-from skpref._joint_noise import JointNoise
-from skpref._posterior import Posterior
-from skpref._rows import duel_rows
+from skpref.data._comparisons import duel_rows
 from skpref.duels import Observations
+from skpref.gp._dense import ItemSpace, MarginSpace, condition, gaussian_space
+from skpref.gp._posterior import Posterior
+from skpref.gp._shared_noise import JointNoise
 from skpref.inference import EP, Approximation, Laplace, Problem
 from skpref.likelihoods import Probit
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer, _session
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parent / "files"
 
 
 def optimizer(path, seed=0, **options):

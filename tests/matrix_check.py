@@ -17,8 +17,7 @@ from matrix_support import (
     truth_of,
 )
 
-from skpref.collaborative._learn import Lesson
-from skpref.collaborative._study import Study
+from skpref.collaborative._learn import Lesson, Study
 from skpref.inference import EP, HMC, SVI, Gibbs, Laplace
 
 

@@ -11,8 +11,8 @@ from matrix_problems import EFFECT, LENGTH, NOISE, OWN, THRESHOLD, covariance, m
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from skpref import CollaborativePreferenceRegressor, PairwisePreferenceRegressor
-from skpref._fitting import evidence
 from skpref.duels import ItemTable, from_columns
+from skpref.fitting._fit import evidence
 from skpref.inference import EP, HMC, SVI, Gibbs
 from skpref.kernels import Identity, OnColumns
 

@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from skpref import PairwisePreferenceRegressor
-from skpref._model import Model
 from skpref.duels import Observations
-from skpref.inference import SVI, _shards
+from skpref.fitting._model import Model
+from skpref.inference import SVI
+from skpref.inference import _workers as _shards
 from skpref.likelihoods import Probit
 
 KERNEL = ConstantKernel(2.0) * Matern([1.0, 1.5], nu=1.5)

@@ -4,8 +4,8 @@ import numpy as np
 from likelihoods_support import Logistic
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
-from skpref._model import Model
 from skpref.duels import Observations
+from skpref.fitting._model import Model
 from skpref.likelihoods import Probit
 
 KERNEL = ConstantKernel(2.0) * Matern([1.0, 1.5], nu=1.5)

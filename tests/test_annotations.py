@@ -11,7 +11,7 @@ import skpref
 MODULES = ["skpref"] + [
     f"skpref.{found.name}"
     for found in pkgutil.iter_modules(skpref.__path__)
-    if not found.name.startswith("_")
+    if not found.name.startswith("_") and found.name not in ("data", "fitting", "gp")
 ]
 
 

@@ -23,7 +23,7 @@ DISTRIBUTED = {"distributed.md"}
 MODULES = ["skpref"] + [
     f"skpref.{found.name}"
     for found in pkgutil.iter_modules(skpref.__path__)
-    if not found.name.startswith("_")
+    if not found.name.startswith("_") and found.name not in ("data", "fitting", "gp")
 ]
 
 

@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-import skpref._regressor
+import skpref._estimator
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.datasets import load_candy, load_llm_duels
 from skpref.duels import from_pairs, from_ratings
@@ -40,7 +40,7 @@ def utility(items):
 
 
 def test_example_of_the_class():
-    found = doctest.testmod(skpref._regressor)
+    found = doctest.testmod(skpref._estimator)
     assert found.failed == 0 and found.attempted > 4
 
 

@@ -5,11 +5,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpref._answers import check_order
-from skpref._asked import item_pairs
-from skpref._items import distinct_rows
-from skpref._linalg import Array
-from skpref._posterior import Posterior
+from skpref._utils import Array
+from skpref.data import check_order, distinct_rows, item_pairs
+from skpref.gp import Posterior
 from skpref.likelihoods import Likelihood
 
 

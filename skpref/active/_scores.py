@@ -1,21 +1,171 @@
 """Scores of candidate duels: how much is to be learned by asking about each."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import entr, log_ndtr, logsumexp
 
-from skpref._linalg import Array
-from skpref._parameters import check_choice
-from skpref._random import RandomLike, generator_of
-from skpref.active._contracts import Candidates, DuelPosterior
-from skpref.active._entropy import (
-    entropy_of,
-    expected_bell,
-    expected_entropy,
-    predictive_proba,
-)
-from skpref.likelihoods import Probit
+from skpref._utils import Array, RandomLike, check_choice, check_number, generator_of, row_blocks
+from skpref.active._contracts import Candidates, DuelPosterior, Rows
+from skpref.data import distinct_rows
+from skpref.gp import Posterior
+from skpref.likelihoods import Likelihood, Probit
+
+# The binary entropy of Φ(u) is about log 2 · exp(−u²/(2 C²)) nats, whose value and second
+# derivative at 0 are its own: C² = π log(2) / 2 (Houlsby et al. 2012; supplement, eq. 4, in bits).
+_BELL = 0.5 * np.pi * np.log(2.0)
+# Up to so many deviations of the noise a margin's deviation is narrow: Gauss–Hermite's rule about
+# its mean is exact to 1e-10. Beyond, fixed panels over the margins where answers are in doubt are.
+_NARROW = 0.6
+_HERMITE = 40
+_LEGENDRE = 16
+# Edges of the panels, as quantiles of a standard normal: beyond ±9 an answer is sure.
+_LADDER = np.arange(-9.0, 9.5)
+_DOUBLINGS, _BISECTIONS = 60, 60
+# Doubles of one intermediate array (8 MiB).
+BLOCK = 2**20
+
+_Z, _Z_WEIGHTS = np.polynomial.hermite_e.hermegauss(_HERMITE)
+_Z_WEIGHTS = _Z_WEIGHTS / _Z_WEIGHTS.sum()
+_X, _X_WEIGHTS = np.polynomial.legendre.leggauss(_LEGENDRE)
+
+
+def outcome_proba(
+    likelihood: Likelihood, mean: Array, variance: ArrayLike, lead: ArrayLike
+) -> Array:
+    """Probabilities of the outcomes under Gaussian margins, on a new last axis."""
+    variance = np.asarray(variance, dtype=np.float64)
+    if likelihood.uses_order:
+        return likelihood.outcome_proba(mean, variance, lead)
+    return likelihood.outcome_proba(mean, variance)
+
+
+def entropy_of(proba: Array) -> Array:
+    """Entropy of probabilities on the last axis."""
+    return entr(proba).sum(axis=-1)
+
+
+def predictive_proba(
+    likelihood: Likelihood, means: Array, variance: Array, lead: NDArray[np.int8]
+) -> Array:
+    """Probabilities of the outcomes under mixtures, shape (n, n_outcomes).
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    means : ndarray of shape (n, n_components)
+    variance, lead : ndarray of shape (n,)
+    """
+    found = np.empty((len(variance), likelihood.n_outcomes))
+    for rows in row_blocks(len(variance), means.shape[1] * likelihood.n_outcomes, BLOCK):
+        each = outcome_proba(likelihood, means[rows], variance[rows, None], lead[rows, None])
+        found[rows] = each.mean(axis=1)
+    return found
+
+
+def expected_entropy(
+    likelihood: Likelihood, means: Array, variance: Array, lead: NDArray[np.int8]
+) -> Array:
+    """Mean entropy of the answer given the margin, by quadrature, shape (n,).
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    means : ndarray of shape (n, n_components)
+    variance, lead : ndarray of shape (n,)
+    """
+    found = np.empty(len(variance))
+    narrow = variance <= _NARROW**2 * likelihood.margin_variance
+    if not likelihood.uses_order:
+        lead = np.ones_like(lead)
+    every = np.flatnonzero(narrow)
+    for block in row_blocks(len(every), means.shape[1] * _HERMITE * likelihood.n_outcomes, BLOCK):
+        rows = every[block]
+        margin = means[rows, :, None] + np.sqrt(variance[rows])[:, None, None] * _Z
+        known = outcome_proba(likelihood, margin, 0.0, lead[rows, None, None])
+        found[rows] = (entropy_of(known) @ _Z_WEIGHTS).mean(axis=1)
+    for value in np.unique(lead[~narrow]):
+        nodes, weights = _doubtful(likelihood, value)
+        every = np.flatnonzero(~narrow & (lead == value))
+        for block in row_blocks(len(every), means.shape[1] * len(nodes), BLOCK):
+            rows = every[block]
+            deviation = np.sqrt(variance[rows])[:, None, None]
+            z = (nodes - means[rows, :, None]) / deviation
+            density = np.exp(-0.5 * z * z) / (np.sqrt(2.0 * np.pi) * deviation)
+            found[rows] = (density @ weights).mean(axis=1)
+    return found
+
+
+def _doubtful(likelihood, lead):
+    """Margins at which the answer is not sure, and entropies there times the rule's weights."""
+
+    def log_proba(margin):
+        known = np.zeros(len(margin))
+        if likelihood.uses_order:
+            return likelihood.outcome_log_proba(margin, known, lead)
+        return likelihood.outcome_log_proba(margin, known)
+
+    def first(margin):
+        each = log_proba(margin)
+        return each[:, -1] - logsumexp(each[:, :-1], axis=1)
+
+    def second(margin):
+        each = log_proba(margin)
+        return logsumexp(each[:, 1:], axis=1) - each[:, 0]
+
+    wanted = log_ndtr(_LADDER) - log_ndtr(-_LADDER)
+    scale = np.sqrt(likelihood.margin_variance)
+    # Between wins and ties there is one change from sure to sure, between ties and losses another.
+    changes = (first, second) if likelihood.n_outcomes == 3 else (first,)
+    edges = np.sort(np.concatenate([_inverse(of, wanted, scale) for of in changes]))
+    half, centre = 0.5 * np.diff(edges)[:, None], 0.5 * (edges[1:] + edges[:-1])[:, None]
+    nodes = (centre + half * _X).ravel()
+    proba = np.exp(log_proba(nodes))
+    return nodes, entropy_of(proba) * (half * _X_WEIGHTS).ravel()
+
+
+def _inverse(of, wanted, scale):
+    """Margins at which an increasing function of them has some values, roughly."""
+    width = scale
+    for _ in range(_DOUBLINGS):
+        low, high = of(np.array([-width, width]))
+        if low <= wanted[0] and high >= wanted[-1]:
+            break
+        width *= 2.0
+    low, high = np.full(len(wanted), -width), np.full(len(wanted), width)
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        below = of(middle) < wanted
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return 0.5 * (low + high)
+
+
+class Bell(NamedTuple):
+    """Mean entropy by the closed form, and C² times the noise plus the margin's variance."""
+
+    value: Array
+    spread: Array
+
+
+def expected_bell(mean: Array, variance: Array, noise: ArrayLike) -> Bell:
+    """Mean entropy of a probit's answer given the margin, in the closed form of [1]_.
+
+    Parameters
+    ----------
+    mean, variance : ndarray, of shapes that broadcast to one another's
+        Of the margin.
+    noise : float
+        Variance of the noise on the margin.
+
+    References
+    ----------
+    .. [1] Houlsby, Hernández-Lobato, Huszár, Ghahramani, "Collaborative Gaussian Processes for
+       Preference Learning", NIPS 2012.
+    """
+    spread = variance + _BELL * noise
+    height = np.log(2.0) * np.sqrt(_BELL * noise / spread)
+    return Bell(height * np.exp(-0.5 * mean * mean / spread), spread)
 
 
 def bald(
@@ -167,3 +317,167 @@ def at_random(posterior: DuelPosterior, duels: Any, *, random_state: RandomLike 
     array([0.64, 0.27])
     """
     return generator_of(random_state).random(len(duels))
+
+
+# Exact joint draws take a factorisation of so many items at most; beyond, draws of functions.
+_EXACT = 2000
+
+
+def committee_disagreement(
+    posterior: DuelPosterior,
+    duels: Any,
+    *,
+    order: ArrayLike = 1,
+    members: int | str = 100,
+    vote: bool = False,
+    random_state: RandomLike = None,
+) -> Array:
+    """Query by committee: how much members drawn from the posterior disagree, in nats.
+
+    Parameters
+    ----------
+    posterior : Posterior or DuelPosterior
+    duels : array-like of shape (n, 2, n_features), DuelFrame, or array-like of shape (n, 2)
+    order : int or array-like of shape (n,), default=1
+        As in `bald`.
+    members : int or "components", default=100
+        That many draws of the utility (joint ones of a `Posterior`; of another object each margin
+        is drawn by itself), or the components of a posterior of several.
+    vote : bool, default=False
+        False: the Jensen–Shannon divergence of the members' probabilities, which tends to `bald`
+        as draws grow in number. True: every member votes for the likeliest outcome, and the
+        entropy of the votes counts [1]_, whatever the judge's noise.
+    random_state : int, RandomState instance, Generator or None, default=None
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If there is one component, or one member.
+
+    References
+    ----------
+    .. [1] Freund, Seung, Shamir, Tishby, "Selective sampling using the query by committee
+       algorithm", Machine Learning 1997.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.active import committee_disagreement
+    >>> model = PairwisePreferenceRegressor(optimizer=None).fit([[[1.0], [0.0]], [[2.0], [1.0]]])
+    >>> duels = [[[2.0], [0.0]], [[9.0], [4.0]]]
+    >>> committee_disagreement(model.posterior_, duels, members=2000, random_state=0).round(1)
+    array([0.1, 0.6])
+    """
+    of = Candidates.of(posterior, duels, order)
+    if members == "components":
+        margins, variance = of.means, of.variance
+        if margins.shape[1] < 2:
+            raise ValueError(
+                "members='components' needs a posterior of several components, such as that of "
+                "inference='hmc'; this one has 1. Give a number of draws."
+            )
+    else:
+        check_number("members", members, low=2, integer=True)
+        margins = _drawn_margins(of, int(members), generator_of(random_state))
+        variance = np.zeros(len(margins))
+    return _disagreement(of.posterior.likelihood, margins, variance, of.lead, vote)
+
+
+def _disagreement(likelihood, margins, variance, lead, vote):
+    found = np.empty(len(margins))
+    for rows in row_blocks(len(margins), margins.shape[1] * likelihood.n_outcomes, BLOCK):
+        each = outcome_proba(likelihood, margins[rows], variance[rows, None], lead[rows, None])
+        if vote:
+            # A vote is split among outcomes that are equally likely.
+            each = each == each.max(axis=-1, keepdims=True)
+            each = each / each.sum(axis=-1, keepdims=True)
+            found[rows] = entropy_of(each.mean(axis=1))
+        else:
+            found[rows] = entropy_of(each.mean(axis=1)) - entropy_of(each).mean(axis=1)
+    return np.maximum(found, 0.0)
+
+
+def best_item_information(
+    posterior: Posterior,
+    duels: Any,
+    items: Any = None,
+    *,
+    order: ArrayLike = 1,
+    n_draws: int = 1000,
+    random_state: RandomLike = None,
+) -> Array:
+    """Mutual information of a duel's answer and which item is best, in nats.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    duels : array-like of shape (n, 2, n_features), DuelFrame, or array-like of shape (n, 2)
+    items : array-like of shape (n_items, n_features), DataFrame, ItemTable, or names or positions \
+of shape (n_items,), default=None
+        Of which one is the best; None: those of the duels.
+    order : int or array-like of shape (n,), default=1
+        As in `bald`.
+    n_draws : int, default=1000
+        Joint draws of the utilities of all these items. The result is too large by about the
+        number of items that may be best over ``2 n_draws`` at most.
+    random_state : int, RandomState instance, Generator or None, default=None
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.active import best_item_information
+    >>> model = PairwisePreferenceRegressor(optimizer=None)
+    >>> model = model.fit([[[2.0], [1.0]], [[2.0], [0.0]], [[1.0], [0.0]]])
+    >>> duels = [[[2.0], [1.0]], [[1.0], [0.0]]]
+    >>> best_item_information(model.posterior_, duels, random_state=0).round(1)
+    array([0.2, 0. ])
+    """
+    if not isinstance(posterior, Posterior):
+        raise TypeError(
+            "Joint draws of utilities are needed, which only a Posterior gives; got "
+            f"{type(posterior).__name__}. Use bald."
+        )
+    check_number("n_draws", n_draws, low=2, integer=True)
+    of, rng = Candidates.of(posterior, duels, order), generator_of(random_state)
+    rows, first, second = Rows.of(posterior, of.first, of.second)
+    among = np.arange(len(rows))
+    if items is not None:
+        rows, code = distinct_rows(np.concatenate([rows, posterior.check_items(items)]))
+        first, second, among = code[first], code[second], np.unique(code[len(among) :])
+    utility = _drawn(posterior, rows, int(n_draws), rng)
+    best = among[np.argmax(utility[among], axis=0)]
+    utility = utility[:, np.argsort(best, kind="stable")]
+    counts = np.unique(best, return_counts=True)[1]
+    starts, share = np.cumsum(counts) - counts, counts / n_draws
+    likelihood, found = posterior.likelihood, np.empty(len(first))
+    for part in row_blocks(len(first), int(n_draws) * likelihood.n_outcomes, BLOCK):
+        margins = utility[first[part]] - utility[second[part]]
+        each = outcome_proba(likelihood, margins, 0.0, of.lead[part, None])
+        given = np.add.reduceat(each, starts, axis=1) / counts[:, None]
+        found[part] = entropy_of(each.mean(axis=1)) - entropy_of(given) @ share
+    return np.maximum(found, 0.0)
+
+
+def _drawn_margins(of, n, rng):
+    """Draws of the margins, (n_duels, n)."""
+    if not isinstance(of.posterior, Posterior):
+        mean, variance = of.gaussian
+        return mean[:, None] + np.sqrt(variance)[:, None] * rng.standard_normal((len(mean), n))
+    rows, first, second = Rows.of(of.posterior, of.first, of.second)
+    utility = _drawn(of.posterior, rows, n, rng)
+    return utility[first] - utility[second]
+
+
+def _drawn(posterior, rows, n, rng):
+    """Joint draws of utilities, (n_rows, n)."""
+    if len(rows) <= _EXACT:
+        return posterior.sample(rows, n, rng)
+    return posterior.sample_paths(n, rng)(rows)

@@ -12,17 +12,14 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from skpref._items import ItemTable
-from skpref._metadata import passed
-from skpref._parameters import check_number
-from skpref._posterior import Posterior
+from skpref._estimator import PairwisePreferenceRegressor
 from skpref._predictions import _fitted_on_duels
-from skpref._random import RandomLike
-from skpref._regressor import PairwisePreferenceRegressor
-from skpref._validation import joint_groups
+from skpref._utils import RandomLike, check_number, passed
 from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._program import check_featured, collaborate, forget, several
 from skpref.collaborative._users import Users, check_users, same_ids
+from skpref.data import ItemTable, joint_groups
+from skpref.gp import Posterior
 from skpref.inference import ENGINES, EP, Engine
 from skpref.likelihoods import Likelihood
 

@@ -1,23 +1,164 @@
 """Inference of the population's utility and of tastes, to convergence."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from skpref._inducing import InducedSpace
-from skpref._linalg import Array, leading_axes
-from skpref.collaborative._away import crew_of
-from skpref.collaborative._by_user import ByUser
-from skpref.collaborative._joint import Common
-from skpref.collaborative._passes import Joint, everybody, look, posterior
-from skpref.collaborative._people import Basis, Covariances, Features
-from skpref.collaborative._stride import Stride
-from skpref.collaborative._tastes import Tastes
-from skpref.collaborative._teams import Margins, Sites, in_teams
-from skpref.inference._base import Pass
+from skpref._utils import Array, leading_axes, semidefinite_root
+from skpref.collaborative._arrow import (
+    Basis,
+    ByUser,
+    Common,
+    Covariances,
+    Features,
+    Tastes,
+    common,
+    marginal,
+)
+from skpref.collaborative._teams import Crew, Margins, Sites, crew_of, in_teams
+from skpref.gp import InducedSpace
+from skpref.inference import Pass
 from skpref.likelihoods import Likelihood
+
+
+class Joint(NamedTuple):
+    """q given the factors.
+
+    Attributes
+    ----------
+    sites : Sites
+        The factors.
+    basis : Basis
+    common : Common
+        What users have in common.
+    """
+
+    sites: Sites
+    basis: Basis
+    common: Common
+
+
+class Look(NamedTuple):
+    """What a pass over the answers found.
+
+    Attributes
+    ----------
+    wanted : Sites
+        Factors that the answers ask for.
+    log_evidence : float
+        Of the answers, at the factors of `Joint`.
+    own : ndarray of shape (d, d)
+        Second moments of the parts of tastes of users' own, averaged.
+    """
+
+    wanted: Sites
+    log_evidence: float
+    own: Array
+
+
+def posterior(crew: Crew, sites: Sites, basis: Basis) -> Joint:
+    """q given the factors, exact."""
+    return Joint(sites, basis, common(crew.tell(sites, basis), basis))
+
+
+def everybody(crew: Crew, at: Joint) -> Tastes:
+    """Tastes under q, user after user."""
+    turn, common = at.basis.turn, at.common
+    n, (d, r), m = len(at.basis.psi), common.by_feature.shape, len(common.mean)
+    mean, slope, cov = np.empty((n, d)), np.empty((n, d, m)), np.empty((n, d, d))
+    pull = np.empty((n, d, d)) if r else None
+    wide = common.by_feature_cov
+    for team, known in zip(crew.teams, crew.local(at.sites, at.basis), strict=True):
+        for block, local in zip(team.blocks, known, strict=True):
+            users = team.users[block.users]
+            q = marginal(local, common, at.basis.psi[users], wide)
+            mean[users], slope[users] = q.mean @ turn.T, np.matmul(turn, q.slope)
+            cov[users] = np.matmul(np.matmul(turn, q.cov), turn.T)
+            if pull is not None:
+                pull[users] = np.matmul(turn, local.pull)
+    told = common.by_feature, common.by_feature_root, common.by_feature_slope
+    return Tastes(mean, cov, slope, at.basis.prior, turn, *told, pull)
+
+
+def look(by_user: ByUser, crew: Crew, at: Joint) -> Look:
+    """The factors that answers ask for at q, by expectation propagation."""
+    sites = Sites(*np.empty((4, len(by_user.user))))
+    value = -0.5 * (at.common.quadratic + at.common.log_det)
+    own = np.zeros((len(at.basis.level),) * 2)
+    for team, found in zip(crew.teams, crew.look(at.sites, at.basis, at.common), strict=True):
+        for whole, some in zip(sites, found.wanted, strict=True):
+            whole[team.rows] = some
+        value += found.value
+        own += found.own
+    return Look(sites, value, own / by_user.n_users)
+
+
+# Passes that go the same way (the cosine of the angle between them) lengthen the stride, those that
+# go back shorten it.
+_SAME, _BACK = 0.2, -0.2
+_LONGER, _SHORTER = 1.2, 0.7
+_LEAST_STRIDE = 0.02
+# Share of the residual that margins must have moved by.
+_SEEN = 1e-4
+# A move larger than any that means something, whose square is a number.
+_FAR = 1e100
+
+
+class Stride(NamedTuple):
+    """Share of the way to the factors that the answers ask for.
+
+    Where many users agree, their factors move together and overshoot together; the passes then go
+    to and fro, and half the way is too far. Where they do not, the whole way is the shortest.
+
+    Attributes
+    ----------
+    length : float
+    move : ndarray of shape (n,) or None
+        How far the margins went in the last pass, in their deviations.
+    residual : float
+        Root mean square of that, had the pass gone the whole way.
+    """
+
+    length: float = 0.5
+    move: Array | None = None
+    residual: float = np.inf
+
+    def next(self, before: Sites, wanted: Sites) -> "Stride":
+        """That of a pass from the factors before.
+
+        Parameters
+        ----------
+        before : Sites
+        wanted : Sites
+            Factors that the answers ask for at q given those before.
+        """
+        tiny = np.finfo(np.float64).tiny  # margins of equal items have no variance
+        spread = np.sqrt(np.maximum(np.maximum(wanted.variance, before.variance), tiny))
+        move = (wanted.mean - before.mean) / spread
+        # Where cavities stand still from the start, factors are still on their way.
+        width = np.minimum(spread, 1.0 / np.sqrt(np.maximum(wanted.precision, tiny)))
+        lag = (wanted.shift - before.shift) * width
+        off = np.minimum(np.maximum(np.abs(move) / self.length, np.abs(lag)), _FAR)
+        residual = float(np.sqrt(np.mean(off**2)))
+        length = self.length
+        # Where hardly anything but factors moves, ways are rounding.
+        if self.move is not None and np.mean(move**2) > (_SEEN * residual) ** 2:
+            along = float(move @ self.move)
+            most = float(np.linalg.norm(move) * np.linalg.norm(self.move))
+            if along > _SAME * most:
+                length = min(_LONGER * length, 1.0)
+            elif along < _BACK * most:
+                length = max(_SHORTER * length, _LEAST_STRIDE)
+        return Stride(length, move, residual)
+
+    def along(self, before: Sites, wanted: Sites) -> Sites:
+        """Factors that far on the way."""
+        ways = zip(before[:2], wanted[:2], strict=True)
+        precision, shift = (old + self.length * (new - old) for old, new in ways)
+        return Sites(precision, shift, wanted.mean, wanted.variance)
+
 
 # Passes before the covariances of tastes are learned: tastes mean nothing before.
 _WAIT = 5
@@ -196,3 +337,49 @@ def _next(own: Array, at: Joint, centre: Covariances, task: Task) -> Covariances
     second = turn @ at.common.second @ turn.T
     shared = (before * centre.of_features + r * second) / (before + r)
     return Covariances(own, shared)
+
+
+# Answers that they are learned from, of as few users as give so many.
+_ANSWERS = 5000
+# Functions that they are made of, at most: of more the covariance is not known from some users, and
+# what leads among the items is as good.
+_CANDIDATES = 30
+# Passes, and the residual that ends them.
+_PASSES, _TOL = 30, 1e-2
+
+
+def learned(task: Task, n_jobs: int | None = None) -> Task:
+    """The task with the functions along which the margins of different users differ most.
+
+    The covariance of tastes is learned with all functions from some users' answers; what is kept
+    are the principal components of the margins that were asked about under it.
+
+    Parameters
+    ----------
+    task : Task
+    n_jobs : int or None
+    """
+    n = min(task.space.margin_features.shape[1], _CANDIDATES)
+    if task.n_latent >= n or task.prior_users is None or task.total == 0.0:
+        return task
+    few = replace(_of_some_users(task), n_latent=n)
+    found = fit(few, _PASSES, _TOL, n_jobs)
+    prior, (candidates, spare) = found.tastes.prior, found.functions
+    taste = candidates @ semidefinite_root(prior.own + prior.of_features)
+    basis = taste @ leading_axes(taste.T @ task.scatter() @ taste, task.n_latent)
+    axes = leading_axes(basis @ basis.T, task.n_latent)
+    left = taste - axes @ (axes.T @ taste)
+    return replace(task, functions=Functions(axes, np.hstack([left, spare])))
+
+
+def _of_some_users(task):
+    """The task of so many users, drawn at random but always the same."""
+    by_user = task.by_user
+    order = np.random.default_rng(0).permutation(by_user.n_users)
+    counts = np.bincount(by_user.user, minlength=by_user.n_users)[order]
+    n = int(np.searchsorted(np.cumsum(counts), _ANSWERS)) + 1
+    users = np.sort(order[:n])
+    features = task.features
+    if features is not None:
+        features = Features(features.psi[users], features.rest[users])
+    return replace(task, by_user=by_user.of_users(users), features=features)

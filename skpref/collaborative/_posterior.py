@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._asked import Who, item_pairs, item_rows
-from skpref._items import ItemTable
-from skpref._linalg import Array, eigen_root, floor_variance
-from skpref._random import RandomLike, generator_of
+from skpref._utils import Array, RandomLike, eigen_root, floor_variance, generator_of
+from skpref.collaborative._arrow import Tastes
 from skpref.collaborative._fit import Functions
-from skpref.collaborative._tastes import Tastes
-from skpref.kernels._gradients import paired
+from skpref.data import ItemTable, Who, item_pairs, item_rows
+from skpref.kernels import paired
 from skpref.likelihoods import Likelihood
 
 # Doubles of one intermediate array.

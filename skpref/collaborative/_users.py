@@ -1,12 +1,24 @@
-"""Who the users are: their ids as numbers."""
+"""Rows of features of users by id."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._containers import is_missing
-from skpref._respondents import Respondents, check_respondents
+from skpref._utils import Array
+from skpref.data import (
+    Respondents,
+    check_respondents,
+    column_at,
+    column_floats,
+    is_frame,
+    is_missing,
+    unmasked,
+)
+from skpref.gp import feature_spread
+from skpref.kernels import check_hyperparameters
 
 
 def check_users(users: Any, n: int) -> list:
@@ -31,3 +43,136 @@ class Users(Respondents):
 
     def __init__(self, ids: list) -> None:
         super().__init__(ids, "user")
+
+
+_FORMS = (
+    "a mapping of ids to rows of numbers, a pandas DataFrame whose index holds the ids, or an "
+    "array of shape (n_users, n_features) whose positions are the ids"
+)
+
+
+class UserTable:
+    """Rows of features by id.
+
+    Parameters
+    ----------
+    table : mapping, DataFrame or array-like
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, n_features)
+        Each feature in units of its spread.
+
+    Raises
+    ------
+    ValueError
+        If it is anything else, has gaps, or names a user twice.
+    """
+
+    def __init__(self, table: Any) -> None:
+        if isinstance(table, Mapping):
+            ids, rows = list(table), _of_mapping(table)
+        elif is_frame(table):
+            ids, rows = _of_frame(table)
+        else:
+            rows = _numbers(table)
+            ids = list(range(len(rows) if rows.ndim else 0))
+        if rows.ndim != 2 or 0 in rows.shape:
+            raise ValueError(f"user_features must be {_FORMS}; got shape {rows.shape}.")
+        self._row: dict = {}
+        for row, name in enumerate(ids):
+            if is_missing(name):
+                raise ValueError(
+                    f"Row {row} of user_features has no id (None or NaN); leave it out."
+                )
+            if self._row.setdefault(name, row) != row:
+                raise ValueError(
+                    f"user_features name {name!r} twice, in rows {self._row[name]} and {row}; give "
+                    "each user one row."
+                )
+        gaps = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        if len(gaps):
+            raise ValueError(
+                f"user_features contain NaN or infinity for {len(gaps)} of {len(rows)} users, "
+                f"first for {ids[gaps[0]]!r}. Impute them; users whose answers are not fitted may "
+                "also be left out, they then count as users without features."
+            )
+        self.rows: Array = (rows - rows.mean(axis=0)) / feature_spread(rows)
+
+    def places(self, ids: list) -> NDArray[np.intp]:
+        """Row of each id, −1 for one without."""
+        return np.array([self._row.get(name, -1) for name in ids], dtype=np.intp)
+
+    def rows_of(self, ids: list) -> Array:
+        """Rows of users who must be there."""
+        place = self.places(ids)
+        if np.any(place < 0):
+            missing = [ids[k] for k in np.flatnonzero(place < 0)]
+            known = next(iter(self._row))
+            raise ValueError(
+                f"user_features have no row for {len(missing)} of {len(ids)} users, such as "
+                f"{missing[0]!r} (they have one for {known!r}). Add them, leave their answers out, "
+                "or use method='cp'."
+            )
+        return self.rows[place]
+
+    def check_kernel(self, kernel: Kernel) -> None:
+        """Raise ValueError if a kernel does not take such rows."""
+        check_hyperparameters(kernel)
+        try:
+            kernel(self.rows[:1])
+        except ValueError as error:
+            raise ValueError(
+                f"user_kernel={kernel} does not take the {self.rows.shape[1]} features of users: "
+                f"{str(error).rstrip('.')}. Give it one length_scale, or one a feature."
+            ) from error
+
+
+def _of_mapping(table):
+    """Rows of a mapping; a number stands for a row of one feature."""
+    rows = [_numbers(row, f"the row of {name!r}").reshape(-1) for name, row in table.items()]
+    lengths = [len(row) for row in rows]
+    if len(set(lengths)) > 1:
+        odd = next(k for k, length in enumerate(lengths) if length != lengths[0])
+        first, other = (list(table)[k] for k in (0, odd))
+        raise ValueError(
+            f"user_features have rows of unequal length: {lengths[0]} numbers for {first!r}, "
+            f"{lengths[odd]} for {other!r}. Give every user the same features."
+        )
+    return np.array(rows)
+
+
+def _of_frame(frame):
+    """Ids and rows of a frame that has an index."""
+    if not hasattr(frame, "index"):
+        raise ValueError(
+            f"user_features came as a {type(frame).__module__.partition('.')[0]} frame, which has "
+            "no index to hold the ids of users. Pass a mapping, such as dict(zip(frame['id'], "
+            "frame.drop('id').to_numpy()))."
+        )
+    columns = [column_floats(column_at(frame, j)) for j in range(frame.shape[1])]
+    texts = [name for name, each in zip(frame.columns, columns, strict=True) if each is None]
+    if texts:
+        raise ValueError(
+            f"user_features must be numbers; the columns {texts} hold other things. Encode them "
+            "(pandas.get_dummies), and set_index(...) a column of ids."
+        )
+    return frame.index.tolist(), np.column_stack(columns) if columns else np.zeros((len(frame), 0))
+
+
+def _numbers(values, what="user_features"):
+    values = unmasked(values)
+    try:
+        found = np.asarray(values)
+    except ValueError:  # lists of unequal lengths
+        found = np.asarray(None)
+    if found.dtype.kind == "O":
+        found = column_floats(found) if found.ndim == 1 else None
+    if found is None or found.dtype.kind not in "biuf":
+        raise ValueError(f"user_features must be {_FORMS}; {what} came as {_shown(values)}.")
+    return found.astype(np.float64)
+
+
+def _shown(values):
+    text = repr(values)
+    return text if len(text) <= 60 else f"{text[:56]} ..."

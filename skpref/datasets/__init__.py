@@ -1,9 +1,8 @@
 """Real preference data: small open sets in the package, fetchers for the rest; test functions.
 
-Every function that gives data returns a :class:`sklearn.utils.Bunch` whose ``DESCR`` states
-origin and terms. Outcomes ``y`` are 1 where the first item of a duel won; where there are ties, -1
-where the second did and 0 for a tie. Features of the items are called ``item_table``, because
-``bunch.items`` is a method of every dictionary.
+Each function gives a :class:`sklearn.utils.Bunch` whose ``DESCR`` states origin and terms. Outcomes
+``y`` are 1 where the first item of a duel won; where there are ties, -1 where the second did and 0
+for a tie. Features of the items are called ``item_table``, because ``bunch.items`` is a method.
 """
 
 from skpref.datasets._arguments import load_convincing_arguments

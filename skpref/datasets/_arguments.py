@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.utils import Bunch
 
-from skpref.datasets._bundled import bundled_path, read_integers, read_text
+from skpref.datasets._files import bundled_path, read_integers, read_text
 
 
 def _chosen_topics(topics, names):

@@ -6,7 +6,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
-from skpref.datasets._bundled import bundled_path, read_text
+from skpref.datasets._files import bundled_path, read_text
 from skpref.duels import alternate
 
 

@@ -7,7 +7,7 @@ from os import PathLike
 import numpy as np
 from sklearn.utils import Bunch
 
-from skpref.datasets._fetch import data_folder, find_all, verified_file
+from skpref.datasets._files import data_folder, find_all, verified_file
 from skpref.duels import alternate
 
 _HOW = (

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.io import arff
 from sklearn.utils import Bunch
 
-from skpref._parameters import check_choice
-from skpref.datasets._fetch import check_attempts, data_folder, find_file, verified_file
+from skpref._utils import check_choice
+from skpref.datasets._files import check_attempts, data_folder, find_file, verified_file
 
 
 class _Set(NamedTuple):

@@ -7,8 +7,7 @@ from os import PathLike
 import numpy as np
 from sklearn.utils import Bunch
 
-from skpref.datasets._bundled import bundled_path, read_integers, read_text
-from skpref.datasets._fetch import Archive, fetch_texts
+from skpref.datasets._files import Archive, bundled_path, fetch_texts, read_integers, read_text
 
 _RESULTS = "results.csv"
 _COMMIT = "65d212aac5deec5157071dcf6e9b05fce0223c84"

@@ -6,8 +6,8 @@ import json
 import numpy as np
 from sklearn.utils import Bunch
 
-from skpref._parameters import check_choice
-from skpref.datasets._bundled import bundled_path, read_integers, read_text
+from skpref._utils import check_choice
+from skpref.datasets._files import bundled_path, read_integers, read_text
 
 _JUDGE_COLUMN = {"gpt-3": 3, "gpt-4": 4}
 _TIE = 2

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
-from skpref._parameters import check_choice
-from skpref.datasets._fetch import Archive, fetch_texts
+from skpref._utils import check_choice
+from skpref.datasets._files import Archive, fetch_texts
 from skpref.duels import alternate
 
 _ITEMS, _USERS = "sushi3.idata", "sushi3.udata"

@@ -11,12 +11,19 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._conditioning import Conditioned, ItemSpace, MarginSpace, Sites, gaussian_space
-from skpref._inducing import InducedSpace, Moments, Pull
-from skpref._observations import Observations
-from skpref._random import RandomLike
-from skpref._rows import Rows
-from skpref._utilities import cheaper_by_margins
+from skpref._utils import RandomLike
+from skpref.data import Observations, Rows
+from skpref.gp import (
+    Conditioned,
+    InducedSpace,
+    ItemSpace,
+    MarginSpace,
+    Moments,
+    Pull,
+    Sites,
+    cheaper_by_margins,
+    gaussian_space,
+)
 from skpref.inference._memory import check_exact, exact_bytes
 from skpref.likelihoods import PART, TIE, Answers, Likelihood
 

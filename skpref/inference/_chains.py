@@ -1,12 +1,98 @@
-"""What the chains of sampled engines share: what they find, and how much work they may do."""
+"""Chains of the noisy margins: how they run, their diagnostics, and what answers make of them."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.sparse import csr_array
+from scipy.special import fdtri
 
-from skpref.inference._diagnostics import split_rhat, tolerated
+from skpref._utils import cholesky, semidefinite_root, solve_lower
+from skpref.data import Observations, Rows
+from skpref.gp import ItemSpace, MarginSpace, Sites
+from skpref.inference._base import Approximation, Problem, State
+from skpref.likelihoods import PART, Answers, Likelihood, Regions
+from skpref.samplers import (
+    LENGTH,
+    MOST_STEPS,
+    adapt_steps,
+    effective_draws,
+    mcse_mean,
+    rhat,
+    split_hmc,
+    truncated_normal,
+)
+
+# Chains that agree this well (Vehtari et al. 2021 ask for 1.01 of many more draws).
+_MIXED = 1.05
+# Chance that independent draws are taken for unmixed because they are few.
+_FALSE_ALARM = 1e-3
+
+
+class Diagnostics(NamedTuple):
+    """How well the chains mixed, per answer.
+
+    Of the noisy margins v; where the chains ran on the margins without noise, of these.
+
+    Attributes
+    ----------
+    rhat : ndarray of shape (n_answers,)
+        Rank-normalised split-R̂.
+    ess_bulk, ess_tail : ndarray of shape (n_answers,)
+        Effective numbers of draws.
+    mcse_mean : ndarray of shape (n_answers,)
+        Monte Carlo standard error of the mean, in units of the utility.
+    n_draws : int
+        Draws kept, over all chains.
+    burn_in : int
+        Draws discarded, per chain.
+    rejected_share : float
+        Share of trajectories rejected at the cap on walls (0 for Gibbs).
+    method : str
+        ``"walls"``, ``"margins"`` or ``"gibbs"``: the sampler that drew.
+    """
+
+    rhat: np.ndarray
+    ess_bulk: np.ndarray
+    ess_tail: np.ndarray
+    mcse_mean: np.ndarray
+    n_draws: int
+    burn_in: int
+    rejected_share: float
+    method: str
+
+
+def tolerated(shape):
+    """R̂ that counts as mixed: larger where few draws make it large by chance."""
+    n_chains, n_draws, n_duels = shape
+    halves, length = 2 * n_chains, n_draws // 2
+    level = 1.0 - _FALSE_ALARM / (2 * n_duels)  # plain and folded, every coordinate
+    by_chance = fdtri(halves - 1, halves * (length - 1), level)
+    return max(_MIXED, float(np.sqrt((length - 1 + by_chance) / length)))
+
+
+def split_rhat(draws):
+    """R̂, infinite where no chain has moved: v is continuous, a constant one is stuck."""
+    split = rhat(draws)
+    return np.where(np.isnan(split), np.inf, split)
+
+
+def diagnose(judged, of_answer, split, burn_in, rejected_share, method):
+    """All of `Diagnostics` of draws (n_chains, n_draws, n), whose R̂ is known."""
+    stuck = np.ptp(judged, axis=(0, 1)) == 0.0
+    return Diagnostics(
+        split[of_answer],
+        np.where(stuck, 1.0, effective_draws(judged, "bulk"))[of_answer],
+        np.where(stuck, 1.0, effective_draws(judged, "tail"))[of_answer],
+        np.where(stuck, np.inf, mcse_mean(judged))[of_answer],
+        judged.shape[0] * judged.shape[1],
+        burn_in,
+        rejected_share,
+        method,
+    )
+
 
 # Batches of draws that an automatic burn-in may discard, and the one that is kept.
 _TRIES = 4
@@ -138,3 +224,415 @@ def until_mixed(draw: Callable[[int], Found], n_draws: int, automatic: bool) -> 
         if not (automatic and complete) or np.all(split <= tolerated(found.judged.shape)):
             break
     return Mixed(found, split, discarded)
+
+
+_LARGEST = 10_000
+# Positions start this far within their box, in shares of its width or of the noise.
+_INSIDE = 1e-10
+
+
+class Box(NamedTuple):
+    """Bounds of the noisy margins, shape (n_singles,) each."""
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+
+def check_sampled(observations: Observations, likelihood: Likelihood) -> None:
+    """Raise ValueError unless these answers can be sampled, before any work."""
+    _regions(likelihood, observations.rows.answers)
+    n_singles = observations.n_singles
+    if n_singles > _LARGEST:
+        raise ValueError(
+            f"{n_singles} duels (of choices and rankings the duels that they stand for) are too "
+            f"many to sample their margins (at most {_LARGEST}). Use inference='ep', whose error "
+            "is small with so many, or fewer answers."
+        )
+    observations.singles()  # weights are whole numbers
+
+
+def _regions(likelihood: Likelihood, answers: Answers) -> Regions:
+    found = likelihood.regions(answers)
+    if found is None:
+        raise ValueError(
+            f"{type(likelihood).__name__} does not say which regions of a noisy margin its answers "
+            "stand for (Likelihood.regions), so that it cannot be sampled. Use inference='ep' or "
+            "'laplace'."
+        )
+    return found
+
+
+def prior_covariance(space: MarginSpace | ItemSpace) -> NDArray[np.float64]:
+    """Prior covariance of the distinct margins: not computed again where the space has it."""
+    if isinstance(space, MarginSpace) and space.noise is None:
+        return space.S
+    return space.prior_covariance()
+
+
+class NoisyMargins:
+    """v = z + e of every single answer: repeated answers have noise of their own.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Attributes
+    ----------
+    row : ndarray of shape (n_singles,)
+        Row of the distinct answers of every row of the single ones.
+    box : Box or None
+        Where v lies; None: v > 0.
+    """
+
+    def __init__(self, problem: Problem):
+        check_sampled(problem.observations, problem.likelihood)
+        singles = problem.observations.singles()
+        self.row = singles.row
+        self._problem = problem
+        self._index, self._sign = problem.index[self.row], problem.sign[self.row]
+        self._answers = problem.answers.take(self.row)
+        regions = _regions(problem.likelihood, self._answers)
+        self._noise, turn = regions.variance, regions.turn
+        self._turn = 1.0 if turn is None else turn
+        self._sign = self._sign * self._turn
+        cone = np.all(regions.lower == 0.0) and np.all(regions.upper == np.inf)
+        self.box = None if cone else Box(regions.lower, regions.upper)
+        self._sets = _Sets(problem, singles) if problem.rows.joint else None
+        spread = self._noise
+        if self._sets is not None:
+            spread = spread + problem.space.noise.diagonal()[self._index]
+        self._width = np.sqrt(spread)
+
+    @property
+    def n_answers(self) -> int:
+        """Number of rows of the single answers."""
+        return len(self._index)
+
+    def given(self, z: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw v (n, n_singles) given the distinct margins z (n, n_margins), each by itself."""
+        scale = np.sqrt(self._noise)
+        centre = self._sign * z[:, self._index]
+        lower, upper = (0.0, None) if self.box is None else self.box
+        below = (lower - centre) / scale
+        above = None if upper is None else (upper - centre) / scale
+        v = truncated_normal(below, rng, upper=above)
+        v -= below  # before it is scaled: never negative
+        v *= scale
+        v += lower
+        return self._clipped(v)
+
+    def covariance(self) -> NDArray[np.float64]:
+        """Prior covariance of v, oriented as the rows are."""
+        oriented = prior_covariance(self._problem.space)[np.ix_(self._index, self._index)]
+        oriented *= self._sign
+        oriented *= self._sign[:, None]
+        oriented.flat[:: len(oriented) + 1] += self._noise
+        if self._sets is not None:
+            self._sets.add_noise(oriented)
+        return oriented
+
+    def typical(self, mean: NDArray[np.float64]) -> NDArray[np.float64]:
+        """E[v | z = mean, v in its box], or near it: where the draws will be."""
+        z = self._sign * mean[self._index]
+        answers, noise = self._answers, self._noise
+        if self._sets is not None:  # as if every inequality were a duel
+            answers = self._problem.rows.apart().answers.take(self.row)
+            noise = noise + self._problem.space.noise.diagonal()[self._index]
+        pull = self._problem.likelihood.log_prob(self._turn * z, answers).gradient
+        v = self._clipped(z + self._turn * noise * pull)
+        if self._sets is not None:
+            self._sets.reconcile(v, np.zeros(len(v)) if self.box is None else self.box.lower)
+        return v
+
+    def expected(self, near: Approximation) -> NDArray[np.float64]:
+        """E[v] under the sites of expectation propagation."""
+        z = self._problem.oriented(near.conditioned.mean)
+        pull = near.state["shift"] - near.state["precision"] * z
+        mean = self._sign * near.conditioned.mean[self._index]
+        return self._clipped(mean + self._turn * self._noise * pull[self.row])
+
+    def constant(self, value: float) -> NDArray[np.float64]:
+        """The same value for every v; what is nearest to it in the box where it lies outside."""
+        v = self._clipped(np.full(len(self._index), value))
+        if self._sets is not None:
+            self._sets.reconcile(v, np.zeros(len(v)) if self.box is None else self.box.lower)
+        return v
+
+    def _clipped(self, v):
+        """v, in place, within the box where rounding left it outside."""
+        if self.box is None:
+            return np.maximum(v, _INSIDE * self._width, out=v)
+        lower, upper = self.box
+        width = np.minimum(self._width, upper - lower)
+        np.maximum(v, lower + _INSIDE * width, out=v)
+        return np.minimum(v, upper - _INSIDE * width, out=v)
+
+    def start(
+        self, mean: NDArray[np.float64], state: State | None, n_chains: int
+    ) -> NDArray[np.float64]:
+        """Positions of all chains inside the box: those carried over, `typical` where there are
+        none."""
+        typical = self.typical(mean)
+        carried = None if state is None else state.get("margins")
+        if carried is None or carried.shape[1] != len(typical):
+            return np.broadcast_to(typical, (n_chains, len(typical)))
+        carried = carried[np.arange(n_chains) % len(carried)]
+        lower, upper = (0.0, np.inf) if self.box is None else self.box
+        kept = (carried > lower) & (carried < upper)
+        if self._sets is not None:
+            kept = self._sets.whole(kept)
+        return np.where(kept, carried, typical)
+
+    def sites(self, draws: NDArray[np.float64], log_evidence: float) -> Sites:
+        """Sites of z with one component a draw: v = z + e is a Gaussian observation."""
+        n_margins, n_answers = self._problem.space.n_margins, len(self._index)
+        positions = (self._index, np.arange(n_answers))
+        with np.errstate(divide="ignore"):
+            weight = 1.0 / self._noise
+        precision = np.bincount(self._index, weight, n_margins)
+        known = np.isinf(precision)
+        if known.any():  # the mean of v over equal answers
+            repeated = np.bincount(self._index, minlength=n_margins)[self._index]
+            weight = np.where(np.isinf(weight), 1.0 / repeated, weight)
+        pool = csr_array((self._sign * weight, positions), shape=(n_margins, n_answers))
+        return Sites(pool @ draws.T, precision, log_evidence)
+
+
+class _Sets:
+    """Rows of single joint answers, whose noise is drawn once an item."""
+
+    def __init__(self, problem, singles):
+        rows = problem.rows
+        self._variance = problem.likelihood.item_noise
+        part = np.flatnonzero(rows.kind[singles.row] == PART)
+        begins = np.flatnonzero(np.diff(singles.answer[part], prepend=-1))
+        sizes = np.diff([*begins, len(part)])
+        margin = problem.index[singles.row[part[begins]]]
+        self._at, self._pattern, self._follow = [], [], []
+        for block in rows.margins.blocks:
+            size = block.margin.shape[1]
+            mine = sizes == size
+            at = part[begins[mine][:, None] + np.arange(size)]
+            order = np.argsort(block.margin[:, 0])
+            found = order[np.searchsorted(block.margin[order, 0], margin[mine])]
+            self._at.append(at)
+            self._pattern.append(block.pattern[found])
+            self._follow.append(~block.basis[found].all(axis=1))
+
+    def add_noise(self, covariance):
+        for at, pattern in zip(self._at, self._pattern, strict=True):
+            covariance[at[:, :, None], at[:, None, :]] += self._variance * pattern
+
+    def reconcile(self, v, lower):
+        """Where some inequalities follow from others, values that fit together, in place."""
+        for at, follow in zip(self._at, self._follow, strict=True):
+            rows = at[follow]
+            excess = np.mean(v[rows] - lower[rows], axis=1, keepdims=True)
+            v[rows] = lower[rows] + excess
+
+    def whole(self, kept):
+        """Positions are kept for all rows of an answer, and none where some follow from others."""
+        for at, follow in zip(self._at, self._follow, strict=True):
+            kept[:, at] = (kept[:, at].all(axis=2) & ~follow)[:, :, None]
+        return kept
+
+
+# Trajectories in which the steps are adapted.
+ADAPTATION = 15
+# Trajectories a draw: the least effective sizes then are about those of reflected trajectories.
+_THIN = 2
+# Acceptance below which chains do not move.
+_STUCK = 0.1
+_POWER_ITERATIONS = 8
+# In multiplications: a likelihood's log-probability and derivatives at one margin, and what a step
+# of one chain costs beside these and the products of matrices.
+_FACTOR = 700.0
+_STEP = 3e4
+# Steps that adaptation finds over those that curvature at the walls suggests.
+_FEWER = 0.45
+# Walls that are met quickly in any case.
+FEW_WALLS = 200
+
+
+def step_work(rows: Rows) -> float:
+    """Multiplications of one step of one chain of `MarginChains`, at most."""
+    n_margins = float(len(rows.margins.first))
+    return 2.0 * n_margins * min(n_margins, rows.n_items) + _FACTOR * len(rows) + _STEP
+
+
+def bearable_walls(problem: Problem, near: Approximation) -> int:
+    """Walls a trajectory of exact HMC that take as long as `MarginChains` do for a draw."""
+    steps = _THIN * _FEWER * MarginPosterior(problem, near).first_steps()
+    observations = problem.observations
+    walls = steps * step_work(observations.rows) / wall_work(observations.n_singles)
+    return max(int(walls), FEW_WALLS)
+
+
+class MarginPosterior:
+    """The posterior of the distinct margins in whitened coordinates x: z = centre + x basis.
+
+    Parameters
+    ----------
+    problem : Problem
+    near : Approximation
+        Its Gaussian posterior is the standard normal of x.
+    """
+
+    def __init__(self, problem: Problem, near: Approximation):
+        self._problem = problem
+        self._precision, shift = near.sites.precision, near.sites.shift
+        self._root = _prior_root(problem.space)
+        self._factor = self._factor_of(self._precision)
+        # z = root u, u ~ N(0, I) a priori; u = L⁻ᵀ (x + offset) with L Lᵀ its precision given sites
+        self._basis = np.ascontiguousarray(solve_lower(self._factor, self._root.T))
+        self._offset = self._basis @ shift
+        self._centre = self._offset @ self._basis
+        self._pull = shift - self._precision * self._centre
+        self._answers: Answers | None = None
+        rows, columns = np.arange(len(problem.index)), problem.index
+        shape = (problem.space.n_margins, len(rows))
+        self._pool = csr_array((problem.counts * problem.sign, (columns, rows)), shape=shape)
+
+    @property
+    def dimension(self) -> int:
+        """Of x."""
+        return len(self._basis)
+
+    @property
+    def rows(self) -> Rows:
+        """The distinct duels and ties."""
+        return self._problem.rows
+
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        """Rows without a variance a priori: an item against itself."""
+        return self._problem.space.prior_variance[self._problem.index] <= 0.0
+
+    def oriented(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Margins z (n, n_margins) as winner over loser, (n, n_rows)."""
+        return self._problem.sign * z[:, self._problem.index]
+
+    def margins(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """z (n, n_margins) of x (n, dimension)."""
+        return self._centre + x @ self._basis
+
+    def potential(self, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """ψ with posterior density N(x; 0, I) exp(−ψ), and its gradient, see `split_hmc`."""
+        problem, away = self._problem, x @ self._basis
+        oriented = self.oriented(self._centre + away)
+        at = problem.likelihood.log_prob(oriented.ravel(), self._answers_of(len(x)))
+        of_sites = self._precision * away
+        # The sites in z − centre: as squares of z itself they would cancel.
+        value = np.einsum("cm,cm->c", away, self._pull - 0.5 * of_sites)
+        value -= at.value.reshape(oriented.shape) @ problem.counts
+        slope = self._pull - of_sites
+        slope -= (self._pool @ at.gradient.reshape(oriented.shape).T).T
+        return value, slope @ self._basis.T
+
+    def first_steps(self) -> int:
+        """Steps to begin the adaptation with: what the curvature of ψ at z = 0 allows."""
+        problem = self._problem
+        zero = np.zeros(len(problem.counts))
+        curvature = problem.likelihood.log_prob(zero, problem.answers).curvature
+        stiff = problem.pool(curvature)
+        x, largest = np.random.default_rng(0).standard_normal(self.dimension), 0.0
+        for _ in range(_POWER_ITERATIONS):
+            x /= max(float(np.linalg.norm(x)), 1e-300)
+            x = self._basis @ (stiff * (x @ self._basis))
+            largest = float(np.linalg.norm(x))
+        return int(min(np.ceil(LENGTH * np.sqrt(1.0 + 0.5 * largest)), MOST_STEPS))
+
+    def of_noisy(
+        self, noisy: NoisyMargins, v: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Draw x (n, dimension) given noisy margins v (n, n_answers): a Gaussian."""
+        sites = noisy.sites(v, 0.0)
+        factor = self._factor_of(sites.precision)
+        half = solve_lower(factor, self._root.T @ sites.shift)
+        half += rng.standard_normal(half.shape)
+        white = solve_triangular(factor, half, lower=True, trans="T")
+        return (self._factor.T @ white).T - self._offset
+
+    def _factor_of(self, precision):
+        inner = (self._root.T * precision) @ self._root
+        inner.flat[:: len(inner) + 1] += 1.0
+        return cholesky(inner)
+
+    def _answers_of(self, n_chains):
+        answers, n = self._problem.answers, len(self._problem.counts)
+        if self._answers is None or len(self._answers.kind) != n * n_chains:
+            self._answers = answers.take(np.tile(np.arange(n), n_chains))
+        return self._answers
+
+
+class MarginChains:
+    """Chains of `MarginPosterior` that are seen through the noisy margins.
+
+    Parameters
+    ----------
+    posterior : MarginPosterior
+    noisy : NoisyMargins
+    n_chains : int
+    rng : numpy.random.Generator
+    budget : Budget
+    start : ndarray of shape (n_chains, n_answers), optional
+        Noisy margins to go on from; by default the chains start at draws of the Gaussian.
+
+    Attributes
+    ----------
+    stuck : bool
+        No step that is long enough is accepted: going on would not help.
+    """
+
+    def __init__(
+        self,
+        posterior: MarginPosterior,
+        noisy: NoisyMargins,
+        n_chains: int,
+        rng: np.random.Generator,
+        budget: Budget,
+        start: NDArray[np.float64] | None = None,
+    ):
+        self._posterior, self._noisy, self._rng, self._budget = posterior, noisy, rng, budget
+        if start is None:
+            x = rng.standard_normal((n_chains, posterior.dimension))
+        else:
+            x = posterior.of_noisy(noisy, start, rng)
+        step = n_chains * step_work(posterior.rows)
+        # Half of the work at most, though every trajectory takes the most steps.
+        most = budget.affordable(MOST_STEPS, 2.0 * ADAPTATION * step)
+        first = posterior.first_steps()
+        adapted = adapt_steps(posterior.potential, x, ADAPTATION, rng=rng, first=first, most=most)
+        self._n_steps, self._x = adapted.n_steps, adapted.state
+        self.stuck = adapted.acceptance < _STUCK
+        self._thin = 1 if self.stuck else _THIN
+        self._work = self._n_steps * step * self._thin
+        budget.spend(ADAPTATION * self._n_steps * step)
+
+    def draw(self, n_draws: int) -> Found:
+        """Go on by so many draws, or as many as the budget allows, at least one."""
+        n_draws = self._budget.affordable(n_draws, self._work)
+        self._budget.spend(n_draws * self._work)
+        n_trajectories, steps = n_draws * self._thin, self._n_steps
+        potential = self._posterior.potential
+        found = split_hmc(potential, self._x, n_trajectories, rng=self._rng, n_steps=steps)
+        x = found.draws[:, self._thin - 1 :: self._thin]
+        self._x = found.state
+        of_answer, n_chains = self._noisy.row, len(self._x)
+        draws = np.empty((n_chains, n_draws, len(of_answer)))
+        judged = np.empty((n_chains, n_draws, len(self._posterior.rows)))
+        for k in range(n_draws):
+            z = self._posterior.margins(x[:, k])
+            judged[:, k] = self._posterior.oriented(z)
+            draws[:, k] = self._noisy.given(z, self._rng)
+        constant = self._posterior.constant
+        first_answer = np.unique(of_answer, return_index=True)[1]
+        judged[:, :, constant] = draws[:, :, first_answer[constant]]
+        return Found(draws, draws[:, -1].copy(), judged, of_answer)
+
+
+def _prior_root(space):
+    """R with R Rᵀ the prior covariance of the margins, with as few columns as that has."""
+    if space.n_items < space.n_margins:
+        return space.difference(semidefinite_root(space.K))
+    return semidefinite_root(prior_covariance(space))

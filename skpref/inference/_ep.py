@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._conditioning import ItemSpace, Sites
-from skpref._parameters import check_number
+from skpref._utils import check_number
+from skpref.gp import ItemSpace, Sites
 from skpref.inference._base import (
     Approximation,
     Engine,

@@ -5,8 +5,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._conditioning import Sites
-from skpref._parameters import check_number
+from skpref._utils import check_number
+from skpref.gp import Sites
 from skpref.inference._base import (
     Approximation,
     Engine,

@@ -1,4 +1,4 @@
-"""Natural-gradient steps of the Gaussian of inducing points, and the way that they take."""
+"""Natural gradients of the variational bound, its output scale, and linearised likelihoods."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -6,13 +6,15 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.gaussian_process.kernels import Kernel
+from scipy.special import digamma, gammaln
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 
-from skpref._inducing import Conditioned, InducedSpace, Moments, Pull, Weights, moments
-from skpref._linalg import Array, NoCovarianceError
-from skpref._rows import Rows
+from skpref._utils import Array, NoCovarianceError
+from skpref.data import Observations, Rows
+from skpref.gp import InducedConditioned, InducedSpace, Moments, Pull, Weights, moments
 from skpref.inference._base import Pass, State
-from skpref.likelihoods import Answers, Expected, Likelihood
+from skpref.likelihoods import TIE, Answers, Expected, Likelihood
 
 # Rounding of a bound, as a share of it, and the shortest step.
 _ROUNDING = 1e-11
@@ -61,7 +63,7 @@ class Batch:
         """Sum over the rows on each margin."""
         return np.bincount(self.index, self.counts * values, self.space.n_margins)
 
-    def seen(self, margins: Conditioned) -> tuple[Array, Array, Array]:
+    def seen(self, margins: InducedConditioned) -> tuple[Array, Array, Array]:
         """Of the margin of every row, as its winner over its loser: mean, variance, and rest."""
         mean, variance, rest = (each[self.index] for each in margins)
         return self.sign * mean, variance, rest
@@ -309,3 +311,263 @@ class Path:
             return None
         low = look.height - _ROUNDING * abs(look.height)
         return there if there.height >= low else None
+
+
+# Of a run at a scale that is not the last: looseness, as a share of how far the scale is off.
+_LOOSE = 0.1
+_LOOSEST = 0.03
+# A step of log E[λ] at most, and as a multiple of the plain one.
+_FARTHEST = 3.0
+_BOLDEST = 20.0
+
+
+class Gamma(NamedTuple):
+    """A gamma distribution of λ, the inverse of the kernel's output scale.
+
+    Attributes
+    ----------
+    shape : float
+    rate : float
+    """
+
+    shape: float
+    rate: float
+
+    @property
+    def mean(self) -> float:
+        """E[λ]."""
+        return self.shape / self.rate
+
+    @property
+    def mean_log(self) -> float:
+        """E[log λ]."""
+        return float(digamma(self.shape)) - float(np.log(self.rate))
+
+    def divergence(self, prior: "Gamma") -> float:
+        """Kullback–Leibler divergence from a prior."""
+        (a, b), (a0, b0) = self, prior
+        gap = (a - a0) * float(digamma(a)) - float(gammaln(a)) + float(gammaln(a0))
+        return gap + a0 * float(np.log(b / b0)) + a * (b0 - b) / b
+
+    def bound(self, prior: "Gamma", m: int) -> float:
+        """What it adds to the bound at the plugged-in kernel, of m points."""
+        return 0.5 * m * (self.mean_log - float(np.log(self.mean))) - self.divergence(prior)
+
+    def around(self, mean: float) -> Self:
+        """Of the same shape, with another mean."""
+        return self._replace(rate=self.shape / mean)
+
+
+def updated(prior: Gamma, now: Gamma, at: Moments, pulled: float) -> Gamma:
+    """q(λ) that raises the bound, to its maximum where the answers do not pull.
+
+    Parameters
+    ----------
+    prior, now : Gamma
+    at : Moments
+        q(w) of the whitened utilities, under the kernel over the mean of ``now``.
+    pulled : float
+        Minus the derivative of the fit in the logarithm of the variance that the points leave.
+    """
+    m, x = len(at.mean), now.mean
+    shape = prior.shape + 0.5 * m
+    rate = prior.rate + 0.5 * (float(np.vdot(at.root, at.root)) + float(at.mean @ at.mean)) / x
+    # The fit as −pulled × x / E[λ], what is left being proportional to 1/E[λ]: the maximum of
+    # shape log E[λ] − rate E[λ] − pulled × x / E[λ].
+    mean = (shape + np.sqrt(max(shape**2 + 4.0 * rate * pulled * x, 0.0))) / (2.0 * rate)
+    return Gamma(shape, shape / mean)
+
+
+def rescaled(weights: Weights, ratio: float) -> Weights:
+    """The same sites, seen from points whose prior variance is so many times as large."""
+    return Weights(ratio * weights.gain, np.sqrt(ratio) * weights.shift)
+
+
+def with_scale(kernel: Kernel, factor: float) -> Kernel:
+    """A kernel times a factor, which a constant that it begins with takes up."""
+    if _has_scale(kernel):
+        copy = clone(kernel)
+        return copy.set_params(k1__constant_value=factor * kernel.k1.constant_value)
+    return ConstantKernel(factor, "fixed") * kernel
+
+
+def check_scale(kernel: Kernel) -> None:
+    """Raise if the kernel learns an output scale of its own."""
+    if _has_scale(kernel) and not kernel.k1.hyperparameter_constant_value.fixed:
+        raise ValueError(
+            f"scale_prior is the prior of the output scale, but the kernel {kernel} has a free one "
+            "of its own. Fix it, ConstantKernel(..., constant_value_bounds='fixed'), or leave it "
+            "out."
+        )
+
+
+def _has_scale(kernel):
+    return isinstance(kernel, Product) and isinstance(kernel.k1, ConstantKernel)
+
+
+def ascend_with_scale(
+    batch: Batch,
+    weights: Weights,
+    prior: Gamma,
+    scale: float,
+    tol: float,
+    max_iter: int,
+    watch: Callable[[Pass], bool] | None = None,
+) -> tuple[Ascent, Gamma]:
+    """Maximise the bound over q(u) and q(λ).
+
+    For each E[λ] over q(u), and E[λ] by the secant through what two such runs want: one updated
+    after the other alone creeps where the answers say little.
+
+    Parameters
+    ----------
+    batch : Batch
+        Under the kernel that λ divides.
+    weights : Weights
+    prior : Gamma
+    scale : float
+        1/E[λ] to begin with; that of ``weights``.
+    tol, max_iter, watch
+        As of `ascend`.
+    """
+    m = len(weights.shift)
+    history: list[float] = []
+    now = Gamma(prior.shape + 0.5 * m, 1.0).around(1.0 / scale)
+    loose, before = max(tol, _LOOSEST), None
+    while True:
+        scaled = batch.scaled(with_scale(batch.space.kernel, 1.0 / now.mean), 1.0 / now.mean)
+        gap = now.bound(prior, m)
+        told = watch and after(watch, len(history), gap)
+        end = ascend(scaled, weights, loose, max_iter - len(history), told)
+        history += [bound + gap for bound in end.history]
+        wanted = updated(prior, now, end.at, end.look.pulled)
+        off = float(np.log(wanted.mean / now.mean))
+        left = np.sqrt(now.shape) * abs(off)
+        if left <= tol and loose <= tol:
+            break
+        if end.stopped or not end.converged or len(history) >= max_iter:
+            break
+        if left <= tol:
+            loose, weights = tol, end.weights
+            continue
+        loose = float(np.clip(_LOOSE * left, tol, _LOOSEST))
+        step = _secant(before, now, off)
+        before = np.log(now.mean), off
+        ahead = now.around(now.mean * np.exp(step))
+        weights, now = rescaled(end.weights, now.mean / ahead.mean), ahead
+    residual = float(np.hypot(end.residual, left))
+    converged = end.converged and left <= tol
+    end = end._replace(
+        bound=end.bound + gap,
+        n_iter=len(history),
+        residual=residual,
+        converged=converged,
+        history=history,
+    )
+    return end, now
+
+
+def _secant(before, now, off):
+    """Step of log E[λ]."""
+    step = off
+    if before is not None:
+        slope = (off - before[1]) / (np.log(now.mean) - before[0])
+        step = off * min(_BOLDEST, -1.0 / slope) if slope < 0.0 else off
+    return float(np.clip(step, -_FARTHEST, _FARTHEST))
+
+
+def after(watch: Callable[[Pass], bool], number: int, gap: float = 0.0) -> Callable[[Pass], bool]:
+    """Told of passes that come after so many, whose bound lacks ``gap``."""
+    return lambda seen: watch(seen._replace(number=number + seen.number, bound=seen.bound + gap))
+
+
+class Tally(NamedTuple):
+    """What the duels of a pair come to, a row each for whoever won.
+
+    Attributes
+    ----------
+    chance : ndarray of shape (n_rows,)
+        Share of the pair's duels that the row's winner won.
+    variance : ndarray of shape (n_rows,)
+        Of the beta distribution of the probability that they win, from a uniform one.
+    share : ndarray of shape (n_rows,)
+        Of the pair's duels that are in the row: the same, unless rows differ in more than that.
+    """
+
+    chance: Array
+    variance: Array
+    share: Array
+
+    @classmethod
+    def of(cls, rows: Rows) -> Self:
+        """Of all rows of a problem."""
+        margins = rows.margins
+        index, ahead = margins.index, margins.sign > 0.0
+        n = len(margins.first)
+        total = np.bincount(index, rows.counts, n)[index]
+        first = np.bincount(index, rows.counts * ahead, n)[index]
+        won = np.where(ahead, first, total - first)
+        mean = (1.0 + won) / (2.0 + total)
+        return cls(won / total, mean * (1.0 - mean) / (3.0 + total), rows.counts / total)
+
+    def take(self, numbers: NDArray[np.intp]) -> Self:
+        """Some of the rows."""
+        return type(self)(*(each[numbers] for each in self))
+
+
+_NONE = Tally(*np.zeros((3, 0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Linearised(Batch):
+    """A `Batch` whose looks want the linearised update; their bound is the true one of q."""
+
+    tally: Tally = _NONE
+
+    @classmethod
+    def of(
+        cls,
+        space: InducedSpace,
+        rows: Rows,
+        likelihood: Likelihood,
+        before: Weights | None = None,
+    ) -> Self:
+        """All rows of a problem, see `Batch.of`."""
+        return replace(super().of(space, rows, likelihood, before), tally=Tally.of(rows))
+
+    def part(self, space: InducedSpace, rows: Rows, numbers: NDArray[np.intp]) -> Self:
+        """Some of the rows; a pair's observation is that of all of its duels."""
+        return replace(super().part(space, rows, numbers), tally=self.tally.take(numbers))
+
+    def told(self, at: Moments) -> Look:
+        """The answers seen under a q; the steps wanted lower the sum of squares of its mean."""
+        look = super().told(at)
+        margins, tally = self.space.condition(at), self.tally
+        log_chance, slope, *_ = self.likelihood.log_prob(
+            self.sign * margins.mean[self.index], self.answers
+        )
+        chance = np.exp(log_chance)
+        slope = chance * slope
+        weight, off = tally.share / tally.variance, tally.chance - chance
+        by_mean, precision = (
+            np.asarray(np.bincount(self.index, each, self.space.n_margins), dtype=np.float64)
+            for each in (self.sign * weight * slope * off, weight * slope**2)
+        )
+        wanted = self.space.weights(by_mean, precision, at)
+        sites = {"precision": precision, "pull": by_mean + precision * margins.mean}
+        goal = -0.5 * float(weight @ off**2)
+        # the update does not see variances
+        return look._replace(wanted=wanted, sites=sites, pulled=0.0, goal=goal)
+
+
+def check_linear(observations: Observations, likelihood: Likelihood) -> None:
+    """Raise ValueError if there is more to the answers than who won a pair's duels."""
+    ties = TIE in likelihood.kinds or bool(np.any(observations.rows.kind == TIE))
+    judged = observations.judge is not None
+    if ties or likelihood.uses_order or judged:
+        what = "ties (a tie_threshold)" if ties else "an order effect"
+        what = "judges" if judged else what
+        raise ValueError(
+            f"SVI(local='ekf') takes a pair's duels as shares of wins and knows no {what}. Use "
+            "SVI(local='expected'), or another engine such as inference='ep'."
+        )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref._conditioning import ItemSpace, MarginSpace
+from skpref.gp import ItemSpace, MarginSpace
 
 # A covariance is the end of a few operations (a distance, a root, an exponential, a product).
 _UNIT = 4.0 * np.finfo(np.float64).eps

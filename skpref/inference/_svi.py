@@ -1,33 +1,363 @@
 """Sparse variational inference with natural gradients (Hensman et al. 2013, 2015)."""
 
-from typing import ClassVar, Self
+from collections.abc import Iterator
+from functools import reduce
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._inducing import InducedSpace, Weights
-from skpref._observations import Observations
-from skpref._parameters import check_choice, check_number
-from skpref._random import RandomLike, seed_of
-from skpref.inference._base import Approximation, Engine, EvidenceGradient, Problem, State
-from skpref.inference._course import found, scale_of, started
-from skpref.inference._ekf import Linearised, check_linear
+from skpref._utils import NoCovarianceError, RandomLike, check_choice, check_number, seed_of, warn
+from skpref.data import Observations, gathered_rows
+from skpref.gp import (
+    InducedSpace,
+    Sites,
+    Weights,
+    feature_spread,
+    moments,
+    place,
+    unexplained_share,
+)
+from skpref.inference._base import Approximation, Engine, EvidenceGradient, Pass, Problem, State
 from skpref.inference._ep import EP
-from skpref.inference._minibatches import InBatches, Schedule, drift
-from skpref.inference._moving import mention_far, moved
-from skpref.inference._natural import Batch, ascend, nothing
-from skpref.inference._output_scale import (
+from skpref.inference._natural import (
+    Ascent,
+    Batch,
     Gamma,
+    Linearised,
+    Look,
     after,
+    ascend,
     ascend_with_scale,
+    check_linear,
     check_scale,
+    nothing,
+    rescaled,
+    updated,
     with_scale,
 )
-from skpref.inference._placing import place
-from skpref.inference._shards import all_answers
-from skpref.kernels._hyperparameters import seen_columns
+from skpref.inference._workers import all_answers
+from skpref.kernels import seen_columns
 from skpref.likelihoods import Likelihood
+
+# A pass whose residual is more than so much of the last one's is noise for the most part.
+_FALLS = 0.5
+
+
+class InBatches:
+    """All answers of a problem, so many in memory at once; what `Path` needs of a `Batch`.
+
+    Parameters
+    ----------
+    problem : Problem
+    answers : Batch
+        All of them, of any kind of `Batch`; its space may be of another output scale.
+    size : int
+        Rows of a batch.
+    """
+
+    def __init__(self, problem: Problem, answers: Batch, size: int):
+        self._problem, self._answers, self.size = problem, answers, size
+
+    @property
+    def space(self) -> InducedSpace:
+        """The prior of all margins."""
+        return self._answers.space
+
+    def each(self, rng: np.random.Generator | None = None) -> Iterator[Batch]:
+        """All rows once, in random order if there is a generator."""
+        space, rows = self.space, self._problem.rows
+        order = np.arange(len(rows)) if rng is None else rng.permutation(len(rows))
+        for k in range(0, len(order), self.size):
+            numbers = np.sort(order[k : k + self.size])
+            used, part = gathered_rows(rows, numbers)
+            there = InducedSpace(space.kernel, space.items[used], part.margins, space.Z, space)
+            yield self._answers.part(there, part, numbers)
+
+    def look(self, weights: Weights) -> Look:
+        """All answers seen under a q; sites on the margins are not kept."""
+        at = moments(weights)
+        told = reduce(Look.plus, (batch.told(at) for batch in self.each()))
+        return told.after(self._answers.before)
+
+    def scaled(self, kernel: Kernel, factor: float) -> "InBatches":
+        """The same answers under a kernel that is so many times as large."""
+        return InBatches(self._problem, self._answers.scaled(kernel, factor), self.size)
+
+
+class Schedule(NamedTuple):
+    """Of the stochastic steps.
+
+    Attributes
+    ----------
+    rate, delay : float
+        Step t has length (t + delay)^−rate (Hoffman et al. 2013, eq. 26).
+    max_iter : int
+        Passes at most.
+    """
+
+    rate: float
+    delay: float
+    max_iter: int
+
+
+class Drift(NamedTuple):
+    """Where stochastic steps ended.
+
+    Attributes
+    ----------
+    weights : Weights
+        Mean of those of the last pass.
+    scale : float
+        The kernel's output scale that they belong to.
+    stopped : bool
+        Whether it ended as it was told to.
+    history : list of float
+        Estimates of the bound by every step.
+    smoothed : list of float
+        Their mean over every pass, by the weight of the answers that they saw.
+    """
+
+    weights: Weights
+    scale: float
+    stopped: bool
+    history: list[float]
+    smoothed: list[float]
+
+
+def drift(
+    problem: Problem,
+    answers: InBatches,
+    weights: Weights,
+    schedule: Schedule,
+    prior: Gamma | None = None,
+    scale: float = 1.0,
+) -> Drift:
+    """Take stochastic steps while they come nearer, and average those of the last pass.
+
+    A pass sees every answer once, so that the sum of what its batches wanted, less the mean of q
+    over the pass, is free of the batches' differences: it falls from pass to pass until noise is
+    all that is left of it. The mean of the pass's natural parameters (Polyak and Juditsky 1992) is
+    free of most of that noise.
+
+    Parameters
+    ----------
+    problem : Problem
+    answers : InBatches
+    weights : Weights
+        Where to start.
+    schedule : Schedule
+    prior : Gamma, optional
+        Of the kernel's inverse output scale.
+    scale : float
+        The output scale of ``weights``.
+    """
+    rng, total, m = np.random.default_rng(0), float(problem.rows.counts.sum()), len(weights.shift)
+    now = None if prior is None else Gamma(prior.shape + 0.5 * m, 1.0).around(1.0 / scale)
+    history: list[float] = []
+    smoothed: list[float] = []
+    falls, stopped, last = True, False, (weights, scale)
+    residual, t = np.inf, 0
+    while falls and not stopped and len(smoothed) < schedule.max_iter:
+        level, mean, wanted = 0.0, _Mean(m), _Mean(m)
+        for batch in answers.each(rng):
+            t += 1
+            length = min((t + schedule.delay) ** -schedule.rate, 1.0)
+            share = total / float(batch.counts.sum())
+            inverse = 1.0 if now is None else now.mean
+            batch = batch if now is None else _under(batch, now)
+            look = batch.look(weights)
+            history.append(share * look.fit - look.at.divergence + _gap(now, prior, m))
+            level += history[-1] / share
+            asked = look.wanted.scaled(share)
+            wanted.add(asked, inverse, 1.0 / share)
+            weights = weights.towards(asked, length)
+            if now is not None and prior is not None:
+                aim = updated(prior, now, look.at, share * look.pulled)
+                ahead = now.around(now.mean * (aim.mean / now.mean) ** length)
+                weights, now = rescaled(weights, now.mean / ahead.mean), ahead
+            mean.add(weights, 1.0 if now is None else now.mean)
+        smoothed.append(level)
+        end, inverse = mean.value
+        before, residual = residual, _apart(end, wanted.under(inverse))
+        falls = residual <= _FALLS * before
+        watch = problem.watch
+        stopped = watch is not None and watch(Pass(len(smoothed), level, residual))
+        last = end, 1.0 / inverse
+    return Drift(*last, stopped, history, smoothed)
+
+
+def _apart(weights, wanted):
+    """How far the wanted q is, in the deviations of q."""
+    return Look(moments(weights), 0.0, wanted, {}).residual(weights, wanted)
+
+
+class _Mean:
+    """Mean of natural parameters; those of different scales are averaged under a common one."""
+
+    def __init__(self, m):
+        self._weight, self._inverse = 0.0, 0.0
+        self._gain, self._shift = np.zeros((m, m)), np.zeros(m)
+
+    def add(self, weights, inverse, weight=1.0):
+        self._weight += weight
+        self._inverse += weight * inverse
+        self._gain += weight * inverse * weights.gain
+        self._shift += weight * np.sqrt(inverse) * weights.shift
+
+    def under(self, inverse):
+        """For the kernel over this."""
+        one = self._weight * inverse
+        return Weights(self._gain / one, self._shift * np.sqrt(inverse) / one)
+
+    @property
+    def value(self):
+        """For the kernel over the mean, and that."""
+        inverse = self._inverse / self._weight
+        return self.under(inverse), inverse
+
+
+def _gap(now, prior, m):
+    return 0.0 if now is None else now.bound(prior, m)
+
+
+def _under(batch, now):
+    """The batch under the kernel of the present output scale."""
+    return batch.scaled(with_scale(batch.space.kernel, 1.0 / now.mean), 1.0 / now.mean)
+
+
+class Course(NamedTuple):
+    """How the engine went.
+
+    Attributes
+    ----------
+    bound_history : ndarray
+        The bound on the log evidence at each iteration; of a minibatch its estimate.
+    smoothed_bound : ndarray of shape (n_iter,)
+        With minibatches, the mean of these estimates over each pass, and then the bound itself,
+        at passes that add up what all batches want; else empty.
+    inverse_scale : (float, float) or None
+        With ``scale_prior``, shape and rate of q(λ), the kernel being divided by λ.
+    """
+
+    bound_history: NDArray[np.float64]
+    smoothed_bound: NDArray[np.float64]
+    inverse_scale: Gamma | None = None
+
+    @property
+    def output_scale(self) -> float:
+        """What the kernel was multiplied by: 1/E[λ], or 1."""
+        return 1.0 if self.inverse_scale is None else 1.0 / self.inverse_scale.mean
+
+
+def scale_of(state: State | None) -> float:
+    """The kernel's output scale that a state belongs to."""
+    return 1.0 if state is None else float(state["scale"][0])
+
+
+def started(start: State | None, space: InducedSpace, total: float) -> Weights | None:
+    """q of a state; None if there is none.
+
+    Of the same answers by their sites, which hardly depend on the hyperparameters; of others as if
+    they were of this total weight.
+    """
+    if start is None or start["shift"].shape != (len(space.Z),):
+        return None
+    before = float(start["total"][0])
+    if before == total and start.get("pull", np.zeros(0)).shape == (space.n_margins,):
+        return rescaled(space.told(start["precision"], start["pull"]), scale_of(start))
+    return Weights(start["gain"], start["shift"]).scaled(total / before)
+
+
+def found(
+    end: Ascent, total: float, inverse_scale: Gamma | None = None, before: Drift | None = None
+) -> Approximation:
+    """What a way uphill ended with, perhaps after stochastic steps."""
+    history, smoothed, n_iter, stopped = end.history, [], end.n_iter, end.stopped
+    if before is not None:
+        if before.stopped:  # the last look was not a pass
+            history, n_iter, stopped = [], 0, True
+        history, smoothed = before.history + history, before.smoothed + history
+        n_iter += len(before.smoothed)
+    weights, course = end.weights, Course(np.array(history), np.array(smoothed), inverse_scale)
+    state = state_of(weights, total, course) | end.look.sites
+    sites = Sites(weights.shift, weights.gain, end.bound)
+    run = n_iter, end.residual, end.converged, course, stopped
+    return Approximation(sites, end.at, state, *run)
+
+
+def state_of(weights: Weights, total: float, course: Course) -> State:
+    """Of q, found on answers of this total weight."""
+    told = {"total": np.array([total]), "scale": np.array([course.output_scale])}
+    return {"gain": weights.gain, "shift": weights.shift, **told}
+
+
+# Answers that the points are moved for, at most.
+_MOVED = 5000
+# Share of the items' variance that points leave at least where they are moved: where they tell all
+# but everything, they would but follow the noise of the answers.
+_LEFT = 0.01
+# Share of it that given points may leave before it is said, and items that are looked at for it.
+_FAR, _LOOKED_AT = 0.9, 2000
+# Steps of L-BFGS. The first few gain most of what there is; many fit the noise of the answers.
+_STEPS = 3
+# Of the run under each step's points: its tolerance, and the steps it has.
+_TOL, _ITERATIONS = 3e-3, 100
+
+
+def mention_far(Z: NDArray[np.float64], observations: Observations, kernel: Kernel) -> None:
+    """Warn of points that tell next to nothing of the items' utilities."""
+    items = observations.items
+    some = items[np.linspace(0, len(items) - 1, min(len(items), _LOOKED_AT)).astype(np.intp)]
+    left = float(np.mean(unexplained_share(kernel, some, Z)))
+    if left > _FAR:
+        warn(
+            f"The inducing points explain {1.0 - left:.1%} of the variance of the items' utilities "
+            f"under {kernel}: what is not explained is predicted as if nothing were known. Give "
+            "points among the items, in the units of their features, or leave inducing_points out."
+        )
+
+
+def moved(
+    Z: NDArray[np.float64], observations: Observations, kernel: Kernel, likelihood: Likelihood
+) -> NDArray[np.float64]:
+    """Points a few steps up the bound, where they leave much of the items' variance.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (m, n_features)
+        Where they are.
+    observations : Observations
+        Of which some are looked at; the spread of their items is the unit of each feature.
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    likelihood : Likelihood
+    """
+    part = observations.spread(_MOVED)
+    if np.mean(unexplained_share(kernel, part.items, Z)) < _LEFT:
+        return Z
+    scale, sites = feature_spread(part.items), None
+
+    def minus_bound(flat):
+        nonlocal sites
+        space = InducedSpace(kernel, part.items, part.rows.margins, flat.reshape(Z.shape) * scale)
+        batch = Batch.of(space, part.rows, likelihood)
+        start = nothing(len(Z)) if sites is None else space.told(sites["precision"], sites["pull"])
+        end = ascend(batch, start, _TOL, _ITERATIONS)
+        sites = end.look.sites
+        slope = space.by_points(batch.pull_at(end.at))
+        return -end.bound, -(slope * scale).ravel()
+
+    options = {"maxiter": _STEPS, "maxfun": 2 * _STEPS}
+    try:
+        found = minimize(
+            minus_bound, (Z / scale).ravel(), jac=True, method="L-BFGS-B", options=options
+        )
+    except NoCovarianceError:  # points that all but coincide, on some step's way
+        return Z
+    return found.x.reshape(Z.shape) * scale
+
 
 # Answers that a run on many begins with, before it sees all.
 _BEGIN = 10_000

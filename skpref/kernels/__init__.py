@@ -1,18 +1,35 @@
-"""Kernels on duels, on chosen columns and on featureless items, and gradients of kernels."""
+"""Kernels on duels, on chosen columns and on featureless items, and gradients of kernels.
+
+They go with scikit-learn's in sums, products and powers. One walk over the tree of a kernel answers
+all that is asked of it: values, gradients in hyperparameters and inputs, spectra, units.
+"""
 
 from skpref.kernels._across import across
+from skpref.kernels._contracts import Kernel, difference_steps
 from skpref.kernels._gradients import (
+    CrossKernel,
     contracted_input_gradient,
     diag_gradient,
+    diag_with_gradient,
     input_gradient,
     kernel_with_gradient,
+    paired,
     spectral_sample,
     theta_gradient,
 )
-from skpref.kernels._hyperparameters import check_hyperparameters, lengthscale_indices
-from skpref.kernels._identity import Identity, ItemEffect
-from skpref.kernels._median import median_lengthscales
-from skpref.kernels._product_matern import ProductMatern
+from skpref.kernels._hyperparameters import (
+    amplitude_powers,
+    check_hyperparameters,
+    hyperparameter_names,
+    lengthscale_indices,
+    measures,
+    median_lengthscales,
+    seen_columns,
+    shortest_lengths,
+    surely_covariance,
+)
+from skpref.kernels._leaves import Identity, ItemEffect, ProductMatern
+from skpref.kernels._views import features_part
 from skpref.kernels._wrappers import OnColumns, PreferenceKernel
 
 __all__ = [

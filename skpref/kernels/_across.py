@@ -14,11 +14,15 @@ from sklearn.gaussian_process import kernels as gp
 
 from skpref.kernels._contracts import Array, Kernel, Number, power_slope
 from skpref.kernels._gradients import _extremes, _finite, paired
-from skpref.kernels._identity import Identity, ItemEffect
-from skpref.kernels._product_matern import ProductMatern, distances, product_value
-from skpref.kernels._radial import radial
-from skpref.kernels._tree import View, fold
-from skpref.kernels._wrappers import check_rows
+from skpref.kernels._leaves import (
+    Identity,
+    ItemEffect,
+    ProductMatern,
+    distances,
+    product_value,
+    radial,
+)
+from skpref.kernels._wrappers import View, check_rows, fold
 
 # Of a logarithm of a hyperparameter, for kernels without a rule: the cube root of rounding.
 _STEP = 6e-6

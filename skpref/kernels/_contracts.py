@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy.spatial.distance import squareform
 
-from skpref._linalg import Array
+from skpref._utils import Array
 
 Number: TypeAlias = Array | float
 # A kernel of scikit-learn, which ships no types.

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpref.kernels._contracts import Array, Kernel, assemble, condense
-from skpref.kernels._tree import fold
 from skpref.kernels._views import CROSS, DIAGONAL, PAIRS, SPECTRUM
-from skpref.kernels._wrappers import check_rows
+from skpref.kernels._wrappers import check_rows, fold
 
 # Pairs whose covariances are taken together.
 _ROWS = 64

@@ -1,9 +1,13 @@
-"""What each elementary kernel gives, registered once: `LEAVES`."""
+"""Elementary kernels: those of this package, and what each elementary kernel gives."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist, pdist
+from scipy.special import gamma, kv
 from sklearn.gaussian_process import kernels as gp
 
 from skpref.kernels._contracts import (
@@ -20,9 +24,280 @@ from skpref.kernels._contracts import (
     differences,
     own_length,
 )
-from skpref.kernels._identity import Identity, ItemEffect
-from skpref.kernels._product_matern import ProductMatern, distances, lengths_of, product_value
-from skpref.kernels._radial import radial
+
+
+class Identity(gp.StationaryKernelMixin, gp.NormalizedKernelMixin, gp.Kernel):
+    """k(x, x') = 1 if the rows are equal, else 0: items that share nothing (Bradley–Terry).
+
+    Unlike `WhiteKernel` it compares values, so equal rows of X and Y have covariance 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Identity()(np.array([[0], [1]]), np.array([[1], [1], [2]]))
+    array([[0., 0., 0.],
+           [1., 1., 0.]])
+    """
+
+    def __init__(self) -> None:  # scikit-learn reads the parameters off the signature
+        pass
+
+    def __call__(
+        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """Equality of the rows of X (n, d) and Y (m, d), and the empty gradient (n, n, 0)."""
+        if Y is not None and eval_gradient:
+            raise ValueError("The gradient is that of K(X, X): leave Y out with eval_gradient.")
+        X = np.atleast_2d(X)
+        Y = X if Y is None else np.atleast_2d(Y)
+        if X.shape[1] != Y.shape[1]:
+            raise ValueError(f"X has {X.shape[1]} features and Y has {Y.shape[1]}; give as many.")
+        equal = np.ones((len(X), len(Y)), dtype=bool)
+        for x, y in zip(X.T, Y.T, strict=True):
+            equal &= np.equal.outer(x, y)
+        K = equal.astype(np.float64)
+        return (K, np.empty((len(X), len(X), 0))) if eval_gradient else K
+
+
+class ItemEffect(gp.RBF):
+    """An RBF so short that it tells all items apart: what features do not explain of an item.
+
+    Items count as one and the same where they differ by rounding alone, so that the lengthscales
+    are a small share of the spread of the features. They are not learned.
+
+    Parameters
+    ----------
+    length_scale : float or ndarray of shape (n_features,), default=1e-4
+    length_scale_bounds : "fixed" or (float, float), default="fixed"
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ItemEffect()(np.array([[0.0], [0.1]]), np.array([[0.1], [0.1 + 1e-12]]))
+    array([[0., 0.],
+           [1., 1.]])
+    """
+
+    def __init__(
+        self,
+        length_scale: float | Array = 1e-4,
+        length_scale_bounds: str | tuple[float, float] = "fixed",
+    ) -> None:
+        super().__init__(length_scale, length_scale_bounds)
+
+
+Scales: TypeAlias = float | ArrayLike
+_SQRT_3 = np.sqrt(3.0)
+
+
+class ProductMatern(gp.StationaryKernelMixin, gp.NormalizedKernelMixin, gp.Kernel):
+    """k(x, x') = Π_d (1 + s_d) exp(−s_d), s_d = √3 |x_d − x'_d| / l_d.
+
+    A utility of this kernel is as rough along every feature as one of `Matern` with nu = 3/2, but
+    features interact less: the kernel of [1]_.
+
+    Parameters
+    ----------
+    length_scale : float or array-like of shape (n_features,), default=1.0
+        One for all features, or one a feature (automatic relevance determination).
+    length_scale_bounds : (float, float), array-like or "fixed", default=(1e-5, 1e5)
+
+    References
+    ----------
+    .. [1] Simpson and Gurevych, "Finding convincing arguments using scalable Bayesian preference
+       learning", TACL 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.kernels import ProductMatern
+    >>> ProductMatern([1.0, 2.0])(np.array([[0.0, 0.0], [1.0, 1.0]])).round(3)
+    array([[1.   , 0.379],
+           [0.379, 1.   ]])
+    """
+
+    def __init__(
+        self,
+        length_scale: Scales = 1.0,
+        length_scale_bounds: tuple[float, float] | ArrayLike | str = (1e-5, 1e5),
+    ) -> None:
+        self.length_scale = length_scale
+        self.length_scale_bounds = length_scale_bounds
+
+    @property
+    def anisotropic(self) -> bool:
+        """Whether every feature has a lengthscale of its own."""
+        return np.iterable(self.length_scale) and np.size(self.length_scale) > 1
+
+    @property
+    def hyperparameter_length_scale(self) -> gp.Hyperparameter:
+        """The lengthscales."""
+        bounds, n = self.length_scale_bounds, np.size(self.length_scale)
+        return gp.Hyperparameter("length_scale", "numeric", bounds, n)
+
+    def __call__(
+        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """Covariances of the rows of X (n, d) and Y (m, d), and their gradient (n, n, n_theta)."""
+        if Y is not None and eval_gradient:
+            raise ValueError("The gradient is that of K(X, X): leave Y out with eval_gradient.")
+        X = np.atleast_2d(X)
+        Y = X if Y is None else np.atleast_2d(Y)
+        K = product_value(self, X, Y)
+        if not eval_gradient:
+            return K
+        if self.hyperparameter_length_scale.fixed:
+            return K, np.empty((*K.shape, 0))
+        slopes = np.stack([K * s**2 / (1.0 + s) for s in distances(self, X, Y)], axis=-1)
+        return K, slopes if self.anisotropic else slopes.sum(axis=-1, keepdims=True)
+
+    def __repr__(self) -> str:
+        lengths = np.atleast_1d(self.length_scale)
+        shown = ", ".join(f"{each:.3g}" for each in lengths)
+        return f"{type(self).__name__}(length_scale={f'[{shown}]' if len(lengths) > 1 else shown})"
+
+
+def lengths_of(kernel: ProductMatern, n_features: int) -> Array:
+    """A lengthscale for each feature."""
+    lengths = np.atleast_1d(np.asarray(kernel.length_scale, dtype=np.float64))
+    if lengths.ndim > 1 or len(lengths) not in (1, n_features):
+        raise ValueError(
+            f"{type(kernel).__name__} has length_scale of shape {lengths.shape}, but X has "
+            f"{n_features} features. Give one number, or one a feature."
+        )
+    return np.broadcast_to(lengths, (n_features,))
+
+
+def distances(kernel: ProductMatern, X: Array, Z: Array, aligned: bool = False) -> Iterator[Array]:
+    """s_d of all pairs of rows, or of the rows one by one, feature by feature."""
+    apart = np.subtract if aligned else np.subtract.outer
+    for x, z, length in zip(X.T, Z.T, lengths_of(kernel, X.shape[1]), strict=True):
+        yield np.abs(apart(x, z)) * (_SQRT_3 / length)
+
+
+def product_value(kernel: ProductMatern, X: Array, Z: Array, aligned: bool = False) -> Array:
+    """k of all pairs of rows, or of the rows one by one."""
+    n = len(X)
+    product, exponent = np.ones((2, n) if aligned else (2, n, len(Z)))
+    exponent -= 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for s in distances(kernel, X, Z, aligned):
+            exponent += s
+            s += 1.0
+            product *= s
+        value = product * np.exp(-exponent)
+    return np.where(exponent < 700.0, value, 0.0)  # there exp is nothing, and the product may be ∞
+
+
+# Lengthscales below this may take squared distances out of double precision.
+_TINY = 1e-100
+# Distances in lengthscales beyond this are infinite: their squares would overflow.
+_FAR = 1e150
+
+
+class Radial(NamedTuple):
+    """A stationary kernel's lengthscales and profile."""
+
+    length: Array
+    value: Callable[[Array], Array]
+    slope: Callable[[Array, Array], Array]
+    rough: bool  # the slope has no bound near u = 0
+    tiny: bool  # a lengthscale is so small that squares may overflow
+
+    def over_square(self, apart: Array) -> Array:
+        """Differences of rows divided by the squared lengthscales."""
+        if self.tiny:  # the square may be 0
+            return apart / self.length / self.length
+        return apart / self.length**2
+
+
+def matern_value(nu: float, u: Array) -> Array:
+    """Matérn kernel of any nu; the RBF for infinity."""
+    if nu == np.inf:
+        return np.exp(-0.5 * u)  # GPML (4.9)
+    r = np.sqrt(u)
+    if nu == 0.5:
+        return np.exp(-r)  # GPML (4.18), gamma = 1
+    s = math.sqrt(2.0 * nu) * r
+    if nu == 1.5:
+        return (1.0 + s) * np.exp(-s)  # GPML (4.17)
+    if nu == 2.5:
+        return (1.0 + s + s**2 / 3.0) * np.exp(-s)  # GPML (4.17)
+    with np.errstate(invalid="ignore", over="ignore"):
+        value = 2.0 ** (1.0 - nu) / gamma(nu) * s**nu * kv(nu, s)  # GPML (4.14)
+    # 0 · ∞ at coincident rows, ∞ · 0 at rows far apart
+    return np.where(np.isfinite(value), value, np.where(s < 1.0, 1.0, 0.0))
+
+
+def matern_slope(nu: float, u: Array, value: Array) -> Array:
+    """Slope of `matern_value`."""
+    if nu == np.inf:
+        return value
+    s = math.sqrt(2.0 * nu) * np.sqrt(u)
+    if nu == 0.5:
+        return np.divide(value, s, out=np.zeros_like(s), where=s > 0)  # 0 at the kink
+    if nu == 1.5:
+        return 3.0 * value / (1.0 + s)
+    if nu == 2.5:
+        return 5.0 / 3.0 * value * (1.0 + s) / (1.0 + s + s**2 / 3.0)
+    scale = nu * 2.0 ** (2.0 - nu) / gamma(nu)
+    at_zero = nu / (nu - 1.0) if nu > 1.0 else 0.0
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        # d/ds s^nu K_nu(s) = -s^nu K_{nu-1}(s), Abramowitz & Stegun (9.6.28)
+        slope = scale * s ** (nu - 1.0) * kv(nu - 1.0, s)
+    return np.where(np.isfinite(slope), slope, np.where(s < 1.0, at_zero, 0.0))
+
+
+def _lengths(kernel: Kernel, *arrays: Array) -> tuple[Array, bool]:
+    """Lengthscales as a number or one a feature, and whether one is tiny.
+
+    Tiny ones are held so large that no squared distance of these rows overflows.
+    """
+    length = np.squeeze(np.asarray(kernel.length_scale, dtype=np.float64))
+    n_features = arrays[0].shape[1]
+    if length.ndim > 1 or (length.ndim == 1 and len(length) != n_features):
+        raise ValueError(
+            f"{type(kernel).__name__} has length_scale of shape {length.shape}, but X has "
+            f"{n_features} features. Give one number, or one a feature."
+        )
+    if not length.size or length.min() >= _TINY:
+        return length, False
+    size = np.max([np.abs(rows).max(axis=0, initial=0.0) for rows in arrays], axis=0)
+    length = np.maximum(length, (size if length.ndim else size.max(initial=0.0)) / _FAR)
+    return np.where(length > 0.0, length, 1.0), True
+
+
+def matern_radial(kernel: Kernel, *arrays: Array) -> Radial:
+    """Of `RBF` and `Matern`."""
+    nu = getattr(kernel, "nu", np.inf)
+    length, tiny = _lengths(kernel, *arrays)
+    return Radial(
+        length,
+        lambda u: matern_value(nu, u),
+        lambda u, value: matern_slope(nu, u, value),
+        nu <= 1.0,
+        tiny,
+    )
+
+
+def rational_radial(kernel: Kernel, *arrays: Array) -> Radial:
+    """Of `RationalQuadratic`."""
+    alpha = max(float(kernel.alpha), _TINY)
+    length, tiny = _lengths(kernel, *arrays)
+    return Radial(
+        length,
+        lambda u: (1.0 + u / (2.0 * alpha)) ** -alpha,  # GPML (4.19)
+        lambda u, value: value / (1.0 + u / (2.0 * alpha)),
+        False,
+        tiny,
+    )
+
+
+def radial(kernel: Kernel, *arrays: Array) -> Radial:
+    """Lengthscales and profile of a radial kernel for the rows of these arrays."""
+    of_kind = rational_radial if type(kernel) is gp.RationalQuadratic else matern_radial
+    return of_kind(kernel, *arrays)
+
 
 # Up to this many features one pass a feature is as quick as BLAS, and exact.
 _FEW_FEATURES = 4

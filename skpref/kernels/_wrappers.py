@@ -1,8 +1,9 @@
-"""Kernels made of one other kernel: on duels, and on chosen columns of the items."""
+"""Kernels made of one other kernel, and the one walk over trees of kernels."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -252,3 +253,52 @@ class OnColumns(Wrapper):
     def is_stationary(self) -> bool:
         """Whether the kernel inside is."""
         return self.kernel.is_stationary()
+
+
+T = TypeVar("T")
+
+
+class View(ABC, Generic[T]):
+    """One question about a kernel. ``rows`` are the arrays of items that it is asked at."""
+
+    @abstractmethod
+    def leaf(self, kernel: Kernel, *rows: Array) -> T:
+        """The answer of an elementary kernel."""
+
+    @abstractmethod
+    def sum(self, one: T, two: T) -> T:
+        """Of k₁ + k₂."""
+
+    @abstractmethod
+    def product(self, one: T, two: T) -> T:
+        """Of k₁ k₂."""
+
+    @abstractmethod
+    def power(self, base: T, exponent: float) -> T:
+        """Of k^exponent."""
+
+    @abstractmethod
+    def on_columns(self, inner: T, columns: tuple[int, ...], *rows: Array) -> T:
+        """Of a kernel that sees these columns alone; ``rows`` have all."""
+
+    @abstractmethod
+    def of_duels(self, inner: T, kernel: Kernel, *rows: Array) -> T:
+        """Of a `PreferenceKernel`; ``inner`` was asked at first items, then second ones."""
+
+
+def fold(kernel: Kernel, view: View[T], *rows: Array) -> T:
+    """The answer of a tree of kernels to a view's question, from its leaves up."""
+    kind = type(kernel)
+    if kind is gp.Sum:
+        return view.sum(fold(kernel.k1, view, *rows), fold(kernel.k2, view, *rows))
+    if kind is gp.Product:
+        return view.product(fold(kernel.k1, view, *rows), fold(kernel.k2, view, *rows))
+    if kind is gp.Exponentiation:
+        return view.power(fold(kernel.kernel, view, *rows), kernel.exponent)
+    if kind is OnColumns:
+        inner = fold(kernel.kernel, view, *map(kernel.inner_rows, rows))
+        return view.on_columns(inner, kernel.positions(), *rows)
+    if kind is PreferenceKernel:
+        inner = fold(kernel.kernel, view, *map(kernel.inner_rows, rows))
+        return view.of_duels(inner, kernel, *rows)
+    return view.leaf(kernel, *rows)

@@ -4,12 +4,7 @@
 ``likelihood=``; a subclass of `Likelihood` of your own works in the estimator and the optimisers.
 """
 
-from skpref.likelihoods._base import Likelihood
-from skpref.likelihoods._expected import Expected
-from skpref.likelihoods._gaussian import sign_proba
-from skpref.likelihoods._judged import Judged
-from skpref.likelihoods._probit import Probit
-from skpref.likelihoods._terms import (
+from skpref.data import (
     DUEL,
     PART,
     TIE,
@@ -19,6 +14,11 @@ from skpref.likelihoods._terms import (
     Site,
     Tilted,
 )
+from skpref.likelihoods._base import Likelihood
+from skpref.likelihoods._expected import Expected
+from skpref.likelihoods._judged import Judged
+from skpref.likelihoods._normal import sign_proba
+from skpref.likelihoods._probit import Probit
 
 __all__ = [
     "DUEL",

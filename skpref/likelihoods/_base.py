@@ -14,11 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from skpref._linalg import floor_variance
-from skpref._parameters import check_bounds, check_number
-from skpref.likelihoods import _expected, _quadrature
-from skpref.likelihoods._expected import Expected
-from skpref.likelihoods._terms import (
+from skpref._utils import check_bounds, check_number, floor_variance
+from skpref.data import (
     DUEL,
     TIE,
     Answers,
@@ -27,6 +24,8 @@ from skpref.likelihoods._terms import (
     Site,
     Tilted,
 )
+from skpref.likelihoods import _expected, _quadrature
+from skpref.likelihoods._expected import Expected
 
 # Of a hyperparameter's logarithm, for differences where a likelihood gives no derivatives.
 _STEP = 1e-4

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx
 
-from skpref._blocks import row_blocks
+from skpref._utils import row_blocks
 
 _HERMITE = 32
 _LEGENDRE = 24

@@ -6,9 +6,9 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skpref.data import Answers, Derivatives, Regions, Site, Tilted
 from skpref.likelihoods._base import Likelihood
 from skpref.likelihoods._expected import Expected
-from skpref.likelihoods._terms import Answers, Derivatives, Regions, Site, Tilted
 
 # As a box of a noisy margin the answers of a judge who hardly looks have a noise that is finite.
 _LEAST_CARE = 1e-3

@@ -5,20 +5,14 @@ the only place where σ² doubles. All of it is stable hundreds of standard devi
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr
 
-from skpref._parameters import check_bounds, check_number
-from skpref.likelihoods._gaussian import standardise
-from skpref.likelihoods._probit_expected import ExpectedProbit
-from skpref.likelihoods._repeated_ties import equal_ties
-from skpref.likelihoods._repeats import equal_sites
-from skpref.likelihoods._rows import Rows, factor, rows_of, ties_of
-from skpref.likelihoods._slab import slab
-from skpref.likelihoods._terms import (
+from skpref._utils import check_bounds, check_number
+from skpref.data import (
     DUEL,
     PART,
     TIE,
@@ -28,6 +22,147 @@ from skpref.likelihoods._terms import (
     Site,
     Tilted,
 )
+from skpref.likelihoods._base import Likelihood
+from skpref.likelihoods._expected import Expected, expected_log_ndtr
+from skpref.likelihoods._normal import Slab, mills, slab, standardise
+from skpref.likelihoods._repeats import equal_sites, equal_ties
+
+
+class Rows(NamedTuple):
+    """What the rows are.
+
+    Attributes
+    ----------
+    lead : ndarray of shape (n,)
+        Derivative of ``ahead`` in the order effect.
+    ahead : ndarray of shape (n,)
+        What the order effect adds to the margin.
+    shift : ndarray of shape (n,)
+        The same, less the threshold that a duel's winner must exceed.
+    noise : ndarray of shape (n,)
+        Variance of the noise on the margin that belongs to the factor.
+    ties : ndarray of int
+        Which rows are ties.
+    threshold : float
+        Half the width of their slab; 0 if there are none.
+    """
+
+    lead: NDArray[np.float64]
+    ahead: NDArray[np.float64]
+    shift: NDArray[np.float64]
+    noise: NDArray[np.float64]
+    ties: NDArray[np.intp]
+    threshold: float
+
+
+class Factor(NamedTuple):
+    """Log-probability, and derivatives as `Mills` has them."""
+
+    value: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+    left: NDArray[np.float64]
+    third: NDArray[np.float64]
+
+
+def rows_of(answers: Answers, noise: float, threshold: float | None, order_effect: float) -> Rows:
+    """What rows of any kind are.
+
+    Raises
+    ------
+    ValueError
+        If there are ties, but no threshold.
+    """
+    kind = answers.kind
+    ties = np.flatnonzero(kind == TIE)
+    if threshold is None:
+        if len(ties):
+            raise ValueError(
+                f"{len(ties)} of {len(kind)} answers are ties; set tie_threshold to a number to "
+                "learn from them."
+            )
+        threshold = 0.0
+    lead = answers.lead.astype(np.float64)
+    ahead = order_effect * lead
+    shift = np.where(kind == DUEL, ahead - threshold, ahead)
+    return Rows(lead, ahead, shift, np.where(kind == PART, 0.0, noise), ties, threshold)
+
+
+def factor(mean, scale, rows: Rows | None) -> Factor:
+    """Of every row, in units of ``scale``, the deviation of the noisy margin; None: plain duels."""
+    u = (mean if rows is None else mean + rows.shift) / scale
+    found = Factor(log_ndtr(u), *mills(u))
+    if rows is not None and len(rows.ties):
+        for whole, part in zip(found, ties_of(mean, scale, rows), strict=False):
+            whole[rows.ties] = part
+    return found
+
+
+def ties_of(mean, scale, rows: Rows) -> Slab:
+    """The slabs of those rows that are ties."""
+    scale = np.broadcast_to(scale, mean.shape)[rows.ties]
+    return slab((mean + rows.ahead)[rows.ties] / scale, rows.threshold / scale)
+
+
+class ExpectedProbit(Likelihood):
+    """What variational inference asks of `Probit`."""
+
+    @property
+    def margin_variance(self) -> float:
+        """Of the noise on a margin."""
+        raise NotImplementedError
+
+    def _noisy_rows(self, answers: Answers) -> Rows | None:
+        """Threshold and order effect of every row; None if there are none."""
+        raise NotImplementedError
+
+    def expected(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        noise: NDArray[np.float64],
+        answers: Answers,
+    ) -> Expected:
+        """Expectation of the log-probability, see `Likelihood.expected`."""
+        rows, total = self._noisy_rows(answers), self.margin_variance + noise
+        if rows is not None and len(rows.ties):
+            found = super().expected(mean, variance, noise, answers)
+            duels = np.flatnonzero(answers.kind == DUEL)
+            seen = mean[duels], variance[duels], noise[duels]
+            for whole, own in zip(found, self.expected(*seen, answers.take(duels)), strict=True):
+                whole[duels] = own
+            return found
+        ahead, scale = mean if rows is None else mean + rows.shift, np.sqrt(total)
+        value, slope, bend = expected_log_ndtr(ahead / scale, variance / total)
+        by_mean, by_variance = slope / scale, bend / total
+        by_noise = -(0.5 * ahead * by_mean + variance * by_variance) / total
+        return Expected(value, by_mean, by_variance, by_noise)
+
+    def expected_theta_gradient(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        noise: NDArray[np.float64],
+        answers: Answers,
+    ) -> NDArray[np.float64]:
+        """In log σ², log δ and h, see `Likelihood.expected_theta_gradient`."""
+        rows = self._noisy_rows(answers)
+        if not self.free or (rows is not None and len(rows.ties)):
+            return super().expected_theta_gradient(mean, variance, noise, answers)
+        at = self.expected(mean, variance, noise, answers)
+        found = {"noise_variance": self.margin_variance * at.by_noise}
+        if rows is not None:
+            found["tie_threshold"] = -rows.threshold * at.by_mean
+            found["order_effect"] = rows.lead * at.by_mean
+        return np.stack([found[name] for name in self.free])
+
+    def _averaged(self, margin, noise, answers):
+        at = self.tilted(margin, noise, answers)
+        # d log p/dnoise is half of p''/p: p as a function of margin and noise diffuses
+        return at.log_normaliser, at.gradient, 0.5 * (at.gradient**2 - at.curvature)
+
+    def _averaged_slopes(self, margin, noise, answers):
+        return self.tilted_theta_gradient(margin, noise, answers)
 
 
 class Probit(ExpectedProbit):

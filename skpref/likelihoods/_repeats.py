@@ -1,21 +1,10 @@
-"""The site that EP gives each of several equal probit answers: their common fixed point.
-
-With one duel this is the usual update. With c duels on one margin each site's cavity holds the
-other c − 1; updating them side by side from a common cavity overshoots, so their common fixed point
-is solved for:
-
-1. Given u, mean over deviation of the probit's argument under the cavity, the tilted moments give
-   the site's precision as a function of the cavity variance V (GPML 3.59).
-2. 1/V = 1/v + (c − 1) × precision then is a quadratic in V, with one positive root.
-3. What is left is how far u is from the fixed point, monotone in u: Newton's method, within the
-   bracket that the signs so far have left.
-"""
+"""The sites that EP gives each of several equal answers: their common fixed point."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from skpref.likelihoods._mills import mills
+from skpref.likelihoods._normal import mills, slab
 
 # Steps of Newton's method at most, and how small (relative) a step that no longer halves must be to
 # be taken for rounding.
@@ -96,3 +85,112 @@ def _equal(u, mean, variance, others, noise):
     d_shift = (lever * (d_scale - scale * d_width / width) - scale * u * at.third) / width
     slope = (scale + u * d_scale - u * scale * d_var / cavity_var) / cavity_var - others * d_shift
     return _Equal(excess, slope, precision, shift)
+
+
+# Steps at most, how far one may change log V, and how short the one is after which only rounding
+# is left.
+_TIE_STEPS = 20
+_REACH = 2.0
+_SMALL = 1e-8
+
+
+def equal_ties(mean, variance, counts, noise, threshold, near=None):
+    """Precision and shift of one of several equal ties, all of their sites being unknown.
+
+    Parameters
+    ----------
+    mean, variance : ndarray
+        Of the margin without any of these sites; the variance is positive.
+    counts : ndarray
+        Numbers c of equal ties.
+    noise : float
+        Variance of the noise on the margin.
+    threshold : float
+        Half the width of the slab.
+    near : (ndarray, ndarray), optional
+        Mean and variance of a cavity from which to start; by default that of one tie.
+
+    Returns
+    -------
+    precision, shift : ndarray
+        Of one site; NaN where no fixed point was found.
+    """
+    before = variance, counts - 1.0, noise, threshold
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        u, log_v = _start(mean, variance, noise, near)
+        settled = np.zeros(len(u), dtype=bool)
+        for _ in range(_TIE_STEPS):
+            at = _excess(u, log_v, mean, *before)
+            if settled.all():
+                break
+            along, up = _newton_step(at)
+            length = np.maximum(np.abs(along) / (1.0 + np.abs(u)), np.abs(up) / _REACH)
+            share = 1.0 / np.maximum(length, 1.0)
+            u = u + share * along
+            log_v = np.minimum(log_v + share * up, np.log(variance))
+            settled = length <= _SMALL
+    found = settled & (at.precision >= 0.0) & np.isfinite(at.shift)
+    return np.where(found, at.precision, np.nan), np.where(found, at.shift, np.nan)
+
+
+def _start(mean, variance, noise, near):
+    centre, spread = mean, variance
+    if near is not None:
+        usable = np.isfinite(near[0]) & (near[1] > 0.0) & (near[1] <= variance)
+        centre, spread = np.where(usable, near, (mean, variance))
+    return centre / np.sqrt(spread + noise), np.log(spread)
+
+
+class _Excess(NamedTuple):
+    """How far both equations are from holding, derivatives of that, and the site there.
+
+    ``of_u`` and ``of_v`` have the derivatives of (mean, variance) in u and in log V.
+    """
+
+    mean: np.ndarray
+    variance: np.ndarray
+    of_u: tuple[np.ndarray, np.ndarray]
+    of_v: tuple[np.ndarray, np.ndarray]
+    precision: np.ndarray
+    shift: np.ndarray
+
+
+def _newton_step(at):
+    det = at.of_u[0] * at.of_v[1] - at.of_v[0] * at.of_u[1]
+    along = (at.of_v[0] * at.variance - at.of_v[1] * at.mean) / det
+    up = (at.of_u[1] * at.mean - at.of_u[0] * at.variance) / det
+    return along, up
+
+
+def _excess(u, log_v, mean, variance, others, noise, threshold):
+    cavity_var = np.exp(log_v)
+    total = cavity_var + noise
+    scale = np.sqrt(total)
+    width = threshold / scale
+    at = slab(u, width)
+    d_width = -0.5 * width * cavity_var / total
+    d_curvature = at.edge_curvature * d_width
+    # Tilted variance times total/V, the site's precision, and its shift over the deviation.
+    spread = noise + cavity_var * at.left
+    spread_u, spread_v = cavity_var * at.third, cavity_var * (at.left - d_curvature)
+    precision = at.curvature / spread
+    lever = (at.gradient + u * at.curvature) / spread
+    lever_u = (-u * at.third - lever * spread_u) / spread
+    lever_v = (at.edge_gradient * d_width + u * d_curvature - lever * spread_v) / spread
+    pulled = cavity_var / scale * mean / variance
+    stiff = others * variance
+    grown = 1.0 + stiff * precision
+    return _Excess(
+        u - pulled - others * cavity_var * lever,
+        log_v - np.log(variance) + np.log(grown),
+        (
+            1.0 - others * cavity_var * lever_u,
+            stiff * (-at.third - precision * spread_u) / spread / grown,
+        ),
+        (
+            -pulled * (1.0 - 0.5 * cavity_var / total) - others * cavity_var * (lever + lever_v),
+            1.0 + stiff * (d_curvature - precision * spread_v) / spread / grown,
+        ),
+        precision,
+        scale * lever,
+    )

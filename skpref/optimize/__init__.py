@@ -1,9 +1,12 @@
-"""Preferential optimisation: ask for a duel or a set, tell which is better."""
+"""Preferential optimisation: ask for a duel or a set, tell which is better.
 
-from skpref.optimize._believer import HallucinationBelieverOptimizer
+An optimizer proposes items of a space or a pool, and learns from each answer. A journal keeps every
+event on disk before a call returns, so that a run goes on after a crash or on another machine.
+"""
+
 from skpref.optimize._history import export_journal, read_journal
 from skpref.optimize._learner import ActiveLearner, Question
-from skpref.optimize._optimizer import PreferenceOptimizer
+from skpref.optimize._optimizer import HallucinationBelieverOptimizer, PreferenceOptimizer
 from skpref.optimize._session import AlreadyAnswered
 from skpref.optimize._state import Told
 from skpref.optimize._strategies import STRATEGIES, Strategy

@@ -6,14 +6,141 @@ the margins) a probability or an expectation is averaged over them.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri, owens_t
+from scipy.stats import qmc
 
-from skpref._linalg import NEGLIGIBLE, Array, floor_variance
-from skpref.active._entropy import expected_bell
-from skpref.optimize._surface import Moments, Value
+from skpref._utils import NEGLIGIBLE, Array, cholesky, floor_variance, solve_lower
+from skpref.active import expected_bell
+from skpref.gp import JointMoments, Posterior, SamplePaths
+
+
+class Moments(NamedTuple):
+    """Joint moments of f at n items and at the incumbent, for S components.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n, S)
+    var, cov : ndarray of shape (n,)
+        Variance at the items and covariance with the incumbent, shared by the components.
+    incumbent_mean : ndarray of shape (S,)
+    incumbent_var : float
+    threshold : ndarray of shape (S,)
+        What an improvement improves on.
+    margin_noise : float
+        Variance of the noise on a margin.
+    """
+
+    mean: Array
+    var: Array
+    cov: Array
+    incumbent_mean: Array
+    incumbent_var: float
+    threshold: Array
+    margin_noise: float
+
+
+class Value(NamedTuple):
+    """An acquisition at n items and its derivatives in the moments."""
+
+    value: Array
+    by_mean: Array
+    by_var: Array | float = 0.0
+    by_cov: Array | float = 0.0
+
+
+class Surface:
+    """An acquisition as a function of the item, with its gradient.
+
+    Parameters
+    ----------
+    acquisition : callable
+        `Moments` to `Value`.
+    posterior : Posterior
+    incumbent : ndarray of shape (d,)
+    threshold : ndarray of shape (n_components,)
+    """
+
+    def __init__(
+        self,
+        acquisition: Callable[[Moments], Value],
+        posterior: Posterior,
+        incumbent: Array,
+        threshold: Array,
+    ) -> None:
+        self._acquisition, self._threshold = acquisition, threshold
+        self._joint = posterior.joint_with(incumbent)
+        self._margin_noise = posterior.likelihood.margin_variance
+
+    def _evaluate(self, joint: JointMoments) -> Value:
+        return self._acquisition(Moments(*joint, self._threshold, self._margin_noise))
+
+    def value(self, X: Array) -> Array:
+        """The acquisition at the rows of X, (n,)."""
+        return self._evaluate(self._joint.moments(X)).value
+
+    def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
+        """The acquisition (n,) and its gradient in the items (n, d)."""
+        joint, pull_back = self._joint.moments_and_pull_back(X)
+        found = self._evaluate(joint)
+        return found.value, pull_back(found.by_mean, found.by_var, found.by_cov)
+
+
+class PathSurface:
+    """A drawn function as a surface: what Thompson sampling maximises.
+
+    Parameters
+    ----------
+    paths : SamplePaths
+        Of one path.
+    """
+
+    def __init__(self, paths: SamplePaths) -> None:
+        self._paths = paths
+
+    def value(self, X: Array) -> Array:
+        """The utility at the rows of X, (n,)."""
+        return self._paths(X)[:, 0]
+
+    def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
+        """The utility (n,) and its gradient in the items (n, d)."""
+        value, gradient = self._paths.value_and_gradient(X)
+        return value[:, 0], gradient[:, :, 0]
+
+
+class Numeric:
+    """Any function of items as a surface; gradients by central differences."""
+
+    _STEP = 1e-5
+
+    def __init__(self, function: Callable[[Array], Array]) -> None:
+        self._function = function
+
+    def value(self, X: Array) -> Array:
+        """The function at the rows of X, (n,)."""
+        found = np.asarray(self._function(X), dtype=np.float64)
+        if found.size != len(X):
+            raise ValueError(
+                f"An acquisition must return one value for each row of X, {len(X)} of them; got "
+                f"an array of shape {found.shape}."
+            )
+        return found.reshape(-1)
+
+    def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
+        """The function (n,) and its gradient (n, d)."""
+        n, d = X.shape
+        above = np.minimum(X[:, None, :] + self._STEP * np.eye(d), 1.0)
+        below = np.maximum(X[:, None, :] - self._STEP * np.eye(d), 0.0)
+        rows = np.concatenate([X, above.reshape(-1, d), below.reshape(-1, d)])
+        values = self.value(rows)
+        high, low = values[n : n + n * d].reshape(n, d), values[n + n * d :].reshape(n, d)
+        taken = np.einsum("ijj->ij", above - below)
+        with np.errstate(invalid="ignore"):  # a function may be infinite over there
+            return values[:n], (high - low) / taken
+
 
 _LOG_2PI = np.log(2.0 * np.pi)
 _SQRT_HALF = np.sqrt(0.5)
@@ -224,3 +351,73 @@ ACQUISITIONS: dict[str, Callable[[Moments], Value]] = {
     "eiig": expected_win_and_information,
     "duel_ucb": upper_margin,
 }
+
+
+_DRAWS = 256
+_ROOT_2PI = np.sqrt(2.0 * np.pi)
+
+
+def common_normals(n_members: int, n_components: int, rng: np.random.Generator) -> Array:
+    """Standard normals (n_draws, n_members) for every set of one question.
+
+    They fill space evenly (scrambled Sobol points), and each component has as many.
+    """
+    n = n_components * -(-_DRAWS // n_components)
+    points = qmc.Sobol(n_members, rng=rng).random(1 << (n - 1).bit_length())[:n]
+    return ndtri(np.clip(points, 1e-9, 1.0 - 1e-9))
+
+
+class BestOf:
+    """E max(f(x), f(members)) as a function of x, with its gradient (Astudillo et al. 2023).
+
+    The utilities of the members are drawn, by the same normals for every x; over f(x) given
+    these the expectation is exact.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    members : ndarray of shape (m, d)
+    normals : ndarray of shape (n_draws, >= m)
+        Each component has equally many draws, one after another: points whose numbers are equal
+        modulo a power of two do not fill space.
+    """
+
+    def __init__(self, posterior: Posterior, members: Array, normals: Array) -> None:
+        self._joints = [posterior.joint_with(member) for member in members]
+        n_each = len(normals) // posterior.n_components
+        self._component = np.repeat(np.arange(posterior.n_components), n_each)
+        root = cholesky(posterior.component_cov(members))
+        self._inverse = solve_lower(root, np.eye(len(members)))
+        normals = normals[:, : len(members)]
+        means = posterior.component_means(members)[:, self._component]
+        self._best = (means + root @ normals.T).max(axis=0)
+        self._gain = self._inverse.T @ normals.T  # K⁻¹ (f − mean) of the members
+
+    def _parts(self, all_moments):
+        cov = np.stack([each.cov for each in all_moments], axis=1)
+        var = all_moments[0].var
+        half = cov @ self._inverse.T
+        left = floor_variance(var - np.einsum("ij,ij->i", half, half), var, NEGLIGIBLE)
+        deviation = np.sqrt(left)[:, None]
+        mean = all_moments[0].mean[:, self._component] + cov @ self._gain
+        z = (mean - self._best) / deviation
+        win, density = ndtr(z), np.exp(-0.5 * z * z) / _ROOT_2PI
+        value = (self._best + deviation * (density + z * win)).mean(axis=1)
+        return value, win, density.mean(axis=1) / deviation[:, 0], half
+
+    def value(self, X: Array) -> Array:
+        """The expectation at the rows of X, (n,)."""
+        return self._parts([each.moments(X) for each in self._joints])[0]
+
+    def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
+        """The expectation (n,) and its gradient in the items (n, d)."""
+        found = [each.moments_and_pull_back(X) for each in self._joints]
+        value, win, slope, half = self._parts([moments for moments, _ in found])
+        n_draws = len(self._component)
+        by_mean = np.zeros(found[0][0].mean.shape)
+        np.add.at(by_mean.T, self._component, win.T / n_draws)
+        by_cov = win @ self._gain.T / n_draws - slope[:, None] * (half @ self._inverse)
+        gradient = found[0][1](by_mean, 0.5 * slope, by_cov[:, 0])
+        for k, (_, pull_back) in enumerate(found[1:], start=1):
+            gradient = gradient + pull_back(np.zeros(by_mean.shape), 0.0, by_cov[:, k])
+        return value, gradient

@@ -1,13 +1,142 @@
 """What everything that asks and is told has: refusals, the way back, and what was told."""
 
+from collections.abc import Callable
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
+from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
 
-from skpref.optimize._loop import Loop
+from skpref._utils import check_number
 from skpref.optimize._session import Session
 from skpref.optimize._state import Told
 from skpref.optimize._values import copied, titled
+
+# Skips in a row that are taken for a judge without a `return`.
+_MAX_SKIPS = 100
+
+
+class Loop(CallbackSupportMixin):
+    """`run`, for a class with `ask`, `tell`, `skip`, `recommend` and `n_told_`."""
+
+    @with_callbacks
+    def run(
+        self,
+        compare: Callable,
+        n_duels: int,
+        callback: Callable | None = None,
+        progress: bool = False,
+        *,
+        size: int = 2,
+    ) -> Any:
+        """Ask and tell until ``n_duels`` more answers are told.
+
+        Each of them is a task, within that of the run, of the scikit-learn callbacks set by
+        ``set_callbacks``, such as ``sklearn.callback.ProgressBar()``.
+
+        Parameters
+        ----------
+        compare : callable
+            ``compare(first, second)`` → outcome as in `tell`, or None to skip. With a larger
+            ``size`` it gets as many items, and returns the position of the best, a list of
+            positions (a ranking, best first), a dict such as ``{"worst": 0}`` or ``{"chosen": 2,
+            "worst": 0}``, or None. The items are copies: what it does to them changes nothing.
+        n_duels : int
+            Number of answers.
+        callback : callable, optional
+            Called with the optimizer after each answer; if it returns True the run stops.
+        progress : bool, default=False
+            Show a progress bar: tqdm's, else scikit-learn's (which needs rich), else none.
+        size : int, default=2
+            Number of items of each question.
+
+        Returns
+        -------
+        ndarray of shape (d,), dict or name
+            `recommend`, at the end.
+
+        Raises
+        ------
+        ValueError
+            If ``compare`` skips a hundred questions in a row.
+        """
+        check_number("n_duels", n_duels, low=1, integer=True)
+        asked = {} if size == 2 else {"size": size}
+        root = self._init_callback_context("run", max_subtasks=n_duels)
+        root.call_on_fit_task_begin(estimator=self)
+        end, stop = self.n_told_ + n_duels, False
+        with _bar(self, root, progress) as advance:
+            for task in _tasks(root):
+                task.call_on_fit_task_begin(estimator=self)
+                items = self.ask(**asked)
+                skips = 0
+                while (outcome := compare(*copied(items))) is None:
+                    skips += 1
+                    if skips == _MAX_SKIPS:
+                        raise ValueError(
+                            f"compare returned None, which skips a duel, {skips} times in a row: "
+                            "return 1 (or True) if the first won, else 0; of a set the position "
+                            "of the best."
+                        )
+                    items = self.skip(items).ask(**asked)
+                self.tell(items, outcome if size == 2 else _by_position(outcome))
+                stop = task.call_on_fit_task_end(estimator=self)
+                advance(task)
+                if callback is not None:
+                    wish = callback(self)
+                    stop |= isinstance(wish, bool | np.bool_) and bool(wish)
+                if stop or self.n_told_ >= end:
+                    break
+        root.call_on_fit_task_end(estimator=self)
+        return self.recommend()
+
+
+def _by_position(outcome):
+    """What a judge said of a set, as a dict."""
+    if isinstance(outcome, dict):
+        return outcome
+    several = isinstance(outcome, list | tuple) or np.ndim(outcome) == 1
+    return {"ranking": outcome} if several else {"chosen": outcome}
+
+
+def _tasks(root):
+    """A task for each answer; what is told after an undo repeats the last one."""
+    task = None
+    for _ in range(root.max_subtasks):
+        task = root.subcontext("duel")
+        yield task
+    while True:
+        yield task
+
+
+@contextmanager
+def _bar(optimizer, root, shown):
+    """A function that advances the progress bar by a task."""
+    bar = _make_bar(root.max_subtasks) if shown else None
+    if isinstance(bar, ProgressBar):
+        bar.setup(optimizer, root)
+        try:
+            bar.on_fit_task_begin(optimizer, root)
+            yield lambda task: bar.on_fit_task_end(optimizer, task)
+            bar.on_fit_task_end(optimizer, root)
+        finally:
+            bar.teardown(optimizer, root)
+    elif bar is not None:
+        with bar:
+            yield lambda task: bar.update()
+    else:
+        yield lambda task: None
+
+
+def _make_bar(total):
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        try:
+            return ProgressBar()
+        except ImportError:  # without rich
+            return None
+    return tqdm(total=total, unit="duel")
 
 
 class Asking(Loop):

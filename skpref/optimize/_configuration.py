@@ -10,16 +10,15 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
-from skpref._model import Model
-from skpref._parameters import check_choice, check_number
-from skpref._settings import check_engine, check_kernel, check_likelihood
+from skpref._utils import check_choice, check_number
+from skpref.fitting import Model, check_engine, check_kernel, check_likelihood
 from skpref.inference import ENGINES, ConstantLiar, Engine, Hallucination, KrigingBeliever
 from skpref.kernels import Identity
 from skpref.likelihoods import Answers, Probit
 from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._model import Models
-from skpref.optimize._space import Box, Pool
+from skpref.optimize._spaces import Box, Pool
 from skpref.optimize._strategies import INCUMBENTS, Strategy
 from skpref.optimize._values import plain
 

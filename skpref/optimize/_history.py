@@ -5,9 +5,8 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from skpref.optimize._database import NotADatabase
 from skpref.optimize._events import KINDS, UNFIT, Event, question_of
-from skpref.optimize._journal import Journal
+from skpref.optimize._journal import Journal, NotADatabase
 from skpref.optimize._lines import Lines
 
 _COLUMNS = ("seq", "kind", "first", "second", "outcome", "time", "items")

@@ -9,15 +9,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from skpref._parameters import check_choice, check_number
-from skpref._posterior import Posterior
-from skpref._random import RandomLike, seed_of
+from skpref._utils import RandomLike, check_choice, check_number, seed_of
 from skpref.active import STRATEGIES
+from skpref.gp import Posterior
 from skpref.optimize._answers import Said
 from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import check_writable, describe
-from skpref.optimize._duel_pool import duel_pool
-from skpref.optimize._pool_questions import PoolConfiguration, PoolQuestions, Takes
+from skpref.optimize._pool_questions import PoolConfiguration, PoolQuestions, Takes, duel_pool
 from skpref.optimize._session import Session
 from skpref.optimize._state import Told
 from skpref.optimize._values import plain, titled

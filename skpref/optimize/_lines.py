@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from skpref._warnings import warn
+from skpref._utils import warn
 from skpref.optimize._configuration import check_same, completed, renewed
 from skpref.optimize._events import (
     UNFIT,

@@ -12,13 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel, Matern
 
-from skpref._fitting import Fitted, Start, carried, fit_posterior
-from skpref._model import Model
-from skpref._observations import Observations
-from skpref._posterior import Posterior
-from skpref._priors import LogNormal, Prior, lengthscale_priors
-from skpref._search import Search
-from skpref.inference._base import State, check_answers
+from skpref.data import Observations
+from skpref.fitting import (
+    Fitted,
+    LogNormal,
+    Model,
+    Prior,
+    Search,
+    Start,
+    carried,
+    fit_posterior,
+    lengthscale_priors,
+)
+from skpref.gp import Posterior
+from skpref.inference import State, check_answers
 from skpref.optimize._answers import TIE, ranks_of
 
 # Log-normal priors: median and standard deviation of the logarithm.

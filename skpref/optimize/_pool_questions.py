@@ -1,5 +1,6 @@
 """The next duel of a pool, by what its answer is expected to tell an estimator."""
 
+import hashlib
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -9,15 +10,135 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
+from sklearn.gaussian_process.kernels import ConstantKernel
 from sklearn.utils.validation import has_fit_parameter
 
-from skpref._inspected import Inspected
-from skpref.active import query
+from skpref.active import all_pairs, query
+from skpref.data import ItemTable, as_table, distinct_rows, is_frame, positions_of
+from skpref.duels import DuelFrame
+from skpref.fitting import Inspected
 from skpref.optimize._answers import TIE
-from skpref.optimize._duel_pool import DuelPool
-from skpref.optimize._held import held
 from skpref.optimize._questions import check_told
+from skpref.optimize._spaces import Pool
 from skpref.optimize._state import State, User
+
+
+class DuelPool(NamedTuple):
+    """Duels that may be asked.
+
+    Attributes
+    ----------
+    space : Pool
+        Their items.
+    pairs : ndarray of int of shape (n_duels, 2)
+        Positions in ``space.pool``; every pair once, whichever way round.
+    turned : bool
+        Whether either item may be shown first, as where the pool was given as items.
+    duels : DuelFrame or ndarray of int of shape (n_duels, 2)
+        The same as an estimator takes them: with features, or as positions in a table without any.
+    """
+
+    space: Pool
+    pairs: NDArray[np.intp]
+    turned: bool
+    duels: Any
+
+    def describe(self) -> list:
+        """Plain values that tell this pool of duels from others."""
+        content = np.ascontiguousarray(self.pairs, dtype="<i8").tobytes()
+        return [len(self.pairs), self.turned, hashlib.sha256(content).hexdigest()[:16]]
+
+
+def duel_pool(pool: Any, table: Any = None) -> DuelPool:
+    """Read a pool of duels.
+
+    Parameters
+    ----------
+    pool : array-like
+        Duels (n_duels, 2, n_features), a DuelFrame, or (n_duels, 2) positions or names in the
+        table. Items, as floats (n_items, n_features), DataFrame or ItemTable, stand for all duels
+        between them.
+    table : ItemTable or array-like, optional
+
+    Raises
+    ------
+    ValueError
+        If it is none of these, or holds no duel of different items.
+    """
+    items, pairs = pool, None
+    if isinstance(pool, DuelFrame):
+        items, pairs = pool.items, pool.pairs
+    elif not (isinstance(pool, ItemTable) or is_frame(pool)):
+        listed = np.asarray(pool)
+        if listed.ndim == 3 and listed.shape[1] == 2:
+            items, code = distinct_rows(listed.reshape(-1, listed.shape[2]))
+            pairs = code.reshape(-1, 2)
+        elif listed.ndim == 2 and listed.dtype.kind != "f":
+            if table is None or listed.shape[1] != 2:
+                raise ValueError(
+                    f"A pool of positions or names has shape (n_duels, 2), and the estimator the "
+                    f"table that they refer to as items=; got shape {listed.shape}"
+                    f"{' and no table' if table is None else ''}."
+                )
+            items = as_table(table)
+            pairs = positions_of(listed.ravel(), items).reshape(-1, 2)
+        elif listed.ndim != 2:
+            raise ValueError(
+                "A pool holds duels, shape (n_duels, 2, n_features), or items, shape (n_items, "
+                f"n_features); got shape {listed.shape}."
+            )
+    space = Pool(items)
+    turned = pairs is None
+    pairs = all_pairs(len(space.pool)) if turned else _places(space, items)[pairs]
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    _, first = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)
+    pairs = pairs[np.sort(first)]
+    if not len(pairs):
+        raise ValueError("The pool holds no duel of two different items.")
+    duels = DuelFrame(_features(space), pairs) if space.has_features else pairs
+    return DuelPool(space, pairs, turned, duels)
+
+
+def _features(space):
+    return np.array([space.to_item(row) for row in space.pool])
+
+
+def _places(space, items):
+    """Positions in the pool of the rows of its candidates."""
+    if not space.has_features:
+        return np.arange(len(space.pool))
+    features = items.X if isinstance(items, ItemTable) else np.asarray(items, dtype=np.float64)
+    place = {row.tobytes(): k for k, row in enumerate(space.pool)}
+    return np.array([place[space.to_row(row).tobytes()] for row in features])
+
+
+def held(fitted: BaseEstimator) -> BaseEstimator:
+    """An estimator that is not fitted, with the hyperparameters of one that is, and no search.
+
+    Parameters
+    ----------
+    fitted : PairwisePreferenceRegressor, CollaborativePreferenceRegressor, or a pipeline that ends\
+ in one
+    """
+    made = clone(fitted)
+    last, own = (model[-1] if hasattr(model, "steps") else model for model in (fitted, made))
+    found: dict[str, Any] = {
+        "kernel": last.kernel_,
+        "likelihood": last.likelihood_,
+        "optimizer": None,
+    }
+    variance = getattr(last, "taste_variance_", 0.0)
+    by_features = getattr(last, "taste_variance_by_features_", 0.0)
+    if by_features:
+        found["user_kernel"] = last.user_kernel_
+    if by_features and last.method != "bonilla":
+        # Both parts of the tastes start with half the variance.
+        found["taste_variance"] = 2.0 * variance
+        found["user_kernel"] = ConstantKernel(by_features / variance, "fixed") * last.user_kernel_
+    elif variance:
+        found["taste_variance"] = variance
+    own.set_params(**found)
+    return made
 
 
 class Takes:

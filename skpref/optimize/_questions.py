@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from skpref._fitting import Fitted
-from skpref._posterior import Posterior
-from skpref._threads import blas_threads
+from skpref._utils import blas_threads
+from skpref.fitting import Fitted
+from skpref.gp import Posterior
 from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
-from skpref.optimize._design import initial_rows
 from skpref.optimize._model import Memory
+from skpref.optimize._spaces import initial_rows
 from skpref.optimize._state import Items, Recalled, State, exclusion
 from skpref.optimize._strategies import (
     View,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from skpref._containers import is_frame
+from skpref.data import is_frame
 
 _UNCHANGING = str | int | float | bool | bytes | None
 

@@ -1,6 +1,7 @@
 """Pictures of fitted models and of runs, in the manner of scikit-learn's Displays.
 
-matplotlib is imported when something is drawn, not before.
+Each is drawn from an estimator or an optimizer in one line. matplotlib is imported when something
+is drawn, not before.
 """
 
 from skpref.plotting._calibration import CalibrationDisplay

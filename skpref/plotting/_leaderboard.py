@@ -5,8 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skpref._parameters import check_number
-from skpref._random import RandomLike
+from skpref._utils import RandomLike, check_number
 from skpref.inspection import leaderboard
 from skpref.plotting._style import (
     check_matplotlib,

@@ -3,7 +3,7 @@
 import textwrap
 from typing import Any, NamedTuple
 
-from skpref._inspected import UNITS
+from skpref.fitting import UNITS
 
 # Of its width or height, axes keep at least this much where room is made for labels.
 _KEPT = 0.3

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cholesky
 
-from skpref._linalg import pivoted_cholesky
-from skpref._parameters import check_number
+from skpref._utils import check_number, pivoted_cholesky
 
 # A position may touch a wall within rounding; it is kept this far inside, so that ratios stay
 # finite.

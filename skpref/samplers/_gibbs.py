@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve, solve_triangular
 
-from skpref._parameters import check_number
+from skpref._utils import check_number
 from skpref.samplers._chains import (
     SMALLEST,
     Box,

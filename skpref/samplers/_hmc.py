@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skpref._parameters import check_number
+from skpref._utils import check_number
 from skpref.samplers._chains import Box, check_generator, covariance_root, start_positions
 from skpref.samplers._walls import AnyWalls, WallsAtOrigin
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref._parameters import check_number
+from skpref._utils import check_number
 from skpref.samplers._chains import SMALLEST, check_generator, cholesky_factor, start_positions
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import erfcx, log_ndtr
 
-from skpref._parameters import check_number
+from skpref._utils import check_number
 from skpref.samplers._chains import check_generator, cholesky_factor
 from skpref.samplers.truncated_normal import quantile_below
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._parameters import check_number
+from skpref._utils import check_number
 from skpref.samplers._chains import check_generator
 
 Array: TypeAlias = NDArray[np.float64]

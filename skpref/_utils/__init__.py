@@ -1,0 +1,62 @@
+"""What every room may use and what knows of no other: matrices, checks, threads, warnings.
+
+Factorisations with rounding bounds, parameters' checks, random sources, threads of linear algebra,
+warnings that name the caller's line, and scikit-learn's metadata.
+"""
+
+from skpref._utils._linalg import (
+    NEGLIGIBLE,
+    ROUNDING,
+    Array,
+    NoCovarianceError,
+    cholesky,
+    covariance_of,
+    eigen_root,
+    floor_variance,
+    inverse_blocks,
+    inverse_cholesky,
+    is_covariance,
+    jointly_diagonal,
+    leading_axes,
+    pivoted_cholesky,
+    row_blocks,
+    semidefinite_root,
+    solve_lower,
+)
+from skpref._utils._metadata import passed, refuse_dropped
+from skpref._utils._parameters import check_bounds, check_choice, check_lognormal, check_number
+from skpref._utils._random import RandomLike, generator_of, seed_of, source_of
+from skpref._utils._threads import blas_threads
+from skpref._utils._warnings import warn
+
+__all__ = [
+    "NEGLIGIBLE",
+    "ROUNDING",
+    "Array",
+    "NoCovarianceError",
+    "RandomLike",
+    "blas_threads",
+    "check_bounds",
+    "check_choice",
+    "check_lognormal",
+    "check_number",
+    "cholesky",
+    "covariance_of",
+    "eigen_root",
+    "floor_variance",
+    "generator_of",
+    "inverse_blocks",
+    "inverse_cholesky",
+    "is_covariance",
+    "jointly_diagonal",
+    "leading_axes",
+    "passed",
+    "pivoted_cholesky",
+    "refuse_dropped",
+    "row_blocks",
+    "seed_of",
+    "semidefinite_root",
+    "solve_lower",
+    "source_of",
+    "warn",
+]

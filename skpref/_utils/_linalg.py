@@ -1,0 +1,201 @@
+"""Factorisations of covariances, and what rounding leaves of variances."""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eigh, lapack, solve_triangular
+
+Array: TypeAlias = NDArray[np.float64]
+
+# A variance is a difference of covariances. Less than this share of them is rounding.
+ROUNDING = float(np.finfo(np.float64).eps)
+# A variance of less than this share of the prior's is none: nothing is divided by its root.
+NEGLIGIBLE = 1e-12
+# Rounding never leaves a covariance further than this from semi-definite, relative to its scale.
+_REPAIRABLE = 1e-6
+# Rows whose covariance shows whether a kernel is one, and what rounding may do to its least
+# eigenvalue, in shares of the largest a row.
+_ENOUGH = 300
+_NEGATIVE = 1e-8
+
+
+class NoCovarianceError(ValueError):
+    """A matrix that was to be factorised is no covariance, beyond what rounding explains."""
+
+
+def floor_variance(variance: Array, scale: Array | float, share: float = ROUNDING) -> Array:
+    """A variance that is at least a share of the scale it was computed at.
+
+    Parameters
+    ----------
+    variance : ndarray or float
+    scale : ndarray or float
+        Sum of the variances that it is a difference of.
+    share : float, default=ROUNDING
+    """
+    return np.maximum(variance, share * scale)
+
+
+def cholesky(matrix: ArrayLike) -> Array:
+    """Lower Cholesky factor; where rounding left a matrix just short of it, the least
+    multiple of machine precision on the diagonal that repairs it is added.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        Symmetric positive semi-definite up to rounding.
+    """
+    matrix = np.asarray(matrix, dtype=np.float64)
+    factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
+    scale = max(float(np.max(np.diagonal(matrix), initial=0.0)), 1e-300)
+    jitter = ROUNDING * scale
+    while _failed(factor, info):
+        jitter *= 8.0
+        if not (np.isfinite(scale) and jitter <= _REPAIRABLE * scale):
+            raise NoCovarianceError(
+                "a covariance matrix holds NaN or infinity, or is far from positive "
+                "semi-definite: check that the kernel is a valid covariance function with finite "
+                "hyperparameters; for a polynomial kernel centre and scale the features, for "
+                "instance by Itemwise(StandardScaler())"
+            )
+        shifted = matrix + jitter * np.eye(len(matrix))
+        factor, info = lapack.dpotrf(shifted, lower=1, clean=1)
+    return factor
+
+
+def _failed(factor: Array, info: int) -> bool:
+    # LAPACK lets NaN pass with info = 0.
+    return info != 0 or not np.isfinite(np.diagonal(factor).sum())
+
+
+def inverse_cholesky(matrix: Array) -> tuple[Array, float]:
+    """L⁻¹ and log-determinant of an I-plus-semidefinite matrix, L its Cholesky factor."""
+    factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
+    if _failed(factor, info):
+        factor = cholesky(matrix)
+    log_det = 2.0 * float(np.sum(np.log(np.diagonal(factor))))
+    inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    return inverse, log_det
+
+
+def inverse_blocks(matrices: Array) -> tuple[Array, Array]:
+    """Inverses and log-determinants of many small matrices (n, m, m) at once."""
+    log_det: Array = np.linalg.slogdet(matrices)[1]
+    inverse: Array = np.asarray(np.linalg.inv(matrices), dtype=np.float64)
+    return inverse, log_det
+
+
+def pivoted_cholesky(matrix: Array, tolerance: float) -> tuple[Array, NDArray[np.intp]]:
+    """Cholesky factor of a semi-definite matrix in the order of its pivots.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+    tolerance : float
+        A variance, given the rows before, that counts as none.
+
+    Returns
+    -------
+    factor : ndarray of shape (n, rank)
+        Lower trapezoidal; its product with its transpose is ``matrix[order][:, order]``.
+    order : ndarray of shape (n,)
+        The first ``rank`` determine the rest, up to the tolerance.
+    """
+    factor, pivots, rank, _ = lapack.dpstrf(matrix, tol=tolerance, lower=1)
+    if np.max(np.diagonal(matrix), initial=0.0) <= tolerance:
+        rank = 0  # LAPACK looks at the tolerance from the second pivot on
+    return np.tril(factor)[:, :rank], pivots.astype(np.intp) - 1
+
+
+def semidefinite_root(matrix: Array) -> Array:
+    """F (n, r) with F Fᵀ equal to a positive semi-definite matrix to machine precision.
+
+    Cholesky where it exists, else pivoted Cholesky, which stops at the numerical rank r.
+    """
+    factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
+    if not _failed(factor, info):
+        return factor
+    scale = float(np.max(np.diagonal(matrix), initial=0.0))
+    factor, order = pivoted_cholesky(matrix, len(matrix) * ROUNDING * scale)
+    root = np.zeros((len(matrix), max(factor.shape[1], 1)))
+    root[order, : factor.shape[1]] = factor
+    return root
+
+
+def eigen_root(matrix: Array) -> Array:
+    """F with F Fᵀ equal to a symmetric matrix whose negative eigenvalues are rounding."""
+    values, vectors = eigh(matrix)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+def jointly_diagonal(one: Array, other: Array | None) -> tuple[Array, Array]:
+    """L and λ with one = L Lᵀ and other = L diag(λ) Lᵀ, one positive definite.
+
+    Without the other λ is zero.
+    """
+    if other is None:
+        return cholesky(one), np.zeros(len(one))
+    values, vectors = eigh(other, one)
+    return one @ vectors, np.maximum(values, 0.0)
+
+
+def leading_axes(matrix: Array, n: int) -> Array:
+    """Eigenvectors of the n largest eigenvalues of a symmetric matrix, as columns."""
+    return eigh(matrix)[1][:, ::-1][:, :n]
+
+
+def solve_lower(factor: Array, right: Array) -> Array:
+    """L⁻¹ times the right side, L a lower triangular factor."""
+    return solve_triangular(factor, right, lower=True)
+
+
+def is_covariance(K: ArrayLike) -> bool:
+    """Whether a kernel matrix is finite and positive semi-definite up to rounding.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n)
+        Symmetric. Of more than 300 rows a spread-out 300 are looked at.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_covariance([[1.0, 1.0], [1.0, 1.0]]), is_covariance([[1.0, 2.0], [2.0, 1.0]])
+    (True, False)
+    """
+    K = np.asarray(K, dtype=np.float64)
+    if len(K) > _ENOUGH:
+        some = np.linspace(0, len(K) - 1, _ENOUGH).astype(np.intp)
+        K = K[np.ix_(some, some)]
+    if not len(K) or not np.isfinite(K.sum()):
+        return not len(K)
+    values = eigh(K, eigvals_only=True)
+    return bool(values[0] >= -_NEGATIVE * len(K) * max(values[-1], 0.0))
+
+
+def covariance_of(precision: Array, least: float) -> Array:
+    """Covariance of a small precision matrix, symmetric up to rounding, of eigenvalues ``least``
+    where they are below."""
+    values, vectors = np.linalg.eigh(0.5 * (precision + precision.T))
+    return (vectors / np.maximum(values, least)) @ vectors.T
+
+
+def row_blocks(n: int, width: int, doubles: int) -> list[slice]:
+    """Slices of n rows, each of no more than so many numbers, or of one row.
+
+    Parameters
+    ----------
+    n : int
+    width : int
+        Numbers a row.
+    doubles : int
+        Numbers a block.
+
+    Examples
+    --------
+    >>> row_blocks(5, 3, 6)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 6, None)]
+    """
+    step = max(doubles // max(width, 1), 1)
+    return [slice(begin, begin + step) for begin in range(0, n, step)]

@@ -1,0 +1,77 @@
+"""What users may pass as a source of random numbers, and what it becomes."""
+
+from numbers import Integral
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skpref._utils._parameters import check_number
+
+RandomLike = int | np.integer | np.random.RandomState | np.random.Generator | None
+
+
+def generator_of(rng: RandomLike = None) -> np.random.Generator:
+    """The generator of a seed or of another source; a Generator is itself, and moves on.
+
+    Parameters
+    ----------
+    rng : int, RandomState instance, Generator or None
+        None: a fresh one. A RandomState gives a seed, and moves on.
+
+    Examples
+    --------
+    >>> from skpref._utils._random import generator_of
+    >>> bool(generator_of(3).random() == generator_of(3).random())
+    True
+    """
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if rng is None or isinstance(rng, Integral):
+        return np.random.default_rng(rng)
+    return np.random.default_rng(check_random_state(rng).randint(2**31))
+
+
+def source_of(random_state: RandomLike = None) -> np.random.RandomState | np.random.Generator:
+    """A Generator as it is, and anything else as scikit-learn reads it.
+
+    Parameters
+    ----------
+    random_state : int, RandomState instance, Generator or None
+
+    Examples
+    --------
+    >>> from skpref._utils._random import source_of
+    >>> bool(source_of(3).uniform() == source_of(3).uniform())
+    True
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return check_random_state(random_state)
+
+
+def seed_of(random_state: RandomLike) -> int | None:
+    """A seed that can be written down: a non-negative integer, or None for None.
+
+    Parameters
+    ----------
+    random_state : int, RandomState instance, Generator or None
+        A RandomState and a Generator give a seed, and move on.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is none of these, or negative.
+
+    Examples
+    --------
+    >>> from skpref._utils._random import seed_of
+    >>> seed_of(7), seed_of(None)
+    (7, None)
+    """
+    if random_state is None or random_state is np.random:
+        return None
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return int(check_number("random_state", random_state, low=0, integer=True))

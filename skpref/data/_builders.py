@@ -1,0 +1,727 @@
+"""Builders of duels and sets from pairs, counts, ranked lists, choices and ratings."""
+
+import numbers
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from skpref.data._columns import is_long, read_long, read_winners
+from skpref.data._containers import all_strings, is_frame, unmasked
+from skpref.data._frame import DuelFrame
+from skpref.data._items import ItemTable, distinct_rows, group_rows
+from skpref.data._labels import (
+    alternate,
+    chosen_places,
+    finish,
+    ranked_sets,
+    shown_lists,
+    worst_ranks,
+)
+from skpref.data._sets import plain_lists, read_lists
+
+
+def as_table(items: Any) -> ItemTable | None:
+    """Items as a table, None if there are none."""
+    return items if items is None or isinstance(items, ItemTable) else ItemTable(items)
+
+
+def named_table(items: Any, references: Iterable) -> tuple[ItemTable | None, bool]:
+    """Items as a table; where there are none a table of the texts that refer to them, and True.
+
+    Names are sorted: the order in which they appear may tell of ranks.
+    """
+    table = as_table(items)
+    if table is not None:
+        return table, False
+    names = list(dict.fromkeys(references))
+    if not names or not all(isinstance(name, str) for name in names):
+        return None, False
+    return ItemTable.from_names(sorted(names)), True
+
+
+def positions_of(references: Any, table: ItemTable | None) -> np.ndarray:
+    """Positions in a table, from positions or from names where the table has names."""
+    if table is not None and table.names is not None:
+        return table.index(references)
+    positions = np.asarray(unmasked(references))
+    if positions.dtype.kind == "O":
+        positions = np.array(positions.tolist())
+    if positions.dtype.kind not in "iu":
+        if table is None:
+            remedy = "names must all be texts, or those of a table that is passed as items"
+        else:
+            remedy = "for names, pass a DataFrame indexed by name or ItemTable(X, names=...)"
+        raise ValueError(f"Positions of items must be integers, {positions.dtype} came; {remedy}.")
+    if positions.size and positions.min() < 0:
+        raise ValueError(f"Position {positions.min()} is negative; the first item is 0.")
+    if table is not None and positions.size and positions.max() >= len(table):
+        raise ValueError(f"Position {positions.max()} is out of range for {len(table)} items.")
+    return positions.astype(np.int64)
+
+
+def codes_of(references: list) -> np.ndarray:
+    """Numbers that tell references apart, whatever they refer to."""
+    code = {one: i for i, one in enumerate(dict.fromkeys(references))}
+    return np.array([code[one] for one in references], dtype=np.int64)
+
+
+def gather(
+    table: ItemTable | None, shown: np.ndarray, named: bool = False
+) -> np.ndarray | DuelFrame:
+    """Positions, -1 for none, as the duels or sets of the items that they stand for.
+
+    ``named``: of their names, None for none.
+    """
+    if named and table is not None:
+        return np.array([*table.names, None], dtype=object)[shown]
+    if table is None or not table.has_features:
+        return shown
+    if table.X is None or table.feature_names is not None:
+        return DuelFrame(table.frame, shown)
+    return DuelFrame(table.X, shown) if (shown < 0).any() else table.X[shown]
+
+
+_ALL_PAIRS = 2000  # up to so many, every pair of rated items is a duel
+# Beyond, so many an item, but of few items more: others do not improve the order of items not seen.
+_PAIRS_EACH, _LEAST = 5, 4000
+
+
+def _spans(start, stop):
+    """Rows p and the integers from start[p] up to stop[p], one after the other."""
+    length = np.maximum(stop - start, 0)
+    row = np.repeat(np.arange(len(length)), length)
+    before = np.cumsum(length) - length
+    return row, start[row] + np.arange(len(row)) - before[row]
+
+
+def ranking_counts(rankings: Any, adjacent: bool = False) -> np.ndarray:
+    """Number of duels that each ranking makes."""
+    length = np.array([len(ranking) for ranking in plain_lists(rankings)], dtype=np.int64)
+    return np.maximum(length - 1, 0) if adjacent else length * (length - 1) // 2
+
+
+def ranked_pairs(
+    rankings: Any,
+    positions: Callable[[list], np.ndarray],
+    adjacent: bool = False,
+    ranks: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Winners and losers of the duels that ranked lists make, and the list of each.
+
+    Parameters
+    ----------
+    rankings : list of lists
+        Best first, as in `from_rankings`.
+    positions : callable
+        Turns a flat list of what the rankings name into an array of positions.
+    adjacent : bool, default=False
+        Only neighbours meet: of ranks, each item those of the next.
+    ranks : ndarray of int of shape (n_listed,), default=None
+        Of the items of all lists, ascending from 1 in each, without gaps; items of one rank do not
+        meet. None: the places.
+
+    Returns
+    -------
+    winner, loser, row : ndarray of shape (n_duels,)
+
+    Raises
+    ------
+    ValueError
+        If an item occurs twice in one list, or no list has two items.
+    """
+    plain = plain_lists(rankings)
+    if not any(len(ranking) > 1 for ranking in plain):
+        raise ValueError(f"None of the {len(plain)} rankings has two items, so no duel results.")
+    lists = read_lists(plain, positions)
+    after = np.arange(len(lists.flat)) + 1
+    end = np.cumsum(lists.length)[lists.row]
+    near = adjacent and ranks is None
+    winner, loser = _spans(after, np.minimum(after + 1, end) if near else end)
+    if ranks is not None:
+        lead = ranks[loser] - ranks[winner]
+        met = lead == 1 if adjacent else lead > 0
+        winner, loser = winner[met], loser[met]
+    return lists.flat[winner], lists.flat[loser], lists.row[winner]
+
+
+def _runs(starts):
+    """Start and end of the run that each element is in."""
+    first = np.flatnonzero(starts)
+    run = np.cumsum(starts) - 1
+    return first[run], np.append(first[1:], len(starts))[run]
+
+
+def _spread(level, group):
+    """Pairs at rank distances 1, 2, 4, …, counted from the edge of a run of equal ratings.
+
+    A partner is looked up within its own run at the place that the item has in its run, so that
+    equal ratings share their duels evenly.
+
+    Returns
+    -------
+    low, high, step : ndarray of shape (n_pairs,)
+        Sorted by ``low``, then ``high``; ``step`` is the smallest k of the distances 2ᵏ.
+    """
+    start, end = level
+    group_start, group_end = group
+    n = len(start)
+    place = np.arange(n) - start
+
+    def partner(rows, edge):
+        return start[edge] + (edge - start[edge] + place[rows]) % (end[edge] - start[edge])
+
+    codes, steps = [], []
+    distance, step = 1, 0
+    while distance < n:
+        rows = np.flatnonzero(end + distance <= group_end)
+        codes.append(rows * n + partner(rows, end[rows] + distance - 1))
+        rows = np.flatnonzero(start - distance >= group_start)
+        codes.append(partner(rows, start[rows] - distance) * n + rows)
+        steps.append(np.full(len(codes[-2]) + len(codes[-1]), step))
+        distance, step = 2 * distance, step + 1
+    code, first = np.unique(np.concatenate(codes), return_index=True)
+    return *np.divmod(code, n), np.concatenate(steps)[first]
+
+
+def _evenly(n, wanted):
+    """``wanted`` of n places, evenly spread."""
+    return (np.arange(wanted) * n + n // 2) // max(wanted, 1)
+
+
+def _cover(low, high, n):
+    """Pairs, taken in their order, that leave no item without an opponent.
+
+    First those between two items that have none yet, then one for each item left over.
+    """
+    met = np.zeros(n, dtype=bool)
+    couples, rest = [], []
+    for both in (True, False):
+        for i, (one, other) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+            if (not met[one] and not met[other]) if both else (not met[one] or not met[other]):
+                met[one] = met[other] = True
+                (couples if both else rest).append(i)
+    return np.array(couples, dtype=np.intp), np.array(rest, dtype=np.intp)
+
+
+def _thin(low, high, step, n, max_pairs):
+    """At most ``max_pairs`` of a design's pairs, spread over its distances and groups.
+
+    Every item keeps an opponent if ``max_pairs`` allows it; the other pairs are evenly spaced
+    among all the rest, distance by distance.
+    """
+    order = np.lexsort((high, low, step))
+    couples, rest = _cover(low[order], high[order], n)
+    if len(couples) >= max_pairs:
+        return np.sort(order[couples[_evenly(len(couples), max_pairs)]])
+    rest = rest[_evenly(len(rest), min(len(rest), max_pairs - len(couples)))]
+    kept = np.zeros(len(order), dtype=bool)
+    kept[couples] = kept[rest] = True
+    others = np.flatnonzero(~kept)
+    kept[others[_evenly(len(others), max_pairs - kept.sum())]] = True
+    return np.sort(order[kept])
+
+
+def rated_pairs(
+    ratings: Any,
+    qid: Any = None,
+    max_pairs: int | str | None = "auto",
+    *,
+    tiebreak: Any = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of rated items that make a duel, within each group.
+
+    All pairs with different ratings while they are few. Beyond, items meet those at rank
+    distance 1, 2, 4, 8, … in their group, which keeps both local and global order: about n log2 n
+    pairs, thinned to five times the number of items (or 4000, if that is more). Equal ratings make
+    no pair; distances are then counted from the edge of the run of equal ratings, and its members
+    share the opponents out evenly, so that, unless they are thinned, every item still meets one
+    below and one above it, if any.
+
+    Parameters
+    ----------
+    ratings : array-like of shape (n_items,)
+        Finite numbers, larger is better.
+    qid : array-like of shape (n_items,), default=None
+        Group of each item. None: one group.
+    max_pairs : int, "auto" or None, default="auto"
+        An integer is a cap on the pairs of all groups together: if the pairs at distances 1, 2,
+        4, … are still more, they are thinned evenly over distances and groups, and every item
+        keeps an opponent while there are pairs enough. "auto": all pairs up to 2000; beyond, a cap
+        of five pairs an item, and 4000 at least. None: all pairs.
+    tiebreak : array-like of shape (n_items,), default=None
+        Order of items of equal rating. With a key that depends on the items' values alone
+        (``distinct_rows(X)[1]``) the duels do not depend on the order of the rows; without it,
+        rows of equal rating keep their order. Distinct ratings need none.
+
+    Returns
+    -------
+    winner, loser : ndarray of shape (n_pairs,)
+        Positions, in an order that does not depend on the order of the rows.
+
+    Raises
+    ------
+    ValueError
+        For ratings that are not finite numbers, unequal lengths, NaN in ``qid``, or if no two
+        items of a group differ in rating.
+
+    Examples
+    --------
+    >>> from skpref.duels import rated_pairs
+    >>> winner, loser = rated_pairs([3.0, 1.0, 2.0, 9.0], qid=[0, 0, 0, 1])
+    >>> list(zip(winner.tolist(), loser.tolist()))
+    [(2, 1), (0, 1), (0, 2)]
+    """
+    ratings = column_or_1d(unmasked(ratings))
+    if ratings.dtype.kind not in "biufO":
+        raise ValueError(f"Ratings must be finite numbers; values of type {ratings.dtype} came.")
+    ratings = ratings.astype(np.float64)
+    if not np.isfinite(ratings).all():
+        raise ValueError(
+            f"{np.sum(~np.isfinite(ratings))} of {len(ratings)} ratings are NaN or infinite; "
+            "drop these items."
+        )
+    _check_cap(max_pairs)
+    group = np.zeros(len(ratings), dtype=np.intp)
+    if qid is not None:
+        qid = column_or_1d(unmasked(qid))
+        check_consistent_length(ratings, qid)
+        if qid.dtype.kind == "f" and np.isnan(qid).any():
+            raise ValueError("qid has NaN; give every item a group.")
+        group = np.unique(qid, return_inverse=True)[1]
+    keys = (ratings, group) if tiebreak is None else (column_or_1d(tiebreak), ratings, group)
+    check_consistent_length(*keys)
+    order = np.lexsort(keys)
+    new_group, new_level = np.ones((2, len(order)), dtype=bool)
+    new_group[1:] = np.diff(group[order]) != 0
+    new_level[1:] = new_group[1:] | (ratings[order][1:] != ratings[order][:-1])
+    groups, levels = _runs(new_group), _runs(new_level)
+    n_pairs = int(np.sum(groups[1] - levels[1]))
+    if n_pairs == 0:
+        raise ValueError(
+            f"No duel results from {len(ratings)} ratings: no two items of a group differ in "
+            "rating. Give items with at least two different ratings within a qid."
+        )
+    if isinstance(max_pairs, str):  # "auto"
+        cap: int | None = max(_LEAST, _PAIRS_EACH * len(order))
+        every = n_pairs <= _ALL_PAIRS
+    else:
+        cap, every = max_pairs, max_pairs is None or n_pairs <= max_pairs
+    if cap is None or every:
+        low, high = _spans(levels[1], groups[1])
+    else:
+        low, high, step = _spread(levels, groups)
+        if len(low) > cap:
+            kept = _thin(low, high, step, len(order), cap)
+            low, high = low[kept], high[kept]
+    return order[high], order[low]
+
+
+def _check_cap(max_pairs):
+    whole = isinstance(max_pairs, numbers.Integral) and not isinstance(max_pairs, bool)
+    if not (max_pairs is None or max_pairs == "auto" or (whole and max_pairs >= 1)):
+        raise ValueError(
+            f'max_pairs must be a positive integer, "auto" or None; {max_pairs!r} came.'
+        )
+
+
+def from_pairs(
+    items: Any,
+    pairs: Any,
+    outcomes: Any = None,
+    *,
+    counts: Any = None,
+    ties: bool | None = None,
+) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
+    """Build duels from pairs of positions or names.
+
+    Parameters
+    ----------
+    items : array-like or DataFrame of shape (n_items, n_features), ItemTable or None
+        What the pairs refer to. A DataFrame's index names its items. None: the pairs hold names,
+        or positions in a table that the estimator has.
+    pairs : array-like of shape (n_pairs, 2)
+        Names, if ``items`` has names; integer positions otherwise.
+    outcomes : array-like of shape (n_pairs,), default=None
+        ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first of the pair won; or -1, 0 for a tie,
+        and 1, see ``ties``; or 0, 0.5 for a tie, and 1; or names of winners and other words, as in
+        `from_columns`. None: the first of each pair won.
+    counts : array-like of int of shape (n_pairs,), default=None
+        How often each pair met with that outcome: so many rows come out. None: once each.
+    ties : bool, default=None
+        Whether 0 is a tie, and -1 means that the second won. None: where both occur. See
+        `from_columns` for ties in words.
+
+    Returns
+    -------
+    X : ndarray or DuelFrame of shape (n_duels, 2, n_features), or ndarray of shape (n_duels, 2)
+        A `DuelFrame` where the items came in a frame with named columns, else duel arrays;
+        integer pairs where the items have no features, for an estimator with ``items=table``; pairs
+        of names where texts came without items, which an estimator takes as they are.
+    y : ndarray of int64 of shape (n_duels,)
+        ``outcomes``, if both sides won somewhere. Otherwise every second duel is turned round and
+        the labels are 0 and 1; with ties every second one that has a winner, labels -1, 0 and 1. An
+        ``order=`` for `fit` has the other sign there.
+
+    Raises
+    ------
+    ValueError
+        For unknown names, positions out of range, an item paired with itself, or other outcomes
+        or counts.
+
+    Examples
+    --------
+    >>> from skpref.duels import ItemTable, from_pairs
+    >>> table = ItemTable([[0.0], [0.5], [1.0]], names=["a", "b", "c"])
+    >>> X, y = from_pairs(table, [["c", "a"], ["c", "b"]])
+    >>> X[..., 0].tolist(), y.tolist()
+    ([[1.0, 0.0], [0.5, 1.0]], [1, 0])
+    """
+    pairs = pairs.to_numpy() if hasattr(pairs, "to_numpy") else unmasked(pairs)
+    pairs = pairs if isinstance(pairs, np.ndarray) else np.array(list(pairs), dtype=object)
+    table, by_name = named_table(items, pairs.ravel().tolist() if all_strings(pairs) else ())
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
+        raise ValueError(
+            f"Pairs came with shape {pairs.shape}; give at least one row of two items each (a "
+            "square table of how often one beat another is for from_wins)."
+        )
+    positions = positions_of(pairs, table)
+    alone = np.flatnonzero(positions[:, 0] == positions[:, 1])
+    if len(alone):
+        raise ValueError(
+            f"Pair {alone[0]} sets item {pairs[alone[0], 0]!r} against itself; drop such pairs."
+        )
+    named = all_strings(pairs) or (table is not None and table.names is not None)
+    said = None
+    if outcomes is not None:
+        who = (pairs[:, 0].tolist(), pairs[:, 1].tolist()) if named else None
+        said = read_winners(outcomes, len(pairs), who, ties=ties)
+    if counts is not None:
+        counts = _check_counts(counts, "counts", (len(positions),))
+    if said is not None:
+        positions = positions[said.kept]
+        counts = None if counts is None else counts[said.kept]
+        outcomes, ties = said.said(ties)
+    if counts is not None:
+        if outcomes is not None:
+            outcomes = column_or_1d(unmasked(outcomes))
+            check_consistent_length(positions, outcomes)
+            outcomes = np.repeat(outcomes, counts)
+        positions = np.repeat(positions, counts, axis=0)
+    return finish(gather(table, positions, by_name), outcomes, ties)[:2]
+
+
+def _check_counts(counts: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    counts = np.asarray(counts.toarray() if hasattr(counts, "toarray") else unmasked(counts))
+    if counts.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, {counts.shape} came.")
+    whole = counts.astype(np.int64) if counts.dtype.kind in "biu" else None
+    if counts.dtype.kind == "f" and np.all(np.mod(counts, 1.0) == 0.0):  # not so for NaN, inf
+        whole = counts.astype(np.int64)
+    if whole is None or whole.min() < 0:
+        raise ValueError(f"{name} must be whole numbers, 0 or more: how often that was seen.")
+    if whole.sum() == 0:
+        raise ValueError(f"{name} are all 0, so no duel results.")
+    return whole
+
+
+def from_wins(wins: Any, items: Any = None) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
+    """Build duels from a square table of wins.
+
+    Parameters
+    ----------
+    wins : array-like, sparse matrix or DataFrame of shape (n_items, n_items)
+        ``wins[i, j]``: how often item i beat item j; the diagonal is 0. A DataFrame has the same
+        names along both sides.
+    items : array-like or DataFrame of shape (n_items, n_features) or ItemTable, default=None
+        As in `from_pairs`. Rows of a DataFrame ``wins`` are then looked up by name, if the items
+        have names. None: positions come out, in the order of the rows.
+
+    Returns
+    -------
+    X, y
+        As in `from_pairs`, one duel a win.
+
+    Raises
+    ------
+    ValueError
+        If the table is not square, has other entries than counts, or wins of an item against
+        itself.
+
+    Examples
+    --------
+    >>> from skpref.duels import from_wins
+    >>> X, y = from_wins([[0, 2], [1, 0]])
+    >>> X.tolist(), y.tolist()
+    ([[0, 1], [1, 0], [1, 0]], [1, 0, 1])
+    """
+    table = as_table(items)
+    references = None
+    if is_frame(wins):
+        if hasattr(wins, "index"):
+            references = np.array(list(wins.index), dtype=object)
+            if sorted(map(str, wins.index)) != sorted(map(str, wins.columns)):
+                raise ValueError(
+                    "The table of wins must name the same items along both sides; "
+                    f"{list(wins.index)[:5]} and {list(wins.columns)[:5]} came."
+                )
+            wins = wins[list(wins.index)] if set(wins.index) == set(wins.columns) else wins
+        wins = wins.to_numpy()
+    n = np.shape(wins)[0] if np.ndim(wins) or hasattr(wins, "shape") else 0
+    counts = _check_counts(wins, "wins", (n, n))
+    if np.any(np.diag(counts)):
+        at = np.flatnonzero(np.diag(counts))[0]
+        raise ValueError(f"Item {at} has wins against itself; the diagonal must be 0.")
+    pairs = np.argwhere(counts)
+    if table is not None and table.names is not None:
+        if references is None:
+            if len(table) != n:
+                raise ValueError(f"{n} rows of wins came for {len(table)} items.")
+            references = table.names
+        return from_pairs(table, references[pairs], counts=counts[tuple(pairs.T)])
+    return from_pairs(table, pairs, counts=counts[tuple(pairs.T)])
+
+
+def from_rankings(
+    rankings: Any,
+    items: Any = None,
+    *,
+    ranker: Any = None,
+    item: Any = None,
+    rank: Any = None,
+    adjacent: bool = False,
+    joint: bool = False,
+    shown: Any = None,
+) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
+    """Build duels from ranked lists, each item before those after it; or take each list whole.
+
+    Parameters
+    ----------
+    rankings : list of lists, 2-D array or DataFrame
+        Best first, lengths may differ. Trailing -1, NaN or None pad shorter ones. Names, if
+        ``items`` has names or is None; integer positions otherwise. Or, in long form, a DataFrame
+        with one row for each ranker and item.
+    items : array-like or DataFrame of shape (n_items, n_features) or ItemTable, default=None
+        As in `from_pairs`; None: texts stay names.
+    ranker, item, rank : column names, default=None
+        Of the long form: whose ranking it is, what is ranked, and the rank, a number: the smallest
+        is the best, items of equal rank are ties, of which nothing is said. Rows without a rank and
+        rankings that tell no two items apart are left out, and a warning counts them.
+    adjacent : bool, default=False
+        Only neighbours in a list meet (items of neighbouring ranks), instead of all pairs.
+    joint : bool, default=False
+        One row a ranking, instead of duels that the model would take as made one by one.
+    shown : list of lists, 2-D array or DataFrame, default=None
+        All items of which each ranking names the best, in the order shown; for ``joint``. None:
+        those that are ranked.
+
+    Returns
+    -------
+    X : ndarray or DuelFrame of shape (n_duels, 2, n_features), or ndarray of shape (n_duels, 2)
+        Duels list by list, every second one turned round. See `ranking_groups` for their lists.
+        With ``joint``, sets (n_rankings, k, n_features) or (n_rankings, k) as in `from_choices`:
+        in the order of ``shown``, else in an order that tells nothing of the ranks (ascending
+        positions, each list turned by one place more than the one before).
+    y : ndarray of int64 of shape (n_duels,) or (n_rankings, k)
+        With ``joint``, the ranks: 1 the best, 0 for none. Items shown but not ranked share the
+        rank after the last.
+
+    Raises
+    ------
+    ValueError
+        If an item is unknown or occurs twice in one list, or no list has two items; with
+        ``joint`` if any list says nothing, or names an item that was not shown.
+
+    Examples
+    --------
+    >>> from skpref.duels import from_rankings
+    >>> X, y = from_rankings([[2, 0, 1], [1, 2]])
+    >>> X.tolist(), y.tolist()
+    ([[2, 0], [1, 2], [0, 1], [2, 1]], [1, 0, 1, 0])
+    >>> X, y = from_rankings([[2, 0, 1], [1, 2]], joint=True)
+    >>> X.tolist(), y.tolist()
+    ([[0, 1, 2], [2, 1, -1]], [[2, 3, 1], [2, 1, 0]])
+    >>> from_rankings([[2, 0]], joint=True, shown=[[0, 1, 2, 3]])[1].tolist()
+    [[2, 3, 1, 3]]
+
+    In long form, with a tie:
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame(
+    ...     {"who": ["ann"] * 3 + ["bob"] * 2, "what": list("xyzzx"), "place": [1, 2, 2, 1, 2]}
+    ... )
+    >>> X, y = from_rankings(frame, ranker="who", item="what", rank="place")
+    >>> X.tolist(), y.tolist()
+    ([['x', 'y'], ['z', 'x'], ['z', 'x']], [1, 0, 1])
+    """
+    ranks = None
+    if is_long(rankings, ranker, item, rank):
+        if shown is not None:
+            raise ValueError("shown= belongs to rankings as lists; in long form leave it out.")
+        long = read_long(rankings, ranker, item, rank)
+        rankings, ranks = long.lists, long.ranks
+        long.mention_dropped()
+    rankings = plain_lists(rankings)
+    listed = rankings if shown is None else [*rankings, *plain_lists(shown, "Set")]
+    table, by_name = named_table(items, (each for one in listed for each in one))
+
+    def positions(listed: Any) -> np.ndarray:
+        return positions_of(listed, table)
+
+    if joint:
+        if adjacent:
+            raise ValueError("adjacent=True makes duels, joint=True makes none; take one of them.")
+        sets, stated = ranked_sets(rankings, positions, shown, ranks)
+        return gather(table, sets, by_name), stated
+    if shown is not None:
+        raise ValueError("shown= belongs to rankings taken whole; pass joint=True as well.")
+    winner, loser, _ = ranked_pairs(rankings, positions, adjacent, ranks)
+    return alternate(gather(table, np.column_stack([winner, loser]), by_name))
+
+
+def ranking_groups(
+    rankings: Any,
+    *,
+    ranker: Any = None,
+    item: Any = None,
+    rank: Any = None,
+    adjacent: bool = False,
+    joint: bool = False,
+) -> np.ndarray:
+    """Ranking that each row of `from_rankings` came from, for splitters that take groups.
+
+    Parameters
+    ----------
+    rankings, ranker, item, rank, adjacent, joint
+        As given to `from_rankings`.
+
+    Returns
+    -------
+    ndarray of shape (n_duels,) or (n_rankings,)
+        Numbers of the lists; of the long form the rankers, which do as ``users`` or ``judges`` too.
+
+    Examples
+    --------
+    >>> from skpref.duels import ranking_groups
+    >>> ranking_groups([[2, 0, 1], [1, 2]]).tolist()
+    [0, 0, 0, 1]
+    """
+    if is_long(rankings, ranker, item, rank):
+        long = read_long(rankings, ranker, item, rank)
+        if joint:
+            return long.rankers
+        pairs = ranked_pairs(long.lists, codes_of, adjacent, long.ranks)
+        return long.rankers[pairs[2]]
+    counts = ranking_counts(rankings, adjacent)
+    return np.arange(len(counts)) if joint else np.repeat(np.arange(len(counts)), counts)
+
+
+def from_ratings(
+    items: Any, ratings: Any, qid: Any = None, *, max_pairs: int | str | None = "auto"
+) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
+    """Build duels from rated items: within a ``qid`` the higher rating won.
+
+    Parameters
+    ----------
+    items : array-like or DataFrame of shape (n_items, n_features), ItemTable or None
+        One row a rating. None: integer pairs of row positions come back.
+    ratings : array-like of shape (n_items,)
+        Finite numbers; equal ones make no duel.
+    qid : array-like of shape (n_items,), default=None
+        Group of each item; only items of one group meet. None: one group.
+    max_pairs : int, "auto" or None, default="auto"
+        Never more duels than this. "auto": all pairs up to 2000, five an item beyond; None: all
+        pairs. See `rated_pairs`.
+
+    Returns
+    -------
+    X : ndarray or DuelFrame of shape (n_duels, 2, n_features), or ndarray of shape (n_duels, 2)
+    y : ndarray of int64 of shape (n_duels,)
+        1 where the first item won, alternating with 0.
+
+    Raises
+    ------
+    ValueError
+        For ratings that are not finite numbers, unequal lengths, or if no duel results.
+
+    Examples
+    --------
+    >>> from skpref.duels import from_ratings
+    >>> X, y = from_ratings([[0.1], [0.2], [0.3]], [5.0, 3.0, 3.0])
+    >>> X[..., 0].tolist(), y.tolist()
+    ([[0.1, 0.2], [0.3, 0.1]], [1, 0])
+    """
+    table, tiebreak = None, None
+    if items is not None:
+        # The index of a frame is no name here, a row is a rating: it may repeat.
+        if is_frame(items) and hasattr(items, "reset_index"):
+            items = items.reset_index(drop=True)
+        table = items if isinstance(items, ItemTable) else ItemTable(items)
+        check_consistent_length(table, ratings)
+        tiebreak = distinct_rows(table.X)[1] if table.X is not None else group_rows(table.frame)[1]
+    return alternate(
+        gather(table, np.column_stack(rated_pairs(ratings, qid, max_pairs, tiebreak=tiebreak)))
+    )
+
+
+def from_choices(
+    sets: Any, chosen: Any, items: Any = None, *, worst: bool = False
+) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
+    """Build sets of items and what was chosen of each: the best, or the worst.
+
+    Parameters
+    ----------
+    sets : list of lists, 2-D array or DataFrame
+        Items of each set in the order in which they were shown; lengths may differ. Trailing -1,
+        NaN or None pad shorter ones. Names, if ``items`` has names; integer positions otherwise.
+    chosen : array-like of shape (n_sets,)
+        Integers are places in the sets, from 0; anything else is a name.
+    items : array-like or DataFrame of shape (n_items, n_features) or ItemTable, default=None
+        As in `from_pairs`; None: texts stay names.
+    worst : bool, default=False
+        The worst was chosen, not the best.
+
+    Returns
+    -------
+    X : ndarray or DuelFrame of shape (n_sets, k, n_features), or ndarray of shape (n_sets, k)
+        The sets as they were shown; k is the size of the largest. A `DuelFrame` where the items
+        came in a frame with named columns, or have features and sets differ in size; positions,
+        padded by -1, where the items have no features, for an estimator with ``items=table``;
+        names, padded by None, where texts came without items.
+    y : ndarray of int64 of shape (n_sets,) or (n_sets, k)
+        Places of the chosen. With ``worst``, ranks: 2 for it, 1 for the others, 0 for none. If
+        all sets are of two items they are duels, and y is 1 where the first one won, else 0.
+
+    Raises
+    ------
+    ValueError
+        If an item is unknown or occurs twice in a set, a set has fewer than two items, or a
+        choice is missing or not in its set.
+
+    Notes
+    -----
+    Nothing is turned round, as `from_pairs` does where the first of each pair won: who was shown
+    first may matter (``order_effect``).
+
+    Examples
+    --------
+    >>> from skpref.duels import from_choices
+    >>> X, y = from_choices([[2, 0, 1], [1, 2]], [0, 1])
+    >>> X.tolist(), y.tolist()
+    ([[2, 0, 1], [1, 2, -1]], [0, 1])
+    >>> from_choices([[2, 0, 1], [1, 2]], [0, 1], worst=True)[1].tolist()
+    [[2, 1, 1], [1, 2, 0]]
+    """
+    sets = plain_lists(sets, "Set")
+    table, named = named_table(items, (item for one in sets for item in one))
+
+    def positions(listed: Any) -> np.ndarray:
+        return positions_of(listed, table)
+
+    lists = shown_lists(sets, positions, "Set")
+    places = chosen_places(chosen, lists, positions, table is not None and table.names is not None)
+    X = gather(table, lists.padded(lists.place, lists.flat, -1), named)
+    if lists.length.max() == 2:
+        return X, ((places == 0) != worst).astype(np.int64)
+    return X, worst_ranks(lists, places) if worst else places

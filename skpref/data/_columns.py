@@ -1,0 +1,667 @@
+"""Answers as tables have them: one contest a row, winners in words, rankings in long form."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from numbers import Real
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_array, column_or_1d
+
+from skpref._utils import warn
+from skpref.data._containers import (
+    column_at,
+    column_floats,
+    is_frame,
+    is_missing,
+    plain_frame,
+    unmasked,
+)
+from skpref.data._frame import DuelFrame
+from skpref.data._labels import check_order, finish
+
+# Sides that need no column: of the first argument, of the second.
+_SIDES = [("model_a", "model_b"), ("a", "b"), ("first", "second")]
+_TIE = re.compile(r"(tie|tied|draw|drawn|both bad|bothbad)\b")
+_MISSING, _UNREAD = 2, 3
+
+
+class Winners(NamedTuple):
+    """Outcomes of the duels that have one.
+
+    Attributes
+    ----------
+    labels : ndarray of int64 of shape (n_kept,)
+        1: the first won, -1: the second, 0: a tie.
+    kept : ndarray of int of shape (n_kept,)
+        Rows that they are of.
+    """
+
+    labels: np.ndarray
+    kept: np.ndarray
+
+    def said(self, ties: bool | None) -> tuple[np.ndarray, bool | None]:
+        """Labels and ``ties`` as `finish` takes them."""
+        if ties or (self.labels == 0).any():
+            return self.labels, True
+        return (self.labels == 1).astype(np.int64), False
+
+
+def read_winners(
+    outcomes: Any,
+    n_duels: int,
+    names: tuple[Any, Any] | None = None,
+    sides: Sequence[tuple[str, str]] = (),
+    ties: bool | None = None,
+) -> Winners | None:
+    """Who won, where outcomes are no labels.
+
+    Rows without an outcome, with one that says nothing, and ties if they are not wanted, are left
+    out; one warning counts them.
+
+    Parameters
+    ----------
+    outcomes : array-like of shape (n_duels,)
+        The name of either item, a side, a word for a tie ("tie ..." or "draw ..."), upper or lower
+        case and spaces aside; or 1, 0.5 for a tie, and 0.
+    n_duels : int
+    names : pair of sequences of length n_duels, default=None
+        Who the first and the second item of each duel are.
+    sides : sequence of pairs of str, default=()
+        What the two sides are called, beside "model_a" and "model_b", "a" and "b", "first" and
+        "second"; what comes first counts, and names before all.
+    ties : bool, default=None
+        False: ties are left out.
+
+    Returns
+    -------
+    Winners or None
+        None where outcomes are labels: numbers without a half, or booleans.
+
+    Raises
+    ------
+    ValueError
+        If no outcome can be read, or none of one side where others are not read, or one
+        is the word for a side and the name of another item.
+
+    Examples
+    --------
+    >>> from skpref.data._columns import read_winners
+    >>> who = ["ann", "bob", "cid"], ["bob", "cid", "ann"]
+    >>> read_winners(["Ann ", "tie (both bad)", "second"], 3, who).labels.tolist()
+    [1, 0, -1]
+    """
+    values = column_or_1d(unmasked(outcomes)).tolist()
+    if len(values) != n_duels:
+        raise ValueError(f"{len(values)} outcomes came for {n_duels} duels; give one for each.")
+    if any(isinstance(value, str) for value in values):
+        codes = _by_word(values, names, sides)
+    else:
+        codes = _by_number(values, names)
+        if codes is None:
+            return None
+    dropped = codes == _MISSING, codes == _UNREAD, (codes == 0) & (ties is False)
+    kept = np.flatnonzero(~np.any(dropped, axis=0))
+    if not len(kept):
+        raise ValueError(_none_read(values, names, sides))
+    if dropped[1].any() and not ((codes == 1).any() and (codes == -1).any()):
+        raise ValueError(_one_sided(values, codes))
+    _mention_dropped(values, *dropped)
+    return Winners(codes[kept], kept)
+
+
+def _by_number(values, names):
+    """Codes of outcomes without texts; None if they are labels, or nothing that is known."""
+    present = [value for value in values if not is_missing(value)]
+    if not all(isinstance(value, Real) for value in present):
+        return None
+    known = set(present)
+    if any(isinstance(value, bool) for value in present):
+        return None
+    if known <= {-1, 0, 1}:
+        _mention_ids(values, names)
+        return None
+    if known <= {0, 0.5, 1} and len(present) == len(values):
+        return np.rint(2.0 * np.array(values, dtype=np.float64) - 1.0).astype(np.int64)
+    if names is None or not any(value in pair for value, *pair in zip(values, *names, strict=True)):
+        return None
+    return _by_word(values, names, ())
+
+
+def _by_word(values, names, sides):
+    known = set() if names is None else {_plain(name) for side in names for name in side}
+    own, words = _words(sides), _words([*sides, *_SIDES])
+    codes = np.empty(len(values), dtype=np.int64)
+    pairs = [(None, None)] * len(values) if names is None else zip(*names, strict=True)
+    for row, (value, (first, second)) in enumerate(zip(values, pairs, strict=True)):
+        if is_missing(value) or (isinstance(value, str) and not value.strip()):
+            codes[row] = _MISSING
+            continue
+        name, plain = _named(value, first, second), _plain(value)
+        word = words.get(plain)
+        if plain in known and word is not None:  # the name of an item somewhere
+            word = own.get(plain)
+        if word and plain in known and word != name:
+            raise ValueError(
+                f"The outcome in row {row} is {value!r}, the word for a side and also the name of "
+                "another item. Say who won by labels, such as frame[winner] == frame[first]."
+            )
+        codes[row] = name or word or (0 if _is_tie(value) else _UNREAD)
+    return codes
+
+
+def _named(value, first, second):
+    """1 or -1 where a value is the name of one side, 0 where of none or of both."""
+    if first == second and _loose(value, first):
+        return 1
+    for same in (_exact, _loose):
+        found = int(same(value, first)) - int(same(value, second))
+        if found:
+            return found
+    return 0
+
+
+def _exact(value, name):
+    return isinstance(value, str) and isinstance(name, str) and value == name
+
+
+def _loose(value, name):
+    if isinstance(value, str) and isinstance(name, str):
+        return _closed(value) == _closed(name)
+    numbers = isinstance(value, Real) and isinstance(name, Real)
+    return numbers and value == name
+
+
+def _plain(word):
+    """A word without what people write in many ways; anything else as it is."""
+    return _spelled(word) if isinstance(word, str) else word
+
+
+@lru_cache(maxsize=4096)
+def _spelled(word):
+    return " ".join(re.split(r"[\s_-]+", word.strip())).casefold()
+
+
+@lru_cache(maxsize=4096)
+def _closed(name):
+    """A name in lower case, with single spaces."""
+    return " ".join(name.split()).casefold()
+
+
+def _is_tie(value):
+    if isinstance(value, str):
+        return _TIE.match(_plain(value)) is not None
+    return isinstance(value, Real) and value == 0.5
+
+
+def _words(sides):
+    """1 or -1 for each word that stands for a side."""
+    words = {}
+    for pair in sides:
+        one, other = map(_plain, pair)
+        if one != other and one not in words and other not in words:
+            words.update({one: 1, other: -1})
+    return words
+
+
+# -- what is said of it ----------------------------------------------------------------------
+
+
+def _mention_dropped(values, missing, unread, ties):
+    parts = []
+    if missing.any():
+        parts.append(f"{missing.sum()} without an outcome (if these are ties, write 'tie' there)")
+    if unread.any():
+        some = Counter(values[i] for i in np.flatnonzero(unread)).most_common(3)
+        shown = ", ".join(f"{value!r} ({count})" for value, count in some)
+        parts.append(f"{unread.sum()} whose outcome is neither side nor a tie, such as {shown}")
+    if ties.any():
+        parts.append(f"{ties.sum()} ties (ties=False)")
+    if not parts:
+        return
+    rows = np.flatnonzero(missing | unread | ties)
+    warn(
+        f"{len(rows)} of {len(values)} duels are left out, first in row {rows[0]}: "
+        f"{'; '.join(parts)}. Leave them out of all that goes along with the duels (sample_weight, "
+        "judges, order, groups) as well."
+    )
+
+
+def _mention_ids(values, names):
+    """Warn where labels may be the winners' ids."""
+    if names is None or not all(isinstance(i, Real) for side in names for i in side):
+        return
+    rows = list(zip(values, *names, strict=True))
+    if all(value in pair for value, *pair in rows) and any(
+        (value == 1) != (value == first) for value, first, _ in rows
+    ):
+        warn(
+            "Outcomes are read as labels, 1 where the first won, but each is also the id of one of "
+            "the two sides. If they are ids of the winners, give frame[winner] == frame[first]."
+        )
+
+
+def _one_sided(values, codes):
+    some = Counter(values[i] for i in np.flatnonzero(codes == _UNREAD)).most_common(3)
+    shown = ", ".join(f"{value!r} ({count})" for value, count in some)
+    read = [name for code, name in ((1, "first"), (-1, "second")) if (codes == code).any()]
+    won = f"only wins of the {read[0]}" if read else "no winner"
+    return (
+        f"{(codes == _UNREAD).sum()} of {len(values)} outcomes are neither side nor a tie, such as "
+        f"{shown}, and all others hold {won}, so that these may well be what is missing. Encode "
+        "them (1: the first won, 0: the second), or drop such rows."
+    )
+
+
+def _none_read(values, names, sides):
+    some = ", ".join(list(dict.fromkeys(map(repr, values)))[:5])
+    called = " or ".join(repr(side) for side in [*sides, *_SIDES][0])
+    of_names = "" if names is None else "the name of either item, "
+    remedy = " Names need ids=, the columns that hold them." if names is None else ""
+    return (
+        "Outcomes of duels must be in {0, 1}, {-1, 1} or booleans (1: the first won), -1, 0 and 1 "
+        f"or 0, 0.5 and 1 with ties, or words: {of_names}{called}, 'tie'. Got values such as "
+        f"[{some}], none of which is one of these (or is wanted).{remedy}"
+    )
+
+
+class LongRankings(NamedTuple):
+    """Rankings that say something, in the order in which their rankers appear.
+
+    Attributes
+    ----------
+    lists : list of lists
+        Items, the best first.
+    ranks : ndarray of int of shape (n_listed,)
+        Of the items of all lists, one after the other: from 1, without gaps; equal ones are ties.
+    rankers : ndarray of object of shape (n_lists,)
+    n_unranked, n_silent : int
+        Rows without a rank, and rankers whose ranks tell no two items apart, both left out.
+    """
+
+    lists: list[list]
+    ranks: np.ndarray
+    rankers: np.ndarray
+    n_unranked: int
+    n_silent: int
+
+    def mention_dropped(self) -> None:
+        """One warning that counts what was left out."""
+        parts = []
+        if self.n_unranked:
+            parts.append(f"{self.n_unranked} rows without a rank")
+        if self.n_silent:
+            parts.append(
+                f"{self.n_silent} rankings that tell no two items apart (one item, or all tied)"
+            )
+        if parts:
+            warn(
+                f"Left out: {' and '.join(parts)}. ranking_groups(...) with the same arguments "
+                "says whose the others are."
+            )
+
+
+def is_long(frame: Any, ranker: Any, item: Any, rank: Any) -> bool:
+    """Whether rankings come in long form; ValueError where that is half said."""
+    given = [name is not None for name in (ranker, item, rank)]
+    if not any(given):
+        return False
+    if not all(given) or not is_frame(frame):
+        raise ValueError(
+            "Rankings in long form are a DataFrame with ranker=, item= and rank=, all three names "
+            f"of columns; {type(frame).__name__} with ranker={ranker!r}, item={item!r}, "
+            f"rank={rank!r} came. Without these three give lists, the best first."
+        )
+    return True
+
+
+def read_long(frame: Any, ranker: Any, item: Any, rank: Any) -> LongRankings:
+    """Rankings of a frame with one row for each ranker and item.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    ranker, item, rank : column names
+        Ranks are numbers, the smallest is the best, equal ones are ties.
+
+    Raises
+    ------
+    ValueError
+        For missing columns, rankers or items, ranks that are no numbers, an item that a ranker
+        ranks twice, or if no ranking says anything.
+    """
+    frame = plain_frame(frame)
+    wanted = [ranker, item, rank]
+    missing = [column for column in wanted if column not in list(frame.columns)]
+    if missing:
+        raise ValueError(f"The frame has no column {missing}; it has {list(frame.columns)}.")
+    who, what = frame[ranker].tolist(), frame[item].tolist()
+    for row, (one, other) in enumerate(zip(who, what, strict=True)):
+        if is_missing(one) or is_missing(other):
+            raise ValueError(
+                f"The ranker or the item is missing in row {row} of {[ranker, item]}; drop such "
+                "rows."
+            )
+    value = column_floats(frame[rank])
+    if value is None or np.isinf(value).any():
+        raise ValueError(
+            f"Ranks in column {rank!r} must be finite numbers, 1 for the best, equal for ties; "
+            f"values such as {frame[rank].tolist()[:3]} came."
+        )
+    kept = np.flatnonzero(~np.isnan(value))
+    _check_once(who, what)
+    number = {one: i for i, one in enumerate(dict.fromkeys(who))}
+    code = np.array([number[who[row]] for row in kept], dtype=np.intp)
+    order = np.lexsort((value[kept], code))
+    code, rows = code[order], kept[order]
+    begins = np.diff(code, prepend=-1) > 0
+    level = np.cumsum(np.diff(value[rows], prepend=np.nan) > 0)
+    ranks = 1 + level - level[np.flatnonzero(begins)][np.cumsum(begins) - 1] if len(rows) else level
+    top = np.zeros(len(number), dtype=np.intp)
+    np.maximum.at(top, code, ranks)
+    says = top > 1
+    if not says.any():
+        raise ValueError(
+            f"None of the {len(number)} rankings tells two items apart: each has one item with a "
+            "rank, or all of its ranks are equal."
+        )
+    lists: list[list] = [[] for _ in number]
+    for one, row in zip(code.tolist(), rows.tolist(), strict=True):
+        lists[one].append(what[row])
+    rankers = np.empty(len(number), dtype=object)
+    rankers[:] = list(number)
+    return LongRankings(
+        [one for one, said in zip(lists, says, strict=True) if said],
+        ranks[says[code]],
+        rankers[says],
+        len(who) - len(kept),
+        int((~says).sum()),
+    )
+
+
+def _check_once(who, what):
+    seen = set()
+    for pair in zip(who, what, strict=True):
+        if pair in seen:
+            raise ValueError(
+                f"{pair[0]!r} ranks item {pair[1]!r} twice; an item has one place. If these are "
+                "several rankings by one, number them: ranker= a column that tells them apart."
+            )
+        seen.add(pair)
+
+
+_ID = "id"
+
+
+@overload
+def from_columns(
+    frame: Any,
+    first: str | Sequence,
+    second: str | Sequence,
+    outcome: Any = None,
+    *,
+    ids: tuple[Any, Any] | None = None,
+    names: Sequence[str] | None = None,
+    ties: bool | None = None,
+    order: None = None,
+) -> tuple[np.ndarray | DuelFrame, np.ndarray]: ...
+
+
+@overload
+def from_columns(
+    frame: Any,
+    first: str | Sequence,
+    second: str | Sequence,
+    outcome: Any = None,
+    *,
+    ids: tuple[Any, Any] | None = None,
+    names: Sequence[str] | None = None,
+    ties: bool | None = None,
+    order: str | ArrayLike,
+) -> tuple[np.ndarray | DuelFrame, np.ndarray, np.ndarray]: ...
+
+
+def from_columns(
+    frame: Any,
+    first: str | Sequence,
+    second: str | Sequence,
+    outcome: Any = None,
+    *,
+    ids: tuple[Any, Any] | None = None,
+    names: Sequence[str] | None = None,
+    ties: bool | None = None,
+    order: str | ArrayLike | None = None,
+) -> tuple[np.ndarray | DuelFrame, ...]:
+    """Build duels from a DataFrame with one duel a row.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    first, second : list of column names
+        Features of the first and of the second item, in the same order. With ``ids`` they may
+        be empty.
+    outcome : column name or array-like of shape (n_duels,), default=None
+        ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first item won; or -1, 0 for a tie, and
+        1, see ``ties``; or 0, 0.5 for a tie, and 1. Or words, in any case: the name of either item
+        (its id), its column's name or the word in which that differs ("home", "away"), "model_a" or
+        "model_b", "a" or "b", "first" or "second", "tie" or "draw" and what begins so. Duels
+        without an outcome, or with one that says nothing of these, are left out, and a warning
+        counts them; it is an error if only wins of one side can be read. None: the first always
+        won.
+    ids : pair of column names, default=None
+        Who the first and the second item are, texts or numbers, beside features that may change
+        from duel to duel. They become the first column, "id".
+    names : list of str, default=None
+        Names of the features of a side. None: what the names of both sides have in common
+        ("home_age" and "away_age": "age"), or the names of the first side where they have no
+        word in common.
+    ties : bool, default=None
+        Whether 0 is a tie, and -1 means that the second won. None: where both occur. Ties in words,
+        or 0.5, are 0 in y beside -1 and 1; with False they are left out, and counted in a warning.
+    order : column name or array-like of int of shape (n_duels,), default=None
+        Who was shown first, or played at home, as in the ``order=`` of `fit`: 1 the first item, -1
+        the second, 0 none. It comes back for the duels as they come out.
+
+    Returns
+    -------
+    X : DuelFrame of shape (n_duels, 2, n_features)
+        With the columns as they are: texts, categories and missing values are for `Itemwise` to
+        encode. A float array if the columns are numbers, their labels no strings and no ``names``
+        given.
+    y : ndarray of int64 of shape (n_duels,)
+        As in `from_pairs`: where one side won all, every second duel is turned round. Where the
+        outcomes said so, a warning mentions that, unless ``order`` came.
+    order : ndarray of int8 of shape (n_duels,)
+        With ``order`` alone: of the duels that are left, with the other sign where one was turned.
+
+    Raises
+    ------
+    ValueError
+        For missing columns, lists of different lengths, missing ids, an id against itself, or
+        other outcomes or orders.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skpref.duels import from_columns
+    >>> frame = pd.DataFrame(
+    ...     {
+    ...         "home": ["ann", "bob"], "home_age": [31, 40],
+    ...         "away": ["bob", "cid"], "away_age": [40, None],
+    ...         "home_won": [0, 1],
+    ...     }
+    ... )
+    >>> X, y = from_columns(frame, ["home_age"], ["away_age"], "home_won", ids=("home", "away"))
+    >>> X.first
+        id   age
+    0  ann  31.0
+    1  bob  40.0
+    >>> y.tolist()
+    [0, 1]
+
+    Winners and losers, and which of them was at home:
+
+    >>> games = pd.DataFrame({"won": ["ann", "cid"], "lost": ["bob", "bob"], "home": [1, -1]})
+    >>> X, y, order = from_columns(games, [], [], ids=("won", "lost"), order="home")
+    >>> X.second["id"].tolist(), y.tolist(), order.tolist()
+    (['bob', 'cid'], [1, 0], [1, 1])
+    """
+    if not is_frame(frame):
+        raise ValueError(f"from_columns needs a DataFrame; {type(frame).__name__} came.")
+    frame = plain_frame(frame)
+    first = [first] if isinstance(first, str) else list(first)
+    second = [second] if isinstance(second, str) else list(second)
+    ids = None if ids is None else _check_ids(ids)
+    if len(first) != len(second) or not (first or ids):
+        raise ValueError(
+            f"{len(first)} columns came for the first item and {len(second)} for the second; "
+            "give the same features of both."
+        )
+    labelled = outcome is not None and np.ndim(outcome) == 0
+    wanted = first + second + list(ids or ()) + ([outcome] if labelled else [])
+    wanted += [order] if isinstance(order, str) else []
+    missing = [column for column in wanted if column not in list(frame.columns)]
+    if missing:
+        raise ValueError(f"The frame has no column {missing}; it has {list(frame.columns)}.")
+    if len(frame) == 0:
+        raise ValueError("The frame has no row, so no duel results.")
+    shown = check_order(frame[order] if isinstance(order, str) else order, len(frame), 2)
+    outcomes, rows = frame[outcome] if labelled else outcome, np.arange(len(frame))
+    if outcomes is not None:
+        who = None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist())
+        said = read_winners(outcomes, len(frame), who, _sides(first, second, ids), ties)
+        if said is not None:
+            rows, frame = said.kept, frame.iloc[said.kept]
+            outcomes, ties = said.said(ties)
+    labels = _labels(first, second, names)
+    if not all(isinstance(label, str) for label in labels) and ids is None:
+        array = _floats(frame, first, second)
+        if array is not None:
+            return _finished(array, outcomes, ties, None if shown is None else shown[rows])
+    if ids is not None:
+        if _ID in labels:
+            raise ValueError(
+                f"A feature is named {_ID!r} as the column of ids will be; give names= others."
+            )
+        _check_opponents(frame, ids, rows)
+        first, second, labels = [ids[0], *first], [ids[1], *second], [_ID, *labels]
+    items = _stack(frame, first, second, labels)
+    pairs = np.arange(len(items)).reshape(2, -1).T
+    duels = DuelFrame(items, pairs, id_column=None if ids is None else _ID)
+    return _finished(duels, outcomes, ties, None if shown is None else shown[rows])
+
+
+def _finished(X, outcomes, ties, order):
+    """Duels with their labels and, where it came, who was shown first."""
+    done = finish(X, outcomes, ties)
+    if order is not None:
+        return done.X, done.y, np.where(done.turned, -order, order)
+    if outcomes is not None and done.turned.any():
+        warn(
+            "One side won all duels, so that every second one is turned round to show both "
+            "outcomes. Who was shown first (or played at home) is turned with them: say it by "
+            "order=, such as order=np.ones(len(frame)) if it was the first side, and pass the "
+            "order that comes back to fit."
+        )
+    return done.X, done.y
+
+
+def _check_ids(ids: Any) -> tuple:
+    ids = tuple(ids) if not isinstance(ids, str) else (ids,)
+    if len(ids) != 2:
+        raise ValueError(
+            f"ids came as {ids!r}; give two columns, who the first and who the second item is."
+        )
+    return ids
+
+
+def _sides(first: list, second: list, ids: tuple | None) -> list[tuple[str, str]]:
+    """What the columns call the two sides, whole names before the words in which they differ."""
+    pairs = ([] if ids is None else [ids]) + list(zip(first, second, strict=True))
+    pairs = [pair for pair in pairs if all(isinstance(name, str) for name in pair)]
+    differ = [_common(*pair) for pair in pairs]
+    return [*pairs, *(found[1] for found in differ if found is not None)]
+
+
+def _check_opponents(frame: Any, ids: tuple, rows: np.ndarray) -> None:
+    sides = [frame[column].tolist() for column in ids]
+    for row, one, other in zip(rows, *sides, strict=True):
+        if is_missing(one) or is_missing(other):
+            raise ValueError(f"An id is missing in row {row} of {list(ids)}; drop such rows.")
+        if one == other:
+            raise ValueError(f"Row {row} sets {one!r} against itself; drop such rows.")
+
+
+def _labels(first: list, second: list, names: Sequence[str] | None) -> list:
+    """Names of the features of a side."""
+    if names is not None:
+        labels = [names] if isinstance(names, str) else list(names)
+        if len(labels) != len(first):
+            raise ValueError(f"{len(labels)} names came for {len(first)} features a side.")
+    else:
+        labels = _common_labels(first, second)
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"The features of a side are named {labels}; give distinct names=.")
+    return labels
+
+
+def _common_labels(first: list, second: list) -> list:
+    """What the names of both sides have in common, or the names of the first side.
+
+    The words that differ must be the same pair everywhere, as "home" and "away".
+    """
+    labels, sides = [], set()
+    for one, other in zip(first, second, strict=True):
+        if one == other:
+            labels.append(one)
+            continue
+        found = _common(one, other)
+        if found is None:
+            return first
+        labels.append(found[0])
+        sides.add(found[1])
+    return labels if len(sides) < 2 and len(set(labels)) == len(labels) else first
+
+
+def _common(one: Any, other: Any) -> tuple[str, tuple[str, str]] | None:
+    """A name without the word in which it differs from another, and the two words."""
+    if not (isinstance(one, str) and isinstance(other, str)):
+        return None
+    words, others = (re.split(r"([^0-9a-zA-Z]+)", name) for name in (one, other))
+    if len(words) != len(others):
+        return None
+    differ = [i for i, pair in enumerate(zip(words, others, strict=True)) if pair[0] != pair[1]]
+    if len(differ) != 1 or differ[0] % 2:  # every second part is a separator
+        return None
+    at = differ[0]
+    kept = words[2:] if at == 0 else words[: at - 1] + words[at + 1 :]
+    label = "".join(kept).strip(" ._-:()[]")
+    return (label, (words[at], others[at])) if label else None
+
+
+def _floats(frame: Any, first: list, second: list) -> np.ndarray | None:
+    try:
+        sides = [check_array(frame[columns], dtype=np.float64) for columns in (first, second)]
+    except ValueError:
+        return None
+    return np.stack(sides, axis=1)
+
+
+def _stack(frame: Any, first: list, second: list, labels: list) -> Any:
+    """Features of the first sides and, below, of the second."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ImportError(
+            "from_columns needs pandas to keep named columns together; install it, or build duel "
+            "arrays with np.stack([first, second], axis=1)."
+        ) from None
+    sides = []
+    for columns in (first, second):
+        places = [list(frame.columns).index(column) for column in columns]
+        side = [column_at(frame, j).reset_index(drop=True) for j in places]
+        sides.append(pd.concat(side, axis=1, keys=labels))
+    return pd.concat(sides, ignore_index=True)

@@ -1,0 +1,873 @@
+"""What was answered about which items, as inequalities between noisy utilities."""
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skpref.data._items import distinct_rows, equal_rows, float_rows
+
+# Kinds of row: one item beat another, neither did, or one inequality of an answer that states more
+# than one (whose noise is shared, and so belongs to the Gaussian that the row is taken under).
+DUEL, TIE, PART = 0, 1, 2
+
+
+class Answers(NamedTuple):
+    """What was answered, a row a distinct answer; margins are those of its winner over its loser.
+
+    Attributes
+    ----------
+    kind : ndarray of int8 of shape (n,)
+        `DUEL`, `TIE`, or `PART`: one inequality of a joint answer.
+    lead : ndarray of int8 of shape (n,)
+        +1 where the first item of the margin (the winner, if there is one) was shown first, −1
+        where the second was, 0 where neither was; where equal answers were shown in different
+        orders and the likelihood does not ask for the order, as in the first of them.
+    judge : ndarray of int of shape (n,) or None
+        Number of who answered; None: all are one.
+    """
+
+    kind: NDArray[np.int8]
+    lead: NDArray[np.int8]
+    judge: NDArray[np.intp] | None = None
+
+    def take(self, rows: NDArray) -> "Answers":
+        """Some of the rows, by position or mask."""
+        judge = None if self.judge is None else self.judge[rows]
+        return Answers(self.kind[rows], self.lead[rows], judge)
+
+
+class Derivatives(NamedTuple):
+    """Log-probability and its derivatives in the margin m: value, d/dm, −d²/dm², d³/dm³."""
+
+    value: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+    third: NDArray[np.float64]
+
+
+class Tilted(NamedTuple):
+    """A likelihood's factor times a Gaussian: log normaliser Z and its derivatives in the mean.
+
+    ``gradient`` is d log Z/d mean, ``curvature`` −d² log Z/d mean²; ``shrink`` is tilted variance
+    over the Gaussian's, in (0, 1].
+    """
+
+    log_normaliser: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+    shrink: NDArray[np.float64]
+
+
+class Site(NamedTuple):
+    """Gaussian factor in natural parameters."""
+
+    precision: NDArray[np.float64]
+    shift: NDArray[np.float64]
+
+
+class Regions(NamedTuple):
+    """An answer as a box of a noisy margin: lower < margin + e < upper, e ~ N(0, variance).
+
+    ``turn``, if given, is −1 where the box is one of minus the margin, else 1.
+    """
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    variance: NDArray[np.float64]
+    turn: NDArray[np.float64] | None = None
+
+
+# Kind of an answer with more than one inequality; its rows are of the kind `PART`.
+SET = 2
+
+
+class ByValue:
+    """Equality of frozen dataclasses that hold arrays."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        # mypy does not know that only dataclasses derive from this.
+        names = [each.name for each in fields(self)]  # type: ignore[arg-type]
+        return all(_same(getattr(self, name), getattr(other, name)) for name in names)
+
+    # Arrays cannot be hashed; None is Python's way to say so, which object's stub forbids.
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _same(one, other):
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
+
+
+class Block(NamedTuple):
+    """Joint answers of equally many inequalities, whose noise is drawn once an item shown.
+
+    Attributes
+    ----------
+    margin : ndarray of int of shape (n_blocks, m)
+        Margins, in `Margins`, of each answer's inequalities.
+    pattern : ndarray of shape (n_blocks, m, m)
+        Covariance of the inequalities' noise, in units of that of one item.
+    basis : ndarray of bool of shape (n_blocks, m)
+        Inequalities of which the others are sums and differences.
+    counts : ndarray of shape (n_blocks,)
+        How often each answer was given.
+    """
+
+    margin: NDArray[np.intp]
+    pattern: NDArray[np.float64]
+    basis: NDArray[np.bool_]
+    counts: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Margins(ByValue):
+    """Distinct margins z = f(first) − f(second), and how each row reads them.
+
+    Rows of duels and ties between the same two items share one. Every row of a joint answer has its
+    own, after these: it carries noise that is correlated with that of others.
+
+    Attributes
+    ----------
+    first, second : ndarray of shape (n_margins,)
+        Indices of items.
+    index : ndarray of shape (n_rows,)
+        Margin of each row.
+    sign : ndarray of shape (n_rows,)
+        +1 where the row's first item is ``first``, −1 where it is ``second``.
+    blocks : tuple of Block
+        Of the margins of joint answers.
+    """
+
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    index: NDArray[np.intp]
+    sign: NDArray[np.float64]
+    blocks: tuple[Block, ...] = ()
+
+    @property
+    def n_shared(self) -> int:
+        """Number of margins without noise, which come first."""
+        return len(self.first) - sum(block.margin.size for block in self.blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(ByValue):
+    """Inequalities of the distinct answers, in order of first appearance.
+
+    Attributes
+    ----------
+    n_items : int
+    first, second : ndarray of shape (n_rows,)
+        Items of each; where one is better it is the first.
+    kind : ndarray of int8 of shape (n_rows,)
+        `DUEL`, `TIE` or `PART`.
+    lead : ndarray of int8 of shape (n_rows,)
+        1 where the first of the two was shown before all others, −1 where the second was, else 0.
+    counts : ndarray of shape (n_rows,)
+        How often the answer was given: the sum of its weights.
+    answer : ndarray of shape (n_rows,)
+        Number of the distinct answer; rows of one are neighbours.
+    places : ndarray of shape (n_rows, 2)
+        The items' places in the answer, the best ranked 0.
+    basis : ndarray of bool of shape (n_rows,)
+        Rows of which the others of the same answer are sums and differences.
+    judge : ndarray of int of shape (n_rows,) or None
+        Number of who answered; None: all are one.
+    """
+
+    n_items: int
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    kind: NDArray[np.int8]
+    lead: NDArray[np.int8]
+    counts: NDArray[np.float64]
+    answer: NDArray[np.intp]
+    places: NDArray[np.intp]
+    basis: NDArray[np.bool_]
+    judge: NDArray[np.intp] | None = None
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @cached_property
+    def answers(self) -> Answers:
+        """What a likelihood is told of each row."""
+        return Answers(self.kind, self.lead, self.judge)
+
+    @cached_property
+    def joint(self) -> bool:
+        """Whether some answer has several rows."""
+        return bool(np.any(self.kind == PART))
+
+    @cached_property
+    def margins(self) -> Margins:
+        """Distinct margins of the rows (`Margins`): contradictory duels share one."""
+        if self.joint:
+            return self._with_blocks()
+        low = np.minimum(self.first, self.second)
+        high = np.maximum(self.first, self.second)
+        code, index = first_seen(low * self.n_items + high)
+        first, second = np.divmod(code, self.n_items)
+        sign = np.where(self.first == first[index], 1.0, -1.0)
+        return Margins(first, second, index, sign)
+
+    def _with_blocks(self):
+        part = self.kind == PART
+        shared = self.take(np.flatnonzero(~part)).margins
+        n_shared, n_parts = len(shared.first), np.count_nonzero(part)
+        index, sign = np.empty(len(part), dtype=np.intp), np.ones(len(part))
+        index[~part], sign[~part] = shared.index, shared.sign
+        index[part] = np.arange(n_shared, n_shared + n_parts)
+        first = np.concatenate([shared.first, self.first[part]])
+        second = np.concatenate([shared.second, self.second[part]])
+        return Margins(first, second, index, sign, self._blocks(np.flatnonzero(part), index))
+
+    def _blocks(self, parts, index):
+        begins = np.flatnonzero(np.diff(self.answer[parts], prepend=-1))
+        sizes = np.diff([*begins, len(parts)])
+        blocks = []
+        for size in np.unique(sizes):
+            rows = parts[begins[sizes == size][:, None] + np.arange(size)]
+            better, worse = np.moveaxis(self.places[rows], -1, 0)
+            pattern = _equal(better, better) + _equal(worse, worse)
+            pattern -= _equal(better, worse) + _equal(worse, better)
+            counts = self.counts[rows[:, 0]]
+            blocks.append(Block(index[rows], pattern, self.basis[rows], counts))
+        return tuple(blocks)
+
+    def apart(self) -> "Rows":
+        """The same with every inequality of a joint answer a duel."""
+        duel = np.where(self.kind == PART, DUEL, self.kind).astype(np.int8)
+        return replace(self, kind=duel)
+
+    def merged(self, at: NDArray[np.intp], other: "Rows", other_at: NDArray[np.intp]) -> "Rows":
+        """These answers and others', which become numbers ``at`` and ``other_at`` of both."""
+        answer = np.concatenate([at[self.answer], other_at[other.answer]])
+        order = np.argsort(answer, kind="stable")
+        columns: dict[str, Any] = {}
+        for each in fields(self)[1:]:
+            both = [getattr(self, each.name), getattr(other, each.name)]
+            columns[each.name] = None if both[0] is None else np.concatenate(both)[order]
+        return Rows(self.n_items, **{**columns, "answer": answer[order]})
+
+    def take(self, rows: NDArray) -> "Rows":
+        """Some of the rows."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)[1:]}
+        some: dict[str, Any] = {
+            name: None if part is None else part[rows] for name, part in values.items()
+        }
+        return Rows(self.n_items, **some)
+
+
+def _equal(one, other):
+    return (one[:, :, None] == other[:, None, :]).astype(np.float64)
+
+
+def duel_rows(
+    n_items: int,
+    first: NDArray[np.intp],
+    second: NDArray[np.intp],
+    kind: NDArray[np.int8],
+    lead: NDArray[np.int8],
+    counts: NDArray[np.float64],
+    judge: NDArray[np.intp] | None = None,
+) -> Rows:
+    """Rows of answers that have one each."""
+    n = len(first)
+    places = np.broadcast_to(np.arange(2), (n, 2))
+    basis = np.ones(n, dtype=bool)
+    return Rows(n_items, first, second, kind, lead, counts, np.arange(n), places, basis, judge)
+
+
+class Inequalities(NamedTuple):
+    """Inequalities of ranked answers: the answer of each, and its two places.
+
+    ``basis`` marks those of which the others of the same answer are sums and differences.
+    """
+
+    answer: NDArray[np.intp]
+    better: NDArray[np.intp]
+    worse: NDArray[np.intp]
+    basis: NDArray[np.bool_]
+
+
+def inequalities(rank: NDArray[np.integer]) -> Inequalities:
+    """What ranks state: each item is better than every one of the next rank.
+
+    Parameters
+    ----------
+    rank : ndarray of int of shape (n_answers, k)
+        Ascending from 1 without gaps, then 0 for items of which nothing is said.
+    """
+    k = rank.shape[1]
+    better, worse = np.triu_indices(k, 1)
+    stated = (rank[:, better] > 0) & (rank[:, worse] == rank[:, better] + 1)
+    answer, pair = np.nonzero(stated)
+    better, worse = better[pair], worse[pair]
+    # The first of a rank with all of the next spans what its rank's others say too; only those of
+    # the first rank are still to be tied in.
+    leads = np.ones(rank.shape, dtype=bool)
+    leads[:, 1:] = rank[:, 1:] != rank[:, :-1]
+    basis = leads[answer, better]
+    basis |= (rank[answer, better] == 1) & leads[answer, worse]
+    return Inequalities(answer, better, worse, basis)
+
+
+def first_seen(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Distinct integers in order of first appearance, and which of them each value is."""
+    n = len(values)
+    if n and values.min() >= 0 and values.max() <= 4 * n + 1024:  # a table is quicker than a sort
+        first = first_places(values, int(values.max()) + 1)
+        present = np.flatnonzero(first < n)
+        order = present[np.argsort(first[present])]
+        rank = np.empty(len(first), dtype=np.intp)
+        rank[order] = np.arange(len(order))
+        return order, rank[values]
+    distinct, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    return distinct[order], rank[inverse.reshape(-1)]
+
+
+def first_places(values: NDArray[np.intp], n_values: int) -> NDArray[np.intp]:
+    """Where each integer below ``n_values`` occurs first; len(values) where it does not."""
+    n = len(values)
+    first = np.full(n_values, n)
+    first[values[::-1]] = np.arange(n)[::-1]  # of equal indices the last assignment stays
+    return first
+
+
+def gathered_rows(rows: Rows, numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], Rows]:
+    """Some of the rows, and the items that are in them, by which they are counted anew."""
+    some = rows.take(numbers)
+    ends = np.concatenate([some.first, some.second])
+    used, position = np.unique(ends, return_inverse=True)
+    first, second = np.split(position.reshape(-1), 2)
+    told = some.kind, some.lead, some.counts, some.judge
+    return used, duel_rows(len(used), first, second, *told)
+
+
+def counted(
+    n_items: int,
+    positions: NDArray[np.intp],
+    order: NDArray[np.int8],
+    kind: NDArray[np.int8],
+    weight: NDArray[np.float64],
+    rank: NDArray[np.int_] | None,
+    ordered: bool,
+    judge: NDArray[np.intp] | None = None,
+) -> tuple[Rows, NDArray[np.intp]]:
+    """Rows of the distinct answers, and the distinct answer of every answer.
+
+    Parameters
+    ----------
+    n_items : int
+    positions, order, kind, weight, rank, ordered, judge
+        Of the `Observations`.
+    """
+    code, parts = _coded_duels(n_items, positions, order, kind, ordered, judge)
+    is_set = kind == SET
+    if rank is None or not is_set.any():
+        distinct, of_answer = first_seen(code)
+        counts = np.bincount(of_answer, weight, len(distinct)).astype(np.float64)
+        at = first_places(of_answer, len(distinct))
+        return _rows_of(n_items, parts, at, counts), of_answer
+    sets = _canonical(positions[is_set], rank[is_set], order[is_set] == 0, ordered)
+    of_sets = None if judge is None else judge[is_set]
+    n_duels = 0
+    if not is_set.all():
+        distinct, code[~is_set] = first_seen(code[~is_set])
+        n_duels = len(distinct)
+    told = sets if of_sets is None else [*sets, of_sets[:, None]]
+    code[is_set] = n_duels + distinct_rows(np.hstack(told).astype(np.float64))[1]
+    distinct, of_answer = first_seen(code)
+    counts = np.bincount(of_answer, weight, len(distinct)).astype(np.float64)
+    at = first_places(of_answer, len(distinct))
+    nth = np.cumsum(is_set) - 1  # of an answer among the sets
+    single, joint = np.flatnonzero(~is_set[at]), np.flatnonzero(is_set[at])
+    duels = _rows_of(n_items, parts, at[single], counts[single])
+    joined = _set_rows(n_items, sets, of_sets, nth[at[joint]], counts[joint])
+    return duels.merged(single, joined, joint), of_answer
+
+
+def _coded_duels(n_items, positions, order, kind, ordered, judge):
+    """Integers that tell duels apart, and the parts of these."""
+    first, second = positions[:, 0], positions[:, 1]
+    lead = (order[:, 0] == 0).astype(np.int8) - (order[:, 1] == 0)
+    tie = kind == TIE
+    turned = tie & (first > second)
+    if turned.any():  # a tie has no winner: it is written one way
+        first, second = np.where(turned, second, first), np.where(turned, first, second)
+        lead = np.where(turned, -lead, lead)
+    code = first * n_items + second
+    if tie.any():
+        code = code + tie * n_items**2
+    if ordered:
+        code = 3 * code + (lead + 1)
+    if judge is not None:  # numbers that stay below n × n_judges, however large the codes are
+        code = first_seen(code)[1] * (judge.max(initial=0) + 1) + judge
+    return code, (first, second, kind, lead, judge)
+
+
+def _canonical(positions, rank, first, ordered):
+    """Positions, ranks and who was shown first, items of one rank in the order of their numbers.
+
+    Who was shown first is left out where it does not tell answers apart.
+    """
+    first = first.astype(np.intp) if ordered else np.zeros_like(positions)
+    last = rank.max(initial=0) + 1
+    sort = np.lexsort((first, positions, np.where(rank > 0, rank, last)), axis=1)
+    return [np.take_along_axis(each, sort, axis=1) for each in (positions, rank, first)]
+
+
+def _rows_of(n_items, parts, at, counts):
+    first, second, kind, lead, judge = (None if part is None else part[at] for part in parts)
+    return duel_rows(n_items, first, second, kind, lead, counts, judge)
+
+
+def _set_rows(n_items, sets, judge, at, counts):
+    """Inequalities of ranked answers; `Rows.answer` is their number among these."""
+    positions, rank, first = (part[at] for part in sets)
+    stated = inequalities(rank)
+    answer, better, worse = stated.answer, stated.better, stated.worse
+    lead = (first[answer, better] - first[answer, worse]).astype(np.int8)
+    kind = np.full(len(answer), PART, dtype=np.int8)
+    places = np.column_stack([better, worse])
+    ends = positions[answer, better], positions[answer, worse]
+    whose = None if judge is None else judge[at][answer]
+    told = counts[answer], answer, places, stated.basis, whose
+    return Rows(n_items, *ends, kind, lead, *told)
+
+
+@dataclass(frozen=True, eq=False)
+class Duels(ByValue):
+    """Distinct items and distinct duels with their counts, in order of first appearance.
+
+    Attributes
+    ----------
+    items : ndarray of shape (n_items, n_features)
+        Distinct items.
+    winner, loser : ndarray of shape (n_kinds,)
+        Indices into ``items``; every (winner, loser) occurs once. Of a tie the two items.
+    counts : ndarray of shape (n_kinds,)
+        How often each duel was seen: the sum of its answers' weights.
+    tie : ndarray of bool of shape (n_kinds,)
+    """
+
+    items: NDArray[np.float64]
+    winner: NDArray[np.intp]
+    loser: NDArray[np.intp]
+    counts: NDArray[np.float64]
+    tie: NDArray[np.bool_]
+
+
+class Singles(NamedTuple):
+    """Rows of the single answers, each with noise of its own.
+
+    Attributes
+    ----------
+    row : ndarray of shape (n_singles,)
+        Row, in `Rows`, of each.
+    answer : ndarray of shape (n_singles,)
+        Number of the single answer.
+    """
+
+    row: NDArray[np.intp]
+    answer: NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Observations(ByValue):
+    """Items and the answers about them, as they came.
+
+    Made by `from_duels` or `from_ranks`. Items stand in the order in which answers first showed
+    them, so that more answers only add items and rows at the end.
+
+    Attributes
+    ----------
+    items : ndarray of shape (n_items, n_features)
+        Distinct items that take part in an answer.
+    positions : ndarray of shape (n_answers, k)
+        Items of each answer, the winner or the best ranked first, −1 where there are fewer than k.
+    order : ndarray of int8 of shape (n_answers, k)
+        Place, from 0, at which each of them was shown; −1 where none was first.
+    kind : ndarray of int8 of shape (n_answers,)
+        `DUEL`, `TIE` or `SET`.
+    weight : ndarray of shape (n_answers,)
+        How often the answer counts; positive.
+    judge : ndarray of shape (n_answers,) or None
+        Number of the judge, from 0; None: all are one.
+    rank : ndarray of int of shape (n_answers, k) or None
+        Of sets: 1 for the best, equal where nothing is said of two items, 0 where nothing is said
+        of an item. None: there are no sets.
+    ordered : bool
+        Whether duels that differ in who was shown first alone are different answers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.duels import Observations
+    >>> items = np.array([[0.0], [1.0], [1.0], [2.0]])
+    >>> seen = Observations.from_duels(items, [0, 2, 0], [1, 3, 1], [False, True, False])
+    >>> seen.items.ravel().tolist(), seen.positions.tolist()
+    ([0.0, 1.0, 2.0], [[1, 0], [1, 2], [1, 0]])
+    >>> seen.duels.counts.tolist()
+    [2.0, 1.0]
+    >>> chosen = Observations.from_ranks(items, [[0, 1, 3]], [[2, 1, 2]])
+    >>> chosen.positions.tolist(), chosen.order.tolist()
+    ([[1, 0, 2]], [[1, 0, 2]])
+    """
+
+    items: NDArray[np.float64]
+    positions: NDArray[np.intp]
+    order: NDArray[np.int8]
+    kind: NDArray[np.int8]
+    weight: NDArray[np.float64]
+    judge: NDArray[np.intp] | None = None
+    rank: NDArray[np.int_] | None = None
+    ordered: bool = False
+
+    @classmethod
+    def from_duels(
+        cls,
+        items: NDArray[np.float64],
+        first: ArrayLike,
+        second: ArrayLike,
+        first_won: ArrayLike,
+        weight: ArrayLike | None = None,
+        judge: ArrayLike | None = None,
+        *,
+        tie: ArrayLike | None = None,
+        order: ArrayLike | None = None,
+    ) -> Self:
+        """Duels between rows of a table.
+
+        Parameters
+        ----------
+        items : ndarray of shape (n, d)
+            Equal rows are one item; those in no duel are left out.
+        first, second : array-like of shape (n_duels,)
+            Rows of the items shown first and second.
+        first_won : array-like of bool of shape (n_duels,)
+            Of ties it says nothing.
+        weight : array-like of shape (n_duels,), optional
+            Non-negative; a duel of weight 0 is left out. By default 1 each.
+        judge : array-like of int of shape (n_duels,), optional
+        tie : array-like of bool of shape (n_duels,), optional
+            By default there are none.
+        order : array-like of int of shape (n_duels,), optional
+            1: what is written first was shown first (the default), −1: the second was, 0: neither.
+
+        Returns
+        -------
+        Observations
+        """
+        shown = np.column_stack([first, second]).astype(np.intp, copy=False)
+        won = np.asarray(first_won, dtype=bool)
+        weight = np.ones(len(shown)) if weight is None else np.asarray(weight, dtype=np.float64)
+        judges = None if judge is None else np.asarray(judge, dtype=np.intp)
+        ties = None if tie is None else np.asarray(tie, dtype=bool)
+        orders = None if order is None else np.asarray(order, dtype=np.int8)
+        if not np.all(weight > 0.0):
+            kept = weight > 0.0
+            shown, won, weight = shown[kept], won[kept], weight[kept]
+            judges, ties, orders = _kept(kept, judges, ties, orders)
+        if ties is not None:
+            won = won | ties  # as shown
+        distinct, positions = _first_seen_items(items, shown)
+        shown_first, shown_second = positions.T
+        positions = np.empty_like(positions)
+        # x ^ (x ^ y) = y: exchanged where the second won, without a branch for each answer.
+        swap = (shown_first ^ shown_second) & (won.astype(np.intp) - 1)
+        positions[:, 0], positions[:, 1] = shown_first ^ swap, shown_second ^ swap
+        places = np.empty(positions.shape, dtype=np.int8)
+        places[:, 0], places[:, 1] = ~won, won
+        if orders is not None:
+            places[orders < 0] = 1 - places[orders < 0]
+            places[orders == 0] = -1
+        kind = np.full(len(shown), DUEL, dtype=np.int8)
+        if ties is not None:
+            kind[ties] = TIE
+        return cls(distinct, positions, places, kind, weight, judges)
+
+    @classmethod
+    def from_ranks(
+        cls,
+        items: NDArray[np.float64],
+        shown: ArrayLike,
+        rank: ArrayLike,
+        weight: ArrayLike | None = None,
+        judge: ArrayLike | None = None,
+        *,
+        tie: ArrayLike | None = None,
+        order: ArrayLike | None = None,
+    ) -> Self:
+        """Choices and rankings of rows of a table.
+
+        Parameters
+        ----------
+        items : ndarray of shape (n, d)
+            Equal rows are one item; those that were not shown are left out.
+        shown : array-like of int of shape (n_answers, k)
+            Rows in the order in which they were shown, −1 where there is none.
+        rank : array-like of int of shape (n_answers, k)
+            1 for the best, without gaps; equal: nothing is said of the two; 0: nothing is said of
+            the item. Answers that say nothing are left out.
+        weight, judge
+            As in `from_duels`.
+        tie : array-like of bool of shape (n_answers,), optional
+            Where two items were shown and found equal; the ranks do not count then.
+        order : array-like of int of shape (n_answers,), optional
+            1: the first shown counts as such (the default), 0: none does; −1: the second of two.
+
+        Returns
+        -------
+        Observations
+            An answer that comes to one inequality is a duel.
+        """
+        sets, ranks = np.asarray(shown, dtype=np.intp), np.array(rank, dtype=np.int_)
+        n, k = sets.shape
+        weights = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
+        judges = None if judge is None else np.asarray(judge, dtype=np.intp)
+        ties = np.zeros(n, dtype=bool) if tie is None else np.asarray(tie, dtype=bool)
+        orders = np.ones(n, dtype=np.int8) if order is None else np.asarray(order, dtype=np.int8)
+        ranks[sets < 0] = 0
+        ranks[ties] = 0
+        says = ties | (ranks.max(axis=1, initial=0) > 1)
+        kept = says & (weights > 0.0)
+        if not kept.all():
+            sets, ranks, weights = sets[kept], ranks[kept], weights[kept]
+            judges, ties, orders = _kept(kept, judges, ties, orders)
+        distinct, positions = _first_seen_items(items, sets)
+        there = sets >= 0
+        places = np.where(there, np.cumsum(there, axis=1) - 1, -1)  # the first that is there: 0
+        places[orders == 0] = -1
+        turned = orders < 0
+        places[turned, :2] = places[turned, 1::-1]
+        # Best first, of equal ranks as shown, then those of which nothing is said, then nothing.
+        key = np.where(ranks > 0, ranks, np.where(sets < 0, 2 * k + 1, 2 * k))
+        sort = np.argsort(key, axis=1, kind="stable")
+        positions, places, ranks = (
+            np.take_along_axis(each, sort, axis=1) for each in (positions, places, ranks)
+        )
+        single = ~ties & (np.count_nonzero(ranks, axis=1) == 2)
+        kind = np.where(ties, TIE, np.where(single, DUEL, SET)).astype(np.int8)
+        small = np.int8 if k < 128 else np.int16
+        return cls(distinct, positions, places.astype(small), kind, weights, judges, ranks)
+
+    def part(self, answers: NDArray[np.intp]) -> Self:
+        """Some of the answers, and the items in them."""
+        shown = self.positions[answers]
+        items, positions = _first_seen_items(self.items, shown)
+        return replace(
+            self,
+            items=items,
+            positions=positions,
+            order=self.order[answers],
+            kind=self.kind[answers],
+            weight=self.weight[answers],
+            judge=None if self.judge is None else self.judge[answers],
+            rank=None if self.rank is None else self.rank[answers],
+        )
+
+    def joined(self, other: Self) -> Self:
+        """These answers and then others, all of them duels or ties."""
+        both = self, other
+        items = np.concatenate([each.items for each in both])
+        distinct, place = _first_seen_items(items, np.arange(len(items)))
+        places = np.split(place, [len(self.items)])
+        shown = [at[each.positions[:, :2]] for each, at in zip(both, places, strict=True)]
+        positions = np.concatenate(shown)
+        order = np.concatenate([each.order[:, :2] for each in both])
+        kind = np.concatenate([each.kind for each in both])
+        weight = np.concatenate([each.weight for each in both])
+        judges = [each.judge for each in both if each.judge is not None]
+        judge = np.concatenate(judges) if len(judges) == 2 else None
+        return type(self)(distinct, positions, order, kind, weight, judge, ordered=self.ordered)
+
+    def spread(self, size: int) -> Self:
+        """So many of the answers, evenly spread."""
+        n = len(self.positions)
+        return self if n <= size else self.part(np.linspace(0, n - 1, size).astype(np.intp))
+
+    # -- the counted view ------------------------------------------------------------------
+
+    @cached_property
+    def _counted(self) -> tuple[Rows, NDArray[np.intp]]:
+        return counted(
+            len(self.items),
+            self.positions,
+            self.order,
+            self.kind,
+            self.weight,
+            self.rank,
+            self.ordered,
+            self.judge,
+        )
+
+    @property
+    def rows(self) -> Rows:
+        """Inequalities of the distinct answers, counted."""
+        return self._counted[0]
+
+    @property
+    def of_answer(self) -> NDArray[np.intp]:
+        """Distinct answer of every answer, shape (n_answers,)."""
+        return self._counted[1]
+
+    @cached_property
+    def duels(self) -> Duels:
+        """Distinct duels, ties among them, with their counts, whoever judged."""
+        if self.judge is not None:
+            return replace(self, judge=None).duels
+        rows = self.rows
+        if rows.joint:
+            rows = rows.take(np.flatnonzero(rows.kind != PART))
+        return Duels(self.items, rows.first, rows.second, rows.counts, rows.kind == TIE)
+
+    @property
+    def n_singles(self) -> int:
+        """Number of inequalities of all single answers."""
+        if not self.rows.joint:
+            return int(self.weight.sum())
+        return int(self.weight @ np.bincount(self.rows.answer)[self.of_answer])
+
+    def singles(self) -> Singles:
+        """The rows of every single answer, in their order; one of weight w stands w times.
+
+        Raises
+        ------
+        ValueError
+            If a weight is no integer.
+        """
+        whole = np.rint(self.weight)
+        if not np.array_equal(whole, self.weight):
+            odd = self.weight[whole != self.weight][0]
+            raise ValueError(
+                f"Sampling takes sample_weight as a number of repetitions, {odd} came. Use whole "
+                "numbers, or inference='ep' or 'laplace', which take any."
+            )
+        every = np.repeat(self.of_answer, whole.astype(np.intp))
+        if not self.rows.joint:
+            return Singles(every, np.arange(len(every)))
+        size = np.bincount(self.rows.answer)
+        begin, sizes = np.cumsum(size) - size, size[every]
+        answer = np.repeat(np.arange(len(every)), sizes)
+        shift = begin[every] - (np.cumsum(sizes) - sizes)
+        return Singles(np.arange(len(answer)) + shift[answer], answer)
+
+
+def _kept(kept, *parts):
+    return [None if part is None else part[kept] for part in parts]
+
+
+def _first_seen_items(items, shown):
+    """Distinct items in the order in which they were shown, and which of them each one is."""
+    there = shown >= 0
+    flat = shown.reshape(-1) if there.all() else shown[there]
+    rows, row = first_seen(flat)
+    first, same = equal_rows(items, rows)
+    codes, code = first_seen(same)
+    distinct = float_rows(items, rows[first[codes]])
+    if there.all():
+        return distinct, code[row].reshape(shown.shape)
+    positions = np.full(shown.shape, -1, dtype=np.intp)
+    positions[there] = code[row]
+    return distinct, positions
+
+
+def match(before: Observations, now: Observations, *, single: bool) -> NDArray[np.intp]:
+    """Where the rows of now were before: those of distinct answers, or of single ones.
+
+    Parameters
+    ----------
+    before, now : Observations
+    single : bool
+        Match single answers instead of distinct ones. Of equal rows the k-th is matched with the
+        k-th.
+
+    Returns
+    -------
+    ndarray of shape (n_now,)
+        −1 for what is new.
+    """
+    picked = [o.singles().row if single else np.arange(len(o.rows)) for o in (before, now)]
+    if before.items.shape[1] != now.items.shape[1]:
+        return np.full(len(picked[1]), -1)
+    said = []
+    for each in (before, now):
+        rows = each.rows
+        told = np.column_stack([rows.kind, rows.lead * each.ordered]).astype(np.float64)
+        parts = [each.items[rows.first], each.items[rows.second], told]
+        if before.judge is not None and now.judge is not None and rows.judge is not None:
+            parts.append(rows.judge[:, None].astype(np.float64))
+        said.append(np.hstack(parts))
+    _, code = distinct_rows(np.concatenate(said))
+    n_before, n = len(before.rows), int(code.max()) + 1
+    codes = code[:n_before][picked[0]], code[n_before:][picked[1]]
+    keys = [_nth(each) * n + each for each in codes]
+    order = np.argsort(keys[0])
+    found = np.searchsorted(keys[0], keys[1], sorter=order)
+    found = order[np.minimum(found, len(order) - 1)]
+    return np.where(keys[0][found] == keys[1], found, -1)
+
+
+def _nth(codes):
+    """How many equal codes came before each."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    count = np.empty(len(codes), dtype=np.intp)
+    count[order] = np.arange(len(codes)) - np.repeat(starts, np.diff([*starts, len(codes)]))
+    return count
+
+
+# Answers of the part that "auto" learns on: exactly; exactly, of names alone; exactly, for a fit
+# with inducing points, which is itself a matter of seconds; and by the bound of such a fit.
+ENOUGH, ENOUGH_OF_NAMES, ENOUGH_FOR_POINTS, ENOUGH_SPARSE = 1000, 2000, 800, 5000
+
+
+def random_part(observations: Observations, size: int, among_few: bool = False) -> Observations:
+    """So many of the answers and the items in them, the same ones every time.
+
+    Of every kind of answer there is at least one, where there is room.
+
+    Parameters
+    ----------
+    observations : Observations
+    size : int
+    among_few : bool, default=False
+        Whether these are answers among as few items as have so many, drawn at random. Where nothing
+        but names is known, answers that share no items say nothing of the noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.duels import Observations
+    >>> seen = Observations.from_duels(np.eye(4), [0, 1, 2], [1, 2, 3], [True, False, True])
+    >>> part = random_part(seen, 1)
+    >>> part.items.shape, len(part.positions)
+    ((2, 4), 1)
+    """
+    n = len(observations.positions)
+    if size >= n:
+        return observations
+    rng = np.random.default_rng(0)
+    order = rng.permutation(n)
+    if among_few:
+        turn = rng.permutation(len(observations.items))
+        shown = observations.positions
+        last = np.where(shown >= 0, turn[shown], -1).max(axis=1)
+        order = order[np.argsort(last[order], kind="stable")]
+    kept, kind = order[:size].copy(), observations.kind[order]
+    # Ties so rare that none was drawn would teach that there are none.
+    missing = np.setdiff1d(kind, kind[:size])[: size - 1]
+    for place, each in enumerate(missing):
+        kept[-1 - place] = order[np.argmax(kind == each)]
+    return observations.part(np.sort(kept))

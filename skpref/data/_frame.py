@@ -1,0 +1,256 @@
+"""Duels, or larger sets of items, as a table of items and which of its rows were shown together."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from skpref.data._containers import (
+    column_names,
+    frame_floats,
+    is_frame,
+    own_frame,
+    shallow_copy,
+    take_rows,
+    unmasked,
+)
+from skpref.data._sets import check_padding, gathered
+
+
+class DuelFrame:
+    """Immutable duels or sets of items: those that named columns describe, or sets of any size.
+
+    It stands where an array (n_duels, 2, n_features) or (n_sets, k, n_features) stands: in `fit`
+    and `predict` (where all columns are numbers), in `Itemwise` (whatever they are), in
+    ``train_test_split``, ``cross_val_score`` and ``GridSearchCV``. Builders make it of frames, and
+    of arrays where sets differ in size; `from_columns`, `from_pairs`, `from_choices`,
+    `from_rankings` and `from_ratings` are the usual way to one.
+
+    Parameters
+    ----------
+    items : DataFrame or array-like of float of shape (n_items, n_features)
+    pairs : array-like of int of shape (n_duels, 2) or (n_sets, k)
+        Rows of ``items`` that were shown together: first and second, or all k in the order shown.
+        With k > 2, -1 pads the end of a row that has fewer.
+    id_column : column name, default=None
+        The column of a frame that says who an item is, beside what it is like.
+
+    Attributes
+    ----------
+    shape : (int, int, int)
+        ``(n_duels, 2, n_features)`` or ``(n_sets, k, n_features)``; ``ndim`` is 3, ``len`` the
+        number of duels or sets.
+    dtype : dtype
+        float64 if all columns are numbers, else object; that of ``numpy.asarray``.
+    columns : Index or None
+        None for an array.
+    feature_names : ndarray of shape (n_features,) or None
+        The columns, if all are strings.
+    id_column : column name or None
+    items : DataFrame or ndarray
+    pairs : ndarray of shape (n_duels, 2) or (n_sets, k)
+        Read-only.
+    first, second : DataFrame or ndarray of shape (n_duels, n_features)
+        The two sides; of sets, the first and the second item shown.
+
+    Notes
+    -----
+    ``X[rows]`` with a slice, mask or array of positions gives a `DuelFrame`; ``X[:, 0]`` and
+    ``X[:, 1]`` are the sides, ``X[:, ::-1]`` turns every duel round. All else is indexed as the
+    array ``numpy.asarray(X)``, in which NaN (None among objects) stands where a set has no item.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skpref.duels import DuelFrame
+    >>> drinks = pd.DataFrame({"kind": ["tea", "cola", "tea"], "sugar": [0.0, 0.9, 0.3]})
+    >>> X = DuelFrame(drinks, [[0, 1], [2, 1]])
+    >>> X
+    <DuelFrame: 2 duels of items with columns kind, sugar>
+    >>> X.shape, X.first["sugar"].tolist(), X[1:].second["kind"].tolist()
+    ((2, 2, 2), [0.0, 0.3], ['cola'])
+    >>> DuelFrame([[0.1], [0.5], [0.7]], [[2, 0, 1], [1, 2, -1]])
+    <DuelFrame: 2 sets of up to 3 items with 1 feature>
+    """
+
+    ndim = 3
+    pairs: np.ndarray
+    id_column: Any
+    _items: Any
+
+    def __init__(self, items: Any, pairs: Any, *, id_column: Any = None) -> None:
+        items = _own(items)
+        pairs = np.array(pairs)
+        if pairs.ndim != 2 or pairs.shape[1] < 2 or pairs.dtype.kind not in "iu":
+            raise ValueError(
+                "Pairs must be integers of shape (n_duels, 2) or (n_sets, k), rows of the items "
+                f"that were shown together; {pairs.dtype} of shape {pairs.shape} came."
+            )
+        pairs = pairs.astype(np.intp)
+        lowest = 0 if pairs.shape[1] == 2 else -1
+        if pairs.size and (pairs.min() < lowest or pairs.max() >= len(items)):
+            raise ValueError(
+                f"Pairs must lie in [0, {len(items) - 1}], the rows of the items; {pairs.min()} to "
+                f"{pairs.max()} came. (-1 pads sets of which some have more than two items.)"
+            )
+        check_padding(pairs < 0, "-1")
+        if id_column is not None and id_column not in list(getattr(items, "columns", ())):
+            columns = (
+                f"it has {list(items.columns)}" if is_frame(items) else "an array has no names"
+            )
+            raise ValueError(f"The items have no column {id_column!r} of ids; {columns}.")
+        self.__setstate__((items, pairs, id_column))
+
+    @classmethod
+    def _of(cls, items: Any, pairs: np.ndarray, id_column: Any) -> "DuelFrame":
+        """Of parts that are known to be sound; -1 may be anywhere in a row."""
+        made = object.__new__(cls)
+        made.__setstate__((items, np.array(pairs), id_column))
+        return made
+
+    def __getstate__(self) -> tuple:
+        return self._items, self.pairs, self.id_column
+
+    def __setstate__(self, state: tuple) -> None:
+        items, pairs, id_column = state
+        pairs.flags.writeable = False
+        if isinstance(items, np.ndarray):
+            items.flags.writeable = False  # pickling forgets this
+        self.__dict__.update(_items=items, pairs=pairs, id_column=id_column)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"A DuelFrame is immutable; {name!r} cannot be set. Build a new one.")
+
+    def _with(self, pairs: np.ndarray) -> "DuelFrame":
+        return DuelFrame._of(self._items, pairs, self.id_column)
+
+    @property
+    def items(self) -> Any:
+        return shallow_copy(self._items)
+
+    @property
+    def columns(self) -> Any:
+        return getattr(self._items, "columns", None)
+
+    @property
+    def feature_names(self) -> np.ndarray | None:
+        return column_names(self._items) if is_frame(self._items) else None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return *self.pairs.shape, self._items.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(object if self._floats() is None else np.float64)
+
+    @property
+    def first(self) -> Any:
+        return self._side(0)
+
+    @property
+    def second(self) -> Any:
+        return self._side(1)
+
+    def _floats(self) -> np.ndarray | None:
+        return frame_floats(self._items) if is_frame(self._items) else self._items
+
+    def _side(self, side: int | np.integer) -> Any:
+        if (self.pairs[:, side] < 0).any():
+            raise ValueError(
+                f"Some sets have no item in place {side}; np.asarray(X)[:, {side}] has NaN there."
+            )
+        rows = take_rows(self._items, self.pairs[:, side])
+        return rows.reset_index(drop=True) if hasattr(rows, "reset_index") else rows
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter(np.asarray(self))
+
+    def __getitem__(self, key: Any) -> Any:
+        rows, *rest = key if isinstance(key, tuple) else (key,)
+        while rest and (rest[-1] is Ellipsis or _is_all(rest[-1])):
+            rest.pop()
+        chosen = None if rows is Ellipsis or rows is None else self.pairs[rows]
+        if chosen is None or chosen.ndim != 2 or len(rest) > 1:
+            return np.asarray(self)[key]
+        if not rest:
+            return self._with(chosen)
+        sides = rest[0]
+        if isinstance(sides, int | np.integer):
+            whole = (chosen[:, sides] >= 0).all()
+            return self._with(chosen)._side(sides) if whole else np.asarray(self)[key]
+        turned = chosen[:, sides]
+        # Padding may stand elsewhere now, or too much of it: rows that keep all items are safe.
+        alike = turned.shape[1:] == chosen.shape[1:] and (turned >= 0).all()
+        return self._with(turned) if alike else np.asarray(self)[key]
+
+    def to_numpy(self) -> np.ndarray:
+        """The duels or sets as an array, see ``shape``, ``dtype`` and the notes."""
+        values = self._floats()
+        if values is None:
+            values = np.asarray(self._items, dtype=object)
+        return gathered(values, self.pairs)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("A DuelFrame is no array; turning it into one makes a copy.")
+        values = self.to_numpy()
+        return values if dtype is None else values.astype(dtype)
+
+    def __repr__(self) -> str:
+        n_shown, n_features = self.shape[1:]
+        if n_shown == 2:
+            shown = f"{len(self)} duels of"
+        else:
+            most = "up to " if (self.pairs < 0).any() else ""
+            shown = f"{len(self)} sets of {most}{n_shown}"
+        if self.columns is None:
+            what = f"{n_features} feature{'s' if n_features > 1 else ''}"
+        else:
+            columns = list(map(str, self.columns))
+            more = f", … ({len(columns)})" if len(columns) > 6 else ""
+            what = f"columns {', '.join(columns[:6])}{more}"
+        ids = "" if self.id_column is None else f", ids in {self.id_column}"
+        return f"<DuelFrame: {shown} items with {what}{ids}>"
+
+
+def shown_together(items: Any, sets: np.ndarray, id_column: Any = None) -> np.ndarray | DuelFrame:
+    """Items, set by set: an array, or a `DuelFrame` of named columns or of sets that have gaps.
+
+    Parameters
+    ----------
+    items : ndarray of float or DataFrame of shape (n_items, n_features)
+    sets : ndarray of int of shape (n_sets, k)
+        Rows of ``items``, -1 where a set has fewer, anywhere.
+    id_column : column name, default=None
+    """
+    if is_frame(items) or (sets < 0).any():
+        return DuelFrame._of(_own(items), sets, id_column)
+    return items[sets]
+
+
+def _own(items: Any) -> Any:
+    return own_frame(items) if is_frame(items) else _own_array(items)
+
+
+def _own_array(items: Any) -> np.ndarray:
+    try:
+        array = np.array(unmasked(items), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"The items of a DuelFrame must be a DataFrame or numbers of shape (n_items, "
+            f"n_features); {type(items).__name__} came ({error})."
+        ) from None
+    if array.ndim != 2:
+        raise ValueError(
+            f"The items of a DuelFrame must be a DataFrame or numbers of shape (n_items, "
+            f"n_features); an array of shape {array.shape} came."
+        )
+    return array
+
+
+def _is_all(key: Any) -> bool:
+    return isinstance(key, slice) and key == slice(None)

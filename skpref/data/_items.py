@@ -1,0 +1,508 @@
+"""Items: which of them are equal, immutable tables of them, and their ids as numbers."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_array
+
+from skpref._utils import row_blocks
+from skpref.data._containers import (
+    all_strings,
+    column_at,
+    column_floats,
+    column_names,
+    frame_floats,
+    is_frame,
+    is_missing,
+    own_frame,
+    shallow_copy,
+    unmasked,
+)
+
+_SHIFT = np.uint64(29)
+# Doubles of a block of rows that is looked at.
+_BLOCK = 2**20
+
+
+def _hash(bits):
+    """Mix every bit of every feature into one word, by odd multipliers and a shift."""
+    odd = np.random.default_rng(20240229).integers(1, 2**63, bits.shape[1], dtype=np.uint64) | 1
+    mixed = bits >> _SHIFT
+    mixed ^= bits
+    return mixed @ odd
+
+
+def equal_rows(items: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows of a table are equal; features are looked at in blocks, and not copied.
+
+    Parameters
+    ----------
+    items : ndarray of shape (n_items, d)
+    rows : ndarray of int of shape (n,)
+
+    Returns
+    -------
+    first : ndarray of shape (m,)
+        Place in ``rows`` of one of each group; the order of groups depends on the values alone.
+    inverse : ndarray of shape (n,)
+        Group of each.
+    """
+    if items.shape[1] == 0:
+        return np.zeros(min(len(rows), 1), dtype=np.intp), np.zeros(len(rows), dtype=np.intp)
+    key = np.empty(len(rows), dtype=np.uint64)
+    for block in row_blocks(len(rows), items.shape[1], _BLOCK):
+        key[block] = _hash(_bits(items[rows[block]]))
+    order = np.argsort(key)
+    ordered = key[order]
+    starts = np.ones(len(key), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=starts[1:])
+    inverse = np.empty(len(key), dtype=np.intp)
+    inverse[order] = np.cumsum(starts) - 1
+    first = order[starts]
+    others = np.flatnonzero(first[inverse] != np.arange(len(rows)))
+    for block in row_blocks(len(others), items.shape[1], _BLOCK):
+        some = others[block]
+        one, other = items[rows[some]], items[rows[first[inverse[some]]]]
+        if not np.array_equal(_bits(one), _bits(other)):  # a hash collision
+            bits = _bits(items[rows])
+            _, first, inverse = np.unique(bits, axis=0, return_index=True, return_inverse=True)
+            break
+    return first, inverse.reshape(-1)
+
+
+def _bits(rows):
+    return float_rows(rows, slice(None)).view(np.uint64)
+
+
+def float_rows(items: np.ndarray, rows: Any) -> np.ndarray:
+    """Some rows in double precision, as a new array without negative zeros."""
+    taken = np.ascontiguousarray(items[rows], dtype=np.float64)
+    return taken + 0.0  # -0.0 becomes 0.0
+
+
+def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct rows of an array, found by hashing and verified exactly.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        Floats. NaN equals NaN.
+
+    Returns
+    -------
+    distinct : ndarray of shape (m, d)
+        The order depends on the values alone, not on the order of ``rows``.
+    inverse : ndarray of shape (n,)
+        ``distinct[inverse]`` equals ``rows``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.duels import distinct_rows
+    >>> distinct, inverse = distinct_rows(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]))
+    >>> len(distinct), distinct[inverse[2]].tolist()
+    (2, [1.0, 2.0])
+    """
+    first, inverse = equal_rows(rows, np.arange(len(rows)))
+    return float_rows(rows, first), inverse
+
+
+def _codes(column):
+    """Numbers that are equal where the values of a column are, from the values alone."""
+    column = np.asarray(column)
+    if column.dtype.kind == "f":
+        return np.asarray(column, dtype=np.float64)
+    try:
+        return np.unique(column, return_inverse=True)[1].reshape(-1).astype(np.float64)
+    except TypeError:  # mixed types, or missing values among strings
+        keys = [(type(value).__name__, repr(value)) for value in column.tolist()]
+        rank = {key: i for i, key in enumerate(sorted(set(keys)))}
+        return np.array([rank[key] for key in keys], dtype=np.float64)
+
+
+def group_rows(rows: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Group the equal rows of a float or mixed array, a DataFrame, or an array of texts.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d) or (n,), or DataFrame of shape (n, d)
+
+    Returns
+    -------
+    first : ndarray of shape (m,)
+        One row of each group; the order of the groups depends on the values alone.
+    inverse : ndarray of shape (n,)
+        Group of each row.
+    """
+    if not is_frame(rows) and rows.ndim == 1:
+        listed = rows.tolist()
+        row_of = dict(zip(listed, range(len(listed)), strict=True))
+        ordered = sorted(row_of)
+        rank = {text: i for i, text in enumerate(ordered)}
+        first = np.array([row_of[text] for text in ordered], dtype=np.intp)
+        return first, np.array([rank[text] for text in listed], dtype=np.intp)
+    if is_frame(rows) or rows.dtype.kind != "f":
+        column = column_at if is_frame(rows) else lambda array, j: array[:, j]
+        rows = np.column_stack([_codes(column(rows, j)) for j in range(rows.shape[1])])
+    return equal_rows(rows, np.arange(len(rows)))
+
+
+def _flatten(names: Iterable) -> Iterator:
+    for name in names.tolist() if isinstance(names, np.ndarray) else names:
+        if isinstance(name, list | tuple | np.ndarray):
+            yield from _flatten(name)
+        else:
+            yield name
+
+
+def _check_names(names: Iterable) -> np.ndarray:
+    """Names as an object array: one-dimensional, of one type, none missing."""
+    names = names.tolist() if hasattr(names, "tolist") else list(names)
+    listed = np.empty(len(names), dtype=object)
+    listed[:] = names
+    nested = [name for name in names if isinstance(name, tuple | list | np.ndarray)]
+    if nested:
+        raise ValueError(
+            f"Names of items must be strings or numbers; {nested[0]!r} came. "
+            "Join the levels of a MultiIndex into one string first."
+        )
+    if any(map(is_missing, names)):
+        raise ValueError("A name of an item is missing (None or NaN); drop that row or name it.")
+    if len({isinstance(name, str) for name in names}) > 1:
+        raise ValueError(
+            "Names of items mix strings with other types; make them all strings, or all numbers."
+        )
+    return listed
+
+
+def _own_array(X: Any) -> np.ndarray:
+    """Finite features that no one else will change: a copy, or a memory map as it is."""
+    floats = isinstance(X, np.ndarray) and X.dtype in (np.float32, np.float64)
+    if not floats or X.ndim != 2 or not X.size:
+        return check_array(X, dtype=np.float64, copy=True, input_name="items")
+    array = np.asarray(X)
+    for rows in row_blocks(len(array), array.shape[1], _BLOCK):
+        check_array(array[rows], dtype=None, input_name="items")  # finite?
+    return array.view() if _is_mapped(X) else array.copy()
+
+
+def _is_mapped(array: Any) -> bool:
+    """Whether the memory of an array is that of a file."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return False
+
+
+class ItemTable:
+    """An immutable table of items, for the ``items=`` of estimators and for the builders.
+
+    ``sklearn.base.clone`` hands on the table itself, so a large one is never copied.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame of shape (n_items, n_features)
+        Finite features; a DataFrame may hold texts, categories and missing values, for
+        `Itemwise` to encode. An array of float32 stays one; rows become float64 as they are used.
+        A memory map (``numpy.load(path, mmap_mode="r")``) is not copied: leave its file as it is.
+    names : array-like of shape (n_items,), default=None
+        Distinct names, all strings or all numbers; by default the index of a DataFrame.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_items, n_features) or None
+        Read-only, of float64 or float32. None if a column of the frame holds other things than
+        finite numbers. Without features it holds the positions of the items, as one column.
+    frame : DataFrame or None
+        The frame that came, with its columns as they were.
+    names : ndarray of shape (n_items,) or None
+    feature_names : ndarray of shape (n_features,) or None
+        Columns of a DataFrame, if all are strings.
+    has_features : bool
+        False for tables built by `from_names`.
+
+    Raises
+    ------
+    ValueError
+        If X is not 2-D or empty, or an array is not finite; if names repeat, are missing or are
+        too few.
+
+    Examples
+    --------
+    >>> from skpref.duels import ItemTable
+    >>> table = ItemTable([[0.1, 2.0], [0.3, 1.0]], names=["tea", "coffee"])
+    >>> table.index(["coffee", "tea"])
+    array([1, 0])
+    """
+
+    X: Any  # an array, or None where a frame holds other things than numbers
+    names: Any
+    feature_names: np.ndarray | None
+    has_features: bool
+    _frame: Any
+    _position: dict
+
+    def __init__(self, X: Any, names: Any = None) -> None:
+        if not is_frame(X):
+            self._store(_own_array(unmasked(X)), names, None, True)
+            return
+        if names is None and hasattr(X, "index"):
+            names = X.index
+        if 0 in X.shape:
+            raise ValueError(
+                f"The frame of items has shape {X.shape}; it needs a row and a column."
+            )
+        frame = own_frame(X)
+        array = frame_floats(frame)
+        finite = array is not None and np.isfinite(array).all()
+        self._store(array if finite else None, names, column_names(frame), True, frame)
+
+    def _store(
+        self,
+        X: np.ndarray | None,
+        names: Any,
+        feature_names: np.ndarray | None,
+        has_features: bool,
+        frame: Any = None,
+    ) -> None:
+        n_items = len(X if X is not None else frame)
+        names = None if names is None else _check_names(names)
+        if names is not None and len(names) != n_items:
+            raise ValueError(f"{len(names)} names came for {n_items} items; give one for each.")
+        position = {} if names is None else {name: i for i, name in enumerate(names.tolist())}
+        if names is not None and len(position) != len(names):
+            repeated = next(n for i, n in enumerate(names.tolist()) if position[n] != i)
+            raise ValueError(
+                f"The name {repeated!r} stands for more than one item; names must be distinct "
+                "(for a DataFrame, reset_index(drop=True) numbers the rows)."
+            )
+        state = {
+            "X": X,
+            "names": names,
+            "feature_names": feature_names,
+            "has_features": has_features,
+            "_frame": frame,
+            "_position": position,
+        }
+        self.__setstate__(state)
+
+    def __setstate__(self, state: dict) -> None:
+        for array in (state["X"], state["names"], state["feature_names"]):
+            if array is not None:
+                array.flags.writeable = False  # pickling forgets this
+        self.__dict__.update(state)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"An ItemTable is immutable; {name!r} cannot be set. Build a new one.")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"An ItemTable is immutable; {name!r} cannot be deleted.")
+
+    def __sklearn_clone__(self) -> "ItemTable":
+        return self
+
+    @property
+    def frame(self) -> Any:
+        """The frame that came, or None (a copy: the table does not change)."""
+        return None if self._frame is None else shallow_copy(self._frame)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of an item."""
+        return (self.X if self.X is not None else self._frame).shape[1]
+
+    def __len__(self) -> int:
+        return len(self.X if self.X is not None else self._frame)
+
+    def __repr__(self) -> str:
+        what = f"{self.n_features} features" if self.has_features else "no features"
+        named = ", named" if self.names is not None else ""
+        return f"<ItemTable: {len(self)} items, {what}{named}>"
+
+    @classmethod
+    def from_names(cls, names: Iterable) -> "ItemTable":
+        """Table of items that have names but no features (Bradley–Terry).
+
+        The position stands for the item: no n × n array is ever made.
+
+        Parameters
+        ----------
+        names : array-like or iterable
+            Names, all strings or all numbers, of any shape; repeated ones count once, in order
+            of first appearance (so the pairs themselves will do).
+
+        Returns
+        -------
+        ItemTable
+
+        Examples
+        --------
+        >>> from skpref.duels import ItemTable
+        >>> table = ItemTable.from_names([["ann", "bob"], ["cid", "ann"]])
+        >>> table.names.tolist(), table.X.ravel().tolist(), table.has_features
+        (['ann', 'bob', 'cid'], [0.0, 1.0, 2.0], False)
+        """
+        names = names.to_numpy() if hasattr(names, "to_numpy") else unmasked(names)
+        distinct = _check_names(dict.fromkeys(_flatten(names)))
+        if len(distinct) == 0:
+            raise ValueError("No name came; an ItemTable needs at least one item.")
+        table = cls.__new__(cls)
+        positions = np.arange(len(distinct), dtype=np.float64)[:, None]
+        table._store(positions, distinct, None, False)
+        return table
+
+    def index(self, names: Any) -> np.ndarray:
+        """Positions of named items.
+
+        Parameters
+        ----------
+        names : array-like of any shape
+            Names of items of this table.
+
+        Returns
+        -------
+        ndarray of intp, of the shape of ``names``
+
+        Raises
+        ------
+        ValueError
+            If the table has no names, or a name is not in it.
+        """
+        if self.names is None:
+            raise ValueError("This ItemTable has no names; give ItemTable(X, names=...) some.")
+        names = np.asarray(unmasked(names), dtype=object)
+        listed = names.ravel().tolist()
+        found = [self._position.get(name, -1) for name in listed]
+        if -1 in found:
+            unknown = dict.fromkeys(n for n, i in zip(listed, found, strict=True) if i < 0)
+            shown = ", ".join(map(repr, list(unknown)[:5])) + (", …" if len(unknown) > 5 else "")
+            remedy = "add the missing ones or drop the duels."
+            if not all_strings(self.names) and all_strings(np.array(list(unknown), dtype=object)):
+                remedy = "the index of a DataFrame names its items: frame.set_index(column)."
+            raise ValueError(
+                f"{len(unknown)} unknown name(s) of items: {shown}. The table has {len(self)} "
+                f"items, named {self.names[0]!r} and so on; {remedy}"
+            )
+        return np.array(found, dtype=np.intp).reshape(names.shape)
+
+
+_EXACT = 2.0**53  # beyond, floats no longer tell all integers apart
+
+
+def _listed(ids: Any) -> list:
+    return ids.tolist() if hasattr(ids, "tolist") else list(ids)
+
+
+class IdEncoder:
+    """Codes of ids in order of first appearance; ids not known get new ones.
+
+    Parameters
+    ----------
+    ids : iterable of hashables
+        Texts or numbers, repeated ones count once.
+
+    Attributes
+    ----------
+    names : ndarray of shape (n_ids,)
+        Id of each code.
+
+    Raises
+    ------
+    ValueError
+        If an id is missing.
+
+    Examples
+    --------
+    >>> from skpref.data._items import IdEncoder
+    >>> IdEncoder(["ann", "bob", "ann"]).codes(["bob", "zoe", "yan", "zoe"]).tolist()
+    [1.0, 2.0, 3.0, 2.0]
+    """
+
+    def __init__(self, ids: Iterable) -> None:
+        self._code = {name: code for code, name in enumerate(dict.fromkeys(_checked(ids)))}
+
+    @property
+    def names(self) -> np.ndarray:
+        names = np.empty(len(self._code), dtype=object)
+        names[:] = list(self._code)
+        return names
+
+    def __len__(self) -> int:
+        return len(self._code)
+
+    def codes(self, ids: Iterable) -> np.ndarray:
+        """Code of each id.
+
+        Two ids not known differ from each other and from all that are; their codes hold for
+        this call alone.
+
+        Parameters
+        ----------
+        ids : iterable of hashables
+
+        Returns
+        -------
+        ndarray of float64 of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If an id is missing.
+        """
+        new: dict = {}
+        known = self._code
+        found = [
+            known[name] if name in known else new.setdefault(name, len(known) + len(new))
+            for name in _checked(ids)
+        ]
+        return np.array(found, dtype=np.float64)
+
+    def wider(self, ids: Iterable) -> Self:
+        """One that knows these ids too, by the codes that `codes` gives them."""
+        return type(self)([*self._code, *_listed(ids)])
+
+
+def _checked(ids: Iterable) -> list:
+    listed = _listed(ids)
+    for row, name in enumerate(listed):
+        if is_missing(name):
+            raise ValueError(
+                f"The id of an item is missing (None or NaN), first in row {row}; drop that row "
+                "or name the item."
+            )
+    return listed
+
+
+def id_numbers(
+    column: Any, encoder: IdEncoder | None, fresh: bool
+) -> tuple[np.ndarray, IdEncoder | None]:
+    """A column of ids as numbers: texts get codes, numbers stay as they are.
+
+    Parameters
+    ----------
+    column : array or column of a frame
+    encoder : IdEncoder or None
+        Of the ids seen in training; None if they were numbers.
+    fresh : bool
+        Whether this is training, and the encoder to be made.
+
+    Raises
+    ------
+    ValueError
+        If an id is missing, or ids are texts that were numbers in training.
+    """
+    floats = column_floats(column)
+    if floats is not None and np.isnan(floats).any():
+        _checked(column)
+    if fresh and (floats is None or np.abs(floats).max(initial=0.0) > _EXACT):
+        encoder = IdEncoder(column)
+    if encoder is not None:
+        return encoder.codes(column), encoder
+    if floats is None:
+        raise ValueError(
+            "Ids of items are texts, but the model was fitted on ids that are numbers. Give the "
+            "ids of the same kind."
+        )
+    return floats, None

@@ -1,0 +1,203 @@
+"""Items shown together, and lists of items: rows of positions, -1 where there are fewer."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skpref.data._containers import is_missing, unmasked
+
+
+def consecutive(n_sets: int, n_shown: int) -> np.ndarray:
+    """Sets whose items lie one after the other, as in an array of them."""
+    return np.arange(n_sets * n_shown).reshape(n_sets, n_shown)
+
+
+def check_padding(absent: np.ndarray, pads: str) -> None:
+    """Whether sets have two items each and nothing after their first gap.
+
+    Parameters
+    ----------
+    absent : ndarray of bool of shape (n_sets, k)
+    pads : str
+        What stands for no item, for the error.
+
+    Raises
+    ------
+    ValueError
+        For a gap before the end of a row, or a row of fewer than two items.
+    """
+    if not absent.any():
+        return
+    gaps = (absent[:, :-1] & ~absent[:, 1:]).any(axis=1)
+    if gaps.any():
+        raise ValueError(
+            f"Row {gaps.argmax()} has {pads} before its end; it only pads the end of a row that "
+            "has fewer items than others."
+        )
+    check_sizes(absent)
+
+
+def check_sizes(absent: np.ndarray) -> None:
+    """Whether every set has two items at least, wherever they are.
+
+    Parameters
+    ----------
+    absent : ndarray of bool of shape (n_sets, k)
+
+    Raises
+    ------
+    ValueError
+        If one has fewer.
+    """
+    size = absent.shape[1] - absent.sum(axis=1)
+    few = size < 2
+    if few.any():
+        raise ValueError(
+            f"Row {few.argmax()} has {size[few.argmax()]} item(s); an answer is about two or "
+            "more. Leave such rows out."
+        )
+
+
+def first_there(sets: np.ndarray) -> np.ndarray:
+    """Place of the first item of each set, shape (n_sets,)."""
+    return (sets >= 0).argmax(axis=1)
+
+
+def numbered(absent: np.ndarray) -> np.ndarray:
+    """Sets whose items lie one after the other, -1 where there is none (anywhere in a row)."""
+    return np.where(absent, -1, np.cumsum(~absent).reshape(absent.shape) - 1)
+
+
+def used_rows(sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of items that are in a set, and the sets as positions in these.
+
+    Parameters
+    ----------
+    sets : ndarray of int of shape (n_sets, k)
+
+    Returns
+    -------
+    used : ndarray of shape (m,)
+        Ascending.
+    sets : ndarray of shape (n_sets, k)
+        ``used[sets]`` is what came, -1 stays.
+    """
+    used, places = np.unique(sets, return_inverse=True)
+    places = places.reshape(sets.shape)
+    if len(used) and used[0] < 0:
+        return used[1:], places - 1
+    return used, places
+
+
+def gathered(values: np.ndarray, sets: np.ndarray) -> np.ndarray:
+    """What items are like, set by set; NaN (None among objects) where there is none.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_items, ...)
+        Floats or objects.
+    sets : ndarray of int of shape (n_sets, k)
+
+    Returns
+    -------
+    ndarray of shape (n_sets, k, ...)
+    """
+    found = values[sets]
+    if (sets < 0).any():
+        found[sets < 0] = None if found.dtype.kind == "O" else np.nan
+    return found
+
+
+class Lists(NamedTuple):
+    """Positions of the items of all lists, one list after the other.
+
+    Attributes
+    ----------
+    flat : ndarray of int of shape (n_listed,)
+    row : ndarray of int of shape (n_listed,)
+        List of each.
+    place : ndarray of int of shape (n_listed,)
+        Place of each in its list, from 0.
+    length : ndarray of int of shape (n_lists,)
+    """
+
+    flat: np.ndarray
+    row: np.ndarray
+    place: np.ndarray
+    length: np.ndarray
+
+    def padded(self, places: np.ndarray, values: np.ndarray, pad: int) -> np.ndarray:
+        """Values of the items, at ``places`` of their rows, in shape (n_lists, longest)."""
+        rows = np.full((len(self.length), self.length.max()), pad, dtype=np.int64)
+        rows[self.row, places] = values
+        return rows
+
+
+def _is_padding(value):
+    return is_missing(value) or (not isinstance(value, str) and value == -1)
+
+
+def plain_lists(lists: Any, what: str = "Ranking") -> list[list]:
+    """Lists of what names items, without their padding.
+
+    Parameters
+    ----------
+    lists : list of lists, 2-D array or DataFrame
+    what : str, default="Ranking"
+        What errors call one of them.
+    """
+    lists = lists.to_numpy() if hasattr(lists, "to_numpy") else unmasked(lists)
+    if isinstance(lists, str | dict | set) or not hasattr(lists, "__len__"):
+        raise ValueError(f"{what}s must be a list of lists; {type(lists).__name__} came.")
+    found = []
+    for i, one in enumerate(lists):
+        if isinstance(one, str | dict | set) or not hasattr(one, "__len__"):
+            raise ValueError(f"{what} {i} is {one!r}; each must be a list of items in order.")
+        listed = one.tolist() if hasattr(one, "tolist") else list(one)
+        while listed and _is_padding(listed[-1]):
+            listed.pop()
+        if any(map(_is_padding, listed)):
+            raise ValueError(
+                f"{what} {i} has -1, NaN or None before its end; these only pad the end of a "
+                "shorter list."
+            )
+        found.append(listed)
+    return found
+
+
+def read_lists(
+    lists: list[list], positions: Callable[[list], np.ndarray], what: str = "Ranking"
+) -> Lists:
+    """Items of all lists by position.
+
+    Parameters
+    ----------
+    lists : list of lists
+        As from `plain_lists`.
+    positions : callable
+        Turns a flat list of what the lists name into an array of positions.
+    what : str, default="Ranking"
+
+    Raises
+    ------
+    ValueError
+        If names and numbers are mixed, or an item occurs twice in one list.
+    """
+    length = np.array([len(one) for one in lists], dtype=np.int64)
+    listed = [item for one in lists for item in one]
+    # Padding by NaN makes floats of positions.
+    listed = [int(i) if isinstance(i, float) and i.is_integer() else i for i in listed]
+    if len({isinstance(item, str) for item in listed}) > 1:
+        raise ValueError(f"{what}s mix strings with numbers; name every item, or number them all.")
+    flat = positions(listed)
+    row = np.repeat(np.arange(len(lists)), length)
+    order = np.lexsort((flat, row))
+    twice = (np.diff(flat[order]) == 0) & (np.diff(row[order]) == 0)
+    if twice.any():
+        where = order[np.flatnonzero(twice)[0]]
+        raise ValueError(
+            f"{what} {row[where]} names item {listed[where]!r} twice; an item has one place."
+        )
+    place = np.arange(len(flat)) - np.repeat(np.cumsum(length) - length, length)
+    return Lists(flat, row, place, length)

@@ -1,0 +1,255 @@
+"""Files of the data sets: those that ship with the package, and those that are fetched."""
+
+import gzip
+import hashlib
+import io
+import os
+import tempfile
+import time
+import zipfile
+from collections.abc import Sequence
+from http.client import HTTPException
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+from urllib import request
+
+import numpy as np
+from sklearn.datasets import get_data_home
+
+from skpref._utils import check_number
+
+
+def bundled_path(name: str) -> Traversable:
+    """Path of a file in ``skpref/datasets/data``."""
+    return resources.files(__package__).joinpath("data", name)
+
+
+def read_text(name: str) -> str:
+    """Text of a bundled file, unpacked if its name ends in ``.gz``."""
+    content = bundled_path(name).read_bytes()
+    if name.endswith(".gz"):
+        content = gzip.decompress(content)
+    return content.decode("utf-8").replace("\r\n", "\n")  # a checkout may change line ends
+
+
+def read_integers(name: str) -> np.ndarray:
+    """Integer table of a bundled CSV file without its header line, ``(n_rows, n_columns)``."""
+    header, _, body = read_text(name).partition("\n")
+    values = np.array(body.replace(",", " ").split(), dtype=np.int64)
+    return values.reshape(-1, header.count(",") + 1)
+
+
+# Bytes; nothing that is wanted here is near these, what a server sends in its place may be.
+_LARGEST_FILE = 2**24
+_LARGEST_DOWNLOAD = 2**26
+_AGAIN = "Remove it and fetch it again."
+
+
+class Archive(NamedTuple):
+    """A zip archive on the web and the files wanted from it.
+
+    Attributes
+    ----------
+    title : str
+        What messages call it.
+    url : str
+    folders : tuple of str
+        Folders of the data home in which the files are looked for. The first is also where
+        downloads go.
+    checksums : dict
+        File name -> SHA-256 of the contents with line feeds as line ends.
+    """
+
+    title: str
+    url: str
+    folders: tuple[str, ...]
+    checksums: dict[str, str]
+
+
+def check_attempts(n_retries: int, delay: float) -> None:
+    """Raise unless downloads can be tried ``n_retries`` times, ``delay`` seconds apart."""
+    check_number("n_retries", n_retries, low=1, integer=True)
+    check_number("delay", delay, low=0.0)
+
+
+def data_folder(data_home: str | os.PathLike | None = None) -> Path:
+    """``data_home`` as a path; None: the folder ``skpref`` in scikit-learn's data home."""
+    if data_home is None:
+        return Path(get_data_home()) / "skpref"
+    return Path(data_home).expanduser()
+
+
+def find_file(home: Path, folders: Sequence[str], name: str) -> Path | None:
+    """Path of the file in ``home`` or in one of its ``folders``, None if it is in none."""
+    places = [home, *(home / folder for folder in folders)]
+    return next((place / name for place in places if (place / name).is_file()), None)
+
+
+def find_all(home: Path, folders: Sequence[str], names: Sequence[str], how: str) -> dict[str, Path]:
+    """Paths of all the files, name -> path, or an OSError that ends with ``how`` to get them."""
+    paths = {name: find_file(home, folders, name) for name in names}
+    found = {name: path for name, path in paths.items() if path is not None}
+    missing = [name for name in names if name not in found]
+    if missing:
+        looked = ", ".join(str(home / folder) for folder in ("", *folders))
+        raise FileNotFoundError(f"No file {', '.join(missing)} in any of: {looked}. {how}")
+    return found
+
+
+def verified_file(path: Path, sha256: str, remedy: str = _AGAIN) -> str:
+    """The text of a file on the disk, see `verified`."""
+    with path.open("rb") as file:
+        content = file.read(_LARGEST_FILE + 1)  # no more of one that is another
+    return verified(content, sha256, str(path), remedy)
+
+
+def verified(content: bytes, sha256: str, origin: str, remedy: str = _AGAIN) -> str:
+    """The text of a file, if it has the checksum.
+
+    Line ends are made line feeds first: a checkout or an editor may have changed them.
+
+    Raises
+    ------
+    OSError
+        If the contents are not those expected.
+    """
+    content = content.replace(b"\r\n", b"\n")
+    found = hashlib.sha256(content).hexdigest()
+    if found != sha256:
+        raise OSError(
+            f"{origin} is damaged, incomplete or another version: its SHA-256 is {found}, "
+            f"expected {sha256}. {remedy}"
+        )
+    return content.decode("utf-8")
+
+
+def download(url: str, n_retries: int = 3, delay: float = 1.0) -> bytes:
+    """The bytes at ``url``; the last of ``n_retries`` errors is raised as OSError."""
+    attempt = 0
+    while True:
+        attempt += 1
+        try:
+            with request.urlopen(url, timeout=60) as response:
+                content = response.read(_LARGEST_DOWNLOAD + 1)
+                left = getattr(response, "length", None)  # that were announced and did not come
+        except (OSError, HTTPException) as error:
+            if attempt >= n_retries:
+                raise OSError(str(error) or repr(error)) from error
+        else:
+            if len(content) > _LARGEST_DOWNLOAD:
+                raise OSError(f"What it sends is larger than {_LARGEST_DOWNLOAD} bytes.")
+            if not left:
+                return content
+            if attempt >= n_retries:
+                raise OSError(f"The connection ended {left} bytes too early.")
+        time.sleep(delay)
+
+
+def unpack(content: bytes, archive: Archive) -> dict[str, bytes]:
+    """The wanted files of a zip archive, name -> bytes, all with the right checksum.
+
+    Only the last part of a member's name is looked at and nothing is written, so a member
+    called ``../../x`` can do no harm.
+
+    Raises
+    ------
+    OSError
+        If it is no zip archive, or a file is missing or not the one expected.
+    """
+    try:
+        files = _members(content, archive.checksums)
+    except Exception as error:  # of many kinds, from zipfile and what it unpacks by
+        what = str(error) or type(error).__name__
+        raise OSError(f"What {archive.url} sent is no intact zip archive: {what}.") from error
+    missing = sorted(set(archive.checksums) - set(files))
+    if missing:
+        raise OSError(f"The archive {archive.url} lacks {', '.join(missing)}.")
+    for name, data in files.items():
+        verified(data, archive.checksums[name], f"{name} in {archive.url}")
+    return files
+
+
+def _members(content, names):
+    """Contents of the members of a zip archive that have these names."""
+    files: dict[str, bytes] = {}
+    with zipfile.ZipFile(io.BytesIO(content)) as opened:
+        for member in opened.infolist():
+            name = PurePosixPath(member.filename).name
+            if name not in names or member.is_dir():
+                continue
+            if name in files:
+                raise ValueError(f"it holds {name} twice")
+            if member.file_size > _LARGEST_FILE:
+                raise ValueError(f"{name} unpacks to {member.file_size} bytes")
+            with opened.open(member) as stream:
+                files[name] = stream.read(_LARGEST_FILE)
+    return files
+
+
+def store(folder: Path, name: str, content: bytes) -> None:
+    """Write a file in one step, so that a killed run leaves no partial one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        part = Path(scratch) / name
+        part.write_bytes(content)
+        os.replace(part, folder / name)
+
+
+def fetch_texts(
+    archive: Archive,
+    names: Sequence[str],
+    *,
+    data_home: str | os.PathLike | None,
+    download_if_missing: bool,
+    n_retries: int,
+    delay: float,
+) -> dict[str, str]:
+    """Texts of the files ``names``, from the data home or downloaded into it.
+
+    Parameters
+    ----------
+    archive : Archive
+    names : sequence of str
+        Keys of ``archive.checksums``.
+    data_home : str, path-like or None
+    download_if_missing : bool
+    n_retries : int
+    delay : float
+        Seconds between two attempts.
+
+    Returns
+    -------
+    dict
+        Name -> text.
+
+    Raises
+    ------
+    OSError
+        If a file is neither there nor to be had, or does not have its checksum. Files that
+        are there are never overwritten.
+    """
+    check_attempts(n_retries, delay)
+    home = data_folder(data_home)
+    target = home / archive.folders[0]
+    by_hand = (
+        f"To get the {archive.title} files by hand, download {archive.url}, unpack "
+        f"{', '.join(archive.checksums)} into {target}, or pass as data_home= a folder that "
+        "holds them."
+    )
+    if any(find_file(home, archive.folders, name) is None for name in names):
+        if not download_if_missing:
+            find_all(home, archive.folders, names, f"download_if_missing is False. {by_hand}")
+        try:
+            files = unpack(download(archive.url, n_retries, delay), archive)
+        except OSError as error:
+            raise OSError(
+                f"The {archive.title} files are not in {home} and could not be fetched from "
+                f"{archive.url}: {error} {by_hand}"
+            ) from error
+        for name, content in files.items():
+            if find_file(home, archive.folders, name) is None:
+                store(target, name, content)
+    paths = find_all(home, archive.folders, names, by_hand)
+    return {name: verified_file(path, archive.checksums[name]) for name, path in paths.items()}

@@ -1,0 +1,84 @@
+"""From answers and settings to a fitted model: search, fit, streams, judges' reliability.
+
+A model is a kernel, a likelihood, an engine and priors on hyperparameters. The search maximises its
+evidence; one program fits, whatever the answers are; forecasts say beforehand what takes long.
+"""
+
+from skpref.fitting._fit import Fitted, Start, carried, evidence, fit_posterior
+from skpref.fitting._forecast import forecast, is_quick, seconds_of
+from skpref.fitting._hyperpriors import LogNormal, Prior, lengthscale_priors
+from skpref.fitting._inspected import (
+    UNITS,
+    Inspected,
+    Relative,
+    estimator_of,
+    explained,
+    explained_estimator,
+    noise_deviation,
+    unit_length,
+)
+from skpref.fitting._judging import fit_judged
+from skpref.fitting._model import Model
+from skpref.fitting._progress import progress, reported
+from skpref.fitting._reliability import Sight
+from skpref.fitting._search import Monitor, Search, learn
+from skpref.fitting._settings import (
+    Settings,
+    check_engine,
+    check_kernel,
+    check_likelihood,
+    check_settings,
+    make_model,
+)
+from skpref.fitting._streaming import (
+    Stream,
+    at_points,
+    begun,
+    fit_further,
+    held_engine,
+    refuse_judged,
+    takes_streams,
+)
+
+__all__ = [
+    "UNITS",
+    "Fitted",
+    "Inspected",
+    "LogNormal",
+    "Model",
+    "Monitor",
+    "Prior",
+    "Relative",
+    "Search",
+    "Settings",
+    "Sight",
+    "Start",
+    "Stream",
+    "at_points",
+    "begun",
+    "carried",
+    "check_engine",
+    "check_kernel",
+    "check_likelihood",
+    "check_settings",
+    "estimator_of",
+    "evidence",
+    "explained",
+    "explained_estimator",
+    "fit_further",
+    "fit_judged",
+    "fit_posterior",
+    "forecast",
+    "held_engine",
+    "is_quick",
+    "learn",
+    "lengthscale_priors",
+    "make_model",
+    "noise_deviation",
+    "progress",
+    "refuse_judged",
+    "reported",
+    "seconds_of",
+    "takes_streams",
+    "unit_length",
+]

@@ -1,0 +1,302 @@
+"""The one fitting program: answers and a model in, a posterior out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from skpref._utils import blas_threads, is_covariance, seed_of, warn
+from skpref.data import Observations, match
+from skpref.fitting._forecast import part_to_learn_on
+from skpref.fitting._model import Evaluation, Model
+from skpref.fitting._reliability import Judges
+from skpref.fitting._search import Learned, Monitor, Search, learn
+from skpref.gp import Posterior, condition
+from skpref.inference import Approximation, Engine, Pass, State, check_answers, check_digits
+from skpref.kernels import surely_covariance
+
+
+class Start(NamedTuple):
+    """What one fit hands to the next.
+
+    Attributes
+    ----------
+    sites : dict or None
+        State of the evidence engine.
+    chains : dict or None
+        State of the engine itself, where it is another.
+    observations : Observations or None
+        Those that the arrays belong to. None: the first ones of the next fit's.
+    """
+
+    sites: State | None = None
+    chains: State | None = None
+    observations: Observations | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model fitted to answers.
+
+    Attributes
+    ----------
+    observations : Observations
+    model : Model
+        With the hyperparameters found.
+    evaluation : Evaluation
+        Of the engine whose evidence set them.
+    approximation : Approximation
+        Of the model's own engine (the same, unless that samples).
+    judges : Judges or None
+        How much care each takes, if they were told; the likelihood then is a `Judged`.
+    """
+
+    observations: Observations
+    model: Model
+    evaluation: Evaluation
+    approximation: Approximation
+    judges: Judges | None = None
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """The engine's posterior of the utility."""
+        return self._given(self.approximation)
+
+    @cached_property
+    def gaussian(self) -> Posterior:
+        """The evidence engine's posterior: of one component, without draws."""
+        if self.approximation is self.evaluation.approximation:
+            return self.posterior
+        return self._given(self.evaluation.approximation)
+
+    def _with_posterior(self):
+        """Itself, the posterior conditioned."""
+        _ = self.posterior
+        return self
+
+    def _given(self, approximation):
+        model, space = self.model, self.evaluation.problem.space
+        with blas_threads(model.engine.side(self.observations)):
+            found = condition(
+                model.kernel, self.observations.items, space, approximation, model.likelihood
+            )
+            if model.engine.dense:
+                mean, weights = approximation.conditioned.mean, found.weights
+                centre = mean if mean.ndim == 1 else mean.mean(axis=1)
+                noisy = approximation.conditioned.variance + model.likelihood.margin_variance
+                check_digits(space, centre, noisy, weights.mean(axis=1))
+            return found
+
+    @property
+    def log_evidence(self) -> float:
+        """Log evidence at the hyperparameters found, without their prior."""
+        return self.evaluation.approximation.sites.log_evidence
+
+    @property
+    def diagnostics(self) -> object:
+        """Of the chains, if the engine samples."""
+        return self.approximation.diagnostics
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations of the engine's last run, in its own measure."""
+        return self.approximation.n_iter
+
+    @property
+    def state(self) -> Start:
+        """To start the next fit from."""
+        sites, chains = self.evaluation.approximation.state, self.approximation.state
+        same = self.approximation is self.evaluation.approximation
+        return Start(sites, None if same else chains, self.observations)
+
+    def refined(self, rng: np.random.Generator | None, start: State | None = None) -> Self:
+        """The model's own engine run, once more, beside the evidence engine's result.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator or None
+            None only for engines that do not sample.
+        start : dict, optional
+            A state of this engine, of these answers; NaN for those that are new.
+        """
+        engine, near = self.model.engine, self.evaluation.approximation
+        if engine.has_evidence:
+            return self
+        with blas_threads(engine.side(self.observations)):
+            found = engine.run(self.evaluation.problem, start, rng, near)
+        return replace(self, approximation=found)
+
+
+def fit_posterior(
+    observations: Observations,
+    model: Model,
+    start: Start | None = None,
+    rng: np.random.Generator | np.random.RandomState | None = None,
+    search: Search | None = None,
+    monitor: Monitor | None = None,
+    watch: Callable[[Pass], bool] | None = None,
+) -> Fitted:
+    """Find hyperparameters, if asked to, and the posterior there.
+
+    Parameters
+    ----------
+    observations : Observations
+    model : Model
+        Its hyperparameters are where the search starts.
+    start : Start, optional
+        What an earlier fit handed on.
+    rng : Generator or RandomState, optional
+        For restarts and for engines that sample. None: such an engine is not run, and the posterior
+        is that of its evidence engine, until `Fitted.refined`.
+    search : Search, optional
+        None: the hyperparameters stay.
+    monitor : callable, optional
+        Told of every `Step` of the search.
+    watch : callable, optional
+        Told of every `Pass` of the engine's last run, if it makes any; where it returns True the
+        run ends there.
+
+    Returns
+    -------
+    Fitted
+    """
+    start = Start() if start is None else start
+    check_answers(model.engine, observations, model.likelihood)
+    model = replace(model, engine=model.engine.placed(observations, model.kernel, rng))
+    engine = model.evidence_engine
+    widest = max(each.side(observations) for each in (engine, model.engine))
+    with blas_threads(widest):  # entered once for all parts of a small fit
+        return _fitted(observations, model, start, rng, search, monitor, watch)
+
+
+def _fitted(observations, model, start, rng, search, monitor, watch):
+    engine = model.evidence_engine
+    with blas_threads(engine.side(observations)):
+        sites = carried(start.sites, start.observations, observations, engine.state_of)
+        if search is not None and len(model.theta):
+            model, sites = learned(observations, model, search, sites, rng, monitor)
+        placed = model.engine.placed_again(observations, model.kernel, model.likelihood)
+        if placed is not model.engine:
+            model = replace(model, engine=placed)
+            engine = model.evidence_engine
+        evaluation = model.evaluate(observations, sites, watch=watch)
+    if not (evaluation.approximation.converged or evaluation.approximation.stopped):
+        complain(evaluation.approximation, engine, model.engine)
+    model, evaluation = model.settled(evaluation)
+    engine = model.evidence_engine
+    _mention_no_covariance(model.kernel, evaluation.problem.space.K)
+    fitted = Fitted(observations, model, evaluation, evaluation.approximation)
+    if engine is model.engine or (rng is None and model.engine.samples):
+        return fitted._with_posterior()
+    generator = rng
+    if model.engine.samples and not isinstance(rng, np.random.Generator):
+        generator = np.random.default_rng(seed_of(rng))
+    chains = carried(start.chains, start.observations, observations, model.engine.state_of)
+    fitted = fitted.refined(generator, chains)
+    if not (model.engine.samples or fitted.approximation.converged):
+        complain(fitted.approximation, model.engine, model.engine)
+    return fitted._with_posterior()
+
+
+def learned(
+    observations: Observations,
+    model: Model,
+    search: Search,
+    sites: State | None = None,
+    rng: np.random.Generator | np.random.RandomState | None = None,
+    monitor: Monitor | None = None,
+) -> Learned:
+    """Hyperparameters as a search finds them, on a part of the answers where all take too long.
+
+    Parameters
+    ----------
+    observations : Observations
+    model : Model
+        Its engine has been placed.
+    search : Search
+    sites : dict, optional
+        State of the evidence engine to start from.
+    rng, monitor
+        As in `learn`.
+
+    Returns
+    -------
+    Learned
+        Its state is ``sites`` where another engine or a part of the answers taught.
+    """
+    part = part_to_learn_on(observations, model, search.learn_on)
+    if part is observations and model.learner is model.evidence_engine:
+        return learn(model, observations, search, sites, rng, monitor)
+    found = learn(replace(model, engine=model.learner), part, search, None, rng, monitor)
+    return Learned(replace(found.model, engine=model.engine), sites)
+
+
+def evidence(
+    observations: Observations, model: Model, *, eval_gradient: bool = False
+) -> Evaluation:
+    """The evidence of answers at the hyperparameters of a model, and its gradient."""
+    with blas_threads(model.evidence_engine.side(observations)):
+        return model.evaluate(observations, eval_gradient=eval_gradient)
+
+
+def carried(
+    state: State | None, before: Observations | None, now: Observations, state_of: str
+) -> State | None:
+    """A state for other answers: NaN for those that are new.
+
+    Parameters
+    ----------
+    state : dict or None
+    before : Observations or None
+        Those it belongs to; None: the first ones of ``now``.
+    now : Observations
+    state_of : {"duels", "answers", "points"}
+        What the last axis of its arrays runs over.
+    """
+    if not state:
+        return None
+    if state_of == "points":
+        return state
+    single = state_of == "answers"
+    n = now.n_singles if single else len(now.rows)
+    if before is None:
+        index = np.arange(n)
+        known = {name: index < part.shape[-1] for name, part in state.items()}
+    else:
+        index = match(before, now, single=single)
+        known = dict.fromkeys(state, index >= 0)
+    return {name: _taken(part, index, known[name]) for name, part in state.items()}
+
+
+def _taken(part: NDArray[np.float64], index, known):
+    if part.shape[-1] == 0:
+        return np.full((*part.shape[:-1], len(index)), np.nan)
+    return np.where(known, part[..., np.where(known, index, 0)], np.nan)
+
+
+def _mention_no_covariance(kernel, K):
+    """Warn of a kernel that is no covariance function on these items."""
+    if not (surely_covariance(kernel) or is_covariance(K)):
+        warn(
+            f"The kernel {kernel} is no covariance function on these items: its matrix has a "
+            "negative eigenvalue beyond rounding, so that variances are not to be trusted. (A "
+            "periodic kernel is one in one dimension only: OnColumns(ExpSineSquared(), [0]).)"
+        )
+
+
+def complain(approximation: Approximation, engine: Engine, own: Engine) -> None:
+    """Warn of an engine that did not converge; ``own`` is the model's."""
+    name = type(engine).__name__
+    remedy = f"pass inference={name}(max_iter=...) with more iterations"
+    if engine is not own:
+        remedy = "another evidence= of the engine; its draws do not depend on it"
+    tol = f" (tol={engine.tol:g})" if hasattr(engine, "tol") else ""
+    warn(
+        f"{name} stopped after {approximation.n_iter} iterations at a residual of "
+        f"{approximation.residual:.1e}{tol}. Raise noise_variance or its lower bound, or {remedy}.",
+        ConvergenceWarning,
+    )

@@ -1,0 +1,203 @@
+"""How long and how large an exact fit will be, told before it begins."""
+
+from time import perf_counter
+
+import numpy as np
+
+from skpref._utils import warn
+from skpref.data import (
+    ENOUGH,
+    ENOUGH_FOR_POINTS,
+    ENOUGH_OF_NAMES,
+    ENOUGH_SPARSE,
+    Observations,
+    random_part,
+)
+from skpref.fitting._model import Model
+from skpref.gp import cheaper_by_margins
+from skpref.inference import EP, HMC, SVI, Engine, Gibbs, available, exact_bytes_of, fits
+from skpref.kernels import seen_columns
+
+# Matrices of a smaller side take seconds.
+_SMALL = 1000
+# Products of square matrices (2 side³ operations) that a sweep of EP costs on margins and on items,
+# sweeps of a run, and runs of a search (later ones start from the last and are short).
+_SWEEP = {True: 1.3, False: 1.2}
+_SWEEPS = 20
+_SEARCHED = 3.0
+# Such products that a thousand draws cost at a side of `_PROBE` duels, repeated ones counted each,
+# and the power of the side that they grow by: as measured at 600, 1 500 and 4 000 duels.
+_DRAWN: dict[type, tuple[float, float]] = {HMC: (80.0, 2.0), Gibbs: (340.0, 2.8)}
+_LONG = 60.0
+# Inducing points that inference="auto" takes.
+_POINTS = 500
+# Learning from all answers for so many seconds is not worth while; for a fit with inducing points,
+# which is itself a matter of seconds.
+_PATIENCE, _HASTE = 20.0, 2.0
+_PROBE = 384
+# Seconds of such a product on one core of a common machine.
+_NOMINAL = 2.5e-3
+
+
+def forecast(observations: Observations, model: Model, learned: bool) -> tuple[float, float]:
+    """Seconds and bytes that a fit is expected to take on this machine, roughly.
+
+    Parameters
+    ----------
+    observations : Observations
+    model : Model
+    learned : bool
+        Whether hyperparameters are searched for.
+    """
+    each = _product_seconds()
+    seconds = _exact(observations, each) * (_searched(model) if learned else 1.0)
+    if type(model.engine) in _DRAWN:
+        products, power = _DRAWN[type(model.engine)]
+        share = model.engine.get_params()["draws"] / 1000.0
+        drawn = float(model.engine.side(observations)) / _PROBE
+        seconds += each * products * share * drawn**power
+    bytes_ = exact_bytes_of(observations)
+    if model.engine.samples:
+        bytes_ += 8.0 * 3.0 * float(model.engine.side(observations)) ** 2
+    return seconds, bytes_
+
+
+def _side(observations):
+    """Of the matrices of the cheaper space."""
+    n_margins, n_items = len(observations.rows.margins.first), len(observations.items)
+    return float(n_margins if cheaper_by_margins(n_margins, n_items) else n_items)
+
+
+def _exact(observations, each):
+    """Seconds of EP at given hyperparameters, a product of matrices taking ``each``."""
+    side = _side(observations)
+    by_margins = side == len(observations.rows.margins.first)
+    return each * (side / _PROBE) ** 3 * _SWEEP[by_margins] * _SWEEPS
+
+
+def _searched(model):
+    """Times that which learning takes."""
+    return _SEARCHED * len(model.theta) ** 0.25 if len(model.theta) else 1.0
+
+
+def chosen_engine(observations: Observations, named: bool) -> Engine:
+    """What ``inference="auto"`` stands for: EP, or SVI where EP would take more than a minute, or
+    more memory than is to be had.
+
+    By the numbers of duels and items, and not by the speed of this machine, so that a fit is the
+    same wherever it fits. Choices and rankings, which SVI does not take, are left to EP; so are
+    items that have names alone, which would all be inducing points.
+
+    Parameters
+    ----------
+    observations : Observations
+    named : bool
+        Whether nothing but their names is known of the items.
+    """
+    seconds, n_bytes = _exact(observations, _NOMINAL), exact_bytes_of(observations)
+    if named or observations.rows.joint or (seconds <= _LONG and fits(n_bytes)):
+        return EP()
+    takes = f"some {seconds / 60.0:.0f} minutes"
+    if seconds <= _LONG:
+        takes = f"{n_bytes / 1e9:.2g} GB of memory, which are not to be had,"
+    warn(
+        f"Exact inference would take {takes} for "
+        f"{len(observations.rows)} distinct duels among {len(observations.items)} items, so that "
+        f"inference='auto' takes SVI(n_inducing={_POINTS}). Pass that, or inference='ep', to "
+        "choose yourself."
+    )
+    return SVI(_POINTS)
+
+
+def part_to_learn_on(
+    observations: Observations, model: Model, learn_on: int | str | None
+) -> Observations:
+    """The answers on which hyperparameters are learned: all, or a random part.
+
+    Parameters
+    ----------
+    observations : Observations
+    model : Model
+    learn_on : int, "auto" or None
+        "auto": with inducing points 800, or 5000 if by their own bound, unless all take EP some 2 s
+        at most; else 1000 (2000 where nothing but names is known) of at least 4000
+        where all would take more than some 20 s on a machine like most (this machine is not looked
+        at, so that a fit is the same everywhere), of at least 2000 where a minute. None: all.
+    """
+    n_answers = len(observations.positions)
+    seconds = _exact(observations, _NOMINAL) * _searched(model)
+    _, measured = seen_columns(model.kernel, observations.items.shape[1])
+    if learn_on == "auto" and not model.engine.dense:
+        learn_on = ENOUGH_FOR_POINTS if model.learner.dense else ENOUGH_SPARSE
+        if model.learner.dense and seconds <= _HASTE:
+            learn_on = None
+    elif learn_on == "auto":
+        many = n_answers >= 4 * ENOUGH and seconds > _PATIENCE
+        many |= n_answers >= 2 * ENOUGH and seconds > _LONG
+        learn_on = (ENOUGH if measured else ENOUGH_OF_NAMES) if many else None
+    if learn_on is None or int(learn_on) >= n_answers or not len(model.theta):
+        return observations
+    return random_part(observations, int(learn_on), among_few=not measured)
+
+
+def is_quick(side: int) -> bool:
+    """Whether matrices of this side take seconds, so that nothing has to be told."""
+    return side < _SMALL
+
+
+def seconds_of(operations: float) -> float:
+    """Of so many floating-point operations of products of matrices, on this machine."""
+    return operations / (2.0 * _PROBE**3) * _product_seconds()
+
+
+def _product_seconds():
+    """Of one product of matrices of side `_PROBE`: the quicker of three."""
+    matrix = np.full((_PROBE, _PROBE), 1.0 / _PROBE)
+    taken = []
+    for _ in range(3):
+        began = perf_counter()
+        matrix @ matrix
+        taken.append(perf_counter() - began)
+    return min(taken)
+
+
+def mention_cost(
+    observations: Observations, model: Model, learned: bool, part: Observations | None = None
+) -> None:
+    """Warn of a fit that will take minutes, or most of the memory.
+
+    Parameters
+    ----------
+    observations : Observations
+    model : Model
+    learned : bool
+        Whether hyperparameters are searched for.
+    part : Observations, optional
+        On which; by default on all.
+    """
+    if observations.n_singles < _SMALL or not model.engine.dense:
+        return
+    side = min(len(observations.rows.margins.first), len(observations.items))
+    if max(side, model.engine.side(observations)) < _SMALL:
+        return
+    on_all = learned and (part is None or part is observations)
+    seconds, bytes_ = forecast(observations, model, on_all)
+    if learned and not on_all and part is not None:
+        seconds += forecast(part, model, True)[0]
+    crowded = bytes_ > 0.7 * available()
+    if seconds < _LONG and not crowded:
+        return
+    took = f"about {seconds / 60.0:.0f} minutes" if seconds >= 90.0 else f"about {seconds:.0f} s"
+    remedy = "fit fewer duels or items"
+    if on_all and len(model.theta):
+        remedy = f"learn the hyperparameters on a part of them by learn_on={ENOUGH}; or {remedy}"
+    if model.engine.samples:
+        remedy = (
+            "inference='ep', whose error is small with so many duels, or fewer draws; " + remedy
+        )
+    warn(
+        f"This fit of {len(observations.rows)} distinct comparisons among "
+        f"{len(observations.items)} items is expected to take {took} and {bytes_ / 2**30:.1f} GiB"
+        f"{' (more than there is)' if crowded else ''}. To spare them: {remedy}. verbose=1 shows "
+        "how far it is."
+    )

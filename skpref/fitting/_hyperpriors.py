@@ -1,0 +1,117 @@
+"""Priors on hyperparameters while they are learned, as log densities of their logarithms."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpref._utils import check_lognormal
+from skpref.gp import feature_spread
+from skpref.kernels import lengthscale_indices
+
+# Logarithms of lengthscales share a normal level and deviate from it by Student's t: many like
+# ones, a few quite unlike.
+_LEVEL = 1.0
+_DEVIATION = 0.3
+_FREEDOM = 4.0
+_ALLOWED = "'lognormal', None or a pair (median, deviation of the logarithm)"
+
+
+class Prior(Protocol):
+    """Anything with a log density."""
+
+    def log_density(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Unnormalised log density at all hyperparameters, and its gradient."""
+
+
+@dataclass(frozen=True)
+class LogNormal:
+    """Independent log-normals on some of the hyperparameters.
+
+    Attributes
+    ----------
+    index : ndarray of int of shape (k,)
+        Where they are in θ.
+    centre, deviation : ndarray of shape (k,)
+        Mean and standard deviation of their logarithms.
+    """
+
+    index: NDArray[np.intp]
+    centre: NDArray[np.float64]
+    deviation: NDArray[np.float64]
+
+    def log_density(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Unnormalised log density and its gradient."""
+        offset = (theta[self.index] - self.centre) / self.deviation
+        gradient = np.zeros(len(theta))
+        gradient[self.index] = -offset / self.deviation
+        return -0.5 * float(offset @ offset), gradient
+
+
+@dataclass(frozen=True)
+class SharedLevel:
+    """Logarithms that share a normal level (standard deviation 1) and deviate from it by Student's
+    t (scale 0.3, 4 degrees of freedom).
+
+    Attributes
+    ----------
+    index : ndarray of int of shape (k,)
+        Where they are in θ.
+    centre : ndarray of shape (k,)
+        Their medians.
+    """
+
+    index: NDArray[np.intp]
+    centre: NDArray[np.float64]
+
+    def log_density(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Unnormalised log density and its gradient."""
+        offset = theta[self.index] - self.centre
+        gradient = np.zeros(len(theta))
+        mean = offset.mean()
+        scaled = (offset - mean) / _DEVIATION
+        slopes = (_FREEDOM + 1.0) * scaled / (_FREEDOM + scaled**2) / _DEVIATION
+        gradient[self.index] = slopes.mean() - slopes - mean / _LEVEL**2 / len(offset)
+        tails = 0.5 * (_FREEDOM + 1.0) * np.log1p(scaled**2 / _FREEDOM)
+        return -float(tails.sum()) - 0.5 * float(mean / _LEVEL) ** 2, gradient
+
+
+def check_lengthscale_prior(prior: object) -> None:
+    """Raise ValueError unless it is "lognormal", None or a pair (median, deviation)."""
+    if isinstance(prior, str):
+        if prior != "lognormal":
+            raise ValueError(f"lengthscale_prior must be {_ALLOWED}, got {prior!r}.")
+    elif prior is not None:
+        check_lognormal(prior, _ALLOWED)
+
+
+def lengthscale_priors(
+    prior: object, kernel: object, rows: NDArray[np.float64] | None = None
+) -> tuple[Prior, ...]:
+    """The prior on the free lengthscales of ``kernel``: none, or one.
+
+    Parameters
+    ----------
+    prior : "lognormal", None or (median, deviation)
+        "lognormal": `SharedLevel` around √d standard deviations of each feature of the rows. A
+        pair: independent log-normals, the median in the units of the rows that the kernel sees.
+    kernel : Kernel
+    rows : ndarray of shape (n_items, n_features), optional
+        Needed for "lognormal".
+    """
+    if prior is None:
+        return ()
+    found = lengthscale_indices(kernel)
+    index = np.array([position for position, _ in found], dtype=np.intp)
+    if not isinstance(prior, str):
+        median, deviation = check_lognormal(prior, _ALLOWED)
+        n = len(index)
+        return (LogNormal(index, np.full(n, np.log(median)), np.full(n, deviation)),) if n else ()
+    if prior != "lognormal" or rows is None:
+        raise ValueError(f"lengthscale_prior must be {_ALLOWED}, got {prior!r}.")
+    if not found:
+        return ()
+    spread = np.log(feature_spread(rows)) + 0.5 * np.log(rows.shape[1])
+    centre = [spread.mean() if feature is None else spread[feature] for _, feature in found]
+    return (SharedLevel(index, np.array(centre)),)

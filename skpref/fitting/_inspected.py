@@ -1,0 +1,336 @@
+"""What is inspected: the posterior of a fitted model, and items as their user names them."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpref._utils import Array, check_choice
+from skpref.data import IdEncoder, ItemTable, all_strings, column_at, ids_in, is_frame, is_missing
+from skpref.gp import Posterior, mixture_quantile
+from skpref.kernels import features_part
+from skpref.likelihoods import Likelihood
+
+# Of each unit what a picture says of it.
+UNITS = {
+    "noise": "standard deviations of an item's noise",
+    "elo": "Elo points",
+    "logit": "logits",
+}
+
+
+def unit_length(likelihood: Likelihood, unit: str) -> float:
+    """One unit, as a difference of the posterior's utilities.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    unit : {"noise", "elo", "logit"}
+        See `skpref.inspection.leaderboard`.
+    """
+    check_choice("unit", unit, tuple(UNITS))
+    if unit == "noise":
+        return noise_deviation(likelihood)
+    logit = 0.25 / likelihood.score_slope  # the slope of 1/(1 + e^−d) at 0 is 1/4
+    return logit if unit == "logit" else logit * np.log(10.0) / 400.0
+
+
+def noise_deviation(likelihood: Likelihood) -> float:
+    """σ, the standard deviation of an item's noise."""
+    return float(np.sqrt(likelihood.utility_noise))
+
+
+class Relative(NamedTuple):
+    """Utilities above their mean over the items, each of shape (n,)."""
+
+    mean: Array
+    lower: Array
+    upper: Array
+
+    def per(self, unit: float) -> Self:
+        """The same in a unit."""
+        return type(self)(*(part / unit for part in self))
+
+
+@dataclass(frozen=True, eq=False)
+class Inspected:
+    """A posterior, and how items come to it.
+
+    Attributes
+    ----------
+    posterior : Posterior or CollaborativePosterior
+        The latter of one user, as one row.
+    encode : callable
+        Items as the user has them to items as the posterior takes them.
+    ids : Ids
+        Where items say who they are.
+    training : ndarray of shape (n_items, n_features)
+        Items of the answers, as the posterior sees them.
+    feature_names : ndarray or None
+        Of the items as the user has them, where they are known.
+    source : optimizer, learner or None
+        Whose items these are: it shows and names them.
+    """
+
+    posterior: Any
+    encode: Callable[[Any], Any]
+    ids: "Ids"
+    training: Array
+    feature_names: NDArray[Any] | None
+    source: Any = None
+
+    @classmethod
+    def of(cls, model: Any, user: Any = None) -> Self:
+        """Of a posterior, or of anything fitted that has one.
+
+        Parameters
+        ----------
+        model : Posterior, estimator, pipeline that ends in one, search over one, or optimizer
+        user : hashable, optional
+            Whose utility is meant, of a model of several users.
+
+        Raises
+        ------
+        TypeError
+            If it has no posterior, or that of several users and ``user`` is not told.
+        ValueError
+            If ``user`` is told and the model has no users.
+        """
+        source = model if hasattr(model, "_to_rank") else None
+        model = estimator_of(model)
+        steps = [step for _, step in getattr(model, "steps", [(None, model)])]
+        last = steps.pop()
+        posterior = _posterior_of(last, user)
+        observations = getattr(last, "observations_", None)
+        training = posterior.anchors if observations is None else observations.items
+
+        def encode(items: Any) -> Any:
+            items = items if source is None else source._as_rows(items)
+            return model[:-1].transform(items) if steps else items
+
+        names = None if source is not None or steps else posterior.feature_names
+        return cls(posterior, encode, Ids.of(last, posterior, steps), training, names, source)
+
+    def rows_of(self, items: Any) -> Array:
+        """Items as the user has them to rows that the posterior sees."""
+        return self.posterior.check_items(self.encode(items))
+
+    def items(self, items: Any = None) -> tuple[Array, NDArray[Any] | None]:
+        """Rows of the items asked for, and their names if they have any.
+
+        Parameters
+        ----------
+        items : ItemTable, array-like, DataFrame or None
+            None: the table of the model or what an optimizer ranks, else the training items.
+
+        Raises
+        ------
+        ValueError
+            If there is none.
+        """
+        if items is None and self.source is not None:
+            items, names = self.source._to_rank()
+            return self.rows_of(items), _objects(names)
+        table = self.posterior.table
+        if items is None and table is None:
+            return self.training, self.ids.decoded(self.training)
+        if items is None:
+            rows = self.posterior.check_items(table)
+            return rows, self._names_of(table, rows)
+        rows = self.rows_of(items)
+        if not len(rows):
+            raise ValueError(
+                "items is empty; give at least one item, or None for all of the model."
+            )
+        return rows, self._names_of(items, rows)
+
+    def _names_of(self, items, rows):
+        """What to call items: by their names, their ids, the index of their frame."""
+        if isinstance(items, ItemTable):
+            if items.names is not None and all_strings(items.names):
+                return items.names
+            found = self.ids.of_items(items.frame, rows)
+            return items.names if found is None else found
+        if is_frame(items):
+            found = self.ids.of_items(items, rows)
+            return _index_of(items) if found is None else found
+        if hasattr(items, "dtype") or np.ndim(items[0]) == 0:
+            listed = np.asarray(items)
+            if listed.ndim == 1 and (all_strings(listed) or self.source is not None):
+                return _objects(listed.tolist())
+            table = self.posterior.table
+            if listed.ndim == 1 and table is not None and table.names is not None:
+                return table.names[listed.astype(np.intp)]
+        return self.ids.of_items(items, rows)
+
+    def at(self, n: int) -> Any:
+        """The posterior as n rows may be asked of it."""
+        asked = getattr(self.posterior, "asked", None)
+        if asked is None:
+            return self.posterior
+        every = tuple(None if part is None else np.repeat(part, n, axis=0) for part in asked)
+        return replace(self.posterior, asked=every)
+
+    def without_item_effects(self) -> Self:
+        """The same of the utility that features explain, see `explained`."""
+        return replace(self, posterior=explained(self.posterior, self.ids.place))
+
+    def relative(self, rows: Array, level: float) -> Relative:
+        """Posterior mean and central intervals of f(x) less the mean of f over the rows.
+
+        Answers tell differences alone; those from the mean of the rows are free of whatever all
+        utilities share. Their distributions are mixtures of normals, so nothing is drawn.
+        """
+        posterior = self.at(len(rows))
+        if isinstance(posterior, Posterior):
+            # All components share the covariance.
+            means, cov = posterior.component_means(rows), posterior.component_cov(rows)
+        else:
+            means, cov = posterior.mean(rows)[:, None], posterior.cov(rows)
+        means = means - means.mean(axis=0)
+        by_row = cov.mean(axis=1)
+        variance = np.diagonal(cov) - 2.0 * by_row + by_row.mean()
+        deviation = np.sqrt(np.maximum(variance, 0.0))
+        tail = 0.5 * (1.0 - level)
+        lower, upper = (mixture_quantile(q, means, deviation) for q in (tail, 1.0 - tail))
+        return Relative(means.mean(axis=1), lower, upper)
+
+
+class Ids(NamedTuple):
+    """Where items say who they are.
+
+    Attributes
+    ----------
+    place : int or None
+        Column of the rows that the posterior sees.
+    encoder : IdEncoder or None
+        Ids of the codes there; None where ids are numbers.
+    column : str, int or None
+        The column of the frames that the user has, by its name or position.
+    """
+
+    place: int | None
+    encoder: IdEncoder | None
+    column: Any
+
+    @classmethod
+    def of(cls, last: Any, posterior: Any, steps: list) -> Self:
+        """Of a fitted estimator, its posterior, and the steps before it."""
+        who, schema = posterior.who, getattr(last, "_schema", None)
+        place = getattr(schema, "id_column", None) if who is None else who.place
+        encoder = None if who is None else who.ids
+        if not steps:
+            named = posterior.feature_names
+            column = place if place is None or named is None else named[place]
+            return cls(place, encoder, column)
+        if encoder is None:  # the step that takes frames has made them numbers
+            encoder = next((step._ids for step in steps if getattr(step, "_ids", None)), None)
+        return cls(place, encoder, getattr(steps[0], "_id_column", None))
+
+    def of_items(self, items: Any, rows: Array) -> NDArray[Any] | None:
+        """Ids of items as the user has them, None if they have none."""
+        if is_frame(items) and self.column is not None:
+            columns = list(items.columns)
+            at = columns.index(self.column) if self.column in columns else self.column
+            if not isinstance(at, str):
+                column = column_at(items, at)
+                return _objects(column.to_list() if hasattr(column, "to_list") else list(column))
+        ids = None
+        if self.place is not None and not is_frame(items) and items is not None:
+            ids = ids_in(items, self.place)
+        return self.decoded(rows) if ids is None else _objects(ids)
+
+    def decoded(self, rows: Array) -> NDArray[Any] | None:
+        """Ids of rows that the posterior sees; of codes that nobody has, these."""
+        if self.place is None:
+            return None
+        codes = [int(code) if code.is_integer() else code for code in rows[:, self.place].tolist()]
+        if self.encoder is None:
+            return _objects(codes)
+        known = dict(enumerate(self.encoder.names.tolist()))
+        return _objects([known.get(code, code) for code in codes])
+
+
+def estimator_of(model: Any) -> Any:
+    """What a search has chosen, or a learner fitted; else the model itself."""
+    if hasattr(model, "_to_rank") and hasattr(model, "estimator_"):
+        return model.estimator_
+    return getattr(model, "best_estimator_", model)
+
+
+def _posterior_of(last, user):
+    posterior = last if isinstance(last, Posterior) else getattr(last, "posterior_", None)
+    told = not is_missing(user)
+    if told and posterior is not None and hasattr(last, "posterior_for"):
+        return last.posterior_for([user])
+    if hasattr(posterior, "of"):
+        raise TypeError(
+            f"{type(last).__name__} was fitted to several users, each with a utility of their own; "
+            "one utility is needed here. Say whose: user=, one of its users_. An id that is not "
+            "among them stands for somebody of the population."
+        )
+    if not isinstance(posterior, Posterior):
+        raise _no_posterior(last)
+    if told:
+        raise ValueError(
+            f"user={user!r} came, but a {type(last).__name__} has one utility for all. Leave user= "
+            "out, or fit a CollaborativePreferenceRegressor with users=."
+        )
+    return posterior
+
+
+def _no_posterior(last):
+    return TypeError(
+        "model must be a Posterior or have one as posterior_, which a fitted "
+        f"PairwisePreferenceRegressor has; got {type(last).__name__}. Was it fitted?"
+    )
+
+
+def explained_estimator(last: Any) -> Any:
+    """A copy of a fitted estimator with the posterior of the utility that features explain."""
+    posterior = getattr(last, "posterior_", None)
+    if not hasattr(posterior, "anchors") or hasattr(last, "_to_rank"):
+        raise _no_posterior(last)
+    without = copy.copy(last)
+    without.posterior_ = explained(posterior, Ids.of(last, posterior, []).place)
+    return without
+
+
+def explained(posterior: Any, id_column: int | None = None) -> Any:
+    """The posterior of the utility that features explain: what items share with others.
+
+    With f = g + e and e the item effects, the posterior of g has the covariances of g with the
+    anchors in place of those of f, and all else as it is.
+
+    Raises
+    ------
+    ValueError
+        If features explain nothing.
+    """
+    kernel = features_part(posterior.kernel, posterior.anchors.shape[1], id_column)
+    if kernel is None:
+        raise ValueError(
+            f"The kernel {posterior.kernel} has item effects alone: nothing is left without them."
+        )
+    if kernel == posterior.kernel:
+        return posterior
+    if isinstance(posterior, Posterior):
+        return replace(posterior, kernel=kernel, utilities=None)
+    return replace(posterior, kernel=kernel)
+
+
+def _objects(names):
+    found = np.empty(len(names), dtype=object)
+    found[:] = names
+    return found
+
+
+def _index_of(frame):
+    """The index of a frame, None if it has none or just counts its rows."""
+    index = getattr(frame, "index", None)
+    if index is None or (getattr(index, "start", None) == 0 and getattr(index, "step", 0) == 1):
+        return None
+    return np.asarray(index, dtype=object)

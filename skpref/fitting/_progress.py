@@ -1,0 +1,145 @@
+"""What a long fit says while it lasts: lines on standard output, and scikit-learn's callbacks."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+from skpref._utils import warn
+from skpref.data import Observations
+from skpref.fitting._forecast import mention_cost, part_to_learn_on
+from skpref.fitting._model import Model
+from skpref.fitting._search import Search, Step, StopSearch
+from skpref.inference import Pass
+
+# Evaluations of the objective that a search takes, as seen on real data; for the estimate only.
+_TYPICAL = 25
+# Seconds between two lines at verbose=1.
+_EVERY = 2.0
+
+
+@contextmanager
+def progress(
+    estimator, observations: Observations, model: Model, search: Search | None
+) -> Iterator["Report"]:
+    """Monitors of the search and of the engine, in the task "fit" of scikit-learn's callbacks.
+
+    Each evaluation of the objective is a task "evaluation"; a callback that says so stops the
+    search at the best point so far. Each pass of an engine that makes long ones is a task "pass"; a
+    callback that says so ends the fit with what was found so far. A warning tells beforehand of a
+    fit that will be long.
+    """
+    learned, part = search is not None and len(model.theta) > 0, observations
+    if search is not None:
+        part = part_to_learn_on(observations, model, search.learn_on)
+    mention_cost(observations, model, learned, part)
+    some = ""
+    if part is not observations:
+        some = f"{len(part.positions)} random ones of {len(observations.positions)} answers"
+        if search is not None and search.learn_on == "auto" and model.engine.dense:
+            warn(
+                f"Hyperparameters are learned on {some}, then all are fitted with them. "
+                "learn_on=None learns on all, which takes longer; an integer says on how many."
+            )
+    what = f"{len(observations.positions)} duels of {len(observations.items)} items"
+    with reported(estimator, what, model.names if learned else [], some) as report:
+        yield report
+
+
+@contextmanager
+def reported(estimator: Any, what: str, names: list[str], some: str) -> Iterator["Report"]:
+    """The task "fit" of scikit-learn's callbacks, and a line at its begin and its end.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        With ``verbose``, in a method that runs ``with_callbacks``.
+    what : str
+        What is fitted.
+    names : list of str
+        Hyperparameters that are learned.
+    some : str
+        Which part of the answers they are learned on; empty: all.
+    """
+    verbose = int(estimator.verbose)
+    root = estimator._init_callback_context("fit", max_subtasks=None)
+    root.call_on_fit_task_begin(estimator=estimator)
+    if verbose and names:
+        on = f" on {some}" if some else ""
+        _say(f"{what}: learning {_counted(names)}{on}")
+    report = Report(estimator, root, verbose)
+    yield report
+    if verbose:
+        _say(f"{what} fitted in {perf_counter() - report.began:.2g} s")
+    root.call_on_fit_task_end(estimator=estimator)
+
+
+class Report:
+    """What a fit is told to, and tells on: lines and callbacks.
+
+    Parameters
+    ----------
+    estimator : PairwisePreferenceRegressor
+    root : CallbackContext
+        Of the task "fit".
+    verbose : int
+
+    Attributes
+    ----------
+    stopped : bool
+        Whether a callback ended the passes.
+    """
+
+    def __init__(self, estimator, root, verbose: int):
+        self.stopped = False
+        self._estimator, self._root, self._verbose = estimator, root, verbose
+        self._best = -float("inf")
+        self.began = self._last = perf_counter()
+
+    def evaluated(self, step: Step) -> None:
+        """Of an evaluation in the search; StopSearch is raised where a callback wants to stop."""
+        self._best = max(self._best, step.log_posterior)
+
+        def line(now):
+            each = (now - self.began) / step.number
+            left = each * max(_TYPICAL - step.number, 1)
+            return (
+                f"evaluation {step.number}: log posterior {self._best:.2f}, {each:.2g} s each, "
+                f"perhaps {left:.0f} s to go"
+            )
+
+        if self._tell("evaluation", line):
+            raise StopSearch
+
+    def passed(self, seen: Pass) -> bool:
+        """Of a pass of the engine over the answers; whether a callback wants to stop."""
+
+        def line(_):
+            return f"pass {seen.number}: bound {seen.bound:.2f}, residual {seen.residual:.1e}"
+
+        self.stopped = self._tell("pass", line)
+        if self.stopped and self._verbose:
+            _say(f"stopped by a callback after pass {seen.number}")
+        return self.stopped
+
+    def _tell(self, name, line):
+        now = perf_counter()
+        if self._verbose > 1 or (self._verbose and now - self._last >= _EVERY):
+            self._last = now
+            _say(line(now))
+        task = self._root.subcontext(name)
+        task.call_on_fit_task_begin(estimator=self._estimator)
+        return bool(task.call_on_fit_task_end(estimator=self._estimator))
+
+
+def _counted(names):
+    """Names of hyperparameters, those of one array once, with their number."""
+    several = Counter(name.partition("[")[0] for name in names)
+    return ", ".join(f"{name} ({n})" if n > 1 else name for name, n in several.items())
+
+
+def _say(line):
+    sys.stdout.write(f"[skpref] {line}\n")
+    sys.stdout.flush()

@@ -1,0 +1,581 @@
+"""The search for hyperparameters: evidence times priors, maximised."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import NamedTuple, Self
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+
+from skpref._utils import blas_threads, warn
+from skpref.data import Observations
+from skpref.fitting._model import Model
+from skpref.inference import Engine, State
+
+Array = NDArray[np.float64]
+
+# A hyperparameter this near a bound stays a coordinate of its own.
+_AT_BOUND = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Ratios:
+    """A one-to-one map between hyperparameters θ and the coordinates of a search.
+
+    Of a hyperparameter of power p of the utility's unit the coordinate is its ratio to σ^p: of a
+    logarithm log θ − p log σ, of a number (p = 1) θ / σ. Everything else is a coordinate as it is.
+
+    Attributes
+    ----------
+    noise : int or None
+        Where log σ^q is in θ. None: θ are the coordinates.
+    noise_power : int
+        q.
+    powers : ndarray of shape (n_theta,)
+        p of the hyperparameters that are ratios, 0 of all others.
+    linear : ndarray of bool of shape (n_theta,)
+        Which are no logarithms.
+    limits : ndarray of shape (n_theta, 2)
+        Bounds of θ.
+
+    Examples
+    --------
+    Noise of variance 4 and a threshold of 1, half a deviation of the noise:
+
+    >>> import numpy as np
+    >>> limits = np.log([[1e-4, 10.0], [1e-4, 10.0]])
+    >>> powers, linear = np.array([2, 1]), np.array([False, False])
+    >>> ratios = Ratios.at(np.log([4.0, 1.0]), powers, linear, limits, 0)
+    >>> np.exp(ratios.forward(np.log([4.0, 1.0])))
+    array([4. , 0.5])
+    """
+
+    noise: int | None
+    noise_power: int
+    powers: Array
+    linear: NDArray[np.bool_]
+    limits: Array
+
+    @classmethod
+    def at(
+        cls,
+        theta: Array,
+        powers: NDArray[np.intp],
+        linear: NDArray[np.bool_],
+        limits: Array,
+        noise: int | None,
+    ) -> Self:
+        """The coordinates around a point: what is at a bound there is no ratio.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_theta,)
+        powers : ndarray of int of shape (n_theta,)
+            Of the utility's unit; of a number that is no logarithm 0 or 1.
+        linear : ndarray of bool of shape (n_theta,)
+        limits : ndarray of shape (n_theta, 2)
+        noise : int or None
+            Which hyperparameter the others are compared with, if any.
+        """
+        if noise is None:
+            return cls.none(limits)
+        inside = (theta > limits[:, 0] + _AT_BOUND) & (theta < limits[:, 1] - _AT_BOUND)
+        ratio = np.where(inside, powers, 0).astype(np.float64)
+        ratio[noise] = 0.0
+        return cls(noise, int(powers[noise]), ratio, linear, limits)
+
+    @classmethod
+    def none(cls, limits: Array) -> Self:
+        """Hyperparameters as their own coordinates."""
+        n = len(limits)
+        return cls(None, 1, np.zeros(n), np.zeros(n, dtype=bool), limits)
+
+    @property
+    def bounds(self) -> Array:
+        """Bounds of the coordinates; a ratio has none, as `back` keeps θ within its own."""
+        bounds = np.array(self.limits)
+        bounds[self.powers != 0.0] = -np.inf, np.inf
+        return bounds
+
+    def _log_deviation(self, at):
+        """log σ."""
+        return 0.0 if self.noise is None else at[self.noise] / self.noise_power
+
+    def forward(self, theta: Array) -> Array:
+        """The coordinates of hyperparameters."""
+        log_deviation = self._log_deviation(theta)
+        ratios = np.where(self.linear, theta * np.exp(-log_deviation), theta)
+        ratios = np.where(self.linear, ratios, theta - self.powers * log_deviation)
+        return np.where(self.powers == 0.0, theta, ratios)
+
+    def _unlimited(self, at):
+        log_deviation = self._log_deviation(at)
+        found = np.where(self.linear, at * np.exp(log_deviation), at + self.powers * log_deviation)
+        return np.where(self.powers == 0.0, at, found)
+
+    def back(self, at: Array) -> Array:
+        """The hyperparameters of coordinates, kept within their bounds."""
+        return np.clip(self._unlimited(at), self.limits[:, 0], self.limits[:, 1])
+
+    def pull_back(self, at: Array, gradient: Array) -> Array:
+        """The gradient in the coordinates, of the gradient in the hyperparameters there."""
+        if self.noise is None:
+            return gradient
+        theta = self._unlimited(at)
+        moves = (theta >= self.limits[:, 0]) & (theta <= self.limits[:, 1])
+        found = np.where(moves | (self.powers == 0.0), gradient, 0.0)
+        along = np.where(self.linear, theta, 1.0) * self.powers / self.noise_power
+        slope = found[self.noise] + along @ found
+        found = np.where(
+            self.linear & (self.powers != 0.0), found * np.exp(self._log_deviation(at)), found
+        )
+        found[self.noise] = slope
+        return found
+
+
+_KEPT = 6
+# Hyperparameters (mostly logarithms) this far from the nearest known tell too little about it.
+_FAR = 3.0
+# Sum of the sizes of the weights of an extrapolation, beyond which it is none.
+_BOLD = 2.5
+
+
+class WarmStart:
+    """States of an engine by the hyperparameters at which it ended.
+
+    Parameters
+    ----------
+    engine : Engine
+    first : dict or None
+        A state for hyperparameters unknown.
+    """
+
+    def __init__(self, engine: Engine, first: State | None = None):
+        self._engine, self._first = engine, first
+        self._known: deque[tuple[NDArray[np.float64], State]] = deque(maxlen=_KEPT)
+
+    def add(self, theta: NDArray[np.float64], state: State) -> None:
+        """The engine has ended here."""
+        self._known.append((np.array(theta), state))
+
+    def near(self, theta: NDArray[np.float64]) -> State | None:
+        """The state to start from: that of the nearest, moved as others near it say."""
+        if not self._known:
+            return self._first
+        ranked = sorted(self._known, key=lambda known: float(np.sum((known[0] - theta) ** 2)))
+        centre, state = ranked[0]
+        others = [known for known in ranked[1:] if np.max(np.abs(known[0] - centre)) < _FAR]
+        if not others or np.max(np.abs(theta - centre)) > _FAR:
+            return state
+        steps = np.array([known[0] - centre for known in others])
+        weights = np.linalg.lstsq(steps.T, theta - centre, rcond=1e-3)[0]
+        if not np.abs(weights).sum() < _BOLD:
+            return state
+        states = [state, *(known[1] for known in others)]
+        return self._engine.extrapolated(states, np.array([1.0 - weights.sum(), *weights]))
+
+
+# Beside a trial point where the model cannot be evaluated the objective is a steep bowl around the
+# best point so far: a line search then turns back.
+_STEEP = 1e6
+# From so many rows on the time of evaluations is worth a thought: the engine's tolerance is then
+# this many times larger during the search. So many answers are many.
+_LONG = 256
+_COARSE = 10.0
+# A descent ends with a step that gains less than this share of the objective, or so many nats.
+_FTOL, _NATS = 1e-6, 1e-4
+# Another one begins where it ended, so many in all, unless no slope is above this (nats for a
+# factor e) or it gained less than so many nats. Of fewer answers than `_LONG` there is one: they
+# leave hyperparameters open by far more than what it leaves.
+_FLAT, _DESCENTS, _GAINED = 0.02, 8, 0.01
+# From an objective of so many nats on, its gradient may be of any size.
+_LARGE = 1e3
+# What an engine found that did not converge, and whose residual is larger, is not believed.
+_ASTRAY = 0.1
+# A hyperparameter this near a bound (of its logarithm) is at it; it is held back where the log
+# evidence would grow by more than this if it were larger (smaller) by a factor e (or 1, if linear).
+_TOUCH = 1e-6
+_BINDING = 0.5
+
+
+class Step(NamedTuple):
+    """One evaluation of the objective, as monitors are told of it.
+
+    Attributes
+    ----------
+    number : int
+        From 1, within this start of the search.
+    log_posterior : float
+        Log evidence plus log prior density; −inf where the model could not be evaluated.
+    theta : ndarray of shape (n_theta,)
+    seconds : float
+        It took.
+    """
+
+    number: int
+    log_posterior: float
+    theta: NDArray[np.float64]
+    seconds: float
+
+
+Monitor = Callable[[Step], None]
+
+
+class StopSearch(Exception):
+    """A monitor raises it to end the search at the best point so far."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """How hyperparameters are searched for.
+
+    Attributes
+    ----------
+    optimizer : "fmin_l_bfgs_b" or callable
+        A callable gets ``(obj_func, initial_theta, bounds)`` and returns
+        ``(theta_opt, func_min)``, as in scikit-learn.
+    n_restarts : int
+        Further starts, drawn uniformly within the (finite) bounds.
+    n_jobs : int or None
+        Starts in parallel by joblib.
+    max_iter : int
+    gtol : float
+        Of L-BFGS-B.
+    complain : bool
+        Warn of a search that did not end, and of hyperparameters at their bounds.
+    second : (ndarray, float) or None
+        A further start, for where the others end at no less than this value of the objective.
+    """
+
+    optimizer: str | Callable = "fmin_l_bfgs_b"
+    n_restarts: int = 0
+    n_jobs: int | None = None
+    max_iter: int = 200
+    gtol: float = 1e-3
+    complain: bool = True
+    learn_on: int | str | None = None
+    second: tuple[NDArray[np.float64], float] | None = None
+
+
+class Best(NamedTuple):
+    """The smallest value so far: gradient if asked for, ``sure`` unless the engine went astray."""
+
+    value: float
+    theta: NDArray[np.float64]
+    gradient: NDArray[np.float64] | None
+    state: State | None
+    sure: bool = True
+
+
+class Objective:
+    """Minus log evidence minus log prior of θ, each run of the engine started from the last."""
+
+    def __init__(
+        self,
+        model: Model,
+        observations: Observations,
+        start: State | None = None,
+        monitor: Monitor | None = None,
+    ):
+        self._model, self._observations = model, observations
+        self._long = len(observations.rows) >= _LONG
+        self.many = len(observations.positions) >= _LONG
+        self._engine = model.evidence_engine.coarser(_COARSE if self._long else 1.0)
+        self._monitor = monitor
+        self._best: Best | None = None
+        self._number = 0
+        self.strayed = False  # where it began
+        self._warm = WarmStart(self._engine, start)
+        self.state = start
+
+    @property
+    def best(self) -> Best:
+        """The best evaluation so far."""
+        if self._best is None:
+            raise StopSearch("nothing was evaluated")
+        return self._best
+
+    def _is_best(self, theta):
+        best = self._best
+        return best is not None and best.gradient is not None and np.array_equal(theta, best.theta)
+
+    def first_step(self, theta):
+        """The objective here, and what to divide it by for a first step of length 1 at most.
+
+        L-BFGS-B goes along the gradient as far as the bounds allow, which with many answers is
+        into a corner; there the engine takes long, and its sites are no start for the next run.
+        """
+        value, gradient = self(theta)
+        if not self._long and abs(value) < _LARGE:
+            return value, 1.0
+        return value, max(1.0, float(np.max(np.abs(gradient))))
+
+    def __call__(self, theta, eval_gradient=True):
+        if eval_gradient and self._is_best(theta):  # a descent begins
+            return self._best.value, self._best.gradient.copy()
+        began = perf_counter()
+        self._number += 1
+        try:
+            value, gradient, sure = self._evaluate(theta, eval_gradient)
+        except ValueError:
+            if self._best is None:
+                raise
+            off = theta - self._best.theta
+            value = self._best.value + _STEEP * (1.0 + float(off @ off))
+            gradient, told = 2.0 * _STEEP * off, -np.inf
+        else:
+            told = -value
+            if self._best is None or (not sure, value) < (not self._best.sure, self._best.value):
+                kept = None if gradient is None else np.array(gradient)  # theirs may be written to
+                self.strayed |= self._best is None and not sure
+                self._best = Best(value, np.array(theta), kept, self.state, sure)
+        if self._monitor is not None:
+            self._monitor(Step(self._number, told, np.array(theta), perf_counter() - began))
+        return (value, gradient) if eval_gradient else value
+
+    def _evaluate(self, theta, eval_gradient):
+        found = self._model.at(theta).evaluate(
+            self._observations,
+            self._warm.near(theta) if self._long else self.state,
+            engine=self._engine,
+            eval_gradient=eval_gradient,
+        )
+        log_prior, slope = self._model.log_prior(theta)
+        value = found.approximation.sites.log_evidence + log_prior
+        if not np.isfinite(value):
+            raise ValueError(
+                f"The evidence is {value} at kernel {self._model.at(theta).kernel}: rescale the "
+                "features (for instance Itemwise(StandardScaler())) or narrow its bounds."
+            )
+        run = found.approximation
+        sure = run.converged or run.stopped or run.residual < _ASTRAY
+        if not sure and self._best is not None and self._best.sure:
+            raise ValueError(f"The engine ended at a residual of {run.residual:.1e}.")
+        self.state = run.state
+        self._warm.add(theta, self.state)
+        return -value, (-(found.gradient + slope) if eval_gradient else None), sure
+
+
+class Learned(NamedTuple):
+    """The best end of the searches, and a state to start the engine from there."""
+
+    model: Model
+    state: State | None
+
+
+def learn(
+    model: Model,
+    observations: Observations,
+    search: Search,
+    start: State | None = None,
+    rng: np.random.RandomState | np.random.Generator | None = None,
+    monitor: Monitor | None = None,
+) -> Learned:
+    """Maximise the evidence times the priors over the free hyperparameters.
+
+    Parameters
+    ----------
+    model : Model
+        Where the search starts.
+    observations : Observations
+    search : Search
+    start : dict, optional
+        State of the evidence engine.
+    rng : RandomState or Generator, optional
+        For restarts.
+    monitor : callable, optional
+        Told of every `Step` of the first start, unless that runs in another process.
+
+    Returns
+    -------
+    Learned
+    """
+    bounds, theta = model.bounds, model.theta
+    starts = [np.clip(theta, bounds[:, 0], bounds[:, 1])]
+    if search.n_restarts:
+        if not np.all(np.isfinite(bounds)):
+            raise ValueError(
+                "Restarts (n_restarts_optimizer > 0) need finite bounds on every hyperparameter; "
+                "give finite bounds to the kernel and noise_variance_bounds."
+            )
+        rng = np.random.default_rng() if rng is None else rng
+        starts += [rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(search.n_restarts)]
+    # Monitors are not sent to other processes.
+    here = len(starts) == 1 or effective_n_jobs(search.n_jobs) == 1
+    monitors = [monitor if here else None] + [None] * search.n_restarts
+    # A pair, as joblib's dask backend gives large arrays to one worker, with which they are lost.
+    results = Parallel(n_jobs=search.n_jobs)(
+        delayed(_search)(model, observations, search, (begin, bounds), start, told)
+        for begin, told in zip(starts, monitors, strict=True)
+    )
+    best = min(results, key=_value)
+    if search.second is not None and _value(best) >= search.second[1]:
+        begin = np.clip(search.second[0], bounds[:, 0], bounds[:, 1])
+        other = _search(model, observations, search, (begin, bounds), start, None)
+        best = min(best, other, key=_value)
+    if search.complain:
+        if best.complaint:
+            warn(best.complaint, ConvergenceWarning)
+        _mention_bounds(model, observations, best.best)
+    return Learned(model.at(best.best.theta), best.best.state)
+
+
+def _mention_bounds(model, observations, best):
+    """Warn of hyperparameters that a bound holds back from better ones."""
+    theta, gradient = best.theta, best.gradient
+    low, high = model.bounds.T
+    ends = np.where(theta <= low + _TOUCH, -1.0, np.where(theta >= high - _TOUCH, 1.0, 0.0))
+    ends[low >= high] = 0.0
+    if not np.any(ends):
+        return
+    if gradient is None:
+        try:
+            gradient = Objective(model, observations, best.state)(theta)[1]
+        except ValueError:  # the end of a search is no place to fail
+            return
+    outwards = -gradient * ends
+    values = np.where(model.linear, theta, np.exp(np.where(model.linear, 0.0, theta)))
+    held = [
+        f"{name} at its {'upper' if end > 0.0 else 'lower'} bound {value:.3g}"
+        for name, end, value, slope in zip(model.names, ends, values, outwards, strict=True)
+        if end and slope > _BINDING
+    ]
+    if held:
+        warn(
+            f"The search for hyperparameters ended with {', '.join(held)}: values beyond would be "
+            "more probable. Widen these bounds if such values make sense, fix the hyperparameter "
+            "('fixed' as its bounds), or rescale the features.",
+            ConvergenceWarning,
+        )
+
+
+class _Found(NamedTuple):
+    """End of one search; ``complaint`` is empty if all went well."""
+
+    best: Best
+    complaint: str = ""
+
+
+def _value(found):
+    """How small the objective became in a search."""
+    return found.best.value
+
+
+def _search(model, observations, search, within, start, monitor):
+    objective = Objective(model, observations, start, monitor)
+    try:
+        # Here too, as this may be another process than that of the fit.
+        with blas_threads(model.evidence_engine.side(observations)):
+            return _minimised(model, objective, search, *within)
+    except StopSearch:
+        return _Found(objective.best)
+
+
+def _minimised(model, objective, search, begin, bounds):
+    if callable(search.optimizer):
+        result = search.optimizer(obj_func=objective, initial_theta=begin, bounds=bounds)
+        try:
+            theta, value = result
+            theta, value = np.asarray(theta, dtype=np.float64), float(value)
+        except (TypeError, ValueError):
+            theta, value = np.zeros(0), np.nan
+        if theta.shape != begin.shape or not np.all(np.isfinite([*theta, value])):
+            raise ValueError(
+                f"optimizer must return (theta_opt, func_min), finite and theta of shape "
+                f"{begin.shape}; got {result!r}."
+            )
+        return _Found(Best(value, theta, None, objective.state))
+    theta, value, n_iter, ended, complaint = begin, np.inf, 0, False, ""
+    if not objective.many:
+        n_iter = _descend(objective, Ratios.none(bounds), theta, search, 0)
+        if objective.strayed and n_iter < search.max_iter:
+            theta = objective.best.theta
+            n_iter += _descend(objective, Ratios.none(bounds), theta, search, n_iter)
+    for _ in range(_DESCENTS if objective.many else 0):
+        sure = n_iter > 0 and objective.best.sure
+        n_iter += _descend(objective, _ratios(model, theta, bounds), theta, search, n_iter)
+        theta, gained = objective.best.theta, value - objective.best.value
+        if objective.best.sure and not sure:  # what was astray is no measure
+            gained = np.inf
+        value = objective.best.value
+        slopes = _slopes(model, objective.best, bounds)
+        ended = np.max(np.abs(slopes), initial=0.0) <= max(_FLAT, search.gtol)
+        if ended or n_iter >= search.max_iter:
+            break
+        if gained < _GAINED:
+            _strides(objective, _ratios(model, theta, bounds), theta, slopes)
+            ended = value - objective.best.value < _GAINED
+            theta, value = objective.best.theta, objective.best.value
+            if ended:
+                break
+    if n_iter >= search.max_iter:
+        complaint = (
+            f"The search for hyperparameters stopped after {search.max_iter} iterations. Scale the "
+            "features (for instance Itemwise(StandardScaler())), narrow the bounds of the kernel, "
+            "or pass an optimizer of your own."
+        )
+    elif objective.many and not ended:
+        complaint = (
+            f"The search for hyperparameters stopped after {_DESCENTS} descents while the log "
+            f"evidence still grew by up to {np.max(np.abs(slopes)):.2g} nats for a factor e. Start "
+            "elsewhere (n_restarts_optimizer=5), or begin from other values of the noise and the "
+            "kernel's hyperparameters."
+        )
+    return _Found(objective.best, complaint)
+
+
+def _ratios(model, theta, bounds):
+    """Coordinates of a descent from θ."""
+    return Ratios.at(theta, model.powers, model.linear, bounds, model.noise_index)
+
+
+def _strides(objective, ratios, theta, slopes):
+    """Strides of a factor e down each coordinate that slopes, until one of them gains.
+
+    Beside coordinates in which the objective bends a thousand times as much, a descent goes nowhere
+    along a slope that is slight and long.
+    """
+    before = objective.best.value
+    for k in np.flatnonzero(np.abs(slopes) > _FLAT):
+        at = ratios.forward(theta)
+        at[k] -= np.sign(slopes[k])
+        objective(ratios.back(np.clip(at, *ratios.bounds.T)))
+        if before - objective.best.value >= _GAINED:
+            return
+
+
+def _slopes(model, best, bounds):
+    """Of the objective at its best, in nats for a factor e, but for what bounds hold."""
+    ratios = _ratios(model, best.theta, bounds)
+    at = ratios.forward(best.theta)
+    slopes = ratios.pull_back(at, best.gradient)
+    low, high = ratios.bounds.T
+    held = ((at <= low) & (slopes > 0.0)) | ((at >= high) & (slopes < 0.0))
+    return np.where(held, 0.0, slopes)
+
+
+def _descend(objective, ratios, theta, search, n_iter):
+    """One descent by L-BFGS-B; how many iterations it took."""
+    at = ratios.forward(theta)
+    value, scale = objective.first_step(ratios.back(at))
+
+    def scaled(at):
+        value, gradient = objective(ratios.back(at))
+        return value / scale, ratios.pull_back(at, gradient) / scale
+
+    # L-BFGS-B takes values for 1 at least.
+    ftol = min(_FTOL * max(abs(value), 1.0), _NATS) / max(abs(value), scale)
+    found = minimize(
+        scaled,
+        at,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=ratios.bounds,
+        options={"maxiter": search.max_iter - n_iter, "ftol": ftol, "gtol": search.gtol / scale},
+    )
+    return found.get("nit", 0)  # there is none where all bounds meet

@@ -1,0 +1,192 @@
+"""The regressor's parameters, checked, as the parts that a fit works with."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
+
+from skpref._utils import check_bounds, check_choice, check_number, warn
+from skpref.data import ItemTable, Training
+from skpref.fitting._forecast import chosen_engine
+from skpref.fitting._hyperpriors import Prior, check_lengthscale_prior, lengthscale_priors
+from skpref.fitting._model import Model
+from skpref.fitting._reliability import CarePrior, Law
+from skpref.fitting._search import Search
+from skpref.gp import default_kernel
+from skpref.inference import ENGINES, Engine, check_answers
+from skpref.kernels import check_hyperparameters, measures, seen_columns
+from skpref.likelihoods import Likelihood, Probit
+
+_OF_PROBIT = ("noise_variance", "tie_threshold", "order_effect")
+
+
+class Settings(NamedTuple):
+    """Checked parameters; ``search`` is None if nothing is learned, ``engine`` if the answers are
+    to choose it."""
+
+    engine: Engine | None
+    likelihood: Likelihood
+    search: Search | None
+    care: CarePrior
+
+
+def check_settings(estimator) -> Settings:
+    """Check every parameter of an estimator that no data are needed for."""
+    kernel = estimator.kernel
+    if kernel is not None and not isinstance(kernel, Kernel):
+        raise TypeError(
+            f"kernel must be a kernel of sklearn.gaussian_process.kernels or None, got {kernel!r}."
+        )
+    optimizer = estimator.optimizer
+    if not (optimizer is None or callable(optimizer) or optimizer == "fmin_l_bfgs_b"):
+        raise ValueError(
+            f"optimizer must be 'fmin_l_bfgs_b', None or a callable, got {optimizer!r}."
+        )
+    restarts = check_number(
+        "n_restarts_optimizer", estimator.n_restarts_optimizer, low=0, integer=True
+    )
+    learn_on = estimator.learn_on
+    if not (learn_on is None or learn_on == "auto"):
+        check_number('learn_on (an integer, "auto" or None)', learn_on, low=1, integer=True)
+    if not isinstance(estimator.verbose, bool):
+        check_number("verbose", estimator.verbose, low=0, integer=True)
+    likelihood = check_likelihood(
+        estimator.likelihood,
+        *(getattr(estimator, name) for each in _OF_PROBIT for name in (each, f"{each}_bounds")),
+    )
+    check_lengthscale_prior(estimator.lengthscale_prior)
+    search = None
+    if optimizer is None:
+        likelihood = likelihood.held()
+    else:
+        search = Search(optimizer, restarts, estimator.n_jobs, learn_on=learn_on)
+    care = _care_prior(estimator, search is not None)
+    return Settings(chosen_beforehand(estimator), likelihood, search, care)
+
+
+def _care_prior(estimator, learned):
+    """What is expected of judges."""
+    positive = {"low": 0.0, "open_low": True, "open_high": True}
+    variance = check_number("judge_care_variance", estimator.judge_care_variance, **positive)
+    bounds = check_bounds("judge_care_variance_bounds", estimator.judge_care_variance_bounds)
+    try:
+        random, contrary = (float(share) for share in estimator.judge_shares)
+    except (TypeError, ValueError):
+        random, contrary = np.nan, np.nan
+    if not (random >= 0.0 and contrary >= 0.0 and random + contrary < 1.0):
+        raise ValueError(
+            "judge_shares must be two shares of the judges, at least 0 and together below 1: of "
+            f"those who answer at random and of the contrary; got {estimator.judge_shares!r}."
+        )
+    between = bounds if learned and bounds is not None else (variance, variance)
+    law = Law.between(between, variance, contrary, random)
+    spread = estimator.judge_order_variance
+    limits = check_bounds("judge_order_variance_bounds", estimator.judge_order_variance_bounds)
+    if spread is not None:
+        check_number("judge_order_variance", spread, **positive)
+    return CarePrior(law, learned, spread, limits if learned else None)
+
+
+def chosen_beforehand(estimator) -> Engine | None:
+    """The engine of an estimator; None if its answers are to choose it."""
+    if isinstance(estimator.inference, str) and estimator.inference == "auto":
+        return None
+    return check_engine(estimator.inference, ["auto"], getattr(estimator, "_engines", ENGINES))
+
+
+def check_engine(
+    inference, also: Sequence[str] = (), named: Mapping[str, Callable[[], Engine]] = ENGINES
+) -> Engine:
+    """The engine that ``inference=`` stands for; ``also`` are further strings, for messages."""
+    allowed = [*also, *named]
+    if isinstance(inference, str):
+        engine = named[check_choice("inference", inference, allowed)]()
+    elif isinstance(inference, Engine):
+        engine = clone(inference)
+    else:
+        raise ValueError(
+            f"inference must be one of {', '.join(map(repr, allowed))} or an options object "
+            f"from skpref.inference such as EP(damping=0.2) (a subclass of Engine), got "
+            f"{inference!r}."
+        )
+    engine.check()
+    return engine
+
+
+def check_likelihood(likelihood, *of_probit) -> Likelihood:
+    """``likelihood=`` itself, or the probit of the parameters of `Probit`, in their order."""
+    if likelihood is None:
+        probit = Probit(*of_probit)
+        probit.check()
+        return probit
+    if not isinstance(likelihood, Likelihood):
+        raise TypeError(
+            f"likelihood must be None or an object of skpref.likelihoods.Likelihood, got "
+            f"{likelihood!r}."
+        )
+    likelihood.check()
+    return clone(likelihood)
+
+
+def check_kernel(kernel: Kernel, items: NDArray[np.float64]) -> None:
+    """Whether the kernel takes these items, with hyperparameters that it can have."""
+    check_hyperparameters(kernel)
+    if isinstance(kernel, CompoundKernel):
+        shape = (1, 1, len(kernel.kernels))
+    else:
+        try:
+            shape = np.shape(kernel(items[:1]))
+        except OverflowError as error:
+            raise ValueError(
+                f"The kernel {kernel} is not finite: {error}. Choose other hyperparameters."
+            ) from error
+        except ValueError as error:
+            raise ValueError(
+                f"The kernel {kernel} does not take items of {items.shape[1]} features: "
+                f"{str(error).rstrip('.')}. Give it one length_scale, or one a feature seen."
+            ) from error
+    if shape != (1, 1):
+        raise ValueError(
+            f"A {type(kernel).__name__} gives an array of shape {shape} for one item; it must "
+            "give one number a pair of items. Take one of its parts."
+        )
+
+
+def make_model(estimator, settings: Settings, training: Training, table: ItemTable | None) -> Model:
+    """The model that an estimator's parameters stand for, given its answers."""
+    learned, observations = settings.search is not None, training.observations
+    engine, given = settings.engine, estimator.kernel
+    has_features = table is None or table.has_features
+    if engine is None:
+        named = not has_features if given is None else _names_alone(given, observations.items)
+        engine = chosen_engine(observations, named)
+    if given is None:
+        own = learned and engine.own_utilities(observations)
+        kernel = default_kernel(observations, has_features, own, training.schema.id_column)
+    else:
+        kernel = clone(given)
+        _mention_measured_ids(kernel, training.schema.id_column)
+    check_kernel(kernel, observations.items)
+    check_answers(engine, observations, settings.likelihood)
+    priors: tuple[Prior, ...] = ()
+    if learned:
+        priors = lengthscale_priors(estimator.lengthscale_prior, kernel, observations.items)
+    return Model(kernel, settings.likelihood, engine, priors)
+
+
+def _names_alone(kernel, items):
+    named, measured = seen_columns(kernel, items.shape[1])
+    return bool(named) and not measured
+
+
+def _mention_measured_ids(kernel, id_column):
+    """Warn of a kernel that takes the codes of ids for distances."""
+    if id_column is not None and measures(kernel, id_column):
+        warn(
+            f"The kernel {kernel} sees the ids of items, in column {id_column}, as if they were "
+            "measured. Give it the other columns by OnColumns(kernel, columns), and the ids to "
+            f"OnColumns(Identity(), [{id_column}]); kernel=None does so."
+        )

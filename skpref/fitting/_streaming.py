@@ -1,0 +1,260 @@
+"""Answers that come in pieces: what the pieces so far have told is the prior of the next.
+
+Beside what was told, a random sample of the answers is kept. Whenever there are twice as many as
+when hyperparameters and inducing points were found last, they are found again on the sample, and
+what was told is carried over to them.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skpref._utils import blas_threads, pivoted_cholesky
+from skpref.data import ENOUGH_SPARSE, Observations
+from skpref.fitting._fit import Fitted, complain
+from skpref.fitting._model import Evaluation, Model
+from skpref.fitting._settings import chosen_beforehand
+from skpref.gp import InducedSpace, Weights, carried, unexplained, unexplained_share
+from skpref.inference import SVI, Engine, Problem, check_answers
+from skpref.kernels import seen_columns
+
+# Items of a piece that may become inducing points, at most.
+_CANDIDATES = 2000
+# An item may become one where the points leave more of its prior variance than of so many of the
+# items that they were placed for, within limits.
+_COVERED = 0.95
+_UNSEEN = (0.05, 0.5)
+# Points at most, as a multiple of those that the engine places.
+_GROWTH = 2
+# Points move where this share of the variance that they leave would then be left.
+_WORTH = 0.8
+
+
+def takes_streams(estimator) -> bool:
+    """Whether an estimator's engine can learn further; an AttributeError says which does."""
+    engine = chosen_beforehand(estimator)
+    if engine is None:  # "auto": what it came to, if it has come to anything
+        engine = getattr(estimator, "engine_", None)
+    if not isinstance(engine, SVI):
+        raise AttributeError(
+            f"partial_fit learns from answers as they come in with inference='svi' (or SVI(...)); "
+            f"inference={estimator.inference!r} needs all answers at once: use fit, or set "
+            "inference='svi'."
+        )
+    return True
+
+
+def held_engine(estimator, engine: Engine | None) -> Engine:
+    """The engine of further pieces: what "auto" came to where ``engine`` is None."""
+    if engine is not None:
+        return engine
+    own = estimator.engine_
+    return type(own)(**{**own.get_params(deep=False), "inducing_points": None})
+
+
+def refuse_judged(estimator, judges: ArrayLike | None = None) -> None:
+    """Raise ValueError where judges come or came to a fit: pieces do not tell their care."""
+    if judges is not None:
+        raise ValueError(
+            "partial_fit takes no judges=, whose care it does not learn. Fit all answers at once, "
+            "fit(X, y, judges=...), or leave judges= out, so that all answers count as one judge's."
+        )
+    if getattr(estimator, "judges_", None) is not None:
+        raise ValueError(
+            "The answers so far came with judges, whose care partial_fit does not learn. Fit all "
+            "answers at once, fit(X, y, judges=...), or begin a stream without judges."
+        )
+
+
+class Sample(NamedTuple):
+    """Answers drawn from all that came, each with the same chance.
+
+    Attributes
+    ----------
+    answers : Observations
+        All of them while they are few.
+    seen : int
+        How many came.
+    """
+
+    answers: Observations
+    seen: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether these are all the answers that came."""
+        return len(self.answers.positions) == self.seen
+
+    @classmethod
+    def of(cls, observations: Observations, size: int) -> Self:
+        """A sample of at most this size."""
+        n = len(observations.positions)
+        return cls(_drawn(observations, min(n, size), n), n)
+
+    def further(self, observations: Observations, size: int) -> Self:
+        """A sample of the answers so far and of these."""
+        n_new = len(observations.positions)
+        seen = self.seen + n_new
+        n = min(seen, size)
+        n_old = np.random.default_rng((1, seen)).hypergeometric(self.seen, n_new, n)
+        n_old = max(min(n_old, len(self.answers.positions)), n - n_new)
+        old, new = _drawn(self.answers, n_old, seen), _drawn(observations, n - n_old, seen)
+        return type(self)(old.joined(new), seen)
+
+
+class Stream(NamedTuple):
+    """What a stream of answers has told.
+
+    Attributes
+    ----------
+    weights : Weights
+        Of the inducing points.
+    unseen : float
+        Share of an item's prior variance that the points may leave before it becomes one.
+    sample : Sample
+    renewed : int
+        How many answers there were when points and hyperparameters were found.
+    """
+
+    weights: Weights
+    unseen: float
+    sample: Sample
+    renewed: int
+
+
+def begun(fitted: Fitted, learn_on: int | str | None) -> Stream:
+    """The stream that goes on from a fit."""
+    sample = Sample.of(fitted.observations, capacity(learn_on))
+    return Stream(_weights(fitted), _covered(fitted), sample, sample.seen)
+
+
+def capacity(learn_on: int | str | None) -> int:
+    """How many answers a stream keeps: those that hyperparameters are learned on."""
+    return learn_on if isinstance(learn_on, int | np.integer) else ENOUGH_SPARSE
+
+
+class Piece(NamedTuple):
+    """One step of a stream: the posterior, and the stream after it."""
+
+    fitted: Fitted
+    stream: Stream
+
+
+def fit_further(
+    observations: Observations,
+    model: Model,
+    before: Stream,
+    learn_on: int | str | None,
+    fit: Callable[[Observations, NDArray[np.float64] | None], Fitted] | None,
+    *,
+    movable: bool = True,
+) -> Piece:
+    """The posterior given more answers.
+
+    Where items come that the inducing points say less about than about those that they were placed
+    for, some become points too; nothing of what was learned changes by that.
+
+    Parameters
+    ----------
+    observations : Observations
+        The new answers alone.
+    model : Model
+        Of the stream so far: its engine knows the inducing points.
+    before : Stream
+    learn_on : int, "auto" or None
+        The estimator's, which says how many answers are kept.
+    fit : callable or None
+        Fits a sample of answers with hyperparameters of its own and the inducing points that it is
+        given, or its own. None: there is nothing to be found again.
+    movable : bool, default=True
+        Whether inducing points may be placed anew and further ones be added; False where they are
+        the user's own.
+    """
+    sample = before.sample.further(observations, capacity(learn_on))
+    if fit is not None and sample.seen >= 2 * before.renewed:
+        if sample.complete:
+            fresh = fit(sample.answers, None)
+            stream = Stream(_weights(fresh), _covered(fresh), sample, sample.seen)
+            return Piece(fresh, stream)
+        points = _placed_again(sample.answers, model, before.unseen) if movable else None
+        fresh = fit(sample.answers, points)
+        ends = [(each.kernel, each.engine.inducing_points) for each in (model, fresh.model)]
+        weights, model = carried(before.weights, *ends), fresh.model
+        before = Stream(weights, _covered(fresh), sample, sample.seen)
+    check_answers(model.engine, observations, model.likelihood)
+    with blas_threads(model.engine.side(observations)):
+        if movable:
+            model = at_points(model, grown(observations.items, model, before.unseen))
+        Z = model.engine.inducing_points
+        space = InducedSpace(model.kernel, observations.items, observations.rows.margins, Z)
+        problem = Problem(space, observations, model.likelihood)
+        found = model.engine.run_after(problem, before.weights.wider(len(Z)))
+    if not found.converged:
+        complain(found, model.engine, model.engine)
+    fitted = Fitted(observations, model, Evaluation(problem, found, None), found)
+    return Piece(fitted, before._replace(weights=_weights(fitted), sample=sample))
+
+
+def _drawn(observations, size, seen):
+    """So many of the answers, the same ones every time."""
+    n = len(observations.positions)
+    if size >= n:
+        return observations
+    return observations.part(np.sort(np.random.default_rng((0, seen)).permutation(n)[:size]))
+
+
+def _weights(fitted):
+    sites = fitted.approximation.sites
+    return Weights(sites.precision, sites.shift)
+
+
+def _covered(fitted):
+    """Share of prior variance that the points leave of nearly all items they were placed for."""
+    items, engine = _some(fitted.observations.items), fitted.model.engine
+    left = unexplained_share(fitted.model.kernel, items, engine.inducing_points)
+    return float(np.clip(np.quantile(left, _COVERED), *_UNSEEN))
+
+
+def _placed_again(sample, model, unseen):
+    """The inducing points, or others where these explain much more of a sample's items.
+
+    Any move of points loses something of what was told.
+    """
+    items, kernel = _some(sample.items), model.kernel
+    stay = grown(items, model, unseen)
+    moved = at_points(model, None).engine.placed(sample, kernel, 0).inducing_points
+    left = [float(np.mean(unexplained_share(kernel, items, Z))) for Z in (stay, moved)]
+    if left[1] > _WORTH * left[0]:
+        return stay
+    return grown(model.engine.inducing_points, at_points(model, moved), unseen)
+
+
+def at_points(model: Model, Z: NDArray[np.float64] | None) -> Model:
+    """The model with these inducing points."""
+    options = model.engine.get_params(deep=False)
+    return replace(model, engine=type(model.engine)(**{**options, "inducing_points": Z}))
+
+
+def grown(items: NDArray[np.float64], model: Model, unseen: float) -> NDArray[np.float64]:
+    """The inducing points, and after them those of the items that they leave unexplained."""
+    Z, kernel = model.engine.inducing_points, model.kernel
+    named, measured = seen_columns(kernel, items.shape[1])
+    if named and not measured:
+        room = len(items)
+    else:
+        room, items = _GROWTH * model.engine.n_inducing - len(Z), _some(items)
+    if room <= 0:
+        return Z
+    least = unseen * float(np.max(kernel.diag(items)))
+    factor, order = pivoted_cholesky(unexplained(kernel, items, Z), least)
+    return np.concatenate([Z, items[order[: min(factor.shape[1], room)]]])
+
+
+def _some(items):
+    """Spread-out items, if they are many."""
+    if len(items) <= _CANDIDATES:
+        return items
+    return items[np.linspace(0, len(items) - 1, _CANDIDATES).astype(np.intp)]

@@ -1,0 +1,94 @@
+"""Which of several items is chosen: probabilities of a posterior, noise of the judge included."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skpref._utils import Array, floor_variance
+from skpref.data import first_there
+from skpref.gp._orthants import best_of, best_of_mixture, log_best_of, log_best_of_mixture
+from skpref.kernels import paired
+
+# Utilities of all components that are held at a time.
+_BLOCK = 2**20
+
+
+def choice_proba(
+    posterior: Any,
+    items: Array,
+    sets: NDArray[np.intp],
+    order: ArrayLike = 1,
+    log: bool = False,
+) -> Array:
+    """P(each item is the best of its set), as the judge sees them, shape (n_sets, k).
+
+    Parameters
+    ----------
+    posterior : Posterior
+    items : ndarray of shape (n, n_features)
+    sets : ndarray of int of shape (n_sets, k)
+        Rows of ``items``, -1 where there is none.
+    order : ndarray of int of shape (n_sets,) or int
+        1: the first of the set is shown first, 0: none is.
+    log : bool
+        Natural logarithms.
+    """
+    noise = posterior.likelihood.item_noise
+    if noise is None:
+        raise ValueError(
+            f"{type(posterior.likelihood).__name__} does not say how noisy one item is "
+            "(Likelihood.item_noise), so that choices of more than two have no probability."
+        )
+    n_sets, k = sets.shape
+    orders = np.broadcast_to(np.asarray(order), (n_sets,))
+    found = np.empty(sets.shape)
+    step = max(1, _BLOCK // (k * posterior.n_components))
+    for begin in range(0, n_sets, step):
+        some = slice(begin, begin + step)
+        found[some] = _of_sets(posterior, items, sets[some], orders[some], noise, log)
+    return found
+
+
+def _of_sets(posterior, items, sets, order, noise, log):
+    there = sets >= 0
+    used, places = np.unique(sets[there], return_inverse=True)
+    at = np.zeros(sets.shape, dtype=np.intp)
+    at[there] = places.reshape(-1)
+    rows = items[used]
+    means = posterior.component_means(rows)[at]  # (n_sets, k, n_components)
+    means[np.arange(len(sets)), first_there(sets)] += (posterior.likelihood.order_shift * order)[
+        :, None
+    ]
+    covariance = set_covariance(posterior, rows, at)
+    covariance[:, np.arange(sets.shape[1]), np.arange(sets.shape[1])] += noise
+    n_components = means.shape[2]
+    of = log_best_of if log else best_of
+    if n_components == 1:
+        return of(means[:, :, 0], covariance, there)
+    # As of duels, a Gaussian of the mixture's moments counts as one component more.
+    centre = means.mean(axis=2)
+    spread = means - centre[:, :, None]
+    matched = of(centre, covariance + spread @ np.swapaxes(spread, 1, 2) / n_components, there)
+    if not log:
+        each = best_of_mixture(means, covariance, there)
+        return (n_components * each + matched) / (n_components + 1)
+    share = np.log1p(-1.0 / (n_components + 1))
+    each = log_best_of_mixture(means, covariance, there) + share
+    return np.logaddexp(each, matched - np.log(n_components + 1))
+
+
+def set_covariance(posterior: Any, rows: Array, at: NDArray[np.intp]) -> Array:
+    """Covariance, of every component, of the utilities of sets of rows, (n_sets, k, k)."""
+    n_sets, k = at.shape
+    half = (posterior.kernel(rows, posterior.anchors) @ posterior.factor)[at]
+    prior = posterior.kernel.diag(rows)[at]
+    covariance = np.empty((n_sets, k, k))
+    for i in range(k):
+        left = prior[:, i] - np.einsum("ij,ij->i", half[:, i], half[:, i])
+        covariance[:, i, i] = floor_variance(left, prior[:, i])
+        for j in range(i):
+            both = paired(posterior.kernel, rows[at[:, i]], rows[at[:, j]])
+            covariance[:, i, j] = both - np.einsum("ij,ij->i", half[:, i], half[:, j])
+            covariance[:, j, i] = covariance[:, i, j]
+    return covariance

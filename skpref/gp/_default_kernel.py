@@ -1,0 +1,86 @@
+"""The kernel of an estimator that was given none."""
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
+
+from skpref.data import Observations
+from skpref.kernels import Identity, ItemEffect, OnColumns
+from skpref.likelihoods import PART
+
+# Bounds of the lengthscales are their start times and over this.
+_RANGE = 1e3
+# Variance of the item effects, the part of a utility that no feature explains, and its bounds.
+_OWN = 0.1
+_OWN_BOUNDS = (1e-4, 10.0)
+# Items this near, in standard deviations of a feature, are the same one up to rounding.
+_SAME = 1e-4
+
+
+def feature_spread(items: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Standard deviation of every feature, 1 where it is constant; safe at any scale."""
+    size = np.max(np.abs(items), axis=0, initial=0.0)
+    size = np.where(size > 0.0, size, 1.0)
+    spread = np.std(items / size, axis=0) * size
+    # A spread at the level of rounding is a constant feature.
+    return np.where(spread > 1e-13 * size, spread, 1.0)
+
+
+def default_kernel(
+    observations: Observations,
+    has_features: bool = True,
+    learned: bool = True,
+    id_column: int | None = None,
+) -> Kernel:
+    """RBF of unit amplitude, one lengthscale a feature; start and bounds follow the spread.
+
+    Lengthscales start at √d standard deviations, which keeps the correlation of two random items
+    the same whatever their number of features. Where hyperparameters are ``learned`` and items meet
+    more than one opponent, each item also has an effect that its features do not explain. With an
+    ``id_column`` that effect belongs to the id, and the RBF sees the other columns.
+    """
+    if not has_features:
+        return Identity()
+    if id_column is not None:
+        return _with_ids(observations.items, id_column)
+    items = observations.items
+    kernel, spread = _of_features(items)
+    if learned and _meet_again(observations.rows):
+        kernel = kernel + ConstantKernel(_OWN, _OWN_BOUNDS) * ItemEffect(_SAME * spread)
+    return kernel
+
+
+def _with_ids(items, id_column):
+    others = [j for j in range(items.shape[1]) if j != id_column]
+    own = OnColumns(Identity(), [id_column])
+    if not others:
+        return own
+    kernel, _ = _of_features(items[:, others])
+    return OnColumns(kernel, others) + ConstantKernel(_OWN, _OWN_BOUNDS) * own
+
+
+def _of_features(items):
+    """RBF over all features, and their spread."""
+    spread = feature_spread(items)
+    centre = np.sqrt(items.shape[1]) * spread
+    with np.errstate(over="ignore"):
+        bounds = np.stack([centre / _RANGE, centre * _RANGE], axis=1)
+    if not np.all(np.isfinite(bounds)):
+        raise ValueError(
+            f"Features spread over up to {centre.max():.1e}, too near the largest number of double "
+            "precision. Rescale them (for instance Itemwise(StandardScaler()))."
+        )
+    return RBF(length_scale=centre, length_scale_bounds=bounds), spread
+
+
+def _meet_again(rows):
+    """Whether some item meets different opponents, one answer about a set counting as one."""
+    margins = rows.margins
+    apart = np.flatnonzero(margins.first[: margins.n_shared] != margins.second[: margins.n_shared])
+    met = np.concatenate([margins.first[apart], margins.second[apart]])
+    if rows.joint:
+        part = rows.kind == PART
+        ends = np.concatenate([rows.first[part], rows.second[part]])
+        shown = np.column_stack([np.tile(rows.answer[part], 2), ends])
+        met = np.concatenate([met, np.unique(shown, axis=0)[:, 1]])
+    return len(np.unique(met)) < len(met)

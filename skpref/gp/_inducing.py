@@ -1,0 +1,450 @@
+"""The prior carried by inducing points: margins by features of as many columns as there are points.
+
+With K_ZZ = L Lᵀ the utilities of the points are u = L w, w ~ N(0, I), and f(x) = φ(x)ᵀ w + a rest
+that is independent of w, φ(x) = L⁻¹ k(Z, x). A Gaussian q(w) then gives the mean and the variance
+of every margin's part in φ, at a cost that grows with the number of points squared, and linearly
+with all else. The rest of a margin is taken for independent noise (the fully independent
+conditional prior, FITC); a variational treatment of it, as a part of the margin that q leaves at
+its prior, takes answers that the points cannot explain for surprises, and is sure of errors.
+"""
+
+from copy import copy
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.cluster import MiniBatchKMeans
+
+from skpref._utils import (
+    Array,
+    floor_variance,
+    inverse_cholesky,
+    row_blocks,
+    semidefinite_root,
+)
+from skpref.data import distinct_rows
+from skpref.gp._default_kernel import feature_spread
+from skpref.kernels import (
+    Kernel,
+    across,
+    contracted_input_gradient,
+    kernel_with_gradient,
+    paired,
+    seen_columns,
+)
+
+# Added to the diagonal of K_ZZ, as a share of it: points may all but coincide.
+_JITTER = 1e-9
+# Doubles of a block of rows that is gathered (it stays in the cache), and of one of features.
+_GATHERED = 2**16
+_BLOCK = 2**22
+# Of a logarithm of a hyperparameter, in differences of prior variances.
+_STEP = 6e-6
+
+
+class Weights(NamedTuple):
+    """q(w) in natural parameters: precision I + ``gain``, precision times mean ``shift``.
+
+    Attributes
+    ----------
+    gain : ndarray of shape (m, m)
+        What the answers add to the precision: positive semi-definite.
+    shift : ndarray of shape (m,)
+    """
+
+    gain: Array
+    shift: Array
+
+    def towards(self, other: "Weights", share: float) -> "Weights":
+        """A step along the line to others; a natural-gradient step if they are a fixed point's."""
+        if share == 1.0:
+            return other
+        both = zip(self, other, strict=True)
+        return Weights(*((1.0 - share) * one + share * two for one, two in both))
+
+    def scaled(self, factor: float) -> "Weights":
+        """As if every answer had been given so many times."""
+        return Weights(factor * self.gain, factor * self.shift)
+
+    def plus(self, other: "Weights") -> "Weights":
+        """What two sets of answers tell."""
+        return Weights(self.gain + other.gain, self.shift + other.shift)
+
+    def told(self, at: "Moments") -> float:
+        """E_q[log of the factor that these are], over the factor's mean under the prior."""
+        known = moments(self)
+        mean, half = at.mean, at.root @ self.gain
+        inner = float(np.vdot(half, at.root)) + float(mean @ self.gain @ mean)
+        # log E_prior[exp(shiftᵀ w − ½ wᵀ gain w)]
+        total = 0.5 * float(self.shift @ known.mean) - 0.5 * known.log_det
+        return float(self.shift @ mean) - 0.5 * inner - total
+
+    def wider(self, m: int) -> "Weights":
+        """With further points at the end, of which no answer has told anything yet."""
+        more = m - len(self.shift)
+        return Weights(np.pad(self.gain, (0, more)), np.pad(self.shift, (0, more)))
+
+
+class Moments(NamedTuple):
+    """q(w) as mean and root of its covariance, S = ``root``ᵀ ``root``, and its distance to N(0, I).
+
+    ``divergence`` is the Kullback–Leibler divergence of q from that prior, ``log_det`` the
+    log-determinant of q's precision.
+    """
+
+    mean: Array
+    root: Array
+    divergence: float
+    log_det: float
+
+
+def moments(weights: Weights) -> Moments:
+    """Moments of q(w)."""
+    precision = weights.gain.copy()
+    precision.flat[:: len(precision) + 1] += 1.0
+    root, log_det = inverse_cholesky(precision.T)
+    mean = root.T @ (root @ weights.shift)
+    spread = float(np.vdot(root, root)) - len(mean)
+    return Moments(mean, root, 0.5 * (spread + float(mean @ mean) + log_det), log_det)
+
+
+class Pull(NamedTuple):
+    """Slopes of the bound in each margin's moments and the variance of its rest, at q."""
+
+    by_mean: Array
+    by_variance: Array
+    by_rest: Array
+    at: Moments
+
+    def under(self, factor: float) -> "Pull":
+        """Of margins whose prior variance, on which they were found, is divided by a factor."""
+        by_mean = np.sqrt(factor) * self.by_mean
+        return Pull(by_mean, factor * self.by_variance, factor * self.by_rest, self.at)
+
+
+class InducedConditioned(NamedTuple):
+    """Mean and variance of every margin's part φᵀ w under q, and the variance of its rest."""
+
+    mean: Array
+    variance: Array
+    rest: Array
+
+
+def whitening(K: Array) -> Array:
+    """L⁻¹ with L Lᵀ = K, the covariance of inducing points."""
+    lifted = K.copy()
+    lifted.flat[:: len(K) + 1] += _JITTER * np.mean(np.diagonal(K))
+    return inverse_cholesky(lifted.T)[0]
+
+
+def unexplained(kernel: Kernel, items: Array, Z: Array) -> Array:
+    """Covariance of the items' utilities given those of the points."""
+    phi = kernel(items, Z) @ whitening(kernel(Z)).T
+    return kernel(items) - phi @ phi.T
+
+
+def unexplained_share(kernel: Kernel, items: Array, Z: Array) -> Array:
+    """Share of the items' prior variances that is left given the utilities of the points."""
+    phi = kernel(items, Z) @ whitening(kernel(Z)).T
+    prior = kernel.diag(items)
+    return 1.0 - np.einsum("ij,ij->i", phi, phi) / np.where(prior > 0.0, prior, 1.0)
+
+
+def carried(weights: Weights, before: tuple[Kernel, Array], now: tuple[Kernel, Array]) -> Weights:
+    """What was told of some points, told of others, perhaps under another kernel.
+
+    The factor on the old points' utilities, with these replaced by their means given those of the
+    new ones (Bui et al., "Streaming sparse Gaussian process approximations", 2017): the variances
+    that the new points leave add but a constant to its expected logarithm.
+
+    Parameters
+    ----------
+    weights : Weights
+    before, now : tuple
+        Kernel and points.
+    """
+    (kernel, Z), (kernel_now, Z_now) = before, now
+    phi = kernel_now(Z, Z_now) @ whitening(kernel_now(Z_now)).T
+    turn = whitening(kernel(Z)) @ phi
+    gain = turn.T @ weights.gain @ turn
+    return Weights(0.5 * (gain + gain.T), turn.T @ weights.shift)
+
+
+class InducedSpace:
+    """The prior on margins between items, by inducing points Z.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    items : ndarray of shape (n_items, n_features)
+    margins : Margins
+    Z : ndarray of shape (m, n_features)
+    like : InducedSpace, optional
+        Of the same kernel and points: what depends on them alone is taken from it.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        items: Array,
+        margins,
+        Z: Array,
+        like: "InducedSpace | None" = None,
+    ):
+        self.kernel, self.items, self.Z = kernel, items, Z
+        self.K: Array = kernel(Z) if like is None else like.K
+        self.whiten: Array = whitening(self.K) if like is None else like.whiten
+        self.first, self.second = margins.first, margins.second
+        self.n_items, self.n_margins = len(items), len(margins.first)
+        ends = np.concatenate([self.first, self.second])
+        column = np.tile(np.arange(self.n_margins), 2)
+        signs = np.repeat([1.0, -1.0], self.n_margins)
+        self.incidence = csr_array((signs, (ends, column)), shape=(self.n_items, self.n_margins))
+        # An item against itself: nothing is left open, and nothing changes that.
+        self._alike = self.first == self.second
+        # A row of features a margin, or a row an item: whichever are fewer.
+        self._by_margins = self.n_margins < self.n_items
+
+    @cached_property
+    def _rest(self):
+        """Variance of every margin that the points do not explain."""
+        return floor_variance(self._prior_variance() - self._squares(self._features), 0.0)
+
+    @cached_property
+    def _features(self):
+        """φ of the items, or differences of it for the margins."""
+        n = self.n_margins if self._by_margins else self.n_items
+        features = np.empty((n, len(self.Z)))
+        for rows in row_blocks(n, len(self.Z), _BLOCK):
+            if self._by_margins:
+                K = self.kernel(self.items[self.first[rows]], self.Z)
+                K -= self.kernel(self.items[self.second[rows]], self.Z)
+            else:
+                K = self.kernel(self.items[rows], self.Z)
+            np.matmul(K, self.whiten.T, out=features[rows])
+        return features
+
+    @property
+    def size(self) -> int:
+        """Bytes of the features, by far the largest of what is kept."""
+        return 8 * (self.n_margins if self._by_margins else self.n_items) * len(self.Z)
+
+    def forget(self) -> None:
+        """Give the memory of the features back; they are found anew when they are needed."""
+        vars(self).pop("_features", None)
+
+    @property
+    def rest(self) -> Array:
+        """Variance of every margin that the points do not explain, shape (n_margins,)."""
+        return self._rest
+
+    @property
+    def prior_variance(self) -> Array:
+        """Prior variance of every margin, shape (n_margins,)."""
+        return self._prior_variance()
+
+    @property
+    def margin_features(self) -> Array:
+        """φ of every margin, shape (n_margins, m)."""
+        features = self._features
+        return features if self._by_margins else features[self.first] - features[self.second]
+
+    def _prior_variance(self):
+        diagonal = self.kernel.diag(self.items)
+        apart = diagonal[self.first] + diagonal[self.second]
+        for rows in row_blocks(self.n_margins, self.items.shape[1], _BLOCK):
+            ends = self.items[self.first[rows]], self.items[self.second[rows]]
+            apart[rows] -= 2.0 * paired(self.kernel, *ends)
+        apart[self._alike] = 0.0
+        return apart
+
+    def _squares(self, features):
+        """Squared norm of the row of every margin."""
+        if self._by_margins:
+            return np.einsum("ij,ij->i", features, features)
+        found = np.empty(self.n_margins)
+        one, other = np.empty((2, max(_GATHERED // features.shape[1], 1), features.shape[1]))
+        for rows in row_blocks(self.n_margins, features.shape[1], _GATHERED):
+            n = len(found[rows])
+            # "clip" lets numpy write to the buffer itself
+            np.take(features, self.first[rows], axis=0, out=one[:n], mode="clip")
+            np.take(features, self.second[rows], axis=0, out=other[:n], mode="clip")
+            one[:n] -= other[:n]
+            found[rows] = np.einsum("ij,ij->i", one[:n], one[:n])
+        return found
+
+    # -- q(w) and the margins --------------------------------------------------------------
+
+    def condition(self, at: Moments) -> InducedConditioned:
+        """Means and variances of the margins under q."""
+        mean = self._features @ at.mean
+        if not self._by_margins:
+            mean = mean[self.first] - mean[self.second]
+        return InducedConditioned(mean, self._squares(self._features @ at.root.T), self._rest)
+
+    def weights(self, by_mean: Array, precision: Array, at: Moments) -> Weights:
+        """Gaussian sites on the margins, seen from w.
+
+        Parameters
+        ----------
+        by_mean : ndarray of shape (n_margins,)
+            Slopes of the expected log-probability in the margins' means under q.
+        precision : ndarray of shape (n_margins,)
+        at : Moments
+            q.
+        """
+        gain = self._sandwich(precision)
+        pulled = by_mean if self._by_margins else self.incidence @ by_mean
+        return Weights(gain, self._features.T @ pulled + gain @ at.mean)
+
+    def told(self, precision: Array, shift: Array) -> Weights:
+        """Sites on the margins in natural parameters, seen from w."""
+        pulled = shift if self._by_margins else self.incidence @ shift
+        return Weights(self._sandwich(precision), self._features.T @ pulled)
+
+    def scaled(self, kernel: Kernel, factor: float) -> "InducedSpace":
+        """The same under ``kernel``, which is so many times as large as this one's."""
+        other, root = copy(self), np.sqrt(factor)
+        other.kernel, other.K, other.whiten = kernel, factor * self.K, self.whiten / root
+        for name, share in (("_features", root), ("_rest", factor)):
+            if name in vars(self):
+                vars(other)[name] = share * vars(self)[name]
+        return other
+
+    def _sandwich(self, precision):
+        """Σ precision_i φ_i φ_iᵀ over the margins."""
+        phi = self._features
+        if self._by_margins:
+            return phi.T @ (precision[:, None] * phi)
+        gain = phi.T @ (self._laplacian(precision) @ phi)
+        return 0.5 * (gain + gain.T)
+
+    def _laplacian(self, precision):
+        """Aᵀ T A, sparse."""
+        scaled = self.incidence.copy()
+        scaled.data = scaled.data * precision[scaled.indices]
+        return scaled @ self.incidence.T
+
+    # -- what becomes of it ----------------------------------------------------------------
+
+    def represented(self, items: Array, approximation) -> tuple[Array, Array, Array, None]:
+        """Anchors, weights and factor of the posterior: k − k(·, Z) D Dᵀ k(Z, ·)."""
+        weights = self.whiten.T @ approximation.conditioned.mean
+        root = semidefinite_root(approximation.sites.precision)
+        inner = root.T @ root
+        inner.flat[:: len(inner) + 1] += 1.0
+        inverse, _ = inverse_cholesky(inner.T)
+        # I − (I + B Bᵀ)⁻¹ = B (I + Bᵀ B)⁻¹ Bᵀ
+        return self.Z, weights[:, None], self.whiten.T @ (root @ inverse.T), None
+
+    def contract(self, pull: Pull) -> Array:
+        """Derivatives of the bound in the kernel's theta, q of the points' utilities held."""
+        gradient = kernel_with_gradient(self.kernel, self.Z)[1](self._on_points(pull))
+        for items, weight in self._on_items(pull):
+            gradient = gradient + across(self.kernel, items, self.Z)[1](weight)
+        return gradient + self._prior_slope(pull.by_rest)
+
+    def by_points(self, pull: Pull) -> Array:
+        """Derivatives of the bound in the points, (m, n_features), likewise."""
+        inner = self._on_points(pull)
+        gradient = 2.0 * contracted_input_gradient(self.kernel, self.Z, self.Z, inner)
+        for items, weight in self._on_items(pull):
+            gradient += contracted_input_gradient(self.kernel, self.Z, items, weight.T)
+        return gradient
+
+    def _on_points(self, pull):
+        """Derivatives of the bound in k(Z, Z)."""
+        mean, S = pull.at.mean, pull.at.root.T @ pull.at.root
+        H, H_rest = self._sandwich(pull.by_variance), self._sandwich(pull.by_rest)
+        pulled = pull.by_mean if self._by_margins else self.incidence @ pull.by_mean
+        pulled = self._features.T @ pulled
+        inner = -np.outer(pulled, mean) + H_rest - 2.0 * (S @ H)
+        inner = 0.5 * (inner + inner.T) + 0.5 * (S + np.outer(mean, mean) - np.eye(len(S)))
+        weight = self.whiten.T @ inner @ self.whiten
+        weight.flat[:: len(weight) + 1] += _JITTER * np.mean(np.diagonal(weight))
+        return weight
+
+    def _on_items(self, pull):
+        """Items in blocks, and derivatives of the bound in their k(items, Z)."""
+        mean, S = pull.at.mean, pull.at.root.T @ pull.at.root
+        dual, known = self.whiten.T @ mean, 2.0 * (S @ self.whiten)
+        if self._by_margins:
+            level, seen = pull.by_mean, pull.by_variance[:, None] * self._features
+            left = pull.by_rest[:, None] * self._features
+            sides = ((self.items[self.first], 1.0), (self.items[self.second], -1.0))
+        else:
+            level = self.incidence @ pull.by_mean
+            seen = self._laplacian(pull.by_variance) @ self._features
+            left = self._laplacian(pull.by_rest) @ self._features
+            sides = ((self.items, 1.0),)
+        for items, sign in sides:
+            for rows in row_blocks(len(items), 4 * len(S), _BLOCK):
+                weight = np.outer(level[rows], dual) + seen[rows] @ known
+                weight -= left[rows] @ (2.0 * self.whiten)
+                yield items[rows], sign * weight
+
+    def _prior_slope(self, weight):
+        """Derivatives of Σ weight_i × prior variance of margin i in the kernel's theta."""
+        weight = np.where(self._alike, 0.0, weight)
+        each = np.abs(self.incidence) @ weight
+        theta, gradient = self.kernel.theta, np.zeros(len(self.kernel.theta))
+        for k, step in enumerate(_STEP * np.eye(len(theta))):
+            above, below = (self.kernel.clone_with_theta(theta + s * step) for s in (1.0, -1.0))
+            change = above.diag(self.items) - below.diag(self.items)
+            gradient[k] = each @ change / (2.0 * _STEP)
+        for rows in row_blocks(self.n_margins, self.items.shape[1], _BLOCK):
+            ends = self.items[self.first[rows]], self.items[self.second[rows]]
+            gradient -= 2.0 * across(self.kernel, *ends, aligned=True)[1](weight[rows])
+        return gradient
+
+
+# Items a centre that k-means looks at, and passes over them.
+_SHOWN = 30
+_PASSES = 5
+# Distances are taken in blocks of this many doubles.
+_DISTANCES = 2**22
+
+
+def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDArray[np.float64]:
+    """Inducing points for items: all of them if they are no more than n, else centres of clusters.
+
+    Features are scaled to their spread. Where a part of the kernel tells items by their names alone
+    (`Identity`), the centres' nearest items are taken, as nothing lies between names; where no
+    other part of it sees them, all items.
+
+    Parameters
+    ----------
+    items : ndarray of shape (n_items, n_features)
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    n : int
+    seed : int
+    """
+    named, measured = seen_columns(kernel, items.shape[1])
+    if len(items) <= n or (named and not measured):
+        return items
+    columns = measured if named else list(range(items.shape[1]))
+    scale = feature_spread(items[:, columns])
+    rng = np.random.default_rng(seed)
+    some = rng.permutation(len(items))[: _SHOWN * n]
+    scaled = items[some][:, columns] / scale
+    search = MiniBatchKMeans(
+        n,
+        batch_size=max(4 * n, 1024),
+        max_iter=_PASSES,
+        n_init=1,
+        init_size=3 * n,
+        random_state=int(rng.integers(2**31)),
+        reassignment_ratio=0.0,
+    )
+    centres = search.fit(scaled).cluster_centers_
+    if not named:
+        return distinct_rows(centres * scale)[0]
+    step = max(_DISTANCES // len(scaled), 1)
+    squares = np.einsum("ij,ij->i", scaled, scaled)
+    nearest = [
+        np.argmin(squares - 2.0 * centres[k : k + step] @ scaled.T, axis=1)
+        for k in range(0, len(centres), step)
+    ]
+    return items[some[np.unique(np.concatenate(nearest))]]

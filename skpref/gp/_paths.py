@@ -1,0 +1,197 @@
+"""Draws of whole functions from a posterior (pathwise conditioning, Wilson et al. 2020)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.polynomial import Chebyshev, Polynomial
+
+from skpref._utils import NEGLIGIBLE, Array, eigen_root, pivoted_cholesky, solve_lower
+from skpref.kernels import CrossKernel, Kernel, difference_steps, shortest_lengths, spectral_sample
+
+_N_FEATURES = 2000
+# Rows whose phases are taken together.
+_ROWS = 16
+# cos 2πt as a polynomial in t², for |t| ≤ 1/2.
+_SERIES = (
+    Chebyshev.interpolate(lambda u: np.cos(2.0 * np.pi * np.sqrt(u)), 9, [0.0, 0.25])
+    .convert(kind=Polynomial)
+    .coef
+)
+# A lazy draw's differences take steps of about 2e-3 lengthscales; over the usual ones, this many
+# times smaller, its values differ by rounding alone.
+_WIDER = 330.0
+
+
+def draw_weights(posterior: Any, weights: Array, rng: np.random.Generator) -> Array:
+    """Weights u with k(·, Z) u the random part that conditioning adds to a prior draw.
+
+    With G = D Dᵀ the posterior draw is f₀ + k(·, Z) (w − G f₀(Z) − ξ), where
+    ξ ~ N(0, G − G K G) is the noise of the pseudo-observations seen through the gain.
+    """
+    D = posterior.factor
+    inner = np.eye(D.shape[1]) - D.T @ posterior.kernel(posterior.anchors) @ D
+    root = eigen_root(inner)
+    return weights - D @ (root @ rng.standard_normal((root.shape[1], weights.shape[1])))
+
+
+class SamplePaths:
+    """Functions drawn from a posterior; made by `Posterior.sample_paths`.
+
+    Calling it with items of shape (m, n_features) gives utilities of shape (m, n_paths), the
+    same ones for the same items on every call.
+    """
+
+    def __init__(self, posterior: Any, weights: Array, rng: np.random.Generator) -> None:
+        self._posterior, self._rng = posterior, rng
+        n_features = posterior.anchors.shape[1]
+        spectrum = spectral_sample(posterior.kernel, _N_FEATURES, n_features, rng)
+        if spectrum is None:
+            self._prior: _LazyPrior | _FourierPrior = _LazyPrior(
+                posterior.kernel, weights.shape[1], n_features, rng
+            )
+        else:
+            self._prior = _FourierPrior(*spectrum, weights.shape[1], rng)
+        D = posterior.factor
+        at_anchors = self._prior(posterior.anchors)
+        self._weights = weights - D @ (D.T @ at_anchors)
+
+    def __call__(self, X: Any) -> Array:
+        posterior = self._posterior
+        X = posterior.check_items(X)
+        return self._prior(X) + posterior.kernel(X, posterior.anchors) @ self._weights
+
+    def value_and_gradient(self, X: Any) -> tuple[Array, Array]:
+        """The utilities and their gradients in the items.
+
+        In closed form where the prior is drawn by random features; else the prior's part is by
+        central differences, whose items the draw is then conditioned on too.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_features)
+
+        Returns
+        -------
+        value : ndarray of shape (m, n_paths)
+        gradient : ndarray of shape (m, n_features, n_paths)
+        """
+        posterior = self._posterior
+        X, anchors = posterior.check_items(X), posterior.anchors
+        value, gradient = self._prior.value_and_gradient(X)
+        cross = CrossKernel(posterior.kernel, X, anchors)
+        shape = cross.value.shape
+        along = [cross.contract(np.broadcast_to(w, shape)) for w in self._weights.T]
+        return value + cross.value @ self._weights, gradient + np.stack(along, axis=2)
+
+
+def _cosine(turns: Array) -> Array:
+    """cos 2πt to 1e-14, several times as quick as numpy's cosine of doubles."""
+    square = turns - np.rint(turns)
+    square *= square
+    value = _SERIES[-1] * square
+    for coefficient in _SERIES[-2:0:-1]:
+        value += coefficient
+        value *= square
+    value += _SERIES[0]
+    return value
+
+
+class _FourierPrior:
+    """Σ_k a_k cos(ω_kᵀx) + b_k sin(ω_kᵀx), with a and b of each path's own."""
+
+    def __init__(
+        self, frequencies: Array, amplitudes: Array, n_paths: int, rng: np.random.Generator
+    ) -> None:
+        self._frequencies = frequencies / (2.0 * np.pi)
+        self._shift: Array | float = 0.0
+        shape = (len(amplitudes), n_paths)
+        self._along = amplitudes[:, None] * rng.standard_normal(shape)
+        self._across: Array | None = amplitudes[:, None] * rng.standard_normal(shape)
+        if n_paths == 1:  # a cos t + b sin t = |(a, b)| cos(t − φ): half the cost
+            self._shift = np.arctan2(self._across, self._along)[:, 0] / (2.0 * np.pi)
+            self._along, self._across = np.hypot(self._along, self._across), None
+
+    def _turns(self, X: Array) -> Iterator[Array]:
+        """Phases (m, n_frequencies), of few rows at a time: they stay in the cache."""
+        for start in range(0, max(len(X), 1), _ROWS):
+            yield X[start : start + _ROWS] @ self._frequencies.T - self._shift
+
+    def _value(self, cosine: Array, sine: Array | None) -> Array:
+        value = cosine @ self._along
+        return value if self._across is None or sine is None else value + sine @ self._across
+
+    def __call__(self, X: Array) -> Array:
+        single = self._across is None
+        parts = ((_cosine(t), None if single else _cosine(t - 0.25)) for t in self._turns(X))
+        return np.concatenate([self._value(*part) for part in parts])
+
+    def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
+        values, gradients = [], []
+        speed = 2.0 * np.pi * self._frequencies.T
+        for turns in self._turns(X):
+            cosine, sine = _cosine(turns), _cosine(turns - 0.25)
+            values.append(self._value(cosine, sine))
+            slope = (-sine[:, None, :] * speed) @ self._along
+            if self._across is not None:
+                slope += (cosine[:, None, :] * speed) @ self._across
+            gradients.append(slope)
+        return np.concatenate(values), np.concatenate(gradients)
+
+
+class _LazyPrior:
+    """Prior values drawn when first asked for, given all those drawn before.
+
+    They are given by those of a basis, items of which none is all but fixed by the others.
+    """
+
+    def __init__(
+        self, kernel: Kernel, n_paths: int, n_features: int, rng: np.random.Generator
+    ) -> None:
+        self._kernel, self._rng = kernel, rng
+        self._X = np.zeros((0, n_features))
+        self._values = np.zeros((0, n_paths))
+        self._basis = np.zeros(0, dtype=np.intp)
+        self._root = np.zeros((0, 0))  # Cholesky factor of the basis' covariance
+        self._normal = np.zeros((0, n_paths))
+
+    def __call__(self, X: Array) -> Array:
+        rows = np.concatenate([self._X, X])
+        _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        known = len(self._X)
+        new = np.sort(first[first >= known])
+        if len(new):
+            self._extend(rows[new])
+        position = {int(k): known + i for i, k in enumerate(new)}
+        where = [position.get(int(k), int(k)) for k in first[inverse.reshape(-1)[known:]]]
+        return self._values[where]
+
+    def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
+        n, d = X.shape
+        lengths = shortest_lengths(self._kernel, d)
+        moves = _WIDER * difference_steps(lengths, X, self._X) * np.eye(d)
+        above, below = X[:, None, :] + moves, X[:, None, :] - moves
+        value = self(np.concatenate([X, above.reshape(-1, d), below.reshape(-1, d)]))
+        high, low = value[n:].reshape(2, n, d, -1)
+        taken = np.einsum("ijj->ij", above - below)  # the steps as rounded
+        return value[:n], (high - low) / taken[:, :, None]
+
+    def _extend(self, X: Array) -> None:
+        covariance, half = self._kernel(X), np.zeros((0, len(X)))
+        least = NEGLIGIBLE * np.diagonal(covariance).max()
+        if len(self._basis):
+            cross = self._kernel(self._X[self._basis], X)
+            half = solve_lower(self._root, cross)
+            covariance = covariance - half.T @ half
+        factor, order = pivoted_cholesky(covariance, least)
+        rank = factor.shape[1]
+        normal = self._rng.standard_normal((rank, self._values.shape[1]))
+        values = half.T @ self._normal
+        values[order] += factor @ normal
+        corner = np.zeros((len(self._root), rank))
+        below = np.hstack([half[:, order[:rank]].T, factor[:rank]])
+        self._root = np.vstack([np.hstack([self._root, corner]), below])
+        self._basis = np.append(self._basis, len(self._X) + order[:rank])
+        self._normal = np.concatenate([self._normal, normal])
+        self._values = np.concatenate([self._values, values])
+        self._X = np.concatenate([self._X, X])

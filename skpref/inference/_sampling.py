@@ -1,0 +1,591 @@
+"""Engines that turn a Gaussian approximation into draws of the noisy margins."""
+
+from abc import abstractmethod
+from functools import partial
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from skpref._utils import check_choice, check_number, warn
+from skpref.data import Observations
+from skpref.inference._base import Approximation, Engine, Problem, State
+from skpref.inference._chains import (
+    ADAPTATION,
+    FEW_WALLS,
+    AnswerChains,
+    Budget,
+    Diagnostics,
+    Found,
+    MarginChains,
+    MarginPosterior,
+    NoisyMargins,
+    bearable_walls,
+    check_sampled,
+    diagnose,
+    step_work,
+    tolerated,
+    until_mixed,
+    wall_work,
+)
+from skpref.inference._ep import EP
+from skpref.inference._laplace import Laplace
+from skpref.inference._memory import available, check_memory
+from skpref.likelihoods import Likelihood
+from skpref.samplers import gibbs, hmc, most_walls
+
+# EP is a start here and gives the evidence, whose error is of second order: a few sweeps fewer.
+_EVIDENCE = {"ep": EP(tol=1e-5), "laplace": Laplace()}
+_ENOUGH = 100
+# Multiplications in one of max_work.
+_UNIT = 1e9
+# What a wall elsewhere than at zero costs, in walls there.
+_BOXED = 5.0
+# Share of the trajectories of a cautious burn-in rejected that decides for the margins.
+_HOPELESS = 0.25
+# Square matrices of the number of answers, and arrays of all draws, held at a time.
+_SQUARES = 5.0
+_COPIES = 10.0
+
+
+class AnswerEngine(Engine):
+    """Engines whose components are draws of the noisy margins of single answers."""
+
+    samples: ClassVar[bool] = True
+    takes_joint: ClassVar[bool] = True
+    state_of: ClassVar[str] = "answers"
+
+    def check_observations(self, observations: Observations, likelihood: Likelihood) -> None:
+        """Raise ValueError, before any work, if these answers cannot be sampled, MemoryError
+        if their draws do not fit."""
+        check_sampled(observations, likelihood)
+        self._check_memory(observations)
+
+    def side(self, observations: Observations) -> int:
+        """Of the largest square matrices: the covariance of the margins of single answers."""
+        if self._margins_at_once(observations):
+            return super().side(observations)
+        return observations.n_singles
+
+    def _draws_held(self):
+        """Draws of all chains."""
+        return 1
+
+    def _margins_at_once(self, observations):
+        """Whether the covariance of the noisy margins is never needed."""
+        return False
+
+    def _bytes_on_answers(self, n_answers):
+        return 8.0 * n_answers * (_SQUARES * n_answers + _COPIES * self._draws_held())
+
+    def _check_memory(self, observations):
+        n_answers, n_draws = observations.n_singles, self._draws_held()
+        n_bytes = self._bytes_on_answers(n_answers)
+        if self._margins_at_once(observations):
+            n_margins = len(observations.rows.margins.first)
+            held = _SQUARES * n_margins * min(n_margins, len(observations.items))
+            held += n_draws * (3.0 * n_answers + _COPIES * len(observations.rows))
+            n_bytes = 8.0 * held
+        check_memory(
+            n_bytes,
+            f"Drawing the margins of {n_answers} answers {n_draws} times",
+            "Use inference='ep', whose error is small with so many answers, fewer draws of the "
+            "engine, or fewer answers.",
+        )
+
+
+class SampledEngine(AnswerEngine):
+    """Draws of v given v > 0 [1]_, each a component of the posterior.
+
+    A subclass has the options ``draws``, ``chains``, ``burn_in``, ``evidence``, ``warm_start`` and
+    ``max_work``, and says how to draw in ``_sample``.
+
+    References
+    ----------
+    .. [1] Takeno, Nomura, Karasuyama, "Towards Practical Preferential Bayesian Optimization
+       with Skew Gaussian Processes", ICML 2023.
+    """
+
+    # Draws of a chain that are discarded at least, from a cold and from a warm start.
+    _first_burn_in: ClassVar[tuple[int, int]]
+    # Options that give more effective draws when raised.
+    _slack: ClassVar[str]
+
+    def evidence_engine(self) -> Engine:
+        """The engine whose evidence sets the hyperparameters and whose mean starts the chains."""
+        self.check()
+        return clone(_EVIDENCE[check_choice("evidence", self.evidence, _EVIDENCE)])
+
+    def check(self) -> None:
+        """Raise unless the options are sound."""
+        check_number("draws", self.draws, low=1, integer=True)
+        check_number("chains", self.chains, low=1, integer=True)
+        if isinstance(self.burn_in, str):
+            check_choice("burn_in", self.burn_in, ("auto",))
+        else:
+            check_number("burn_in", self.burn_in, low=0, integer=True)
+        check_number("max_work", self.max_work, low=0.0, open_low=True)
+
+    def run(
+        self,
+        problem: Problem,
+        start: State | None = None,
+        rng: np.random.Generator | None = None,
+        near: Approximation | None = None,
+    ) -> Approximation:
+        """Draw v given v > 0 and turn every draw into a component.
+
+        Parameters
+        ----------
+        problem : Problem
+        start : dict, optional
+            ``margins`` (n_chains, n_answers) to start from, NaN where there is none; by default
+            E[v | z = mean of ``near``, v > 0].
+        rng : numpy.random.Generator
+        near : Approximation
+            Of `evidence_engine`.
+
+        Returns
+        -------
+        Approximation
+            Sites with one component a draw; ``diagnostics`` filled (None with fewer than 4 draws
+            a chain), ``state`` holds the last positions.
+        """
+        self.check()
+        rng, near = needed(rng, near)
+        self._check_memory(problem.observations)
+        noisy = NoisyMargins(problem)
+        budget = Budget(self.max_work * _UNIT)
+        drawn = None
+        if not self._margins_at_once(problem.observations):
+            drawn = self._on_answers(problem, noisy, near, start, rng, budget)
+        if drawn is None:
+            drawn = self._otherwise(problem, noisy, near, start, rng, budget)
+        self._complain(drawn, problem.rows.joint)
+        draws, diagnostics = drawn.found.draws, drawn.diagnostics
+        sites = noisy.sites(draws.reshape(-1, noisy.n_answers), near.sites.log_evidence)
+        conditioned = problem.space.condition(sites.precision, sites.shift)
+        return Approximation(
+            sites,
+            conditioned,
+            {"margins": drawn.found.state},
+            draws.shape[1] + drawn.burn_in,
+            0.0 if diagnostics is None else float(np.max(diagnostics.rhat)),
+            near.converged,
+            diagnostics,
+        )
+
+    @property
+    def _shape(self):
+        """Chains, and draws of each."""
+        chains = min(self.chains, self.draws)
+        return chains, -(-self.draws // chains)
+
+    def _draws_held(self):
+        return self._shape[0] * self._shape[1]
+
+    def _on_answers(self, problem, noisy, near, start, rng, budget):
+        """Draws by ``_sample``; None if another way should be taken instead."""
+        chains, per_chain = self._shape
+        automatic = isinstance(self.burn_in, str)
+        burn_in = self._first_burn_in[is_warm(start)] if automatic else int(self.burn_in)
+        cautious = self._cautious(problem, near)
+        covariance = noisy.covariance()
+        state = noisy.start(near.conditioned.mean, start, chains)
+
+        def walk(engine, state, keep):
+            sample = partial(engine._sample, covariance, rng=rng, box=noisy.box, keep=keep)
+            dearer = 1.0 if noisy.box is None else _BOXED
+
+            def work(found):
+                return dearer * engine._work_of(noisy.n_answers, found, keep=keep)
+
+            most = dearer * chains * engine._most_work(noisy.n_answers, keep)
+            return AnswerChains(sample, work, most, state, budget)
+
+        if burn_in or cautious is not self:
+            trial = walk(cautious, state, keep=False).draw(max(burn_in, 1))
+            if cautious is self:
+                self._check_moved(trial.rejected_share)
+            elif trial.rejected_share > _HOPELESS:
+                return None
+            if burn_in:
+                state, burn_in = trial.state, trial.draws.shape[1]
+        mixed = until_mixed(walk(self, state, keep=True).draw, per_chain, automatic)
+        return self._drawn(mixed, burn_in, self._name)
+
+    def _on_margins(self, problem, noisy, near, start, rng, budget):
+        chains, per_chain = self._shape
+        automatic = isinstance(self.burn_in, str)
+        if not isinstance(self.evidence_engine(), EP):  # Laplace's Gaussian is far too narrow
+            near = _EVIDENCE["ep"].run(problem)
+        carried = noisy.start(near.conditioned.mean, start, chains) if is_warm(start) else None
+        posterior = MarginPosterior(problem, near)
+        walk = MarginChains(posterior, noisy, chains, rng, budget, carried)
+        more = 0 if automatic else int(self.burn_in) - ADAPTATION
+        if more > 0:
+            walk.draw(more)
+        mixed = until_mixed(walk.draw, per_chain, automatic and not walk.stuck)
+        return self._drawn(mixed, ADAPTATION + max(more, 0), "margins")
+
+    def _drawn(self, mixed, burn_in, method):
+        burn_in += mixed.discarded * self._shape[1]
+        diagnostics = None
+        if mixed.split is not None:
+            found = mixed.found
+            chains = found.judged, found.of_answer, mixed.split
+            diagnostics = diagnose(*chains, burn_in, found.rejected_share, method)
+        return _Drawn(mixed.found, diagnostics, burn_in, method)
+
+    def _otherwise(self, problem, noisy, near, start, rng, budget):
+        """Draws where `_cautious` rejected much."""
+        return self._on_margins(problem, noisy, near, start, rng, budget)
+
+    def _check_moved(self, rejected_share):
+        """Raise ValueError if it is vain to go on after burn-in."""
+
+    # -- what a subclass says of its sampler ---------------------------------------------
+
+    # Name of the sampler.
+    _name: ClassVar[str]
+
+    @abstractmethod
+    def _sample(self, covariance, state, n_draws, rng, box=None, keep=True):
+        """Draws of v, a tuple with ``draws`` and ``state``."""
+
+    @abstractmethod
+    def _most_work(self, n_answers, keep):
+        """Multiplications of one draw of one chain at most."""
+
+    @abstractmethod
+    def _work_of(self, n_answers, found, keep):
+        """Multiplications that draws took."""
+
+    def _cautious(self, problem, near):
+        """The engine for burn-in; if another than itself rejects much, `_otherwise` draws."""
+        return self
+
+    # -- warnings ------------------------------------------------------------------------
+
+    def _complain(self, drawn, joint):
+        found, diagnostics = drawn.found, drawn.diagnostics
+        done, wanted = found.draws.shape[1], self._shape[1]
+        if done < wanted:
+            warn(
+                f"The chains stopped after {done} of {wanted} draws each, at max_work = "
+                f"{self.max_work:g} of the engine. Raise it to wait longer, lower draws, or use "
+                "inference='ep', whose error is small with many answers.",
+                ConvergenceWarning,
+            )
+        if diagnostics is not None:
+            self._complain_of_mixing(drawn, joint)
+        elif found.rejected_share > 0.1:
+            warn(
+                f"{found.rejected_share:.0%} of the trajectories were rejected at max_walls, so "
+                "that draws may be where the chains began. Raise max_walls of the engine, or "
+                "noise_variance.",
+                ConvergenceWarning,
+            )
+
+    def _complain_of_mixing(self, drawn, joint):
+        diagnostics, most = drawn.diagnostics, tolerated(drawn.found.judged.shape)
+        worst, fewest = float(np.max(diagnostics.rhat)), float(np.min(diagnostics.ess_bulk))
+        floor = min(_ENOUGH, 0.1 * diagnostics.n_draws)
+        if worst <= most and fewest >= floor:
+            return
+        own = drawn.method == self._name
+        remedy = f"Raise draws or {self._slack if own else 'burn_in'} of the engine"
+        if diagnostics.rejected_share > 0.1:
+            remedy += f" or its max_walls ({diagnostics.rejected_share:.0%} were rejected there)"
+            if not joint:
+                remedy += ", use inference=HMC(method='margins')"
+        if own and drawn.method == "gibbs":
+            remedy += ", use inference='hmc', which mixes far better"
+        if joint or not own:
+            remedy += ", use inference='ep'"
+        warn(
+            f"The chains have not mixed: R̂ up to {worst:.2f} (wanted: at most {most:.2f}), "
+            f"effective draws down to {fewest:.0f} (wanted: {floor:.0f}) of {diagnostics.n_draws}. "
+            f"{remedy}, or raise noise_variance.",
+            ConvergenceWarning,
+        )
+
+
+class _Drawn(NamedTuple):
+    found: Found
+    diagnostics: Diagnostics | None
+    burn_in: int
+    method: str
+
+
+def is_warm(start: State | None) -> bool:
+    """Whether chains can go on from noisy margins of an earlier run."""
+    carried = None if start is None else start.get("margins")
+    return carried is not None and not bool(np.all(np.isnan(carried)))
+
+
+def needed(
+    rng: np.random.Generator | None, near: Approximation | None
+) -> tuple[np.random.Generator, Approximation]:
+    """Both, or a TypeError: draws need a generator and an approximation to start from."""
+    if rng is None or near is None:
+        raise TypeError(
+            "An engine that samples needs rng=, a numpy Generator, and near=, the Approximation of "
+            "its evidence_engine()."
+        )
+    return rng, near
+
+
+# Multiplications in whose time a sweep of Gibbs passes an entry of its matrix.
+_SWEEP = 3.0
+# Such sweeps that a trajectory may cost: draws of choices and rankings that are as independent.
+_SWEEPS_A_DRAW = 1000.0
+# Of these sweeps those between draws, where they take the place of trajectories.
+_THIN = 50
+# Walls an answer that a trajectory meets where answers agree, and steps a draw that margins need
+# where there are many: where these cost less than those, burn-in need not be asked.
+_AGREEING = 0.4
+_MANY_STEPS = 300.0
+
+
+class HMC(SampledEngine):
+    """Options of exact Hamiltonian Monte Carlo on the noisy margins.
+
+    The posterior is the skew GP itself, up to Monte Carlo error: a mixture of ordinary GPs, one a
+    draw of v given v > 0 [1]_, drawn by exact Hamiltonian Monte Carlo [2]_. Draws are
+    practically independent; 1 000 of them take a fraction of a second at 200 duels.
+
+    Parameters
+    ----------
+    draws : int, default=1000
+        Draws kept, over all chains (rounded up to a multiple of ``chains``).
+    chains : int, default=20
+        Chains side by side.
+    burn_in : "auto" or int, default="auto"
+        Draws of each chain that are discarded; "auto" continues until R̂ is small.
+    evidence : {"ep", "laplace"}, default="ep"
+        Whose evidence sets the hyperparameters.
+    warm_start : bool, default=False
+        Start from where the chains of the previous fit of the same estimator ended; duels that
+        are new since then start as in a first fit.
+    max_walls : int, default=None
+        Trajectories that meet more walls are rejected, which stays exact; None: a generous cap.
+    method : {"auto", "walls", "margins"}, default="auto"
+        ``"walls"`` moves the noisy margins of all answers, whose walls turn it back [2]_;
+        ``"margins"`` moves the distinct margins without noise, at whatever number of repeats, and
+        draws the noisy ones from them [3]_. ``"auto"`` takes the margins if answers are many times
+        as many, if the walls take too much memory, or if burn-in meets too many. Choices and
+        rankings, whose margins share noise, then are drawn by the sweeps of `Gibbs`.
+    max_work : float, default=1000
+        Work, in 10⁹ multiplications (about a tenth of a second), after which the chains stop, with
+        a warning, at the draws that they have.
+
+    Notes
+    -----
+    By walls cost grows as answers² × walls met: half as many as answers if these agree, thousands
+    where they contradict each other under little noise. By margins it grows as distinct margins² ×
+    steps, which are few where answers contradict each other and many where they agree under next
+    to no noise. Beyond a few thousand duels use ``"ep"``, whose error then is small.
+
+    References
+    ----------
+    .. [1] Takeno, Nomura, Karasuyama, "Towards Practical Preferential Bayesian Optimization
+       with Skew Gaussian Processes", ICML 2023.
+    .. [2] Pakman and Paninski, "Exact Hamiltonian Monte Carlo for truncated multivariate
+       Gaussians", Journal of Computational and Graphical Statistics, 2014.
+    .. [3] Shahbaba, Lan, Johnson and Neal, "Split Hamiltonian Monte Carlo", Statistics and
+       Computing, 2014.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.inference import HMC
+    >>> model = PairwisePreferenceRegressor(inference=HMC(draws=400), random_state=0)
+    >>> posterior = model.fit([[[1.0], [0.0]], [[2.0], [1.0]]]).posterior_
+    >>> posterior.n_components
+    400
+    """
+
+    # Trajectories from a cold and from a warm start. Two or three forget the mean of EP, within
+    # what 600 chains can tell: measured at 50 and 200 duels, with a tenth of the answers flipped
+    # too.
+    _first_burn_in = (5, 3)
+    _slack = "burn_in"
+    _name = "walls"
+
+    def __init__(
+        self,
+        draws: int = 1000,
+        chains: int = 20,
+        burn_in: int | str = "auto",
+        evidence: str = "ep",
+        warm_start: bool = False,
+        max_walls: int | None = None,
+        method: str = "auto",
+        max_work: float = 1000.0,
+    ) -> None:
+        self.draws = draws
+        self.chains = chains
+        self.burn_in = burn_in
+        self.evidence = evidence
+        self.warm_start = warm_start
+        self.max_walls = max_walls
+        self.method = method
+        self.max_work = max_work
+
+    def check(self) -> None:
+        """Raise unless the options are sound."""
+        super().check()
+        if self.max_walls is not None:
+            check_number("max_walls", self.max_walls, low=0, integer=True)
+        check_choice("method", self.method, ("auto", "walls", "margins"))
+
+    def _cap(self, n_answers):
+        return most_walls(n_answers) if self.max_walls is None else self.max_walls
+
+    def _cautious(self, problem, near):
+        n_answers, rows = problem.observations.n_singles, problem.rows
+        if self.method != "auto" or not rows.basis.all():
+            return self
+        if rows.joint:
+            worth = _SWEEPS_A_DRAW * _SWEEP * float(n_answers) ** 2
+            walls = max(int(worth / wall_work(n_answers)), FEW_WALLS)
+        else:
+            walls = bearable_walls(problem, near)
+        enough = walls >= self._cap(n_answers)
+        return self if enough else clone(self).set_params(max_walls=walls)
+
+    def _otherwise(self, problem, noisy, near, start, rng, budget):
+        if not problem.rows.joint:
+            return super()._otherwise(problem, noisy, near, start, rng, budget)
+        sweeps = Gibbs(self.draws, self.chains, self.burn_in, self.evidence, thin=_THIN)
+        return sweeps._on_answers(problem, noisy, near, start, rng, budget)
+
+    def _check_moved(self, rejected_share):
+        if rejected_share == 1.0 and self.max_walls is None:
+            raise ValueError(
+                "HMC gave every trajectory up for the walls that it met: these answers contradict "
+                "each other under hardly any noise, and nothing would be drawn. Use "
+                "inference='ep', or raise noise_variance."
+            )
+
+    def check_observations(self, observations: Observations, likelihood: Likelihood) -> None:
+        """See `AnswerEngine.check_observations`."""
+        if self.method == "margins" and observations.rows.joint:
+            raise ValueError(
+                "HMC(method='margins') draws the margins without noise, which choices and rankings "
+                "share; use method='auto' (or 'walls')."
+            )
+        super().check_observations(observations, likelihood)
+
+    def _sample(self, covariance, state, n_draws, rng, box=None, keep=True):
+        cap = self._cap(len(covariance))
+        lower, upper = (None, None) if box is None else box
+        return hmc(covariance, state, n_draws, rng=rng, max_walls=cap, lower=lower, upper=upper)
+
+    def _margins_at_once(self, observations):
+        if self.method != "auto":
+            return self.method == "margins"
+        if observations.rows.joint:
+            return False
+        n_answers = observations.n_singles
+        by_walls = _AGREEING * n_answers * wall_work(n_answers)
+        if _MANY_STEPS * step_work(observations.rows) < by_walls:
+            return True
+        return self._bytes_on_answers(n_answers) > available()
+
+    def _most_work(self, n_answers, keep):
+        return wall_work(n_answers) * (self._cap(n_answers) + 1.0)
+
+    def _work_of(self, n_answers, found, keep):
+        return wall_work(n_answers) * float(np.sum(found.walls + 1.0))
+
+
+class Gibbs(SampledEngine):
+    """Options of coordinate Gibbs sampling on the noisy margins.
+
+    The sampler of [1]_ (its Algorithm 3 lacks ``v_j −`` in the conditional mean), several chains
+    side by side, with a move of the radius. It mixes slowly once there are some hundred duels
+    and little noise; `HMC` does not.
+
+    Parameters
+    ----------
+    draws : int, default=1000
+        Draws kept, over all chains (rounded up to a multiple of ``chains``).
+    chains : int, default=20
+        Chains side by side.
+    burn_in : "auto" or int, default="auto"
+        Sweeps of each chain that are discarded; "auto" continues until R̂ is small.
+    evidence : {"ep", "laplace"}, default="ep"
+        Whose evidence sets the hyperparameters.
+    warm_start : bool, default=False
+        Start from where the chains of the previous fit of the same estimator ended; duels that
+        are new since then start as in a first fit.
+    thin : int, default=10
+        Sweeps per kept draw.
+    max_work : float, default=1000
+        Work, in 10⁹ multiplications (about a tenth of a second), after which the chains stop, with
+        a warning, at the draws that they have.
+
+    References
+    ----------
+    .. [1] Takeno, Nomura, Karasuyama, "Towards Practical Preferential Bayesian Optimization
+       with Skew Gaussian Processes", ICML 2023.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.inference import Gibbs
+    >>> model = PairwisePreferenceRegressor(inference=Gibbs(draws=400), random_state=0)
+    >>> model.fit([[[1.0], [0.0]], [[2.0], [1.0]]]).posterior_.n_components
+    400
+    """
+
+    _first_burn_in = (20, 10)  # sweeps from a cold and from a warm start
+    _slack = "thin"
+    _name = "gibbs"
+
+    def __init__(
+        self,
+        draws: int = 1000,
+        chains: int = 20,
+        burn_in: int | str = "auto",
+        evidence: str = "ep",
+        warm_start: bool = False,
+        thin: int = 10,
+        max_work: float = 1000.0,
+    ) -> None:
+        self.draws = draws
+        self.chains = chains
+        self.burn_in = burn_in
+        self.evidence = evidence
+        self.warm_start = warm_start
+        self.thin = thin
+        self.max_work = max_work
+
+    def check(self) -> None:
+        """Raise unless the options are sound."""
+        super().check()
+        check_number("thin", self.thin, low=1, integer=True)
+
+    def check_observations(self, observations: Observations, likelihood: Likelihood) -> None:
+        """See `AnswerEngine.check_observations`."""
+        if not observations.rows.basis.all():
+            raise ValueError(
+                "Gibbs renews one inequality of an answer at a time, which cannot be where some "
+                "follow from others: where several items of a ranking share a rank and several the "
+                "next. Use inference='hmc' or 'ep'."
+            )
+        super().check_observations(observations, likelihood)
+
+    def _sample(self, covariance, state, n_draws, rng, box=None, keep=True):
+        thin = self.thin if keep else 1
+        lower, upper = (None, None) if box is None else box
+        return gibbs(covariance, state, n_draws, rng=rng, thin=thin, lower=lower, upper=upper)
+
+    def _most_work(self, n_answers, keep):
+        return _SWEEP * (self.thin if keep else 1) * float(n_answers) ** 2
+
+    def _work_of(self, n_answers, found, keep):
+        return self._most_work(n_answers, keep) * found.draws[..., 0].size

@@ -1,0 +1,43 @@
+"""Ids of items as numbers."""
+
+import numpy as np
+import pytest
+
+from skpref.data._items import IdEncoder, id_numbers
+
+pd = pytest.importorskip("pandas")
+
+
+def test_codes_follow_the_first_appearance():
+    encoder = IdEncoder(["b", "a", "b", "c"])
+    assert encoder.names.tolist() == ["b", "a", "c"] and len(encoder) == 3
+    assert encoder.codes(["c", "b"]).tolist() == [2.0, 0.0]
+
+
+def test_strangers_differ_from_all_and_leave_the_encoder_as_it_is():
+    encoder = IdEncoder(["b", "a"])
+    assert encoder.codes(["x", "a", "y", "x"]).tolist() == [2.0, 1.0, 3.0, 2.0]
+    assert encoder.codes(["y"]).tolist() == [2.0]  # codes of strangers hold for one call
+    assert len(encoder) == 2
+
+
+def test_numbers_of_any_type_are_one_id():
+    assert IdEncoder([7, 8]).codes(np.array([8.0, 7.0])).tolist() == [1.0, 0.0]
+    assert IdEncoder(pd.Series([7, 8])).codes([np.int8(8)]).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, pd.NA])
+def test_missing_ids_are_refused(gap):
+    with pytest.raises(ValueError, match=r"id of an item is missing .*first in row 1"):
+        IdEncoder(["a", gap])
+    with pytest.raises(ValueError, match="id of an item is missing"):
+        IdEncoder(["a"]).codes([gap])
+    with pytest.raises(ValueError, match="id of an item is missing"):
+        id_numbers(pd.Series([1.0, gap], dtype=object), None, True)
+
+
+def test_numbers_stay_where_floats_tell_them_apart():
+    numbers, encoder = id_numbers(np.array([5, 3]), None, True)
+    assert numbers.tolist() == [5.0, 3.0] and encoder is None
+    numbers, encoder = id_numbers(np.array([2**60, 2**60 + 1]), None, True)
+    assert numbers.tolist() == [0.0, 1.0] and len(encoder) == 2

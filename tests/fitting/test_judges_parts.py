@@ -1,0 +1,177 @@
+"""Parts of the model of judges: what is known of any judge, own order effects, counts, cavities."""
+
+import numpy as np
+import pytest
+from matrix import Case
+from matrix_support import care_used, fitted
+from numpy.testing import assert_allclose
+from oracles import central_gradient
+from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF
+
+from skpref import PairwisePreferenceRegressor
+from skpref.duels import Observations
+from skpref.fitting import _judging
+from skpref.fitting._fit import fit_posterior
+from skpref.fitting._judging import cavities_of
+from skpref.fitting._model import Model
+from skpref.fitting._reliability import Law, Marginals, OwnOrder, _condensed
+from skpref.inference import EP, SVI
+from skpref.inference import _workers as _shards
+from skpref.inference._base import Problem
+from skpref.inference._chains import NoisyMargins
+from skpref.likelihoods import Judged, Probit
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+
+@pytest.fixture(scope="module")
+def ordered():
+    """Judges with order effects of their own, of which one prefers what is shown first."""
+    rng = np.random.default_rng(0)
+    X, judge = rng.uniform(-1.0, 1.0, (60, 2, 1)), np.repeat([0, 1], 30)
+    order = rng.choice([1, -1], 60)
+    seen = 3.0 * (X[:, 0, 0] - X[:, 1, 0]) + (judge == 0) * order
+    y = (seen + 0.3 * rng.standard_normal(60) > 0.0).astype(int)
+    model = PairwisePreferenceRegressor(
+        RBF(1.0), noise_variance=0.1, optimizer=None, judge_order_variance=0.5
+    )
+    return model.fit(X, y, judges=judge, order=order), X
+
+
+def test_any_judge_is_a_mixture_of_log_normals():
+    law = Law(1.3, np.array([0.05, 0.4]), np.array([0.3, 0.7]), 0.2, 0.1)
+    careful = 1.3 * np.exp(0.5 * law.variances) @ law.weights
+    square = 1.3**2 * np.exp(2.0 * law.variances) @ law.weights
+    found = law.marginals()
+    for each in (found.mean, np.sum(np.multiply(*_condensed(found)), axis=1)):
+        assert_allclose(each, (0.7 - 0.2) * careful, rtol=1e-3)
+    assert_allclose(found.variance, 0.9 * square - (0.5 * careful) ** 2, rtol=5e-3)
+
+
+def test_a_few_points_have_the_variance_of_all():
+    found = Law(1.0, np.array([0.1]), np.ones(1), 0.05, 0.1).marginals()
+    points, weights = _condensed(found)
+    assert_allclose(weights[0] @ points[0], found.mean[0])
+    assert_allclose(weights[0] @ points[0] ** 2, found.variance[0] + found.mean[0] ** 2, rtol=0.01)
+
+
+def test_own_order_effects_are_averaged_over(ordered):
+    model, X = ordered
+    judges, some = model.judges_, X[:4]
+    mean, variance = model.posterior_.margin(some[:, 0], some[:, 1])
+    scale = np.sqrt(2.0 * 0.1)
+    known = judges.marginals, judges.order.mean[0], judges.order.variance[0], [0] * 4
+    unknown = judges.law.marginals(), 0.0, judges.order_variance, ["new"] * 4
+    for care, centre, spread, ids in (known, unknown):
+        row = care.points[0], care.weights[0]
+        truth = np.zeros(4)
+        for r, share in zip(*row, strict=True):
+            u = (r * mean + centre) / np.sqrt(scale**2 + r**2 * variance + spread)
+            truth += share * norm.cdf(u)
+        assert_allclose(model.predict_proba(some, judges=ids)[:, 1], truth, atol=3e-3)
+
+
+def test_decisions_hold_the_order_effects_of_judges(ordered):
+    model, X = ordered
+    effect = model.judges_.order_effect
+    assert effect[0] > 0.5
+    first, second = (model.decision_function(X[:3], judges=[0] * 3, order=[o] * 3) for o in (1, -1))
+    assert_allclose(first - second, 2.0 * effect[0])
+
+
+def test_who_was_shown_first_tells_the_answers_of_judges_apart():
+    X = np.repeat([[[0.5], [-0.5]]], 40, axis=0)
+    first = np.repeat([1, -1], 20)  # always the winner
+    model = PairwisePreferenceRegressor(RBF(1.0), optimizer=None, judge_order_variance=0.5)
+    model.fit(X, (first > 0).astype(int), judges=["one"] * 40, order=first)
+    assert model.judges_.order_effect_interval(0.99)[0, 0] > 0.0
+    assert_allclose(model.predict(X[0]), 0.0, atol=1e-6)
+    assert Judged(Probit(), np.ones(1), np.ones(1)).uses_order
+    model.fit(X, np.ones(40, dtype=int), judges=["one"] * 40, order=first)
+    assert_allclose(model.judges_.order_effect, 0.0, atol=1e-3)
+
+
+def test_distributions_of_points_spread_about_them():
+    found = Marginals(np.array([[-1.0, 0.0, 1.0, 3.0]]), np.array([[1, 1, 1, 0.0]]), SHARES)
+    assert_allclose(found.cdf(0.0), 0.2 + 0.15)
+    assert_allclose(found.quantile(0.5), 0.5, atol=1e-6)
+    assert found.quantile(0.95)[0] == 3.0
+    assert_allclose(found.cdf(3.0, below=True), 0.9)
+    assert_allclose(found.cdf(3.0), 1.0)
+
+
+SHARES = np.array([[0.2, 0.3, 0.4, 0.1]])
+
+
+def test_own_order_effects_vary_as_their_estimates_do_less_their_errors():
+    centre = np.array([[1.0], [-1.0]])
+    found = OwnOrder.of(lambda grid: -5.0 * (grid - centre) ** 2, 0.5, 2)
+    assert found.spread((1e-3, 10.0)) == pytest.approx(0.9, rel=0.01)
+
+
+def answers(judge, weight=None, turned=False):
+    rng = np.random.default_rng(3)
+    items = rng.uniform(-1.0, 1.0, (7, 2))
+    pairs = np.array([rng.permutation(7)[:2] for _ in range(24)])
+    won = rng.random(24) < 0.6
+    if turned:
+        won = np.where(judge == 1, ~won, won)
+    return Observations.from_duels(items, *pairs.T, won, weight, judge=judge)
+
+
+def test_the_evidence_in_care_has_the_slope_of_the_cavities_of_weighted_answers():
+    weight = np.tile([0.4, 1.0, 2.5], 8)
+    observations = answers(np.repeat([0, 1], 12), weight)
+    care = np.array([1.2, 0.5])
+
+    def run(at):
+        model = Model(RBF(0.8), Judged(Probit(0.1).held(), at), EP(tol=1e-10))
+        return fit_posterior(observations, model).evaluation
+
+    truth = central_gradient(lambda at: run(at).approximation.sites.log_evidence, care, 1e-3)
+    told = cavities_of(run(care)).by_care(Probit(0.1), None)
+    found = np.diff(told(care[:, None] + np.array([-1e-4, 1e-4])), axis=1)[:, 0] / 2e-4
+    assert_allclose(found, truth, atol=1e-4)
+
+
+def test_chains_of_contrary_judges_begin_where_those_of_careful_ones_do():
+    judge, care = np.arange(24) % 2, np.array([1.0, -1.0])
+    found = []
+    for turned, likelihood in ((True, Judged(Probit(0.1), care)), (False, Probit(0.1))):
+        model = Model(RBF(0.8), likelihood.held(), EP())
+        fitted = fit_posterior(answers(judge, turned=turned), model)
+        problem = fitted.evaluation.problem
+        mean = np.linspace(-1.0, 1.0, problem.space.n_margins)
+        assert isinstance(problem, Problem)
+        found.append(NoisyMargins(problem).typical(mean))
+    assert_allclose(*found)
+
+
+def test_care_stands_still_where_a_judge_may_be_contrary():
+    """By turns careful and contrary, given the utility that follows from the other."""
+    case = Case("ep", "ties", "some", "some", identity="id_column", shape="repeated")
+    model = fitted(case)
+    used, deviation = care_used(model)[0], np.sqrt(model.judges_.marginals.variance)
+    assert_allclose(model.judges_.care, used, atol=0.1 * deviation.max())
+
+
+def test_turns_that_do_not_end_are_mentioned(monkeypatch):
+    for name, value in (("_TURNS", 2), ("_STILL", 0.0), ("_SETTLED", 0.0), ("_UNSETTLED", 0.0)):
+        monkeypatch.setattr(_judging, name, value)
+    case = Case("ep", judges="some", shape="repeated", learning="learned")
+    with pytest.warns(ConvergenceWarning, match=r"by turns, 2 times.*Give more answers of each"):
+        fitted(case)
+
+
+def test_shards_know_the_judges(monkeypatch):
+    monkeypatch.setattr(_shards, "_ROWS", 5)
+    observations = answers(np.repeat([0, 1, 2], 8))
+    likelihood = Judged(Probit(0.1).held(), np.array([1.0, -0.5, 0.0]))
+    found = []
+    for engine in (SVI(5, n_jobs=1, tol=1e-9), SVI(5, tol=1e-9)):
+        fitted = fit_posterior(observations, Model(RBF(0.8), likelihood, engine))
+        found.append(fitted.posterior.mean(observations.items))
+    assert_allclose(*found, atol=1e-6)

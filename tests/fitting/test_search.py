@@ -1,0 +1,411 @@
+"""The search for hyperparameters: its end against a grid, bounds, monitors, what it warns of."""
+
+import warnings
+
+import numpy as np
+import pytest
+from core_support import random_duels, won
+from numpy.testing import assert_allclose
+from oracles import central_gradient
+from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared
+
+from skpref import PairwisePreferenceRegressor
+from skpref.duels import ItemTable, from_pairs
+from skpref.fitting import _search
+from skpref.fitting._hyperpriors import LogNormal
+from skpref.fitting._model import Model
+from skpref.fitting._search import Search, StopSearch, learn
+from skpref.inference import EP, Laplace
+from skpref.likelihoods import Probit
+
+
+def probit(noise_variance=0.1, bounds=(1e-3, 10.0)):
+    return Probit(noise_variance, bounds)
+
+
+def log_evidence(model, observations):
+    return model.evaluate(observations).approximation.sites.log_evidence
+
+
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize("engine", [EP(), Laplace()])
+def test_search_ends_at_the_top_of_a_grid(engine, long, monkeypatch):
+    monkeypatch.setattr(_search, "_LONG", 2 if long else 10**6)
+    observations = won(*random_duels(7, 15, 80, noise=0.4))
+    prior = LogNormal(np.array([0]), np.zeros(1), np.ones(1))
+    model = Model(RBF(1.0), probit(), engine, (prior,))
+    found, state = learn(model, observations, Search())
+    warm = found.evaluate(observations, state).approximation
+    assert warm.converged
+
+    def objective(theta):
+        return log_evidence(model.at(np.array(theta)), observations) + norm.logpdf(theta[0])
+
+    top = objective(found.theta)
+    grid = [(a, b) for a in np.linspace(-2, 2, 9) for b in np.linspace(-6, 2, 9)]
+    assert top >= max(map(objective, grid)) - 1e-6
+    slope = central_gradient(objective, found.theta, 1e-2)
+    np.testing.assert_allclose(slope, 0.0, atol=1e-2)
+
+
+def test_a_long_search_does_not_begin_in_a_corner_of_the_bounds(monkeypatch):
+    monkeypatch.setattr(_search, "_LONG", 2)
+    observations = won(*random_duels(7, 15, 80, noise=0.4))
+    model, steps = Model(RBF(1.0), probit(1e-3, (1e-6, 1e6)), EP()), []
+    found, _ = learn(model, observations, Search(), monitor=steps.append)
+    assert np.abs(steps[1].theta - model.theta).max() <= 1.0 + 1e-9
+    assert len({tuple(step.theta) for step in steps}) == len(steps)  # the first is not done twice
+    monkeypatch.setattr(_search, "_LONG", 10**6)
+    short, _ = learn(model, observations, Search())
+    best, other = (log_evidence(each, observations) for each in (found, short))
+    assert best == pytest.approx(other, abs=2e-3)
+
+
+def test_search_keeps_to_the_bounds_and_to_what_is_fixed():
+    observations = won(*random_duels(7, 15, 80, noise=0.4))
+    kernel = ConstantKernel(3.0, "fixed") * RBF(1.0, (0.9, 1.1))
+    quiet = Search(complain=False)
+    found, _ = learn(Model(kernel, probit(0.1, (0.05, 0.06)), EP()), observations, quiet)
+    assert found.kernel.k1.constant_value == 3.0
+    assert 0.9 <= found.kernel.k2.length_scale <= 1.1
+    assert 0.05 <= found.likelihood.noise_variance <= 0.06
+    held, _ = learn(Model(RBF(1.0), probit(0.1, "fixed"), EP()), observations, quiet)
+    assert held.likelihood.noise_variance == 0.1
+
+
+def test_restarts_never_make_it_worse_and_are_reproducible():
+    observations = won(*random_duels(7, 10, 30, noise=0.4))
+    model = Model(RBF([1.0, 1.0], (1e-2, 1e2)), probit(), EP())
+    one, _ = learn(model, observations, Search(complain=False))
+    search = Search(n_restarts=3, complain=False)
+    more, again = (
+        learn(model, observations, search, rng=np.random.RandomState(0)).model for _ in range(2)
+    )
+    assert log_evidence(more, observations) >= log_evidence(one, observations) - 1e-6
+    np.testing.assert_array_equal(more.theta, again.theta)
+    endless = Model(RBF(1.0, (1e-2, np.inf)), probit(0.1, "fixed"), EP())
+    with pytest.raises(ValueError, match="finite bounds"):
+        learn(endless, observations, Search(n_restarts=1), rng=np.random.RandomState(0))
+
+
+def test_a_callable_optimizer_is_called_as_in_scikit_learn():
+    observations = won(*random_duels(7, 10, 30))
+    model = Model(RBF(1.0), probit(), EP())
+
+    def optimizer(obj_func, initial_theta, bounds):
+        value, gradient = obj_func(initial_theta)
+        assert gradient.shape == initial_theta.shape
+        assert obj_func(initial_theta, eval_gradient=False) == pytest.approx(value, abs=1e-4)
+        assert bounds.shape == (2, 2)
+        return initial_theta + 0.25, value
+
+    found, _ = learn(model, observations, Search(optimizer))
+    np.testing.assert_allclose(found.theta, model.theta + 0.25)
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        None,
+        3.0,
+        "ab",
+        (np.zeros(2),),
+        (np.zeros(3), 0.0),
+        (np.zeros((1, 2)), 0.0),
+        (np.array([0.0, np.nan]), 0.0),
+        (np.zeros(2), np.inf),
+        (["a", "b"], 0.0),
+        (np.zeros(2), None),
+        (np.zeros(2), 0.0, {}),
+    ],
+    ids=repr,
+)
+def test_an_optimizer_that_returns_nonsense_is_named(nonsense):
+    observations, model = won(*random_duels(7, 10, 30)), Model(RBF(1.0), probit(), EP())
+    search = Search(lambda obj_func, initial_theta, bounds: nonsense)
+    with pytest.raises(ValueError, match=r"optimizer must return \(theta_opt, func_min\).*\(2,\)"):
+        learn(model, observations, search)
+
+
+# -- trial points where there is no evidence -----------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [18, 20])
+def test_a_kernel_that_is_no_covariance_at_a_trial_point_is_turned_back_from(seed):
+    """In two dimensions ExpSineSquared is a covariance at some hyperparameters only."""
+    observations, steps = won(*random_duels(seed, 15, 30)), []
+    model = Model(ExpSineSquared(1.0, 3.0), probit(), EP())
+    found, _ = learn(model, observations, Search(complain=False), monitor=steps.append)
+    refused = [step for step in steps if step.log_posterior == -np.inf]
+    assert refused and steps[-1] is not refused[0]
+    for step in refused:
+        values = np.linalg.eigvalsh(model.at(step.theta).kernel(observations.items))
+        assert values[0] < -1e-4 * values[-1]
+    told = max(step.log_posterior for step in steps)
+    assert log_evidence(found, observations) == pytest.approx(told, abs=2e-3)
+    assert told > steps[0].log_posterior + 0.1
+
+
+def test_a_search_whose_start_has_no_evidence_says_so():
+    observations = won(*random_duels(0, 30, 100))
+    for kernel in (ExpSineSquared(1.0, 0.5), ExpSineSquared(3.0, 0.2)):
+        values = np.linalg.eigvalsh(kernel(observations.items))
+        assert values.min() < -0.1
+        with pytest.raises(ValueError, match=r"ExpSineSquared.* far from positive semi-definite: "):
+            learn(Model(kernel, probit(), EP()), observations, Search())
+
+
+# -- what monitors are told ------------------------------------------------------------------------
+
+
+def test_a_monitor_is_told_of_every_evaluation():
+    observations, steps = won(*random_duels(7, 10, 30)), []
+    model = Model(RBF(1.0), probit(), EP())
+
+    def optimizer(obj_func, initial_theta, bounds):
+        for shift in (0.0, 0.3, -0.2):
+            obj_func(initial_theta + shift)
+        return initial_theta, obj_func(initial_theta, eval_gradient=False)
+
+    prior = LogNormal(np.array([0]), np.ones(1), np.ones(1))
+    model = Model(RBF(1.0), probit(), EP(), (prior,))
+    learn(model, observations, Search(optimizer, complain=False), monitor=steps.append)
+    assert [step.number for step in steps] == [1, 2, 3, 4]
+    for step, shift in zip(steps, (0.0, 0.3, -0.2, 0.0), strict=True):
+        assert_allclose(step.theta, model.theta + shift)
+        there = model.at(step.theta)
+        log_prior = -0.5 * (step.theta[0] - 1.0) ** 2
+        expected = log_evidence(there, observations) + log_prior
+        assert step.log_posterior == pytest.approx(expected, abs=1e-4)
+        assert step.seconds > 0.0
+
+
+@pytest.mark.parametrize("last", [1, 4])
+def test_a_monitor_stops_the_search_at_the_best_so_far(last):
+    observations, steps = won(*random_duels(7, 15, 80, noise=0.4)), []
+
+    def stop(step):
+        steps.append(step)
+        if step.number == last:
+            raise StopSearch
+
+    model = Model(RBF(5.0), probit(1.0), EP())
+    found, _ = learn(model, observations, Search(), monitor=stop)
+    assert len(steps) == last
+    best = max(steps, key=lambda step: step.log_posterior)
+    np.testing.assert_array_equal(found.theta, best.theta)
+
+
+def test_a_callable_optimizer_may_write_into_its_gradients():
+    """As in ``gradient *= rate``: the next evaluation there returns the right one all the same."""
+    seen = []
+
+    def optimizer(obj_func, initial_theta, bounds):
+        for _ in range(3):
+            value, gradient = obj_func(initial_theta)
+            seen.append(gradient.copy())
+            gradient *= 0.0
+        return initial_theta, value
+
+    observations = won(*random_duels(7, 15, 80, noise=0.4))
+    learn(Model(RBF(5.0), probit(1.0), EP()), observations, Search(optimizer))
+    assert np.abs(seen[0]).max() > 0.1
+    np.testing.assert_allclose(seen, [seen[0]] * 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_restarts_that_run_here_are_told_of_too(n_jobs):
+    observations, steps = won(*random_duels(7, 10, 30, noise=0.4)), []
+    model = Model(RBF(1.0, (1e-2, 1e2)), probit(), EP())
+    search = Search(n_restarts=2, n_jobs=n_jobs, complain=False)
+    learn(model, observations, search, rng=np.random.RandomState(0), monitor=steps.append)
+    assert bool(steps) == (n_jobs is None)
+    assert all(step.number == k for k, step in enumerate(steps, start=1))
+
+
+# -- bounds ----------------------------------------------------------------------------------------
+
+
+def searched(kernel, noise_bounds=(1e-3, 10.0)):
+    observations = won(*random_duels(7, 15, 80, noise=0.4))
+    return learn(Model(kernel, probit(0.1, noise_bounds), EP()), observations, Search()).model
+
+
+@pytest.mark.parametrize(
+    ("kernel", "noise_bounds", "what"),
+    [
+        (RBF(0.1, (0.05, 0.2)), (1e-3, 10.0), "kernel length_scale at its upper bound 0.2"),
+        (RBF(30.0, (20.0, 40.0)), "fixed", "kernel length_scale at its lower bound 20"),
+        (
+            RBF([0.1, 1.0], [(0.05, 0.2), (0.01, 100.0)]),
+            (1e-3, 10.0),
+            r"kernel length_scale\[0\] at its upper bound 0.2",
+        ),
+        (RBF(1.0, "fixed"), (2.0, 3.0), "noise_variance at its lower bound 2"),
+        (
+            ConstantKernel(2.0, "fixed") * RBF(30.0, (20.0, 40.0)),
+            (2.0, 3.0),
+            "kernel length_scale at its lower bound 20, noise_variance at its lower bound 2",
+        ),
+    ],
+    ids=str,
+)
+def test_a_bound_that_holds_a_hyperparameter_back_is_told(kernel, noise_bounds, what):
+    remedy = r".*Widen these bounds.*\('fixed' as its bounds\), or rescale the features"
+    with pytest.warns(ConvergenceWarning, match=f"ended with {what}: values beyond{remedy}"):
+        searched(kernel, noise_bounds)
+
+
+def test_a_bound_that_holds_nothing_back_is_not_told():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Along the second feature nothing changes: its lengthscale has no say.
+        items, winner, loser = random_duels(7, 15, 80, noise=0.4)
+        flat = won(items * [1.0, 0.0], winner, loser)
+        kernel = RBF([1.0, 3.0], [(1e-2, 1e2), (1.0, 3.0)])
+        learn(Model(kernel, probit(0.1, (1e-3, 10.0)), EP()), flat, Search())
+        # Where the bounds meet there was no search.
+        found = searched(RBF(1.0, (1.0, 1.0)), (0.5, 0.5))
+        assert found.likelihood.noise_variance == pytest.approx(0.5)
+        # The maximum itself lies inside.
+        free = searched(RBF(1.0, (1e-3, 1e3)))
+        assert 0.1 < free.kernel.length_scale < 10.0
+
+
+def test_the_slope_at_a_bound_decides():
+    """Where the maximum lies a little beyond, next to nothing is lost."""
+    free = searched(RBF(1.0, (1e-3, 1e3)), "fixed")
+    best = free.kernel.length_scale
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = searched(RBF(0.5 * best, (0.1 * best, 0.98 * best)), "fixed")
+    assert found.kernel.length_scale == pytest.approx(0.98 * best)
+    with pytest.warns(ConvergenceWarning, match="length_scale at its upper bound"):
+        searched(RBF(0.3 * best, (0.1 * best, 0.5 * best)), "fixed")
+
+
+def test_the_users_line_is_named():
+    items, winner, loser = random_duels(7, 15, 80, noise=0.4)
+    X, y = from_pairs(items, np.stack([winner, loser], axis=1))
+    with pytest.warns(ConvergenceWarning, match="ended with kernel length_scale") as caught:
+        PairwisePreferenceRegressor(RBF(0.1, (0.05, 0.2))).fit(X, y)
+    assert [each.filename for each in caught] == [__file__]
+
+
+def test_a_search_that_does_not_end_says_so():
+    observations = won(*random_duels(7, 15, 80, noise=0.4))
+    model = Model(RBF([1.0, 1.0]), probit(), EP())
+    with pytest.warns(ConvergenceWarning, match=r"stopped after 1 iterations\. Scale the features"):
+        learn(model, observations, Search(max_iter=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learn(model, observations, Search(max_iter=1, complain=False))
+
+
+# -- far starts ------------------------------------------------------------------------------------
+
+
+def many_verdicts(n, n_items=30, ties=True):
+    """Verdicts with an order effect and much noise, as pairs of names and outcomes."""
+    rng = np.random.default_rng(5)
+    utility = 0.5 * rng.normal(size=n_items)
+    first = rng.integers(n_items, size=n)
+    second = (first + rng.integers(1, n_items, size=n)) % n_items
+    margin = utility[first] - utility[second] + 0.3 + rng.normal(size=n)
+    y = np.where(np.abs(margin) < 0.5 * ties, 0, np.sign(margin)).astype(int)
+    return np.column_stack([first, second]), y, utility
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_far_starts_end_together(ties):
+    """Noise, threshold and order effect move together along a ridge of the evidence."""
+    X, y, utility = many_verdicts(10_000, ties=ties)
+    found = []
+    for noise, threshold, effect in (
+        (1e-2, 0.1, 0.0),
+        (1e-3, 0.3, 0.3),
+        (8.0, 0.02, -1.0),
+    ):
+        model = PairwisePreferenceRegressor(
+            items=ItemTable.from_names([f"item {k}" for k in range(30)]),
+            noise_variance=noise,
+            tie_threshold=threshold if ties else None,
+            order_effect=effect,
+            order_effect_bounds=(-3.0, 3.0),
+        ).fit(X, y)
+        found.append(model.log_marginal_likelihood_value_)
+    assert max(found) - min(found) < 0.1
+    # A margin's noise as the judge has it, beside utilities known.
+    deviation = np.sqrt(2.0 * model.noise_variance_)
+    known = np.std(model.predict(np.arange(30)) / deviation) / np.std(utility)
+    assert known == pytest.approx(1.0, abs=0.1)
+    assert model.order_effect_ / deviation == pytest.approx(0.3, abs=0.05)
+    if ties:
+        assert model.tie_threshold_ / deviation == pytest.approx(0.5, abs=0.05)
+
+
+def test_an_upper_bound_of_the_threshold_does_not_end_the_search():
+    """Where the threshold stays at its bound, noise and order effect go on without it."""
+    X, y, _ = many_verdicts(5000)
+    found = []
+    for noise, threshold in ((1e-2, 0.01), (1.0, 0.3)):
+        model = PairwisePreferenceRegressor(
+            items=ItemTable.from_names([f"item {k}" for k in range(30)]),
+            noise_variance=noise,
+            tie_threshold=threshold,
+            tie_threshold_bounds=(1e-3, 0.3),
+            order_effect_bounds=(-3.0, 3.0),
+        )
+        with pytest.warns(ConvergenceWarning, match="tie_threshold at its upper bound 0.3"):
+            model.fit(X, y)
+        found.append(model.log_marginal_likelihood_value_)
+        assert model.tie_threshold_ == pytest.approx(0.3)
+    assert max(found) - min(found) < 0.1
+
+
+def test_one_lucky_newcomer_is_not_the_best():
+    """Three wins of three against the weak are little beside hundreds of answers."""
+    X, y, _ = many_verdicts(8000, n_items=20)
+    table = np.bincount(X.ravel(), minlength=20)
+    assert table.min() > 500
+    wins = np.zeros(20)
+    np.add.at(wins, X[:, 0], y == 1)
+    np.add.at(wins, X[:, 1], y == -1)
+    middling = np.argsort(wins)[8:11]
+    X = np.vstack([X, np.column_stack([np.full(3, 20), middling])])
+    y = np.append(y, [1, 1, 1])
+    items = ItemTable.from_names([f"item {k}" for k in range(21)])
+    model = PairwisePreferenceRegressor(items=items, tie_threshold=0.1).fit(X, y)
+    utility = model.predict(np.arange(21))
+    assert np.sum(utility > utility[20]) >= 2
+
+
+def test_a_search_that_leaves_much_says_so(monkeypatch):
+    """A search of one step that is far from the optimum."""
+    monkeypatch.setattr(_search, "_LONG", 2)
+    monkeypatch.setattr(_search, "_NATS", 1e9)
+    monkeypatch.setattr(_search, "_FTOL", 1e9)
+    monkeypatch.setattr(_search, "_DESCENTS", 1)
+    observations = won(*random_duels(7, 15, 80, noise=0.4))
+    model = Model(RBF([10.0, 0.1]), probit(10.0, (1e-6, 1e2)), EP())
+    with pytest.warns(ConvergenceWarning, match=r"while the log evidence still grew by .* nats"):
+        learn(model, observations, Search())
+
+
+def test_what_an_engine_that_went_astray_says_is_not_believed():
+    """With walls of ties and hardly any noise EP may not converge: its evidence is no evidence."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(120, 2, 3))
+    margin = (X[:, 0] - X[:, 1]) @ [3.0, -2.0, 0.0] + 0.3 * rng.normal(size=120)
+    y = np.where(np.abs(margin) < 0.5, 0, np.sign(margin)).astype(int)
+    model = PairwisePreferenceRegressor(
+        tie_threshold=10.0,
+        noise_variance=1e-4,
+        noise_variance_bounds=(1e-6, 1e3),
+        order_effect=1.0,
+        order_effect_bounds=(-20.0, 20.0),
+    ).fit(X, y)
+    assert model.log_marginal_likelihood_value_ > -70.0  # -330 where it was believed

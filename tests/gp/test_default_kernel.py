@@ -1,0 +1,136 @@
+"""The default kernel: follows the spread of the features, and tells items apart where it helps.
+
+Duels here show the items in the order of their table, which is then that of `Observations.items`.
+"""
+
+import numpy as np
+import pytest
+from core_support import random_duels, won
+from numpy.testing import assert_array_equal
+from sklearn.gaussian_process.kernels import RBF
+
+from skpref import ItemTable, PairwisePreferenceRegressor
+from skpref.duels import from_pairs
+from skpref.gp._default_kernel import default_kernel
+from skpref.kernels import Identity
+
+
+def some_items(n_features=2):
+    scales = np.array([1.0, 10.0, 1e-6, 1e6])[:n_features]
+    return np.random.default_rng(0).normal(size=(50, n_features)) * scales
+
+
+def once_met(items):
+    """Duels in which no item meets a second opponent."""
+    return won(items, np.arange(0, len(items), 2), np.arange(1, len(items), 2))
+
+
+def chain(items):
+    """Duels in which most items meet two opponents."""
+    return won(items, np.arange(len(items) - 1), np.arange(1, len(items)))
+
+
+def test_default_lengthscales_follow_the_spread():
+    items = some_items(4)
+    kernel = default_kernel(once_met(items))
+    np.testing.assert_allclose(kernel.length_scale, 2.0 * items.std(axis=0))
+    ratio = np.exp(kernel.bounds) / kernel.length_scale[:, None]
+    np.testing.assert_allclose(ratio, np.tile([1e-3, 1e3], (4, 1)))
+
+
+def test_an_own_part_where_an_item_meets_more_than_one_opponent():
+    items = some_items()
+    assert isinstance(default_kernel(once_met(items)), RBF)
+    repeated = won(items, np.repeat([0, 2], 9), np.repeat([1, 3], 9))
+    assert isinstance(default_kernel(repeated), RBF)
+    kernel = default_kernel(chain(items))
+    alone = default_kernel(once_met(items))
+    # The own part is of an item alone, known or not, and it is learned.
+    np.testing.assert_allclose(kernel(items) - alone(items), 0.1 * np.eye(50), atol=1e-12)
+    np.testing.assert_allclose(kernel(items, items * 1.01), alone(items, items * 1.01), rtol=1e-12)
+    # Rounding keeps it: the last digit of a feature often depends on the size of a batch.
+    rounded = items.astype(np.float32).astype(np.float64)
+    np.testing.assert_allclose(kernel(rounded, items).diagonal(), 1.1, rtol=1e-5)
+    assert len(kernel.theta) == len(alone.theta) + 1
+
+
+def test_no_own_part_where_nothing_is_learned():
+    items = some_items()
+    assert isinstance(default_kernel(chain(items), learned=False), RBF)
+    X, y = from_pairs(items, np.column_stack([np.arange(49), np.arange(1, 50)]))
+    held = PairwisePreferenceRegressor(optimizer=None).fit(X, y)
+    learned = PairwisePreferenceRegressor().fit(X, y)
+    assert isinstance(held.kernel_, RBF)
+    assert learned.kernel_.k2.k2.length_scale_bounds == "fixed"
+
+
+def test_a_duel_of_an_item_with_itself_is_no_opponent():
+    items = np.random.default_rng(2).normal(size=(60, 3))
+    winner, loser = np.append(np.arange(0, 60, 2), 0), np.append(np.arange(1, 60, 2), 0)
+    assert isinstance(default_kernel(won(items, winner, loser)), RBF)
+
+
+def test_rounded_items_are_the_items_they_were():
+    items = np.random.default_rng(2).normal(size=(30, 20))
+    rng = np.random.default_rng(3)
+    pairs = np.array([(i, j) for i in range(30) for j in range(i)])
+    pairs = pairs[rng.permutation(len(pairs))[:200]]
+    rating = items[:, 0] + 2.0 * rng.normal(size=30)
+    X, y = items[pairs], rating[pairs[:, 0]] > rating[pairs[:, 1]]
+    model = PairwisePreferenceRegressor().fit(X, y)
+    assert model.kernel_.k2.k1.constant_value > 0.01  # there is an own part to lose
+    change = model.predict_proba(X.astype(np.float32)) - model.predict_proba(X)
+    assert np.abs(change).max() < 1e-3
+
+
+def test_items_without_features_are_independent():
+    assert default_kernel(chain(np.arange(6.0)[:, None]), has_features=False) == Identity()
+    table = ItemTable.from_names("abc")
+    model = PairwisePreferenceRegressor(items=table).fit([[0, 1], [1, 2]])
+    assert model.kernel_ == Identity()
+
+
+@pytest.mark.parametrize("size", [1e306, 1.7e308])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_features_too_large_to_scale_say_so(size, sign):
+    items = np.array([[0.0, 1.0], [sign, 0.0], [0.5 * sign, 0.3], [0.1 * sign, 0.1]]) * [size, 1.0]
+    with np.errstate(all="raise"), pytest.raises(ValueError, match=r"Features spread.*Rescale"):
+        default_kernel(chain(items))
+    with pytest.raises(ValueError, match=r"Rescale them.*Itemwise\(StandardScaler"):
+        PairwisePreferenceRegressor().fit(items[[[0, 1], [2, 3]]])
+
+
+def test_a_constant_feature_is_harmless():
+    items, winner, loser = random_duels(5, 12, 50)
+    items = np.column_stack([items, np.full(12, 0.1)])
+    duels = won(items, winner, loser)
+    alone = default_kernel(duels, learned=False)
+    assert alone.length_scale[2] == pytest.approx(np.sqrt(3.0))
+    X, y = from_pairs(items, np.stack([winner, loser], axis=1))
+    assert np.all(np.isfinite(PairwisePreferenceRegressor().fit(X, y).predict_proba(X)))
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6, 1e150])
+def test_the_unit_of_a_feature_changes_nothing(scale):
+    items, winner, loser = random_duels(5, 12, 50)
+    X = np.random.default_rng(0).uniform(-1, 1, (5, 2, 2))
+    pairs = np.stack([winner, loser], axis=1)
+    unit = np.array([1.0, scale])
+
+    def probability(unit):
+        duels, y = from_pairs(items * unit, pairs)
+        return PairwisePreferenceRegressor().fit(duels, y).predict_proba(X * unit)
+
+    np.testing.assert_allclose(probability(unit), probability(np.ones(2)), atol=1e-4)
+
+
+def test_an_id_has_a_part_of_its_own_whatever_its_other_features():
+    items = np.array([[7.0, 0.0], [7.0, 3.0], [9.0, 0.0], [9.0, 50.0]])
+    duels = won(items, [0, 1], [2, 3])
+    K = default_kernel(duels, id_column=0)(np.array([[7.0, 0.0], [7.0, 1e9], [9.0, 0.0]]))
+    # One id far apart in its features shares the own part alone, two ids the features' alone.
+    assert K[0, 1] == pytest.approx(0.1)
+    assert K[0, 2] == pytest.approx(1.0)
+    assert K[0, 0] == pytest.approx(1.1)
+    alone = default_kernel(won(items[:, :1], [0], [2]), id_column=0)
+    assert_array_equal(alone(np.array([[7.0], [9.0], [7.0]])), [[1, 0, 1], [0, 1, 0], [1, 0, 1]])
