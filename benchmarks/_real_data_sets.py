@@ -16,7 +16,7 @@ from skpref.datasets import (
     load_candy,
     load_convincing_arguments,
 )
-from skpref.duels import alternate
+from skpref.duels import balance_orientation
 
 RATED = ("machine.cpu", "pyrim", "triazines", "housing")
 
@@ -142,7 +142,7 @@ def rated(n_splits, name, n_train=500, n_test=1000, seed=0):
             pairs = pairs[data.target[pairs[:, 0]] != data.target[pairs[:, 1]]]
             pairs = pairs[_subset(rng, np.arange(len(pairs)), n)]
             lost = data.target[pairs[:, 0]] < data.target[pairs[:, 1]]
-            parts += alternate(np.where(lost[:, None], pairs[:, ::-1], pairs))
+            parts += balance_orientation(np.where(lost[:, None], pairs[:, ::-1], pairs))
         yield Split(data.item_table, *parts)
 
 

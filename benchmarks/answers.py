@@ -9,7 +9,7 @@ international football, split by time. Methods:
 - ``ep``, ``laplace``: ``PairwisePreferenceRegressor(items=ItemTable.from_names(names),
   tie_threshold=0.1, order_effect_bounds=(-1, 1))``, all else as it comes.
 - ``ep in prompts``: of language models the same, an item being a model on a prompt: its utility is
-  the model's plus a part of its own on that prompt, ``OnColumns(Identity(), [0]) + c *
+  the model's plus a item effect on that prompt, ``OnColumns(Identity(), [0]) + c *
   OnColumns(Identity(), [0, 1])``, c learned.
 - ``davidson``, ``rao-kupper``, ``probit``: Bradley-Terry models with ties and order effect by
   maximum likelihood with a ridge, ``_tied_bradley_terry.py``.
@@ -64,7 +64,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel
 from sklearn.linear_model import LogisticRegression
 
 from skpref import ItemTable, PairwisePreferenceRegressor
-from skpref.duels import alternate
+from skpref.duels import balance_orientation
 from skpref.kernels import Identity, OnColumns
 
 RIVALS = ("davidson", "rao-kupper", "probit", "multinomial", "shares")
@@ -169,7 +169,9 @@ def broken(rankings, adjacent):
     better, worse = np.triu_indices(rankings.shape[1], k=1)
     if adjacent:
         better, worse = better[worse == better + 1], worse[worse == better + 1]
-    return alternate(np.stack([rankings[:, better], rankings[:, worse]], axis=-1).reshape(-1, 2))
+    return balance_orientation(
+        np.stack([rankings[:, better], rankings[:, worse]], axis=-1).reshape(-1, 2)
+    )
 
 
 def joint(rankings):

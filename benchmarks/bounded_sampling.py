@@ -17,7 +17,7 @@ from samplers import ROOT, generate
 from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
-from skpref.duels import Observations
+from skpref.duels import Comparisons
 from skpref.fitting._model import Model
 from skpref.inference import HMC
 from skpref.likelihoods import Probit
@@ -36,7 +36,7 @@ def gp4(n_duels, flipped, noise_variance=1e-4):
     return np.where(swap, loser, winner), np.where(swap, winner, loser)
 
 
-def at_random(n_duels, n_items):
+def random_scores(n_duels, n_items):
     """Duels of a few items whose winners are random."""
     rng = np.random.default_rng(0)
     items = rng.random((n_items, 2))
@@ -60,9 +60,9 @@ def nearly_agreeing(n_duels):
 
 
 CASES = {
-    "1 000 duels of 5 items, σ² = 1e-2": lambda: (at_random(1000, 5), 1e-2),
-    "1 000 duels of 5 items, σ² = 1e-3": lambda: (at_random(1000, 5), 1e-3),
-    "10 000 duels of 20 items, σ² = 1e-2": lambda: (at_random(10_000, 20), 1e-2),
+    "1 000 duels of 5 items, σ² = 1e-2": lambda: (random_scores(1000, 5), 1e-2),
+    "1 000 duels of 5 items, σ² = 1e-3": lambda: (random_scores(1000, 5), 1e-3),
+    "10 000 duels of 20 items, σ² = 1e-2": lambda: (random_scores(10_000, 20), 1e-2),
     "one pair 5:5, σ² = 1e-6": lambda: (one_pair(5, 5), 1e-6),
     "one pair 10:0, σ² = 1e-6": lambda: (one_pair(10, 0), 1e-6),
     "one pair 1:1, σ² = 1e-10": lambda: (one_pair(1, 1), 1e-10),
@@ -80,7 +80,7 @@ def measure(case, method):
     """One line of the table."""
     (winner, loser), noise_variance = CASES[case]()
     n = len(winner)
-    seen = Observations.from_duels(
+    seen = Comparisons.from_duels(
         np.concatenate([winner, loser]), np.arange(n), np.arange(n, 2 * n), np.ones(n, bool)
     )
     engine = HMC(method=method)

@@ -35,7 +35,7 @@ from skpref.datasets import fetch_sushi
 from skpref.duels import ItemTable
 from skpref.metrics import duel_log_loss
 
-KEYS = ("set", "method", "users", "learn_on")
+KEYS = ("set", "method", "users", "n_learning_answers")
 EVERYBODY = 5000
 HELD_OUT = 100
 OF_FEATURES = ("cpu", "bonilla")
@@ -82,12 +82,18 @@ def measured(setting):
     items = data.item_table
     if setting["method"] == "names":
         items = ItemTable.from_names([f"item {k}" for k in range(len(items))])
-    learn_on = setting["learn_on"]
-    learn_on = None if learn_on == "None" else learn_on if learn_on == "auto" else int(learn_on)
+    n_learning_answers = setting["n_learning_answers"]
+    n_learning_answers = (
+        None
+        if n_learning_answers == "None"
+        else n_learning_answers
+        if n_learning_answers == "auto"
+        else int(n_learning_answers)
+    )
     method = "cp" if setting["method"] == "names" else setting["method"]
     options = {"user_features": people} if method in OF_FEATURES else {}
     model = CollaborativePreferenceRegressor(
-        items=items, method=method, learn_on=learn_on, random_state=0, **options
+        items=items, method=method, n_learning_answers=n_learning_answers, random_state=0, **options
     )
     clock, before = Clock(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began, began_process = time.perf_counter(), time.process_time()
@@ -122,7 +128,7 @@ def slopes(rows):
     """Slope of log seconds over log users of each set and method."""
     found = {}
     for row in rows:
-        if row["learn_on"] == "auto":
+        if row["n_learning_answers"] == "auto":
             found.setdefault((row["set"], row["method"]), []).append(row)
     for (subset, method), some in found.items():
         if len(some) < 2:
@@ -144,7 +150,7 @@ def kept(path):
 
 def ordered(rows):
     """By set and method, then by size."""
-    keys = ("set", "method", "learn_on")
+    keys = ("set", "method", "n_learning_answers")
     return sorted(rows, key=lambda row: [*(row[key] for key in keys), int(row["users"])])
 
 
@@ -160,12 +166,14 @@ def main():
     rows = kept(options.out)
     for subset in options.sets:
         for method in options.methods:
-            for learn_on in options.learn_on:
+            for n_learning_answers in options.n_learning_answers:
                 for users in options.users:
-                    key = (subset, method, str(users), learn_on)
+                    key = (subset, method, str(users), n_learning_answers)
                     if key in rows and not options.fresh:
                         continue
-                    setting = dict(zip(KEYS, (subset, method, users, learn_on), strict=True))
+                    setting = dict(
+                        zip(KEYS, (subset, method, users, n_learning_answers), strict=True)
+                    )
                     with ProcessPoolExecutor(1, get_context("fork")) as child:
                         rows[key] = setting | child.submit(measured, setting).result()
                     report(ordered(rows.values()), options.out, quiet=True)

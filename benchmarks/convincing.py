@@ -16,7 +16,7 @@ of TF-IDF, learned from the texts of the other topics. Methods:
 - ``svi 1000``, ``ep 1000``: with 200 points and by expectation propagation, learned from the same
   1 000 duels of the other topics, drawn at random.
 - ``ep``: by expectation propagation from all duels, hyperparameters from 1 000 of them. Here and in
-  ``ep 1000`` every text has a part of its own that its features do not explain, which inducing
+  ``ep 1000`` every text has a item effect that its features do not explain, which inducing
   points fewer than texts cannot carry.
 - ``logistic``: logistic regression on differences, its C by the log-loss of groups of topics held
   out within the training part.

@@ -26,7 +26,7 @@ from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
-from skpref.data._comparisons import Observations
+from skpref.data._comparisons import Comparisons
 from skpref.datasets import fetch_cars, load_llm_duels
 from skpref.duels import ItemTable
 from skpref.fitting._fit import fit_posterior
@@ -35,7 +35,7 @@ from skpref.fitting._model import Model
 from skpref.fitting._reliability import Judges
 from skpref.fitting._search import Search
 from skpref.inference import EP
-from skpref.likelihoods import Judged, Probit
+from skpref.likelihoods import JudgeReliability, Probit
 
 N_JUDGES, N_ANSWERS, N_TEST, N_ITEMS = 60, 45, 20, 40
 KERNEL, NOISE, SPREAD = RBF([0.7, 0.7]), 0.05, 0.35
@@ -76,12 +76,12 @@ def log_loss(proba, y):
 def knowing(X, y, judge, care):
     """The model that knows each judge's noise and sign, its hyperparameters learned likewise."""
     n = len(X)
-    seen = Observations.from_duels(
+    seen = Comparisons.from_duels(
         X.reshape(2 * n, -1), 2 * np.arange(n), 2 * np.arange(n) + 1, y == 1, judge=judge
     )
     kernel = RBF([1.0, 1.0])
     priors = lengthscale_priors("lognormal", kernel, seen.items)
-    model = Model(kernel, Judged(Probit(), care), EP(), priors)
+    model = Model(kernel, JudgeReliability(Probit(), care), EP(), priors)
     return fit_posterior(seen, model, search=Search())
 
 

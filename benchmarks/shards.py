@@ -27,7 +27,7 @@ from joblib import Parallel, delayed, parallel_config
 from scale import Problem as Answers
 from sklearn.gaussian_process.kernels import RBF
 
-from skpref.duels import Observations
+from skpref.duels import Comparisons
 from skpref.gp._inducing import InducedSpace, Weights
 from skpref.inference import SVI, Problem
 from skpref.inference import _workers as _shards
@@ -62,11 +62,11 @@ def measured(setting):
     """One row of the table."""
     answers = Answers(setting["items"], setting["features"])
     pairs, won = answers.answers(setting["duels"])
-    observations = Observations.from_duels(answers.items, *pairs.T, won)
+    comparisons = Comparisons.from_duels(answers.items, *pairs.T, won)
     kernel, likelihood = RBF(1.0), Probit(0.01)
-    Z = SVI(setting["points"]).placed(observations, kernel, 0).inducing_points
-    rows, m = observations.rows, len(Z)
-    space = InducedSpace(kernel, observations.items, rows.margins, Z)
+    Z = SVI(setting["points"]).placed(comparisons, kernel, 0).inducing_points
+    rows, m = comparisons.rows, len(Z)
+    space = InducedSpace(kernel, comparisons.items, rows.margins, Z)
     weights = Weights(np.eye(m), np.ones(m))
 
     whole, batch = [], Batch.of(space, rows, likelihood)
@@ -77,7 +77,7 @@ def measured(setting):
     batch.space.forget()
 
     _shards.Parallel = Watched
-    shards = _shards.Shards(Problem(space, observations, likelihood), None)
+    shards = _shards.Shards(Problem(space, comparisons, likelihood), None)
     passes = []
     for _ in range(PASSES):
         Watched.moved, Watched.seconds = 0, Counter()

@@ -75,7 +75,7 @@ def published(setting):
             inference=engine,
             noise_variance=1e-2 if learned else noise_variance,
             optimizer="fmin_l_bfgs_b" if learned else None,
-            learn_on=None if isinstance(engine, EP) else "auto",
+            n_learning_answers=None if isinstance(engine, EP) else "auto",
             random_state=0,
         )
 

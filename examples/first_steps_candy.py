@@ -49,7 +49,7 @@ n_features = candy.item_table.shape[1]
 alone = RBF(np.ones(n_features))
 everything = load_candy()
 print("\nDuels between two sweets never seen, mean of 10 splits (guessing: 0.500, 0.693)")
-for label, kernel in {"attributes alone": alone, "with a part of its own": None}.items():
+for label, kernel in {"attributes alone": alone, "with an item effect": None}.items():
     rng = np.random.default_rng(0)
     scores = []
     for train, test in ItemShuffleSplit(10, test_size=0.3, random_state=0).split(everything.X):
@@ -67,7 +67,7 @@ spread = candy.item_table.std(axis=0)
 alone = spread / plain.kernel_.length_scale
 with_own = spread / model.kernel_.k1.length_scale
 print("\nSpread of the feature / lengthscale (larger: the utility varies more along it)")
-print(f"  {'':18s} alone  with a part of its own")
+print(f"  {'':18s} alone  with an item effect")
 for j in np.argsort(-with_own):
     print(f"  {candy.feature_names[j]:18s} {alone[j]:.2f}   {with_own[j]:.2f}")
 print("Alone, every lengthscale is cut short until the attributes tell each sweet from all others.")

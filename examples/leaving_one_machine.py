@@ -55,7 +55,7 @@ def main():
             refit=False,
         ).fit(pairs[:1000], won[:1000])
 
-    print(f"{len(model.observations_.rows)} distinct answers, {model.n_iter_} passes")
+    print(f"{len(model.comparisons_.rows)} distinct answers, {model.n_iter_} passes")
     print(f"as in one process to 1e-8: {np.abs(there - here).max() < 1e-8}")
     scores = search.cv_results_["mean_test_score"]
     for setting, score in zip(search.cv_results_["params"], scores, strict=True):

@@ -8,7 +8,7 @@ Folds of *items* are used (`ItemKFold`), so that the score is for sweets never s
 changes how expectation propagation gets to its fixed point, not where that is: its scores agree,
 its times may not.
 
-Kernels with a part of its own for every item (`Identity`; the default, None, has one too) do best:
+Kernels with an item effect for every item (`Identity`; the default, None, has one too) do best:
 sweets differ in more than their eleven attributes.
 """
 

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from skpref._predictions import UtilityEstimator
 from skpref._utils import RandomLike, passed, source_of
 from skpref.data import (
+    Comparisons,
     ItemTable,
-    Observations,
     Training,
     Who,
     as_before,
@@ -41,7 +41,7 @@ from skpref.fitting import (
     takes_streams,
 )
 from skpref.inference import Engine
-from skpref.likelihoods import Judged, Likelihood
+from skpref.likelihoods import JudgeReliability, Likelihood
 
 
 def keep(
@@ -64,7 +64,9 @@ def keep(
     """
     model, state, judges = fitted.model, fitted.state, fitted.judges
     likelihood = model.likelihood
-    if judges is not None and isinstance(likelihood, Judged):  # from here on the common level
+    if judges is not None and isinstance(
+        likelihood, JudgeReliability
+    ):  # from here on the common level
         likelihood = likelihood.base
     remember(estimator, training.schema)
     estimator._model = model
@@ -72,7 +74,9 @@ def keep(
         state = state._replace(sites=None)
     estimator._start = state if model.engine.warm_start else None
     if not model.engine.dense and judges is None:
-        estimator._stream = begun(fitted, estimator.learn_on) if stream is None else stream
+        estimator._stream = (
+            begun(fitted, estimator.n_learning_answers) if stream is None else stream
+        )
     elif hasattr(estimator, "_stream"):
         del estimator._stream
     schema, who = training.schema, None
@@ -88,7 +92,7 @@ def keep(
     estimator.judges_ = judges
     estimator.diagnostics_ = fitted.diagnostics
     estimator.items_ = table
-    estimator.observations_ = fitted.observations
+    estimator.comparisons_ = fitted.comparisons
     estimator.kernel_, estimator.likelihood_ = model.kernel, likelihood
     estimator.engine_ = model.engine
     for name in ("noise_variance", "tie_threshold", "order_effect"):
@@ -159,7 +163,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         As in scikit-learn's GaussianProcessRegressor; None: kernel and noise stay as given.
     n_restarts_optimizer : int, default=0
         Further starts of the search, drawn log-uniformly within the bounds.
-    learn_on : "auto", int or None, default="auto"
+    n_learning_answers : "auto", int or None, default="auto"
         How many answers (duels, sets, pairs of rated items) hyperparameters are learned on: a
         random part, the same every time; all are then fitted with them. "auto": all, but 1000
         (2000 of names alone) of 4000 or more where all would take long (of 2000 where a minute),
@@ -203,7 +207,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
     classes_ : ndarray of shape (2,), (3,) or (k,)
         Labels of (second won, first won), with ties (second won, tie, first won), or positions in
         a set; only after a fit on duels or sets.
-    observations_ : Observations
+    comparisons_ : Comparisons
         Distinct items and the answers, as they came.
     duels_ : Duels
         Distinct duels and ties among them, with counts.
@@ -269,7 +273,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         id_column: int | str | None = None,
         optimizer: str | Callable | None = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
-        learn_on: int | str | None = "auto",
+        n_learning_answers: int | str | None = "auto",
         random_state: RandomLike = None,
         n_jobs: int | None = None,
         likelihood: Likelihood | None = None,
@@ -293,7 +297,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         self.id_column = id_column
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
-        self.learn_on = learn_on
+        self.n_learning_answers = n_learning_answers
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.likelihood = likelihood
@@ -374,17 +378,17 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         points: NDArray[np.float64] | None = None,
     ) -> Fitted:
         """A fit of these answers alone, by inducing points that are given or the engine's own."""
-        observations, search = training.observations, settings.search
+        comparisons, search = training.comparisons, settings.search
         model = make_model(self, settings, training, table)
         if points is not None:
             model = at_points(model, points)
         start = getattr(self, "_start", None) if model.engine.warm_start else None
         rng = source_of(self.random_state)
-        with progress(self, observations, model, search) as report:
+        with progress(self, comparisons, model, search) as report:
             run = start, rng, search, report.evaluated, report.passed
             if training.judges is None:
-                return fit_posterior(observations, model, *run)
-            return fit_judged(observations, model, settings.care, training.judges, *run)
+                return fit_posterior(comparisons, model, *run)
+            return fit_judged(comparisons, model, settings.care, training.judges, *run)
 
     @available_if(takes_streams)
     @with_callbacks
@@ -401,12 +405,13 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         """Learn from more answers, with ``inference="svi"`` or where "auto" came to it in a `fit`.
 
         What earlier answers told is the prior of further ones. Memory does not grow with their
-        number: beside what was told, a random sample of ``learn_on`` answers is kept (5000, if that
-        is no number). Whenever the answers have doubled, hyperparameters are learned again on the
-        sample (or found from the start, while it holds all answers), and the inducing points are
-        placed again where others explain much more of its items. In between, items that are far
-        from all points become points, up to twice ``n_inducing`` (as many as there are, for items
-        that have names alone). Points of your own, ``SVI(inducing_points=...)``, stay as they are.
+        number: beside what was told, a random sample of ``n_learning_answers`` answers is kept
+        (5000, if that is no number). Whenever the answers have doubled, hyperparameters are learned
+        again on the sample (or found from the start, while it holds all answers), and the inducing
+        points are placed again where others explain much more of its items. In between, items that
+        are far from all points become points, up to twice ``n_inducing`` (as many as there are, for
+        items that have names alone). Points of your own, ``SVI(inducing_points=...)``, stay as they
+        are.
 
         Parameters
         ----------
@@ -420,7 +425,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         Returns
         -------
         self
-            With ``observations_`` and ``log_marginal_likelihood_value_`` of these answers, given
+            With ``comparisons_`` and ``log_marginal_likelihood_value_`` of these answers, given
             those before; just after all answers have been learned from again, of all.
 
         Raises
@@ -441,16 +446,16 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         )
         training = as_before(self, training, table, settings.likelihood)
 
-        def fit(sample: Observations, points: NDArray[np.float64] | None) -> Fitted:
-            part = training._replace(observations=sample)
+        def fit(sample: Comparisons, points: NDArray[np.float64] | None) -> Fitted:
+            part = training._replace(comparisons=sample)
             return self._fitted(settings, part, table, points)
 
         given = getattr(settings.engine, "inducing_points", None) is not None
         piece = fit_further(
-            training.observations,
+            training.comparisons,
             self._model,
             self._stream,
-            self.learn_on,
+            self.n_learning_answers,
             None if given and settings.search is None else fit,
             movable=not given,
         )
@@ -481,6 +486,6 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         """
         check_is_fitted(self)
         model = self._model if theta is None else self._model.checked_at(theta)
-        found = evidence(self.observations_, model, eval_gradient=eval_gradient)
+        found = evidence(self.comparisons_, model, eval_gradient=eval_gradient)
         value = found.approximation.sites.log_evidence
         return (value, found.gradient) if eval_gradient else value

@@ -282,7 +282,7 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
     def duels_(self) -> Duels:
         """Distinct duels of the last fit, with counts."""
         check_is_fitted(self)
-        return self.observations_.duels
+        return self.comparisons_.duels
 
     def _query(self, X: ArrayLike) -> Query:
         check_is_fitted(self)

@@ -20,7 +20,7 @@ from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_obje
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from skpref._utils import passed
-from skpref.data import first_won, three_labels, unmasked
+from skpref.data import parse_outcomes, three_labels, unmasked
 
 
 def read_ranks(ranks: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
@@ -228,7 +228,7 @@ def duel_columns(y: Any, proba: Any) -> tuple[np.ndarray, np.ndarray]:
     if np.ndim(y) == 2 and np.shape(y)[1] == 2:
         columns = np.where(_chosen(y, (len(proba), 2)) == 0, last, 0)
     elif last == 1:
-        columns = first_won(y).astype(np.intp)
+        columns = parse_outcomes(y).astype(np.intp)
     else:
         labels = column_or_1d(unmasked(y))
         signs = three_labels(labels)
@@ -419,7 +419,7 @@ def roc_auc_scorer(
         margin = estimator.decision_function(X, **metadata)
     else:
         margin = estimator.predict_proba(X, **metadata)[:, 1]
-    won = np.ones(len(margin), dtype=bool) if y is None else first_won(y)
+    won = np.ones(len(margin), dtype=bool) if y is None else parse_outcomes(y)
     return float(roc_auc_score(won, margin, sample_weight=sample_weight))
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
-from skpref.duels import Observations
+from skpref.duels import Comparisons
 from skpref.fitting._fit import Fitted, fit_posterior
 from skpref.fitting._model import Model
 from skpref.inference import HMC
@@ -20,7 +20,7 @@ def observed(problem, weight=None):
     def padded(values, fill):
         return [list(each) + [fill] * (k - len(each)) for each in values]
 
-    seen = Observations.from_ranks(
+    seen = Comparisons.from_ranks(
         problem.items,
         padded([answer.shown for answer in problem.answers], -1),
         padded([answer.rank for answer in problem.answers], 0),
@@ -69,7 +69,7 @@ def duels_with_ties(rng, items, utility, n=8):
     seen = utility[pairs] + np.sqrt(NOISE) * rng.standard_normal((n, 2))
     margin = seen[:, 0] - seen[:, 1] + EFFECT * order
     tie = np.abs(margin) < THRESHOLD
-    made = Observations.from_duels(items, *pairs.T, margin > 0.0, tie=tie, order=order)
+    made = Comparisons.from_duels(items, *pairs.T, margin > 0.0, tie=tie, order=order)
     return replace(made, ordered=True)
 
 
@@ -78,7 +78,7 @@ def choices_of_three(rng, items, utility, n=5):
     seen = utility[sets] + np.sqrt(NOISE) * rng.standard_normal((n, 3))
     seen[:, 0] += EFFECT
     rank = np.where(seen == seen.max(axis=1, keepdims=True), 1, 2)
-    return replace(Observations.from_ranks(items, sets, rank), ordered=True)
+    return replace(Comparisons.from_ranks(items, sets, rank), ordered=True)
 
 
 def ranks_of_truth(answer, n_simulations, seed=0):

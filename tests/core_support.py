@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Kernel
 
 from skpref.data._comparisons import duel_rows
-from skpref.duels import Observations
+from skpref.duels import Comparisons
 from skpref.gp._dense import ItemSpace, MarginSpace, condition, gaussian_space
 from skpref.gp._posterior import Posterior
 from skpref.gp._shared_noise import JointNoise
@@ -36,11 +36,11 @@ SPACES = {
 
 def won(items, winner, loser, weight=None):
     """Duels between rows of a table, the winner shown first."""
-    return Observations.from_duels(items, winner, loser, np.ones(len(winner), dtype=bool), weight)
+    return Comparisons.from_duels(items, winner, loser, np.ones(len(winner), dtype=bool), weight)
 
 
 @dataclass(frozen=True, eq=False)
-class Apart(Observations):
+class Apart(Comparisons):
     """Equal answers are not counted together: each is a row of its own."""
 
     @property
@@ -53,15 +53,15 @@ class Apart(Observations):
         return np.arange(len(self.positions))
 
 
-def apart(observations):
+def apart(comparisons):
     """The same answers, none of them counted."""
-    return Apart(**{each.name: getattr(observations, each.name) for each in fields(observations)})
+    return Apart(**{each.name: getattr(comparisons, each.name) for each in fields(comparisons)})
 
 
 class Solved(NamedTuple):
     """An engine's run and what it was run on."""
 
-    observations: Observations
+    comparisons: Comparisons
     problem: Problem
     approximation: Approximation
     posterior: Posterior
@@ -71,22 +71,22 @@ class Solved(NamedTuple):
         return self.approximation.sites.log_evidence
 
 
-def solve(engine, kernel, observations, likelihood, space="cheaper"):
+def solve(engine, kernel, comparisons, likelihood, space="cheaper"):
     """Run an engine on answers; a number stands for a probit of that noise variance."""
     if isinstance(likelihood, float):
         likelihood = Probit(likelihood)
-    K, margins = kernel(observations.items), observations.rows.margins
+    K, margins = kernel(comparisons.items), comparisons.rows.margins
     made = SPACES[space](K, margins, likelihood.item_noise)
-    problem = Problem(made, observations, likelihood)
+    problem = Problem(made, comparisons, likelihood)
     found = engine.run(problem)
-    posterior = condition(kernel, observations.items, made, found, likelihood)
-    return Solved(observations, problem, found, posterior)
+    posterior = condition(kernel, comparisons.items, made, found, likelihood)
+    return Solved(comparisons, problem, found, posterior)
 
 
 def solve_small(engine, small, noise_variance, space="cheaper"):
     """The same for a `SmallProblem`."""
-    observations = won(small.items, small.winner, small.loser)
-    return solve(engine, small.kernel, observations, noise_variance, space)
+    comparisons = won(small.items, small.winner, small.loser)
+    return solve(engine, small.kernel, comparisons, noise_variance, space)
 
 
 def random_duels(seed, n_items, n_duels, n_features=2, noise=0.3):
@@ -105,7 +105,7 @@ class Hard(NamedTuple):
     """Data that break careless code, and the win probabilities that they must give."""
 
     kernel: Kernel
-    observations: Observations
+    comparisons: Comparisons
     pair: tuple  # two items of shape (1, 2)
     least: float  # bounds on P(first beats second)
     most: float
@@ -131,14 +131,14 @@ def _one_pair(n_won, n_lost):
 def _near_identical():
     items = 0.3 + 1e-9 * np.random.default_rng(0).standard_normal((500, 2))
     winner = np.arange(500)
-    observations = won(items, winner, (winner + 1) % 500)
-    return Hard(RBF(0.5), observations, (items[:1], items[1:2]), 0.45, 0.55)
+    comparisons = won(items, winner, (winner + 1) % 500)
+    return Hard(RBF(0.5), comparisons, (items[:1], items[1:2]), 0.45, 0.55)
 
 
 def _against_itself():
     items = np.array([[0.3, 0.4], [0.0, 0.0]])
-    observations = won(items, np.array([0, 0]), np.array([0, 1]))
-    return Hard(RBF(0.5), observations, (items[:1], items[1:]), 0.5, 1.0)
+    comparisons = won(items, np.array([0, 0]), np.array([0, 1]))
+    return Hard(RBF(0.5), comparisons, (items[:1], items[1:]), 0.5, 1.0)
 
 
 def _semidefinite():

@@ -22,7 +22,7 @@ _CARE_NODES, _CARE_WEIGHTS = np.polynomial.hermite_e.hermegauss(11)
 _CARE_WEIGHTS = _CARE_WEIGHTS / _CARE_WEIGHTS.sum()
 
 
-class Said(NamedTuple):
+class AnswerArguments(NamedTuple):
     """An answer: rows of g in the order shown, and their ranks (1 the best, 0 none; equal: a tie
     of two). ``lead``: 1 where the first was shown first, −1 the second, 0 none. ``care``
     multiplies the margin, ``own`` is added to that of what was shown first; with a law of judges
@@ -80,8 +80,8 @@ def exact(K, noise, answers, asked, law=None, n_judges=0):
     ----------
     K : ndarray of shape (p, p)
     noise : Noise
-    answers : list of Said
-    asked : list of Said
+    answers : list of AnswerArguments
+    asked : list of AnswerArguments
         Their ranks do not count. Judge −1 is one never seen, None one of the common level.
     law : JudgesLaw, optional
     n_judges : int

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from matrix import SETS
-from matrix_oracle import Said
+from matrix_oracle import AnswerArguments
 
 NOISE, THRESHOLD, EFFECT = 0.2, 0.35, 0.4
 LENGTH, OWN = 0.8, 0.3
@@ -53,7 +53,7 @@ def made_of(answers, judges, order, weights, users, identity, shape):
             lead = (1, 0, -1, 1)[n % 4] if k == 2 else (1, 0, 1)[n % 3]
         u = utility[here] + np.sqrt(NOISE) * rng.standard_normal(k)
         rank = _rank(answers, u, n)
-        said.append(Said(tuple(here.tolist()), rank, lead, weight[n], int(judge[n])))
+        said.append(AnswerArguments(tuple(here.tolist()), rank, lead, weight[n], int(judge[n])))
     if judges == "none":
         said = [one._replace(judge=None) for one in said]
     rows, asked = _asked(rows, order, judges, answers, identity)
@@ -126,13 +126,15 @@ def _asked(rows, order, judges, answers, identity):
     whose = (0, 1, -1, None, 2)
     ordered = order == "some" or judges == "partial"
     asked = [
-        Said(pair, (1, 2), lead if ordered else 1, 1.0, who if judges != "none" else None)
+        AnswerArguments(
+            pair, (1, 2), lead if ordered else 1, 1.0, who if judges != "none" else None
+        )
         for pair, lead, who in zip(pairs, leads, whose, strict=True)
     ]
     if answers in SETS:
         asked += [
-            Said((0, 1, n), (1, 2, 2), 1),
-            Said((n + 1, 1, 0), (1, 2, 2), 0 if ordered else 1),
+            AnswerArguments((0, 1, n), (1, 2, 2), 1),
+            AnswerArguments((n + 1, 1, 0), (1, 2, 2), 0 if ordered else 1),
         ]
     return rows, asked
 
@@ -161,7 +163,7 @@ def _of_ratings(rng, weights, users, identity, shape):
         for j in range(len(ids)):
             if group[i] == group[j] and rating[i] > rating[j] and weight[i] * weight[j] > 0.0:
                 pair = int(shown[i]), int(shown[j])
-                said.append(Said(pair, (1, 2), 0, weight[i] * weight[j]))
+                said.append(AnswerArguments(pair, (1, 2), 0, weight[i] * weight[j]))
                 whose.append(user[i])
     rows, asked = _asked(rows, "none", "none", "ratings", identity)
     asked_user = [0, 1, -1, 2, 0] if shape != "one" else [0, 0, -1, 0, 0]

@@ -319,10 +319,10 @@ def gain(case, model, step=0.2):
     known = model._model
     if case.engine in SPARSE:
         known = replace(known, engine=EP())
-    observations, bounds = model.observations_, known.bounds
+    comparisons, bounds = model.comparisons_, known.bounds
 
     def value(theta):
-        found = evidence(observations, known.at(theta)).approximation.sites.log_evidence
+        found = evidence(comparisons, known.at(theta)).approximation.sites.log_evidence
         return found + known.log_prior(theta)[0]
 
     here, best = value(known.theta), -np.inf

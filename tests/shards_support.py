@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from skpref import PairwisePreferenceRegressor
-from skpref.duels import Observations
+from skpref.duels import Comparisons
 from skpref.fitting._model import Model
 from skpref.inference import SVI
 from skpref.inference import _workers as _shards
@@ -28,12 +28,12 @@ def answers(n, n_items, likelihood=TIES, seed=0):
     if likelihood is TIES:
         more = {"tie": rng.random(n) < 0.3, "order": rng.integers(-1, 2, size=n)}
     won = X[first, 0] + rng.normal(size=n) > X[second, 0]
-    return Observations.from_duels(X, first, second, won, rng.uniform(0.5, 3.0, size=n), **more)
+    return Comparisons.from_duels(X, first, second, won, rng.uniform(0.5, 3.0, size=n), **more)
 
 
-def model_of(observations, likelihood, engine):
+def model_of(comparisons, likelihood, engine):
     """A model whose engine has its points."""
-    return Model(KERNEL, likelihood, engine.placed(observations, KERNEL, 0))
+    return Model(KERNEL, likelihood, engine.placed(comparisons, KERNEL, 0))
 
 
 def duels(n=600, n_items=80):

@@ -4,7 +4,7 @@ import numpy as np
 from likelihoods_support import Logistic
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
-from skpref.duels import Observations
+from skpref.duels import Comparisons
 from skpref.fitting._model import Model
 from skpref.likelihoods import Probit
 
@@ -22,11 +22,11 @@ def answers(likelihood, n=30, n_items=12, seed=0):
     if likelihood is TIES:
         more = {"tie": rng.random(n) < 0.3, "order": rng.integers(-1, 2, size=n)}
     weight = rng.uniform(0.5, 3.0, size=n)
-    return Observations.from_duels(X, first, second, rng.random(n) < 0.5, weight, **more)
+    return Comparisons.from_duels(X, first, second, rng.random(n) < 0.5, weight, **more)
 
 
-def model_of(observations, likelihood, engine, kernel=KERNEL):
-    return Model(kernel, likelihood, engine.placed(observations, kernel, 0))
+def model_of(comparisons, likelihood, engine, kernel=KERNEL):
+    return Model(kernel, likelihood, engine.placed(comparisons, kernel, 0))
 
 
 def utility_duels(n, n_items=200, seed=0, noise=0.01):

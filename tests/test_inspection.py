@@ -160,7 +160,7 @@ def test_items_without_names_are_told_by_their_rows(on_features):
     board = leaderboard(model, items)
     assert board.names.tolist() == board.position.tolist()
     np.testing.assert_allclose(np.argsort(-model.predict(items)), board.position)
-    assert len(leaderboard(model).names) == len(model.observations_.items)
+    assert len(leaderboard(model).names) == len(model.comparisons_.items)
 
 
 def test_pipelines_searches_and_frames():

@@ -7,7 +7,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.inspection import leaderboard
-from skpref.likelihoods import Derivatives, Judged, Likelihood, Probit
+from skpref.likelihoods import Derivatives, JudgeReliability, Likelihood, Probit
 
 UNITS = ("noise", "elo", "logit")
 
@@ -32,7 +32,7 @@ LIKELIHOODS = [
     Probit(noise_variance=0.3, tie_threshold=0.8),
     Probit(noise_variance=0.3, tie_threshold=0.8, order_effect=0.7),
     Logistic(),
-    Judged(Probit(noise_variance=0.3, tie_threshold=0.2), np.array([2.0, -1.0])),
+    JudgeReliability(Probit(noise_variance=0.3, tie_threshold=0.2), np.array([2.0, -1.0])),
 ]
 
 

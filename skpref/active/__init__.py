@@ -7,24 +7,24 @@ Scores of candidate duels from a posterior: BALD, entropy, committees, informati
 from skpref.active._contracts import DuelPosterior
 from skpref.active._query import STRATEGIES, all_pairs, query
 from skpref.active._scores import (
-    at_random,
     bald,
     best_item_information,
     committee_disagreement,
     entropy,
     expected_bell,
     margin_variance,
+    random_scores,
 )
 
 __all__ = [
     "STRATEGIES",
     "DuelPosterior",
     "all_pairs",
-    "at_random",
     "bald",
     "best_item_information",
     "committee_disagreement",
     "entropy",
     "margin_variance",
     "query",
+    "random_scores",
 ]

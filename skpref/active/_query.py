@@ -11,12 +11,12 @@ from skpref._utils import Array, RandomLike, check_choice, check_number
 from skpref.active._batch import diverse, ranked
 from skpref.active._contracts import Candidates, DuelPosterior, sides
 from skpref.active._scores import (
-    at_random,
     bald,
     best_item_information,
     committee_disagreement,
     entropy,
     margin_variance,
+    random_scores,
 )
 from skpref.data import (
     ItemTable,
@@ -100,7 +100,7 @@ STRATEGIES: dict[str, Callable[..., Array]] = {
     "variance": margin_variance,
     "committee": committee_disagreement,
     "best_item": best_item_information,
-    "random": at_random,
+    "random": random_scores,
 }
 
 

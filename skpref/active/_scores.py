@@ -294,7 +294,9 @@ def margin_variance(posterior: DuelPosterior, duels: Any) -> Array:
     return Candidates.of(posterior, duels).gaussian[1]
 
 
-def at_random(posterior: DuelPosterior, duels: Any, *, random_state: RandomLike = None) -> Array:
+def random_scores(
+    posterior: DuelPosterior, duels: Any, *, random_state: RandomLike = None
+) -> Array:
     """Scores drawn at random, uniform on [0, 1): every duel is as good as another.
 
     Parameters
@@ -311,9 +313,9 @@ def at_random(posterior: DuelPosterior, duels: Any, *, random_state: RandomLike 
     Examples
     --------
     >>> from skpref import PairwisePreferenceRegressor
-    >>> from skpref.active import at_random
+    >>> from skpref.active import random_scores
     >>> model = PairwisePreferenceRegressor(optimizer=None).fit([[[1.0], [0.0]]])
-    >>> at_random(model.posterior_, [[[2.0], [0.0]], [[9.0], [4.0]]], random_state=0).round(2)
+    >>> random_scores(model.posterior_, [[[2.0], [0.0]], [[9.0], [4.0]]], random_state=0).round(2)
     array([0.64, 0.27])
     """
     return generator_of(random_state).random(len(duels))

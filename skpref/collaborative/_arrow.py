@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import Array, inverse_blocks, inverse_cholesky, jointly_diagonal
-from skpref.data import Observations
-from skpref.likelihoods import PART, Answers
+from skpref.data import Comparisons
+from skpref.likelihoods import INEQUALITY, Answers
 
 
 class Covariances(NamedTuple):
@@ -123,7 +123,7 @@ class ByUser:
     answers: Answers
 
     @classmethod
-    def of(cls, observations: Observations, user: NDArray[np.intp], n_users: int) -> Self:
+    def of(cls, comparisons: Comparisons, user: NDArray[np.intp], n_users: int) -> Self:
         """Answers of users, equal ones of one user counted.
 
         Raises
@@ -131,15 +131,15 @@ class ByUser:
         ValueError
             If some of them are choices or rankings.
         """
-        rows = observations.rows
-        if np.any(rows.kind == PART):
+        rows = comparisons.rows
+        if np.any(rows.kind == INEQUALITY):
             raise ValueError(
                 "Choices and rankings of several users came; with users= the answers are duels. "
                 "Take them apart with skpref.duels.from_rankings, or fit without users=."
             )
-        row = observations.of_answer
+        row = comparisons.of_answer
         key, which = np.unique(user * len(rows) + row, return_inverse=True)
-        weight = np.bincount(which, observations.weight).astype(np.float64)
+        weight = np.bincount(which, comparisons.weight).astype(np.float64)
         user, row = np.divmod(key, len(rows))
         margins = rows.margins
         answers = rows.answers.take(row)

@@ -70,7 +70,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         tastes are found to differ most. What they leave out counts as noise. With "vb" so many.
     n_inducing, n_inducing_users : int, default=100, 25
         Inducing points for items (with fewer items nothing is approximated) and features of users.
-    learn_on : "auto", int or None, default="auto"
+    n_learning_answers : "auto", int or None, default="auto"
         How many answers hyperparameters are learned on, of as few users as give so many, 24 of one
         unless the others have no more. "auto": 800. None: all; the cost grows as the third
         power of users times items that each met. (Without users as in
@@ -97,7 +97,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     n_iter_, log_marginal_likelihood_value_ : int, float
         Passes over the answers, and log evidence of all of them.
     kernel_, likelihood_, noise_variance_, tie_threshold_, order_effect_, classes_, \
-    observations_, duels_, items_, n_features_in_, feature_names_in_
+    comparisons_, duels_, items_, n_features_in_, feature_names_in_
         As in `PairwisePreferenceRegressor`.
 
     Notes
@@ -162,7 +162,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         n_inducing_users: int = 25,
         optimizer: str | Callable | None = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
-        learn_on: int | str | None = "auto",
+        n_learning_answers: int | str | None = "auto",
         max_iter: int = 100,
         tol: float = 2e-3,
         random_state: RandomLike = None,
@@ -184,7 +184,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
             id_column=id_column,
             optimizer=optimizer,
             n_restarts_optimizer=n_restarts_optimizer,
-            learn_on=learn_on,
+            n_learning_answers=n_learning_answers,
             random_state=random_state,
             n_jobs=n_jobs,
             likelihood=likelihood,

@@ -289,7 +289,10 @@ def fit(
     watch : callable, optional
         Told of every pass; where it returns True the fit ends there.
     """
-    of_users, of_margins = users_prior(task), Prior(task.space.margin_features, task.space.rest)
+    of_users, of_margins = (
+        users_prior(task),
+        Prior(task.space.margin_features, task.space.rest),
+    )
     state = State(task, of_users, of_margins, np.random.default_rng(seed))
     share, residual = 1.0, np.inf
     for n in range(1, max_iter + 1):

@@ -19,7 +19,7 @@ from skpref.collaborative._arrow import ByUser, Features
 from skpref.collaborative._factorised import Factorised
 from skpref.collaborative._fit import PRIOR_USERS, Found, Task, fit, learned
 from skpref.collaborative._users import UserTable
-from skpref.data import Observations
+from skpref.data import Comparisons
 from skpref.fitting import LogNormal, Model, Monitor, Prior, Search, learn
 from skpref.gp import InducedSpace, place, whitening
 from skpref.inference import EP, Pass
@@ -63,12 +63,12 @@ class Answered(NamedTuple):
 
     Attributes
     ----------
-    observations : Observations
+    comparisons : Comparisons
     user : ndarray of int of shape (n_answers,)
     features : ndarray of shape (n_users, n_features) or None
     """
 
-    observations: Observations
+    comparisons: Comparisons
     user: NDArray[np.intp]
     features: Array | None
 
@@ -96,7 +96,7 @@ class Lesson:
         Whether users share a utility.
     model : Model
         Of the answers, ids and features of users being further features of items.
-    part : Observations
+    part : Comparisons
         The answers in it.
     n_users : int
         Who gave them.
@@ -105,7 +105,7 @@ class Lesson:
     start: Hyperparameters
     population: bool
     model: Model
-    part: Observations
+    part: Comparisons
     n_users: int
 
     @classmethod
@@ -113,7 +113,7 @@ class Lesson:
         cls,
         start: Hyperparameters,
         answered: Answered,
-        learn_on: int | str | None,
+        n_learning_answers: int | str | None,
         priors: tuple[Prior, ...],
         bounds: tuple[float, float] | str,
         population: bool,
@@ -125,7 +125,7 @@ class Lesson:
         ----------
         start : Hyperparameters
         answered : Answered
-        learn_on : int, "auto" or None
+        n_learning_answers : int, "auto" or None
             "auto": 800; None: all.
         priors : tuple of Prior
             On the kernel's hyperparameters.
@@ -134,8 +134,8 @@ class Lesson:
         population : bool
         engine : EP
         """
-        rows = _rows(answered.user, learn_on)
-        n_items = answered.observations.items.shape[1]
+        rows = _rows(answered.user, n_learning_answers)
+        n_items = answered.comparisons.items.shape[1]
         model = joint_model(start, n_items, answered.features, bounds, population, engine)
         model = replace(model, priors=priors + _of_users(model.kernel, start, answered.features))
         n_users = len(np.unique(answered.user[rows]))
@@ -200,11 +200,17 @@ def joint_model(
     return _Named(kernel, at.likelihood, engine, (), _called(at, bounds))
 
 
-def _rows(user, learn_on):
+def _rows(user, n_learning_answers):
     """Answers of as few users as give enough, in their order."""
     rng, n = np.random.default_rng(0), len(user)
     rows = np.arange(n)
-    most = n if learn_on is None else _ANSWERS if learn_on == "auto" else int(learn_on)
+    most = (
+        n
+        if n_learning_answers is None
+        else _ANSWERS
+        if n_learning_answers == "auto"
+        else int(n_learning_answers)
+    )
     if most >= n:
         return rows
     rows = rng.permutation(n)
@@ -217,22 +223,22 @@ def _rows(user, learn_on):
 
 def _part(answered, rows):
     """Answers with the users' ids and features behind the features of items."""
-    observations, user, features = answered
-    shown, who = observations.positions[rows], user[rows]
-    table = np.hstack([observations.items[shown.T.ravel()], np.tile(who, 2)[:, None]])
+    comparisons, user, features = answered
+    shown, who = comparisons.positions[rows], user[rows]
+    table = np.hstack([comparisons.items[shown.T.ravel()], np.tile(who, 2)[:, None]])
     if features is not None:
         table = np.hstack([table, features[np.tile(who, 2)]])
-    lead = observations.order[rows, 0]
-    found = Observations.from_duels(
+    lead = comparisons.order[rows, 0]
+    found = Comparisons.from_duels(
         table,
         np.arange(len(rows)),
         np.arange(len(rows)) + len(rows),
         np.ones(len(rows), dtype=bool),
-        observations.weight[rows],
-        tie=observations.kind[rows] == TIE,
+        comparisons.weight[rows],
+        tie=comparisons.kind[rows] == TIE,
         order=np.where(lead == 0, 1, np.where(lead == 1, -1, 0)),
     )
-    return replace(found, ordered=observations.ordered)
+    return replace(found, ordered=comparisons.ordered)
 
 
 def _joint(start, n_items, bounds, population, features):
@@ -382,7 +388,7 @@ class Study:
 
     Attributes
     ----------
-    observations : Observations
+    comparisons : Comparisons
     user : ndarray of int of shape (n_answers,)
     names : list
         Ids of the users.
@@ -398,7 +404,7 @@ class Study:
         Of variances of tastes.
     """
 
-    observations: Observations
+    comparisons: Comparisons
     user: NDArray[np.intp]
     names: list
     method: Method
@@ -448,7 +454,7 @@ class Study:
                 "eval_gradient=True came for a fit of several users, whose evidence is known "
                 "without its gradient. Leave it at False, and take differences of values."
             )
-        width, population = self.observations.items.shape[1], self.method.population
+        width, population = self.comparisons.items.shape[1], self.method.population
         model = joint_model(found, width, self.features, self.bounds, population, EP())
         other = taken_apart(found, model.checked_at(theta), population)
         with blas_threads(0):
@@ -465,11 +471,11 @@ class Study:
             people = People(self.table, found.users, Z)
             seen = Features(*people.seen(self.names))
         found = replace(found, shared=people.level * found.shared)
-        method, kernel, observations = self.method, found.kernel, self.observations
-        Z = place(observations.items, kernel, self.n_inducing, self.seed)
+        method, kernel, comparisons = self.method, found.kernel, self.comparisons
+        Z = place(comparisons.items, kernel, self.n_inducing, self.seed)
         task = Task(
-            space=InducedSpace(kernel, observations.items, observations.rows.margins, Z),
-            by_user=ByUser.of(observations, self.user, len(self.names)),
+            space=InducedSpace(kernel, comparisons.items, comparisons.rows.margins, Z),
+            by_user=ByUser.of(comparisons, self.user, len(self.names)),
             likelihood=found.likelihood,
             n_latent=len(Z) if method.prior_users is None else self.n_latent,
             own=found.own if method.own else _NEXT_TO_NONE * found.shared,

@@ -49,7 +49,7 @@ _QUICK = 2e11
 _LONG = 60.0
 
 
-def mention_cost(
+def warn_cost(
     n_duels: int,
     n_users: int,
     sizes: tuple[int, int, int],
@@ -93,7 +93,7 @@ def mention_cost(
     took = f"{seconds / 60.0:.0f} minutes" if seconds >= 90.0 else f"{seconds:.0f} s"
     remedies = ["fewer functions or inducing points (n_latent, n_inducing)", "n_jobs=2 or more"]
     if learning > passes:
-        remedies.insert(0, "learn_on=2000 or fewer")
+        remedies.insert(0, "n_learning_answers=2000 or fewer")
     warn(
         f"This fit of {n_duels} duels by {n_users} users is expected to take up to about {took} "
         f"(max_iter={max_iter} passes) and {bytes_ / 2**30:.1f} GiB"
@@ -140,8 +140,8 @@ def collaborate(
     user = users.codes(ids)
     given = X, y, qid, table, sample_weight, order, settings.likelihood
     training = check_training(estimator, *given, within=user)
-    observations = training.observations
-    if observations.rank is not None:
+    comparisons = training.comparisons
+    if comparisons.rank is not None:
         raise ValueError(
             "Choices and rankings came with the ids of several users, whose answers must be duels "
             "or rated items. Take them apart, from_rankings(..., joint=False), each duel with the "
@@ -165,13 +165,13 @@ def collaborate(
     user_table = _features_of(estimator, name)
     features = None if user_table is None else user_table.rows_of(users.names.tolist())
     start = _start(estimator, method, model, user_table)
-    what = f"{len(user)} duels of {len(observations.items)} items by {len(users)} users"
+    what = f"{len(user)} duels of {len(comparisons.items)} items by {len(users)} users"
     lesson, some = None, ""
     if settings.search is not None:
         lesson = Lesson.of(
             start,
-            Answered(observations, user, features),
-            settings.search.learn_on,
+            Answered(comparisons, user, features),
+            settings.search.n_learning_answers,
             model.priors,
             estimator.taste_variance_bounds,
             method.population,
@@ -180,10 +180,10 @@ def collaborate(
         if len(lesson.part.positions) < len(user):
             some = f"{len(lesson.part.positions)} answers of {lesson.n_users} users"
     names = [] if lesson is None else lesson.model.names
-    sizes = _sizes(estimator, method, model, observations, factorised)
-    mention_cost(len(user), len(users), sizes, estimator.max_iter, lesson, factorised)
+    sizes = _sizes(estimator, method, model, comparisons, factorised)
+    warn_cost(len(user), len(users), sizes, estimator.max_iter, lesson, factorised)
     study = Study(
-        observations=observations,
+        comparisons=comparisons,
         user=user,
         names=users.names.tolist(),
         method=method,
@@ -235,10 +235,10 @@ def forget(estimator: Any) -> None:
             delattr(estimator, name)
 
 
-def _sizes(estimator, method, model, observations, factorised):
+def _sizes(estimator, method, model, comparisons, factorised):
     """Functions that tastes weigh, inducing points and inducing users, at most."""
-    named, measured = seen_columns(model.kernel, observations.items.shape[1])
-    most = len(observations.items)
+    named, measured = seen_columns(model.kernel, comparisons.items.shape[1])
+    most = len(comparisons.items)
     m = most if named and not measured else min(estimator.n_inducing, most)
     d = m if method.prior_users is None else min(estimator.n_latent, m)
     d = estimator.n_latent if factorised else d
@@ -321,7 +321,7 @@ def _keep(estimator, engine, training, table, users, study, fitted):
     estimator.users_ = users.names
     estimator.engine_, estimator.diagnostics_ = engine, None
     estimator.items_ = table
-    estimator.observations_ = training.observations
+    estimator.comparisons_ = training.comparisons
     estimator.kernel_, estimator.likelihood_ = found.kernel, found.likelihood
     estimator.user_kernel_ = found.users
     estimator.taste_variance_ = task.own

@@ -12,7 +12,7 @@ from skpref.data._containers import all_strings, is_frame, unmasked
 from skpref.data._frame import DuelFrame
 from skpref.data._items import ItemTable, distinct_rows, group_rows
 from skpref.data._labels import (
-    alternate,
+    balance_orientation,
     chosen_places,
     finish,
     ranked_sets,
@@ -561,7 +561,7 @@ def from_rankings(
             raise ValueError("shown= belongs to rankings as lists; in long form leave it out.")
         long = read_long(rankings, ranker, item, rank)
         rankings, ranks = long.lists, long.ranks
-        long.mention_dropped()
+        long.warn_dropped()
     rankings = plain_lists(rankings)
     listed = rankings if shown is None else [*rankings, *plain_lists(shown, "Set")]
     table, by_name = named_table(items, (each for one in listed for each in one))
@@ -577,7 +577,7 @@ def from_rankings(
     if shown is not None:
         raise ValueError("shown= belongs to rankings taken whole; pass joint=True as well.")
     winner, loser, _ = ranked_pairs(rankings, positions, adjacent, ranks)
-    return alternate(gather(table, np.column_stack([winner, loser]), by_name))
+    return balance_orientation(gather(table, np.column_stack([winner, loser]), by_name))
 
 
 def ranking_groups(
@@ -660,7 +660,7 @@ def from_ratings(
         table = items if isinstance(items, ItemTable) else ItemTable(items)
         check_consistent_length(table, ratings)
         tiebreak = distinct_rows(table.X)[1] if table.X is not None else group_rows(table.frame)[1]
-    return alternate(
+    return balance_orientation(
         gather(table, np.column_stack(rated_pairs(ratings, qid, max_pairs, tiebreak=tiebreak)))
     )
 

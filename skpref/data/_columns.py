@@ -109,7 +109,7 @@ def read_winners(
         raise ValueError(_none_read(values, names, sides))
     if dropped[1].any() and not ((codes == 1).any() and (codes == -1).any()):
         raise ValueError(_one_sided(values, codes))
-    _mention_dropped(values, *dropped)
+    _warn_dropped(values, *dropped)
     return Winners(codes[kept], kept)
 
 
@@ -122,7 +122,7 @@ def _by_number(values, names):
     if any(isinstance(value, bool) for value in present):
         return None
     if known <= {-1, 0, 1}:
-        _mention_ids(values, names)
+        _warn_ids(values, names)
         return None
     if known <= {0, 0.5, 1} and len(present) == len(values):
         return np.rint(2.0 * np.array(values, dtype=np.float64) - 1.0).astype(np.int64)
@@ -210,7 +210,7 @@ def _words(sides):
 # -- what is said of it ----------------------------------------------------------------------
 
 
-def _mention_dropped(values, missing, unread, ties):
+def _warn_dropped(values, missing, unread, ties):
     parts = []
     if missing.any():
         parts.append(f"{missing.sum()} without an outcome (if these are ties, write 'tie' there)")
@@ -230,7 +230,7 @@ def _mention_dropped(values, missing, unread, ties):
     )
 
 
-def _mention_ids(values, names):
+def _warn_ids(values, names):
     """Warn where labels may be the winners' ids."""
     if names is None or not all(isinstance(i, Real) for side in names for i in side):
         return
@@ -288,7 +288,7 @@ class LongRankings(NamedTuple):
     n_unranked: int
     n_silent: int
 
-    def mention_dropped(self) -> None:
+    def warn_dropped(self) -> None:
         """One warning that counts what was left out."""
         parts = []
         if self.n_unranked:

@@ -11,7 +11,7 @@ from skpref.data._items import distinct_rows, equal_rows, float_rows
 
 # Kinds of row: one item beat another, neither did, or one inequality of an answer that states more
 # than one (whose noise is shared, and so belongs to the Gaussian that the row is taken under).
-DUEL, TIE, PART = 0, 1, 2
+DUEL, TIE, INEQUALITY = 0, 1, 2
 
 
 class Answers(NamedTuple):
@@ -20,7 +20,7 @@ class Answers(NamedTuple):
     Attributes
     ----------
     kind : ndarray of int8 of shape (n,)
-        `DUEL`, `TIE`, or `PART`: one inequality of a joint answer.
+        `DUEL`, `TIE`, or `INEQUALITY`: one inequality of a joint answer.
     lead : ndarray of int8 of shape (n,)
         +1 where the first item of the margin (the winner, if there is one) was shown first, −1
         where the second was, 0 where neither was; where equal answers were shown in different
@@ -48,7 +48,7 @@ class Derivatives(NamedTuple):
     third: NDArray[np.float64]
 
 
-class Tilted(NamedTuple):
+class TiltedMoments(NamedTuple):
     """A likelihood's factor times a Gaussian: log normaliser Z and its derivatives in the mean.
 
     ``gradient`` is d log Z/d mean, ``curvature`` −d² log Z/d mean²; ``shrink`` is tilted variance
@@ -68,7 +68,7 @@ class Site(NamedTuple):
     shift: NDArray[np.float64]
 
 
-class Regions(NamedTuple):
+class TruncationBox(NamedTuple):
     """An answer as a box of a noisy margin: lower < margin + e < upper, e ~ N(0, variance).
 
     ``turn``, if given, is −1 where the box is one of minus the margin, else 1.
@@ -80,7 +80,7 @@ class Regions(NamedTuple):
     turn: NDArray[np.float64] | None = None
 
 
-# Kind of an answer with more than one inequality; its rows are of the kind `PART`.
+# Kind of an answer with more than one inequality; its rows are of the kind `INEQUALITY`.
 SET = 2
 
 
@@ -166,7 +166,7 @@ class Rows(ByValue):
     first, second : ndarray of shape (n_rows,)
         Items of each; where one is better it is the first.
     kind : ndarray of int8 of shape (n_rows,)
-        `DUEL`, `TIE` or `PART`.
+        `DUEL`, `TIE` or `INEQUALITY`.
     lead : ndarray of int8 of shape (n_rows,)
         1 where the first of the two was shown before all others, −1 where the second was, else 0.
     counts : ndarray of shape (n_rows,)
@@ -203,7 +203,7 @@ class Rows(ByValue):
     @cached_property
     def joint(self) -> bool:
         """Whether some answer has several rows."""
-        return bool(np.any(self.kind == PART))
+        return bool(np.any(self.kind == INEQUALITY))
 
     @cached_property
     def margins(self) -> Margins:
@@ -218,7 +218,7 @@ class Rows(ByValue):
         return Margins(first, second, index, sign)
 
     def _with_blocks(self):
-        part = self.kind == PART
+        part = self.kind == INEQUALITY
         shared = self.take(np.flatnonzero(~part)).margins
         n_shared, n_parts = len(shared.first), np.count_nonzero(part)
         index, sign = np.empty(len(part), dtype=np.intp), np.ones(len(part))
@@ -243,7 +243,7 @@ class Rows(ByValue):
 
     def apart(self) -> "Rows":
         """The same with every inequality of a joint answer a duel."""
-        duel = np.where(self.kind == PART, DUEL, self.kind).astype(np.int8)
+        duel = np.where(self.kind == INEQUALITY, DUEL, self.kind).astype(np.int8)
         return replace(self, kind=duel)
 
     def merged(self, at: NDArray[np.intp], other: "Rows", other_at: NDArray[np.intp]) -> "Rows":
@@ -370,7 +370,7 @@ def counted(
     ----------
     n_items : int
     positions, order, kind, weight, rank, ordered, judge
-        Of the `Observations`.
+        Of the `Comparisons`.
     """
     code, parts = _coded_duels(n_items, positions, order, kind, ordered, judge)
     is_set = kind == SET
@@ -438,7 +438,7 @@ def _set_rows(n_items, sets, judge, at, counts):
     stated = inequalities(rank)
     answer, better, worse = stated.answer, stated.better, stated.worse
     lead = (first[answer, better] - first[answer, worse]).astype(np.int8)
-    kind = np.full(len(answer), PART, dtype=np.int8)
+    kind = np.full(len(answer), INEQUALITY, dtype=np.int8)
     places = np.column_stack([better, worse])
     ends = positions[answer, better], positions[answer, worse]
     whose = None if judge is None else judge[at][answer]
@@ -484,7 +484,7 @@ class Singles(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Observations(ByValue):
+class Comparisons(ByValue):
     """Items and the answers about them, as they came.
 
     Made by `from_duels` or `from_ranks`. Items stand in the order in which answers first showed
@@ -513,14 +513,14 @@ class Observations(ByValue):
     Examples
     --------
     >>> import numpy as np
-    >>> from skpref.duels import Observations
+    >>> from skpref.duels import Comparisons
     >>> items = np.array([[0.0], [1.0], [1.0], [2.0]])
-    >>> seen = Observations.from_duels(items, [0, 2, 0], [1, 3, 1], [False, True, False])
+    >>> seen = Comparisons.from_duels(items, [0, 2, 0], [1, 3, 1], [False, True, False])
     >>> seen.items.ravel().tolist(), seen.positions.tolist()
     ([0.0, 1.0, 2.0], [[1, 0], [1, 2], [1, 0]])
     >>> seen.duels.counts.tolist()
     [2.0, 1.0]
-    >>> chosen = Observations.from_ranks(items, [[0, 1, 3]], [[2, 1, 2]])
+    >>> chosen = Comparisons.from_ranks(items, [[0, 1, 3]], [[2, 1, 2]])
     >>> chosen.positions.tolist(), chosen.order.tolist()
     ([[1, 0, 2]], [[1, 0, 2]])
     """
@@ -567,7 +567,7 @@ class Observations(ByValue):
 
         Returns
         -------
-        Observations
+        Comparisons
         """
         shown = np.column_stack([first, second]).astype(np.intp, copy=False)
         won = np.asarray(first_won, dtype=bool)
@@ -629,7 +629,7 @@ class Observations(ByValue):
 
         Returns
         -------
-        Observations
+        Comparisons
             An answer that comes to one inequality is a duel.
         """
         sets, ranks = np.asarray(shown, dtype=np.intp), np.array(rank, dtype=np.int_)
@@ -729,7 +729,7 @@ class Observations(ByValue):
             return replace(self, judge=None).duels
         rows = self.rows
         if rows.joint:
-            rows = rows.take(np.flatnonzero(rows.kind != PART))
+            rows = rows.take(np.flatnonzero(rows.kind != INEQUALITY))
         return Duels(self.items, rows.first, rows.second, rows.counts, rows.kind == TIE)
 
     @property
@@ -783,12 +783,12 @@ def _first_seen_items(items, shown):
     return distinct, positions
 
 
-def match(before: Observations, now: Observations, *, single: bool) -> NDArray[np.intp]:
+def match(before: Comparisons, now: Comparisons, *, single: bool) -> NDArray[np.intp]:
     """Where the rows of now were before: those of distinct answers, or of single ones.
 
     Parameters
     ----------
-    before, now : Observations
+    before, now : Comparisons
     single : bool
         Match single answers instead of distinct ones. Of equal rows the k-th is matched with the
         k-th.
@@ -833,14 +833,14 @@ def _nth(codes):
 ENOUGH, ENOUGH_OF_NAMES, ENOUGH_FOR_POINTS, ENOUGH_SPARSE = 1000, 2000, 800, 5000
 
 
-def random_part(observations: Observations, size: int, among_few: bool = False) -> Observations:
+def random_part(comparisons: Comparisons, size: int, among_few: bool = False) -> Comparisons:
     """So many of the answers and the items in them, the same ones every time.
 
     Of every kind of answer there is at least one, where there is room.
 
     Parameters
     ----------
-    observations : Observations
+    comparisons : Comparisons
     size : int
     among_few : bool, default=False
         Whether these are answers among as few items as have so many, drawn at random. Where nothing
@@ -849,25 +849,25 @@ def random_part(observations: Observations, size: int, among_few: bool = False) 
     Examples
     --------
     >>> import numpy as np
-    >>> from skpref.duels import Observations
-    >>> seen = Observations.from_duels(np.eye(4), [0, 1, 2], [1, 2, 3], [True, False, True])
+    >>> from skpref.duels import Comparisons
+    >>> seen = Comparisons.from_duels(np.eye(4), [0, 1, 2], [1, 2, 3], [True, False, True])
     >>> part = random_part(seen, 1)
     >>> part.items.shape, len(part.positions)
     ((2, 4), 1)
     """
-    n = len(observations.positions)
+    n = len(comparisons.positions)
     if size >= n:
-        return observations
+        return comparisons
     rng = np.random.default_rng(0)
     order = rng.permutation(n)
     if among_few:
-        turn = rng.permutation(len(observations.items))
-        shown = observations.positions
+        turn = rng.permutation(len(comparisons.items))
+        shown = comparisons.positions
         last = np.where(shown >= 0, turn[shown], -1).max(axis=1)
         order = order[np.argsort(last[order], kind="stable")]
-    kept, kind = order[:size].copy(), observations.kind[order]
+    kept, kind = order[:size].copy(), comparisons.kind[order]
     # Ties so rare that none was drawn would teach that there are none.
     missing = np.setdiff1d(kind, kind[:size])[: size - 1]
     for place, each in enumerate(missing):
         kept[-1 - place] = order[np.argmax(kind == each)]
-    return observations.part(np.sort(kept))
+    return comparisons.part(np.sort(kept))

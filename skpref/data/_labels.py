@@ -300,7 +300,7 @@ def check_order(order: Any, n: int, k: int) -> NDArray[np.int8] | None:
     return order.astype(np.int8)
 
 
-def alternate(pairs: Any) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
+def balance_orientation(pairs: Any) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
     """Orient duels that the first item won so that both outcomes are present.
 
     Every second duel is turned round. A label of one class alone is fine for ``fit``, but breaks
@@ -325,8 +325,8 @@ def alternate(pairs: Any) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
 
     Examples
     --------
-    >>> from skpref.duels import alternate
-    >>> X, y = alternate([[5, 3], [5, 4], [3, 4]])
+    >>> from skpref.duels import balance_orientation
+    >>> X, y = balance_orientation([[5, 3], [5, 4], [3, 4]])
     >>> X.tolist(), y.tolist()
     ([[5, 3], [4, 5], [3, 4]], [1, 0, 1])
     """
@@ -348,7 +348,7 @@ def _turned(X: np.ndarray | DuelFrame, rows: Any) -> np.ndarray | DuelFrame:
     return turned
 
 
-def first_won(outcomes: Any) -> np.ndarray:
+def parse_outcomes(outcomes: Any) -> np.ndarray:
     """Read outcomes: ``{0, 1}``, ``{-1, 1}`` or booleans.
 
     Parameters
@@ -367,8 +367,8 @@ def first_won(outcomes: Any) -> np.ndarray:
 
     Examples
     --------
-    >>> from skpref.duels import first_won
-    >>> first_won([1, -1, 1]).tolist()
+    >>> from skpref.duels import parse_outcomes
+    >>> parse_outcomes([1, -1, 1]).tolist()
     [True, False, True]
     """
     return read_outcomes(column_or_1d(unmasked(outcomes)))[0]
@@ -413,7 +413,7 @@ def finish(X: np.ndarray | DuelFrame, outcomes: Any, ties: bool | None = None) -
         )
     if signs is not None and not ties and len(np.setdiff1d((-1, 0), signs)):
         signs = None  # 0 is a defeat, or does not occur
-    won = first_won(outcomes) if signs is None else signs == 1
+    won = parse_outcomes(outcomes) if signs is None else signs == 1
     if len(won) != len(X):
         raise ValueError(f"{len(won)} outcomes came for {len(X)} duels; give one for each.")
     if signs is not None:

@@ -142,10 +142,10 @@ class Respondents:
             found.append(code)
         codes = np.array(found, dtype=np.intp)
         if len(codes) and np.all(codes < 0):
-            self._mention_other_types(ids)
+            self._warn_other_types(ids)
         return codes
 
-    def _mention_other_types(self, ids):
+    def _warn_other_types(self, ids):
         written = {str(name): name for name in self._code}
         asked = next((name for name in ids if not is_missing(name) and str(name) in written), None)
         if asked is not None:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import column_or_1d
 
 from skpref._utils import warn
 from skpref.data._builders import rated_pairs
-from skpref.data._comparisons import TIE, Observations
+from skpref.data._comparisons import TIE, Comparisons
 from skpref.data._containers import is_frame, unmasked
 from skpref.data._items import ItemTable, distinct_rows, float_rows
 from skpref.data._labels import check_order, check_outcomes, check_ranks, check_real, refuse_order
@@ -57,7 +57,7 @@ class Training(NamedTuple):
 
     Attributes
     ----------
-    observations : Observations
+    comparisons : Comparisons
     classes : ndarray or None
         Labels of (second won, first won), with ties between them; of sets their positions; None
         for rated items.
@@ -69,7 +69,7 @@ class Training(NamedTuple):
         Who gave the answers, if that was told.
     """
 
-    observations: Observations
+    comparisons: Comparisons
     classes: np.ndarray | None
     schema: Schema
     winner: np.ndarray | None = None
@@ -131,7 +131,7 @@ def check_training(
         )
     if table is not None and parsed.kind != "items":
         if parsed.kind == "positions" and is_frame(estimator.items):
-            _mention_labels(table)
+            _warn_labels(table)
         rows, schema = table.X, schema_of(estimator, table)
         shown = _looked_up(parsed, table)
         who = np.arange(len(table))
@@ -152,18 +152,18 @@ def check_training(
         said = check_outcomes(y, n, ties, known=before is not None)
         given_by = None if told is None else told.rows
         ends = shown[:, 0], shown[:, 1]
-        observations = Observations.from_duels(
+        comparisons = Comparisons.from_duels(
             rows, *ends, said.won, weight, given_by, tie=said.tie, order=order
         )
         classes = said.classes
     else:
         ranks = check_ranks(y, shown >= 0)
-        observations = Observations.from_ranks(rows, shown, ranks.rank, weight, order=order)
+        comparisons = Comparisons.from_ranks(rows, shown, ranks.rank, weight, order=order)
         classes = np.arange(k)
     own_order = told is not None and estimator.judge_order_variance is not None
     if own_order or (likelihood is not None and likelihood.uses_order):
-        observations = replace(observations, ordered=True)
-    return Training(observations, classes, schema, judges=told)
+        comparisons = replace(comparisons, ordered=True)
+    return Training(comparisons, classes, schema, judges=told)
 
 
 def as_before(
@@ -266,7 +266,7 @@ def _looked_up(parsed: Parsed, table: ItemTable) -> np.ndarray:
     return np.where(parsed.pairs < 0, -1, places[parsed.pairs])
 
 
-def _mention_labels(table: ItemTable) -> None:
+def _warn_labels(table: ItemTable) -> None:
     """Warn where positions in a frame could be meant as labels of its index."""
     labels = [] if table.names is None else table.names.tolist()
     whole = all(isinstance(label, int) and not isinstance(label, bool) for label in labels)
@@ -357,8 +357,8 @@ def _rated(
     weight = pair_weights(sample_weight, len(X), winner, loser)
     won = np.ones(len(winner), dtype=bool)
     neither = np.zeros(len(winner), dtype=np.int8)  # was shown first
-    observations = Observations.from_duels(X, winner, loser, won, weight, order=neither)
-    return Training(observations, None, schema, winner if weight is None else winner[weight > 0.0])
+    comparisons = Comparisons.from_duels(X, winner, loser, won, weight, order=neither)
+    return Training(comparisons, None, schema, winner if weight is None else winner[weight > 0.0])
 
 
 def joint_groups(qid: Any, within: np.ndarray | None) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
 from skpref.datasets._files import bundled_path, read_text
-from skpref.duels import alternate
+from skpref.duels import balance_orientation
 
 
 def load_candy(
@@ -85,7 +85,7 @@ def load_candy(
         rng = check_random_state(random_state)
         pairs = pairs[rng.choice(len(pairs), int(n_duels), replace=False)]
     lost = winpercent[pairs[:, 0]] < winpercent[pairs[:, 1]]
-    oriented, y = alternate(np.where(lost[:, None], pairs[:, ::-1], pairs))
+    oriented, y = balance_orientation(np.where(lost[:, None], pairs[:, ::-1], pairs))
     pairs = np.asarray(oriented)
     X = items[pairs]
 

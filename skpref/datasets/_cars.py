@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from skpref.datasets._files import data_folder, find_all, verified_file
-from skpref.duels import alternate
+from skpref.duels import balance_orientation
 
 _HOW = (
     "The package can neither contain nor download these files, because their terms are not "
@@ -139,7 +139,7 @@ def fetch_cars(*, experiment: int = 1, data_home: str | PathLike | None = None) 
 
     rows = _columns(duel_path, ["User ID", "Item1 ID", "Item2 ID", "Is Control"])
     rows = rows[rows[:, 3] == 0].astype(np.int64) - 1
-    X, y = alternate(rows[:, 1:3])  # the first item is the preferred one
+    X, y = balance_orientation(rows[:, 1:3])  # the first item is the preferred one
     return Bunch(
         X=X,
         y=y,

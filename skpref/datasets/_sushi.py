@@ -8,7 +8,7 @@ from sklearn.utils import Bunch
 
 from skpref._utils import check_choice
 from skpref.datasets._files import Archive, fetch_texts
-from skpref.duels import alternate
+from skpref.duels import balance_orientation
 
 _ITEMS, _USERS = "sushi3.idata", "sushi3.udata"
 _ORDERS = {"a": "sushi3a.5000.10.order", "b": "sushi3b.5000.10.order"}
@@ -224,7 +224,9 @@ def fetch_sushi(
     user_ids, user_table = _user_table(texts[_USERS])
     rankings = _rankings(texts[order], subset)[kept]
     better, worse = np.triu_indices(10, k=1)
-    X, y = alternate(np.stack([rankings[:, better], rankings[:, worse]], axis=-1).reshape(-1, 2))
+    X, y = balance_orientation(
+        np.stack([rankings[:, better], rankings[:, worse]], axis=-1).reshape(-1, 2)
+    )
     return Bunch(
         X=X,
         y=y,

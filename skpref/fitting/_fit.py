@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import blas_threads, is_covariance, seed_of, warn
-from skpref.data import Observations, match
+from skpref.data import Comparisons, match
 from skpref.fitting._forecast import part_to_learn_on
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._reliability import Judges
@@ -29,13 +29,13 @@ class Start(NamedTuple):
         State of the evidence engine.
     chains : dict or None
         State of the engine itself, where it is another.
-    observations : Observations or None
+    comparisons : Comparisons or None
         Those that the arrays belong to. None: the first ones of the next fit's.
     """
 
     sites: State | None = None
     chains: State | None = None
-    observations: Observations | None = None
+    comparisons: Comparisons | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Fitted:
 
     Attributes
     ----------
-    observations : Observations
+    comparisons : Comparisons
     model : Model
         With the hyperparameters found.
     evaluation : Evaluation
@@ -52,10 +52,10 @@ class Fitted:
     approximation : Approximation
         Of the model's own engine (the same, unless that samples).
     judges : Judges or None
-        How much care each takes, if they were told; the likelihood then is a `Judged`.
+        How much care each takes, if they were told; the likelihood then is a `JudgeReliability`.
     """
 
-    observations: Observations
+    comparisons: Comparisons
     model: Model
     evaluation: Evaluation
     approximation: Approximation
@@ -80,9 +80,9 @@ class Fitted:
 
     def _given(self, approximation):
         model, space = self.model, self.evaluation.problem.space
-        with blas_threads(model.engine.side(self.observations)):
+        with blas_threads(model.engine.side(self.comparisons)):
             found = condition(
-                model.kernel, self.observations.items, space, approximation, model.likelihood
+                model.kernel, self.comparisons.items, space, approximation, model.likelihood
             )
             if model.engine.dense:
                 mean, weights = approximation.conditioned.mean, found.weights
@@ -111,7 +111,7 @@ class Fitted:
         """To start the next fit from."""
         sites, chains = self.evaluation.approximation.state, self.approximation.state
         same = self.approximation is self.evaluation.approximation
-        return Start(sites, None if same else chains, self.observations)
+        return Start(sites, None if same else chains, self.comparisons)
 
     def refined(self, rng: np.random.Generator | None, start: State | None = None) -> Self:
         """The model's own engine run, once more, beside the evidence engine's result.
@@ -126,13 +126,13 @@ class Fitted:
         engine, near = self.model.engine, self.evaluation.approximation
         if engine.has_evidence:
             return self
-        with blas_threads(engine.side(self.observations)):
+        with blas_threads(engine.side(self.comparisons)):
             found = engine.run(self.evaluation.problem, start, rng, near)
         return replace(self, approximation=found)
 
 
 def fit_posterior(
-    observations: Observations,
+    comparisons: Comparisons,
     model: Model,
     start: Start | None = None,
     rng: np.random.Generator | np.random.RandomState | None = None,
@@ -144,7 +144,7 @@ def fit_posterior(
 
     Parameters
     ----------
-    observations : Observations
+    comparisons : Comparisons
     model : Model
         Its hyperparameters are where the search starts.
     start : Start, optional
@@ -165,45 +165,45 @@ def fit_posterior(
     Fitted
     """
     start = Start() if start is None else start
-    check_answers(model.engine, observations, model.likelihood)
-    model = replace(model, engine=model.engine.placed(observations, model.kernel, rng))
+    check_answers(model.engine, comparisons, model.likelihood)
+    model = replace(model, engine=model.engine.placed(comparisons, model.kernel, rng))
     engine = model.evidence_engine
-    widest = max(each.side(observations) for each in (engine, model.engine))
+    widest = max(each.side(comparisons) for each in (engine, model.engine))
     with blas_threads(widest):  # entered once for all parts of a small fit
-        return _fitted(observations, model, start, rng, search, monitor, watch)
+        return _fitted(comparisons, model, start, rng, search, monitor, watch)
 
 
-def _fitted(observations, model, start, rng, search, monitor, watch):
+def _fitted(comparisons, model, start, rng, search, monitor, watch):
     engine = model.evidence_engine
-    with blas_threads(engine.side(observations)):
-        sites = carried(start.sites, start.observations, observations, engine.state_of)
+    with blas_threads(engine.side(comparisons)):
+        sites = carried(start.sites, start.comparisons, comparisons, engine.state_of)
         if search is not None and len(model.theta):
-            model, sites = learned(observations, model, search, sites, rng, monitor)
-        placed = model.engine.placed_again(observations, model.kernel, model.likelihood)
+            model, sites = learned(comparisons, model, search, sites, rng, monitor)
+        placed = model.engine.placed_again(comparisons, model.kernel, model.likelihood)
         if placed is not model.engine:
             model = replace(model, engine=placed)
             engine = model.evidence_engine
-        evaluation = model.evaluate(observations, sites, watch=watch)
+        evaluation = model.evaluate(comparisons, sites, watch=watch)
     if not (evaluation.approximation.converged or evaluation.approximation.stopped):
-        complain(evaluation.approximation, engine, model.engine)
+        warn_not_converged(evaluation.approximation, engine, model.engine)
     model, evaluation = model.settled(evaluation)
     engine = model.evidence_engine
-    _mention_no_covariance(model.kernel, evaluation.problem.space.K)
-    fitted = Fitted(observations, model, evaluation, evaluation.approximation)
+    _warn_no_covariance(model.kernel, evaluation.problem.space.K)
+    fitted = Fitted(comparisons, model, evaluation, evaluation.approximation)
     if engine is model.engine or (rng is None and model.engine.samples):
         return fitted._with_posterior()
     generator = rng
     if model.engine.samples and not isinstance(rng, np.random.Generator):
         generator = np.random.default_rng(seed_of(rng))
-    chains = carried(start.chains, start.observations, observations, model.engine.state_of)
+    chains = carried(start.chains, start.comparisons, comparisons, model.engine.state_of)
     fitted = fitted.refined(generator, chains)
     if not (model.engine.samples or fitted.approximation.converged):
-        complain(fitted.approximation, model.engine, model.engine)
+        warn_not_converged(fitted.approximation, model.engine, model.engine)
     return fitted._with_posterior()
 
 
 def learned(
-    observations: Observations,
+    comparisons: Comparisons,
     model: Model,
     search: Search,
     sites: State | None = None,
@@ -214,7 +214,7 @@ def learned(
 
     Parameters
     ----------
-    observations : Observations
+    comparisons : Comparisons
     model : Model
         Its engine has been placed.
     search : Search
@@ -228,32 +228,30 @@ def learned(
     Learned
         Its state is ``sites`` where another engine or a part of the answers taught.
     """
-    part = part_to_learn_on(observations, model, search.learn_on)
-    if part is observations and model.learner is model.evidence_engine:
-        return learn(model, observations, search, sites, rng, monitor)
+    part = part_to_learn_on(comparisons, model, search.n_learning_answers)
+    if part is comparisons and model.learner is model.evidence_engine:
+        return learn(model, comparisons, search, sites, rng, monitor)
     found = learn(replace(model, engine=model.learner), part, search, None, rng, monitor)
     return Learned(replace(found.model, engine=model.engine), sites)
 
 
-def evidence(
-    observations: Observations, model: Model, *, eval_gradient: bool = False
-) -> Evaluation:
+def evidence(comparisons: Comparisons, model: Model, *, eval_gradient: bool = False) -> Evaluation:
     """The evidence of answers at the hyperparameters of a model, and its gradient."""
-    with blas_threads(model.evidence_engine.side(observations)):
-        return model.evaluate(observations, eval_gradient=eval_gradient)
+    with blas_threads(model.evidence_engine.side(comparisons)):
+        return model.evaluate(comparisons, eval_gradient=eval_gradient)
 
 
 def carried(
-    state: State | None, before: Observations | None, now: Observations, state_of: str
+    state: State | None, before: Comparisons | None, now: Comparisons, state_of: str
 ) -> State | None:
     """A state for other answers: NaN for those that are new.
 
     Parameters
     ----------
     state : dict or None
-    before : Observations or None
+    before : Comparisons or None
         Those it belongs to; None: the first ones of ``now``.
-    now : Observations
+    now : Comparisons
     state_of : {"duels", "answers", "points"}
         What the last axis of its arrays runs over.
     """
@@ -278,7 +276,7 @@ def _taken(part: NDArray[np.float64], index, known):
     return np.where(known, part[..., np.where(known, index, 0)], np.nan)
 
 
-def _mention_no_covariance(kernel, K):
+def _warn_no_covariance(kernel, K):
     """Warn of a kernel that is no covariance function on these items."""
     if not (surely_covariance(kernel) or is_covariance(K)):
         warn(
@@ -288,7 +286,7 @@ def _mention_no_covariance(kernel, K):
         )
 
 
-def complain(approximation: Approximation, engine: Engine, own: Engine) -> None:
+def warn_not_converged(approximation: Approximation, engine: Engine, own: Engine) -> None:
     """Warn of an engine that did not converge; ``own`` is the model's."""
     name = type(engine).__name__
     remedy = f"pass inference={name}(max_iter=...) with more iterations"

@@ -10,7 +10,7 @@ from skpref.data import (
     ENOUGH_FOR_POINTS,
     ENOUGH_OF_NAMES,
     ENOUGH_SPARSE,
-    Observations,
+    Comparisons,
     random_part,
 )
 from skpref.fitting._model import Model
@@ -39,39 +39,39 @@ _PROBE = 384
 _NOMINAL = 2.5e-3
 
 
-def forecast(observations: Observations, model: Model, learned: bool) -> tuple[float, float]:
+def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[float, float]:
     """Seconds and bytes that a fit is expected to take on this machine, roughly.
 
     Parameters
     ----------
-    observations : Observations
+    comparisons : Comparisons
     model : Model
     learned : bool
         Whether hyperparameters are searched for.
     """
     each = _product_seconds()
-    seconds = _exact(observations, each) * (_searched(model) if learned else 1.0)
+    seconds = _exact(comparisons, each) * (_searched(model) if learned else 1.0)
     if type(model.engine) in _DRAWN:
         products, power = _DRAWN[type(model.engine)]
         share = model.engine.get_params()["draws"] / 1000.0
-        drawn = float(model.engine.side(observations)) / _PROBE
+        drawn = float(model.engine.side(comparisons)) / _PROBE
         seconds += each * products * share * drawn**power
-    bytes_ = exact_bytes_of(observations)
+    bytes_ = exact_bytes_of(comparisons)
     if model.engine.samples:
-        bytes_ += 8.0 * 3.0 * float(model.engine.side(observations)) ** 2
+        bytes_ += 8.0 * 3.0 * float(model.engine.side(comparisons)) ** 2
     return seconds, bytes_
 
 
-def _side(observations):
+def _side(comparisons):
     """Of the matrices of the cheaper space."""
-    n_margins, n_items = len(observations.rows.margins.first), len(observations.items)
+    n_margins, n_items = len(comparisons.rows.margins.first), len(comparisons.items)
     return float(n_margins if cheaper_by_margins(n_margins, n_items) else n_items)
 
 
-def _exact(observations, each):
+def _exact(comparisons, each):
     """Seconds of EP at given hyperparameters, a product of matrices taking ``each``."""
-    side = _side(observations)
-    by_margins = side == len(observations.rows.margins.first)
+    side = _side(comparisons)
+    by_margins = side == len(comparisons.rows.margins.first)
     return each * (side / _PROBE) ** 3 * _SWEEP[by_margins] * _SWEEPS
 
 
@@ -80,7 +80,7 @@ def _searched(model):
     return _SEARCHED * len(model.theta) ** 0.25 if len(model.theta) else 1.0
 
 
-def chosen_engine(observations: Observations, named: bool) -> Engine:
+def chosen_engine(comparisons: Comparisons, named: bool) -> Engine:
     """What ``inference="auto"`` stands for: EP, or SVI where EP would take more than a minute, or
     more memory than is to be had.
 
@@ -90,19 +90,19 @@ def chosen_engine(observations: Observations, named: bool) -> Engine:
 
     Parameters
     ----------
-    observations : Observations
+    comparisons : Comparisons
     named : bool
         Whether nothing but their names is known of the items.
     """
-    seconds, n_bytes = _exact(observations, _NOMINAL), exact_bytes_of(observations)
-    if named or observations.rows.joint or (seconds <= _LONG and fits(n_bytes)):
+    seconds, n_bytes = _exact(comparisons, _NOMINAL), exact_bytes_of(comparisons)
+    if named or comparisons.rows.joint or (seconds <= _LONG and fits(n_bytes)):
         return EP()
     takes = f"some {seconds / 60.0:.0f} minutes"
     if seconds <= _LONG:
         takes = f"{n_bytes / 1e9:.2g} GB of memory, which are not to be had,"
     warn(
         f"Exact inference would take {takes} for "
-        f"{len(observations.rows)} distinct duels among {len(observations.items)} items, so that "
+        f"{len(comparisons.rows)} distinct duels among {len(comparisons.items)} items, so that "
         f"inference='auto' takes SVI(n_inducing={_POINTS}). Pass that, or inference='ep', to "
         "choose yourself."
     )
@@ -110,34 +110,34 @@ def chosen_engine(observations: Observations, named: bool) -> Engine:
 
 
 def part_to_learn_on(
-    observations: Observations, model: Model, learn_on: int | str | None
-) -> Observations:
+    comparisons: Comparisons, model: Model, n_learning_answers: int | str | None
+) -> Comparisons:
     """The answers on which hyperparameters are learned: all, or a random part.
 
     Parameters
     ----------
-    observations : Observations
+    comparisons : Comparisons
     model : Model
-    learn_on : int, "auto" or None
+    n_learning_answers : int, "auto" or None
         "auto": with inducing points 800, or 5000 if by their own bound, unless all take EP some 2 s
         at most; else 1000 (2000 where nothing but names is known) of at least 4000
         where all would take more than some 20 s on a machine like most (this machine is not looked
         at, so that a fit is the same everywhere), of at least 2000 where a minute. None: all.
     """
-    n_answers = len(observations.positions)
-    seconds = _exact(observations, _NOMINAL) * _searched(model)
-    _, measured = seen_columns(model.kernel, observations.items.shape[1])
-    if learn_on == "auto" and not model.engine.dense:
-        learn_on = ENOUGH_FOR_POINTS if model.learner.dense else ENOUGH_SPARSE
+    n_answers = len(comparisons.positions)
+    seconds = _exact(comparisons, _NOMINAL) * _searched(model)
+    _, measured = seen_columns(model.kernel, comparisons.items.shape[1])
+    if n_learning_answers == "auto" and not model.engine.dense:
+        n_learning_answers = ENOUGH_FOR_POINTS if model.learner.dense else ENOUGH_SPARSE
         if model.learner.dense and seconds <= _HASTE:
-            learn_on = None
-    elif learn_on == "auto":
+            n_learning_answers = None
+    elif n_learning_answers == "auto":
         many = n_answers >= 4 * ENOUGH and seconds > _PATIENCE
         many |= n_answers >= 2 * ENOUGH and seconds > _LONG
-        learn_on = (ENOUGH if measured else ENOUGH_OF_NAMES) if many else None
-    if learn_on is None or int(learn_on) >= n_answers or not len(model.theta):
-        return observations
-    return random_part(observations, int(learn_on), among_few=not measured)
+        n_learning_answers = (ENOUGH if measured else ENOUGH_OF_NAMES) if many else None
+    if n_learning_answers is None or int(n_learning_answers) >= n_answers or not len(model.theta):
+        return comparisons
+    return random_part(comparisons, int(n_learning_answers), among_few=not measured)
 
 
 def is_quick(side: int) -> bool:
@@ -161,27 +161,27 @@ def _product_seconds():
     return min(taken)
 
 
-def mention_cost(
-    observations: Observations, model: Model, learned: bool, part: Observations | None = None
+def warn_cost(
+    comparisons: Comparisons, model: Model, learned: bool, part: Comparisons | None = None
 ) -> None:
     """Warn of a fit that will take minutes, or most of the memory.
 
     Parameters
     ----------
-    observations : Observations
+    comparisons : Comparisons
     model : Model
     learned : bool
         Whether hyperparameters are searched for.
-    part : Observations, optional
+    part : Comparisons, optional
         On which; by default on all.
     """
-    if observations.n_singles < _SMALL or not model.engine.dense:
+    if comparisons.n_singles < _SMALL or not model.engine.dense:
         return
-    side = min(len(observations.rows.margins.first), len(observations.items))
-    if max(side, model.engine.side(observations)) < _SMALL:
+    side = min(len(comparisons.rows.margins.first), len(comparisons.items))
+    if max(side, model.engine.side(comparisons)) < _SMALL:
         return
-    on_all = learned and (part is None or part is observations)
-    seconds, bytes_ = forecast(observations, model, on_all)
+    on_all = learned and (part is None or part is comparisons)
+    seconds, bytes_ = forecast(comparisons, model, on_all)
     if learned and not on_all and part is not None:
         seconds += forecast(part, model, True)[0]
     crowded = bytes_ > 0.7 * available()
@@ -190,14 +190,17 @@ def mention_cost(
     took = f"about {seconds / 60.0:.0f} minutes" if seconds >= 90.0 else f"about {seconds:.0f} s"
     remedy = "fit fewer duels or items"
     if on_all and len(model.theta):
-        remedy = f"learn the hyperparameters on a part of them by learn_on={ENOUGH}; or {remedy}"
+        remedy = (
+            "learn the hyperparameters on a part of them by "
+            f"n_learning_answers={ENOUGH}; or {remedy}"
+        )
     if model.engine.samples:
         remedy = (
             "inference='ep', whose error is small with so many duels, or fewer draws; " + remedy
         )
     warn(
-        f"This fit of {len(observations.rows)} distinct comparisons among "
-        f"{len(observations.items)} items is expected to take {took} and {bytes_ / 2**30:.1f} GiB"
+        f"This fit of {len(comparisons.rows)} distinct comparisons among "
+        f"{len(comparisons.items)} items is expected to take {took} and {bytes_ / 2**30:.1f} GiB"
         f"{' (more than there is)' if crowded else ''}. To spare them: {remedy}. verbose=1 shows "
         "how far it is."
     )

@@ -104,8 +104,8 @@ class Inspected:
         steps = [step for _, step in getattr(model, "steps", [(None, model)])]
         last = steps.pop()
         posterior = _posterior_of(last, user)
-        observations = getattr(last, "observations_", None)
-        training = posterior.anchors if observations is None else observations.items
+        comparisons = getattr(last, "comparisons_", None)
+        training = posterior.anchors if comparisons is None else comparisons.items
 
         def encode(items: Any) -> Any:
             items = items if source is None else source._as_rows(items)

@@ -8,14 +8,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import Array, blas_threads, covariance_of, seed_of, warn
-from skpref.data import Observations, Respondents
+from skpref.data import Comparisons, Respondents
 from skpref.fitting._fit import Fitted, Start, fit_posterior, learned
 from skpref.fitting._forecast import part_to_learn_on
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._reliability import Care, CarePrior, Cavities, Judges, Law, Marginals, OwnOrder
 from skpref.fitting._search import Monitor, Search
 from skpref.inference import Pass, State, check_answers
-from skpref.likelihoods import Judged, Likelihood
+from skpref.likelihoods import JudgeReliability, Likelihood
 
 # Steps of the level's logarithm, and of the kernel's hyperparameters.
 _LEVEL, _KERNEL = 0.2, 0.1
@@ -26,7 +26,7 @@ _MOST = 20
 
 
 def level_deviation(
-    observations: Observations,
+    comparisons: Comparisons,
     model: Model,
     means: tuple[Array, Array | None],
     search: Search | None,
@@ -39,7 +39,7 @@ def level_deviation(
 
     Parameters
     ----------
-    observations : Observations
+    comparisons : Comparisons
     model : Model
         As fitted, of a judge of the common level.
     means : (ndarray, ndarray or None)
@@ -49,10 +49,10 @@ def level_deviation(
     """
     if noise_is_given(model.likelihood):
         return 0.0
-    engine, part = model.evidence_engine, observations
+    engine, part = model.evidence_engine, comparisons
     if search is not None:
         engine = model.learner
-        part = part_to_learn_on(observations, model, search.learn_on)
+        part = part_to_learn_on(comparisons, model, search.n_learning_answers)
     engine = engine.coarser()
     care, order = means
     theta = np.asarray(model.kernel.theta, dtype=np.float64)
@@ -62,7 +62,7 @@ def level_deviation(
 
     def at(level, kernel):
         nonlocal state
-        there = replace(model, likelihood=Judged(held, np.exp(level) * care, order))
+        there = replace(model, likelihood=JudgeReliability(held, np.exp(level) * care, order))
         slope = np.zeros(0)
         if len(theta):
             there = there.at(kernel)
@@ -163,7 +163,7 @@ class Beliefs:
 
 
 def fit_judged(
-    observations: Observations,
+    comparisons: Comparisons,
     model: Model,
     prior: CarePrior,
     respondents: Respondents,
@@ -183,7 +183,7 @@ def fit_judged(
 
     Parameters
     ----------
-    observations : Observations
+    comparisons : Comparisons
         With judges.
     model : Model
         Of a judge of the common level.
@@ -196,15 +196,17 @@ def fit_judged(
     Returns
     -------
     Fitted
-        Its likelihood is a `Judged`.
+        Its likelihood is a `JudgeReliability`.
     """
-    check_answers(model.engine, observations, model.likelihood)
-    judging = _Judging(observations, prior, len(respondents), seed_of(rng) or 0)
+    check_answers(model.engine, comparisons, model.likelihood)
+    judging = _Judging(comparisons, prior, len(respondents), seed_of(rng) or 0)
     beliefs = None
     if search is not None and len(model.theta):
         free = not noise_is_given(model.likelihood)
-        again = replace(search, complain=False, n_restarts=0)
-        model = judging.learned(model, None, replace(search, complain=False), monitor, rng)
+        again = replace(search, warn_not_converged=False, n_restarts=0)
+        model = judging.learned(
+            model, None, replace(search, warn_not_converged=False), monitor, rng
+        )
         for _ in range(_TURNS):
             before, beliefs = beliefs, judging.settled(model, beliefs, free).scaled()
             theta, model = model.theta, judging.learned(model, beliefs, again, monitor)
@@ -215,17 +217,17 @@ def fit_judged(
                     break
                 beliefs = held  # answers that seemed to say nothing do: hyperparameters follow
         else:
-            _mention_turns(before, beliefs)
-        model = judging.learned(model, beliefs, replace(again, complain=True), monitor)
+            _warn_turns(before, beliefs)
+        model = judging.learned(model, beliefs, replace(again, warn_not_converged=True), monitor)
     beliefs = judging.settled(model, beliefs)
-    judged = replace(model, likelihood=Judged(model.likelihood, *beliefs.means))
-    fitted = fit_posterior(observations, judged, start, rng, watch=watch)
+    judged = replace(model, likelihood=JudgeReliability(model.likelihood, *beliefs.means))
+    fitted = fit_posterior(comparisons, judged, start, rng, watch=watch)
     found = judging.look(fitted.evaluation, fitted.model, beliefs)
     common = replace(fitted.model, likelihood=model.likelihood)
-    scale = level_deviation(observations, common, beliefs.means, search)
+    scale = level_deviation(comparisons, common, beliefs.means, search)
     judges = Judges(
         respondents,
-        np.bincount(np.asarray(observations.judge), minlength=len(respondents)),
+        np.bincount(np.asarray(comparisons.judge), minlength=len(respondents)),
         found.law,
         found.care,
         found.order,
@@ -239,8 +241,8 @@ def fit_judged(
 class _Judging:
     """Care given hyperparameters."""
 
-    def __init__(self, observations, prior, n_judges, seed):
-        self._observations, self._prior, self._n_judges = observations, prior, n_judges
+    def __init__(self, comparisons, prior, n_judges, seed):
+        self._comparisons, self._prior, self._n_judges = comparisons, prior, n_judges
         self._seed, self._state = seed, None
         self._care = None
 
@@ -248,15 +250,15 @@ class _Judging:
         """Hyperparameters given care, at first that of the common level for all."""
         likelihood = model.likelihood
         if beliefs is not None:
-            likelihood = Judged(likelihood, *beliefs.means)
+            likelihood = JudgeReliability(likelihood, *beliefs.means)
         judged = replace(self._placed(model), likelihood=likelihood)
-        found = learned(self._observations, judged, search, None, rng, monitor).model
+        found = learned(self._comparisons, judged, search, None, rng, monitor).model
         base = found.likelihood.base if beliefs is not None else found.likelihood
         return replace(found, engine=model.engine, likelihood=base)
 
     def _placed(self, model):
         """With inducing points, if its engine takes any."""
-        engine = model.engine.placed(self._observations, model.kernel, self._seed)
+        engine = model.engine.placed(self._comparisons, model.kernel, self._seed)
         return replace(model, engine=engine)
 
     def settled(self, model, beliefs, free=False):
@@ -265,10 +267,12 @@ class _Judging:
         rough = model.evidence_engine.coarser()
         beliefs = self._equal() if beliefs is None else beliefs
         share, step = np.ones(self._n_judges), np.zeros(self._n_judges)
-        with blas_threads(rough.side(self._observations)):
+        with blas_threads(rough.side(self._comparisons)):
             for _ in range(_STEPS):
-                judged = replace(model, likelihood=Judged(model.likelihood, *beliefs.means))
-                found = judged.evaluate(self._observations, self._state, engine=rough)
+                judged = replace(
+                    model, likelihood=JudgeReliability(model.likelihood, *beliefs.means)
+                )
+                found = judged.evaluate(self._comparisons, self._state, engine=rough)
                 self._state = found.approximation.state
                 scaled, found = judged.settled(found)
                 looked = self.look(found, scaled, beliefs, free)
@@ -329,7 +333,7 @@ def _moved(before, beliefs):
     return float(np.max(moved))
 
 
-def _mention_turns(before, beliefs):
+def _warn_turns(before, beliefs):
     """Warn of hyperparameters and care that still move each other by much."""
     moved = _moved(before, beliefs)
     if moved < _UNSETTLED:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import NoCovarianceError
-from skpref.data import Observations
+from skpref.data import Comparisons
 from skpref.fitting._hyperpriors import Prior
 from skpref.gp import InducedSpace, gaussian_space
 from skpref.inference import EP, Approximation, Engine, Pass, Problem, State
@@ -124,7 +124,7 @@ class Model:
 
     def evaluate(
         self,
-        observations: Observations,
+        comparisons: Comparisons,
         start: State | None = None,
         *,
         engine: Engine | None = None,
@@ -137,9 +137,9 @@ class Model:
         """
         engine = self.evidence_engine if engine is None else engine
         try:
-            space, contract = self._prior(observations, engine, eval_gradient)
+            space, contract = self._prior(comparisons, engine, eval_gradient)
             problem = Problem(
-                space, observations, self.likelihood, by_kernel=contract is not None, watch=watch
+                space, comparisons, self.likelihood, by_kernel=contract is not None, watch=watch
             )
             found = engine.run(problem, start)
             if start is not None and not (found.converged or found.stopped):
@@ -158,12 +158,12 @@ class Model:
         if kernel is self.kernel:
             return self, evaluation
         model, problem = replace(self, engine=engine, kernel=kernel), evaluation.problem
-        space, _ = model._prior(problem.observations, engine, False)
+        space, _ = model._prior(problem.comparisons, engine, False)
         return model, evaluation._replace(problem=replace(problem, space=space))
 
-    def _prior(self, observations, engine, eval_gradient):
+    def _prior(self, comparisons, engine, eval_gradient):
         """The space of the margins, and derivatives in the kernel's theta as a map of weights."""
-        items, margins = observations.items, observations.rows.margins
+        items, margins = comparisons.items, comparisons.rows.margins
         if not engine.dense:
             space = InducedSpace(self.kernel, items, margins, engine.inducing_points)
             self._check_finite(space.K)
@@ -174,7 +174,7 @@ class Model:
         else:
             K = self.kernel(items)
         self._check_finite(K)
-        strongest = float(observations.rows.counts.max()) / self.likelihood.margin_variance
+        strongest = float(comparisons.rows.counts.max()) / self.likelihood.margin_variance
         return gaussian_space(K, margins, self.likelihood.item_noise, strongest), contract
 
     def _check_finite(self, K):

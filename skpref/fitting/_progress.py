@@ -8,8 +8,8 @@ from time import perf_counter
 from typing import Any
 
 from skpref._utils import warn
-from skpref.data import Observations
-from skpref.fitting._forecast import mention_cost, part_to_learn_on
+from skpref.data import Comparisons
+from skpref.fitting._forecast import part_to_learn_on, warn_cost
 from skpref.fitting._model import Model
 from skpref.fitting._search import Search, Step, StopSearch
 from skpref.inference import Pass
@@ -22,7 +22,7 @@ _EVERY = 2.0
 
 @contextmanager
 def progress(
-    estimator, observations: Observations, model: Model, search: Search | None
+    estimator, comparisons: Comparisons, model: Model, search: Search | None
 ) -> Iterator["Report"]:
     """Monitors of the search and of the engine, in the task "fit" of scikit-learn's callbacks.
 
@@ -31,19 +31,20 @@ def progress(
     callback that says so ends the fit with what was found so far. A warning tells beforehand of a
     fit that will be long.
     """
-    learned, part = search is not None and len(model.theta) > 0, observations
+    learned, part = search is not None and len(model.theta) > 0, comparisons
     if search is not None:
-        part = part_to_learn_on(observations, model, search.learn_on)
-    mention_cost(observations, model, learned, part)
+        part = part_to_learn_on(comparisons, model, search.n_learning_answers)
+    warn_cost(comparisons, model, learned, part)
     some = ""
-    if part is not observations:
-        some = f"{len(part.positions)} random ones of {len(observations.positions)} answers"
-        if search is not None and search.learn_on == "auto" and model.engine.dense:
+    if part is not comparisons:
+        some = f"{len(part.positions)} random ones of {len(comparisons.positions)} answers"
+        if search is not None and search.n_learning_answers == "auto" and model.engine.dense:
             warn(
                 f"Hyperparameters are learned on {some}, then all are fitted with them. "
-                "learn_on=None learns on all, which takes longer; an integer says on how many."
+                "n_learning_answers=None learns on all, which takes longer; an integer says on how "
+                "many."
             )
-    what = f"{len(observations.positions)} duels of {len(observations.items)} items"
+    what = f"{len(comparisons.positions)} duels of {len(comparisons.items)} items"
     with reported(estimator, what, model.names if learned else [], some) as report:
         yield report
 

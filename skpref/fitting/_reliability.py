@@ -12,7 +12,7 @@ from scipy.special import logsumexp, ndtr
 from skpref._utils import Array, row_blocks
 from skpref.data import Respondents
 from skpref.gp import Components, defended, pair_moments, stacked
-from skpref.likelihoods import Answers, Judged, Likelihood
+from skpref.likelihoods import Answers, JudgeReliability, Likelihood
 
 # Points of a grid while it is laid, and then.
 _POINTS, _FINE = 41, 121
@@ -517,7 +517,7 @@ class Cavities(NamedTuple):
 
         def log_likelihood(grid):
             order = None if own_order is None else np.repeat(own_order, grid.shape[1])
-            return self._summed(grid.shape, Judged(base, grid.ravel(), order))
+            return self._summed(grid.shape, JudgeReliability(base, grid.ravel(), order))
 
         return log_likelihood
 
@@ -525,7 +525,7 @@ class Cavities(NamedTuple):
         """The same of own order effects."""
 
         def log_likelihood(grid):
-            likelihood = Judged(base, np.repeat(care, grid.shape[1]), grid.ravel())
+            likelihood = JudgeReliability(base, np.repeat(care, grid.shape[1]), grid.ravel())
             return self._summed(grid.shape, likelihood)
 
         return log_likelihood

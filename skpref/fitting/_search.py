@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import blas_threads, warn
-from skpref.data import Observations
+from skpref.data import Comparisons
 from skpref.fitting._model import Model
 from skpref.inference import Engine, State
 
@@ -246,7 +246,7 @@ class Search:
     max_iter : int
     gtol : float
         Of L-BFGS-B.
-    complain : bool
+    warn_not_converged : bool
         Warn of a search that did not end, and of hyperparameters at their bounds.
     second : (ndarray, float) or None
         A further start, for where the others end at no less than this value of the objective.
@@ -257,8 +257,8 @@ class Search:
     n_jobs: int | None = None
     max_iter: int = 200
     gtol: float = 1e-3
-    complain: bool = True
-    learn_on: int | str | None = None
+    warn_not_converged: bool = True
+    n_learning_answers: int | str | None = None
     second: tuple[NDArray[np.float64], float] | None = None
 
 
@@ -278,13 +278,13 @@ class Objective:
     def __init__(
         self,
         model: Model,
-        observations: Observations,
+        comparisons: Comparisons,
         start: State | None = None,
         monitor: Monitor | None = None,
     ):
-        self._model, self._observations = model, observations
-        self._long = len(observations.rows) >= _LONG
-        self.many = len(observations.positions) >= _LONG
+        self._model, self._comparisons = model, comparisons
+        self._long = len(comparisons.rows) >= _LONG
+        self.many = len(comparisons.positions) >= _LONG
         self._engine = model.evidence_engine.coarser(_COARSE if self._long else 1.0)
         self._monitor = monitor
         self._best: Best | None = None
@@ -340,7 +340,7 @@ class Objective:
 
     def _evaluate(self, theta, eval_gradient):
         found = self._model.at(theta).evaluate(
-            self._observations,
+            self._comparisons,
             self._warm.near(theta) if self._long else self.state,
             engine=self._engine,
             eval_gradient=eval_gradient,
@@ -370,7 +370,7 @@ class Learned(NamedTuple):
 
 def learn(
     model: Model,
-    observations: Observations,
+    comparisons: Comparisons,
     search: Search,
     start: State | None = None,
     rng: np.random.RandomState | np.random.Generator | None = None,
@@ -382,7 +382,7 @@ def learn(
     ----------
     model : Model
         Where the search starts.
-    observations : Observations
+    comparisons : Comparisons
     search : Search
     start : dict, optional
         State of the evidence engine.
@@ -410,22 +410,22 @@ def learn(
     monitors = [monitor if here else None] + [None] * search.n_restarts
     # A pair, as joblib's dask backend gives large arrays to one worker, with which they are lost.
     results = Parallel(n_jobs=search.n_jobs)(
-        delayed(_search)(model, observations, search, (begin, bounds), start, told)
+        delayed(_search)(model, comparisons, search, (begin, bounds), start, told)
         for begin, told in zip(starts, monitors, strict=True)
     )
     best = min(results, key=_value)
     if search.second is not None and _value(best) >= search.second[1]:
         begin = np.clip(search.second[0], bounds[:, 0], bounds[:, 1])
-        other = _search(model, observations, search, (begin, bounds), start, None)
+        other = _search(model, comparisons, search, (begin, bounds), start, None)
         best = min(best, other, key=_value)
-    if search.complain:
+    if search.warn_not_converged:
         if best.complaint:
             warn(best.complaint, ConvergenceWarning)
-        _mention_bounds(model, observations, best.best)
+        _warn_bounds(model, comparisons, best.best)
     return Learned(model.at(best.best.theta), best.best.state)
 
 
-def _mention_bounds(model, observations, best):
+def _warn_bounds(model, comparisons, best):
     """Warn of hyperparameters that a bound holds back from better ones."""
     theta, gradient = best.theta, best.gradient
     low, high = model.bounds.T
@@ -435,7 +435,7 @@ def _mention_bounds(model, observations, best):
         return
     if gradient is None:
         try:
-            gradient = Objective(model, observations, best.state)(theta)[1]
+            gradient = Objective(model, comparisons, best.state)(theta)[1]
         except ValueError:  # the end of a search is no place to fail
             return
     outwards = -gradient * ends
@@ -466,11 +466,11 @@ def _value(found):
     return found.best.value
 
 
-def _search(model, observations, search, within, start, monitor):
-    objective = Objective(model, observations, start, monitor)
+def _search(model, comparisons, search, within, start, monitor):
+    objective = Objective(model, comparisons, start, monitor)
     try:
         # Here too, as this may be another process than that of the fit.
-        with blas_threads(model.evidence_engine.side(observations)):
+        with blas_threads(model.evidence_engine.side(comparisons)):
             return _minimised(model, objective, search, *within)
     except StopSearch:
         return _Found(objective.best)

@@ -48,9 +48,14 @@ def check_settings(estimator) -> Settings:
     restarts = check_number(
         "n_restarts_optimizer", estimator.n_restarts_optimizer, low=0, integer=True
     )
-    learn_on = estimator.learn_on
-    if not (learn_on is None or learn_on == "auto"):
-        check_number('learn_on (an integer, "auto" or None)', learn_on, low=1, integer=True)
+    n_learning_answers = estimator.n_learning_answers
+    if not (n_learning_answers is None or n_learning_answers == "auto"):
+        check_number(
+            'n_learning_answers (an integer, "auto" or None)',
+            n_learning_answers,
+            low=1,
+            integer=True,
+        )
     if not isinstance(estimator.verbose, bool):
         check_number("verbose", estimator.verbose, low=0, integer=True)
     likelihood = check_likelihood(
@@ -62,7 +67,9 @@ def check_settings(estimator) -> Settings:
     if optimizer is None:
         likelihood = likelihood.held()
     else:
-        search = Search(optimizer, restarts, estimator.n_jobs, learn_on=learn_on)
+        search = Search(
+            optimizer, restarts, estimator.n_jobs, n_learning_answers=n_learning_answers
+        )
     care = _care_prior(estimator, search is not None)
     return Settings(chosen_beforehand(estimator), likelihood, search, care)
 
@@ -157,23 +164,23 @@ def check_kernel(kernel: Kernel, items: NDArray[np.float64]) -> None:
 
 def make_model(estimator, settings: Settings, training: Training, table: ItemTable | None) -> Model:
     """The model that an estimator's parameters stand for, given its answers."""
-    learned, observations = settings.search is not None, training.observations
+    learned, comparisons = settings.search is not None, training.comparisons
     engine, given = settings.engine, estimator.kernel
     has_features = table is None or table.has_features
     if engine is None:
-        named = not has_features if given is None else _names_alone(given, observations.items)
-        engine = chosen_engine(observations, named)
+        named = not has_features if given is None else _names_alone(given, comparisons.items)
+        engine = chosen_engine(comparisons, named)
     if given is None:
-        own = learned and engine.own_utilities(observations)
-        kernel = default_kernel(observations, has_features, own, training.schema.id_column)
+        own = learned and engine.own_utilities(comparisons)
+        kernel = default_kernel(comparisons, has_features, own, training.schema.id_column)
     else:
         kernel = clone(given)
-        _mention_measured_ids(kernel, training.schema.id_column)
-    check_kernel(kernel, observations.items)
-    check_answers(engine, observations, settings.likelihood)
+        _warn_measured_ids(kernel, training.schema.id_column)
+    check_kernel(kernel, comparisons.items)
+    check_answers(engine, comparisons, settings.likelihood)
     priors: tuple[Prior, ...] = ()
     if learned:
-        priors = lengthscale_priors(estimator.lengthscale_prior, kernel, observations.items)
+        priors = lengthscale_priors(estimator.lengthscale_prior, kernel, comparisons.items)
     return Model(kernel, settings.likelihood, engine, priors)
 
 
@@ -182,7 +189,7 @@ def _names_alone(kernel, items):
     return bool(named) and not measured
 
 
-def _mention_measured_ids(kernel, id_column):
+def _warn_measured_ids(kernel, id_column):
     """Warn of a kernel that takes the codes of ids for distances."""
     if id_column is not None and measures(kernel, id_column):
         warn(

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skpref._utils import blas_threads, pivoted_cholesky
-from skpref.data import ENOUGH_SPARSE, Observations
-from skpref.fitting._fit import Fitted, complain
+from skpref.data import ENOUGH_SPARSE, Comparisons
+from skpref.fitting._fit import Fitted, warn_not_converged
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._settings import chosen_beforehand
 from skpref.gp import InducedSpace, Weights, carried, unexplained, unexplained_share
@@ -74,13 +74,13 @@ class Sample(NamedTuple):
 
     Attributes
     ----------
-    answers : Observations
+    answers : Comparisons
         All of them while they are few.
     seen : int
         How many came.
     """
 
-    answers: Observations
+    answers: Comparisons
     seen: int
 
     @property
@@ -89,19 +89,19 @@ class Sample(NamedTuple):
         return len(self.answers.positions) == self.seen
 
     @classmethod
-    def of(cls, observations: Observations, size: int) -> Self:
+    def of(cls, comparisons: Comparisons, size: int) -> Self:
         """A sample of at most this size."""
-        n = len(observations.positions)
-        return cls(_drawn(observations, min(n, size), n), n)
+        n = len(comparisons.positions)
+        return cls(_drawn(comparisons, min(n, size), n), n)
 
-    def further(self, observations: Observations, size: int) -> Self:
+    def further(self, comparisons: Comparisons, size: int) -> Self:
         """A sample of the answers so far and of these."""
-        n_new = len(observations.positions)
+        n_new = len(comparisons.positions)
         seen = self.seen + n_new
         n = min(seen, size)
         n_old = np.random.default_rng((1, seen)).hypergeometric(self.seen, n_new, n)
         n_old = max(min(n_old, len(self.answers.positions)), n - n_new)
-        old, new = _drawn(self.answers, n_old, seen), _drawn(observations, n - n_old, seen)
+        old, new = _drawn(self.answers, n_old, seen), _drawn(comparisons, n - n_old, seen)
         return type(self)(old.joined(new), seen)
 
 
@@ -125,15 +125,15 @@ class Stream(NamedTuple):
     renewed: int
 
 
-def begun(fitted: Fitted, learn_on: int | str | None) -> Stream:
+def begun(fitted: Fitted, n_learning_answers: int | str | None) -> Stream:
     """The stream that goes on from a fit."""
-    sample = Sample.of(fitted.observations, capacity(learn_on))
+    sample = Sample.of(fitted.comparisons, capacity(n_learning_answers))
     return Stream(_weights(fitted), _covered(fitted), sample, sample.seen)
 
 
-def capacity(learn_on: int | str | None) -> int:
+def capacity(n_learning_answers: int | str | None) -> int:
     """How many answers a stream keeps: those that hyperparameters are learned on."""
-    return learn_on if isinstance(learn_on, int | np.integer) else ENOUGH_SPARSE
+    return n_learning_answers if isinstance(n_learning_answers, int | np.integer) else ENOUGH_SPARSE
 
 
 class Piece(NamedTuple):
@@ -144,11 +144,11 @@ class Piece(NamedTuple):
 
 
 def fit_further(
-    observations: Observations,
+    comparisons: Comparisons,
     model: Model,
     before: Stream,
-    learn_on: int | str | None,
-    fit: Callable[[Observations, NDArray[np.float64] | None], Fitted] | None,
+    n_learning_answers: int | str | None,
+    fit: Callable[[Comparisons, NDArray[np.float64] | None], Fitted] | None,
     *,
     movable: bool = True,
 ) -> Piece:
@@ -159,12 +159,12 @@ def fit_further(
 
     Parameters
     ----------
-    observations : Observations
+    comparisons : Comparisons
         The new answers alone.
     model : Model
         Of the stream so far: its engine knows the inducing points.
     before : Stream
-    learn_on : int, "auto" or None
+    n_learning_answers : int, "auto" or None
         The estimator's, which says how many answers are kept.
     fit : callable or None
         Fits a sample of answers with hyperparameters of its own and the inducing points that it is
@@ -173,7 +173,7 @@ def fit_further(
         Whether inducing points may be placed anew and further ones be added; False where they are
         the user's own.
     """
-    sample = before.sample.further(observations, capacity(learn_on))
+    sample = before.sample.further(comparisons, capacity(n_learning_answers))
     if fit is not None and sample.seen >= 2 * before.renewed:
         if sample.complete:
             fresh = fit(sample.answers, None)
@@ -184,26 +184,26 @@ def fit_further(
         ends = [(each.kernel, each.engine.inducing_points) for each in (model, fresh.model)]
         weights, model = carried(before.weights, *ends), fresh.model
         before = Stream(weights, _covered(fresh), sample, sample.seen)
-    check_answers(model.engine, observations, model.likelihood)
-    with blas_threads(model.engine.side(observations)):
+    check_answers(model.engine, comparisons, model.likelihood)
+    with blas_threads(model.engine.side(comparisons)):
         if movable:
-            model = at_points(model, grown(observations.items, model, before.unseen))
+            model = at_points(model, grown(comparisons.items, model, before.unseen))
         Z = model.engine.inducing_points
-        space = InducedSpace(model.kernel, observations.items, observations.rows.margins, Z)
-        problem = Problem(space, observations, model.likelihood)
+        space = InducedSpace(model.kernel, comparisons.items, comparisons.rows.margins, Z)
+        problem = Problem(space, comparisons, model.likelihood)
         found = model.engine.run_after(problem, before.weights.wider(len(Z)))
     if not found.converged:
-        complain(found, model.engine, model.engine)
-    fitted = Fitted(observations, model, Evaluation(problem, found, None), found)
+        warn_not_converged(found, model.engine, model.engine)
+    fitted = Fitted(comparisons, model, Evaluation(problem, found, None), found)
     return Piece(fitted, before._replace(weights=_weights(fitted), sample=sample))
 
 
-def _drawn(observations, size, seen):
+def _drawn(comparisons, size, seen):
     """So many of the answers, the same ones every time."""
-    n = len(observations.positions)
+    n = len(comparisons.positions)
     if size >= n:
-        return observations
-    return observations.part(np.sort(np.random.default_rng((0, seen)).permutation(n)[:size]))
+        return comparisons
+    return comparisons.part(np.sort(np.random.default_rng((0, seen)).permutation(n)[:size]))
 
 
 def _weights(fitted):
@@ -213,7 +213,7 @@ def _weights(fitted):
 
 def _covered(fitted):
     """Share of prior variance that the points leave of nearly all items they were placed for."""
-    items, engine = _some(fitted.observations.items), fitted.model.engine
+    items, engine = _some(fitted.comparisons.items), fitted.model.engine
     left = unexplained_share(fitted.model.kernel, items, engine.inducing_points)
     return float(np.clip(np.quantile(left, _COVERED), *_UNSEEN))
 

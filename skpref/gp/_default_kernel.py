@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 
-from skpref.data import Observations
+from skpref.data import Comparisons
 from skpref.kernels import Identity, ItemEffect, OnColumns
-from skpref.likelihoods import PART
+from skpref.likelihoods import INEQUALITY
 
 # Bounds of the lengthscales are their start times and over this.
 _RANGE = 1e3
@@ -27,7 +27,7 @@ def feature_spread(items: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def default_kernel(
-    observations: Observations,
+    comparisons: Comparisons,
     has_features: bool = True,
     learned: bool = True,
     id_column: int | None = None,
@@ -42,10 +42,10 @@ def default_kernel(
     if not has_features:
         return Identity()
     if id_column is not None:
-        return _with_ids(observations.items, id_column)
-    items = observations.items
+        return _with_ids(comparisons.items, id_column)
+    items = comparisons.items
     kernel, spread = _of_features(items)
-    if learned and _meet_again(observations.rows):
+    if learned and _meet_again(comparisons.rows):
         kernel = kernel + ConstantKernel(_OWN, _OWN_BOUNDS) * ItemEffect(_SAME * spread)
     return kernel
 
@@ -79,7 +79,7 @@ def _meet_again(rows):
     apart = np.flatnonzero(margins.first[: margins.n_shared] != margins.second[: margins.n_shared])
     met = np.concatenate([margins.first[apart], margins.second[apart]])
     if rows.joint:
-        part = rows.kind == PART
+        part = rows.kind == INEQUALITY
         ends = np.concatenate([rows.first[part], rows.second[part]])
         shown = np.column_stack([np.tile(rows.answer[part], 2), ends])
         met = np.concatenate([met, np.unique(shown, axis=0)[:, 1]])

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import RandomLike
-from skpref.data import Observations, Rows
+from skpref.data import Comparisons, Rows
 from skpref.gp import (
     Conditioned,
     InducedSpace,
@@ -25,7 +25,7 @@ from skpref.gp import (
     gaussian_space,
 )
 from skpref.inference._memory import check_exact, exact_bytes
-from skpref.likelihoods import PART, TIE, Answers, Likelihood
+from skpref.likelihoods import INEQUALITY, TIE, Answers, Likelihood
 
 _SEARCH_TOL = 1e-5
 _SEARCH_ITERATIONS = 100
@@ -68,7 +68,7 @@ class Problem(Generic[Space]):
     space : MarginSpace, ItemSpace or InducedSpace
         The prior on the distinct margins; ``space.condition(precision, shift)`` conditions the
         first two on Gaussian sites.
-    observations : Observations
+    comparisons : Comparisons
     likelihood : Likelihood
     apart : bool
         Whether joint answers are taken apart, every inequality a duel with noise of its own.
@@ -79,7 +79,7 @@ class Problem(Generic[Space]):
     """
 
     space: Space
-    observations: Observations
+    comparisons: Comparisons
     likelihood: Likelihood
     apart: bool = False
     by_kernel: bool = True
@@ -88,13 +88,13 @@ class Problem(Generic[Space]):
     @cached_property
     def rows(self) -> Rows:
         """The rows and their items."""
-        rows = self.observations.rows
+        rows = self.comparisons.rows
         return rows.apart() if self.apart else rows
 
     def in_duels(self) -> "Problem":
         """The same with joint answers taken apart."""
-        space = gaussian_space(self.space.K, self.observations.rows.apart().margins)
-        return Problem(space, self.observations, self.likelihood, apart=True)
+        space = gaussian_space(self.space.K, self.comparisons.rows.apart().margins)
+        return Problem(space, self.comparisons, self.likelihood, apart=True)
 
     @cached_property
     def index(self) -> NDArray[np.intp]:
@@ -125,7 +125,7 @@ class Problem(Generic[Space]):
     def shared(self) -> NDArray[np.float64]:
         """Sites that a row puts on its margin: its copies; of a joint answer, counted by the space,
         one."""
-        return np.where(self.rows.kind == PART, 1.0, self.copies)
+        return np.where(self.rows.kind == INEQUALITY, 1.0, self.copies)
 
     @cached_property
     def power(self) -> NDArray[np.float64] | None:
@@ -298,12 +298,10 @@ class Engine(BaseEstimator, ABC):
     def check(self) -> None:
         """Raise TypeError or ValueError unless the options are sound."""
 
-    def check_observations(self, observations: Observations, likelihood: Likelihood) -> None:
+    def check_comparisons(self, comparisons: Comparisons, likelihood: Likelihood) -> None:
         """Raise ValueError, before any work, if these cannot be taken."""
 
-    def placed(
-        self, observations: Observations, kernel: Kernel, rng: RandomLike = None
-    ) -> "Engine":
+    def placed(self, comparisons: Comparisons, kernel: Kernel, rng: RandomLike = None) -> "Engine":
         """This engine ready for these answers: with inducing points, if it takes any."""
         return self
 
@@ -312,24 +310,24 @@ class Engine(BaseEstimator, ABC):
         return self, kernel
 
     def placed_again(
-        self, observations: Observations, kernel: Kernel, likelihood: Likelihood
+        self, comparisons: Comparisons, kernel: Kernel, likelihood: Likelihood
     ) -> "Engine":
         """This engine once the hyperparameters are known: with inducing points for them, if any."""
         return self
 
-    def own_utilities(self, observations: Observations) -> bool:
+    def own_utilities(self, comparisons: Comparisons) -> bool:
         """Whether a part of an item's utility that no other item shares can be learned."""
         return True
 
-    def side(self, observations: Observations) -> int:
+    def side(self, comparisons: Comparisons) -> int:
         """Of the largest square matrices that are multiplied or factorised."""
-        return min(len(observations.items), len(observations.rows))
+        return min(len(comparisons.items), len(comparisons.rows))
 
 
-def check_answers(engine: Engine, observations: Observations, likelihood: Likelihood) -> None:
+def check_answers(engine: Engine, comparisons: Comparisons, likelihood: Likelihood) -> None:
     """Raise ValueError, before any work, if an engine or a likelihood cannot take these answers,
     MemoryError if an exact fit does not fit."""
-    rows = observations.rows
+    rows = comparisons.rows
     if TIE not in likelihood.kinds and np.any(rows.kind == TIE):
         raise ValueError(
             f"There are ties, but {type(likelihood).__name__} knows none. Give tie_threshold, such "
@@ -338,28 +336,28 @@ def check_answers(engine: Engine, observations: Observations, likelihood: Likeli
     if rows.joint:
         needed = [each for each in (engine, engine.evidence_engine()) if each is not None]
         unable = [type(each).__name__ for each in needed if not each.takes_joint]
-        if unable or PART not in likelihood.kinds or likelihood.item_noise is None:
+        if unable or INEQUALITY not in likelihood.kinds or likelihood.item_noise is None:
             who = unable[0] if unable else type(likelihood).__name__
             raise ValueError(
                 f"{who} does not take choices and rankings of more than two items. Use "
                 "inference='ep', 'hmc' or 'gibbs' (of options evidence='ep') with the probit "
                 "likelihood, or break them into duels by from_rankings."
             )
-        light = rows.counts[rows.kind == PART] < 1.0
+        light = rows.counts[rows.kind == INEQUALITY] < 1.0
         if light.any():
             raise ValueError(
                 f"Choices and rankings take weights of at least 1, or 0; "
-                f"{rows.counts[rows.kind == PART][light][0]:g} came. Leave such answers out, or "
-                "break them into duels by from_rankings."
+                f"{rows.counts[rows.kind == INEQUALITY][light][0]:g} came. Leave such answers "
+                "out, or break them into duels by from_rankings."
             )
-    engine.check_observations(observations, likelihood)
+    engine.check_comparisons(comparisons, likelihood)
     if engine.dense:
-        check_exact(exact_bytes_of(observations), len(rows), len(observations.items))
+        check_exact(exact_bytes_of(comparisons), len(rows), len(comparisons.items))
 
 
-def exact_bytes_of(observations: Observations) -> float:
+def exact_bytes_of(comparisons: Comparisons) -> float:
     """Bytes that exact inference on these answers holds at most."""
-    n_margins, n_items = len(observations.rows.margins.first), len(observations.items)
+    n_margins, n_items = len(comparisons.rows.margins.first), len(comparisons.items)
     return exact_bytes(n_margins, n_items, cheaper_by_margins(n_margins, n_items))
 
 

@@ -10,10 +10,10 @@ from scipy.sparse import csr_array
 from scipy.special import fdtri
 
 from skpref._utils import cholesky, semidefinite_root, solve_lower
-from skpref.data import Observations, Rows
+from skpref.data import Comparisons, Rows
 from skpref.gp import ItemSpace, MarginSpace, Sites
 from skpref.inference._base import Approximation, Problem, State
-from skpref.likelihoods import PART, Answers, Likelihood, Regions
+from skpref.likelihoods import INEQUALITY, Answers, Likelihood, TruncationBox
 from skpref.samplers import (
     LENGTH,
     MOST_STEPS,
@@ -238,20 +238,20 @@ class Box(NamedTuple):
     upper: NDArray[np.float64]
 
 
-def check_sampled(observations: Observations, likelihood: Likelihood) -> None:
+def check_sampled(comparisons: Comparisons, likelihood: Likelihood) -> None:
     """Raise ValueError unless these answers can be sampled, before any work."""
-    _regions(likelihood, observations.rows.answers)
-    n_singles = observations.n_singles
+    _regions(likelihood, comparisons.rows.answers)
+    n_singles = comparisons.n_singles
     if n_singles > _LARGEST:
         raise ValueError(
             f"{n_singles} duels (of choices and rankings the duels that they stand for) are too "
             f"many to sample their margins (at most {_LARGEST}). Use inference='ep', whose error "
             "is small with so many, or fewer answers."
         )
-    observations.singles()  # weights are whole numbers
+    comparisons.singles()  # weights are whole numbers
 
 
-def _regions(likelihood: Likelihood, answers: Answers) -> Regions:
+def _regions(likelihood: Likelihood, answers: Answers) -> TruncationBox:
     found = likelihood.regions(answers)
     if found is None:
         raise ValueError(
@@ -285,8 +285,8 @@ class NoisyMargins:
     """
 
     def __init__(self, problem: Problem):
-        check_sampled(problem.observations, problem.likelihood)
-        singles = problem.observations.singles()
+        check_sampled(problem.comparisons, problem.likelihood)
+        singles = problem.comparisons.singles()
         self.row = singles.row
         self._problem = problem
         self._index, self._sign = problem.index[self.row], problem.sign[self.row]
@@ -404,7 +404,7 @@ class _Sets:
     def __init__(self, problem, singles):
         rows = problem.rows
         self._variance = problem.likelihood.item_noise
-        part = np.flatnonzero(rows.kind[singles.row] == PART)
+        part = np.flatnonzero(rows.kind[singles.row] == INEQUALITY)
         begins = np.flatnonzero(np.diff(singles.answer[part], prepend=-1))
         sizes = np.diff([*begins, len(part)])
         margin = problem.index[singles.row[part[begins]]]
@@ -463,8 +463,8 @@ def step_work(rows: Rows) -> float:
 def bearable_walls(problem: Problem, near: Approximation) -> int:
     """Walls a trajectory of exact HMC that take as long as `MarginChains` do for a draw."""
     steps = _THIN * _FEWER * MarginPosterior(problem, near).first_steps()
-    observations = problem.observations
-    walls = steps * step_work(observations.rows) / wall_work(observations.n_singles)
+    comparisons = problem.comparisons
+    walls = steps * step_work(comparisons.rows) / wall_work(comparisons.n_singles)
     return max(int(walls), FEW_WALLS)
 
 

@@ -89,7 +89,7 @@ class Hallucination(AnswerEngine):
     ) -> Approximation:
         """Draw v once, see `SampledEngine.run`."""
         rng, near = needed(rng, near)
-        self._check_memory(problem.observations)
+        self._check_memory(problem.comparisons)
         margins = NoisyMargins(problem)
         positions = margins.start(near.conditioned.mean, start, 1)
         steps = self.between if is_warm(start) else self.burn_in
@@ -132,7 +132,7 @@ class Believer(AnswerEngine):
         """Condition on the margins that are believed, see `Engine.run`."""
         self.check()
         near = EP().run(problem) if near is None else near
-        self._check_memory(problem.observations)
+        self._check_memory(problem.comparisons)
         margins = NoisyMargins(problem)
         sites = margins.sites(self._believed(margins, near)[None], near.sites.log_evidence)
         conditioned = problem.space.condition(sites.precision, sites.shift)

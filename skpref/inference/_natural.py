@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 
 from skpref._utils import Array, NoCovarianceError
-from skpref.data import Observations, Rows
+from skpref.data import Comparisons, Rows
 from skpref.gp import InducedConditioned, InducedSpace, Moments, Pull, Weights, moments
 from skpref.inference._base import Pass, State
 from skpref.likelihoods import TIE, Answers, Expected, Likelihood
@@ -560,10 +560,10 @@ class Linearised(Batch):
         return look._replace(wanted=wanted, sites=sites, pulled=0.0, goal=goal)
 
 
-def check_linear(observations: Observations, likelihood: Likelihood) -> None:
+def check_linear(comparisons: Comparisons, likelihood: Likelihood) -> None:
     """Raise ValueError if there is more to the answers than who won a pair's duels."""
-    ties = TIE in likelihood.kinds or bool(np.any(observations.rows.kind == TIE))
-    judged = observations.judge is not None
+    ties = TIE in likelihood.kinds or bool(np.any(comparisons.rows.kind == TIE))
+    judged = comparisons.judge is not None
     if ties or likelihood.uses_order or judged:
         what = "ties (a tie_threshold)" if ties else "an order effect"
         what = "judges" if judged else what

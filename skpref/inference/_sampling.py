@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import check_choice, check_number, warn
-from skpref.data import Observations
+from skpref.data import Comparisons
 from skpref.inference._base import Approximation, Engine, Problem, State
 from skpref.inference._chains import (
     ADAPTATION,
@@ -56,36 +56,36 @@ class AnswerEngine(Engine):
     takes_joint: ClassVar[bool] = True
     state_of: ClassVar[str] = "answers"
 
-    def check_observations(self, observations: Observations, likelihood: Likelihood) -> None:
+    def check_comparisons(self, comparisons: Comparisons, likelihood: Likelihood) -> None:
         """Raise ValueError, before any work, if these answers cannot be sampled, MemoryError
         if their draws do not fit."""
-        check_sampled(observations, likelihood)
-        self._check_memory(observations)
+        check_sampled(comparisons, likelihood)
+        self._check_memory(comparisons)
 
-    def side(self, observations: Observations) -> int:
+    def side(self, comparisons: Comparisons) -> int:
         """Of the largest square matrices: the covariance of the margins of single answers."""
-        if self._margins_at_once(observations):
-            return super().side(observations)
-        return observations.n_singles
+        if self._margins_at_once(comparisons):
+            return super().side(comparisons)
+        return comparisons.n_singles
 
     def _draws_held(self):
         """Draws of all chains."""
         return 1
 
-    def _margins_at_once(self, observations):
+    def _margins_at_once(self, comparisons):
         """Whether the covariance of the noisy margins is never needed."""
         return False
 
     def _bytes_on_answers(self, n_answers):
         return 8.0 * n_answers * (_SQUARES * n_answers + _COPIES * self._draws_held())
 
-    def _check_memory(self, observations):
-        n_answers, n_draws = observations.n_singles, self._draws_held()
+    def _check_memory(self, comparisons):
+        n_answers, n_draws = comparisons.n_singles, self._draws_held()
         n_bytes = self._bytes_on_answers(n_answers)
-        if self._margins_at_once(observations):
-            n_margins = len(observations.rows.margins.first)
-            held = _SQUARES * n_margins * min(n_margins, len(observations.items))
-            held += n_draws * (3.0 * n_answers + _COPIES * len(observations.rows))
+        if self._margins_at_once(comparisons):
+            n_margins = len(comparisons.rows.margins.first)
+            held = _SQUARES * n_margins * min(n_margins, len(comparisons.items))
+            held += n_draws * (3.0 * n_answers + _COPIES * len(comparisons.rows))
             n_bytes = 8.0 * held
         check_memory(
             n_bytes,
@@ -154,11 +154,11 @@ class SampledEngine(AnswerEngine):
         """
         self.check()
         rng, near = needed(rng, near)
-        self._check_memory(problem.observations)
+        self._check_memory(problem.comparisons)
         noisy = NoisyMargins(problem)
         budget = Budget(self.max_work * _UNIT)
         drawn = None
-        if not self._margins_at_once(problem.observations):
+        if not self._margins_at_once(problem.comparisons):
             drawn = self._on_answers(problem, noisy, near, start, rng, budget)
         if drawn is None:
             drawn = self._otherwise(problem, noisy, near, start, rng, budget)
@@ -445,7 +445,7 @@ class HMC(SampledEngine):
         return most_walls(n_answers) if self.max_walls is None else self.max_walls
 
     def _cautious(self, problem, near):
-        n_answers, rows = problem.observations.n_singles, problem.rows
+        n_answers, rows = problem.comparisons.n_singles, problem.rows
         if self.method != "auto" or not rows.basis.all():
             return self
         if rows.joint:
@@ -470,28 +470,28 @@ class HMC(SampledEngine):
                 "inference='ep', or raise noise_variance."
             )
 
-    def check_observations(self, observations: Observations, likelihood: Likelihood) -> None:
-        """See `AnswerEngine.check_observations`."""
-        if self.method == "margins" and observations.rows.joint:
+    def check_comparisons(self, comparisons: Comparisons, likelihood: Likelihood) -> None:
+        """See `AnswerEngine.check_comparisons`."""
+        if self.method == "margins" and comparisons.rows.joint:
             raise ValueError(
                 "HMC(method='margins') draws the margins without noise, which choices and rankings "
                 "share; use method='auto' (or 'walls')."
             )
-        super().check_observations(observations, likelihood)
+        super().check_comparisons(comparisons, likelihood)
 
     def _sample(self, covariance, state, n_draws, rng, box=None, keep=True):
         cap = self._cap(len(covariance))
         lower, upper = (None, None) if box is None else box
         return hmc(covariance, state, n_draws, rng=rng, max_walls=cap, lower=lower, upper=upper)
 
-    def _margins_at_once(self, observations):
+    def _margins_at_once(self, comparisons):
         if self.method != "auto":
             return self.method == "margins"
-        if observations.rows.joint:
+        if comparisons.rows.joint:
             return False
-        n_answers = observations.n_singles
+        n_answers = comparisons.n_singles
         by_walls = _AGREEING * n_answers * wall_work(n_answers)
-        if _MANY_STEPS * step_work(observations.rows) < by_walls:
+        if _MANY_STEPS * step_work(comparisons.rows) < by_walls:
             return True
         return self._bytes_on_answers(n_answers) > available()
 
@@ -569,15 +569,15 @@ class Gibbs(SampledEngine):
         super().check()
         check_number("thin", self.thin, low=1, integer=True)
 
-    def check_observations(self, observations: Observations, likelihood: Likelihood) -> None:
-        """See `AnswerEngine.check_observations`."""
-        if not observations.rows.basis.all():
+    def check_comparisons(self, comparisons: Comparisons, likelihood: Likelihood) -> None:
+        """See `AnswerEngine.check_comparisons`."""
+        if not comparisons.rows.basis.all():
             raise ValueError(
                 "Gibbs renews one inequality of an answer at a time, which cannot be where some "
                 "follow from others: where several items of a ranking share a rank and several the "
                 "next. Use inference='hmc' or 'ep'."
             )
-        super().check_observations(observations, likelihood)
+        super().check_comparisons(comparisons, likelihood)
 
     def _sample(self, covariance, state, n_draws, rng, box=None, keep=True):
         thin = self.thin if keep else 1

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import NoCovarianceError, RandomLike, check_choice, check_number, seed_of, warn
-from skpref.data import Observations, gathered_rows
+from skpref.data import Comparisons, gathered_rows
 from skpref.gp import (
     InducedSpace,
     Sites,
@@ -307,9 +307,9 @@ _STEPS = 3
 _TOL, _ITERATIONS = 3e-3, 100
 
 
-def mention_far(Z: NDArray[np.float64], observations: Observations, kernel: Kernel) -> None:
+def warn_far(Z: NDArray[np.float64], comparisons: Comparisons, kernel: Kernel) -> None:
     """Warn of points that tell next to nothing of the items' utilities."""
-    items = observations.items
+    items = comparisons.items
     some = items[np.linspace(0, len(items) - 1, min(len(items), _LOOKED_AT)).astype(np.intp)]
     left = float(np.mean(unexplained_share(kernel, some, Z)))
     if left > _FAR:
@@ -321,7 +321,7 @@ def mention_far(Z: NDArray[np.float64], observations: Observations, kernel: Kern
 
 
 def moved(
-    Z: NDArray[np.float64], observations: Observations, kernel: Kernel, likelihood: Likelihood
+    Z: NDArray[np.float64], comparisons: Comparisons, kernel: Kernel, likelihood: Likelihood
 ) -> NDArray[np.float64]:
     """Points a few steps up the bound, where they leave much of the items' variance.
 
@@ -329,12 +329,12 @@ def moved(
     ----------
     Z : ndarray of shape (m, n_features)
         Where they are.
-    observations : Observations
+    comparisons : Comparisons
         Of which some are looked at; the spread of their items is the unit of each feature.
     kernel : sklearn.gaussian_process.kernels.Kernel
     likelihood : Likelihood
     """
-    part = observations.spread(_MOVED)
+    part = comparisons.spread(_MOVED)
     if np.mean(unexplained_share(kernel, part.items, Z)) < _LEFT:
         return Z
     scale, sites = feature_spread(part.items), None
@@ -424,9 +424,9 @@ class SVI(Engine):
         Hyperparameters are learned by "expected".
     evidence : {"ep", "bound"}, default="ep"
         What hyperparameters are learned by: the evidence of EP with all items, on 800 of the
-        answers (``learn_on`` of the estimator; on all where items are few), or the bound, on
-        5000. The bound takes what few points cannot express for noise, or fits the noise, and may
-        end far off. With ``scale_prior`` always the bound.
+        answers (``n_learning_answers`` of the estimator; on all where items are few), or the bound,
+        on 5000. The bound takes what few points cannot express for noise, or fits the noise, and
+        may end far off. With ``scale_prior`` always the bound.
     n_jobs : int, default=None
         Answers beyond 50 000 are shared out in shards to so many workers by joblib; −1: one a
         processor. 1 does the shards one after another: the number and kind of workers never change
@@ -516,18 +516,18 @@ class SVI(Engine):
         if self.inducing_points is not None:
             _check_points(self.inducing_points)
 
-    def check_observations(self, observations: Observations, likelihood: Likelihood) -> None:
+    def check_comparisons(self, comparisons: Comparisons, likelihood: Likelihood) -> None:
         """Raise unless the way of ``local`` takes these answers."""
         if self.local == "ekf":
-            check_linear(observations, likelihood)
+            check_linear(comparisons, likelihood)
 
     # -- what a fit asks of it before it runs ----------------------------------------------
 
-    def placed(self, observations: Observations, kernel: Kernel, rng: RandomLike = None) -> Self:
+    def placed(self, comparisons: Comparisons, kernel: Kernel, rng: RandomLike = None) -> Self:
         """This engine with inducing points for these items, see `Engine.placed`."""
         if self.scale_prior is not None:
             check_scale(kernel)
-        items = observations.items
+        items = comparisons.items
         if self.inducing_points is None:
             Z = place(items, kernel, self.n_inducing, seed_of(rng) or 0)
         else:
@@ -544,7 +544,7 @@ class SVI(Engine):
         return found
 
     def placed_again(
-        self, observations: Observations, kernel: Kernel, likelihood: Likelihood
+        self, comparisons: Comparisons, kernel: Kernel, likelihood: Likelihood
     ) -> Self:
         """This engine with its points moved for these answers, see `Engine.placed_again`.
 
@@ -552,9 +552,9 @@ class SVI(Engine):
         `scale_prior` and "ekf"; if they are far from all items, a warning says so.
         """
         if not self._free:
-            mention_far(np.asarray(self.inducing_points), observations, kernel)
+            warn_far(np.asarray(self.inducing_points), comparisons, kernel)
             return self
-        Z = moved(np.asarray(self.inducing_points), observations, kernel, likelihood)
+        Z = moved(np.asarray(self.inducing_points), comparisons, kernel, likelihood)
         return type(self)(**{**self.get_params(deep=False), "inducing_points": Z})
 
     def learner(self) -> Engine:
@@ -587,16 +587,16 @@ class SVI(Engine):
         options = {**self.get_params(deep=False), "scale_prior": (shape, rate / scale)}
         return type(self)(**options), with_scale(kernel, scale)
 
-    def side(self, observations: Observations) -> int:
+    def side(self, comparisons: Comparisons) -> int:
         """Number of inducing points."""
         n = self.n_inducing if self.inducing_points is None else np.shape(self.inducing_points)[0]
-        return min(n, len(observations.items)) if self.inducing_points is None else n
+        return min(n, len(comparisons.items)) if self.inducing_points is None else n
 
-    def own_utilities(self, observations: Observations) -> bool:
+    def own_utilities(self, comparisons: Comparisons) -> bool:
         """Where EP learns; else where every item has a point of its own."""
         if self.learner() is not self:
             return True
-        return len(observations.items) <= self.n_inducing and self.inducing_points is None
+        return len(comparisons.items) <= self.n_inducing and self.inducing_points is None
 
     # -- the run ---------------------------------------------------------------------------
 
@@ -665,7 +665,7 @@ class SVI(Engine):
     def _start(self, problem, start):
         """q to start from, the scale of its kernel, and how many answers it has seen."""
         space, total = problem.space, float(problem.counts.sum())
-        n, seen = len(problem.observations.positions), 0
+        n, seen = len(problem.comparisons.positions), 0
         weights, scale = started(start, space, total), scale_of(start)
         if weights is not None:
             return weights, scale, n
@@ -675,7 +675,7 @@ class SVI(Engine):
             seen = _BEGIN
         if not seen:
             return nothing(len(space.Z)), 1.0, 0
-        part, kernel, Z = problem.observations.spread(seen), space.kernel, space.Z
+        part, kernel, Z = problem.comparisons.spread(seen), space.kernel, space.Z
         small = InducedSpace(kernel, part.items, part.rows.margins, Z, space)
         found = self.coarser().run(Problem(small, part, problem.likelihood))
         return started(found.state, space, total), scale_of(found.state), seen

@@ -6,32 +6,32 @@
 
 from skpref.data import (
     DUEL,
-    PART,
+    INEQUALITY,
     TIE,
     Answers,
     Derivatives,
-    Regions,
     Site,
-    Tilted,
+    TiltedMoments,
+    TruncationBox,
 )
 from skpref.likelihoods._base import Likelihood
 from skpref.likelihoods._expected import Expected
-from skpref.likelihoods._judged import Judged
+from skpref.likelihoods._judged import JudgeReliability
 from skpref.likelihoods._normal import sign_proba
 from skpref.likelihoods._probit import Probit
 
 __all__ = [
     "DUEL",
-    "PART",
+    "INEQUALITY",
     "TIE",
     "Answers",
     "Derivatives",
     "Expected",
-    "Judged",
+    "JudgeReliability",
     "Likelihood",
     "Probit",
-    "Regions",
     "Site",
-    "Tilted",
+    "TiltedMoments",
+    "TruncationBox",
     "sign_proba",
 ]

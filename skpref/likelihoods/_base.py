@@ -20,9 +20,9 @@ from skpref.data import (
     TIE,
     Answers,
     Derivatives,
-    Regions,
     Site,
-    Tilted,
+    TiltedMoments,
+    TruncationBox,
 )
 from skpref.likelihoods import _expected, _quadrature
 from skpref.likelihoods._expected import Expected
@@ -82,7 +82,7 @@ class Likelihood(BaseEstimator, ABC):
 
     @property
     def kinds(self) -> frozenset[int]:
-        """Kinds of row that it takes: of `DUEL`, `TIE`, `PART`."""
+        """Kinds of row that it takes: of `DUEL`, `TIE`, `INEQUALITY`."""
         return frozenset({DUEL})
 
     @property
@@ -268,7 +268,7 @@ class Likelihood(BaseEstimator, ABC):
         variance: NDArray[np.float64],
         answers: Answers,
         power: NDArray[np.float64] | None = None,
-    ) -> Tilted:
+    ) -> TiltedMoments:
         """Moments of N(margin; mean, variance) p(answer | margin)^power, by quadrature here.
 
         Parameters
@@ -279,7 +279,7 @@ class Likelihood(BaseEstimator, ABC):
             In (0, 1]; by default 1.
         """
         grid = _quadrature.grid(self.log_prob, mean, variance, answers, power)
-        return Tilted(*grid.moments())
+        return TiltedMoments(*grid.moments())
 
     def log_normaliser(
         self,
@@ -383,6 +383,6 @@ class Likelihood(BaseEstimator, ABC):
             self.log_prob, lambda *at: self.theta_derivatives(*at)[0], margin, noise, answers
         )
 
-    def regions(self, answers: Answers) -> Regions | None:
+    def regions(self, answers: Answers) -> TruncationBox | None:
         """The answers as boxes of a noisy margin; None if they are not, and cannot be sampled."""
         return None

@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpref.data import Answers, Derivatives, Regions, Site, Tilted
+from skpref.data import Answers, Derivatives, Site, TiltedMoments, TruncationBox
 from skpref.likelihoods._base import Likelihood
 from skpref.likelihoods._expected import Expected
 
@@ -14,7 +14,7 @@ from skpref.likelihoods._expected import Expected
 _LEAST_CARE = 1e-3
 
 
-class Judged(Likelihood):
+class JudgeReliability(Likelihood):
     """A likelihood as judges of different care see it.
 
     Judge j answers about care_j × margin as the judge of the common level does about the margin: 1
@@ -156,7 +156,7 @@ class Judged(Likelihood):
         variance: NDArray[np.float64],
         answers: Answers,
         power: NDArray[np.float64] | None = None,
-    ) -> Tilted:
+    ) -> TiltedMoments:
         """Moments of N(z; mean, variance) p(answer | z)^power, see `Likelihood.tilted`."""
         care, ahead = self.seen(answers)
         blind = care == 0.0
@@ -164,11 +164,11 @@ class Judged(Likelihood):
             return self._tilted_blind(mean, variance, answers, power, blind)
         at = self.base.tilted(care * mean + ahead, care**2 * variance, answers, power)
         gradient, curvature = care * at.gradient, care**2 * at.curvature
-        return Tilted(at.log_normaliser, gradient, curvature, at.shrink)
+        return TiltedMoments(at.log_normaliser, gradient, curvature, at.shrink)
 
     def _tilted_blind(self, mean, variance, answers, power, blind):
         """The same where some margins are not looked at: nothing is integrated over."""
-        found = Tilted(*np.zeros((3, len(mean))), np.ones(len(mean)))
+        found = TiltedMoments(*np.zeros((3, len(mean))), np.ones(len(mean)))
         at = self.base.log_prob(self.seen(answers).ahead[blind], answers.take(blind))
         found.log_normaliser[blind] = at.value if power is None else power[blind] * at.value
         rest = mean[~blind], variance[~blind], answers.take(~blind)
@@ -260,7 +260,7 @@ class Judged(Likelihood):
         of = care * mean + ahead, care**2 * variance, care**2 * noise
         return self.base.expected_theta_gradient(*of, answers)
 
-    def regions(self, answers: Answers) -> Regions | None:
+    def regions(self, answers: Answers) -> TruncationBox | None:
         """The answers as boxes of a noisy margin, of minus the margin where care is negative."""
         found = self.base.regions(answers)
         if found is None:
@@ -269,7 +269,7 @@ class Judged(Likelihood):
         scale = np.maximum(np.abs(care), _LEAST_CARE)
         turn = np.where(care < 0.0, -1.0, 1.0)
         lower, upper = (found.lower - ahead) / scale, (found.upper - ahead) / scale
-        return Regions(lower, upper, found.variance / scale**2, turn)
+        return TruncationBox(lower, upper, found.variance / scale**2, turn)
 
 
 class Seen(NamedTuple):

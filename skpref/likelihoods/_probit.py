@@ -14,13 +14,13 @@ from scipy.special import log_ndtr, ndtr
 from skpref._utils import check_bounds, check_number
 from skpref.data import (
     DUEL,
-    PART,
+    INEQUALITY,
     TIE,
     Answers,
     Derivatives,
-    Regions,
     Site,
-    Tilted,
+    TiltedMoments,
+    TruncationBox,
 )
 from skpref.likelihoods._base import Likelihood
 from skpref.likelihoods._expected import Expected, expected_log_ndtr
@@ -85,7 +85,7 @@ def rows_of(answers: Answers, noise: float, threshold: float | None, order_effec
     lead = answers.lead.astype(np.float64)
     ahead = order_effect * lead
     shift = np.where(kind == DUEL, ahead - threshold, ahead)
-    return Rows(lead, ahead, shift, np.where(kind == PART, 0.0, noise), ties, threshold)
+    return Rows(lead, ahead, shift, np.where(kind == INEQUALITY, 0.0, noise), ties, threshold)
 
 
 def factor(mean, scale, rows: Rows | None) -> Factor:
@@ -247,7 +247,9 @@ class Probit(ExpectedProbit):
     @property
     def kinds(self) -> frozenset[int]:
         """Duels, joint answers, and ties if there is a threshold."""
-        return frozenset({DUEL, PART} if self.tie_threshold is None else {DUEL, TIE, PART})
+        return frozenset(
+            {DUEL, INEQUALITY} if self.tie_threshold is None else {DUEL, TIE, INEQUALITY}
+        )
 
     @property
     def uses_order(self) -> bool:
@@ -363,7 +365,7 @@ class Probit(ExpectedProbit):
         variance: NDArray[np.float64],
         answers: Answers,
         power: NDArray[np.float64] | None = None,
-    ) -> Tilted:
+    ) -> TiltedMoments:
         """Moments of N(z; mean, variance) p(answer | z), as GPML (3.58).
 
         Powers below 1 by quadrature; of an indicator, as the factor of an inequality of a joint
@@ -377,7 +379,7 @@ class Probit(ExpectedProbit):
             at = factor(mean, scale, rows)
             # 1 − v β = (s² + v (1 − r(u + r))) / (v + s²), a sum of non-negative terms
             shrink = (noise + variance * np.maximum(at.left, 0.0)) / total
-            found = Tilted(at.value, at.gradient / scale, at.curvature / total, shrink)
+            found = TiltedMoments(at.value, at.gradient / scale, at.curvature / total, shrink)
         if rows is not None:
             _settle_sure(found, mean + rows.ahead, total)
         if power is None or not np.any(partial := _partial(power, variance, rows)):
@@ -469,7 +471,7 @@ class Probit(ExpectedProbit):
             precision[at], shift[at] = found[0], found[1] - found[0] * away
         return Site(precision, shift)
 
-    def regions(self, answers: Answers) -> Regions:
+    def regions(self, answers: Answers) -> TruncationBox:
         """The noisy margin is positive; with a threshold, above it or between both."""
         rows, n = self._rows(answers), len(answers.kind)
         lower, upper, noise = np.zeros(n), np.full(n, np.inf), np.full(n, self.margin_variance)
@@ -479,7 +481,7 @@ class Probit(ExpectedProbit):
             lower[at] -= rows.threshold
             upper[at] = rows.threshold - rows.ahead[at]
             noise = rows.noise
-        return Regions(lower, upper, noise)
+        return TruncationBox(lower, upper, noise)
 
     def _rows(self, answers):
         """None where all are duels without a threshold or an order effect: the short way."""
@@ -491,8 +493,8 @@ class Probit(ExpectedProbit):
         rows = self._rows(answers)
         if rows is not None and not np.all(rows.noise):
             raise ValueError(
-                "An inequality of a joint answer (kind PART) has no noise of its own, so it has no "
-                "log-probability with derivatives; use inference='ep' or a sampler."
+                "An inequality of a joint answer (kind INEQUALITY) has no noise of its own, so it "
+                "has no log-probability with derivatives; use inference='ep' or a sampler."
             )
         return rows
 

@@ -64,7 +64,7 @@ class Grid(NamedTuple):
         return self.log_normaliser, centre / self.variance, (1.0 - shrink) / self.variance, shrink
 
     def expectation(self, function):
-        """Tilted mean of power × function(margin, answers) → (k, n), shape (k, n)."""
+        """TiltedMoments mean of power × function(margin, answers) → (k, n), shape (k, n)."""
         values = np.asarray(function(self.nodes, self.answers.take(self.row)))
         return self.power * np.stack([self._sum(each) for each in values])
 

@@ -170,7 +170,7 @@ def _excess(u, log_v, mean, variance, others, noise, threshold):
     at = slab(u, width)
     d_width = -0.5 * width * cavity_var / total
     d_curvature = at.edge_curvature * d_width
-    # Tilted variance times total/V, the site's precision, and its shift over the deviation.
+    # TiltedMoments variance times total/V, the site's precision, and its shift over the deviation.
     spread = noise + cavity_var * at.left
     spread_u, spread_v = cavity_var * at.third, cavity_var * (at.left - d_curvature)
     precision = at.curvature / spread

@@ -8,7 +8,7 @@ from skpref.optimize._history import export_journal, read_journal
 from skpref.optimize._learner import ActiveLearner, Question
 from skpref.optimize._optimizer import HallucinationBelieverOptimizer, PreferenceOptimizer
 from skpref.optimize._session import AlreadyAnswered
-from skpref.optimize._state import Told
+from skpref.optimize._state import HistoryEntry
 from skpref.optimize._strategies import STRATEGIES, Strategy
 
 __all__ = [
@@ -16,10 +16,10 @@ __all__ = [
     "ActiveLearner",
     "AlreadyAnswered",
     "HallucinationBelieverOptimizer",
+    "HistoryEntry",
     "PreferenceOptimizer",
     "Question",
     "Strategy",
-    "Told",
     "export_journal",
     "read_journal",
 ]

@@ -12,7 +12,7 @@ UNSAID: Any = ...
 _WAYS = "chosen= (position of the best), worst= (of the worst), both, or ranking= (positions)"
 
 
-class Said(NamedTuple):
+class AnswerArguments(NamedTuple):
     """The arguments of `tell`."""
 
     outcome: Any = UNSAID
@@ -41,7 +41,7 @@ class Said(NamedTuple):
                     f"An outcome as a dict has the keys 'chosen', 'worst' or both, or 'ranking', "
                     f"and nothing is said beside it; got {outcome!r}{_beside(said)}."
                 )
-            outcome, said = UNSAID, Said(**outcome)._by_position()
+            outcome, said = UNSAID, AnswerArguments(**outcome)._by_position()
         if outcome is UNSAID and not said:
             raise ValueError(
                 f"Nothing was answered. Of a duel tell the outcome: 1, 0, 'tie' or None (no "
@@ -134,7 +134,7 @@ def ranks_of(outcome: int | str | dict, n: int) -> tuple[int, ...]:
     Parameters
     ----------
     outcome : int, str or dict
-        As `Said.of` gives it.
+        As `AnswerArguments.of` gives it.
     n : int
 
     Examples
@@ -169,8 +169,8 @@ def leader(outcome: int | str | dict, n: int) -> int:
 
 
 def check_kept(outcome: Any, n: int) -> None:
-    """Raise unless an outcome that was read is one as `Said.of` gives it."""
+    """Raise unless an outcome that was read is one as `AnswerArguments.of` gives it."""
     plain = outcome == TIE if isinstance(outcome, str) else type(outcome) is int
     good = (plain and outcome in (0, 1, TIE)) if n == 2 else isinstance(outcome, dict)
-    if not good or Said(outcome).of(n) != outcome:
+    if not good or AnswerArguments(outcome).of(n) != outcome:
         raise ValueError(f"outcome {outcome!r} of {n} items")

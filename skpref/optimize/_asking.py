@@ -9,7 +9,7 @@ from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
 
 from skpref._utils import check_number
 from skpref.optimize._session import Session
-from skpref.optimize._state import Told
+from skpref.optimize._state import HistoryEntry
 from skpref.optimize._values import copied, titled
 
 # Skips in a row that are taken for a judge without a `return`.
@@ -181,11 +181,11 @@ class Asking(Loop):
     # -- what was told -------------------------------------------------------------------
 
     @property
-    def history_(self) -> list[Told]:
+    def history_(self) -> list[HistoryEntry]:
         """Told items and outcomes, oldest first."""
         session, state = self._session, self._session.state
         return [
-            Told(self._space.pack(session.show(state, items)), copied(outcome))
+            HistoryEntry(self._space.pack(session.show(state, items)), copied(outcome))
             for items, outcome, _ in state.told
         ]
 

@@ -32,7 +32,8 @@ def read_journal(path: str | os.PathLike) -> dict[str, list]:
           names, else the name of a candidate, else a list of features. A choice is its ``repr``.
           None with "undo", and of a set.
         - ``outcome``: of a duel 1 if the first won, 0 if the second did, "tie"; of a set a dict
-          with the positions "chosen", "worst", or "ranking" (see `Told`); None but for "tell".
+          with the positions "chosen", "worst", or "ranking" (see `HistoryEntry`); None but for
+          "tell".
         - ``time``: ISO 8601, UTC; None where it was not kept, or the clock gave no date (of the
           years 1 to 9999).
         - ``items``: the list of all items, of a duel or a set; None with "undo".

@@ -12,12 +12,12 @@ from sklearn.base import BaseEstimator, clone
 from skpref._utils import RandomLike, check_choice, check_number, seed_of
 from skpref.active import STRATEGIES
 from skpref.gp import Posterior
-from skpref.optimize._answers import Said
+from skpref.optimize._answers import AnswerArguments
 from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import check_writable, describe
 from skpref.optimize._pool_questions import PoolConfiguration, PoolQuestions, Takes, duel_pool
 from skpref.optimize._session import Session
-from skpref.optimize._state import Told
+from skpref.optimize._state import HistoryEntry
 from skpref.optimize._values import plain, titled
 
 
@@ -87,7 +87,7 @@ class ActiveLearner(Asking):
         Fitted to what was told.
     posterior_ : Posterior
         That of ``estimator_``.
-    history_ : list of Told
+    history_ : list of HistoryEntry
         Duels and outcomes in the order in which they were told.
     n_told_ : int
     pending_ : ndarray of shape (n, 2, d), list of tuples of names, or list of Question
@@ -256,7 +256,7 @@ class ActiveLearner(Asking):
         if outcome is None:
             return self.skip(duel)
         user, duel = self._taken_apart(duel)
-        self._session.record_answer(duel, Said(outcome), user)
+        self._session.record_answer(duel, AnswerArguments(outcome), user)
         self._session.tried = None
         return self
 
@@ -279,11 +279,11 @@ class ActiveLearner(Asking):
     # -- what was told -------------------------------------------------------------------
 
     @property
-    def history_(self) -> list[Told]:
+    def history_(self) -> list[HistoryEntry]:
         """Told duels and outcomes, oldest first."""
         session, state = self._session, self._session.state
         return [
-            Told(self._packed(each.user, session.show(state, each.items)), each.outcome)
+            HistoryEntry(self._packed(each.user, session.show(state, each.items)), each.outcome)
             for each in state.told
         ]
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel, Matern
 
-from skpref.data import Observations
+from skpref.data import Comparisons
 from skpref.fitting import (
     Fitted,
     LogNormal,
@@ -43,7 +43,7 @@ _PRIORS = {
     "tie_threshold": (np.log(TIE_PRIOR[0]), TIE_PRIOR[1]),
     "order_effect": (0.0, 0.5),
 }
-_REFIT = Search(max_iter=12, gtol=1e-2, complain=False)
+_REFIT = Search(max_iter=12, gtol=1e-2, warn_not_converged=False)
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Models:
             check_answers(self.whole.engine, seen, self.whole.likelihood)
 
 
-def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Observations:
+def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Comparisons:
     """Answers as a model takes them.
 
     Parameters
@@ -170,7 +170,7 @@ def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Observa
         winner, loser = np.array(
             [items if outcome else items[::-1] for items, outcome, *_ in told], dtype=np.intp
         ).T
-        return Observations.from_duels(rows, winner, loser, np.ones(len(told), dtype=bool))
+        return Comparisons.from_duels(rows, winner, loser, np.ones(len(told), dtype=bool))
     most = max(len(items) for items, *_ in told)
     shown = np.full((len(told), most), -1, dtype=np.intp)
     rank = np.zeros((len(told), most), dtype=np.intp)
@@ -178,7 +178,7 @@ def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Observa
         shown[k, : len(items)] = items
         rank[k, : len(items)] = ranks_of(outcome, len(items))
     tie = np.array([outcome == TIE for _, outcome, *_ in told])
-    return Observations.from_ranks(rows, shown, rank, tie=tie)
+    return Comparisons.from_ranks(rows, shown, rank, tie=tie)
 
 
 def fit(
@@ -220,5 +220,5 @@ def hallucinate(
     margins : ndarray of shape (n_rows,)
     """
     last = {"margins": margins[None]} if len(margins) else None
-    drawn = fitted.refined(rng, carried(last, None, fitted.observations, "answers"))
+    drawn = fitted.refined(rng, carried(last, None, fitted.comparisons, "answers"))
     return drawn.posterior, drawn.approximation.state["margins"][0]

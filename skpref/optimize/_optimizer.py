@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import RandomLike, check_number, seed_of
 from skpref.gp import Posterior
-from skpref.optimize._answers import UNSAID, Said
+from skpref.optimize._answers import UNSAID, AnswerArguments
 from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import check_writable, configure, describe
 from skpref.optimize._model import LENGTHSCALE_PRIOR, NOISE_BOUNDS, NOISE_PRIOR, TIE_BOUNDS
@@ -98,7 +98,7 @@ class PreferenceOptimizer(Asking):
 
     Attributes
     ----------
-    history_ : list of Told
+    history_ : list of HistoryEntry
         Items and outcomes in the order in which they were told.
     incumbent_ : ndarray of shape (d,), dict or name
         First item of the next question as the rule has it ("last_winner" and "posterior_mean";
@@ -273,7 +273,7 @@ class PreferenceOptimizer(Asking):
         """
         if all(each is None for each in (outcome, chosen, worst, ranking)):
             return self.skip(items)
-        self._session.record_answer(items, Said(outcome, chosen, worst, ranking))
+        self._session.record_answer(items, AnswerArguments(outcome, chosen, worst, ranking))
         self._session.tried = None
         return self
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from skpref.optimize._answers import Said
+from skpref.optimize._answers import AnswerArguments
 from skpref.optimize._configuration import check_same, completed
 from skpref.optimize._events import (
     Event,
@@ -290,7 +290,7 @@ class Session:
         memory = None if after.recalled is state.recalled else after.recalled.memory
         return ask_draft(state, after, left, memory, self.space, self.configuration.models)
 
-    def record_answer(self, items: Any, said: Said, user: User = None) -> None:
+    def record_answer(self, items: Any, said: AnswerArguments, user: User = None) -> None:
         """Take an answer in."""
         # Refused before anything is waited for.
         n = len(self._question(self._state.items, items)[1])

@@ -106,7 +106,7 @@ class Pending(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Indices of the items shown, the outcome as `skpref.optimize._answers.Said` has it, whose."""
+    """Indices of the items shown, the outcome as `AnswerArguments` has it, and whose answer."""
 
     items: tuple[int, ...]
     outcome: int | str | dict
@@ -273,7 +273,7 @@ class State:
         return self.items.rows[shown]
 
 
-class Told(NamedTuple):
+class HistoryEntry(NamedTuple):
     """One entry of ``history_``; ``optimizer.tell(*entry)`` tells the same.
 
     Attributes

@@ -8,13 +8,13 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from skpref._utils import Array, check_choice, check_number
-from skpref.duels import first_won
+from skpref.duels import parse_outcomes
 from skpref.plotting._style import check_matplotlib, new_axes, palette, percent, tidy
 
 _TERNARY = ("second wins", "tie", "first wins")
 
 
-class Foretold(NamedTuple):
+class Predicted(NamedTuple):
     """Probabilities of one outcome, and whether it came."""
 
     outcome: str
@@ -22,7 +22,7 @@ class Foretold(NamedTuple):
     happened: NDArray[np.bool_]
 
 
-def foretold(y: Any, proba: Any, classes: Any = None) -> list[Foretold]:
+def predicted_outcomes(y: Any, proba: Any, classes: Any = None) -> list[Predicted]:
     """The outcomes of duels, of duels with ties, or of choices, whichever came.
 
     Parameters
@@ -45,9 +45,9 @@ def foretold(y: Any, proba: Any, classes: Any = None) -> list[Foretold]:
         )
     n, n_columns = proba.shape
     if n_columns == 2 and (y is None or np.ndim(y) == 1):
-        won = np.ones(n, dtype=bool) if y is None else first_won(y)
+        won = np.ones(n, dtype=bool) if y is None else parse_outcomes(y)
         check_consistent_length(won, proba)
-        return [Foretold("first wins", proba[:, 1], won)]
+        return [Predicted("first wins", proba[:, 1], won)]
     if y is None:
         raise ValueError(f"y=None stands for duels alone; proba has {n_columns} columns.")
     y = np.asarray(y)
@@ -65,7 +65,7 @@ def foretold(y: Any, proba: Any, classes: Any = None) -> list[Foretold]:
             f"y holds {y[column < 0].tolist()[0]!r}, which is none of the labels {labels}."
         )
     if labels == [-1, 0, 1]:
-        return [Foretold(_TERNARY[j], proba[:, j], column == j) for j in (2, 1, 0)]
+        return [Predicted(_TERNARY[j], proba[:, j], column == j) for j in (2, 1, 0)]
     return [_chosen(column, proba)]
 
 
@@ -74,7 +74,7 @@ def _chosen(column, proba):
     happened = np.zeros(proba.shape, dtype=bool)
     happened[np.arange(len(proba)), column] = True
     there = happened | (proba > 0.0)  # no item, no probability
-    return Foretold("chosen", proba[there], happened[there])
+    return Predicted("chosen", proba[there], happened[there])
 
 
 def _best(ranks, shape):
@@ -250,7 +250,7 @@ class CalibrationDisplay:
         check_number("n_bins", n_bins, low=1, integer=True)
         check_choice("strategy", strategy, ("quantile", "uniform"))
         check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
-        told = foretold(y, proba, classes)
+        told = predicted_outcomes(y, proba, classes)
         curves = [_reliability(each, n_bins, strategy, level) for each in told]
         return cls(curves=curves, level=level).plot(ax=ax)
 
@@ -310,7 +310,7 @@ class CalibrationDisplay:
         return self
 
 
-def _reliability(told: Foretold, n_bins: int, strategy: str, level: float) -> Reliability:
+def _reliability(told: Predicted, n_bins: int, strategy: str, level: float) -> Reliability:
     proba, happened = told.proba, told.happened.astype(np.float64)
     if strategy == "quantile":
         edges = np.quantile(proba, np.linspace(0.0, 1.0, n_bins + 1)[1:-1])

@@ -14,12 +14,12 @@ from sklearn.gaussian_process.kernels import RBF
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.active import (
-    at_random,
     bald,
     best_item_information,
     committee_disagreement,
     entropy,
     margin_variance,
+    random_scores,
 )
 from skpref.gp._posterior import Posterior
 from skpref.inference import HMC
@@ -186,7 +186,7 @@ def test_variance_is_that_of_the_mixture():
 
 def test_random_scores():
     known = Known(PLAIN, np.zeros(50), np.ones(50))
-    one, two, three = (at_random(known, known.duels, random_state=seed) for seed in (0, 0, 1))
+    one, two, three = (random_scores(known, known.duels, random_state=seed) for seed in (0, 0, 1))
     assert_array_equal(one, two)
     assert one.shape == (50,) and not np.array_equal(one, three)
 

@@ -166,7 +166,9 @@ def test_who_is_shown_first_and_answers_of_one_user():
 @pytest.mark.parametrize("method", ["cp", "cpu", "su", "bonilla"])
 def test_hyperparameters_are_held(method):
     features = {user: [float(user % 3), user / 5] for user in range(5)}
-    learned = model(method=method, optimizer="fmin_l_bfgs_b", user_features=features, learn_on=20)
+    learned = model(
+        method=method, optimizer="fmin_l_bfgs_b", user_features=features, n_learning_answers=20
+    )
     learned.fit(STUDY.X, STUDY.y, users=STUDY.users)
     again = held(learned).fit(STUDY.X, STUDY.y, users=STUDY.users)
     assert_allclose(

@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF
 from skpref.collaborative._arrow import Basis, ByUser, Covariances, Features
 from skpref.collaborative._fit import Stride, everybody, look, posterior
 from skpref.collaborative._teams import Crew, Margins, Sites, in_teams
-from skpref.data._comparisons import Observations
+from skpref.data._comparisons import Comparisons
 from skpref.gp._inducing import InducedSpace
 from skpref.likelihoods import Probit
 
@@ -39,7 +39,7 @@ class Given(NamedTuple):
 def given(population=True):
     study = make_study(n_users=N, n_each=9)
     study = study._replace(users=np.where(study.users == 3, 4, study.users))  # 3 answers nothing
-    seen = Observations.from_duels(study.items, *study.pairs.T, study.y == 1)
+    seen = Comparisons.from_duels(study.items, *study.pairs.T, study.y == 1)
     seen = replace(seen, ordered=True)
     by_user = ByUser.of(seen, study.users, N)
     space = InducedSpace(RBF(1.0), seen.items, seen.rows.margins, seen.items)

@@ -16,16 +16,16 @@ from skpref.collaborative._arrow import ByUser, Covariances, Features
 from skpref.collaborative._fit import Task, _next, fit
 from skpref.collaborative._teams import Team, factors
 from skpref.collaborative._users import Users, UserTable, check_users
-from skpref.data._comparisons import Observations
+from skpref.data._comparisons import Comparisons
 from skpref.duels import ItemTable
 from skpref.gp._inducing import InducedSpace
 from skpref.likelihoods import Probit
 
 
 def by_user_of(study):
-    observations = Observations.from_duels(study.items, *study.pairs.T, study.y == 1)
-    observations = replace(observations, ordered=True)
-    return ByUser.of(observations, study.users, int(study.users.max()) + 1), observations
+    comparisons = Comparisons.from_duels(study.items, *study.pairs.T, study.y == 1)
+    comparisons = replace(comparisons, ordered=True)
+    return ByUser.of(comparisons, study.users, int(study.users.max()) + 1), comparisons
 
 
 # -- answers by user -----------------------------------------------------------------------
@@ -50,7 +50,7 @@ def test_blocks_hold_every_answer_once():
 
 def test_answers_are_counted_by_user_and_keep_their_winner():
     items = np.array([[0.0], [1.0]])
-    seen = Observations.from_duels(items, [0, 0, 1, 0], [1, 1, 0, 1], [True, True, True, False])
+    seen = Comparisons.from_duels(items, [0, 0, 1, 0], [1, 1, 0, 1], [True, True, True, False])
     by_user = ByUser.of(seen, np.array([0, 0, 0, 1]), 2)
     margins = seen.rows.margins
     first = margins.first[by_user.margin]

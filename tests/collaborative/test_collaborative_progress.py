@@ -62,7 +62,7 @@ def test_callbacks_of_a_fit_without_users_are_told_once():
 
 def test_verbose_says_what_is_learned_on_whose_answers(capsys):
     features = {k: [0.1 * k, k % 3] for k in range(12)}
-    options = {"user_features": features, "learn_on": 30, "tie_threshold": 0.1}
+    options = {"user_features": features, "n_learning_answers": 30, "tie_threshold": 0.1}
     model = quick(verbose=2, optimizer=counted(2), **options)
     model.fit(STUDY.X, 2 * STUDY.y - 1, users=STUDY.users)
     first, *lines, last = capsys.readouterr().out.splitlines()
@@ -82,7 +82,7 @@ def test_verbose_says_what_is_learned_on_whose_answers(capsys):
 def test_few_users_with_many_answers_are_learned_from_as_well(capsys):
     """Of one user at most 24 answers are taken, unless there are no others."""
     study = make_study(n_users=2, n_each=200)
-    model = quick(verbose=1, optimizer=counted(1), learn_on=150)
+    model = quick(verbose=1, optimizer=counted(1), n_learning_answers=150)
     model.fit(study.X, study.y, users=study.users)
     assert "on 150 answers of 2 users" in capsys.readouterr().out
 
@@ -125,7 +125,7 @@ def test_the_forecast_of_cost_is_linear_in_users(monkeypatch):
 
     def minutes(n, sizes=(40, 100, 0)):
         with pytest.warns(UserWarning, match="duels by") as caught:
-            _cost.mention_cost(45 * n, n, sizes, 100, None)
+            _cost.warn_cost(45 * n, n, sizes, 100, None)
         return int(re.search(r"(\d+) minutes", str(caught[0].message))[1])
 
     assert minutes(20_000) == pytest.approx(10 * minutes(2000), rel=0.02)

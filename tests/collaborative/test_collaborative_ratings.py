@@ -40,7 +40,7 @@ def test_they_are_the_duels_within_each_user(model):
     for users in (USERS, None):
         expected = duels.predict(X, users=users)
         assert_allclose(model.predict(X, users=users), expected, atol=1e-8)
-    assert len(model.observations_.weight) == len(winner)
+    assert len(model.comparisons_.weight) == len(winner)
 
 
 def test_the_score_is_concordance_within_users(model):
@@ -59,7 +59,7 @@ def test_groups_part_the_items_of_a_user_further(model):
     week = np.tile([0, 0, 0, 1, 1, 1], 12)
     both = np.array([f"{user}, {when}" for user, when in zip(USERS, week, strict=True)])
     found = quick().fit(X, Y, users=USERS, qid=week)
-    assert len(found.observations_.weight) == len(rated_pairs(Y, both)[0])
+    assert len(found.comparisons_.weight) == len(rated_pairs(Y, both)[0])
     utility = model.predict(X, users=USERS)
     assert model.score(X, Y, users=USERS, qid=week) == concordance(utility, Y, both)
     with pytest.raises(ValueError, match="qid"):

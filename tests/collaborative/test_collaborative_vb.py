@@ -31,7 +31,7 @@ from skpref.collaborative._fit import Task
 from skpref.collaborative._learn import People
 from skpref.collaborative._teams import factors
 from skpref.collaborative._users import UserTable
-from skpref.data._comparisons import Observations
+from skpref.data._comparisons import Comparisons
 from skpref.gp._inducing import InducedSpace
 from skpref.likelihoods import TIE, Probit
 
@@ -85,7 +85,7 @@ def test_processes_given_factors_are_bayes_rule():
 
 
 def test_inducing_points_at_all_items_and_users_are_exact():
-    seen = Observations.from_duels(STUDY.items, *STUDY.pairs.T, STUDY.y == 1)
+    seen = Comparisons.from_duels(STUDY.items, *STUDY.pairs.T, STUDY.y == 1)
     kernel, margins = RBF(1.0), seen.rows.margins
     space = InducedSpace(kernel, seen.items, margins, seen.items[::-1])
     K = kernel(seen.items)
@@ -99,7 +99,7 @@ def test_inducing_points_at_all_items_and_users_are_exact():
 def test_answers_factors_have_the_moments_of_quadrature():
     likelihood = Probit(0.3, tie_threshold=0.4)
     X, tie = np.array([[0, 1], [1, 0], [0, 1]]), np.array([False, False, True])
-    seen = Observations.from_duels(
+    seen = Comparisons.from_duels(
         STUDY.items, *X.T, np.ones(3, dtype=bool), np.array([1.0, 1.0, 0.5]), tie=tie
     )
     by_user = ByUser.of(seen, np.zeros(3, dtype=int), 1)
@@ -180,7 +180,7 @@ def test_the_evidence_is_stationary_where_the_factors_settle(monkeypatch):
     """Of weights and functions: what is gained by either is paid for by its divergence."""
     monkeypatch.setattr(_factorised, "_GROWTH", 1e-12)
     study = make_study(n_users=5, n_each=6)
-    seen = Observations.from_duels(study.items, *study.pairs.T, study.y == 1)
+    seen = Comparisons.from_duels(study.items, *study.pairs.T, study.y == 1)
     by_user = ByUser.of(seen, study.users, 5)
     space = InducedSpace(RBF(1.0), seen.items, seen.rows.margins, seen.items)
     task = Task(space, by_user, Probit(0.1), 2, 1.0, 0.0, None, True, None)

@@ -100,9 +100,9 @@ def test_a_grid_search_scores_as_in_one_process(client):
 def test_a_worker_killed_in_mid_fit_changes_nothing(client, tmp_path, monkeypatch):
     order = tmp_path / "order"
     likelihood = Deadly(order=str(order), maker=os.getpid())
-    observations = answers(600, 60, likelihood)
-    fits = [model_of(observations, likelihood, SVI(18, tol=1e-9, n_jobs=n)) for n in (1, None)]
-    undisturbed = fit_posterior(observations, fits[0])
+    comparisons = answers(600, 60, likelihood)
+    fits = [model_of(comparisons, likelihood, SVI(18, tol=1e-9, n_jobs=n)) for n in (1, None)]
+    undisturbed = fit_posterior(comparisons, fits[0])
     workers = set(client.run(os.getpid).values())
     look, looks = _shards.Shards.look, []
 
@@ -114,13 +114,13 @@ def test_a_worker_killed_in_mid_fit_changes_nothing(client, tmp_path, monkeypatc
 
     monkeypatch.setattr(_shards.Shards, "look", watched)
     with parallel_config("dask"):
-        fitted = fit_posterior(observations, fits[1])
+        fitted = fit_posterior(comparisons, fits[1])
     assert len(looks) > 3
     (killed,) = tmp_path.iterdir()
     assert int(killed.suffix[1:]) in workers
     one, two = (each.diagnostics.bound_history for each in (undisturbed, fitted))
     assert_allclose(two, one, rtol=1e-10)
-    items = observations.items
+    items = comparisons.items
     assert_allclose(fitted.posterior.mean(items), undisturbed.posterior.mean(items), atol=1e-8)
     assert_allclose(fitted.posterior.cov(items), undisturbed.posterior.cov(items), atol=1e-8)
 

@@ -10,12 +10,12 @@ from scipy.sparse import csr_array
 
 from skpref.duels import (
     ItemTable,
-    alternate,
-    first_won,
+    balance_orientation,
     from_columns,
     from_pairs,
     from_rankings,
     from_wins,
+    parse_outcomes,
     ranking_groups,
 )
 
@@ -27,7 +27,7 @@ pd = pytest.importorskip("pandas")
 def test_alternate_keeps_the_winners_and_shows_both_outcomes():
     pairs = np.random.default_rng(0).normal(size=(5, 2, 3))
     before = pairs.copy()
-    X, y = alternate(pairs)
+    X, y = balance_orientation(pairs)
     assert won_pairs(X, y) == won_pairs(pairs, np.ones(5))
     assert set(y.tolist()) == {0, 1}
     assert y.dtype == np.int64
@@ -35,20 +35,20 @@ def test_alternate_keeps_the_winners_and_shows_both_outcomes():
 
 
 def test_alternate_takes_texts():
-    X, y = alternate([["good", "bad"], ["fair", "poor"]])
+    X, y = balance_orientation([["good", "bad"], ["fair", "poor"]])
     assert (X.tolist(), y.tolist()) == ([["good", "bad"], ["poor", "fair"]], [1, 0])
 
 
 @pytest.mark.parametrize("pairs", [[1, 2], [[1, 2, 3]]])
 def test_alternate_needs_pairs(pairs):
     with pytest.raises(ValueError, match="second axis must have length 2"):
-        alternate(pairs)
+        balance_orientation(pairs)
 
 
 @pytest.mark.parametrize("outcomes", [[1, 0, 1], [1, -1, 1], [True, False, True], [1.0, 0.0, 1.0]])
 def test_first_won_reads_every_kind_of_label(outcomes):
-    assert first_won(outcomes).tolist() == [True, False, True]
-    assert first_won(pd.Series(outcomes)).tolist() == [True, False, True]
+    assert parse_outcomes(outcomes).tolist() == [True, False, True]
+    assert parse_outcomes(pd.Series(outcomes)).tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_first_won_reads_every_kind_of_label(outcomes):
 )
 def test_first_won_refuses_other_labels(outcomes, match):
     with pytest.raises(ValueError, match=match):
-        first_won(np.array(outcomes, dtype=object))
+        parse_outcomes(np.array(outcomes, dtype=object))
 
 
 # --- from_pairs

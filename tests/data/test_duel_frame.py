@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing
 
-from skpref.duels import DuelFrame, alternate
+from skpref.duels import DuelFrame, balance_orientation
 
 pd = pytest.importorskip("pandas")
 
@@ -146,7 +146,7 @@ def test_nothing_changes_it():
 
 
 def test_alternating_keeps_names_and_ids():
-    turned, y = alternate(DuelFrame(KINDS, PAIRS, id_column="kind"))
+    turned, y = balance_orientation(DuelFrame(KINDS, PAIRS, id_column="kind"))
     assert turned.id_column == "kind" and y.tolist() == [1, 0, 1, 0, 1]
     assert_array_equal(turned.pairs[1], PAIRS[1, ::-1])
     assert "ids in kind" in repr(turned[:2])

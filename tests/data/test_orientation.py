@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from skpref.duels import DuelFrame, alternate, from_columns, from_pairs
+from skpref.duels import DuelFrame, balance_orientation, from_columns, from_pairs
 
 PAIRS = np.array([[0, 1], [2, 3], [4, 5], [1, 2], [3, 0]])
 SIGNS = np.array([1, 0, -1, 1, 0])
@@ -97,11 +97,11 @@ def test_other_outcomes_are_refused(outcomes, ties, match):
 
 def test_alternate_copies():
     X = PAIRS.copy()
-    turned, _ = alternate(X)
+    turned, _ = balance_orientation(X)
     turned[:] = 9
     assert_array_equal(X, PAIRS)
     with pytest.raises(ValueError, match=r"\(1, 3\)"):
-        alternate([[0, 1, 2]])
+        balance_orientation([[0, 1, 2]])
 
 
 # Who was shown first, and by the pair who that was.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skpref.data._labels import check_outcomes, read_outcomes
-from skpref.duels import first_won
+from skpref.duels import parse_outcomes
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_booleans_are_copied():
     ],
 )
 def test_all_readers_refuse_alike(labels, match):
-    readers = (read_outcomes, first_won, lambda y: check_outcomes(y, len(y)))
+    readers = (read_outcomes, parse_outcomes, lambda y: check_outcomes(y, len(y)))
     told = set()
     for reader in readers:
         with pytest.raises(ValueError, match=match) as caught:

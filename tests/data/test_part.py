@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
 from skpref.data._comparisons import random_part
-from skpref.duels import ItemTable, Observations
+from skpref.duels import Comparisons, ItemTable
 from skpref.fitting import _forecast
 from skpref.fitting._forecast import part_to_learn_on
 from skpref.fitting._model import Model
@@ -28,7 +28,7 @@ def test_a_part_holds_answers_as_they_were():
     shown = np.array([rng.permutation(9)[:3] for _ in range(40)])
     shown[::5, 2] = -1
     rank = np.where(shown < 0, 0, np.array([2, 1, 3]))
-    seen = Observations.from_ranks(items, shown, rank, weight=rng.integers(1, 4, 40))
+    seen = Comparisons.from_ranks(items, shown, rank, weight=rng.integers(1, 4, 40))
     part = random_part(seen, 15)
     assert len(part.positions) == 15 and part.rank.shape == (15, 3)
     told = {
@@ -46,7 +46,7 @@ def test_a_part_holds_answers_as_they_were():
 def test_a_part_has_ties_if_there_are_any():
     items, winner, loser = random_duels(0, 20, 300)
     tie = np.arange(300) == 123
-    seen = Observations.from_duels(items, winner, loser, np.ones(300, dtype=bool), tie=tie)
+    seen = Comparisons.from_duels(items, winner, loser, np.ones(300, dtype=bool), tie=tie)
     for size in (2, 40, 150):
         part = random_part(seen, size)
         assert len(part.positions) == size and np.sum(part.kind != seen.kind[0]) == 1
@@ -56,9 +56,9 @@ def test_a_part_has_ties_if_there_are_any():
 def test_hyperparameters_are_those_of_the_part_and_all_answers_are_fitted():
     X = duels()
     kernel = RBF(1.0)
-    found = PairwisePreferenceRegressor(kernel, learn_on=80).fit(X)
-    part = random_part(found.observations_, 80)
-    alone = PairwisePreferenceRegressor(kernel, learn_on=None).fit(
+    found = PairwisePreferenceRegressor(kernel, n_learning_answers=80).fit(X)
+    part = random_part(found.comparisons_, 80)
+    alone = PairwisePreferenceRegressor(kernel, n_learning_answers=None).fit(
         np.stack([part.items[part.positions[:, 0]], part.items[part.positions[:, 1]]], axis=1)
     )
     # The prior on lengthscales follows the spread of the items, of which the part has nearly all.
@@ -67,7 +67,7 @@ def test_hyperparameters_are_those_of_the_part_and_all_answers_are_fitted():
         found.kernel_, noise_variance=found.noise_variance_, optimizer=None
     ).fit(X)
     np.testing.assert_allclose(held.predict(X), found.predict(X), atol=1e-7)
-    every = PairwisePreferenceRegressor(kernel, learn_on=None).fit(X)
+    every = PairwisePreferenceRegressor(kernel, n_learning_answers=None).fit(X)
     assert abs(every.kernel_.theta - found.kernel_.theta) > 1e-3
     assert every.log_marginal_likelihood_value_ > found.log_marginal_likelihood_value_
 
@@ -101,16 +101,20 @@ def test_what_was_picked_is_said(monkeypatch, capsys):
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for quiet in ({"learn_on": None}, {"learn_on": 50}, {"optimizer": None}):
+        for quiet in (
+            {"n_learning_answers": None},
+            {"n_learning_answers": 50},
+            {"optimizer": None},
+        ):
             PairwisePreferenceRegressor(RBF(1.0), **quiet).fit(X)
-        PairwisePreferenceRegressor(RBF(1.0), learn_on=60, verbose=1).fit(X)
+        PairwisePreferenceRegressor(RBF(1.0), n_learning_answers=60, verbose=1).fit(X)
     assert "on 60 random ones of 300 answers" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("bad", [0, 2.5, True, "all"])
 def test_other_parts_are_refused(bad):
-    with pytest.raises((TypeError, ValueError), match="learn_on"):
-        PairwisePreferenceRegressor(learn_on=bad).fit(duels(20))
+    with pytest.raises((TypeError, ValueError), match="n_learning_answers"):
+        PairwisePreferenceRegressor(n_learning_answers=bad).fit(duels(20))
 
 
 def test_inducing_points_are_taught_by_exact_inference_on_800(monkeypatch):
@@ -120,7 +124,7 @@ def test_inducing_points_are_taught_by_exact_inference_on_800(monkeypatch):
         PairwisePreferenceRegressor(RBF(1.0), inference=SVI(6, **options), random_state=0).fit(X)
         for options in ({}, {"evidence": "bound"})
     )
-    exact = PairwisePreferenceRegressor(RBF(1.0), inference="ep", learn_on=800).fit(X)
+    exact = PairwisePreferenceRegressor(RBF(1.0), inference="ep", n_learning_answers=800).fit(X)
     np.testing.assert_allclose(found.kernel_.theta, exact.kernel_.theta, rtol=1e-10)
     assert found.noise_variance_ == pytest.approx(exact.noise_variance_, rel=1e-10)
     assert abs(by_bound.kernel_.theta - exact.kernel_.theta) > 1e-3
@@ -153,12 +157,12 @@ def test_a_part_of_names_meets_again():
     X, y = named_duels(1000, 8000)
     table = np.zeros((1000, 1))
     table[:, 0] = np.arange(1000)
-    seen = Observations.from_duels(table, X[:, 0], X[:, 1], y)
+    seen = Comparisons.from_duels(table, X[:, 0], X[:, 1], y)
     parts = [random_part(seen, 300, among_few) for among_few in (False, True)]
     assert [len(part.positions) for part in parts] == [300, 300]
     assert len(parts[0].items) > 400 and len(parts[1].items) < 250
     names = PairwisePreferenceRegressor(
-        items=ItemTable.from_names([f"name {k}" for k in range(1000)]), learn_on=300
+        items=ItemTable.from_names([f"name {k}" for k in range(1000)]), n_learning_answers=300
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from skpref.data._comparisons import DUEL, PART, SET, TIE, match
-from skpref.duels import Observations
+from skpref.data._comparisons import DUEL, INEQUALITY, SET, TIE, match
+from skpref.duels import Comparisons
 from skpref.fitting._fit import carried
 
 ITEMS = np.arange(8.0)[:, None]
 
 
 def of_ranks(shown, rank, **options):
-    return Observations.from_ranks(ITEMS, shown, rank, **options)
+    return Comparisons.from_ranks(ITEMS, shown, rank, **options)
 
 
 def some_ranks(seed, n=40, k=5):
@@ -68,7 +68,7 @@ def test_rows_state_what_the_ranks_do():
     seen = of_ranks(shown, rank)
     for i, answer in enumerate(seen.of_answer):
         assert said(seen, answer) == stated(shown[i], rank[i])
-    assert {DUEL, PART} == set(seen.rows.kind.tolist())
+    assert {DUEL, INEQUALITY} == set(seen.rows.kind.tolist())
     assert_array_equal(np.diff(seen.rows.answer) >= 0, True)
 
 
@@ -96,16 +96,16 @@ def test_noise_of_a_block_is_that_of_one_draw_an_item():
             assert_array_equal(basis, rows.basis[at])
             assert set(rows.counts[at]) == {count}
             found += 1
-    assert found == len(np.unique(rows.answer[rows.kind == PART]))
+    assert found == len(np.unique(rows.answer[rows.kind == INEQUALITY]))
     assert margins.n_shared + sum(b.margin.size for b in margins.blocks) == len(margins.first)
 
 
 def test_one_inequality_is_a_duel():
     seen = of_ranks([[0, 1, 2], [3, 4, -1], [5, 6, 7]], [[0, 2, 1], [1, 2, 0], [1, 2, 2]])
     assert seen.kind.tolist() == [DUEL, DUEL, SET]
-    assert seen.rows.kind.tolist() == [DUEL, DUEL, PART, PART]
+    assert seen.rows.kind.tolist() == [DUEL, DUEL, INEQUALITY, INEQUALITY]
     assert said(seen, 0) == {(2.0, 1.0)}
-    duels = Observations.from_duels(ITEMS, [2, 3], [1, 4], [True, True])
+    duels = Comparisons.from_duels(ITEMS, [2, 3], [1, 4], [True, True])
     assert_array_equal(seen.duels.counts, duels.duels.counts)
 
 
@@ -152,7 +152,7 @@ def test_ranks_that_differ_are_different_answers():
 
 def test_a_tie_has_no_winner():
     first, second, tie = [0, 1, 0, 1, 0], [1, 0, 1, 0, 1], [True, True, False, False, True]
-    seen = Observations.from_duels(ITEMS, first, second, [True, False, True, True, False], tie=tie)
+    seen = Comparisons.from_duels(ITEMS, first, second, [True, False, True, True, False], tie=tie)
     assert seen.of_answer.tolist() == [0, 0, 1, 2, 0]
     assert seen.rows.kind.tolist() == [TIE, DUEL, DUEL]
     assert seen.duels.tie.tolist() == [True, False, False]
@@ -168,7 +168,7 @@ def test_who_was_shown_first_counts_where_it_is_asked(tie):
     # 0 against 1: 0 first, written either way; 1 first, written either way; neither.
     first, second, order = [0, 1, 0, 1, 0], [1, 0, 1, 0, 1], [1, -1, -1, 1, 0]
     won = np.array(first) == 0
-    seen = Observations.from_duels(ITEMS, first, second, won, tie=[tie] * 5, order=order)
+    seen = Comparisons.from_duels(ITEMS, first, second, won, tie=[tie] * 5, order=order)
     assert seen.of_answer.tolist() == [0] * 5
     ordered = replace(seen, ordered=True)
     assert ordered.of_answer.tolist() == [0, 0, 1, 1, 2]
@@ -231,7 +231,7 @@ def test_states_are_carried_to_more_answers(n, state_of):
 
 def test_duels_ties_and_parts_of_the_same_items_are_not_taken_for_each_other():
     duel = of_ranks([[0, 1, 2]], [[1, 2, 0]])
-    tie = Observations.from_duels(ITEMS, [0], [1], [True], tie=[True])
+    tie = Comparisons.from_duels(ITEMS, [0], [1], [True], tie=[True])
     part = of_ranks([[0, 1, 2]], [[1, 2, 2]])
     for one in (duel, tie, part):
         for other in (duel, tie, part):

@@ -72,7 +72,7 @@ def test_no_weight_is_absence(held, data):
     one = clone(held).fit(X, y, sample_weight=np.where(kept, weight, 0.0))
     other = held.fit(X[kept], y[kept], sample_weight=weight[kept])
     assert_same(one, other, X, rtol=1e-12, atol=1e-12)
-    assert one.observations_ == other.observations_
+    assert one.comparisons_ == other.comparisons_
 
 
 def test_weights_of_one_are_none_and_a_number_is_for_all(held, data):
@@ -208,14 +208,14 @@ def test_ep_is_exact_for_a_share_of_one_duel(likelihood, weight, space):
 @pytest.mark.parametrize("likelihood", [Probit(0.1), Logistic(0.3)], ids=str)
 def test_gradient_of_the_evidence_against_differences(likelihood, engine, space, monkeypatch):
     monkeypatch.setattr(model_module, "gaussian_space", SPACES[space])
-    observations = won(*weighted(3))
+    comparisons = won(*weighted(3))
     kernel = ConstantKernel(1.5) * RBF([0.5, 1.5])
     model = Model(kernel, likelihood, ENGINES[engine])
 
     def log_evidence(theta):
-        return model.at(theta).evaluate(observations).approximation.sites.log_evidence
+        return model.at(theta).evaluate(comparisons).approximation.sites.log_evidence
 
-    found = model.evaluate(observations, eval_gradient=True)
+    found = model.evaluate(comparisons, eval_gradient=True)
     assert found.approximation.converged
     truth = central_gradient(log_evidence, model.theta, 2e-2)
     assert_allclose(found.gradient, truth, rtol=1e-5, atol=1e-6)

@@ -56,14 +56,14 @@ def test_sites_follow_their_duels_into_another_order(engine):
     first = fit_posterior(told(40), model)
     order = np.random.default_rng(5).permutation(40)
     # The same duels in another order: the sites are at their fixed point from the start. Taken
-    # for those of the first duels (without the observations that they belong to) they are not.
+    # for those of the first duels (without the comparisons that they belong to) they are not.
     assert fit_posterior(told(None, order), model, first.state).n_iter <= 2
-    misplaced = first.state._replace(observations=None)
+    misplaced = first.state._replace(comparisons=None)
     assert fit_posterior(told(None, order), model, misplaced).n_iter > 2
 
 
 def test_a_stream_also_learns_from_its_sites(monkeypatch):
-    model, search = model_of(EP(), 0.05, (1e-3, 1.0)), Search(complain=False)
+    model, search = model_of(EP(), 0.05, (1e-3, 1.0)), Search(warn_not_converged=False)
     first = fit_posterior(told(50), model, search=search)
     sweeps, plain = [], ep._sweep
 
@@ -142,7 +142,7 @@ def test_a_state_has_what_either_engine_needs():
     of_ep = fit_posterior(seen, model_of(EP())).state
     assert set(of_ep.sites) == {"precision", "shift"}
     assert of_ep.chains is None
-    assert of_ep.observations is seen
+    assert of_ep.comparisons is seen
     fitted = fit_posterior(seen, model_of(HMC(draws=40)), rng=np.random.default_rng(0))
     assert set(fitted.state.sites) == {"precision", "shift"}
     assert fitted.state.chains["margins"].shape == (20, 10)
@@ -206,7 +206,7 @@ class Watched(HMC):
 
     def run(self, problem, start=None, rng=None, near=None):
         found = super().run(problem, start, rng, near)
-        items, positions = problem.observations.items, problem.observations.positions
+        items, positions = problem.comparisons.items, problem.comparisons.positions
         ends = [tuple(items[pair].ravel()) for pair in positions]
         self.seen.append((start, ends, found.state["margins"], found.diagnostics.burn_in))
         return found

@@ -189,7 +189,7 @@ def test_noise_may_be_held(fitted, court):
 
 
 def test_parts_teach_hyperparameters_and_all_answers_care(court):
-    found = model_of(learn_on=150).fit(court.X, court.y, judges=court.judge)
+    found = model_of(n_learning_answers=150).fit(court.X, court.y, judges=court.judge)
     assert found.judges_.n_answers.sum() == len(court.y)
     assert found.judges_.care[-1] < -0.5
 

@@ -13,7 +13,7 @@ from skpref import PairwisePreferenceRegressor
 from skpref.fitting._judging import cavities_of
 from skpref.inference import SVI
 from skpref.inference import _workers as _shards
-from skpref.likelihoods import Judged
+from skpref.likelihoods import JudgeReliability
 
 KERNEL, NOISE, N_ITEMS = RBF([0.7, 0.7]), 0.05, 15
 
@@ -100,9 +100,9 @@ def test_duels_that_share_no_item_may_be_judged(points, apart, exact):
 def test_what_an_engine_hands_to_its_next_run_is_not_taken_for_factors(apart):
     """As many points as answers: its arrays have the length that factors of the answers have."""
     fitted = careful(SVI(80), apart)
-    likelihood = Judged(fitted.likelihood_, fitted.judges_.care)
+    likelihood = JudgeReliability(fitted.likelihood_, fitted.judges_.care)
     model = replace(fitted._model, likelihood=likelihood)
-    found = model.evaluate(fitted.observations_)
+    found = model.evaluate(fitted.comparisons_)
     assert len(found.problem.rows) == len(found.approximation.state["shift"]) == 80
     bare = found._replace(approximation=found.approximation._replace(state={}))
     for one, other in zip(cavities_of(found)[:2], cavities_of(bare)[:2], strict=True):

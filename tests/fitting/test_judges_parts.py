@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
-from skpref.duels import Observations
+from skpref.duels import Comparisons
 from skpref.fitting import _judging
 from skpref.fitting._fit import fit_posterior
 from skpref.fitting._judging import cavities_of
@@ -21,7 +21,7 @@ from skpref.inference import EP, SVI
 from skpref.inference import _workers as _shards
 from skpref.inference._base import Problem
 from skpref.inference._chains import NoisyMargins
-from skpref.likelihoods import Judged, Probit
+from skpref.likelihoods import JudgeReliability, Probit
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
@@ -89,7 +89,7 @@ def test_who_was_shown_first_tells_the_answers_of_judges_apart():
     model.fit(X, (first > 0).astype(int), judges=["one"] * 40, order=first)
     assert model.judges_.order_effect_interval(0.99)[0, 0] > 0.0
     assert_allclose(model.predict(X[0]), 0.0, atol=1e-6)
-    assert Judged(Probit(), np.ones(1), np.ones(1)).uses_order
+    assert JudgeReliability(Probit(), np.ones(1), np.ones(1)).uses_order
     model.fit(X, np.ones(40, dtype=int), judges=["one"] * 40, order=first)
     assert_allclose(model.judges_.order_effect, 0.0, atol=1e-3)
 
@@ -119,17 +119,17 @@ def answers(judge, weight=None, turned=False):
     won = rng.random(24) < 0.6
     if turned:
         won = np.where(judge == 1, ~won, won)
-    return Observations.from_duels(items, *pairs.T, won, weight, judge=judge)
+    return Comparisons.from_duels(items, *pairs.T, won, weight, judge=judge)
 
 
 def test_the_evidence_in_care_has_the_slope_of_the_cavities_of_weighted_answers():
     weight = np.tile([0.4, 1.0, 2.5], 8)
-    observations = answers(np.repeat([0, 1], 12), weight)
+    comparisons = answers(np.repeat([0, 1], 12), weight)
     care = np.array([1.2, 0.5])
 
     def run(at):
-        model = Model(RBF(0.8), Judged(Probit(0.1).held(), at), EP(tol=1e-10))
-        return fit_posterior(observations, model).evaluation
+        model = Model(RBF(0.8), JudgeReliability(Probit(0.1).held(), at), EP(tol=1e-10))
+        return fit_posterior(comparisons, model).evaluation
 
     truth = central_gradient(lambda at: run(at).approximation.sites.log_evidence, care, 1e-3)
     told = cavities_of(run(care)).by_care(Probit(0.1), None)
@@ -140,7 +140,7 @@ def test_the_evidence_in_care_has_the_slope_of_the_cavities_of_weighted_answers(
 def test_chains_of_contrary_judges_begin_where_those_of_careful_ones_do():
     judge, care = np.arange(24) % 2, np.array([1.0, -1.0])
     found = []
-    for turned, likelihood in ((True, Judged(Probit(0.1), care)), (False, Probit(0.1))):
+    for turned, likelihood in ((True, JudgeReliability(Probit(0.1), care)), (False, Probit(0.1))):
         model = Model(RBF(0.8), likelihood.held(), EP())
         fitted = fit_posterior(answers(judge, turned=turned), model)
         problem = fitted.evaluation.problem
@@ -168,10 +168,10 @@ def test_turns_that_do_not_end_are_mentioned(monkeypatch):
 
 def test_shards_know_the_judges(monkeypatch):
     monkeypatch.setattr(_shards, "_ROWS", 5)
-    observations = answers(np.repeat([0, 1, 2], 8))
-    likelihood = Judged(Probit(0.1).held(), np.array([1.0, -0.5, 0.0]))
+    comparisons = answers(np.repeat([0, 1, 2], 8))
+    likelihood = JudgeReliability(Probit(0.1).held(), np.array([1.0, -0.5, 0.0]))
     found = []
     for engine in (SVI(5, n_jobs=1, tol=1e-9), SVI(5, tol=1e-9)):
-        fitted = fit_posterior(observations, Model(RBF(0.8), likelihood, engine))
-        found.append(fitted.posterior.mean(observations.items))
+        fitted = fit_posterior(comparisons, Model(RBF(0.8), likelihood, engine))
+        found.append(fitted.posterior.mean(comparisons.items))
     assert_allclose(*found, atol=1e-6)

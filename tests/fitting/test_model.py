@@ -44,15 +44,15 @@ KERNELS = {
 
 def contradictory_duels(seed=0, n_items=8, n_duels=24):
     """Counts above one, and duels answered both ways."""
-    observations = won(*random_duels(seed, n_items, n_duels, noise=1.0))
-    duels = observations.duels
+    comparisons = won(*random_duels(seed, n_items, n_duels, noise=1.0))
+    duels = comparisons.duels
     assert duels.counts.max() > 1
-    assert len(observations.rows.margins.first) < len(duels.counts)
-    return observations
+    assert len(comparisons.rows.margins.first) < len(duels.counts)
+    return comparisons
 
 
-def log_evidence_of(model, observations):
-    return model.evaluate(observations).approximation.sites.log_evidence
+def log_evidence_of(model, comparisons):
+    return model.evaluate(comparisons).approximation.sites.log_evidence
 
 
 @pytest.mark.parametrize("noise_variance", [1e-3, 0.1, 1.0])
@@ -61,13 +61,13 @@ def log_evidence_of(model, observations):
 @pytest.mark.parametrize("name", KERNELS)
 def test_gradient_agrees_with_differences(name, engine, space, noise_variance, monkeypatch):
     monkeypatch.setattr(model_module, "gaussian_space", SPACES[space])
-    observations = contradictory_duels()
+    comparisons = contradictory_duels()
     model = Model(KERNELS[name], Probit(noise_variance), ENGINES[engine])
 
     def log_evidence(theta):
-        return log_evidence_of(model.at(theta), observations)
+        return log_evidence_of(model.at(theta), comparisons)
 
-    found = model.evaluate(observations, eval_gradient=True)
+    found = model.evaluate(comparisons, eval_gradient=True)
     assert found.approximation.converged
     truth = central_gradient(log_evidence, model.theta, 2e-2)
     assert len(truth) == len(KERNELS[name].theta) + 1
@@ -98,10 +98,10 @@ def test_regressor_gives_the_same_gradient(engine, bounds):
 
 @pytest.mark.parametrize("engine", [EP(), Laplace()])
 def test_evidence_by_sampling_the_prior(engine):
-    observations = contradictory_duels(1, 4, 14)
+    comparisons = contradictory_duels(1, 4, 14)
     kernel, noise_variance = Matern(0.8, nu=1.5), 0.5
-    duels = observations.duels
-    found = log_evidence_of(Model(kernel, Probit(noise_variance, "fixed"), engine), observations)
+    duels = comparisons.duels
+    found = log_evidence_of(Model(kernel, Probit(noise_variance, "fixed"), engine), comparisons)
     f = multivariate_normal(np.zeros(4), kernel(duels.items), allow_singular=True).rvs(
         400_000, random_state=0
     )
@@ -113,11 +113,11 @@ def test_evidence_by_sampling_the_prior(engine):
 
 
 def test_a_start_that_does_not_lead_there_is_left():
-    observations, model = contradictory_duels(), Model(RBF(0.8), Probit(0.1), EP())
-    n_kinds = len(observations.duels.counts)
-    fresh = log_evidence_of(model, observations)
+    comparisons, model = contradictory_duels(), Model(RBF(0.8), Probit(0.1), EP())
+    n_kinds = len(comparisons.duels.counts)
+    fresh = log_evidence_of(model, comparisons)
     start = {"precision": np.full(n_kinds, 1e12), "shift": np.full(n_kinds, -1e12)}
-    found = model.evaluate(observations, start).approximation
+    found = model.evaluate(comparisons, start).approximation
     assert found.converged
     assert found.sites.log_evidence == pytest.approx(fresh, abs=1e-8)
 

@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.fitting import _forecast, _progress
-from skpref.fitting._forecast import forecast, mention_cost
+from skpref.fitting._forecast import forecast, warn_cost
 from skpref.fitting._model import Model
 from skpref.inference import EP, HMC, SVI, Gibbs
 from skpref.likelihoods import Probit
@@ -198,33 +198,33 @@ def test_small_fits_say_nothing_however_slow_the_machine(slow, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for n_items, n_duels in ((10, 3), (900, 5000), (5000, 900), (100, 100_000)):
-            mention_cost(large(n_items, n_duels), spec(), True)
+            warn_cost(large(n_items, n_duels), spec(), True)
 
 
 def test_a_long_fit_is_told_with_the_remedy(slow):
-    observations = large(1500, 4000)
+    comparisons = large(1500, 4000)
     with pytest.warns(UserWarning, match=r"distinct \w+ among \d+ items.*minutes.*GiB") as caught:
-        mention_cost(observations, spec(), True)
+        warn_cost(comparisons, spec(), True)
     text = str(caught[0].message)
     assert "more than there is" not in text
-    remedy = "learn the hyperparameters on a part of them by learn_on=1000; or fit fewer"
+    remedy = "learn the hyperparameters on a part of them by n_learning_answers=1000; or fit fewer"
     assert remedy in text and "verbose=1" in text
     with pytest.warns(UserWarning, match="To spare them: fit fewer duels or items"):
-        mention_cost(observations, spec(), False)
+        warn_cost(comparisons, spec(), False)
 
 
 def test_a_fit_too_large_for_the_memory_is_told(monkeypatch):
     monkeypatch.setattr(_forecast, "_product_seconds", lambda: 1e-9)
-    observations = large(1500, 4000)
-    _, size = forecast(observations, spec(), False)
+    comparisons = large(1500, 4000)
+    _, size = forecast(comparisons, spec(), False)
     monkeypatch.setattr(_forecast, "available", lambda: 1.2 * size)
     with pytest.warns(UserWarning, match=r"GiB \(more than there is\)"):
-        mention_cost(observations, spec(), False)
+        warn_cost(comparisons, spec(), False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for free in (2.0 * size, np.inf):  # without end: this machine does not say
             monkeypatch.setattr(_forecast, "available", lambda free=free: free)
-            mention_cost(observations, spec(), False)
+            warn_cost(comparisons, spec(), False)
 
 
 def test_costs_grow_with_what_is_asked(slow):
@@ -239,9 +239,9 @@ def test_costs_grow_with_what_is_asked(slow):
 @pytest.mark.parametrize("engine", [HMC, Gibbs])
 def test_draws_are_what_takes_long(slow, engine):
     """4 000 duels of 300 items: EP takes less than a second, 1 000 draws half a minute or more."""
-    observations = large(300, 4000)
+    comparisons = large(300, 4000)
     by_ep, few, many = (
-        forecast(observations, spec(each), False)[0]
+        forecast(comparisons, spec(each), False)[0]
         for each in (EP(), engine(draws=1000), engine(draws=3000))
     )
     assert few > 50.0 * by_ep
@@ -250,7 +250,7 @@ def test_draws_are_what_takes_long(slow, engine):
     with pytest.warns(
         UserWarning, match="To spare them: inference='ep'.*or fewer draws; fit fewer"
     ):
-        mention_cost(observations, spec(engine()), False)
+        warn_cost(comparisons, spec(engine()), False)
 
 
 def test_the_forecast_counts_distinct_duels_and_items(slow):

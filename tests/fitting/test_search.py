@@ -25,23 +25,23 @@ def probit(noise_variance=0.1, bounds=(1e-3, 10.0)):
     return Probit(noise_variance, bounds)
 
 
-def log_evidence(model, observations):
-    return model.evaluate(observations).approximation.sites.log_evidence
+def log_evidence(model, comparisons):
+    return model.evaluate(comparisons).approximation.sites.log_evidence
 
 
 @pytest.mark.parametrize("long", [False, True])
 @pytest.mark.parametrize("engine", [EP(), Laplace()])
 def test_search_ends_at_the_top_of_a_grid(engine, long, monkeypatch):
     monkeypatch.setattr(_search, "_LONG", 2 if long else 10**6)
-    observations = won(*random_duels(7, 15, 80, noise=0.4))
+    comparisons = won(*random_duels(7, 15, 80, noise=0.4))
     prior = LogNormal(np.array([0]), np.zeros(1), np.ones(1))
     model = Model(RBF(1.0), probit(), engine, (prior,))
-    found, state = learn(model, observations, Search())
-    warm = found.evaluate(observations, state).approximation
+    found, state = learn(model, comparisons, Search())
+    warm = found.evaluate(comparisons, state).approximation
     assert warm.converged
 
     def objective(theta):
-        return log_evidence(model.at(np.array(theta)), observations) + norm.logpdf(theta[0])
+        return log_evidence(model.at(np.array(theta)), comparisons) + norm.logpdf(theta[0])
 
     top = objective(found.theta)
     grid = [(a, b) for a in np.linspace(-2, 2, 9) for b in np.linspace(-6, 2, 9)]
@@ -52,46 +52,46 @@ def test_search_ends_at_the_top_of_a_grid(engine, long, monkeypatch):
 
 def test_a_long_search_does_not_begin_in_a_corner_of_the_bounds(monkeypatch):
     monkeypatch.setattr(_search, "_LONG", 2)
-    observations = won(*random_duels(7, 15, 80, noise=0.4))
+    comparisons = won(*random_duels(7, 15, 80, noise=0.4))
     model, steps = Model(RBF(1.0), probit(1e-3, (1e-6, 1e6)), EP()), []
-    found, _ = learn(model, observations, Search(), monitor=steps.append)
+    found, _ = learn(model, comparisons, Search(), monitor=steps.append)
     assert np.abs(steps[1].theta - model.theta).max() <= 1.0 + 1e-9
     assert len({tuple(step.theta) for step in steps}) == len(steps)  # the first is not done twice
     monkeypatch.setattr(_search, "_LONG", 10**6)
-    short, _ = learn(model, observations, Search())
-    best, other = (log_evidence(each, observations) for each in (found, short))
+    short, _ = learn(model, comparisons, Search())
+    best, other = (log_evidence(each, comparisons) for each in (found, short))
     assert best == pytest.approx(other, abs=2e-3)
 
 
 def test_search_keeps_to_the_bounds_and_to_what_is_fixed():
-    observations = won(*random_duels(7, 15, 80, noise=0.4))
+    comparisons = won(*random_duels(7, 15, 80, noise=0.4))
     kernel = ConstantKernel(3.0, "fixed") * RBF(1.0, (0.9, 1.1))
-    quiet = Search(complain=False)
-    found, _ = learn(Model(kernel, probit(0.1, (0.05, 0.06)), EP()), observations, quiet)
+    quiet = Search(warn_not_converged=False)
+    found, _ = learn(Model(kernel, probit(0.1, (0.05, 0.06)), EP()), comparisons, quiet)
     assert found.kernel.k1.constant_value == 3.0
     assert 0.9 <= found.kernel.k2.length_scale <= 1.1
     assert 0.05 <= found.likelihood.noise_variance <= 0.06
-    held, _ = learn(Model(RBF(1.0), probit(0.1, "fixed"), EP()), observations, quiet)
+    held, _ = learn(Model(RBF(1.0), probit(0.1, "fixed"), EP()), comparisons, quiet)
     assert held.likelihood.noise_variance == 0.1
 
 
 def test_restarts_never_make_it_worse_and_are_reproducible():
-    observations = won(*random_duels(7, 10, 30, noise=0.4))
+    comparisons = won(*random_duels(7, 10, 30, noise=0.4))
     model = Model(RBF([1.0, 1.0], (1e-2, 1e2)), probit(), EP())
-    one, _ = learn(model, observations, Search(complain=False))
-    search = Search(n_restarts=3, complain=False)
+    one, _ = learn(model, comparisons, Search(warn_not_converged=False))
+    search = Search(n_restarts=3, warn_not_converged=False)
     more, again = (
-        learn(model, observations, search, rng=np.random.RandomState(0)).model for _ in range(2)
+        learn(model, comparisons, search, rng=np.random.RandomState(0)).model for _ in range(2)
     )
-    assert log_evidence(more, observations) >= log_evidence(one, observations) - 1e-6
+    assert log_evidence(more, comparisons) >= log_evidence(one, comparisons) - 1e-6
     np.testing.assert_array_equal(more.theta, again.theta)
     endless = Model(RBF(1.0, (1e-2, np.inf)), probit(0.1, "fixed"), EP())
     with pytest.raises(ValueError, match="finite bounds"):
-        learn(endless, observations, Search(n_restarts=1), rng=np.random.RandomState(0))
+        learn(endless, comparisons, Search(n_restarts=1), rng=np.random.RandomState(0))
 
 
 def test_a_callable_optimizer_is_called_as_in_scikit_learn():
-    observations = won(*random_duels(7, 10, 30))
+    comparisons = won(*random_duels(7, 10, 30))
     model = Model(RBF(1.0), probit(), EP())
 
     def optimizer(obj_func, initial_theta, bounds):
@@ -101,7 +101,7 @@ def test_a_callable_optimizer_is_called_as_in_scikit_learn():
         assert bounds.shape == (2, 2)
         return initial_theta + 0.25, value
 
-    found, _ = learn(model, observations, Search(optimizer))
+    found, _ = learn(model, comparisons, Search(optimizer))
     np.testing.assert_allclose(found.theta, model.theta + 0.25)
 
 
@@ -123,10 +123,10 @@ def test_a_callable_optimizer_is_called_as_in_scikit_learn():
     ids=repr,
 )
 def test_an_optimizer_that_returns_nonsense_is_named(nonsense):
-    observations, model = won(*random_duels(7, 10, 30)), Model(RBF(1.0), probit(), EP())
+    comparisons, model = won(*random_duels(7, 10, 30)), Model(RBF(1.0), probit(), EP())
     search = Search(lambda obj_func, initial_theta, bounds: nonsense)
     with pytest.raises(ValueError, match=r"optimizer must return \(theta_opt, func_min\).*\(2,\)"):
-        learn(model, observations, search)
+        learn(model, comparisons, search)
 
 
 # -- trial points where there is no evidence -----------------------------------------------------
@@ -135,33 +135,33 @@ def test_an_optimizer_that_returns_nonsense_is_named(nonsense):
 @pytest.mark.parametrize("seed", [18, 20])
 def test_a_kernel_that_is_no_covariance_at_a_trial_point_is_turned_back_from(seed):
     """In two dimensions ExpSineSquared is a covariance at some hyperparameters only."""
-    observations, steps = won(*random_duels(seed, 15, 30)), []
+    comparisons, steps = won(*random_duels(seed, 15, 30)), []
     model = Model(ExpSineSquared(1.0, 3.0), probit(), EP())
-    found, _ = learn(model, observations, Search(complain=False), monitor=steps.append)
+    found, _ = learn(model, comparisons, Search(warn_not_converged=False), monitor=steps.append)
     refused = [step for step in steps if step.log_posterior == -np.inf]
     assert refused and steps[-1] is not refused[0]
     for step in refused:
-        values = np.linalg.eigvalsh(model.at(step.theta).kernel(observations.items))
+        values = np.linalg.eigvalsh(model.at(step.theta).kernel(comparisons.items))
         assert values[0] < -1e-4 * values[-1]
     told = max(step.log_posterior for step in steps)
-    assert log_evidence(found, observations) == pytest.approx(told, abs=2e-3)
+    assert log_evidence(found, comparisons) == pytest.approx(told, abs=2e-3)
     assert told > steps[0].log_posterior + 0.1
 
 
 def test_a_search_whose_start_has_no_evidence_says_so():
-    observations = won(*random_duels(0, 30, 100))
+    comparisons = won(*random_duels(0, 30, 100))
     for kernel in (ExpSineSquared(1.0, 0.5), ExpSineSquared(3.0, 0.2)):
-        values = np.linalg.eigvalsh(kernel(observations.items))
+        values = np.linalg.eigvalsh(kernel(comparisons.items))
         assert values.min() < -0.1
         with pytest.raises(ValueError, match=r"ExpSineSquared.* far from positive semi-definite: "):
-            learn(Model(kernel, probit(), EP()), observations, Search())
+            learn(Model(kernel, probit(), EP()), comparisons, Search())
 
 
 # -- what monitors are told ------------------------------------------------------------------------
 
 
 def test_a_monitor_is_told_of_every_evaluation():
-    observations, steps = won(*random_duels(7, 10, 30)), []
+    comparisons, steps = won(*random_duels(7, 10, 30)), []
     model = Model(RBF(1.0), probit(), EP())
 
     def optimizer(obj_func, initial_theta, bounds):
@@ -171,20 +171,20 @@ def test_a_monitor_is_told_of_every_evaluation():
 
     prior = LogNormal(np.array([0]), np.ones(1), np.ones(1))
     model = Model(RBF(1.0), probit(), EP(), (prior,))
-    learn(model, observations, Search(optimizer, complain=False), monitor=steps.append)
+    learn(model, comparisons, Search(optimizer, warn_not_converged=False), monitor=steps.append)
     assert [step.number for step in steps] == [1, 2, 3, 4]
     for step, shift in zip(steps, (0.0, 0.3, -0.2, 0.0), strict=True):
         assert_allclose(step.theta, model.theta + shift)
         there = model.at(step.theta)
         log_prior = -0.5 * (step.theta[0] - 1.0) ** 2
-        expected = log_evidence(there, observations) + log_prior
+        expected = log_evidence(there, comparisons) + log_prior
         assert step.log_posterior == pytest.approx(expected, abs=1e-4)
         assert step.seconds > 0.0
 
 
 @pytest.mark.parametrize("last", [1, 4])
 def test_a_monitor_stops_the_search_at_the_best_so_far(last):
-    observations, steps = won(*random_duels(7, 15, 80, noise=0.4)), []
+    comparisons, steps = won(*random_duels(7, 15, 80, noise=0.4)), []
 
     def stop(step):
         steps.append(step)
@@ -192,7 +192,7 @@ def test_a_monitor_stops_the_search_at_the_best_so_far(last):
             raise StopSearch
 
     model = Model(RBF(5.0), probit(1.0), EP())
-    found, _ = learn(model, observations, Search(), monitor=stop)
+    found, _ = learn(model, comparisons, Search(), monitor=stop)
     assert len(steps) == last
     best = max(steps, key=lambda step: step.log_posterior)
     np.testing.assert_array_equal(found.theta, best.theta)
@@ -209,8 +209,8 @@ def test_a_callable_optimizer_may_write_into_its_gradients():
             gradient *= 0.0
         return initial_theta, value
 
-    observations = won(*random_duels(7, 15, 80, noise=0.4))
-    learn(Model(RBF(5.0), probit(1.0), EP()), observations, Search(optimizer))
+    comparisons = won(*random_duels(7, 15, 80, noise=0.4))
+    learn(Model(RBF(5.0), probit(1.0), EP()), comparisons, Search(optimizer))
     assert np.abs(seen[0]).max() > 0.1
     np.testing.assert_allclose(seen, [seen[0]] * 3)
 
@@ -218,10 +218,10 @@ def test_a_callable_optimizer_may_write_into_its_gradients():
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_restarts_that_run_here_are_told_of_too(n_jobs):
-    observations, steps = won(*random_duels(7, 10, 30, noise=0.4)), []
+    comparisons, steps = won(*random_duels(7, 10, 30, noise=0.4)), []
     model = Model(RBF(1.0, (1e-2, 1e2)), probit(), EP())
-    search = Search(n_restarts=2, n_jobs=n_jobs, complain=False)
-    learn(model, observations, search, rng=np.random.RandomState(0), monitor=steps.append)
+    search = Search(n_restarts=2, n_jobs=n_jobs, warn_not_converged=False)
+    learn(model, comparisons, search, rng=np.random.RandomState(0), monitor=steps.append)
     assert bool(steps) == (n_jobs is None)
     assert all(step.number == k for k, step in enumerate(steps, start=1))
 
@@ -230,8 +230,8 @@ def test_restarts_that_run_here_are_told_of_too(n_jobs):
 
 
 def searched(kernel, noise_bounds=(1e-3, 10.0)):
-    observations = won(*random_duels(7, 15, 80, noise=0.4))
-    return learn(Model(kernel, probit(0.1, noise_bounds), EP()), observations, Search()).model
+    comparisons = won(*random_duels(7, 15, 80, noise=0.4))
+    return learn(Model(kernel, probit(0.1, noise_bounds), EP()), comparisons, Search()).model
 
 
 @pytest.mark.parametrize(
@@ -296,13 +296,13 @@ def test_the_users_line_is_named():
 
 
 def test_a_search_that_does_not_end_says_so():
-    observations = won(*random_duels(7, 15, 80, noise=0.4))
+    comparisons = won(*random_duels(7, 15, 80, noise=0.4))
     model = Model(RBF([1.0, 1.0]), probit(), EP())
     with pytest.warns(ConvergenceWarning, match=r"stopped after 1 iterations\. Scale the features"):
-        learn(model, observations, Search(max_iter=1))
+        learn(model, comparisons, Search(max_iter=1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        learn(model, observations, Search(max_iter=1, complain=False))
+        learn(model, comparisons, Search(max_iter=1, warn_not_converged=False))
 
 
 # -- far starts ------------------------------------------------------------------------------------
@@ -389,10 +389,10 @@ def test_a_search_that_leaves_much_says_so(monkeypatch):
     monkeypatch.setattr(_search, "_NATS", 1e9)
     monkeypatch.setattr(_search, "_FTOL", 1e9)
     monkeypatch.setattr(_search, "_DESCENTS", 1)
-    observations = won(*random_duels(7, 15, 80, noise=0.4))
+    comparisons = won(*random_duels(7, 15, 80, noise=0.4))
     model = Model(RBF([10.0, 0.1]), probit(10.0, (1e-6, 1e2)), EP())
     with pytest.warns(ConvergenceWarning, match=r"while the log evidence still grew by .* nats"):
-        learn(model, observations, Search())
+        learn(model, comparisons, Search())
 
 
 def test_what_an_engine_that_went_astray_says_is_not_believed():

@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
-from skpref.duels import ItemTable, Observations, from_columns
+from skpref.duels import Comparisons, ItemTable, from_columns
 from skpref.fitting._streaming import Sample
 from skpref.gp._inducing import Weights, carried, moments
 from skpref.inference import SVI
@@ -78,7 +78,7 @@ def test_a_stream_whose_later_pieces_bring_unseen_items():
 
 def test_pickled_in_mid_stream_it_goes_on_with_the_same_bits():
     X, pairs, y = problem(1000)
-    one, other = (unfitted(X, learn_on=200, optimizer="fmin_l_bfgs_b") for _ in range(2))
+    one, other = (unfitted(X, n_learning_answers=200, optimizer="fmin_l_bfgs_b") for _ in range(2))
     for model in (one, other):
         streamed(model, pairs[:300], y[:300], 3)
     other = pickle.loads(pickle.dumps(other))
@@ -126,18 +126,28 @@ def test_hyperparameters_are_learned_again_once_the_answers_have_doubled():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("arranged", "learn_on"), [("by region", "auto"), ("random", 400)])
-def test_a_stream_that_begins_with_few_answers_learns_its_hyperparameters(arranged, learn_on):
+@pytest.mark.parametrize(
+    ("arranged", "n_learning_answers"), [("by region", "auto"), ("random", 400)]
+)
+def test_a_stream_that_begins_with_few_answers_learns_its_hyperparameters(
+    arranged, n_learning_answers
+):
     X, pairs, y = problem(3000)
     order = np.arange(2500)
     if arranged == "by region":
         order = np.argsort(X[pairs[:2500]].mean(axis=1)[:, 0])
-    options = {"kernel": None, "optimizer": "fmin_l_bfgs_b", "learn_on": learn_on}
+    options = {
+        "kernel": None,
+        "optimizer": "fmin_l_bfgs_b",
+        "n_learning_answers": n_learning_answers,
+    }
     whole = unfitted(X, **options).fit(pairs[:2500], y[:2500])
     stream = streamed(unfitted(X, **options), pairs[order], y[order], 100)
     losses = [log_loss(model, pairs[2500:], y[2500:]) for model in (whole, stream)]
     assert losses[1] - losses[0] < 0.01
-    assert len(stream._stream.sample.answers.positions) == (2500 if learn_on == "auto" else 400)
+    assert len(stream._stream.sample.answers.positions) == (
+        2500 if n_learning_answers == "auto" else 400
+    )
 
 
 def test_a_stream_that_goes_on_in_another_region():
@@ -154,7 +164,7 @@ def test_a_stream_that_goes_on_in_another_region():
     def won(pairs):
         return (utility(X[pairs[:, 0]]) > utility(X[pairs[:, 1]])).astype(int)
 
-    stream = unfitted(X, 30, learn_on=150).partial_fit(
+    stream = unfitted(X, 30, n_learning_answers=150).partial_fit(
         np.tile(early, (4, 1)), np.tile(won(early), 4)
     )
     streamed(stream, later[:2000], won(later[:2000]), 20)
@@ -185,7 +195,7 @@ def test_what_was_told_of_points_is_a_factor_on_their_utilities(kernel):
 
 def test_points_of_ones_own_stay():
     X, pairs, y = problem(400)
-    held = unfitted(X, optimizer="fmin_l_bfgs_b", learn_on=50)
+    held = unfitted(X, optimizer="fmin_l_bfgs_b", n_learning_answers=50)
     held.set_params(inference=SVI(4, X[:4]))
     streamed(held, pairs, y, 4)
     assert len(held._stream.sample.answers.positions) == 50
@@ -200,7 +210,7 @@ def test_points_of_ones_own_stay():
 def test_the_sample_is_fair():
     rng = np.random.default_rng(0)
     n, items = 4000, np.arange(4001.0)[:, None]
-    answers = Observations.from_duels(items, np.arange(n), np.arange(1, n + 1), np.ones(n, bool))
+    answers = Comparisons.from_duels(items, np.arange(n), np.arange(1, n + 1), np.ones(n, bool))
     sample, k = Sample.of(answers.part(np.arange(300)), 1000), 300
     while k < n:
         ahead = min(k + int(rng.integers(1, 300)), n)

@@ -60,7 +60,7 @@ def test_a_guess_saves_sweeps_and_ends_at_the_same_place(ends):
     )
 
 
-class Told(EP):
+class HistoryEntry(EP):
     """Tells the weights of an extrapolation instead."""
 
     def extrapolated(self, states, weights):
@@ -68,7 +68,7 @@ class Told(EP):
 
 
 def guess(known, theta):
-    warm = WarmStart(Told())
+    warm = WarmStart(HistoryEntry())
     for each in known:
         warm.add(np.array(each), {"at": np.array(each)})
     return warm.near(np.array(theta))

@@ -9,7 +9,7 @@ from oracles import incidence
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from skpref.duels import Observations
+from skpref.duels import Comparisons
 from skpref.fitting import _model as model_module
 from skpref.fitting._model import Model
 from skpref.gp import _dense as _conditioning
@@ -43,7 +43,7 @@ def answers(n_items, n_answers, seed=0, counted=False):
     rank[third : 2 * third, :3] = [2, 1, 2]
     rank[shown < 0] = 0
     weight = rng.integers(1, 4, n_answers).astype(float) if counted else None
-    return Observations.from_ranks(items, shown, rank, weight)
+    return Comparisons.from_ranks(items, shown, rank, weight)
 
 
 class Dense:

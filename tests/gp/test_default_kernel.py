@@ -1,6 +1,6 @@
 """The default kernel: follows the spread of the features, and tells items apart where it helps.
 
-Duels here show the items in the order of their table, which is then that of `Observations.items`.
+Duels here show the items in the order of their table, which is then that of `Comparisons.items`.
 """
 
 import numpy as np

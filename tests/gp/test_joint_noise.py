@@ -8,7 +8,7 @@ from core_support import SPACES
 from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import Matern
 
-from skpref.duels import Observations
+from skpref.duels import Comparisons
 from skpref.gp._dense import ItemSpace, MarginSpace, Sites, condition, gaussian_space
 from skpref.inference import Approximation
 from skpref.likelihoods import Probit
@@ -27,7 +27,7 @@ def observed(dependent=True, weight=None):
     shown, rank = list(SHOWN), list(RANK)
     if dependent:
         shown, rank = [*shown, DEPENDENT[0]], [*rank, DEPENDENT[1]]
-    return Observations.from_ranks(ITEMS, shown, rank, weight)
+    return Comparisons.from_ranks(ITEMS, shown, rank, weight)
 
 
 class Dense(NamedTuple):
@@ -42,16 +42,16 @@ class Dense(NamedTuple):
         return self.B @ self.K @ self.B.T + variance * self.N
 
 
-def dense(observations):
+def dense(comparisons):
     """By a noise of its own for every item of every single joint answer."""
-    rows, margins = observations.rows, observations.rows.margins
+    rows, margins = comparisons.rows, comparisons.rows.margins
     entries = [(m, None) for m in range(margins.n_shared)]
     for block in margins.blocks:
         for at, count in zip(block.margin, block.counts, strict=True):
             for copy in range(int(count)):
                 entries += [(m, (int(at[0]), copy)) for m in at]
     margin = np.array([m for m, _ in entries])
-    n, n_items = len(margin), len(observations.items)
+    n, n_items = len(margin), len(comparisons.items)
     owners = sorted({owner for _, owner in entries if owner is not None})
     B, D = np.zeros((n, n_items)), np.zeros((n, n_items * max(len(owners), 1)))
     for i, (m, owner) in enumerate(entries):
@@ -60,7 +60,7 @@ def dense(observations):
             if owner is not None:
                 D[i, owners.index(owner) * n_items + item] += sign
     assert len(rows.margins.index) == len(rows)
-    return Dense(margin, B, D @ D.T, KERNEL(observations.items))
+    return Dense(margin, B, D @ D.T, KERNEL(comparisons.items))
 
 
 def some_sites(n, seed=1):
@@ -69,13 +69,13 @@ def some_sites(n, seed=1):
     return precision, precision * rng.normal(size=n)
 
 
-def made(space, observations, variance=NOISE):
-    return SPACES[space](KERNEL(observations.items), observations.rows.margins, variance)
+def made(space, comparisons, variance=NOISE):
+    return SPACES[space](KERNEL(comparisons.items), comparisons.rows.margins, variance)
 
 
-def counts_of(observations):
+def counts_of(comparisons):
     """How often each margin is there."""
-    return np.bincount(dense(observations).margin)
+    return np.bincount(dense(comparisons).margin)
 
 
 CASES = [("margins", 1), ("items", 1), ("items", 3)]

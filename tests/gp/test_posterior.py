@@ -62,10 +62,10 @@ def many_components(kernel=KERNELS["matern52"], n=5, spread=2.0, seed=3):
 @pytest.mark.parametrize("name", KERNELS)
 def test_one_component_is_gp_regression_on_the_sites(name):
     found = one_component(KERNELS[name])
-    margins, sites = found.observations.rows.margins, found.approximation.sites
-    A = incidence(margins.first, margins.second, len(found.observations.items))
+    margins, sites = found.comparisons.rows.margins, found.approximation.sites
+    A = incidence(margins.first, margins.second, len(found.comparisons.items))
     mean, covariance = dense_posterior(
-        KERNELS[name], found.observations.items, A, sites.shift, sites.precision, X
+        KERNELS[name], found.comparisons.items, A, sites.shift, sites.precision, X
     )
     posterior = found.posterior
     np.testing.assert_allclose(posterior.mean(X), mean, atol=1e-10)

@@ -147,14 +147,14 @@ def test_both_spaces_agree(noise_variance):
 
 @pytest.mark.parametrize("start", ["zero", "elsewhere", "other noise"])
 def test_the_fixed_point_does_not_depend_on_the_start_or_the_damping(start):
-    observations = won(*random_duels(0, 12, 60))
+    comparisons = won(*random_duels(0, 12, 60))
     kernel, noise_variance = RBF(0.8), 0.05
-    found = solve(TIGHT_EP, kernel, observations, noise_variance)
-    n = len(observations.duels.counts)
+    found = solve(TIGHT_EP, kernel, comparisons, noise_variance)
+    n = len(comparisons.duels.counts)
     state = {
         "zero": {"precision": np.zeros(n), "shift": np.zeros(n)},
         "elsewhere": {"precision": np.full(n, 0.7), "shift": np.full(n, 0.1)},
-        "other noise": solve(EP(), kernel, observations, 0.5).approximation.state,
+        "other noise": solve(EP(), kernel, comparisons, 0.5).approximation.state,
     }[start]
     for damping in (0.0, 0.5):
         again = clone(TIGHT_EP).set_params(damping=damping).run(found.problem, state)
@@ -208,9 +208,9 @@ def test_items_given_twice_are_one_item(some):
 
 def test_counted_duels_equal_repeated_ones(some):
     items, winner, loser, X, truth = some
-    observations = won(items, winner, loser)
-    assert observations.duels.counts.max() > 1
-    found = solve(TIGHT_EP, Matern(0.7, nu=2.5), apart(observations), 0.05)
+    comparisons = won(items, winner, loser)
+    assert comparisons.duels.counts.max() > 1
+    found = solve(TIGHT_EP, Matern(0.7, nu=2.5), apart(comparisons), 0.05)
     assert len(found.problem.counts) == len(winner)
     probability = found.posterior.win_probability(X[::2], X[1::2])
     np.testing.assert_allclose(np.append(probability, found.log_evidence), truth, atol=1e-9)
@@ -246,23 +246,23 @@ def test_exchanging_winners_and_losers_turns_the_utility_over(some):
 def test_hard_data_converge_in_both_spaces(name, noise_variance):
     hard = HARD[name]()
     for space in ("margins", "items"):
-        check_hard(solve(EP(), hard.kernel, hard.observations, noise_variance, space), hard)
+        check_hard(solve(EP(), hard.kernel, hard.comparisons, noise_variance, space), hard)
 
 
 @pytest.mark.parametrize("noise_variance", [1e-4, 1e-3, 1e-2, 0.1, 1.0])
 def test_many_noisy_duels_of_few_items_converge(noise_variance):
-    observations = won(*random_duels(0, 100, 20_000, noise=0.7))
-    found = solve(EP(), RBF(1.0), observations, noise_variance)
+    comparisons = won(*random_duels(0, 100, 20_000, noise=0.7))
+    found = solve(EP(), RBF(1.0), comparisons, noise_variance)
     assert found.approximation.converged
     # So many duels leave little doubt which items are good.
-    X = observations.items
+    X = comparisons.items
     utility = np.sin(2.0 * X).sum(axis=1)
     assert np.corrcoef(found.posterior.mean(X), utility)[0, 1] > 0.98
 
 
 def test_stopping_early_is_told():
-    observations = won(*random_duels(0, 12, 60))
-    found = solve(EP(max_iter=2), RBF(0.8), observations, 0.01).approximation
+    comparisons = won(*random_duels(0, 12, 60))
+    found = solve(EP(max_iter=2), RBF(0.8), comparisons, 0.01).approximation
     assert not found.converged
     assert found.n_iter == 2
     assert found.residual > 1e-8
@@ -279,6 +279,6 @@ def test_stopping_early_is_told():
     ],
 )
 def test_bad_options_say_what_is_allowed(parameters, error, match):
-    observations = won(*random_duels(0, 4, 6))
+    comparisons = won(*random_duels(0, 4, 6))
     with pytest.raises(error, match=match):
-        solve(EP(**parameters), DotProduct(), observations, 0.1)
+        solve(EP(**parameters), DotProduct(), comparisons, 0.1)

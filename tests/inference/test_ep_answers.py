@@ -12,7 +12,7 @@ from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from skpref import PairwisePreferenceRegressor
-from skpref.duels import Observations
+from skpref.duels import Comparisons
 from skpref.fitting import _model as model_module
 from skpref.fitting._fit import fit_posterior
 from skpref.fitting._model import Model
@@ -23,17 +23,17 @@ KERNEL = Matern([0.7, 1.2], nu=1.5)
 ITEMS = np.random.default_rng(0).uniform(-1.0, 1.0, (6, 2))
 
 
-def evidence_of(observations, likelihood, kernel=KERNEL, engine=TIGHT_EP):
+def evidence_of(comparisons, likelihood, kernel=KERNEL, engine=TIGHT_EP):
     model = Model(kernel, likelihood, engine)
-    return model.evaluate(observations).approximation.sites.log_evidence
+    return model.evaluate(comparisons).approximation.sites.log_evidence
 
 
-def fitted(observations, likelihood, engine=TIGHT_EP):
-    return fit_posterior(observations, Model(KERNEL, likelihood.held(), engine))
+def fitted(comparisons, likelihood, engine=TIGHT_EP):
+    return fit_posterior(comparisons, Model(KERNEL, likelihood.held(), engine))
 
 
 def ranks(shown, rank, weight=None, order=None, ordered=False, tie=None):
-    made = Observations.from_ranks(ITEMS, shown, rank, weight, order=order, tie=tie)
+    made = Comparisons.from_ranks(ITEMS, shown, rank, weight, order=order, tie=tie)
     return replace(made, ordered=ordered)
 
 
@@ -189,8 +189,8 @@ def test_without_threshold_in_the_limit_there_are_no_ties():
 
 
 def test_a_choice_of_two_is_a_duel():
-    chosen = Observations.from_ranks(ITEMS, [[0, 1, -1], [2, 3, -1]], [[2, 1, 0], [1, 2, 0]])
-    duels = Observations.from_duels(ITEMS, [0, 2], [1, 3], [False, True])
+    chosen = Comparisons.from_ranks(ITEMS, [[0, 1, -1], [2, 3, -1]], [[2, 1, 0], [1, 2, 0]])
+    duels = Comparisons.from_duels(ITEMS, [0, 2], [1, 3], [False, True])
     for likelihood in (Probit(0.1), Probit(0.1, tie_threshold=0.2)):
         assert evidence_of(chosen, likelihood) == evidence_of(duels, likelihood)
 
@@ -242,7 +242,7 @@ def test_a_ranking_is_no_product_of_duels():
     best_first = np.argsort(answer.rank)
     a, b, c = np.array(answer.shown)[best_first]
     joint = observed(problem)
-    broken = Observations.from_duels(problem.items, [a, b], [b, c], [True, True])
+    broken = Comparisons.from_duels(problem.items, [a, b], [b, c], [True, True])
     kernel, likelihood = RBF(1e-3), likelihood_of(problem)
     one = evidence_of(joint, likelihood, kernel)
     many = evidence_of(broken, likelihood, kernel)
@@ -292,7 +292,7 @@ def test_counted_sets_are_single_ones(monkeypatch):
     counted = fitted(ranks(shown, rank, [2, 1]), likelihood)
     # Copies of the items, so near that the kernel cannot tell them: nothing is equal to count.
     items = np.concatenate([ITEMS, ITEMS + 1e-9])
-    single = Observations.from_ranks(items, [[0, 1, 2], [3, 1, 4], [6, 7, 8]], [*rank, rank[0]])
+    single = Comparisons.from_ranks(items, [[0, 1, 2], [3, 1, 4], [6, 7, 8]], [*rank, rank[0]])
     assert counted.evaluation.problem.space.noise.counted
     assert not fitted(single, likelihood).evaluation.problem.space.noise.counted
     assert counted.log_evidence == pytest.approx(evidence_of(single, likelihood), abs=1e-6)
@@ -347,6 +347,6 @@ def test_sites_that_lead_astray_are_given_up():
     assert near.converged and wanted.converged
     assert not found.converged and found.n_iter <= 25
     model = Model(RBF(1.0), problem.likelihood, EP())  # begins anew then
-    again = model.evaluate(problem.observations, near.state).approximation
+    again = model.evaluate(problem.comparisons, near.state).approximation
     assert again.converged
     np.testing.assert_allclose(again.conditioned.mean, wanted.conditioned.mean, atol=1e-6)

@@ -23,9 +23,9 @@ from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer
 NOISE = 0.02
 
 
-def drawn(observations, engine, start=None, seed=0):
+def drawn(comparisons, engine, start=None, seed=0):
     model = Model(RBF(0.5), Probit(NOISE, "fixed"), engine)
-    return fit_posterior(observations, model, start, np.random.default_rng(seed))
+    return fit_posterior(comparisons, model, start, np.random.default_rng(seed))
 
 
 def test_it_is_the_gp_conditioned_on_its_margins():

@@ -126,10 +126,10 @@ def test_error_against_the_exact_answer_vanishes_with_growing_noise():
 
 def test_counted_duels_equal_repeated_ones():
     items, winner, loser = random_duels(1, 10, 40)
-    observations = won(items, winner, loser)
+    comparisons = won(items, winner, loser)
     one, two = (
         solve(TIGHT_LAPLACE, Matern(0.7, nu=2.5), each, 0.05)
-        for each in (observations, apart(observations))
+        for each in (comparisons, apart(comparisons))
     )
     assert len(one.problem.counts) < len(two.problem.counts) == len(winner)
     assert one.log_evidence == pytest.approx(two.log_evidence, abs=1e-9)
@@ -153,12 +153,12 @@ def test_order_of_duels_and_of_items_does_not_matter():
 
 @pytest.mark.parametrize("start", ["its own end", "another noise", "far away"])
 def test_the_mode_does_not_depend_on_the_start(start):
-    observations = won(*random_duels(0, 12, 60))
-    found = solve(Laplace(), RBF(0.8), observations, 0.05)
+    comparisons = won(*random_duels(0, 12, 60))
+    found = solve(Laplace(), RBF(0.8), comparisons, 0.05)
     state = {
         "its own end": found.approximation.state,
-        "another noise": solve(Laplace(), RBF(0.8), observations, 5.0).approximation.state,
-        "far away": {"pull": np.full(len(observations.duels.counts), 1e3)},
+        "another noise": solve(Laplace(), RBF(0.8), comparisons, 5.0).approximation.state,
+        "far away": {"pull": np.full(len(comparisons.duels.counts), 1e3)},
     }[start]
     again = Laplace().run(found.problem, state)
     assert again.converged
@@ -172,22 +172,22 @@ def test_the_mode_does_not_depend_on_the_start(start):
 def test_hard_data_converge_in_both_spaces(name, noise_variance):
     hard = HARD[name]()
     for space in ("margins", "items"):
-        check_hard(solve(Laplace(), hard.kernel, hard.observations, noise_variance, space), hard)
+        check_hard(solve(Laplace(), hard.kernel, hard.comparisons, noise_variance, space), hard)
 
 
 @pytest.mark.parametrize("noise_variance", [1e-4, 1e-3, 1e-2, 0.1, 1.0])
 def test_many_noisy_duels_of_few_items_converge(noise_variance):
-    observations = won(*random_duels(0, 100, 20_000, noise=0.7))
-    found = solve(Laplace(), RBF(1.0), observations, noise_variance)
+    comparisons = won(*random_duels(0, 100, 20_000, noise=0.7))
+    found = solve(Laplace(), RBF(1.0), comparisons, noise_variance)
     assert found.approximation.converged
-    X = observations.items
+    X = comparisons.items
     utility = np.sin(2.0 * X).sum(axis=1)
     assert np.corrcoef(found.posterior.mean(X), utility)[0, 1] > 0.98
 
 
 def test_stopping_early_is_told():
-    observations = won(*random_duels(0, 12, 60))
-    found = solve(Laplace(max_iter=1), RBF(0.8), observations, 0.01).approximation
+    comparisons = won(*random_duels(0, 12, 60))
+    found = solve(Laplace(max_iter=1), RBF(0.8), comparisons, 0.01).approximation
     assert not found.converged
     assert found.n_iter == 1
 
@@ -202,9 +202,9 @@ def test_stopping_early_is_told():
     ],
 )
 def test_bad_options_say_what_is_allowed(parameters, error, match):
-    observations = won(*random_duels(0, 4, 6))
+    comparisons = won(*random_duels(0, 4, 6))
     with pytest.raises(error, match=match):
-        solve(Laplace(**parameters), RBF(), observations, 0.1)
+        solve(Laplace(**parameters), RBF(), comparisons, 0.1)
 
 
 @pytest.mark.slow
@@ -231,9 +231,9 @@ def test_a_flipped_answer_may_move_a_probability_the_wrong_way(noise_variance):
         by_hand = norm.cdf(top / np.sqrt(1.0 / curvature + sd**2))
 
         winner = np.repeat([0, 1], [3 - lost, lost])
-        observations = won(items, winner, 1 - winner)
+        comparisons = won(items, winner, 1 - winner)
         for engine, found in ((TIGHT_LAPLACE, laplace), (TIGHT_EP, ep)):
-            posterior = solve(engine, kernel, observations, noise_variance).posterior
+            posterior = solve(engine, kernel, comparisons, noise_variance).posterior
             found.append(posterior.win_probability(items[:1], items[1:])[0])
         assert laplace[-1] == pytest.approx(by_hand, abs=1e-4)
 

@@ -169,7 +169,7 @@ def test_the_estimate_of_an_exact_fit_bounds_what_it_takes(inference, n_items, n
     model = PairwisePreferenceRegressor(
         RBF(np.ones(3)), inference=inference, optimizer=None, noise_variance=1.0
     ).fit(items[np.stack([first, second], axis=1)])
-    asked = exact_bytes_of(model.observations_)
+    asked = exact_bytes_of(model.comparisons_)
     tracemalloc.start()
     model.log_marginal_likelihood(eval_gradient=True)
     _ = model.fit(items[np.stack([first, second], axis=1)]).posterior_

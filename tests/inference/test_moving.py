@@ -7,7 +7,7 @@ from oracles import central_gradient
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from svi_support import KERNEL, TIES, answers, utility_duels
 
-from skpref.duels import Observations
+from skpref.duels import Comparisons
 from skpref.fitting._fit import fit_posterior
 from skpref.fitting._model import Model
 from skpref.gp._inducing import InducedSpace
@@ -18,13 +18,13 @@ from skpref.likelihoods import Probit
 @pytest.mark.parametrize("kernel", [KERNEL, DotProduct(0.5) + RBF(1.0)], ids=["matern", "dot"])
 @pytest.mark.parametrize("n", [8, 30], ids=["few duels", "many duels"])
 def test_gradient_in_the_points_agrees_with_differences(n, kernel):
-    observations = answers(TIES, n)
-    engine = SVI(4, tol=1e-8).placed(observations, kernel, 0)
+    comparisons = answers(TIES, n)
+    engine = SVI(4, tol=1e-8).placed(comparisons, kernel, 0)
 
     def run(flat):
         Z = flat.reshape(4, 2)
-        space = InducedSpace(kernel, observations.items, observations.rows.margins, Z)
-        problem = Problem(space, observations, TIES)
+        space = InducedSpace(kernel, comparisons.items, comparisons.rows.margins, Z)
+        problem = Problem(space, comparisons, TIES)
         return problem, engine.run(problem)
 
     Z = engine.inducing_points.ravel()
@@ -37,10 +37,10 @@ def test_gradient_in_the_points_agrees_with_differences(n, kernel):
 def test_points_move_up_the_bound():
     X, pairs, y = utility_duels(400)
     kernel = RBF([0.5, 0.5, 0.5])
-    observations = Observations.from_duels(X, *pairs.T, y)
-    own = SVI(15).placed(observations, kernel, 0).inducing_points
+    comparisons = Comparisons.from_duels(X, *pairs.T, y)
+    own = SVI(15).placed(comparisons, kernel, 0).inducing_points
     moved, stayed = (
-        fit_posterior(observations, Model(kernel, Probit(0.01), engine), rng=0)
+        fit_posterior(comparisons, Model(kernel, Probit(0.01), engine), rng=0)
         for engine in (SVI(15), SVI(inducing_points=own))
     )
     assert moved.log_evidence > stayed.log_evidence + 1.0
@@ -52,7 +52,7 @@ def test_points_move_up_the_bound():
 def test_points_that_tell_all_but_everything_stay():
     X, pairs, y = utility_duels(400)
     kernel = RBF([3.0, 3.0, 3.0])
-    observations = Observations.from_duels(X, *pairs.T, y)
-    own = SVI(15).placed(observations, kernel, 0).inducing_points
-    fitted = fit_posterior(observations, Model(kernel, Probit(0.01), SVI(15)), rng=0)
+    comparisons = Comparisons.from_duels(X, *pairs.T, y)
+    own = SVI(15).placed(comparisons, kernel, 0).inducing_points
+    fitted = fit_posterior(comparisons, Model(kernel, Probit(0.01), SVI(15)), rng=0)
     assert np.array_equal(fitted.posterior.anchors, own)

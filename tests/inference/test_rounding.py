@@ -22,9 +22,9 @@ def rounded_anew(K, seed):
     return K * (1.0 + EPS * (np.tril(noise) + np.tril(noise, -1).T))
 
 
-def run(engine, K, observations, noise_variance, space):
-    made = SPACES[space](K, observations.rows.margins)
-    return engine.run(Problem(made, observations, Probit(noise_variance)))
+def run(engine, K, comparisons, noise_variance, space):
+    made = SPACES[space](K, comparisons.rows.margins)
+    return engine.run(Problem(made, comparisons, Probit(noise_variance)))
 
 
 def near_identical(n=200):

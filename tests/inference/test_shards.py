@@ -17,13 +17,13 @@ from skpref.gp._inducing import Weights
 from skpref.inference import SVI, Problem
 from skpref.inference import _workers as _shards
 from skpref.inference._natural import Batch
-from skpref.likelihoods import Judged, Probit
+from skpref.likelihoods import JudgeReliability, Probit
 
 LIKELIHOODS = {
     "probit": Probit(0.3),
     "ties": TIES,
     "logistic": Logistic(0.5),
-    "judges": Judged(TIES, np.array([1.2, 0.5, -0.8]), np.array([0.1, 0.0, -0.2])),
+    "judges": JudgeReliability(TIES, np.array([1.2, 0.5, -0.8]), np.array([0.1, 0.0, -0.2])),
 }
 
 
@@ -33,10 +33,10 @@ def rows(monkeypatch):
     monkeypatch.setattr(_shards, "_ROWS", 50)
 
 
-def problem_of(observations, likelihood, m=9):
-    model = model_of(observations, likelihood, SVI(m))
-    space, _ = model._prior(observations, model.engine, False)
-    return Problem(space, observations, likelihood)
+def problem_of(comparisons, likelihood, m=9):
+    model = model_of(comparisons, likelihood, SVI(m))
+    space, _ = model._prior(comparisons, model.engine, False)
+    return Problem(space, comparisons, likelihood)
 
 
 def some_weights(m, seed=0):
@@ -141,7 +141,7 @@ def test_a_result_does_not_hang_on_what_is_kept(room, serial, monkeypatch):
 
     def watched(run, number, q, shard):
         found = work(run, number, q, shard)
-        if number == len(_shards.cut(serial.observations_.rows, 50)) - 1:
+        if number == len(_shards.cut(serial.comparisons_.rows, 50)) - 1:
             known = _shards._HERE._runs[run].values()
             spaces = [each.batch.space for each in known]
             kept.append(sum(space.size for space in spaces if "_features" in vars(space)))
@@ -237,7 +237,7 @@ def test_bytes_moved_a_pass(monkeypatch):
 @pytest.mark.slow
 def test_a_process_killed_in_mid_fit_changes_nothing(tmp_path, monkeypatch):
     likelihood = Deadly(order=str(tmp_path / "order"), maker=os.getpid())
-    observations = answers(600, 60, likelihood)
+    comparisons = answers(600, 60, likelihood)
     look, looks = _shards.Shards.look, []
 
     def watched(self, weights):
@@ -247,12 +247,12 @@ def test_a_process_killed_in_mid_fit_changes_nothing(tmp_path, monkeypatch):
         return look(self, weights)
 
     one, two = (
-        model_of(observations, likelihood, SVI(18, tol=1e-8, n_jobs=n_jobs)) for n_jobs in (1, 2)
+        model_of(comparisons, likelihood, SVI(18, tol=1e-8, n_jobs=n_jobs)) for n_jobs in (1, 2)
     )
-    undisturbed = fit_posterior(observations, one)
+    undisturbed = fit_posterior(comparisons, one)
     monkeypatch.setattr(_shards.Shards, "look", watched)
     with parallel_config("loky"):
-        fitted = fit_posterior(observations, two)
+        fitted = fit_posterior(comparisons, two)
     assert len(looks) > 3
     assert not (tmp_path / "order").exists()
     bounds = [each.diagnostics.bound_history for each in (fitted, undisturbed)]

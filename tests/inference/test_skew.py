@@ -163,9 +163,9 @@ def test_results_repeat_whatever_n_jobs(name):
     assert not np.array_equal(found[0], found[2])
 
 
-def problem_of(observations, noise_variance, kernel):
-    space = gaussian_space(kernel(observations.items), observations.rows.margins)
-    return Problem(space, observations, Probit(noise_variance))
+def problem_of(comparisons, noise_variance, kernel):
+    space = gaussian_space(kernel(comparisons.items), comparisons.rows.margins)
+    return Problem(space, comparisons, Probit(noise_variance))
 
 
 def moved(positions, before, now):
@@ -186,8 +186,8 @@ def test_chains_are_carried_over_to_the_same_duels():
     )
     start = moved(positions, before, now)
 
-    def named(observations, values):
-        ends = np.hstack([observations.items[side] for side in observations.positions.T])
+    def named(comparisons, values):
+        ends = np.hstack([comparisons.items[side] for side in comparisons.positions.T])
         return sorted((*end, *value) for end, value in zip(ends.tolist(), values.T, strict=True))
 
     new = np.isnan(start).any(axis=0)

@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from svi_support import KERNEL, LIKELIHOODS, TIES, answers, model_of, utility_duels
 
 from skpref import PairwisePreferenceRegressor
-from skpref.duels import Observations
+from skpref.duels import Comparisons
 from skpref.fitting._fit import evidence, fit_posterior
 from skpref.fitting._model import Model
 from skpref.gp._inducing import Weights, moments
@@ -23,9 +23,9 @@ from skpref.inference._natural import Batch
 from skpref.likelihoods import Probit
 
 
-def dense_bound(K, observations, likelihood):
+def dense_bound(K, comparisons, likelihood):
     """The bound over q(f) = N(K a, (K⁻¹ + B)⁻¹…) written in plain: mean and Cholesky factor."""
-    rows, n = observations.rows, len(K)
+    rows, n = comparisons.rows, len(K)
     A = incidence(rows.first, rows.second, n)
     lower = np.tril_indices(n)
     K_inverse, log_det = np.linalg.inv(K), np.linalg.slogdet(K)[1]
@@ -55,11 +55,11 @@ def dense_bound(K, observations, likelihood):
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_points_at_all_items_give_the_dense_solution(name):
     likelihood = LIKELIHOODS[name]
-    observations = answers(likelihood, n_items=7)
-    model = model_of(observations, likelihood, SVI(tol=1e-9))
-    fitted = fit_posterior(observations, model)
-    items = observations.items
-    bound, mean, covariance = dense_bound(KERNEL(items), observations, likelihood)
+    comparisons = answers(likelihood, n_items=7)
+    model = model_of(comparisons, likelihood, SVI(tol=1e-9))
+    fitted = fit_posterior(comparisons, model)
+    items = comparisons.items
+    bound, mean, covariance = dense_bound(KERNEL(items), comparisons, likelihood)
     assert_allclose(fitted.log_evidence, bound, atol=1e-6)
     assert_allclose(fitted.posterior.mean(items), mean, atol=2e-6)
     assert_allclose(fitted.posterior.cov(items), covariance, atol=2e-6)
@@ -70,17 +70,17 @@ def test_the_bound_is_below_the_evidence(seed):
     problem = small_problem(seed)
     truth = duel_truth(problem, 0.1)
     won = np.ones(len(problem.winner))
-    observations = Observations.from_duels(problem.items, problem.winner, problem.loser, won)
-    model = model_of(observations, Probit(0.1), SVI(), problem.kernel)
-    bound = fit_posterior(observations, model).log_evidence
+    comparisons = Comparisons.from_duels(problem.items, problem.winner, problem.loser, won)
+    model = model_of(comparisons, Probit(0.1), SVI(), problem.kernel)
+    bound = fit_posterior(comparisons, model).log_evidence
     assert bound < truth.log_evidence + 4.0 * truth.log_evidence_error
     assert bound > truth.log_evidence - 0.1 * len(won)
 
 
 def test_the_bound_is_below_the_evidence_of_ep():
-    observations = answers(LIKELIHOODS["probit"])
-    ep = fit_posterior(observations, Model(KERNEL, Probit(0.3), EP())).log_evidence
-    svi = fit_posterior(observations, model_of(observations, Probit(0.3), SVI())).log_evidence
+    comparisons = answers(LIKELIHOODS["probit"])
+    ep = fit_posterior(comparisons, Model(KERNEL, Probit(0.3), EP())).log_evidence
+    svi = fit_posterior(comparisons, model_of(comparisons, Probit(0.3), SVI())).log_evidence
     assert ep - 0.5 < svi < ep
 
 
@@ -96,10 +96,10 @@ def noisy_log_prob(likelihood, margins, noise, rows):
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_the_bound_agrees_with_a_monte_carlo_estimate(name):
     likelihood = LIKELIHOODS[name]
-    observations = answers(likelihood)
-    fitted = fit_posterior(observations, model_of(observations, likelihood, SVI(5)))
-    posterior, rows, rng = fitted.posterior, observations.rows, np.random.default_rng(1)
-    Z, items = posterior.anchors, observations.items
+    comparisons = answers(likelihood)
+    fitted = fit_posterior(comparisons, model_of(comparisons, likelihood, SVI(5)))
+    posterior, rows, rng = fitted.posterior, comparisons.rows, np.random.default_rng(1)
+    Z, items = posterior.anchors, comparisons.items
     u = posterior.sample(Z, 1_000, rng)
     # What is known of a margin from the points' utilities, and the variance that is left of it.
     A = incidence(rows.first, rows.second, len(items))
@@ -127,12 +127,12 @@ def test_the_bound_agrees_with_a_monte_carlo_estimate(name):
 @pytest.mark.parametrize("n", [8, 30], ids=["few duels", "many duels"])
 def test_gradient_agrees_with_differences(name, n_inducing, n):
     likelihood = LIKELIHOODS[name]
-    observations = answers(likelihood, n)
-    model = model_of(observations, likelihood, SVI(n_inducing, tol=1e-8))
-    found = evidence(observations, model, eval_gradient=True)
+    comparisons = answers(likelihood, n)
+    model = model_of(comparisons, likelihood, SVI(n_inducing, tol=1e-8))
+    found = evidence(comparisons, model, eval_gradient=True)
 
     def value(theta):
-        return evidence(observations, model.at(theta)).approximation.sites.log_evidence
+        return evidence(comparisons, model.at(theta)).approximation.sites.log_evidence
 
     assert len(found.gradient) == len(model.names)
     assert_allclose(found.gradient, central_gradient(value, model.theta), rtol=1e-4, atol=1e-5)
@@ -149,14 +149,14 @@ def test_gradient_where_items_meet_themselves(n_items, noise):
     kind = {"tie": rng.random(30) < 0.3, "order": rng.integers(-1, 2, size=30)}
     if noise < 0.01:  # apart from them it is a question of rounding
         second = first
-    observations = Observations.from_duels(X, first, second, rng.random(30) < 0.5, **kind)
-    model = model_of(observations, likelihood, SVI(3, tol=1e-8))
-    found = evidence(observations, model, eval_gradient=True).gradient
+    comparisons = Comparisons.from_duels(X, first, second, rng.random(30) < 0.5, **kind)
+    model = model_of(comparisons, likelihood, SVI(3, tol=1e-8))
+    found = evidence(comparisons, model, eval_gradient=True).gradient
     n = len(model.kernel.theta)
 
     def value(theta):
         at = np.concatenate([theta, model.likelihood.theta])
-        return evidence(observations, model.at(at)).approximation.sites.log_evidence
+        return evidence(comparisons, model.at(at)).approximation.sites.log_evidence
 
     expected = central_gradient(value, model.kernel.theta)
     assert_allclose(found[:n], expected, rtol=1e-4, atol=1e-5)
@@ -165,31 +165,31 @@ def test_gradient_where_items_meet_themselves(n_items, noise):
 def test_an_item_has_no_margin_over_itself():
     """Nor has its part that no other item shares."""
     likelihood = Probit(0.3, order_effect=0.2)
-    observations = Observations.from_duels(np.ones((2, 2)), [0, 1, 0], [1, 0, 0], [1, 1, 1])
-    model = model_of(observations, likelihood, SVI(3), KERNEL + WhiteKernel(2.0))
-    found = evidence(observations, model).approximation.sites.log_evidence
+    comparisons = Comparisons.from_duels(np.ones((2, 2)), [0, 1, 0], [1, 0, 0], [1, 1, 1])
+    model = model_of(comparisons, likelihood, SVI(3), KERNEL + WhiteKernel(2.0))
+    found = evidence(comparisons, model).approximation.sites.log_evidence
     assert_allclose(found, 3.0 * norm.logcdf(0.2 / np.sqrt(0.6)))
 
 
 def test_gradient_where_points_all_but_coincide():
     """What is added to the points' covariance grows with it."""
-    observations = answers(LIKELIHOODS["probit"])
+    comparisons = answers(LIKELIHOODS["probit"])
     kernel = ConstantKernel(2.0) * RBF([1e3, 1e3])
-    model = model_of(observations, Probit(1e-8), SVI(6, tol=1e-8), kernel)
-    found = evidence(observations, model, eval_gradient=True).gradient
+    model = model_of(comparisons, Probit(1e-8), SVI(6, tol=1e-8), kernel)
+    found = evidence(comparisons, model, eval_gradient=True).gradient
 
     def value(theta):
-        return evidence(observations, model.at(theta)).approximation.sites.log_evidence
+        return evidence(comparisons, model.at(theta)).approximation.sites.log_evidence
 
     assert_allclose(found, central_gradient(value, model.theta), rtol=1e-2)
 
 
 def test_slopes_in_q_agree_with_differences():
-    observations = answers(LIKELIHOODS["ties"])
-    model = model_of(observations, TIES, SVI(5))
-    space, _ = model._prior(observations, model.engine, False)
-    batch = Batch.of(space, observations.rows, TIES)
-    start = fit_posterior(observations, model).approximation.state
+    comparisons = answers(LIKELIHOODS["ties"])
+    model = model_of(comparisons, TIES, SVI(5))
+    space, _ = model._prior(comparisons, model.engine, False)
+    batch = Batch.of(space, comparisons.rows, TIES)
+    start = fit_posterior(comparisons, model).approximation.state
     look = batch.look(Weights(0.7 * start["gain"], 0.3 * start["shift"]))
     wanted, at = look.wanted, look.at
     S = at.root.T @ at.root
@@ -209,13 +209,13 @@ def test_slopes_in_q_agree_with_differences():
 
 
 def test_equal_answers_are_weights():
-    observations = answers(LIKELIHOODS["probit"])
-    rows = observations.rows
+    comparisons = answers(LIKELIHOODS["probit"])
+    rows = comparisons.rows
     thrice = [np.repeat(each, 3) for each in (rows.first, rows.second)]
     won = np.ones(3 * len(rows))
-    repeated = Observations.from_duels(observations.items, *thrice, won)
-    weighed = Observations.from_duels(
-        observations.items, rows.first, rows.second, won[: len(rows)], 3.0 * won[: len(rows)]
+    repeated = Comparisons.from_duels(comparisons.items, *thrice, won)
+    weighed = Comparisons.from_duels(
+        comparisons.items, rows.first, rows.second, won[: len(rows)], 3.0 * won[: len(rows)]
     )
     one, other = (
         fit_posterior(each, model_of(each, Probit(0.3), SVI(5, tol=1e-8)))
@@ -285,7 +285,7 @@ def test_the_smoothed_bound_is_free_of_the_batches_and_ends_at_the_bound():
     model = PairwisePreferenceRegressor(
         RBF(0.5), inference=SVI(30, batch_size=200), items=X, optimizer=None, random_state=0
     ).fit(pairs, y)
-    course, steps = model.diagnostics_, -(-len(model.observations_.rows) // 200)
+    course, steps = model.diagnostics_, -(-len(model.comparisons_.rows) // 200)
     n_drift = (len(course.bound_history) - model.n_iter_) // (steps - 1)
     per_pass = course.bound_history[: n_drift * steps].reshape(n_drift, steps)
     assert n_drift >= 2
@@ -363,14 +363,18 @@ def test_a_part_of_the_answers_teaches_the_hyperparameters():
     X, pairs, y = utility_duels(3000)
     kernels = [
         PairwisePreferenceRegressor(
-            RBF([0.5] * 3), inference=SVI(40), learn_on=learn_on, items=X, random_state=0
+            RBF([0.5] * 3),
+            inference=SVI(40),
+            n_learning_answers=n_learning_answers,
+            items=X,
+            random_state=0,
         ).fit(pairs, y)
-        for learn_on in (600, 3000)
+        for n_learning_answers in (600, 3000)
     ]
     theta = [model.kernel_.theta for model in kernels]
     assert np.any(theta[0] != theta[1])
     assert_allclose(theta[0], theta[1], atol=0.7)
-    assert kernels[0].observations_.weight.sum() == 3000
+    assert kernels[0].comparisons_.weight.sum() == 3000
 
 
 def test_a_pickle_predicts_the_same():

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from svi_support import answers, model_of, utility_duels
 
 from skpref import PairwisePreferenceRegressor
-from skpref.duels import Observations
+from skpref.duels import Comparisons
 from skpref.fitting._fit import fit_posterior
 from skpref.gp._inducing import Weights
 from skpref.inference import SVI
@@ -58,16 +58,16 @@ def repeated(n_items=7, n_pairs=9, seed=0):
         np.repeat(np.r_[one, other], np.r_[won, lost])
         for one, other in ((first, second), (second, first))
     ]
-    observations = Observations.from_duels(X, *ends, np.ones(len(ends[0])))
-    return observations, X, (first, second), won, lost
+    comparisons = Comparisons.from_duels(X, *ends, np.ones(len(ends[0])))
+    return comparisons, X, (first, second), won, lost
 
 
 @pytest.mark.parametrize("name", CHANCES)
 def test_it_ends_at_the_least_squares_of_shares(name):
     likelihood, chance = CHANCES[name]
-    observations, X, *tallies = repeated()
-    model = model_of(observations, likelihood, SVI(local="ekf", tol=1e-7), KERNEL)
-    fitted = fit_posterior(observations, model)
+    comparisons, X, *tallies = repeated()
+    model = model_of(comparisons, likelihood, SVI(local="ekf", tol=1e-7), KERNEL)
+    fitted = fit_posterior(comparisons, model)
     mean, covariance = least_squares(KERNEL(X), *tallies, chance)
     assert fitted.approximation.converged
     assert_allclose(fitted.posterior.mean(X), mean, atol=1e-4)
@@ -75,17 +75,17 @@ def test_it_ends_at_the_least_squares_of_shares(name):
 
 
 def test_it_is_not_what_maximises_the_bound_whose_value_is_told():
-    observations, *_ = repeated()
+    comparisons, *_ = repeated()
     likelihood = Probit(0.3)
     fitted, best = (
-        fit_posterior(observations, model_of(observations, likelihood, engine, KERNEL))
+        fit_posterior(comparisons, model_of(comparisons, likelihood, engine, KERNEL))
         for engine in (SVI(local="ekf"), SVI())
     )
     assert fitted.log_evidence < best.log_evidence - 0.05
     history = fitted.diagnostics.bound_history
     assert history[-1] == fitted.log_evidence
     found = fitted.approximation
-    batch = Batch.of(fitted.evaluation.problem.space, observations.rows, likelihood)
+    batch = Batch.of(fitted.evaluation.problem.space, comparisons.rows, likelihood)
     assert_allclose(batch.look_at(found.conditioned).bound, fitted.log_evidence, atol=1e-3)
     assert len(history) == found.n_iter
 
@@ -99,13 +99,13 @@ def test_distinct_duels_teach_it():
 
 
 def test_weights_are_numbers_of_duels():
-    observations, X, (first, second), won, lost = repeated()
-    weighed = Observations.from_duels(
+    comparisons, X, (first, second), won, lost = repeated()
+    weighed = Comparisons.from_duels(
         X, np.r_[first, second], np.r_[second, first], np.ones(18), np.r_[won, lost].astype(float)
     )
     one, other = (
         fit_posterior(each, model_of(each, Probit(0.3), SVI(local="ekf"), KERNEL))
-        for each in (observations, weighed)
+        for each in (comparisons, weighed)
     )
     assert_allclose(one.posterior.mean(X), other.posterior.mean(X), atol=1e-6)
 
@@ -116,9 +116,9 @@ def learner(engine, **params):
 
 
 def test_batches_end_at_the_least_squares_of_shares():
-    observations, X, *tallies = repeated()
+    comparisons, X, *tallies = repeated()
     engine = SVI(local="ekf", batch_size=4, tol=1e-7)
-    fitted = fit_posterior(observations, model_of(observations, Probit(0.3), engine, KERNEL))
+    fitted = fit_posterior(comparisons, model_of(comparisons, Probit(0.3), engine, KERNEL))
     mean, covariance = least_squares(KERNEL(X), *tallies, CHANCES["probit"][1])
     assert fitted.approximation.converged and len(fitted.diagnostics.smoothed_bound) > 3
     assert_allclose(fitted.posterior.mean(X), mean, atol=1e-4)
@@ -133,9 +133,9 @@ def some_weights(rng, m=5):
 @pytest.mark.parametrize("later", [False, True], ids=["first", "later"])
 @pytest.mark.parametrize("kind", [Batch, Linearised])
 def test_batches_add_up_to_all_answers(kind, later):
-    observations, *_ = repeated()
+    comparisons, *_ = repeated()
     rng = np.random.default_rng(0)
-    problem = model_of(observations, Probit(0.3), SVI(5), KERNEL).evaluate(observations).problem
+    problem = model_of(comparisons, Probit(0.3), SVI(5), KERNEL).evaluate(comparisons).problem
     before = some_weights(rng) if later else None
     whole = kind.of(problem.space, problem.rows, problem.likelihood, before)
     parts = InBatches(problem, whole, 4)
@@ -196,10 +196,10 @@ def test_other_ways_are_named():
 
 def test_the_scale_is_updated_as_the_source_does():
     """Without a pull of the answers: shape a₀ + m/2, rate b₀ + half the quadratic form."""
-    observations = answers(Probit(0.3))
+    comparisons = answers(Probit(0.3))
     kernel = Matern([1.0, 1.5], nu=1.5)
     engine = SVI(5, local="ekf", scale_prior=(2.0, 3.0), tol=1e-7)
-    fitted = fit_posterior(observations, model_of(observations, Probit(0.3), engine, kernel))
+    fitted = fit_posterior(comparisons, model_of(comparisons, Probit(0.3), engine, kernel))
     Z = fitted.posterior.anchors
     u, S = fitted.posterior.mean(Z), fitted.posterior.cov(Z)
     squares = np.trace(np.linalg.solve(kernel(Z), S + np.outer(u, u)))

@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from svi_support import LIKELIHOODS, answers, model_of, utility_duels
 
 from skpref import PairwisePreferenceRegressor
-from skpref.duels import Observations
+from skpref.duels import Comparisons
 from skpref.fitting._fit import evidence, fit_posterior
 from skpref.gp._inducing import InducedSpace, Moments, Weights
 from skpref.inference import SVI
@@ -26,8 +26,8 @@ PRIOR = (2.0, 3.0)
 
 
 def fitted_with(engine, likelihood=LIKELIHOODS["probit"], kernel=PLAIN, **more):
-    observations = answers(likelihood, **more)
-    return fit_posterior(observations, model_of(observations, likelihood, engine, kernel))
+    comparisons = answers(likelihood, **more)
+    return fit_posterior(comparisons, model_of(comparisons, likelihood, engine, kernel))
 
 
 def learner(engine, **params):
@@ -44,8 +44,8 @@ def law(fitted):
 def test_the_bound_agrees_with_draws_of_utilities_and_scale(name):
     likelihood = LIKELIHOODS[name]
     fitted = fitted_with(SVI(scale_prior=PRIOR, tol=1e-7), likelihood, n_items=7)
-    posterior, rows = fitted.posterior, fitted.observations.rows
-    Z, rng, n = fitted.observations.items, np.random.default_rng(0), 8_000
+    posterior, rows = fitted.posterior, fitted.comparisons.rows
+    Z, rng, n = fitted.comparisons.items, np.random.default_rng(0), 8_000
     mean, covariance, K = posterior.mean(Z), posterior.cov(Z), PLAIN(Z)
     u = rng.multivariate_normal(mean, covariance, size=n)
     found, prior = law(fitted), gamma(PRIOR[0], scale=1.0 / PRIOR[1])
@@ -65,9 +65,9 @@ def test_the_bound_agrees_with_draws_of_utilities_and_scale(name):
 def test_the_bound_is_below_the_evidence_integrated_over_the_scale():
     X = np.array([[0.0, 0.0], [1.0, 0.5], [-0.5, 1.0]])
     first, second, noise = np.array([0, 0, 1]), np.array([1, 2, 2]), 0.3
-    observations = Observations.from_duels(X, first, second, np.ones(3))
-    model = model_of(observations, Probit(noise), SVI(scale_prior=PRIOR), PLAIN)
-    bound = fit_posterior(observations, model).log_evidence
+    comparisons = Comparisons.from_duels(X, first, second, np.ones(3))
+    model = model_of(comparisons, Probit(noise), SVI(scale_prior=PRIOR), PLAIN)
+    bound = fit_posterior(comparisons, model).log_evidence
     A = incidence(first, second, 3)
     S = A @ PLAIN(X) @ A.T
     prior = gamma(PRIOR[0], scale=1.0 / PRIOR[1])
@@ -88,12 +88,12 @@ def test_the_update_is_stationary(n_inducing, n):
     fitted = fitted_with(SVI(n_inducing, scale_prior=PRIOR, tol=1e-8), n=n)
     found, Z = fitted.diagnostics.inverse_scale, fitted.posterior.anchors
     u, S, K = fitted.posterior.mean(Z), fitted.posterior.cov(Z), PLAIN(Z)
-    rows, likelihood, m = fitted.observations.rows, fitted.model.likelihood, len(Z)
+    rows, likelihood, m = fitted.comparisons.rows, fitted.model.likelihood, len(Z)
 
     def bound(logs):
         a, b = np.exp(logs)
         kernel = ConstantKernel(b / a) * PLAIN
-        space = InducedSpace(kernel, fitted.observations.items, rows.margins, Z)
+        space = InducedSpace(kernel, fitted.comparisons.items, rows.margins, Z)
         white = space.whiten @ np.linalg.cholesky(S + 1e-12 * np.eye(m))
         at = Moments(space.whiten @ u, white.T, np.nan, np.nan)
         mean_log = gamma(a, scale=1.0 / b).expect(np.log)
@@ -121,14 +121,14 @@ def test_with_points_at_all_items_it_is_the_conjugate_update():
 @pytest.mark.parametrize("n", [8, 30], ids=["few duels", "many duels"])
 def test_gradient_agrees_with_differences(n_inducing, n):
     likelihood = LIKELIHOODS["ties"]
-    observations = answers(likelihood, n)
+    comparisons = answers(likelihood, n)
     engine = SVI(n_inducing, scale_prior=PRIOR, tol=1e-9)
-    model = model_of(observations, likelihood, engine, PLAIN)
-    found = evidence(observations, model, eval_gradient=True)
+    model = model_of(comparisons, likelihood, engine, PLAIN)
+    found = evidence(comparisons, model, eval_gradient=True)
     assert found.approximation.converged
 
     def value(theta):
-        return evidence(observations, model.at(theta)).approximation.sites.log_evidence
+        return evidence(comparisons, model.at(theta)).approximation.sites.log_evidence
 
     assert_allclose(found.gradient, central_gradient(value, model.theta), rtol=1e-4, atol=1e-5)
 
@@ -154,7 +154,7 @@ def test_a_prior_that_says_nothing_gives_the_scale_of_the_largest_bound():
 def test_a_prior_that_is_sure_fixes_the_scale(mean):
     sure = fitted_with(SVI(6, scale_prior=(1e9, 1e9 / mean)))
     fixed = fitted_with(SVI(6), kernel=ConstantKernel(1.0 / mean) * PLAIN)
-    items = fixed.observations.items
+    items = fixed.comparisons.items
     assert_allclose(sure.diagnostics.output_scale, 1.0 / mean, rtol=1e-6)
     assert_allclose(sure.log_evidence, fixed.log_evidence, atol=1e-4)
     assert_allclose(sure.posterior.mean(items), fixed.posterior.mean(items), atol=1e-4)
@@ -186,7 +186,7 @@ def test_a_constant_that_the_prior_makes_up_for_changes_nothing():
         SVI(6, scale_prior=(2.0, 0.003)), kernel=ConstantKernel(1e3, "fixed") * PLAIN
     )
     assert_allclose(one.log_evidence, other.log_evidence, atol=1e-6)
-    items = one.observations.items
+    items = one.comparisons.items
     assert_allclose(one.posterior.cov(items), other.posterior.cov(items), atol=1e-4)
 
 
@@ -219,23 +219,23 @@ def test_batches_find_the_scale_too():
 @pytest.mark.parametrize("options", [{}, {"batch_size": 7}], ids=["whole", "batches"])
 @pytest.mark.parametrize("prior", [None, PRIOR], ids=["plain", "scale"])
 def test_it_ends_at_whichever_pass_it_is_told_to(prior, options):
-    observations = answers(LIKELIHOODS["probit"])
+    comparisons = answers(LIKELIHOODS["probit"])
     engine = SVI(scale_prior=prior, **options)
-    model = model_of(observations, LIKELIHOODS["probit"], engine, PLAIN)
+    model = model_of(comparisons, LIKELIHOODS["probit"], engine, PLAIN)
     numbers = []
-    whole = fit_posterior(observations, model, watch=lambda seen: numbers.append(seen.number))
+    whole = fit_posterior(comparisons, model, watch=lambda seen: numbers.append(seen.number))
     assert numbers == list(range(1, whole.n_iter + 1)) and len(numbers) > 5
     for last in numbers[:-1]:
-        told = fit_posterior(observations, model, watch=lambda seen, n=last: seen.number == n)
+        told = fit_posterior(comparisons, model, watch=lambda seen, n=last: seen.number == n)
         assert told.n_iter == last and told.approximation.stopped
         assert told.log_evidence < whole.log_evidence
 
 
 @pytest.mark.parametrize("prior", [None, PRIOR], ids=["plain", "scale"])
 def test_a_pass_of_hardly_any_steps_knows_how_far_the_end_is(prior):
-    observations, told = answers(LIKELIHOODS["probit"]), []
-    model = model_of(observations, LIKELIHOODS["probit"], SVI(5), PLAIN)
-    problem = replace(model.evaluate(observations).problem, watch=told.append)
+    comparisons, told = answers(LIKELIHOODS["probit"]), []
+    model = model_of(comparisons, LIKELIHOODS["probit"], SVI(5), PLAIN)
+    problem = replace(model.evaluate(comparisons).problem, watch=told.append)
     scale = 1.0 if prior is None else 0.4
     law = None if prior is None else Gamma(*prior)
     whole = Batch.of(problem.space, problem.rows, problem.likelihood)
@@ -313,12 +313,12 @@ def test_the_answers_pull_at_the_scale(pull):
 
 
 def test_sites_stay_where_the_kernel_is_scaled():
-    observations = answers(LIKELIHOODS["probit"])
-    rng, margins = np.random.default_rng(0), observations.rows.margins
+    comparisons = answers(LIKELIHOODS["probit"])
+    rng, margins = np.random.default_rng(0), comparisons.rows.margins
     Z, n = rng.normal(size=(5, 2)), len(margins.first)
     precision, shift = rng.uniform(size=n), rng.normal(size=n)
     spaces = [
-        InducedSpace(kernel, observations.items, margins, Z)
+        InducedSpace(kernel, comparisons.items, margins, Z)
         for kernel in (PLAIN, ConstantKernel(3.0) * PLAIN)
     ]
     one, other = (space.told(precision, shift) for space in spaces)

@@ -8,11 +8,11 @@ from oracles import central_gradient
 from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
 
-from skpref.duels import Observations
+from skpref.duels import Comparisons
 from skpref.fitting._fit import fit_posterior
 from skpref.fitting._model import Model
 from skpref.inference import EP, SVI, Laplace
-from skpref.likelihoods import DUEL, TIE, Judged, Probit
+from skpref.likelihoods import DUEL, TIE, JudgeReliability, Probit
 
 TIES = Probit(0.3, tie_threshold=0.6, order_effect=0.4, order_effect_bounds=(-2.0, 2.0))
 CARE, OWN = np.array([1.3, 0.4, 0.0, -0.7]), np.array([0.2, -0.5, 0.3, 0.0])
@@ -38,7 +38,7 @@ def averaged(function, mean, variance, rule=(NODES, WEIGHTS)):
 
 
 def test_a_judge_sees_care_times_the_margin_and_leans_towards_the_first():
-    found = Judged(TIES, CARE, OWN).log_prob(MEAN, ANSWERS).value
+    found = JudgeReliability(TIES, CARE, OWN).log_prob(MEAN, ANSWERS).value
     seen = norm(CARE[JUDGE] * MEAN + (OWN[JUDGE] + 0.4) * LEADS, np.sqrt(0.6))
     truth = np.where(KINDS == DUEL, seen.sf(0.6), seen.cdf(0.6) - seen.cdf(-0.6))
     assert_allclose(np.exp(found), truth, rtol=1e-12)
@@ -46,7 +46,7 @@ def test_a_judge_sees_care_times_the_margin_and_leans_towards_the_first():
 
 @BOTH
 def test_derivatives_in_the_margin_are_differences(base, answers):
-    judged = Judged(base, CARE, OWN)
+    judged = JudgeReliability(base, CARE, OWN)
     found = judged.log_prob(MEAN, answers)
     parts = found.value, found.gradient, -found.curvature, found.third
     step = 1e-3
@@ -58,7 +58,7 @@ def test_derivatives_in_the_margin_are_differences(base, answers):
 
 @BOTH
 def test_tilted_moments_are_those_of_quadrature(base, answers):
-    judged, looking = Judged(base, CARE, OWN), Judged(base, CARE + 0.1, OWN)
+    judged, looking = JudgeReliability(base, CARE, OWN), JudgeReliability(base, CARE + 0.1, OWN)
     power = np.where(np.arange(24) % 2, 0.5, 1.0)
     for each in (None, power):
         found = judged.tilted(MEAN, VARIANCE, answers, each)
@@ -89,7 +89,7 @@ def test_tilted_moments_are_those_of_quadrature(base, answers):
 
 @BOTH
 def test_slopes_in_hyperparameters_are_differences(base, answers):
-    judged, noise = Judged(base, CARE, OWN), np.full(24, 0.2)
+    judged, noise = JudgeReliability(base, CARE, OWN), np.full(24, 0.2)
     of_tilted = judged.tilted_theta_gradient(MEAN, VARIANCE, answers)
     of_expected = judged.expected_theta_gradient(MEAN, VARIANCE, noise, answers)
     of_log_prob = judged.theta_derivatives(MEAN, answers)
@@ -112,7 +112,7 @@ def test_slopes_in_hyperparameters_are_differences(base, answers):
 
 @BOTH
 def test_expected_log_probabilities_are_those_of_quadrature(base, answers):
-    judged, noise = Judged(base, CARE, OWN), np.full(24, 0.2)
+    judged, noise = JudgeReliability(base, CARE, OWN), np.full(24, 0.2)
     found = judged.expected(MEAN, VARIANCE, noise, answers)
 
     def noisy(z):
@@ -131,7 +131,7 @@ def test_expected_log_probabilities_are_those_of_quadrature(base, answers):
 
 
 def test_the_common_site_of_equal_answers_reproduces_their_moments():
-    judged, counts = Judged(TIES, CARE, OWN), np.full(24, 5.0)
+    judged, counts = JudgeReliability(TIES, CARE, OWN), np.full(24, 5.0)
     site = judged.repeated_site(MEAN, VARIANCE, counts, ANSWERS)
     precision = 1.0 / VARIANCE + 4.0 * site.precision
     centre = (MEAN / VARIANCE + 4.0 * site.shift) / precision
@@ -142,7 +142,10 @@ def test_the_common_site_of_equal_answers_reproduces_their_moments():
 
 
 def test_regions_hold_their_probability():
-    found, judged = Judged(TIES, CARE, OWN).regions(ANSWERS), Judged(TIES, CARE, OWN)
+    found, judged = (
+        JudgeReliability(TIES, CARE, OWN).regions(ANSWERS),
+        JudgeReliability(TIES, CARE, OWN),
+    )
     noisy = norm(found.turn * MEAN, np.sqrt(found.variance))
     truth = np.exp(judged.log_prob(MEAN, ANSWERS).value)
     looks = CARE[JUDGE] != 0.0  # others have a large noise
@@ -157,12 +160,12 @@ def problem(judge=None, turned=False):
     won = rng.random(25) < 0.6
     if turned:
         won = np.where(np.asarray(judge) == 1, ~won, won)
-    return Observations.from_duels(items, *pairs.T, won, judge=judge)
+    return Comparisons.from_duels(items, *pairs.T, won, judge=judge)
 
 
-def margins(engine, observations, likelihood):
-    fitted = fit_posterior(observations, Model(RBF(0.8), likelihood, engine))
-    at = observations.items
+def margins(engine, comparisons, likelihood):
+    fitted = fit_posterior(comparisons, Model(RBF(0.8), likelihood, engine))
+    at = comparisons.items
     return np.array(fitted.posterior.margin(at[:-1], at[1:])), fitted.log_evidence
 
 
@@ -170,7 +173,7 @@ def margins(engine, observations, likelihood):
 def test_a_contrary_judge_is_a_careful_one_whose_answers_are_turned_round(engine):
     judge, base = np.arange(25) % 2, Probit(0.1).held()
     care = np.array([1.0, -1.0])
-    found, evidence = margins(engine, problem(judge, turned=True), Judged(base, care))
+    found, evidence = margins(engine, problem(judge, turned=True), JudgeReliability(base, care))
     truth, truth_evidence = margins(engine, problem(), base)
     assert_allclose(found, truth, atol=2e-6)
     assert evidence == pytest.approx(truth_evidence, abs=1e-6)
@@ -178,12 +181,12 @@ def test_a_contrary_judge_is_a_careful_one_whose_answers_are_turned_round(engine
 
 def test_a_judge_who_looks_at_nothing_tells_nothing():
     judge, base = np.arange(25) % 2, Probit(0.1).held()
-    observations = problem(judge)
-    found, evidence = margins(EP(), observations, Judged(base, np.array([1.0, 0.0])))
+    comparisons = problem(judge)
+    found, evidence = margins(EP(), comparisons, JudgeReliability(base, np.array([1.0, 0.0])))
     looks = np.flatnonzero(judge == 0)
-    alone = observations.part(looks)
+    alone = comparisons.part(looks)
     fitted = fit_posterior(alone, Model(RBF(0.8), base, EP()))
-    at = observations.items
+    at = comparisons.items
     assert_allclose(found, fitted.posterior.margin(at[:-1], at[1:]), atol=1e-6)
     silent = 25 - len(looks)
     assert evidence == pytest.approx(fitted.log_evidence - silent * np.log(2.0), abs=1e-6)
@@ -192,12 +195,12 @@ def test_a_judge_who_looks_at_nothing_tells_nothing():
 def test_the_evidence_in_care_has_the_slope_of_the_cavities():
     from skpref.fitting._judging import cavities_of
 
-    observations, base = problem(np.arange(25) % 3), Probit(0.1).held()
+    comparisons, base = problem(np.arange(25) % 3), Probit(0.1).held()
     care = np.array([1.2, 0.5, -0.3])
 
     def run(at):
-        model = Model(RBF(0.8), Judged(base, at), EP(tol=1e-10))
-        return fit_posterior(observations, model).evaluation
+        model = Model(RBF(0.8), JudgeReliability(base, at), EP(tol=1e-10))
+        return fit_posterior(comparisons, model).evaluation
 
     truth = central_gradient(lambda at: run(at).approximation.sites.log_evidence, care, 1e-3)
     told = cavities_of(run(care)).by_care(base, None)
@@ -211,7 +214,7 @@ def test_judges_of_the_common_level_change_nothing():
     plain, base = problem(), Probit(0.1, tie_threshold=0.2).held()
     one = problem(np.zeros(25, dtype=int))
     for engine in (EP(), Laplace(), SVI(7)):
-        found = margins(engine, one, Judged(base, np.ones(1)))
+        found = margins(engine, one, JudgeReliability(base, np.ones(1)))
         truth = margins(engine, plain, base)
         np.testing.assert_array_equal(found[0], truth[0])
         assert found[1] == truth[1]

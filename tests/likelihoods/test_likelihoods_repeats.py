@@ -5,7 +5,7 @@ import pytest
 from likelihoods_support import duels, repeated_site, rows, tilted
 from oracles import tilted_by_quadrature
 
-from skpref.likelihoods import DUEL, PART, TIE, Probit
+from skpref.likelihoods import DUEL, INEQUALITY, TIE, Probit
 from skpref.likelihoods._repeats import equal_sites
 
 
@@ -100,7 +100,7 @@ def test_sites_of_every_kind_are_the_fixed_point_of_ep(count):
         site = model.repeated_site(mean, variance, counts, answers, near)
         assert np.all(site.precision >= 0.0)
         assert_fixed_point(model, mean, variance, counts, answers, site)
-        part = rows(np.full(8, PART))
+        part = rows(np.full(8, INEQUALITY))
         assert np.isnan(model.repeated_site(mean, variance, counts, part, near)).all()
 
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from oracles import central_gradient
 from scipy.stats import norm
 
-from skpref.likelihoods import DUEL, PART, TIE, Likelihood, Probit
+from skpref.likelihoods import DUEL, INEQUALITY, TIE, Likelihood, Probit
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(60)
 MODEL = Probit(0.3, tie_threshold=0.6, order_effect=0.4, order_effect_bounds=(-2.0, 2.0))
@@ -101,7 +101,7 @@ def test_derivatives_in_the_hyperparameters_are_differences(z, threshold):
 @pytest.mark.parametrize("mean", [-40.0, -2.3, -0.4, 0.0, 0.7, 3.1])
 @pytest.mark.parametrize("variance", [1e-6, 0.8, 100.0])
 def test_hyperparameters_move_the_log_normaliser_as_differences_say(mean, variance):
-    kinds, leads = np.r_[KINDS, [PART] * 3], np.r_[LEADS, 1, 0, -1]
+    kinds, leads = np.r_[KINDS, [INEQUALITY] * 3], np.r_[LEADS, 1, 0, -1]
     at = np.full(9, mean), np.full(9, variance), rows(kinds, leads)
     found = MODEL.tilted_theta_gradient(*at)
     assert found.shape == (3, 9)
@@ -119,26 +119,26 @@ def by_panels(mean, variance, kind, lead):
     """log normaliser, mean and variance of N(z; mean, variance) times an answer's probability."""
     sd = np.sqrt(variance)
     cuts = np.linspace(mean - 12.0 * sd, mean + 12.0 * sd, 200)[:, None]
-    if kind == PART:
+    if kind == INEQUALITY:
         wall = -lead * 0.4
         cuts = np.linspace(max(cuts[0, 0], wall), max(cuts[-1, 0], wall + 12.0 * sd), 200)[:, None]
     half = 0.5 * np.diff(cuts, axis=0)
     z = cuts[:-1] + half * (1.0 + NODES)
     density = half * WEIGHTS * norm.pdf(z, mean, sd)
-    if kind != PART:
+    if kind != INEQUALITY:
         density = density * probability(z, kind, lead, 0.3, 0.6, 0.4)
     mass = density.sum()
     centre = (density * z).sum() / mass
     return np.log(mass), centre, (density * (z - centre) ** 2).sum() / mass
 
 
-@pytest.mark.parametrize("kind", [DUEL, TIE, PART])
+@pytest.mark.parametrize("kind", [DUEL, TIE, INEQUALITY])
 @pytest.mark.parametrize("lead", [1, 0, -1])
 def test_tilted_moments_by_quadrature(kind, lead):
     for variance in (1e-4, 0.5, 9.0):
         mean = np.sqrt(variance) * np.array([-4.0, -1.0, 0.0, 0.3, 2.0]) + 0.1
         at = mean, np.full(5, variance)
-        if kind == PART and variance < 0.1:
+        if kind == INEQUALITY and variance < 0.1:
             continue  # the wall is tens of deviations away
         found = MODEL.tilted(*at, rows(np.full(5, kind), lead))
         truth = np.array([by_panels(*each, kind, lead) for each in zip(*at, strict=True)]).T
@@ -183,7 +183,7 @@ def test_powers_are_taken_by_quadrature_of_the_same_factor():
     slopes = MODEL.tilted_theta_gradient(mean, variance, answers, power)
     truth = bare.tilted_theta_gradient(mean, variance, answers, power)
     assert_allclose(slopes, truth, rtol=1e-6, atol=1e-7)
-    indicator = rows(np.full(6, PART))
+    indicator = rows(np.full(6, INEQUALITY))
     for one, other in zip(
         MODEL.tilted(mean, variance, indicator, power),
         MODEL.tilted(mean, variance, indicator),
@@ -270,7 +270,7 @@ def test_a_threshold_that_vanishes_leaves_the_model_without_ties():
 def test_rows_of_other_kinds_change_nothing_for_duels():
     rng = np.random.default_rng(0)
     mean, variance = rng.normal(size=9), rng.uniform(0.1, 2.0, 9)
-    kinds = np.tile([DUEL, TIE, PART], 3)
+    kinds = np.tile([DUEL, TIE, INEQUALITY], 3)
     at = kinds == DUEL
     plain, model = Probit(0.3), Probit(0.3, tie_threshold=1e-300)
     alone = plain.tilted(mean[at], variance[at], duels(3))
@@ -284,7 +284,7 @@ def test_rows_of_other_kinds_change_nothing_for_duels():
 
 def test_an_inequality_of_a_joint_answer_has_no_noise_and_no_threshold():
     mean, variance = np.array([0.5, -1.0, 2.0]), np.array([0.3, 2.0, 1e-8])
-    part = rows([PART] * 3, [1, 0, -1])
+    part = rows([INEQUALITY] * 3, [1, 0, -1])
     found = MODEL.tilted(mean, variance, part)
     truth = Probit(1e-300).tilted(mean + np.array([0.4, 0.0, -0.4]), variance, duels(3))
     for one, other in zip(found, truth, strict=True):
@@ -296,12 +296,12 @@ def test_an_inequality_of_a_joint_answer_has_no_noise_and_no_threshold():
 
 
 def test_an_inequality_of_a_margin_without_variance_holds_or_does_not():
-    found = Probit(0.3).tilted(np.array([-1.0, 0.0, 2.0]), np.zeros(3), rows([PART] * 3))
+    found = Probit(0.3).tilted(np.array([-1.0, 0.0, 2.0]), np.zeros(3), rows([INEQUALITY] * 3))
     assert_allclose(found.log_normaliser, [-np.inf, np.log(0.5), 0.0])
     assert_allclose(found.gradient, 0.0)
     assert_allclose(found.curvature, 0.0)
     assert_allclose(found.shrink, 1.0)
-    part = rows([PART] * 3, [1, 0, -1])
+    part = rows([INEQUALITY] * 3, [1, 0, -1])
     at_home = MODEL.tilted(np.array([-0.3, -0.3, 0.3]), np.zeros(3), part)
     assert_allclose(at_home.log_normaliser, [0.0, -np.inf, -np.inf])
     slopes = MODEL.tilted_theta_gradient(np.array([-1.0, 0.0, 2.0]), np.zeros(3), part)
@@ -309,7 +309,7 @@ def test_an_inequality_of_a_margin_without_variance_holds_or_does_not():
 
 
 def test_regions_are_boxes_with_the_probability_of_the_answer():
-    kinds, leads = np.r_[KINDS, [PART] * 3], np.r_[LEADS, 1, 0, -1]
+    kinds, leads = np.r_[KINDS, [INEQUALITY] * 3], np.r_[LEADS, 1, 0, -1]
     regions = MODEL.regions(rows(kinds, leads))
     assert_allclose(regions.variance, [0.6] * 6 + [0.0] * 3)
     assert_allclose(regions.lower[6:], [-0.4, 0.0, 0.4])
@@ -340,9 +340,9 @@ def test_theta_has_the_order_effect_as_it_is():
 
 def test_what_a_likelihood_takes():
     plain = Probit()
-    assert plain.free == ["noise_variance"] and plain.kinds == {DUEL, PART}
+    assert plain.free == ["noise_variance"] and plain.kinds == {DUEL, INEQUALITY}
     assert plain.n_outcomes == 2 and not plain.uses_order and plain.item_noise == 1e-2
-    assert MODEL.kinds == {DUEL, TIE, PART} and MODEL.uses_order
+    assert MODEL.kinds == {DUEL, TIE, INEQUALITY} and MODEL.uses_order
     assert Probit(order_effect=-0.1).uses_order and Probit(order_effect_bounds=(-1, 1)).uses_order
     other = Logistic()
     assert other.kinds == {DUEL} and other.n_outcomes == 2 and not other.uses_order

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skpref.optimize import HallucinationBelieverOptimizer, _answers
-from skpref.optimize._answers import UNSAID, Said, check_kept, leader, ranks_of
+from skpref.optimize._answers import UNSAID, AnswerArguments, check_kept, leader, ranks_of
 
 
 def test_examples_in_docstrings_are_true():
@@ -17,21 +17,21 @@ def test_examples_in_docstrings_are_true():
 @pytest.mark.parametrize(
     ("said", "outcome"),
     [
-        (Said(1), 1),
-        (Said(True), 1),
-        (Said(np.bool_(False)), 0),
-        (Said(-1), 0),
-        (Said(np.array([0.0])), 0),
-        (Said("tie"), "tie"),
-        (Said(0.5), "tie"),
-        (Said(np.float32(0.5)), "tie"),
-        (Said({"chosen": 0}), 1),
-        (Said(chosen=0), 1),
-        (Said(chosen=1), 0),
-        (Said(worst=0), 0),
-        (Said(worst=np.int64(1)), 1),
-        (Said(ranking=[1, 0]), 0),
-        (Said(chosen=0, worst=1), 1),
+        (AnswerArguments(1), 1),
+        (AnswerArguments(True), 1),
+        (AnswerArguments(np.bool_(False)), 0),
+        (AnswerArguments(-1), 0),
+        (AnswerArguments(np.array([0.0])), 0),
+        (AnswerArguments("tie"), "tie"),
+        (AnswerArguments(0.5), "tie"),
+        (AnswerArguments(np.float32(0.5)), "tie"),
+        (AnswerArguments({"chosen": 0}), 1),
+        (AnswerArguments(chosen=0), 1),
+        (AnswerArguments(chosen=1), 0),
+        (AnswerArguments(worst=0), 0),
+        (AnswerArguments(worst=np.int64(1)), 1),
+        (AnswerArguments(ranking=[1, 0]), 0),
+        (AnswerArguments(chosen=0, worst=1), 1),
     ],
 )
 def test_a_duel_is_answered_in_several_ways(said, outcome):
@@ -50,12 +50,12 @@ def comparisons(ranks):
 @pytest.mark.parametrize(
     ("said", "better"),
     [
-        (Said(chosen=2), {(2, 0), (2, 1), (2, 3)}),
-        (Said(worst=0), {(1, 0), (2, 0), (3, 0)}),
-        (Said(chosen=3, worst=1), {(3, 0), (3, 1), (3, 2), (0, 1), (2, 1)}),
-        (Said(ranking=[2, 0, 3, 1]), {(2, 0), (2, 3), (2, 1), (0, 3), (0, 1), (3, 1)}),
-        (Said(ranking=np.array([3, 0])), {(3, 0)}),
-        (Said({"ranking": (1, 2, 0)}), {(1, 2), (1, 0), (2, 0)}),
+        (AnswerArguments(chosen=2), {(2, 0), (2, 1), (2, 3)}),
+        (AnswerArguments(worst=0), {(1, 0), (2, 0), (3, 0)}),
+        (AnswerArguments(chosen=3, worst=1), {(3, 0), (3, 1), (3, 2), (0, 1), (2, 1)}),
+        (AnswerArguments(ranking=[2, 0, 3, 1]), {(2, 0), (2, 3), (2, 1), (0, 3), (0, 1), (3, 1)}),
+        (AnswerArguments(ranking=np.array([3, 0])), {(3, 0)}),
+        (AnswerArguments({"ranking": (1, 2, 0)}), {(1, 2), (1, 0), (2, 0)}),
     ],
 )
 def test_an_answer_to_a_set_says_who_is_better_than_whom(said, better):
@@ -63,7 +63,7 @@ def test_an_answer_to_a_set_says_who_is_better_than_whom(said, better):
     assert comparisons(ranks_of(outcome, 4)) == better
     assert set(ranks_of(outcome, 4)) - {0} == set(range(1, max(ranks_of(outcome, 4)) + 1))
     check_kept(outcome, 4)
-    assert Said(outcome).of(4) == outcome  # what is kept can be told again
+    assert AnswerArguments(outcome).of(4) == outcome  # what is kept can be told again
 
 
 def test_the_leader_is_the_first_that_nothing_beats():
@@ -78,34 +78,59 @@ def test_the_leader_is_the_first_that_nothing_beats():
 
 
 REFUSED = [
-    (3, Said(chosen=3), ValueError, "chosen must be a position from 0 to 2, got 3"),
-    (3, Said(worst=-1), ValueError, "worst must be a position from 0 to 2, got -1"),
+    (3, AnswerArguments(chosen=3), ValueError, "chosen must be a position from 0 to 2, got 3"),
+    (3, AnswerArguments(worst=-1), ValueError, "worst must be a position from 0 to 2, got -1"),
     (
         3,
-        Said(chosen=True),
+        AnswerArguments(chosen=True),
         TypeError,
         "chosen must be a position, an integer from 0 to 2, got True",
     ),
-    (3, Said(chosen=1.0), TypeError, "of type float"),
-    (3, Said(chosen="best"), TypeError, "of type str"),
-    (3, Said(chosen=1, worst=1), ValueError, "cannot be both the best and the worst"),
-    (3, Said(chosen=1, ranking=[0, 1]), ValueError, "A ranking says all; got more .*chosen=1"),
-    (3, Said(ranking=[0, 0, 1]), ValueError, r"every position at most once, got \[0, 0, 1\]"),
-    (3, Said(ranking=[2]), ValueError, r"two positions or more, got \[2\]"),
-    (3, Said(ranking=[0, 3]), ValueError, "from 0 to 2, got 3"),
-    (3, Said(ranking="012"), TypeError, "must be a list of positions"),
-    (3, Said(ranking=2), TypeError, "must be a list of positions"),
-    (3, Said(1), ValueError, "The answer to 3 items is told by chosen=.*got the outcome 1"),
-    (3, Said("tie"), ValueError, "The answer to 3 items is told by chosen="),
-    (3, Said(), ValueError, "Nothing was answered"),
-    (3, Said(None, chosen=1), ValueError, "Tell one answer, got the outcome None, chosen=1"),
-    (2, Said(1, chosen=0), ValueError, "Tell one answer, got the outcome 1, chosen=0"),
-    (2, Said(2), ValueError, "Outcomes of duels must be in .*'tie' or 0.5.*got 2"),
-    (2, Said("draw"), ValueError, "Outcomes of duels must be in .*got 'draw'"),
-    (2, Said([1, 0]), ValueError, "One outcome is told at a time, got 2"),
-    (3, Said({"chosen": 1, "best": 2}), ValueError, "has the keys 'chosen', 'worst' or both"),
-    (3, Said({}), ValueError, "has the keys"),
-    (3, Said({"chosen": 1}, worst=0), ValueError, "nothing is said beside it"),
+    (3, AnswerArguments(chosen=1.0), TypeError, "of type float"),
+    (3, AnswerArguments(chosen="best"), TypeError, "of type str"),
+    (3, AnswerArguments(chosen=1, worst=1), ValueError, "cannot be both the best and the worst"),
+    (
+        3,
+        AnswerArguments(chosen=1, ranking=[0, 1]),
+        ValueError,
+        "A ranking says all; got more .*chosen=1",
+    ),
+    (
+        3,
+        AnswerArguments(ranking=[0, 0, 1]),
+        ValueError,
+        r"every position at most once, got \[0, 0, 1\]",
+    ),
+    (3, AnswerArguments(ranking=[2]), ValueError, r"two positions or more, got \[2\]"),
+    (3, AnswerArguments(ranking=[0, 3]), ValueError, "from 0 to 2, got 3"),
+    (3, AnswerArguments(ranking="012"), TypeError, "must be a list of positions"),
+    (3, AnswerArguments(ranking=2), TypeError, "must be a list of positions"),
+    (
+        3,
+        AnswerArguments(1),
+        ValueError,
+        "The answer to 3 items is told by chosen=.*got the outcome 1",
+    ),
+    (3, AnswerArguments("tie"), ValueError, "The answer to 3 items is told by chosen="),
+    (3, AnswerArguments(), ValueError, "Nothing was answered"),
+    (
+        3,
+        AnswerArguments(None, chosen=1),
+        ValueError,
+        "Tell one answer, got the outcome None, chosen=1",
+    ),
+    (2, AnswerArguments(1, chosen=0), ValueError, "Tell one answer, got the outcome 1, chosen=0"),
+    (2, AnswerArguments(2), ValueError, "Outcomes of duels must be in .*'tie' or 0.5.*got 2"),
+    (2, AnswerArguments("draw"), ValueError, "Outcomes of duels must be in .*got 'draw'"),
+    (2, AnswerArguments([1, 0]), ValueError, "One outcome is told at a time, got 2"),
+    (
+        3,
+        AnswerArguments({"chosen": 1, "best": 2}),
+        ValueError,
+        "has the keys 'chosen', 'worst' or both",
+    ),
+    (3, AnswerArguments({}), ValueError, "has the keys"),
+    (3, AnswerArguments({"chosen": 1}, worst=0), ValueError, "nothing is said beside it"),
 ]
 
 

@@ -91,7 +91,7 @@ def test_duels_tables_and_none_stand_for_their_items(model, items):
     again = UtilityDisplay.from_estimator(model, items[:20].reshape(10, 2, 3), [1])
     assert alone.items.shape == (21, 1) and again.items.shape == (20, 1)
     assert len(UtilityDisplay.from_estimator(model, None, [1]).items) == len(
-        model.observations_.items
+        model.comparisons_.items
     )
     named = UtilityDisplay.from_estimator(model, items, ["b"], feature_names=["a", "b", "c"])
     np.testing.assert_allclose(named.mean, alone.mean)

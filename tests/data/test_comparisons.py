@@ -1,4 +1,4 @@
-"""Observations: order of first appearance, counting, weights, growth and matching."""
+"""Comparisons: order of first appearance, counting, weights, growth and matching."""
 
 import pickle
 from collections import Counter
@@ -9,7 +9,7 @@ import pytest
 from core_support import won
 
 from skpref.data._comparisons import ByValue, first_seen, gathered_rows, match
-from skpref.duels import Observations
+from skpref.duels import Comparisons
 
 
 def some(seed=0, n_items=12, n_duels=60, n_values=3):
@@ -41,7 +41,7 @@ def told(items, first, second, first_won):
 @pytest.mark.parametrize(("n_items", "n_duels"), [(5, 400), (3000, 20)])
 def test_duels_are_counted_as_a_counter_does(n_items, n_duels):
     given = some(1, n_items, n_duels)
-    duels = Observations.from_duels(*given).duels
+    duels = Comparisons.from_duels(*given).duels
     expected = Counter(told(*given))
     assert dict(zip(ends(duels), duels.counts, strict=True)) == expected
     used = np.unique(np.concatenate([duels.winner, duels.loser]))
@@ -53,9 +53,9 @@ def test_the_order_of_rows_changes_the_order_alone():
     rng = np.random.default_rng(0)
     order, shift = rng.permutation(200), rng.permutation(30)
     back = np.argsort(shift)
-    one = Observations.from_duels(items, first, second, first_won)
+    one = Comparisons.from_duels(items, first, second, first_won)
     mixed = items[shift], back[first[order]], back[second[order]], first_won[order]
-    other = Observations.from_duels(*mixed)
+    other = Comparisons.from_duels(*mixed)
     assert sorted(keys(one.items)) == sorted(keys(other.items))
     counted = [dict(zip(ends(o.duels), o.duels.counts, strict=True)) for o in (one, other)]
     assert counted[0] == counted[1]
@@ -64,8 +64,8 @@ def test_the_order_of_rows_changes_the_order_alone():
 
 def test_margins_recover_every_kind_of_duel():
     rng = np.random.default_rng(3)
-    observations = won(rng.normal(size=(6, 2)), *rng.integers(0, 6, (2, 80)))
-    duels, margins = observations.duels, observations.rows.margins
+    comparisons = won(rng.normal(size=(6, 2)), *rng.integers(0, 6, (2, 80)))
+    duels, margins = comparisons.duels, comparisons.rows.margins
     f = rng.normal(size=len(duels.items))
     z = f[margins.first] - f[margins.second]
     np.testing.assert_array_equal(margins.sign * z[margins.index], f[duels.winner] - f[duels.loser])
@@ -77,7 +77,7 @@ def test_margins_recover_every_kind_of_duel():
 
 def test_items_and_duels_stand_in_the_order_in_which_they_came():
     items, first, second, first_won = some(4)
-    seen = Observations.from_duels(items, first, second, first_won)
+    seen = Comparisons.from_duels(items, first, second, first_won)
     shown = keys(items[np.column_stack([first, second]).ravel()])
     assert keys(seen.items) == list(dict.fromkeys(shown))
     assert ends(seen.duels) == list(dict.fromkeys(told(items, first, second, first_won)))
@@ -85,7 +85,7 @@ def test_items_and_duels_stand_in_the_order_in_which_they_came():
 
 def test_every_answer_knows_its_items_its_order_and_its_row():
     items, first, second, first_won = some(5)
-    seen = Observations.from_duels(items, first, second, first_won)
+    seen = Comparisons.from_duels(items, first, second, first_won)
     assert keys(seen.items[seen.positions]) == told(items, first, second, first_won)
     np.testing.assert_array_equal(seen.order[:, 0] == 0, first_won)
     np.testing.assert_array_equal(seen.order.sum(axis=1), 1)
@@ -99,8 +99,8 @@ def test_every_answer_knows_its_items_its_order_and_its_row():
 @pytest.mark.parametrize("n", [1, 7, 30, 59])
 def test_more_answers_only_add_at_the_end(n):
     items, first, second, first_won = some(6, n_items=40, n_values=5)
-    less = Observations.from_duels(items, first[:n], second[:n], first_won[:n])
-    more = Observations.from_duels(items, first, second, first_won)
+    less = Comparisons.from_duels(items, first[:n], second[:n], first_won[:n])
+    more = Comparisons.from_duels(items, first, second, first_won)
     np.testing.assert_array_equal(more.items[: len(less.items)], less.items)
     for name in ("positions", "order", "weight", "of_answer"):
         np.testing.assert_array_equal(getattr(more, name)[:n], getattr(less, name))
@@ -133,7 +133,7 @@ def test_negative_values_are_ordered_too():
 def test_counts_are_sums_of_weights():
     given = some(7)
     weight = np.random.default_rng(0).exponential(size=60)
-    duels = Observations.from_duels(*given, weight).duels
+    duels = Comparisons.from_duels(*given, weight).duels
     expected = Counter()
     for key, each in zip(told(*given), weight, strict=True):
         expected[key] += each
@@ -144,9 +144,9 @@ def test_counts_are_sums_of_weights():
 def test_whole_weights_are_repetitions():
     given = some(8)
     weight = np.random.default_rng(0).integers(1, 5, 60)
-    weighed = Observations.from_duels(*given, weight)
+    weighed = Comparisons.from_duels(*given, weight)
     items, *rest = given
-    repeated = Observations.from_duels(items, *(np.repeat(each, weight) for each in rest))
+    repeated = Comparisons.from_duels(items, *(np.repeat(each, weight) for each in rest))
     assert weighed.duels == repeated.duels
     np.testing.assert_array_equal(weighed.singles().row, repeated.singles().row)
     assert len(weighed.singles().row) == weight.sum()
@@ -156,10 +156,10 @@ def test_answers_of_no_weight_are_not_there_nor_are_their_items():
     items, first, second, first_won = some(9, n_items=40, n_values=9)
     weight = (np.arange(60) % 3 > 0) * 1.0
     kept, judge = weight > 0, np.arange(60) % 4
-    found = Observations.from_duels(items, first, second, first_won, weight, judge)
+    found = Comparisons.from_duels(items, first, second, first_won, weight, judge)
     alone = items, first[kept], second[kept], first_won[kept], None, judge[kept]
-    assert found == Observations.from_duels(*alone)
-    everything = Observations.from_duels(items, first, second, first_won)
+    assert found == Comparisons.from_duels(*alone)
+    everything = Comparisons.from_duels(items, first, second, first_won)
     assert len(found.items) < len(everything.items)
 
 
@@ -168,8 +168,8 @@ def test_equal_answers_of_two_judges_are_two_over_one_margin():
     tie, order = np.arange(60) % 5 == 0, np.arange(60) % 3 - 1
     judge = np.random.default_rng(5).integers(0, 4, 60)
     given = {"tie": tie, "order": order}
-    plain = Observations.from_duels(items, first, second, first_won, **given)
-    told = Observations.from_duels(items, first, second, first_won, judge=judge, **given)
+    plain = Comparisons.from_duels(items, first, second, first_won, **given)
+    told = Comparisons.from_duels(items, first, second, first_won, judge=judge, **given)
     for seen in (told, replace(told, ordered=True)):
         rows, alone = seen.rows, replace(seen, judge=None)
         assert np.array_equal(rows.judge[seen.of_answer], judge)
@@ -193,14 +193,14 @@ def test_rankings_of_two_judges_are_two():
     items = np.arange(4.0)[:, None]
     shown = np.array([[0, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 3]])
     rank = np.array([[1, 2, 3]] * 3 + [[1, 2, 0]])
-    told = Observations.from_ranks(items, shown, rank, judge=[0, 1, 0, 1])
+    told = Comparisons.from_ranks(items, shown, rank, judge=[0, 1, 0, 1])
     assert told.of_answer.tolist() == [0, 1, 0, 2]
     assert told.rows.judge.tolist() == [0, 0, 1, 1, 1]
     assert told.rows.counts.tolist() == [2.0, 2.0, 1.0, 1.0, 1.0]
 
 
 def test_single_answers_need_whole_weights():
-    seen = Observations.from_duels(*some(0, n_duels=2), [1.0, 2.5])
+    seen = Comparisons.from_duels(*some(0, n_duels=2), [1.0, 2.5])
     with pytest.raises(ValueError, match=r"sample_weight as a number of repetitions, 2.5 came.*ep"):
         seen.singles()
 
@@ -210,17 +210,17 @@ def test_single_answers_need_whole_weights():
 
 def test_equality_is_that_of_what_was_answered():
     given = some(10)
-    seen, again = Observations.from_duels(*given), Observations.from_duels(*given)
+    seen, again = Comparisons.from_duels(*given), Comparisons.from_duels(*given)
     assert seen == again and seen.duels == again.duels
     assert pickle.loads(pickle.dumps(seen)) == seen
     items, first, second, first_won = given
     others = [
-        Observations.from_duels(items + 1.0, first, second, first_won),
-        Observations.from_duels(items, second, first, first_won),
-        Observations.from_duels(items, second, first, ~first_won),  # the order shown
-        Observations.from_duels(items, first[:-1], second[:-1], first_won[:-1]),
-        Observations.from_duels(*given, np.full(60, 2.0)),
-        Observations.from_duels(*given, judge=np.zeros(60)),
+        Comparisons.from_duels(items + 1.0, first, second, first_won),
+        Comparisons.from_duels(items, second, first, first_won),
+        Comparisons.from_duels(items, second, first, ~first_won),  # the order shown
+        Comparisons.from_duels(items, first[:-1], second[:-1], first_won[:-1]),
+        Comparisons.from_duels(*given, np.full(60, 2.0)),
+        Comparisons.from_duels(*given, judge=np.zeros(60)),
     ]
     assert all(seen != other for other in others)
     assert seen != seen.duels and seen != "duels"
@@ -237,15 +237,15 @@ def test_the_callers_arrays_are_left_alone():
         each.flags.writeable = False
     weight = np.arange(60.0)
     weight.flags.writeable = False
-    assert len(Observations.from_duels(items, first, second, first_won, weight).weight) == 59
+    assert len(Comparisons.from_duels(items, first, second, first_won, weight).weight) == 59
 
 
 # -- where a duel was before ---------------------------------------------------------------------
 
 
 def test_distinct_duels_are_found_again_by_value():
-    before = Observations.from_duels(*some(12, n_duels=40, n_values=4))
-    now = Observations.from_duels(*some(13, n_duels=80, n_values=4))
+    before = Comparisons.from_duels(*some(12, n_duels=40, n_values=4))
+    now = Comparisons.from_duels(*some(13, n_duels=80, n_values=4))
     found = match(before, now, single=False)
     place = {key: i for i, key in enumerate(ends(before.duels))}
     expected = [place.get(key, -1) for key in ends(now.duels)]
@@ -255,8 +255,8 @@ def test_distinct_duels_are_found_again_by_value():
 
 def test_single_answers_are_found_again_the_kth_as_the_kth():
     weight = np.random.default_rng(0).integers(1, 4, 40)
-    before = Observations.from_duels(*some(12, n_duels=40, n_values=3), weight)
-    now = Observations.from_duels(*some(13, n_duels=80, n_values=3))
+    before = Comparisons.from_duels(*some(12, n_duels=40, n_values=3), weight)
+    now = Comparisons.from_duels(*some(13, n_duels=80, n_values=3))
     places = {}
     for place, key in enumerate(ends(before.duels, before.singles().row)):
         places.setdefault(key, []).append(place)
@@ -270,8 +270,8 @@ def test_single_answers_are_found_again_the_kth_as_the_kth():
 
 @pytest.mark.parametrize("single", [True, False])
 def test_items_of_another_width_are_all_new(single):
-    now = Observations.from_duels(*some(14))
+    now = Comparisons.from_duels(*some(14))
     items, *rest = some(14)
-    wider = Observations.from_duels(np.hstack([items, items]), *rest)
+    wider = Comparisons.from_duels(np.hstack([items, items]), *rest)
     n = len(now.singles().row) if single else len(now.duels.counts)
     np.testing.assert_array_equal(match(wider, now, single=single), np.full(n, -1))
