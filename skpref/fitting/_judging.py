@@ -14,7 +14,7 @@ from skpref.fitting._forecast import part_to_learn_on
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._reliability import Care, CarePrior, Cavities, Judges, Law, Marginals, OwnOrder
 from skpref.fitting._search import Monitor, Search
-from skpref.inference import Pass, State, check_answers
+from skpref.inference import Pass, State, check_answers, site_update
 from skpref.likelihoods import JudgeReliability, Likelihood
 
 # Steps of the level's logarithm, and of the kernel's hyperparameters.
@@ -357,42 +357,37 @@ def cavities_of(evaluation: Evaluation) -> Cavities:
     """
     problem, approximation = evaluation.problem, evaluation.approximation
     rows, likelihood = problem.rows, problem.likelihood
-    found = approximation.conditioned
+    conditioned = approximation.conditioned
     rest: Array | float = 0.0  # of margins, what inducing points leave open
     n = len(rows)
     tau, nu = np.zeros((2, n))
-    if hasattr(found, "variance"):
-        mean, variance = problem.oriented(found.mean), found.variance[problem.index]
+    if hasattr(conditioned, "variance"):
+        mean, variance = problem.oriented(conditioned.mean), conditioned.variance[problem.index]
         state = approximation.state  # of expectation propagation: of every row
         if {"precision", "shift"} <= state.keys() and state["precision"].shape == (n,):
             tau, nu = state["precision"], state["shift"]
     else:
-        margins = problem.space.condition(found)
+        margins = problem.space.condition(conditioned)
         mean, variance = problem.oriented(margins.mean), margins.variance[problem.index]
         rest = margins.rest[problem.index]
+    of_answers = likelihood, problem.answers, problem.power
     step, lost = 1.0, np.ones(n, dtype=bool)
     for _ in range(_CAVITY):
-        cavity, left = _without(tau, nu, mean, variance)
-        at = likelihood.tilted(cavity[0], cavity[1] + rest, problem.answers, problem.power)
-        shrink = at.shrink + at.curvature * rest  # of what the points tell
-        wanted = at.curvature / shrink  # GPML (3.59)
-        pull = (at.gradient + cavity[0] * at.curvature) / shrink
-        change = np.abs(wanted - tau) * variance
-        lost = (change > _UNCLOSED) | (left <= _LEFT)
+        found = site_update((mean, variance), (tau, nu), *of_answers, rest, least_share=_LEFT)
+        change = np.abs(found.site_precision - tau) * variance
+        lost = (change > _UNCLOSED) | ~found.proper
         if np.max(change, initial=0.0) < _CLOSE:
             break
-        tau, nu = tau + step * (wanted - tau), nu + step * (pull - nu)
+        tau = tau + step * (found.site_precision - tau)
+        nu = nu + step * (found.site_shift - nu)
         step = max(0.9 * step, 0.3)
+    cav_mean, cav_var = found.cav_mean, found.cav_var
     if np.any(lost):  # no factor gives back moments such as Laplace's may be
         near = likelihood.log_prob(mean, problem.answers)
         power = 1.0 if problem.power is None else problem.power
         tau = power * np.maximum(near.curvature, 0.0)
-        plain, _ = _without(tau, power * near.gradient + tau * mean, mean, variance)
-        cavity = np.where(lost, plain, cavity)
-    return Cavities(cavity[0], cavity[1] + rest, problem.copies, problem.answers, problem.power)
-
-
-def _without(tau, nu, mean, variance):
-    """Moments of margins without a factor, and the share of their precision that is left."""
-    left = np.maximum(1.0 - tau * variance, _LEFT)
-    return np.array([(mean - variance * nu) / left, variance / left]), left
+        nu = power * near.gradient + tau * mean
+        plain = site_update((mean, variance), (tau, nu), *of_answers, rest, least_share=_LEFT)
+        cav_mean = np.where(lost, plain.cav_mean, cav_mean)
+        cav_var = np.where(lost, plain.cav_var, cav_var)
+    return Cavities(cav_mean, cav_var, problem.copies, problem.answers, problem.power)

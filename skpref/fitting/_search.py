@@ -304,6 +304,13 @@ class Objective:
         best = self._best
         return best is not None and best.gradient is not None and np.array_equal(theta, best.theta)
 
+    def state_at(self, theta):
+        """The engine's state at hyperparameters, or where it was nearest to them."""
+        best = self._best
+        if best is not None and np.array_equal(theta, best.theta):
+            return best.state
+        return self._warm.near(theta)
+
     def first_step(self, theta):
         """The objective here, and what to divide it by for a first step of length 1 at most.
 
@@ -489,7 +496,7 @@ def _minimised(model, objective, search, begin, bounds):
                 f"optimizer must return (theta_opt, func_min), finite and theta of shape "
                 f"{begin.shape}; got {result!r}."
             )
-        return _Found(Best(value, theta, None, objective.state))
+        return _Found(Best(value, theta, None, objective.state_at(theta)))
     theta, value, n_iter, ended, complaint = begin, np.inf, 0, False, ""
     if not objective.many:
         n_iter = _descend(objective, Ratios.none(bounds), theta, search, 0)

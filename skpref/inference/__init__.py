@@ -17,7 +17,7 @@ from skpref.inference._base import (
     started,
 )
 from skpref.inference._chains import Diagnostics
-from skpref.inference._ep import EP
+from skpref.inference._ep import EP, SiteUpdate, site_update
 from skpref.inference._hallucination import ConstantLiar, Hallucination, KrigingBeliever
 from skpref.inference._laplace import Laplace
 from skpref.inference._memory import available, fits
@@ -42,6 +42,8 @@ __all__ = [
     "KrigingBeliever",
     "Laplace",
     "Problem",
+    "SiteUpdate",
     "Sites",
+    "site_update",
     "started",
 ]
