@@ -70,10 +70,10 @@ def keep(
         likelihood = likelihood.base
     remember(estimator, training.schema)
     estimator._model = model
-    if not model.engine.has_evidence:  # only chains are carried over, not the search
+    if not model.engine.capabilities.has_evidence:  # only chains are carried over, not the search
         state = state._replace(sites=None)
-    estimator._start = state if model.engine.warm_start else None
-    if not model.engine.dense and judges is None:
+    estimator._start = state if getattr(model.engine, "warm_start", False) else None
+    if not model.rule.exact and judges is None:
         estimator._stream = (
             begun(fitted, estimator.n_learning_answers) if stream is None else stream
         )
@@ -382,7 +382,9 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         model = make_model(self, settings, training, table)
         if points is not None:
             model = at_points(model, points)
-        start = getattr(self, "_start", None) if model.engine.warm_start else None
+        start = (
+            getattr(self, "_start", None) if getattr(model.engine, "warm_start", False) else None
+        )
         rng = source_of(self.random_state)
         with progress(self, comparisons, model, search) as report:
             run = start, rng, search, report.evaluated, report.passed

@@ -49,11 +49,11 @@ def level_deviation(
     """
     if noise_is_given(model.likelihood):
         return 0.0
-    engine, part = model.evidence_engine, comparisons
+    part = comparisons
     if search is not None:
-        engine = model.learner
         part = part_to_learn_on(comparisons, model, search.n_learning_answers)
-    engine = engine.coarser()
+        model = model.learner
+    engine = model.evidence_engine.relaxed()
     care, order = means
     theta = np.asarray(model.kernel.theta, dtype=np.float64)
     theta = theta if search is not None and len(theta) <= _MOST else theta[:0]
@@ -74,7 +74,7 @@ def level_deviation(
             gradient = gradient + found.gradient
         return found.approximation.sites.log_evidence, gradient
 
-    with blas_threads(engine.side(part)):
+    with blas_threads(engine.matrix_size(part)):
         centre, gradient = at(0.0, theta)
         (low, to_low), (high, to_high) = at(-_LEVEL, theta), at(_LEVEL, theta)
         bend = np.empty((len(theta) + 1,) * 2)
@@ -198,7 +198,7 @@ def fit_judged(
     Fitted
         Its likelihood is a `JudgeReliability`.
     """
-    check_answers(model.engine, comparisons, model.likelihood)
+    check_answers(model.engine, comparisons, model.likelihood, model.kernel)
     judging = _Judging(comparisons, prior, len(respondents), seed_of(rng) or 0)
     beliefs = None
     if search is not None and len(model.theta):
@@ -251,30 +251,26 @@ class _Judging:
         likelihood = model.likelihood
         if beliefs is not None:
             likelihood = JudgeReliability(likelihood, *beliefs.means)
-        judged = replace(self._placed(model), likelihood=likelihood)
+        prepared = model.prepare(self._comparisons, self._seed)
+        judged = replace(prepared, likelihood=likelihood)
         found = learned(self._comparisons, judged, search, None, rng, monitor).model
         base = found.likelihood.base if beliefs is not None else found.likelihood
-        return replace(found, engine=model.engine, likelihood=base)
-
-    def _placed(self, model):
-        """With inducing points, if its engine takes any."""
-        engine = model.engine.placed(self._comparisons, model.kernel, self._seed)
-        return replace(model, engine=engine)
+        return replace(found, prepared=model.prepared, likelihood=base)
 
     def settled(self, model, beliefs, free=False):
         """Care given hyperparameters, where it stands still."""
-        model = self._placed(model)
-        rough = model.evidence_engine.coarser()
+        model = model.prepare(self._comparisons, self._seed)
+        rough = model.evidence_engine.relaxed()
         beliefs = self._equal() if beliefs is None else beliefs
         share, step = np.ones(self._n_judges), np.zeros(self._n_judges)
-        with blas_threads(rough.side(self._comparisons)):
+        with blas_threads(rough.matrix_size(self._comparisons)):
             for _ in range(_STEPS):
                 judged = replace(
                     model, likelihood=JudgeReliability(model.likelihood, *beliefs.means)
                 )
                 found = judged.evaluate(self._comparisons, self._state, engine=rough)
                 self._state = found.approximation.state
-                scaled, found = judged.settled(found)
+                scaled, found = judged.absorb_output_scale(found)
                 looked = self.look(found, scaled, beliefs, free)
                 if _moved(beliefs, looked) < _STILL:
                     return looked
@@ -367,7 +363,7 @@ def cavities_of(evaluation: Evaluation) -> Cavities:
         if {"precision", "shift"} <= state.keys() and state["precision"].shape == (n,):
             tau, nu = state["precision"], state["shift"]
     else:
-        margins = problem.space.condition(conditioned)
+        margins = problem.prior.under(conditioned)
         mean, variance = problem.oriented(margins.mean), margins.variance[problem.index]
         rest = margins.rest[problem.index]
     of_answers = likelihood, problem.answers, problem.power

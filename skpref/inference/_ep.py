@@ -1,30 +1,30 @@
 """Expectation propagation on the margins, all sites in parallel (GPML section 3.6)."""
 
 from collections import deque
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import Array, check_number
-from skpref.gp import ItemSpace, Sites
+from skpref.data import Comparisons
+from skpref.gp import Dense, Sites
 from skpref.inference._base import (
+    WORST,
     Approximation,
+    Capabilities,
     Engine,
     EvidenceGradient,
     Problem,
     State,
-    started,
+    warm_start_array,
 )
 from skpref.inference._laplace import MANY, starting_sites
-from skpref.inference._rounding import WORST, margin_errors
 from skpref.likelihoods import Answers, Likelihood, TiltedMoments
 
 _MEMORY = 5
 # Sites enter the extrapolation as log(precision + this × prior precision).
 _FLOOR = 1e-8
-# Precisions below this count as none where sites are extrapolated.
-_LEAST = 1e-12
 # A residual this many times the best one so far is a step gone wrong.
 _GROWTH = 30.0
 # Sweeps that did not halve the residual: then rounding is asked whether it allows any more.
@@ -78,15 +78,18 @@ class EP(Engine):
     1e-06
     """
 
-    has_evidence: ClassVar[bool] = True
-    takes_joint: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        has_evidence=True, takes_joint=True, site_names=("precision", "shift")
+    )
 
     def __init__(self, max_iter: int = 500, tol: float = 5e-9, damping: float = 0.0):
         self.max_iter = max_iter
         self.tol = tol
         self.damping = damping
 
-    def check(self) -> None:
+    def check(
+        self, comparisons: Comparisons | None = None, likelihood: Likelihood | None = None
+    ) -> None:
         """Raise unless the options are sound."""
         check_number("max_iter", self.max_iter, low=1, integer=True)
         check_number("tol of the engine", self.tol, low=0.0, open_low=True)
@@ -97,15 +100,15 @@ class EP(Engine):
         problem: Problem,
         start: State | None = None,
         rng: np.random.Generator | None = None,
-        near: Approximation | None = None,
+        gaussian: Approximation | None = None,
     ) -> Approximation:
         """Iterate to the fixed point, see `Engine.run`; few sweeps if ``start`` leads astray."""
         self.check()
         n = len(problem.counts)
-        tau, nu = started(start, "precision", n), started(start, "shift", n)
+        tau, nu = (warm_start_array(start, name, n) for name in ("precision", "shift"))
         carried = tau is not None and nu is not None
         if tau is None or nu is None:
-            many = isinstance(problem.space, ItemSpace) or np.any(problem.counts > 1.0)
+            many = problem.prior.starts_at_mode or np.any(problem.counts > 1.0)
             # With many duels an item the way from zero may diverge, and where joint answers
             # contradict each other it may be trapped far from the fixed point.
             near_mode = many or problem.rows.joint
@@ -135,15 +138,6 @@ class EP(Engine):
         state = {"precision": best.site_precision, "shift": best.site_shift}
         return Approximation(sites, best.conditioned, state, n_iter, best.residual, converged)
 
-    def extrapolated(self, states: list[State], weights: NDArray[np.float64]) -> State:
-        """By log-linear precision and linear standardised shift, see `Engine.extrapolated`."""
-        if any(np.isnan(state["precision"]).any() for state in states):
-            return states[0]
-        lifted = np.array([np.maximum(state["precision"], _LEAST) for state in states])
-        shift = np.array([state["shift"] for state in states]) / np.sqrt(lifted)
-        precision = np.exp(np.clip(weights @ np.log(lifted), -80.0, 80.0))
-        return {"precision": precision, "shift": (weights @ shift) * np.sqrt(precision)}
-
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the evidence at the fixed point (GPML 5.27; Seeger 2005)."""
         sites, conditioned = approximation.sites, approximation.conditioned
@@ -151,16 +145,12 @@ class EP(Engine):
         sweep = _sweep(problem, state["precision"], state["shift"], conditioned=conditioned)
         cavity = sweep.update.cav_mean, sweep.update.cav_var
         slopes = problem.likelihood.tilted_theta_gradient(*cavity, problem.answers, problem.power)
-        alpha = problem.space.incidence @ conditioned.dual
-        gradient = np.multiply.outer(alpha, alpha)
-        if problem.by_kernel:
-            gradient -= problem.space.gram(conditioned, sites.precision)  # ½ (α αᵀ − D Dᵀ)
-            gradient *= 0.5
+        by_kernel = problem.prior.pull_back(conditioned, sites.precision)
         by_likelihood = slopes @ problem.copies
         if problem.rows.joint:
-            by_noise = problem.space.noise_slope(conditioned, sites.precision)
+            by_noise = cast(Dense, problem.prior).noise_slope(conditioned, sites.precision)
             by_likelihood += by_noise * problem.likelihood.item_noise_gradient()
-        return EvidenceGradient(gradient, by_likelihood)
+        return EvidenceGradient(by_kernel, by_likelihood)
 
 
 class SiteUpdate(NamedTuple):
@@ -284,7 +274,7 @@ class _Sweep:
         self.precision = problem.pool(site_precision, problem.shared)
         self.shift = problem.pool(problem.sign * site_shift, problem.shared)
         if conditioned is None:
-            conditioned = problem.space.condition(self.precision, self.shift)
+            conditioned = problem.prior.condition(self.precision, self.shift)
         self.conditioned = conditioned
         marginals = problem.oriented(conditioned.mean), conditioned.variance[problem.index]
         update = site_update(
@@ -320,7 +310,7 @@ class _Sweep:
             slope = slope + (gradient - slope) / shrink
             site_shift = slope + sweep.site_precision * problem.oriented(sweep.conditioned.mean)
             shift = problem.pool(problem.sign * site_shift, problem.shared)
-            moved = problem.space.shifted(sweep.conditioned, sweep.precision, shift)
+            moved = problem.prior.shifted(sweep.conditioned, sweep.precision, shift)
             moved = _Sweep(problem, sweep.site_precision, site_shift, moved)
             if not moved.off_mean < _NEARER * sweep.off_mean:
                 break
@@ -330,7 +320,7 @@ class _Sweep:
     def rounding(self, problem):
         """Residual to expect of exact sites, from the errors of the margins' two moments."""
         update, conditioned = self.update, self.conditioned
-        errors = margin_errors(problem.space, conditioned.dual)
+        errors = problem.prior.rounding(conditioned.dual)
         of_mean, of_var = errors.mean[problem.index], errors.variance[problem.index]
         terms = np.abs(self.site_shift)
         terms = terms + np.abs(self.site_precision * problem.oriented(conditioned.mean))
@@ -347,7 +337,7 @@ class _Sweep:
 
     def settle_repeats(self, problem):
         """Let the sites of equal duels ask for their common fixed point."""
-        # Of joint answers there is one site a margin: the space counts them.
+        # Of joint answers there is one site a margin: the prior counts them.
         counts, update = problem.shared, self.update
         variance = update.cav_var * update.cav_share
         mean = update.cav_mean + update.cav_var * update.site_slope
@@ -388,7 +378,7 @@ class _Path:
     """
 
     def __init__(self, problem, step):
-        prior = np.maximum(problem.space.prior_variance[problem.index], 1e-300)
+        prior = np.maximum(problem.prior.variance[problem.index], 1e-300)
         self._floor = _FLOOR / prior
         self._step = step
         self._points, self._moves = deque(maxlen=_MEMORY + 1), deque(maxlen=_MEMORY + 1)
