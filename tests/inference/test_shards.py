@@ -191,7 +191,7 @@ def test_a_process_keeps_the_last_runs_only():
 def test_newer_runs_have_the_room_of_older_ones(monkeypatch):
     problem = problem_of(answers(330, 20, LIKELIHOODS["probit"]), LIKELIHOODS["probit"])
     shard, store = _shards.Shard.of(problem, np.arange(50)), _shards._Store()
-    monkeypatch.setattr(_shards, "_ROOM", 2 * shard.batch(None).space.size)
+    monkeypatch.setattr(_shards, "_ROOM", 2 * shard.batch(None).prior.size)
     for number in range(3):
         store.add("old", number, shard)
     store.add("new", 0, shard)
