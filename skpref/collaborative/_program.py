@@ -32,7 +32,6 @@ from skpref.data import Who, check_training, check_weights, remember, table_for
 from skpref.fitting import (
     check_settings,
     forecast,
-    is_quick,
     make_model,
     reported,
     seconds_of,
@@ -82,7 +81,7 @@ def warn_cost(
     work = _SMALL_MATRICES * max_iter * (n_duels * of_duel + n_users * of_user)
     crowded = bytes_ > 0.7 * available()
     learning = 0.0
-    if lesson is not None and not is_quick(len(lesson.part.items)):
+    if lesson is not None:
         learning = forecast(lesson.part, lesson.model, True)[0]
     if work < _QUICK and learning < _LONG and not crowded:
         return

@@ -5,7 +5,7 @@ evidence; one program fits, whatever the answers are; forecasts say beforehand w
 """
 
 from skpref.fitting._fit import Fitted, Start, carried, evidence, fit_posterior
-from skpref.fitting._forecast import forecast, is_quick, seconds_of
+from skpref.fitting._forecast import forecast, seconds_of
 from skpref.fitting._hyperpriors import LogNormal, Prior, lengthscale_priors
 from skpref.fitting._inspected import (
     UNITS,
@@ -70,7 +70,6 @@ __all__ = [
     "fit_posterior",
     "forecast",
     "held_engine",
-    "is_quick",
     "learn",
     "lengthscale_priors",
     "make_model",

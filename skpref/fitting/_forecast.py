@@ -1,8 +1,8 @@
-"""How long and how large an exact fit will be, told before it begins."""
+"""How long and how large an exact fit will be, told before it begins.
 
-from time import perf_counter
-
-import numpy as np
+Seconds are those of a machine like most: this machine is not looked at, so that a fit is the same
+everywhere. Two thresholds: where `chosen_engine` takes inducing points, where `warn_cost` warns.
+"""
 
 from skpref._utils import warn
 from skpref.data import (
@@ -19,8 +19,6 @@ from skpref.inference import EP, HMC, SVI, Engine, Gibbs, available, fits
 from skpref.kernels import Kernel, seen_columns
 from skpref.likelihoods import Likelihood
 
-# Matrices of a smaller side take seconds.
-_SMALL = 1000
 # Products of square matrices (2 side³ operations) that a sweep of EP costs, sweeps of a run, and
 # runs of a search (later ones start from the last and are short).
 _SWEEP = 1.25
@@ -29,19 +27,22 @@ _SEARCHED = 3.0
 # Such products that a thousand draws cost at a side of `_PROBE` duels, repeated ones counted each,
 # and the power of the side that they grow by: as measured at 600, 1 500 and 4 000 duels.
 _DRAWN: dict[type, tuple[float, float]] = {HMC: (80.0, 2.0), Gibbs: (340.0, 2.8)}
-_LONG = 60.0
+# Seconds from which on inference="auto" takes inducing points, and a warning tells of a fit.
+_LONG, _TOLD = 60.0, 60.0
 # Inducing points that inference="auto" takes.
 _POINTS = 500
 # Learning from all answers for so many seconds is not worth while; for a fit with inducing points,
 # which is itself a matter of seconds.
 _PATIENCE, _HASTE = 20.0, 2.0
 _PROBE = 384
+# Bytes that are had everywhere: nobody is asked.
+_LARGE = 2.0**27
 # Seconds of such a product on one core of a common machine.
 _NOMINAL = 2.5e-3
 
 
 def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[float, float]:
-    """Seconds and bytes that a fit is expected to take on this machine, roughly.
+    """Seconds and bytes that a fit is expected to take, roughly.
 
     Parameters
     ----------
@@ -50,13 +51,13 @@ def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[flo
     learned : bool
         Whether hyperparameters are searched for.
     """
-    each, cost = _product_seconds(), _exact_cost(comparisons, model)
-    seconds = _exact(cost, each) * (_searched(model) if learned else 1.0)
+    cost = _exact_cost(comparisons, model)
+    seconds = _exact(cost) * (_searched(model) if learned else 1.0)
     if type(model.engine) in _DRAWN:
         products, power = _DRAWN[type(model.engine)]
         share = model.engine.get_params()["draws"] / 1000.0
         drawn = float(model.engine.matrix_size(comparisons)) / _PROBE
-        seconds += each * products * share * drawn**power
+        seconds += _NOMINAL * products * share * drawn**power
     bytes_ = cost.n_bytes
     if model.engine.capabilities.samples:
         bytes_ += 8.0 * 3.0 * float(model.engine.matrix_size(comparisons)) ** 2
@@ -68,9 +69,9 @@ def _exact_cost(comparisons, model):
     return PriorRule().cost(model.kernel, comparisons, model.likelihood)
 
 
-def _exact(cost, each):
-    """Seconds of EP at given hyperparameters, a product of matrices taking ``each``."""
-    return each * (cost.side / _PROBE) ** 3 * _SWEEP * _SWEEPS
+def _exact(cost):
+    """Seconds of EP at given hyperparameters."""
+    return _NOMINAL * (cost.side / _PROBE) ** 3 * _SWEEP * _SWEEPS
 
 
 def _searched(model):
@@ -98,7 +99,7 @@ def chosen_engine(
     likelihood : Likelihood
     """
     cost = PriorRule().cost(kernel, comparisons, likelihood)
-    seconds, n_bytes = _exact(cost, _NOMINAL), cost.n_bytes
+    seconds, n_bytes = _exact(cost), cost.n_bytes
     if named or comparisons.rows.joint or (seconds <= _LONG and fits(n_bytes)):
         return EP()
     takes = f"some {seconds / 60.0:.0f} minutes"
@@ -125,11 +126,10 @@ def part_to_learn_on(
     n_learning_answers : int, "auto" or None
         "auto": with inducing points 800, or 5000 if by their own bound, unless all take EP some 2 s
         at most; else 1000 (2000 where nothing but names is known) of at least 4000
-        where all would take more than some 20 s on a machine like most (this machine is not looked
-        at, so that a fit is the same everywhere), of at least 2000 where a minute. None: all.
+        where all would take more than some 20 s, of at least 2000 where a minute. None: all.
     """
     n_answers = len(comparisons.positions)
-    seconds = _exact(_exact_cost(comparisons, model), _NOMINAL) * _searched(model)
+    seconds = _exact(_exact_cost(comparisons, model)) * _searched(model)
     _, measured = seen_columns(model.kernel, comparisons.items.shape[1])
     if n_learning_answers == "auto" and not model.rule.exact:
         n_learning_answers = ENOUGH_FOR_POINTS if model.learner.rule.exact else ENOUGH_SPARSE
@@ -144,25 +144,9 @@ def part_to_learn_on(
     return random_part(comparisons, int(n_learning_answers), among_few=not measured)
 
 
-def is_quick(side: int) -> bool:
-    """Whether matrices of this side take seconds, so that nothing has to be told."""
-    return side < _SMALL
-
-
 def seconds_of(operations: float) -> float:
-    """Of so many floating-point operations of products of matrices, on this machine."""
-    return operations / (2.0 * _PROBE**3) * _product_seconds()
-
-
-def _product_seconds():
-    """Of one product of matrices of side `_PROBE`: the quicker of three."""
-    matrix = np.full((_PROBE, _PROBE), 1.0 / _PROBE)
-    taken = []
-    for _ in range(3):
-        began = perf_counter()
-        matrix @ matrix
-        taken.append(perf_counter() - began)
-    return min(taken)
+    """Of so many floating-point operations of products of matrices, on a machine like most."""
+    return operations / (2.0 * _PROBE**3) * _NOMINAL
 
 
 def warn_cost(
@@ -179,17 +163,14 @@ def warn_cost(
     part : Comparisons, optional
         On which; by default on all.
     """
-    if comparisons.n_singles < _SMALL or not model.rule.exact:
-        return
-    side = _exact_cost(comparisons, model).side
-    if max(side, model.engine.matrix_size(comparisons)) < _SMALL:
+    if not model.rule.exact:
         return
     on_all = learned and (part is None or part is comparisons)
     seconds, bytes_ = forecast(comparisons, model, on_all)
     if learned and not on_all and part is not None:
         seconds += forecast(part, model, True)[0]
-    crowded = bytes_ > 0.7 * available()
-    if seconds < _LONG and not crowded:
+    crowded = bytes_ > _LARGE and bytes_ > 0.7 * available()
+    if seconds < _TOLD and not crowded:
         return
     took = f"about {seconds / 60.0:.0f} minutes" if seconds >= 90.0 else f"about {seconds:.0f} s"
     remedy = "fit fewer duels or items"

@@ -352,20 +352,16 @@ def cavities_of(evaluation: Evaluation) -> Cavities:
     propagation its own, and of any other engine's posterior as good a one.
     """
     problem, approximation = evaluation.problem, evaluation.approximation
-    rows, likelihood = problem.rows, problem.likelihood
-    conditioned = approximation.conditioned
-    rest: Array | float = 0.0  # of margins, what inducing points leave open
-    n = len(rows)
+    likelihood = problem.likelihood
+    margins = problem.prior.under(approximation.conditioned)
+    mean, variance = problem.oriented(margins.mean), margins.variance[problem.index]
+    rest = margins.rest[problem.index]
+    n = len(problem.rows)
     tau, nu = np.zeros((2, n))
-    if hasattr(conditioned, "variance"):
-        mean, variance = problem.oriented(conditioned.mean), conditioned.variance[problem.index]
-        state = approximation.state  # of expectation propagation: of every row
-        if {"precision", "shift"} <= state.keys() and state["precision"].shape == (n,):
-            tau, nu = state["precision"], state["shift"]
-    else:
-        margins = problem.prior.under(conditioned)
-        mean, variance = problem.oriented(margins.mean), margins.variance[problem.index]
-        rest = margins.rest[problem.index]
+    state = approximation.state  # of expectation propagation: of every row
+    on_margins = approximation.sites.precision.ndim == 1 and {"precision", "shift"} <= state.keys()
+    if on_margins and state["precision"].shape == (n,):
+        tau, nu = state["precision"], state["shift"]
     of_answers = likelihood, problem.answers, problem.power
     step, lost = 1.0, np.ones(n, dtype=bool)
     for _ in range(_CAVITY):

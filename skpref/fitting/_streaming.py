@@ -7,7 +7,7 @@ what was told is carried over to them.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,7 @@ from skpref.data import ENOUGH_SPARSE, Comparisons
 from skpref.fitting._fit import Fitted, warn_not_converged
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._settings import chosen_beforehand
-from skpref.gp import Weights, carried, unexplained, unexplained_share
+from skpref.gp import InducingPoints, Weights, carried, unexplained, unexplained_share
 from skpref.inference import SVI, Engine, Problem, check_answers
 from skpref.kernels import seen_columns
 
@@ -180,16 +180,16 @@ def fit_further(
             return Piece(fresh, stream)
         points = _placed_again(sample.answers, model, before.unseen) if movable else None
         fresh = fit(sample.answers, points)
-        ends = [(each.kernel, each.rule.points) for each in (model, fresh.model)]
+        ends = [(each.kernel, _rule(each).points) for each in (model, fresh.model)]
         weights, model = carried(before.weights, *ends), fresh.model
         before = Stream(weights, _covered(fresh), sample, sample.seen)
     check_answers(model.engine, comparisons, model.likelihood, model.kernel)
     with blas_threads(model.engine.matrix_size(comparisons)):
         if movable:
             model = at_points(model, grown(comparisons.items, model, before.unseen))
-        prior = model.rule.prior(model.kernel, comparisons, model.likelihood)
+        prior = _rule(model).prior(model.kernel, comparisons, model.likelihood)
         problem = Problem(prior, comparisons, model.likelihood)
-        found = model.engine.run_after(problem, before.weights.wider(len(model.rule.points)))
+        found = model.engine.run_after(problem, before.weights.wider(len(_rule(model).points)))
     if not found.converged:
         warn_not_converged(found, model.engine, model.engine)
     fitted = Fitted(comparisons, model, Evaluation(problem, found, None), found)
@@ -212,7 +212,7 @@ def _weights(fitted):
 def _covered(fitted):
     """Share of prior variance that the points leave of nearly all items they were placed for."""
     items, model = _some(fitted.comparisons.items), fitted.model
-    left = unexplained_share(model.kernel, items, model.rule.points)
+    left = unexplained_share(model.kernel, items, _rule(model).points)
     return float(np.clip(np.quantile(left, _COVERED), *_UNSEEN))
 
 
@@ -223,26 +223,30 @@ def _placed_again(sample, model, unseen):
     """
     items, kernel = _some(sample.items), model.kernel
     stay = grown(items, model, unseen)
-    moved = at_points(model, None).prepare(sample, 0).rule.points
+    moved = _rule(at_points(model, None).prepare(sample, 0)).points
     left = [float(np.mean(unexplained_share(kernel, items, Z))) for Z in (stay, moved)]
     if left[1] > _WORTH * left[0]:
         return stay
-    return grown(model.rule.points, at_points(model, moved), unseen)
+    return grown(_rule(model).points, at_points(model, moved), unseen)
+
+
+def _rule(model: Model) -> InducingPoints:
+    return cast(InducingPoints, model.rule)
 
 
 def at_points(model: Model, Z: NDArray[np.float64] | None) -> Model:
     """The model with these inducing points."""
-    return replace(model, prepared=replace(model.rule, Z=Z))
+    return replace(model, prepared=replace(_rule(model), Z=Z))
 
 
 def grown(items: NDArray[np.float64], model: Model, unseen: float) -> NDArray[np.float64]:
     """The inducing points, and after them those of the items that they leave unexplained."""
-    Z, kernel = model.rule.points, model.kernel
+    Z, kernel = _rule(model).points, model.kernel
     named, measured = seen_columns(kernel, items.shape[1])
     if named and not measured:
         room = len(items)
     else:
-        room, items = _GROWTH * model.rule.n - len(Z), _some(items)
+        room, items = _GROWTH * _rule(model).n - len(Z), _some(items)
     if room <= 0:
         return Z
     least = unseen * float(np.max(kernel.diag(items)))

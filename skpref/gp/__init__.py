@@ -6,9 +6,8 @@ points. The posterior predicts, draws functions, and says which of several items
 
 from skpref.gp._choice import choice_proba
 from skpref.gp._default_kernel import default_kernel, feature_spread
-from skpref.gp._dense import Dense, DenseItems, DenseMargins
+from skpref.gp._dense import DenseItems, DenseMargins
 from skpref.gp._inducing import (
-    InducedMargins,
     Inducing,
     InducingPoints,
     Moments,
@@ -35,6 +34,7 @@ from skpref.gp._prior import (
     Cost,
     Marginals,
     MarginErrors,
+    MarginMoments,
     Prior,
     PriorRule,
     Sites,
@@ -44,14 +44,13 @@ from skpref.gp._prior import (
 __all__ = [
     "Components",
     "Cost",
-    "Dense",
     "DenseItems",
     "DenseMargins",
-    "InducedMargins",
     "Inducing",
     "InducingPoints",
     "JointMoments",
     "MarginErrors",
+    "MarginMoments",
     "Marginals",
     "Moments",
     "Posterior",

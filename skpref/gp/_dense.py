@@ -82,7 +82,9 @@ class Dense(Prior):
         contract: Callable[[Array], Array] | None = None,
     ):
         self.K, self.noise = K, noise
-        self.kernel, self.items, self._contract = kernel, items, contract
+        self._contract = contract
+        if kernel is not None and items is not None:
+            self.kernel, self.items = kernel, items
         self.first, self.second = margins.first, margins.second
         self.n_items, self.n_margins = len(K), len(margins.first)
         ends = np.concatenate([self.first, self.second])
@@ -106,13 +108,16 @@ class Dense(Prior):
         else:
             K = kernel(items)
         check_finite(kernel, K)
-        noise = JointNoise(margins, likelihood.item_noise) if margins.blocks else None
+        item_noise = likelihood.item_noise
+        noise = None
+        if margins.blocks and item_noise is not None:
+            noise = JointNoise(margins, item_noise)
         return cls(K, margins, noise, kernel, items, contract)
 
     def on_duels(self, margins: Margins) -> "Dense":
-        """The same prior on other margins of the same items, all without noise."""
+        """See `Prior.on_duels`."""
         kind = DenseMargins if cheaper_by_margins(len(margins.first), len(self.K)) else DenseItems
-        return kind(self.K, margins, None, self.kernel, self.items, self._contract)
+        return kind(self.K, margins)
 
     def difference(self, utility: Array) -> Array:
         """A f."""
@@ -143,10 +148,6 @@ class Dense(Prior):
 
     def gram(self, marginals: Marginals, precision: Array) -> Array:
         """D Dᵀ."""
-        raise NotImplementedError
-
-    def noise_slope(self, marginals: Marginals, precision: Array) -> float:
-        """d log Z / dσ² by the noise of joint answers, of one item."""
         raise NotImplementedError
 
     def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:

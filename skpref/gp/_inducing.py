@@ -35,7 +35,7 @@ from skpref._utils import (
 from skpref.data import Comparisons, distinct_rows
 from skpref.gp._default_kernel import feature_spread
 from skpref.gp._posterior import Posterior
-from skpref.gp._prior import Cost, Marginals, Prior, PriorRule, check_finite
+from skpref.gp._prior import Cost, Marginals, MarginMoments, Prior, PriorRule, check_finite
 from skpref.kernels import (
     Kernel,
     across,
@@ -134,14 +134,6 @@ class Pull(NamedTuple):
         """Of margins whose prior variance, on which they were found, is divided by a factor."""
         by_mean = np.sqrt(factor) * self.by_mean
         return Pull(by_mean, factor * self.by_variance, factor * self.by_rest, self.at)
-
-
-class InducedMargins(NamedTuple):
-    """Mean and variance of every margin's part φᵀ w under q, and the variance of its rest."""
-
-    mean: Array
-    variance: Array
-    rest: Array
 
 
 def whitening(K: Array) -> Array:
@@ -333,12 +325,12 @@ class Inducing(Prior):
         none = np.zeros(self.n_margins)
         return self.contract(Pull(marginals.dual, -0.5 * precision, none, marginals.root))
 
-    def under(self, at: Moments) -> InducedMargins:
-        """Means and variances of the margins under q."""
-        mean = self._features @ at.mean
+    def under(self, found: Moments) -> MarginMoments:
+        """Means and variances of the margins under q, see `Prior.under`."""
+        mean = self._features @ found.mean
         if not self._by_margins:
             mean = mean[self.first] - mean[self.second]
-        return InducedMargins(mean, self._squares(self._features @ at.root.T), self._rest)
+        return MarginMoments(mean, self._squares(self._features @ found.root.T), self._rest)
 
     def weights(self, by_mean: Array, precision: Array, at: Moments) -> Weights:
         """Gaussian sites on the margins, seen from w.

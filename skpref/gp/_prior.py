@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import Array, RandomLike, semidefinite_root
-from skpref.data import Comparisons
+from skpref.data import Comparisons, Margins
 from skpref.gp._posterior import Posterior
 from skpref.gp._shared_noise import JointNoise
 from skpref.likelihoods import Likelihood
@@ -68,6 +68,21 @@ class MarginErrors(NamedTuple):
 
     mean: Array
     variance: Array
+
+
+class MarginMoments(NamedTuple):
+    """What likelihoods see of the margins, shape (n_margins,) each.
+
+    Attributes
+    ----------
+    mean, variance : ndarray
+    rest : ndarray
+        Variance of independent noise beside them: the FITC residual variance of inducing points.
+    """
+
+    mean: Array
+    variance: Array
+    rest: Array
 
 
 class Cost(NamedTuple):
@@ -156,6 +171,10 @@ class Prior(ABC):
 
     # -- what follows from these -----------------------------------------------------------
 
+    def under(self, found: Any) -> MarginMoments:
+        """Moments of the margins under what an engine found with this prior."""
+        return MarginMoments(found.mean, found.variance, np.zeros(self.n_margins))
+
     def shifted(self, marginals: Marginals, precision: Array, shift: Array) -> Marginals:
         """`condition` on sites of the same, finite precision, whose marginals are known."""
         return self.condition(precision, shift)
@@ -176,6 +195,14 @@ class Prior(ABC):
     def root(self) -> Array:
         """A root of S, with as few columns as it has."""
         return semidefinite_root(self.covariance())
+
+    def noise_slope(self, marginals: Marginals, precision: Array) -> float:
+        """d log Z / dσ² by the noise of joint answers, of one item; needed with ``takes_joint``."""
+        raise NotImplementedError
+
+    def on_duels(self, margins: Margins) -> "Prior":
+        """The same on margins without noise between the same items; with ``takes_joint``."""
+        raise NotImplementedError
 
     def is_covariance(self) -> bool:
         """Whether the kernel is a covariance function on these items, up to rounding."""

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Generic, NamedTuple, TypeVar, cast
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref.data import Comparisons, Rows
-from skpref.gp import Dense, Marginals, Moments, Prior, PriorRule, Sites
+from skpref.gp import Marginals, Moments, Prior, PriorRule, Sites
 from skpref.inference._memory import check_exact
 from skpref.likelihoods import INEQUALITY, TIE, Answers, Likelihood
 
@@ -81,7 +81,7 @@ class Problem(Generic[PriorT]):
 
     def in_duels(self) -> "Problem":
         """The same with joint answers taken apart."""
-        prior = cast(Dense, self.prior).on_duels(self.comparisons.rows.apart().margins)
+        prior = self.prior.on_duels(self.comparisons.rows.apart().margins)
         return Problem(prior, self.comparisons, self.likelihood, apart=True)
 
     @cached_property

@@ -382,7 +382,7 @@ class NoisyMargins:
         positions = (self._index, np.arange(n_answers))
         with np.errstate(divide="ignore"):
             weight = 1.0 / self._noise
-        precision = np.bincount(self._index, weight, n_margins)
+        precision = np.asarray(np.bincount(self._index, weight, n_margins), dtype=np.float64)
         known = np.isinf(precision)
         if known.any():  # the mean of v over equal answers
             repeated = np.bincount(self._index, minlength=n_margins)[self._index]

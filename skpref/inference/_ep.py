@@ -1,14 +1,14 @@
 """Expectation propagation on the margins, all sites in parallel (GPML section 3.6)."""
 
 from collections import deque
-from typing import ClassVar, NamedTuple, cast
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import Array, check_number
 from skpref.data import Comparisons
-from skpref.gp import Dense, Sites
+from skpref.gp import Sites
 from skpref.inference._base import (
     WORST,
     Approximation,
@@ -148,7 +148,7 @@ class EP(Engine):
         by_kernel = problem.prior.pull_back(conditioned, sites.precision)
         by_likelihood = slopes @ problem.copies
         if problem.rows.joint:
-            by_noise = cast(Dense, problem.prior).noise_slope(conditioned, sites.precision)
+            by_noise = problem.prior.noise_slope(conditioned, sites.precision)
             by_likelihood += by_noise * problem.likelihood.item_noise_gradient()
         return EvidenceGradient(by_kernel, by_likelihood)
 

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 
 from skpref._utils import Array, NoCovarianceError
 from skpref.data import Comparisons, Rows
-from skpref.gp import InducedMargins, Inducing, Moments, Pull, Weights, moments
+from skpref.gp import Inducing, MarginMoments, Moments, Pull, Weights, moments
 from skpref.inference._base import Pass, State
 from skpref.likelihoods import TIE, Answers, Expected, Likelihood
 
@@ -63,7 +63,7 @@ class Batch:
         """Sum over the rows on each margin."""
         return np.bincount(self.index, self.counts * values, self.prior.n_margins)
 
-    def seen(self, margins: InducedMargins) -> tuple[Array, Array, Array]:
+    def seen(self, margins: MarginMoments) -> tuple[Array, Array, Array]:
         """Of the margin of every row, as its winner over its loser: mean, variance, and rest."""
         mean, variance, rest = (each[self.index] for each in margins)
         return self.sign * mean, variance, rest

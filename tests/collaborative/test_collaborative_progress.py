@@ -107,7 +107,7 @@ def test_a_long_fit_is_told_beforehand(monkeypatch):
         warnings.simplefilter("error")
         quick(optimizer=None).fit(**GIVEN)
     monkeypatch.setattr(_cost, "_QUICK", 0.0)
-    monkeypatch.setattr(_forecast, "_product_seconds", lambda: 1e3)
+    monkeypatch.setattr(_forecast, "_NOMINAL", 1e3)
     message = r"144 duels by 12 users is expected to take up to about \d+ (s|minutes) .max_iter=77"
     with pytest.warns(UserWarning, match=message) as caught:
         quick(optimizer=None, max_iter=77).fit(**GIVEN)
@@ -121,7 +121,7 @@ def test_a_long_fit_is_told_beforehand(monkeypatch):
 
 
 def test_the_forecast_of_cost_is_linear_in_users(monkeypatch):
-    monkeypatch.setattr(_forecast, "_product_seconds", lambda: 1.0)
+    monkeypatch.setattr(_forecast, "_NOMINAL", 1.0)
 
     def minutes(n, sizes=(40, 100, 0)):
         with pytest.warns(UserWarning, match="duels by") as caught:

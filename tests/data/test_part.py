@@ -86,7 +86,7 @@ def test_by_default_only_long_searches_take_a_part(monkeypatch):
     assert len(part_to_learn_on(many.part(np.arange(3900)), model, "auto").positions) == 1000
     few = many.part(np.arange(1900))  # which take long, but a part would be most of them
     cost = _forecast._exact_cost(few, model)
-    seconds = _forecast._exact(cost, _forecast._NOMINAL) * _forecast._searched(model)
+    seconds = _forecast._exact(cost) * _forecast._searched(model)
     assert seconds > _forecast._PATIENCE
     assert part_to_learn_on(few, model, "auto") is few
     fixed = Model(RBF([1.0] * 3, "fixed"), Probit(noise_variance_bounds="fixed"), EP())

@@ -14,6 +14,7 @@ from sklearn.callback import ProgressBar
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import ItemTable, PairwisePreferenceRegressor
+from skpref.duels import Comparisons
 from skpref.fitting import _forecast, _progress
 from skpref.fitting._forecast import forecast, warn_cost
 from skpref.fitting._model import Model
@@ -188,17 +189,27 @@ def spec(engine=None):
 @pytest.fixture
 def slow(monkeypatch):
     """A machine on which one product of 384-row matrices takes a second, with memory enough."""
-    monkeypatch.setattr(_forecast, "_product_seconds", lambda: 1.0)
+    monkeypatch.setattr(_forecast, "_NOMINAL", 1.0)
     monkeypatch.setattr(_forecast, "available", lambda: 1e15)
 
 
-def test_small_fits_say_nothing_however_slow_the_machine(slow, monkeypatch):
-    monkeypatch.setattr(_forecast, "_product_seconds", lambda: 1e9)
+def test_small_fits_say_nothing_however_full_the_machine(monkeypatch):
     monkeypatch.setattr(_forecast, "available", lambda: 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for n_items, n_duels in ((10, 3), (900, 5000), (5000, 900), (100, 100_000)):
+        for n_items, n_duels in ((10, 3), (900, 5000), (5000, 400), (100, 100_000)):
             warn_cost(large(n_items, n_duels), spec(), True)
+
+
+def test_answers_that_come_again_are_forecast_by_the_prior_that_takes_them():
+    """Rankings given twice are counted by all items, however few margins they have."""
+    items = np.random.default_rng(0).normal(size=(2000, 2))
+    shown, rank = np.arange(90).reshape(30, 3), np.tile([1, 2, 3], (30, 1))
+    once, twice = (
+        Comparisons.from_ranks(items, shown, rank, np.full(30, weight)) for weight in (1.0, 2.0)
+    )
+    assert forecast(twice, spec(), False)[0] > 1e3 * forecast(once, spec(), False)[0]
+    assert forecast(twice, spec(), False)[0] == forecast(large(2000, 9000), spec(), False)[0]
 
 
 def test_a_long_fit_is_told_with_the_remedy(slow):
@@ -214,7 +225,7 @@ def test_a_long_fit_is_told_with_the_remedy(slow):
 
 
 def test_a_fit_too_large_for_the_memory_is_told(monkeypatch):
-    monkeypatch.setattr(_forecast, "_product_seconds", lambda: 1e-9)
+    monkeypatch.setattr(_forecast, "_NOMINAL", 1e-9)
     comparisons = large(1500, 4000)
     _, size = forecast(comparisons, spec(), False)
     monkeypatch.setattr(_forecast, "available", lambda: 1.2 * size)
@@ -263,15 +274,14 @@ def test_the_forecast_counts_distinct_duels_and_items(slow):
 
 
 def test_the_estimator_warns_before_the_fit_at_the_users_line(data, monkeypatch):
-    monkeypatch.setattr(_forecast, "_SMALL", 5)
-    monkeypatch.setattr(_forecast, "_product_seconds", lambda: 1e7)
+    monkeypatch.setattr(_forecast, "_NOMINAL", 1e7)
     with pytest.warns(UserWarning, match="is expected to take about") as caught:
-        model(optimizer=None).fit(*data)
+        model(optimizer=None, inference="ep").fit(*data)
     assert caught[0].filename == __file__
     items, winner, loser = random_duels(0, 12, 40)
     pairs = np.column_stack([winner, loser])
     with pytest.warns(UserWarning, match="This fit of .* among 12 items"):
-        model(items=ItemTable(items), optimizer=None).fit(pairs)
+        model(items=ItemTable(items), optimizer=None, inference="ep").fit(pairs)
 
 
 # -- what was fitted -----------------------------------------------------------------------------

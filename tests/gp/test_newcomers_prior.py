@@ -160,7 +160,7 @@ def test_posterior_evidence_and_gradient_are_those_of_all_margins(engine, ties, 
     assert_allclose(own.posterior_.mean(X), dense.posterior_.mean(X), atol=1e-8)
     assert_allclose(own.posterior_.cov(X), dense.posterior_.cov(X), atol=1e-8)
     theta = np.log([0.8, 1.3])  # of the kernel
-    for at in (theta, theta + [0.4, -0.5]):
+    for at in (theta, theta + np.array([0.4, -0.5])):
         value, gradient = own.log_marginal_likelihood(at, eval_gradient=True)
         truth, slopes = dense.log_marginal_likelihood(at, eval_gradient=True)
         assert_allclose(value, truth, atol=1e-8)
