@@ -1,5 +1,7 @@
 """What every prior promises, of each: by all margins, all items, inducing points."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from core_support import random_duels, won
@@ -8,7 +10,7 @@ from oracles import central_gradient
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from skpref.gp import DenseItems, DenseMargins, Inducing, Prior, Sites
-from skpref.inference import EP, SVI, Problem
+from skpref.inference import EP, SVI, Laplace, Problem
 from skpref.likelihoods import Probit
 
 KERNEL = ConstantKernel(1.4) * Matern([0.8, 1.1], nu=2.5)
@@ -105,6 +107,19 @@ def test_expectation_propagation_takes_any(name):
     )
     assert_allclose(slopes.kernel, expected.kernel, atol=1e-5)
     assert_allclose(slopes.likelihood, expected.likelihood, atol=1e-5)
+
+
+@pytest.mark.parametrize("engine", [EP(), Laplace()])
+def test_no_matrix_of_the_items_is_made_where_the_kernel_is_fixed(engine):
+    seen = won(*random_duels(0, 1000, 30))
+    prior = DenseMargins.of(Matern(0.8, "fixed"), seen, LIKELIHOOD)
+    problem = Problem(prior, seen, LIKELIHOOD)
+    found = engine.run(problem)
+    tracemalloc.start()
+    engine.evidence_gradient(problem, found)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.1 * prior.K.nbytes
 
 
 def test_points_are_placed_and_refined_by_their_rule():
