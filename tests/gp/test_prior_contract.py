@@ -111,7 +111,7 @@ def test_expectation_propagation_takes_any(name):
 
 @pytest.mark.parametrize("engine", [EP(), Laplace()])
 def test_no_matrix_of_the_items_is_made_where_the_kernel_is_fixed(engine):
-    seen = won(*random_duels(0, 1000, 30))
+    seen = won(*random_duels(0, 500, 400))
     prior = DenseMargins.of(Matern(0.8, "fixed"), seen, LIKELIHOOD)
     problem = Problem(prior, seen, LIKELIHOOD)
     found = engine.run(problem)
@@ -119,7 +119,7 @@ def test_no_matrix_of_the_items_is_made_where_the_kernel_is_fixed(engine):
     engine.evidence_gradient(problem, found)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 0.1 * prior.K.nbytes
+    assert peak < 0.5 * prior.K.nbytes
 
 
 def test_points_are_placed_and_refined_by_their_rule():
