@@ -157,7 +157,6 @@ class Asking(Loop):
         self
         """
         self._session.record_refusal(items)
-        self._session.tried = None
         return self
 
     def undo(self) -> Self:
@@ -175,7 +174,6 @@ class Asking(Loop):
             If another process told, skipped or took back since this object last looked.
         """
         self._session.take_back()
-        self._session.tried = None
         return self
 
     # -- what was told -------------------------------------------------------------------

@@ -33,24 +33,7 @@ _BELIEVERS = {
     "kriging_believer": KrigingBeliever,
     "constant_liar": ConstantLiar,
 }
-# What journals did not say before there were ties, as it then was.
-_BEFORE_TIES = {
-    "tie_threshold": None,
-    "tie_threshold_bounds": list(_model.TIE_BOUNDS),
-    "order_effect": 0.0,
-    "order_effect_bounds": "fixed",
-}
-# What journals did not say of a PairwisePreferenceRegressor before it knew judges, as it then was.
-_BEFORE_JUDGES = {
-    "judge_care_variance": 0.1,
-    "judge_care_variance_bounds": [1e-4, 1.0],
-    "judge_order_variance": None,
-    "judge_order_variance_bounds": [1e-4, 10.0],
-    "judge_shares": [0.1, 0.05],
-}
-# How numpy 2 writes its scalars: np.int64(3), np.str_('a'), np.True_.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_NUMPY = re.compile(r"""\bnp\.(?:(?:str_|u?int\d+|float\d+)\(('[^']*'|[^()']*)\)|(True|False)_)""")
 
 
 class Configuration(NamedTuple):
@@ -203,21 +186,19 @@ def _engine(inference):
     return check_engine(inference)
 
 
-def describe(space: Box | Pool, options: dict, version: int = 3) -> dict:
+def describe(space: Box | Pool, options: dict) -> dict:
     """The arguments as plain values: two equal descriptions make the same run.
 
     Parameters
     ----------
     space : Box or Pool
     options : dict
-    version : {1, 3}
-        Of the journal: the first had kernels as they print.
     """
     with np.printoptions(precision=17, floatmode="unique", threshold=sys.maxsize):
         described = {"space": space.describe()}
         for name, value in options.items():
             if hasattr(value, "get_params"):  # kernels are callable too
-                value = _printed(value) if version == 1 else _parameters(name, value)
+                value = _parameters(value)
             elif callable(value):
                 value = getattr(value, "__qualname__", None) or type(value).__qualname__
             described[name] = plain(value)
@@ -270,17 +251,12 @@ def check_same(kept: dict, wanted: dict, path: Path) -> None:
         )
 
 
-def _printed(value):
-    parameters = sorted(value.get_params().items())
-    return [type(value).__name__, [[key, repr(part)] for key, part in parameters]]
-
-
-def _parameters(name, value):
+def _parameters(value):
     """An object with ``get_params`` by the values of its parameters."""
     found = []
     for key, part in sorted(value.get_params(deep=False).items()):
         if hasattr(part, "get_params"):
-            part = _parameters(name, part)
+            part = _parameters(part)
         part = plain(part)
         try:
             json.dumps(part)
@@ -290,38 +266,3 @@ def _parameters(name, value):
             part = repr(part)
         found.append([key, part])
     return [type(value).__name__, found]
-
-
-def completed(described: dict, version: int) -> dict:
-    """A description of before there were ties, order effects or judges, with these."""
-    found = {**_BEFORE_TIES, **described}
-    if (found.get("likelihood") or [None])[0] == "Probit":
-        default = Probit().get_params()
-        own = {key: default[key] for key in _BEFORE_TIES}
-        own = {key: repr(part) if version == 1 else plain(part) for key, part in own.items()}
-        own |= dict(found["likelihood"][1])
-        found["likelihood"] = ["Probit", [[key, own[key]] for key in sorted(own)]]
-    if (found.get("estimator") or [None])[0] == "PairwisePreferenceRegressor":
-        own = {**_BEFORE_JUDGES, **dict(found["estimator"][1])}
-        found["estimator"] = [found["estimator"][0], [[key, own[key]] for key in sorted(own)]]
-    return json.loads(json.dumps(found))
-
-
-def renewed(described: dict, space: Box | Pool) -> dict:
-    """A description that an earlier version wrote, in the terms of this one.
-
-    Once a number fixed the noise, "learn" learned it, None stood for the default number of
-    initial duels, and choices were described with their numpy types.
-    """
-    found = dict(described)
-    noise = found.get("noise_variance")
-    if noise is not None and "noise_variance_bounds" not in found:
-        learned = noise == _LEARN
-        found["noise_variance"] = _model.NOISE_PRIOR[0] if learned else noise
-        found["noise_variance_bounds"] = list(_model.NOISE_BOUNDS) if learned else "fixed"
-    if "space" in found:
-        found["space"] = json.loads(_NUMPY.sub(r"\1\2", json.dumps(found["space"])))
-    if "n_initial" in found:
-        n_given = len(found.get("initial_duels", ()))
-        found["n_initial"] = _n_initial(found["n_initial"], n_given, space)
-    return found

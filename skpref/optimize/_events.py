@@ -54,11 +54,6 @@ class Draft(NamedTuple):
     payload: dict
     arrays: bytes | None = None
 
-    @property
-    def said(self) -> tuple:
-        """What an answer, refusal or undo says."""
-        return question_of(self.payload), self.payload.get("outcome"), self.payload.get("user")
-
     def event(self, state: State, owner: str, time: float) -> Event:
         """The event that this would be after a state."""
         text = json.dumps(self.payload, separators=(",", ":"), allow_nan=False)
@@ -138,11 +133,6 @@ def skip_draft(before: State, items: Items, asked: tuple, space: Any, user: User
     return Draft("skip", {**_question(asked), **_by(user), **_added(before, items, space)})
 
 
-def undo_draft() -> Draft:
-    """Of taking the last answer or refusal back."""
-    return Draft("undo", {})
-
-
 def _by(user):
     return {} if user is None else {"user": user}
 
@@ -213,14 +203,7 @@ class Reader:
             found = json.loads(event.payload)
             _check(type(found) is dict, "it is not an object")
             after = KINDS[event.kind](self, self._with_items(state, found), found, event)
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-            IndexError,
-            RecursionError,
-            OverflowError,
-        ) as error:
+        except UNFIT as error:
             raise ValueError(
                 f"event {event.seq} ({event.kind}) does not fit the run before it "
                 f"({type(error).__name__}: {error})"
@@ -296,7 +279,6 @@ class Reader:
 
     def _recalled(self, state, found, event):
         theta, fitted_at = np.array(_listed(found["theta"]), dtype=np.float64), found["fitted_at"]
-        theta = self.models.widened(theta)
         good = theta.shape == self.models.theta.shape and bool(np.all(np.isfinite(theta)))
         _check(good, f"hyperparameters {found['theta']}")
         n_told = len(state.told)

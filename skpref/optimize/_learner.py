@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from functools import partial
 from os import PathLike
 from typing import Any, NamedTuple, Self
 
@@ -14,7 +13,6 @@ from skpref.active import STRATEGIES
 from skpref.gp import Posterior
 from skpref.optimize._answers import AnswerArguments
 from skpref.optimize._asking import Asking
-from skpref.optimize._configuration import check_writable, describe
 from skpref.optimize._pool_questions import PoolConfiguration, PoolQuestions, Takes, duel_pool
 from skpref.optimize._session import Session
 from skpref.optimize._state import HistoryEntry
@@ -155,7 +153,7 @@ class ActiveLearner(Asking):
                 "strategy='best_item' is of one utility, and users= are several. Use 'bald', "
                 "'entropy', 'variance', 'committee' or 'random'."
             )
-        described = {
+        arguments = {
             "learner": type(self).__name__,
             "duels": found.describe(),
             "estimator": estimator,
@@ -163,12 +161,9 @@ class ActiveLearner(Asking):
             "options": options,
             "n_initial": n_initial,
             "repeat": repeat,
+            "users": people,
+            "refit_every": refit_every,
         }
-        # Not said by earlier journals, which had neither.
-        described |= {} if people is None else {"users": people}
-        described |= {} if refit_every == 1 else {"refit_every": refit_every}
-        if journal is not None:
-            check_writable(self._space, describe(self._space, described))
         configuration = PoolConfiguration(
             found,
             estimator,
@@ -185,7 +180,7 @@ class ActiveLearner(Asking):
             configuration,
             [],
             journal,
-            partial(describe, self._space, described),
+            arguments,
             seed_of(random_state),
             PoolQuestions,
         )
@@ -257,7 +252,6 @@ class ActiveLearner(Asking):
             return self.skip(duel)
         user, duel = self._taken_apart(duel)
         self._session.record_answer(duel, AnswerArguments(outcome), user)
-        self._session.tried = None
         return self
 
     def skip(self, items: Any) -> Self:
@@ -273,7 +267,6 @@ class ActiveLearner(Asking):
         """
         user, duel = self._taken_apart(items)
         self._session.record_refusal(duel, user)
-        self._session.tried = None
         return self
 
     # -- what was told -------------------------------------------------------------------

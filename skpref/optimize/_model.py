@@ -133,12 +133,6 @@ class Models:
         theta[self._has(told)] = found
         return theta
 
-    def widened(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Those that were written before there were ties, with the threshold where it starts."""
-        if self.plain is None or theta.shape != self.plain.theta.shape:
-            return theta
-        return self.updated((), self.theta, theta)
-
     def has_new(self, told: Sequence, fitted_at: int) -> bool:
         """Whether the model has a hyperparameter that the first answers did not have."""
         return bool(np.any(self._has(told) & ~self._has(told[:fitted_at])))

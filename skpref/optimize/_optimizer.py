@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from os import PathLike
 from typing import Any, Self
 
@@ -14,7 +13,7 @@ from skpref._utils import RandomLike, check_number, seed_of
 from skpref.gp import Posterior
 from skpref.optimize._answers import UNSAID, AnswerArguments
 from skpref.optimize._asking import Asking
-from skpref.optimize._configuration import check_writable, configure, describe
+from skpref.optimize._configuration import configure
 from skpref.optimize._model import LENGTHSCALE_PRIOR, NOISE_BOUNDS, NOISE_PRIOR, TIE_BOUNDS
 from skpref.optimize._questions import check_told
 from skpref.optimize._session import Session
@@ -171,14 +170,12 @@ class PreferenceOptimizer(Asking):
         }
         configuration = configure(self._space, options, len(initial))
         options |= configuration.resolved()
-        if journal is not None:
-            check_writable(self._space, describe(self._space, options))
         self._session = Session(
             self._space,
             configuration,
             initial,
             journal,
-            partial(describe, self._space, options),
+            options,
             seed_of(random_state),
         )
 
@@ -274,7 +271,6 @@ class PreferenceOptimizer(Asking):
         if all(each is None for each in (outcome, chosen, worst, ranking)):
             return self.skip(items)
         self._session.record_answer(items, AnswerArguments(outcome, chosen, worst, ranking))
-        self._session.tried = None
         return self
 
     # -- results -------------------------------------------------------------------------
