@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
-from sklearn.gaussian_process.kernels import ConstantKernel
 from sklearn.utils.validation import has_fit_parameter
 
 from skpref.active import all_pairs, query
 from skpref.data import ItemTable, as_table, distinct_rows, is_frame, positions_of
 from skpref.duels import DuelFrame
-from skpref.fitting import Inspected
+from skpref.fitting import Inspected, held, likelihood_of
+from skpref.likelihoods import TIE as ROW_TIE
 from skpref.optimize._answers import TIE
 from skpref.optimize._questions import check_told
 from skpref.optimize._spaces import Pool
@@ -112,33 +112,15 @@ def _places(space, items):
     return np.array([place[space.to_row(row).tobytes()] for row in features])
 
 
-def held(fitted: BaseEstimator) -> BaseEstimator:
-    """An estimator that is not fitted, with the hyperparameters of one that is, and no search.
-
-    Parameters
-    ----------
-    fitted : PairwisePreferenceRegressor, CollaborativePreferenceRegressor, or a pipeline that ends\
- in one
-    """
-    made = clone(fitted)
-    last, own = (model[-1] if hasattr(model, "steps") else model for model in (fitted, made))
-    found: dict[str, Any] = {
-        "kernel": last.kernel_,
-        "likelihood": last.likelihood_,
-        "optimizer": None,
-    }
-    variance = getattr(last, "taste_variance_", 0.0)
-    by_features = getattr(last, "taste_variance_by_features_", 0.0)
-    if by_features:
-        found["user_kernel"] = last.user_kernel_
-    if by_features and last.method != "bonilla":
-        # Both parts of the tastes start with half the variance.
-        found["taste_variance"] = 2.0 * variance
-        found["user_kernel"] = ConstantKernel(by_features / variance, "fixed") * last.user_kernel_
-    elif variance:
-        found["taste_variance"] = variance
-    own.set_params(**found)
-    return made
+def last_of(estimator: BaseEstimator) -> BaseEstimator:
+    """The model of preferences at the end of a pipeline, or within a search of parameters."""
+    while True:
+        if hasattr(estimator, "steps"):
+            estimator = estimator[-1]
+        elif hasattr(estimator, "estimator"):
+            estimator = estimator.estimator
+        else:
+            return estimator
 
 
 class Takes:
@@ -153,12 +135,7 @@ class Takes:
 
     def __init__(self, estimator: BaseEstimator, several: bool = False):
         self.theta, self.several = np.zeros(0), several
-        found = estimator.get_params()
-        self.ties = any(
-            value is not None
-            for name, value in found.items()
-            if name.rpartition("__")[2] == "tie_threshold"
-        )
+        self.ties = ROW_TIE in likelihood_of(last_of(estimator)).kinds
 
     def check_takes(self, outcome: int | str | dict, n: int) -> None:
         """Raise ValueError unless the estimator takes such an answer to n items."""
@@ -166,8 +143,8 @@ class Takes:
             raise ValueError(f"A learner asks duels, two items each; got {n} items.")
         if outcome == TIE and not self.ties:
             raise ValueError(
-                "The estimator has no ties. Give it a threshold, such as tie_threshold=0.1, or "
-                "skip the duel."
+                "The estimator's likelihood has no ties. Give it a threshold, such as "
+                "tie_threshold=0.1, or skip the duel."
             )
 
 
