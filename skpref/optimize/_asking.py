@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
 
 from skpref._utils import check_number
+from skpref.optimize._dimensions import copied
 from skpref.optimize._session import Session
+from skpref.optimize._spaces import titled
 from skpref.optimize._state import HistoryEntry
-from skpref.optimize._values import copied, titled
 
 # Skips in a row that are taken for a judge without a `return`.
 _MAX_SKIPS = 100

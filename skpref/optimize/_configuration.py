@@ -17,14 +17,12 @@ from skpref.kernels import Identity
 from skpref.likelihoods import Answers, Probit
 from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
+from skpref.optimize._dimensions import plain
 from skpref.optimize._model import Models
-from skpref.optimize._spaces import Box, Pool
+from skpref.optimize._spaces import Space
 from skpref.optimize._strategies import INCUMBENTS, Strategy
-from skpref.optimize._values import plain
 
 _DRAWS = 400
-# Where parameters lie that are spread as their space has them.
-_QUANTILES = (np.arange(64) + 0.5) / 64
 _ONE_DUEL = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=np.int8))
 _LEARN = "learn"
 # Engines that put one value in the place of every noisy margin.
@@ -60,12 +58,12 @@ class Configuration(NamedTuple):
         return found
 
 
-def configure(space: Box | Pool, options: dict, n_given: int) -> Configuration:
+def configure(space: Space, options: dict, n_given: int) -> Configuration:
     """Check the arguments of an optimizer.
 
     Parameters
     ----------
-    space : Box or Pool
+    space : Space
     options : dict
         inference, incumbent, acquisition, kernel, noise_variance, noise_variance_bounds,
         tie_threshold, tie_threshold_bounds, order_effect, order_effect_bounds,
@@ -98,10 +96,7 @@ def configure(space: Box | Pool, options: dict, n_given: int) -> Configuration:
         )
     kernel = _default_kernel(space) if kernel is None else clone(kernel)
     check_kernel(kernel, np.zeros((1, space.n_columns)))
-    if isinstance(space, Pool):
-        rows = space.pool
-    else:
-        rows = space.place(np.repeat(_QUANTILES[:, None], space.n_dimensions, axis=1))
+    rows = space.typical_rows()
 
     def model_of(likelihood):
         learned = likelihood.free if options["likelihood"] is None else []
@@ -186,12 +181,12 @@ def _engine(inference):
     return check_engine(inference)
 
 
-def describe(space: Box | Pool, options: dict) -> dict:
+def describe(space: Space, options: dict) -> dict:
     """The arguments as plain values: two equal descriptions make the same run.
 
     Parameters
     ----------
-    space : Box or Pool
+    space : Space
     options : dict
     """
     with np.printoptions(precision=17, floatmode="unique", threshold=sys.maxsize):
@@ -205,12 +200,12 @@ def describe(space: Box | Pool, options: dict) -> dict:
     return described
 
 
-def check_writable(space: Box | Pool, described: dict) -> None:
+def check_writable(space: Space, described: dict) -> None:
     """Raise ValueError unless a journal can tell this configuration from others.
 
     Parameters
     ----------
-    space : Box or Pool
+    space : Space
     described : dict
         By `describe`.
     """

@@ -184,7 +184,7 @@ class Reader:
 
     Parameters
     ----------
-    space : Box or Pool
+    space : Space
     models : Models
     """
 

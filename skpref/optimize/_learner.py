@@ -13,10 +13,11 @@ from skpref.active import STRATEGIES
 from skpref.gp import Posterior
 from skpref.optimize._answers import AnswerArguments
 from skpref.optimize._asking import Asking
+from skpref.optimize._dimensions import plain
 from skpref.optimize._pool_questions import PoolConfiguration, PoolQuestions, Takes, duel_pool
 from skpref.optimize._session import Session
+from skpref.optimize._spaces import titled
 from skpref.optimize._state import HistoryEntry
-from skpref.optimize._values import plain, titled
 
 
 class Question(NamedTuple):

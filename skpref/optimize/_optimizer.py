@@ -17,7 +17,7 @@ from skpref.optimize._configuration import configure
 from skpref.optimize._model import LENGTHSCALE_PRIOR, NOISE_BOUNDS, NOISE_PRIOR, TIE_BOUNDS
 from skpref.optimize._questions import check_told
 from skpref.optimize._session import Session
-from skpref.optimize._spaces import Pool, make_space
+from skpref.optimize._spaces import make_space
 
 
 class PreferenceOptimizer(Asking):
@@ -297,8 +297,7 @@ class PreferenceOptimizer(Asking):
     @property
     def posterior_(self) -> Posterior:
         """Of what was told, on unit-cube rows; candidates also by texts that name them. A copy."""
-        table = self._space.table() if isinstance(self._space, Pool) else None
-        return replace(deepcopy(self._session.posterior()), table=table)
+        return replace(deepcopy(self._session.posterior()), table=self._space.table())
 
     def to_unit(self, items: Iterable) -> np.ndarray:
         """Unit-cube rows (n, n_columns) of items, as `posterior_` and the kernel see them."""

@@ -12,7 +12,6 @@ from skpref.gp import Posterior
 from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
 from skpref.optimize._model import Memory
-from skpref.optimize._spaces import initial_rows
 from skpref.optimize._state import Items, Recalled, State, exclusion
 from skpref.optimize._strategies import (
     View,
@@ -37,7 +36,7 @@ class Questions:
 
     Parameters
     ----------
-    space : Box or Pool
+    space : Space
     configuration : Configuration
     seed : int
     initial : list of pairs of items
@@ -146,7 +145,7 @@ class Questions:
         """Items and the indices of the next of the design: those given first, then Sobol points."""
         given = self._initial[state.shown : state.shown + size]
         start = max(0, state.shown - len(self._initial))
-        rows = initial_rows(self._space, self._seed, start, size - len(given))
+        rows = self._space.initial_rows(self._seed, start, size - len(given))
         if not given:
             if not may_be_asked(rows, allowed):
                 rows = random_question(self._space, allowed, rng, size)

@@ -127,7 +127,7 @@ class Session:
 
     Parameters
     ----------
-    space : Box or Pool
+    space : Space
     configuration : Configuration, or another with ``models`` for its `questions`
     initial_duels : list of pairs of items
     journal : path or None

@@ -45,7 +45,7 @@ def screening_rows(
 
     Parameters
     ----------
-    space : Box or Pool
+    space : Space
     seeds : ndarray of shape (k, n_columns)
     rng : numpy.random.Generator
 
@@ -90,7 +90,7 @@ def maximise(
     Parameters
     ----------
     surface : Surface or Numeric
-    space : Box or Pool
+    space : Space
     seeds : ndarray of shape (k, n_columns)
         Rows worth starting from.
     rng : numpy.random.Generator
@@ -251,7 +251,7 @@ class View(NamedTuple):
 
     Attributes
     ----------
-    space : Box or Pool
+    space : Space
     seen : ndarray of shape (n_items, n_columns)
         Items that answers are about.
     last_winner : ndarray of shape (n_columns,)
