@@ -17,7 +17,6 @@ from skpref.optimize._dimensions import plain
 from skpref.optimize._pool_questions import PoolConfiguration, PoolQuestions, Takes, duel_pool
 from skpref.optimize._session import Session
 from skpref.optimize._spaces import titled
-from skpref.optimize._state import HistoryEntry
 
 
 class Question(NamedTuple):
@@ -217,11 +216,9 @@ class ActiveLearner(Asking):
         ValueError
             If none is left.
         """
-        wanted = 1 if n is None else check_number("n", n, low=1, integer=True)
         if user is not None:
             user = self._featured(self._user(user))
-        asked = self._session.pose_to(int(wanted), 2, user)
-        return self._packed(*asked[0]) if n is None else self._listed(asked)
+        return self._pose(n, user=user)
 
     def tell(self, duel: Any, outcome: Any) -> Self:
         """Tell who won.
@@ -251,57 +248,20 @@ class ActiveLearner(Asking):
         """
         if outcome is None:
             return self.skip(duel)
-        user, duel = self._taken_apart(duel)
-        self._session.record_answer(duel, AnswerArguments(outcome), user)
-        return self
+        return self._record(duel, AnswerArguments(outcome))
 
-    def skip(self, items: Any) -> Self:
-        """Turn a duel down: it is not asked next.
-
-        Parameters
-        ----------
-        items : array-like of shape (2, d), two names, or Question
-
-        Returns
-        -------
-        self
-        """
-        user, duel = self._taken_apart(items)
-        self._session.record_refusal(duel, user)
-        return self
-
-    # -- what was told -------------------------------------------------------------------
-
-    @property
-    def history_(self) -> list[HistoryEntry]:
-        """Told duels and outcomes, oldest first."""
-        session, state = self._session, self._session.state
-        return [
-            HistoryEntry(self._packed(each.user, session.show(state, each.items)), each.outcome)
-            for each in state.told
-        ]
-
-    @property
-    def pending_(self) -> Any:
-        """What was asked and neither answered nor skipped, oldest first."""
-        session, state = self._session, self._session.state
-        return self._listed(
-            [(each.user, session.show(state, each.items)) for each in state.pending]
-        )
+    # -- users ---------------------------------------------------------------------------
 
     def _packed(self, user, shown):
-        """A question as people see it."""
-        duel = self._space.pack(shown)
+        duel = super()._packed(user, shown)
         return duel if self._session.configuration.users is None else Question(user, duel)
 
     def _listed(self, asked):
-        """Pairs of a user and the items shown as such questions."""
         if self._session.configuration.users is None:
-            return self._space.pack_many([shown for _, shown in asked])
+            return super()._listed(asked)
         return [self._packed(*each) for each in asked]
 
     def _taken_apart(self, question):
-        """The user and the duel of a question; there is no user where there are no several."""
         if self._session.configuration.users is None:
             return None, question
         try:

@@ -216,15 +216,13 @@ class PreferenceOptimizer(Asking):
             If none is left (in a small pool all are pending or were skipped), the acquisition is
             NaN everywhere, or the engine or likelihood takes no answers to sets.
         """
-        wanted = 1 if n is None else check_number("n", n, low=1, integer=True)
         size = int(check_number("size", size, low=2, integer=True))
         if self._space.pool is not None and size > len(self._space.pool):
             raise ValueError(
                 f"size={size} items are to be shown, and there are {len(self._space.pool)} "
                 "different candidates. Ask for fewer, or give more candidates."
             )
-        asked = self._session.pose(wanted, size)
-        return self._space.pack(asked[0]) if n is None else self._space.pack_many(asked)
+        return self._pose(n, size)
 
     def tell(
         self,
@@ -270,8 +268,7 @@ class PreferenceOptimizer(Asking):
         """
         if all(each is None for each in (outcome, chosen, worst, ranking)):
             return self.skip(items)
-        self._session.record_answer(items, AnswerArguments(outcome, chosen, worst, ranking))
-        return self
+        return self._record(items, AnswerArguments(outcome, chosen, worst, ranking))
 
     # -- results -------------------------------------------------------------------------
 
@@ -327,15 +324,11 @@ class HallucinationBelieverOptimizer(PreferenceOptimizer):
         (n,) values. Those of the duel ("muc", "bvei", ...) are possible, and worse [1]_.
     incumbent : {"last_winner", "posterior_mean"}, default="last_winner"
         "posterior_mean" explores less and suits a judge who must see the best at all times.
-    kernel, noise_variance, noise_variance_bounds, tie_threshold, tie_threshold_bounds, \
-    order_effect, order_effect_bounds, lengthscale_prior, likelihood
-        See `PreferenceOptimizer`.
-    n_initial, initial_duels, refit_every
-        See `PreferenceOptimizer`. The paper's settings are ``kernel=RBF(...)``,
-        ``noise_variance=1e-4``, ``noise_variance_bounds="fixed"``, ``acquisition="ei"``,
-        ``refit_every=10``; the defaults reach the optimum in fewer duels.
-    candidates, journal, random_state
-        See `PreferenceOptimizer`.
+    **options
+        All else that `PreferenceOptimizer` has, such as ``kernel``, ``noise_variance``,
+        ``n_initial``, ``candidates``, ``journal`` and ``random_state``. The paper's settings are
+        ``kernel=RBF(...)``, ``noise_variance=1e-4``, ``noise_variance_bounds="fixed"``,
+        ``acquisition="ei"``, ``refit_every=10``; the defaults reach the optimum in fewer duels.
 
     Attributes
     ----------
@@ -367,40 +360,12 @@ class HallucinationBelieverOptimizer(PreferenceOptimizer):
         *,
         acquisition: str | Callable = "log_ei",
         incumbent: str = "last_winner",
-        kernel: Kernel | None = None,
-        noise_variance: float | str = NOISE_PRIOR[0],
-        noise_variance_bounds: tuple[float, float] | str = NOISE_BOUNDS,
-        tie_threshold: float | None = None,
-        tie_threshold_bounds: tuple[float, float] | str = TIE_BOUNDS,
-        order_effect: float = 0.0,
-        order_effect_bounds: tuple[float, float] | str = "fixed",
-        lengthscale_prior: tuple[float, float] | str | None = LENGTHSCALE_PRIOR,
-        likelihood: Any = None,
-        n_initial: int | None = None,
-        initial_duels: Iterable | None = None,
-        refit_every: int | None = None,
-        candidates: Any = None,
-        journal: str | PathLike | None = None,
-        random_state: RandomLike = None,
+        **options: Any,
     ):
         super().__init__(
             space,
             inference="hallucination",
             incumbent=incumbent,
             acquisition=acquisition,
-            kernel=kernel,
-            noise_variance=noise_variance,
-            noise_variance_bounds=noise_variance_bounds,
-            tie_threshold=tie_threshold,
-            tie_threshold_bounds=tie_threshold_bounds,
-            order_effect=order_effect,
-            order_effect_bounds=order_effect_bounds,
-            lengthscale_prior=lengthscale_prior,
-            likelihood=likelihood,
-            n_initial=n_initial,
-            initial_duels=initial_duels,
-            refit_every=refit_every,
-            candidates=candidates,
-            journal=journal,
-            random_state=random_state,
+            **options,
         )

@@ -225,14 +225,13 @@ class Session:
 
     # -- events --------------------------------------------------------------------------
 
-    def pose(self, wanted: int, size: int) -> list:
-        """Pending questions of this process, as people see them, as many as wanted."""
+    def pose(self, wanted: int, size: int, user: User = None) -> list:
+        """Pending questions of this process, as many as wanted; to one user if one is given.
+
+        Pairs of whom each is for and its items, as people see them.
+        """
         if size > 2:
             self.configuration.models.check_takes({"chosen": 0}, size)
-        return [shown for _, shown in self.pose_to(wanted, size)]
-
-    def pose_to(self, wanted: int, size: int, user: User = None) -> list:
-        """The same with whom they are for: pairs of an id and the items; of one user if given."""
         with self._lock:
             tries = 0
             while len(mine := self._mine(state := self._caught_up(), size, user)) < wanted:
