@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -24,7 +24,6 @@ from skpref.optimize._strategies import INCUMBENTS, Strategy
 
 _DRAWS = 400
 _ONE_DUEL = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=np.int8))
-_LEARN = "learn"
 # Engines that put one value in the place of every noisy margin.
 _BELIEVERS = {
     "hallucination": Hallucination,
@@ -47,15 +46,6 @@ class Configuration(NamedTuple):
     models: Models
     n_initial: int
     refit_every: int | None
-
-    def resolved(self) -> dict:
-        """Arguments with which several spellings mean one thing, in one spelling."""
-        found: dict[str, Any] = {"n_initial": self.n_initial}
-        model = self.models.plain or self.models.whole
-        if type(model.likelihood) is Probit:
-            found["noise_variance"] = model.likelihood.noise_variance
-            found["noise_variance_bounds"] = model.likelihood.noise_variance_bounds
-        return found
 
 
 def configure(space: Space, options: dict, n_given: int) -> Configuration:
@@ -129,7 +119,8 @@ def _likelihoods(options):
         return check_likelihood(options["likelihood"], None, None), None
     threshold, bounds = options["tie_threshold"], options["tie_threshold_bounds"]
     plain = Probit(
-        *_noise(options["noise_variance"], options["noise_variance_bounds"]),
+        options["noise_variance"],
+        options["noise_variance_bounds"],
         order_effect=options["order_effect"],
         order_effect_bounds=options["order_effect_bounds"],
     )
@@ -144,20 +135,6 @@ def _likelihoods(options):
     )
     whole.check()
     return whole, plain if later else None
-
-
-def _noise(value, bounds):
-    """Where the noise starts, and its bounds."""
-    if not isinstance(value, str):
-        check_number("noise_variance", value, low=0.0, open_low=True, open_high=True)
-        return float(value), bounds
-    check_choice("noise_variance", value, (_LEARN,))
-    if isinstance(bounds, str) and bounds == "fixed":
-        raise ValueError(
-            "noise_variance='learn' and noise_variance_bounds='fixed' exclude each other. Give "
-            "the number to hold, or bounds (low, high) to learn within."
-        )
-    return _model.NOISE_PRIOR[0], bounds
 
 
 def _n_initial(value, n_given, space):

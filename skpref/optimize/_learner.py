@@ -14,7 +14,7 @@ from skpref.gp import Posterior
 from skpref.optimize._answers import AnswerArguments
 from skpref.optimize._asking import Asking
 from skpref.optimize._dimensions import plain
-from skpref.optimize._pool_questions import PoolConfiguration, PoolQuestions, Takes, duel_pool
+from skpref.optimize._pool_questions import PoolConfiguration, PoolQuestions, duel_pool, last_of
 from skpref.optimize._session import Session
 from skpref.optimize._spaces import titled
 
@@ -153,28 +153,11 @@ class ActiveLearner(Asking):
                 "strategy='best_item' is of one utility, and users= are several. Use 'bald', "
                 "'entropy', 'variance', 'committee' or 'random'."
             )
-        arguments = {
-            "learner": type(self).__name__,
-            "duels": found.describe(),
-            "estimator": estimator,
-            "strategy": strategy,
-            "options": options,
-            "n_initial": n_initial,
-            "repeat": repeat,
-            "users": people,
-            "refit_every": refit_every,
-        }
         configuration = PoolConfiguration(
-            found,
-            estimator,
-            strategy,
-            options,
-            n_initial,
-            repeat,
-            Takes(estimator, people is not None),
-            people,
-            refit_every,
+            found, estimator, strategy, options, n_initial, repeat, people, refit_every
         )
+        arguments = {"learner": type(self).__name__, "duels": found.describe()}
+        arguments |= {k: part for k, part in configuration._asdict().items() if k != "pool"}
         self._session = Session(
             self._space,
             configuration,
@@ -216,9 +199,7 @@ class ActiveLearner(Asking):
         ValueError
             If none is left.
         """
-        if user is not None:
-            user = self._featured(self._user(user))
-        return self._pose(n, user=user)
+        return self._pose(n, user=None if user is None else self._user(user, asked=True))
 
     def tell(self, duel: Any, outcome: Any) -> Self:
         """Tell who won.
@@ -273,17 +254,14 @@ class ActiveLearner(Asking):
                 "A learner with users= is told a question as ask() returns it, or a pair (user, "
                 f"duel) whose user is a text or an integer; got {question!r}."
             )
-        return self._featured(plain(user)), duel
+        return self._user(user, asked=True), duel
 
-    def _featured(self, user):
-        """A user whose answers the estimator can be fitted to; features may be wanted for that."""
-        _check_featured(self._session.configuration.estimator, [user])
-        return user
-
-    def _user(self, user):
-        if self._session.configuration.users is None:
+    def _user(self, user, asked=False):
+        """An id as it is kept; of one who is asked, the estimator must take the answers."""
+        configuration = self._session.configuration
+        if configuration.users is None:
             raise ValueError(f"user={user!r} needs a learner with users=, such as users=[].")
-        return _people([user])[0]
+        return _people([user], configuration.estimator if asked else None)[0]
 
     # -- results -------------------------------------------------------------------------
 
@@ -328,7 +306,7 @@ class ActiveLearner(Asking):
 
 
 def _people(users, estimator=None):
-    """Ids as a journal holds them."""
+    """Ids as a journal holds them; an estimator must take answers of theirs."""
     if isinstance(users, str) or not hasattr(users, "__iter__"):
         raise ValueError(f"users must be a sequence of ids of people, got {users!r}.")
     found = [plain(user) for user in users]
@@ -340,18 +318,13 @@ def _people(users, estimator=None):
             )
     if len(set(found)) < len(found):
         raise ValueError("users name somebody twice; give each id once.")
-    last = estimator[-1] if hasattr(estimator, "steps") else estimator
-    if estimator is not None and not hasattr(last, "posterior_for"):
-        raise TypeError(
-            f"users= needs an estimator that knows several users, such as a "
-            f"CollaborativePreferenceRegressor; got {type(last).__name__}."
-        )
     if estimator is not None:
-        _check_featured(estimator, found)
+        last = last_of(estimator)
+        if not hasattr(last, "posterior_for"):
+            raise TypeError(
+                f"users= needs an estimator that knows several users, such as a "
+                f"CollaborativePreferenceRegressor; got {type(last).__name__}."
+            )
+        if found and hasattr(last, "_check_featured"):  # the model may need features of users
+            last._check_featured(found)
     return found
-
-
-def _check_featured(estimator, users):
-    last = estimator[-1] if hasattr(estimator, "steps") else estimator
-    if users and hasattr(last, "_check_featured"):
-        last._check_featured(users)

@@ -53,10 +53,9 @@ class PreferenceOptimizer(Asking):
     kernel : sklearn kernel, default=None
         On rows of the unit cube (categories one-hot). None: Matérn-3/2, unit amplitude, one
         lengthscale a column.
-    noise_variance : float or "learn", default=3e-3
+    noise_variance : float, default=3e-3
         σ² of each utility at each presentation, in units of the kernel's amplitude. The starting
-        value where it is learned, with a broad log-normal prior of median 0.003; "learn" stands
-        for the default.
+        value where it is learned, with a broad log-normal prior of median 0.003.
     noise_variance_bounds : (float, float) or "fixed", default=(1e-5, 1.0)
         Bounds of the search; "fixed" holds the noise.
     tie_threshold : float or None, default=None
@@ -135,7 +134,7 @@ class PreferenceOptimizer(Asking):
         incumbent: str = "posterior_mean",
         acquisition: str | Callable = "log_ei",
         kernel: Kernel | None = None,
-        noise_variance: float | str = NOISE_PRIOR[0],
+        noise_variance: float = NOISE_PRIOR[0],
         noise_variance_bounds: tuple[float, float] | str = NOISE_BOUNDS,
         tie_threshold: float | None = None,
         tie_threshold_bounds: tuple[float, float] | str = TIE_BOUNDS,
@@ -169,7 +168,7 @@ class PreferenceOptimizer(Asking):
             "refit_every": refit_every,
         }
         configuration = configure(self._space, options, len(initial))
-        options |= configuration.resolved()
+        options["n_initial"] = configuration.n_initial  # however it was given
         self._session = Session(
             self._space,
             configuration,

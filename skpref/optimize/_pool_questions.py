@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,28 +114,42 @@ def _places(space, items):
 
 def last_of(estimator: BaseEstimator) -> BaseEstimator:
     """The model of preferences at the end of a pipeline, or within a search of parameters."""
-    while True:
-        if hasattr(estimator, "steps"):
-            estimator = estimator[-1]
-        elif hasattr(estimator, "estimator"):
-            estimator = estimator.estimator
-        else:
-            return estimator
+    while hasattr(estimator, "steps") or hasattr(estimator, "estimator"):
+        estimator = estimator[-1] if hasattr(estimator, "steps") else estimator.estimator
+    return estimator
 
 
-class Takes:
-    """Which answers an estimator takes, in the place of `Models`: it has no memory of its own.
+class PoolConfiguration(NamedTuple):
+    """Checked arguments of a learner, and which answers it takes."""
 
-    Parameters
-    ----------
-    estimator : estimator
-    several : bool, default=False
-        Whether several users are asked.
-    """
+    pool: DuelPool
+    estimator: BaseEstimator
+    strategy: str | Callable
+    options: dict
+    n_initial: int
+    repeat: bool
+    users: list | None = None
+    refit_every: int = 1
 
-    def __init__(self, estimator: BaseEstimator, several: bool = False):
-        self.theta, self.several = np.zeros(0), several
-        self.ties = ROW_TIE in likelihood_of(last_of(estimator)).kinds
+    @property
+    def models(self) -> Self:
+        """What a session asks in the place of `Models`: itself, which hands no memory on."""
+        return self
+
+    @property
+    def theta(self) -> NDArray[np.float64]:
+        """No hyperparameters of its own."""
+        return np.zeros(0)
+
+    @property
+    def several(self) -> bool:
+        """Whether several users are asked."""
+        return self.users is not None
+
+    @property
+    def ties(self) -> bool:
+        """Whether the estimator's likelihood has ties."""
+        return ROW_TIE in likelihood_of(last_of(self.estimator)).kinds
 
     def check_takes(self, outcome: int | str | dict, n: int) -> None:
         """Raise ValueError unless the estimator takes such an answer to n items."""
@@ -146,20 +160,6 @@ class Takes:
                 "The estimator's likelihood has no ties. Give it a threshold, such as "
                 "tie_threshold=0.1, or skip the duel."
             )
-
-
-class PoolConfiguration(NamedTuple):
-    """Checked arguments of a learner; ``models`` is what a session asks."""
-
-    pool: DuelPool
-    estimator: BaseEstimator
-    strategy: str | Callable
-    options: dict
-    n_initial: int
-    repeat: bool
-    models: Takes
-    users: list | None = None
-    refit_every: int = 1
 
 
 class PoolQuestions:
@@ -223,7 +223,7 @@ class PoolQuestions:
         fitted = self.fit(state)
         if self._configuration.users is None:
             return Inspected.of(fitted).posterior
-        return (fitted[-1] if hasattr(fitted, "steps") else fitted).posterior_
+        return last_of(fitted).posterior_
 
     def _fitted(self, estimator, state, told):
         X, y, order = self._training(state, told)
@@ -238,7 +238,7 @@ class PoolQuestions:
         """Duels, outcomes, and who was shown first."""
         asked = np.array([self._places(state, each.items) for each in told])
         order = np.ones(len(asked), dtype=int)
-        if not self._configuration.models.ties:
+        if not self._configuration.ties:
             y = np.array([each.outcome for each in told])
         else:
             y = np.array([{1: 1, 0: -1, TIE: 0}[each.outcome] for each in told])

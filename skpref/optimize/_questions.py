@@ -146,20 +146,16 @@ class Questions:
         given = self._initial[state.shown : state.shown + size]
         start = max(0, state.shown - len(self._initial))
         rows = self._space.initial_rows(self._seed, start, size - len(given))
-        if not given:
-            if not may_be_asked(rows, allowed):
-                rows = random_question(self._space, allowed, rng, size)
-                rows = self._or_any(rows, state, size, rng)
-            return self._taken_in(state.items, rows, allowed, rng)
         items, asked = state.items, []
-        for value in given:
-            items, index = items.with_kept(value, self._space)
-            asked.append(index)
-        for row in rows:
-            items, index = items.with_row(row, self._space)
-            asked.append(index)
-        if len(set(asked)) == size:
-            return items, tuple(asked)
+        if given or may_be_asked(rows, allowed):
+            for value in given:
+                items, index = items.with_kept(value, self._space)
+                asked.append(index)
+            for row in rows:
+                items, index = items.with_row(row, self._space)
+                asked.append(index)
+            if len(set(asked)) == size:
+                return items, tuple(asked)
         rows = random_question(self._space, allowed, rng, size)
         return self._taken_in(state.items, self._or_any(rows, state, size, rng), allowed, rng)
 
