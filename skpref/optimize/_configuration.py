@@ -49,22 +49,7 @@ class Configuration(NamedTuple):
 
 
 def configure(space: Space, options: dict, n_given: int) -> Configuration:
-    """Check the arguments of an optimizer.
-
-    Parameters
-    ----------
-    space : Space
-    options : dict
-        inference, incumbent, acquisition, kernel, noise_variance, noise_variance_bounds,
-        tie_threshold, tie_threshold_bounds, order_effect, order_effect_bounds,
-        lengthscale_prior, likelihood, n_initial, refit_every.
-    n_given : int
-        Number of initial duels that were given.
-
-    Returns
-    -------
-    Configuration
-    """
+    """Check the arguments of an optimizer, of which ``n_given`` initial duels were given."""
     engine = _engine(options["inference"])
     believing = isinstance(engine, tuple(_BELIEVERS.values()))
     check_choice("incumbent", options["incumbent"], INCUMBENTS)
@@ -159,13 +144,7 @@ def _engine(inference):
 
 
 def describe(space: Space, options: dict) -> dict:
-    """The arguments as plain values: two equal descriptions make the same run.
-
-    Parameters
-    ----------
-    space : Space
-    options : dict
-    """
+    """The arguments as plain values: two equal descriptions make the same run."""
     with np.printoptions(precision=17, floatmode="unique", threshold=sys.maxsize):
         described = {"space": space.describe()}
         for name, value in options.items():
@@ -178,14 +157,7 @@ def describe(space: Space, options: dict) -> dict:
 
 
 def check_writable(space: Space, described: dict) -> None:
-    """Raise ValueError unless a journal can tell this configuration from others.
-
-    Parameters
-    ----------
-    space : Space
-    described : dict
-        By `describe`.
-    """
+    """Raise ValueError unless a journal can tell a configuration, by `describe`, from others."""
     for each in getattr(space, "dimensions", ()):
         for value in getattr(each, "values", ()):
             if not isinstance(value, str) and _ADDRESS.search(repr(value)):
@@ -203,16 +175,7 @@ def check_writable(space: Space, described: dict) -> None:
 
 
 def check_same(kept: dict, wanted: dict, path: Path) -> None:
-    """Raise ValueError unless two descriptions are of one configuration.
-
-    Parameters
-    ----------
-    kept : dict
-        That of the journal.
-    wanted : dict
-    path : Path
-        Of the journal.
-    """
+    """Raise ValueError unless the description that a journal holds is of the one wanted."""
     wanted = json.loads(json.dumps(wanted))
     differing = [key for key in {**kept, **wanted} if kept.get(key) != wanted.get(key)]
     if differing:

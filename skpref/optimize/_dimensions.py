@@ -409,15 +409,7 @@ def _parameters(distribution):
 def make_dimension(name: str, spec: Any) -> Dimension:
     """The dimension that one entry of a dict space stands for.
 
-    Parameters
-    ----------
-    name : str
-    spec : frozen scipy.stats distribution, pair of numbers, or list of choices
-
-    Raises
-    ------
-    ValueError
-        If it is none of them.
+    A frozen scipy.stats distribution, a pair of numbers or a list of choices; else ValueError.
     """
     if hasattr(spec, "cdf") and (hasattr(spec, "ppf") or hasattr(spec, "icdf")):
         spec = _freeze(name, spec)

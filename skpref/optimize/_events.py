@@ -180,25 +180,13 @@ UNFIT = (KeyError, TypeError, ValueError, IndexError, RecursionError, OverflowEr
 
 
 class Reader:
-    """Makes states of events, each of which is checked.
-
-    Parameters
-    ----------
-    space : Space
-    models : Models
-    """
+    """Makes states of events, each of which is checked: ValueError if it does not fit the state."""
 
     def __init__(self, space: Any, models: Models):
         self._space, self.models = space, models
 
     def applied(self, state: State, event: Event) -> State:
-        """The state after an event.
-
-        Raises
-        ------
-        ValueError
-            If it does not fit the state.
-        """
+        """The state after an event."""
         try:
             found = json.loads(event.payload)
             _check(type(found) is dict, "it is not an object")
@@ -211,13 +199,7 @@ class Reader:
         return replace(after, seq=event.seq, digest=event.digest)
 
     def folded(self, state: State, events: Iterable[Event]) -> State:
-        """The state after several events.
-
-        Raises
-        ------
-        ValueError
-            If one does not fit, or what is needed to go on is not there.
-        """
+        """The state after several events, with all that is needed to go on."""
         for event in events:
             state = self.applied(state, event)
         for number, each in state.recalls().items():

@@ -86,13 +86,7 @@ class Journal:
         self.path = Path(os.path.realpath(path))
 
     def exists(self) -> bool:
-        """Whether there is a run; False if nothing is there, or an empty file.
-
-        Raises
-        ------
-        ValueError
-            If there is something else.
-        """
+        """Whether there is a run; False if nothing is there, or an empty file."""
         try:
             found = self.path.stat()
         except FileNotFoundError:
@@ -130,15 +124,7 @@ class Journal:
     # -- reading -----------------------------------------------------------------------------
 
     def load(self) -> tuple[Header, list[Event]]:
-        """The whole of it, checked.
-
-        Raises
-        ------
-        ValueError
-            If it is damaged.
-        OSError
-            If it cannot be read.
-        """
+        """The whole of it, checked: ValueError if it is damaged, OSError if it cannot be read."""
         return self._once(self._load)
 
     def _load(self, connection):
@@ -226,15 +212,10 @@ class Journal:
         self._once(make, create=True)
 
     def change(self, seq: int, digest: bytes, decide: Callable) -> None:
-        """Add an event, or not.
+        """Add an event, or not, after those that are known up to ``seq``, of that digest.
 
-        Parameters
-        ----------
-        seq, digest
-            Of the last event that is known.
-        decide : callable
-            Called with the events after it, while nobody else can write. Returns the event to add
-            and the memories that are needed no more, or None. It may be called again.
+        ``decide`` is called with the events after these, while nobody else can write. It returns
+        the event to add and the memories that are needed no more, or None. It may be called again.
         """
 
         def write(connection):

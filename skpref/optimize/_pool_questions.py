@@ -50,21 +50,7 @@ class DuelPool(NamedTuple):
 
 
 def duel_pool(pool: Any, table: Any = None) -> DuelPool:
-    """Read a pool of duels.
-
-    Parameters
-    ----------
-    pool : array-like
-        Duels (n_duels, 2, n_features), a DuelFrame, or (n_duels, 2) positions or names in the
-        table. Items, as floats (n_items, n_features), DataFrame or ItemTable, stand for all duels
-        between them.
-    table : ItemTable or array-like, optional
-
-    Raises
-    ------
-    ValueError
-        If it is none of these, or holds no duel of different items.
-    """
+    """Read a pool of duels, in the forms of `ActiveLearner`; ``table`` is that of its estimator."""
     items, pairs = pool, None
     if isinstance(pool, DuelFrame):
         items, pairs = pool.items, pool.pairs
@@ -163,16 +149,7 @@ class PoolConfiguration(NamedTuple):
 
 
 class PoolQuestions:
-    """What is asked next, a function of what happened and of the seed alone.
-
-    Parameters
-    ----------
-    space : Pool
-    configuration : PoolConfiguration
-    seed : int
-    initial : list
-        Empty.
-    """
+    """What is asked next, a function of what happened and of the seed alone."""
 
     def __init__(self, space: Any, configuration: PoolConfiguration, seed: int, initial: list):
         self._space, self._configuration, self._seed = space, configuration, seed
@@ -189,13 +166,7 @@ class PoolQuestions:
     # -- the model -----------------------------------------------------------------------
 
     def fit(self, state: State) -> BaseEstimator:
-        """The estimator fitted to what was told.
-
-        Raises
-        ------
-        NotFittedError
-            If there is nothing to fit.
-        """
+        """The estimator fitted to what was told; NotFittedError if there is nothing to fit."""
         check_told(state)
         if self._last is None or self._last[0] is not state.told:
             n, every = len(state.told), self._configuration.refit_every

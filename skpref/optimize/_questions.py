@@ -34,13 +34,7 @@ _GROWTH = 0.04
 class Questions:
     """What is asked next, given all that happened.
 
-    Parameters
-    ----------
-    space : Space
-    configuration : Configuration
-    seed : int
-    initial : list of pairs of items
-        Asked first, as the space keeps them.
+    ``initial`` are the pairs of items that are asked first, as the space keeps them.
     """
 
     def __init__(self, space: Any, configuration: Configuration, seed: int, initial: list):
@@ -56,13 +50,7 @@ class Questions:
     # -- the model -----------------------------------------------------------------------
 
     def fit(self, state: State) -> tuple[Fitted, Memory]:
-        """The fit of what was told, and what it leaves to the next.
-
-        Raises
-        ------
-        NotFittedError
-            If there are none.
-        """
+        """The fit of what was told, and what it leaves to the next."""
         check_told(state)
         last = self._last
         if last is None or last[0] is not state.told or last[1] is not state.base:

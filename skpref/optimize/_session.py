@@ -36,6 +36,8 @@ from skpref.optimize._state import Items, Recalled, State, User
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _STILL_ACTIVE, _QUERY = 259, 0x1000
+# A question is computed without holding the file; if others were quicker this often, holding it.
+_TRIES = 3
 _own: dict[int, str] = {}
 
 
@@ -105,10 +107,6 @@ def _runs(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except (OSError, IndexError):
         return True
-
-
-# A question is computed without holding the file; if others were quicker this often, holding it.
-_TRIES = 3
 
 
 class AlreadyAnswered(RuntimeError):

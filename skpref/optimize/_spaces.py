@@ -408,22 +408,7 @@ def _names_of(frame):
 
 
 def make_space(space: Any, candidates: Any = None) -> Space:
-    """The space that the optimiser's arguments stand for.
-
-    Parameters
-    ----------
-    space : array-like of shape (d, 2), dict or None
-    candidates : array-like or DataFrame of shape (n, d), ItemTable or None
-
-    Returns
-    -------
-    Space
-
-    Raises
-    ------
-    ValueError
-        If not exactly one of the two is given, or it cannot be read.
-    """
+    """The space that the optimiser's arguments stand for; ValueError unless it is exactly one."""
     if (space is None) == (candidates is None):
         given = "neither" if space is None else "both"
         raise ValueError(
