@@ -39,9 +39,7 @@ class Asking(CallbackSupportMixin):
         -------
         self
         """
-        user, shown = self._taken_apart(items)
-        self._session.record_refusal(shown, user)
-        return self
+        return self._record(items, None)
 
     def undo(self) -> Self:
         """Take back the last `tell` or `skip`: what was pending before it is asked again.
@@ -140,9 +138,9 @@ class Asking(CallbackSupportMixin):
         return self._packed(*asked[0]) if n is None else self._listed(asked)
 
     def _record(self, items, said):
-        """Take an answer in."""
+        """Take an answer in, or a refusal."""
         user, shown = self._taken_apart(items)
-        self._session.record_answer(shown, said, user)
+        self._session.record(shown, said, user)
         return self
 
     def _packed(self, user: User, shown: list) -> Any:

@@ -80,10 +80,6 @@ def question_of(payload: dict) -> tuple:
     return tuple(payload.get("duel") or payload.get("set") or ())
 
 
-def _question(items):
-    return {"duel" if len(items) == 2 else "set": list(items)}
-
-
 def ask_draft(
     before: State,
     after: State,
@@ -115,26 +111,20 @@ def ask_draft(
     return Draft("ask", payload, arrays)
 
 
-def tell_draft(
+def answer_draft(
     before: State,
     items: Items,
     asked: tuple,
-    outcome: int | str | dict,
+    outcome: int | str | dict | None,
     space: Any,
     user: User = None,
 ) -> Draft:
-    """Of an answer."""
-    said = {**_question(asked), "outcome": outcome, **_by(user)}
-    return Draft("tell", {**said, **_added(before, items, space)})
-
-
-def skip_draft(before: State, items: Items, asked: tuple, space: Any, user: User = None) -> Draft:
-    """Of a refusal."""
-    return Draft("skip", {**_question(asked), **_by(user), **_added(before, items, space)})
-
-
-def _by(user):
-    return {} if user is None else {"user": user}
+    """Of an answer; of a refusal if the outcome is None."""
+    payload: dict = {"duel" if len(asked) == 2 else "set": list(asked)}
+    payload |= {} if outcome is None else {"outcome": outcome}
+    payload |= {} if user is None else {"user": user}
+    kind = "skip" if outcome is None else "tell"
+    return Draft(kind, payload | _added(before, items, space))
 
 
 def _added(before, items, space):

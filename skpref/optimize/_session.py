@@ -23,10 +23,9 @@ from skpref.optimize._events import (
     Draft,
     Event,
     Reader,
+    answer_draft,
     ask_draft,
     question_of,
-    skip_draft,
-    tell_draft,
 )
 from skpref.optimize._journal import Damaged, Header, Journal, Replaced
 from skpref.optimize._model import Memory
@@ -234,12 +233,14 @@ class Session:
             tries = 0
             while len(mine := self._mine(state := self._caught_up(), size, user)) < wanted:
                 tries += 1
-                if tries < _TRIES:
-                    self._take(_if_newest(self._asked(state, wanted, size, user)))
-                else:
-                    self._take(
-                        lambda seen, current, newer: self._asked(current, wanted, size, user)
-                    )
+                draft = self._asked(state, wanted, size, user) if tries < _TRIES else None
+
+                def compose(seen, current, newer, draft=draft):
+                    if draft is None:  # while the file is held
+                        return self._asked(current, wanted, size, user)
+                    return None if newer else draft  # void if others wrote since
+
+                self._take(compose)
             return [(each.user, self.show(state, each.items)) for each in mine[:wanted]]
 
     def _mine(self, state, size, user):
@@ -262,31 +263,16 @@ class Session:
         memory = None if after.recalled is state.recalled else after.recalled.memory
         return ask_draft(state, after, left, memory, self.space, self.configuration.models)
 
-    def record_answer(self, items: Any, said: AnswerArguments, user: User = None) -> None:
-        """Take an answer in."""
+    def record(self, items: Any, said: AnswerArguments | None, user: User = None) -> None:
+        """Take an answer in, or a refusal, which says nothing."""
         # Refused before anything is waited for.
-        n = len(self._question(self._state.items, items)[1])
-        outcome = said.of(n)
-        self.configuration.models.check_takes(outcome, n)
+        n, outcome = len(self._question(self._state.items, items)[1]), None
+        if said is not None:
+            outcome = said.of(n)
+            self.configuration.models.check_takes(outcome, n)
 
-        def draft_of(current, known, asked):
-            return tell_draft(current, known, asked, outcome, self.space, user)
-
-        self._record(items, user, draft_of)
-
-    def record_refusal(self, items: Any, user: User = None) -> None:
-        """Take a refusal in."""
-        self._question(self._state.items, items)
-
-        def draft_of(current, known, asked):
-            return skip_draft(current, known, asked, self.space, user)
-
-        self._record(items, user, draft_of)
-
-    def _record(self, items, user, draft_of):
         def compose(seen, current, newer):
             known, asked = self._question(current.items, items)
-            draft = draft_of(current, known, asked)
             answers = [event for event in newer if _answers(event, asked, user)]
             gone = seen.is_pending(asked, user) and not current.is_pending(asked, user)
             if answers and gone:
@@ -297,7 +283,7 @@ class Session:
                     "call that was interrupted, so that nothing was recorded now. Go on with "
                     "ask(); the same call again counts as one more answer."
                 )
-            return draft
+            return answer_draft(current, known, asked, outcome, self.space, user)
 
         self._take(compose)
 
@@ -390,11 +376,6 @@ class Session:
     def show(self, state: State, asked: Any) -> list:
         """The items of a question as people see them."""
         return [self.space.present(state.items.values[index]) for index in asked]
-
-
-def _if_newest(draft):
-    """Composes questions that were found without holding the file, void if others wrote since."""
-    return lambda seen, current, newer: None if newer else draft
 
 
 def _fitting(pending, size, user):
