@@ -133,12 +133,6 @@ class Models:
         theta[self._has(told)] = found
         return theta
 
-    def widened(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Those that were written before there were ties, with the threshold where it starts."""
-        if self.plain is None or theta.shape != self.plain.theta.shape:
-            return theta
-        return self.updated((), self.theta, theta)
-
     def has_new(self, told: Sequence, fitted_at: int) -> bool:
         """Whether the model has a hyperparameter that the first answers did not have."""
         return bool(np.any(self._has(told) & ~self._has(told[:fitted_at])))
@@ -157,15 +151,7 @@ class Models:
 
 
 def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Comparisons:
-    """Answers as a model takes them.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_items, n_columns)
-    told : sequence of (items, outcome)
-        Rows of the items in the order shown, and the outcome as it is kept.
-    model : Model
-    """
+    """Answers as a model takes them: rows of the items shown, and outcomes as they are kept."""
     if not model.likelihood.uses_order and all(outcome in (0, 1) for _, outcome, *_ in told):
         winner, loser = np.array(
             [items if outcome else items[::-1] for items, outcome, *_ in told], dtype=np.intp
