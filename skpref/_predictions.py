@@ -245,13 +245,12 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         seen = self._seen(query, order, self._sight(query, judges))
         if query.sets is not None:
             return _agreement(seen, check_ranks(y, query.sets >= 0))
-        ties = self.posterior_.likelihood.n_outcomes == 3
-        said = check_outcomes(y, len(query), ties, known=True)
-        if not ties:
+        scale = self.posterior_.likelihood.duel_scale
+        said = check_outcomes(y, len(query), scale, known=True)
+        if scale.n_columns == 2:
             return np.where(seen == 0.0, 0.5, (seen > 0.0) == said.won)
         proba = self._outcomes(query, order, judges)
-        label = 2 * said.won + (0 if said.tie is None else said.tie)
-        return (proba.argmax(axis=1) == label).astype(np.float64)
+        return (proba.argmax(axis=1) == scale.columns(said.label)).astype(np.float64)
 
     def sample_y(
         self, X: ArrayLike, n_samples: int = 1, random_state: RandomLike = 0

@@ -4,17 +4,14 @@
 ``likelihood=``; a subclass of `Likelihood` of your own works in the estimator and the optimisers.
 """
 
-from skpref.data import (
-    DUEL,
-    INEQUALITY,
-    TIE,
-    Answers,
+from skpref.data import DUEL, INEQUALITY, TIE, Answers
+from skpref.likelihoods._base import (
     Derivatives,
+    Likelihood,
     Site,
     TiltedMoments,
     TruncationBox,
 )
-from skpref.likelihoods._base import Likelihood
 from skpref.likelihoods._expected import Expected
 from skpref.likelihoods._judged import JudgeReliability
 from skpref.likelihoods._normal import sign_proba

@@ -8,28 +8,61 @@ distinct answer, or one an inequality of a joint answer.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import copy
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from skpref._utils import check_bounds, check_number, floor_variance
-from skpref.data import (
-    DUEL,
-    TIE,
-    Answers,
-    Derivatives,
-    Site,
-    TiltedMoments,
-    TruncationBox,
-)
+from skpref.data import DUEL, Answers, DuelScale
 from skpref.likelihoods import _expected, _quadrature
 from skpref.likelihoods._expected import Expected
 
 # Of a hyperparameter's logarithm, for differences where a likelihood gives no derivatives.
 _STEP = 1e-4
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
+
+
+class Derivatives(NamedTuple):
+    """Log-probability and its derivatives in the margin m: value, d/dm, −d²/dm², d³/dm³."""
+
+    value: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+    third: NDArray[np.float64]
+
+
+class TiltedMoments(NamedTuple):
+    """A likelihood's factor times a Gaussian: log normaliser Z and its derivatives in the mean.
+
+    ``gradient`` is d log Z/d mean, ``curvature`` −d² log Z/d mean²; ``shrink`` is tilted variance
+    over the Gaussian's, in (0, 1].
+    """
+
+    log_normaliser: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+    shrink: NDArray[np.float64]
+
+
+class Site(NamedTuple):
+    """Gaussian factor in natural parameters."""
+
+    precision: NDArray[np.float64]
+    shift: NDArray[np.float64]
+
+
+class TruncationBox(NamedTuple):
+    """An answer as a box of a noisy margin: lower < margin + e < upper, e ~ N(0, variance).
+
+    ``turn``, if given, is −1 where the box is one of minus the margin, else 1.
+    """
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    variance: NDArray[np.float64]
+    turn: NDArray[np.float64] | None = None
 
 
 class Likelihood(BaseEstimator, ABC):
@@ -82,7 +115,7 @@ class Likelihood(BaseEstimator, ABC):
 
     @property
     def kinds(self) -> frozenset[int]:
-        """Kinds of row that it takes: of `DUEL`, `TIE`, `INEQUALITY`."""
+        """Kinds of row that it takes: `DUEL`, `TIE`, `INEQUALITY`, or `GRADED` + grade."""
         return frozenset({DUEL})
 
     @property
@@ -96,9 +129,14 @@ class Likelihood(BaseEstimator, ABC):
         return 0.0
 
     @property
+    def duel_scale(self) -> DuelScale:
+        """What may come of a duel."""
+        return DuelScale.of(self.kinds)
+
+    @property
     def n_outcomes(self) -> int:
-        """How many outcomes a duel has: 3 with ties, else 2."""
-        return 3 if TIE in self.kinds else 2
+        """How many outcomes a duel has: 2, 3 with ties, more with grades."""
+        return self.duel_scale.n_columns
 
     @property
     def item_noise(self) -> float | None:
@@ -213,13 +251,12 @@ class Likelihood(BaseEstimator, ABC):
         Returns
         -------
         ndarray of shape (..., n_outcomes)
-            Of "second won", "tie" if there are ties, and "first won".
+            In the order of `duel_scale`: "second won", "tie" if there are ties, and "first won".
         """
         mean, variance, lead = np.broadcast_arrays(mean, variance, lead)
         flat, wide = mean.ravel(), floor_variance(variance.ravel(), 0.0)
         spread, kept = wide > 0.0, []
-        outcomes = ((DUEL, -1), (TIE, 1), (DUEL, 1))
-        for kind, side in outcomes if TIE in self.kinds else outcomes[::2]:
+        for kind, side in self.duel_scale.outcomes:
             kinds = np.full(len(flat), kind, dtype=np.int8)
             answers = Answers(kinds, (side * lead.ravel()).astype(np.int8))
             oriented = side * flat

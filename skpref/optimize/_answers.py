@@ -163,6 +163,13 @@ def ranks_of(outcome: int | str | dict, n: int) -> tuple[int, ...]:
     return tuple(ranks)
 
 
+def label_of(outcome: int | str | dict) -> int:
+    """Label in y: above 0 the first won, below it the second; 0: a tie. Of sets 1."""
+    if outcome == TIE:
+        return 0
+    return 1 if isinstance(outcome, dict) else outcome or -1
+
+
 def leader(outcome: int | str | dict, n: int) -> int:
     """Position of the best; where several may be, of the first of these that was shown."""
     return ranks_of(outcome, n).index(1)

@@ -26,7 +26,7 @@ from skpref.fitting import (
 )
 from skpref.gp import Posterior
 from skpref.inference import State, check_answers
-from skpref.optimize._answers import TIE, ranks_of
+from skpref.optimize._answers import TIE, label_of, ranks_of
 
 # Log-normal priors: median and standard deviation of the logarithm.
 LENGTHSCALE_PRIOR = (0.5, 0.75)
@@ -177,8 +177,8 @@ def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Compari
     for k, (items, outcome, *_) in enumerate(told):
         shown[k, : len(items)] = items
         rank[k, : len(items)] = ranks_of(outcome, len(items))
-    tie = np.array([outcome == TIE for _, outcome, *_ in told])
-    return Comparisons.from_ranks(rows, shown, rank, tie=tie)
+    kind = model.likelihood.duel_scale.kinds([label_of(outcome) for _, outcome, *_ in told])
+    return Comparisons.from_ranks(rows, shown, rank, kind=kind)
 
 
 def fit(

@@ -17,7 +17,7 @@ from skpref.active import all_pairs, query
 from skpref.data import ItemTable, as_table, distinct_rows, is_frame, positions_of
 from skpref.duels import DuelFrame
 from skpref.fitting import Inspected
-from skpref.optimize._answers import TIE
+from skpref.optimize._answers import TIE, label_of
 from skpref.optimize._questions import check_told
 from skpref.optimize._spaces import Pool
 from skpref.optimize._state import State, User
@@ -264,7 +264,7 @@ class PoolQuestions:
         if not self._configuration.models.ties:
             y = np.array([each.outcome for each in told])
         else:
-            y = np.array([{1: 1, 0: -1, TIE: 0}[each.outcome] for each in told])
+            y = np.array([label_of(each.outcome) for each in told])
             if not np.any(y == -1):  # 0 is read as a tie where there is a -1
                 turned = np.flatnonzero(y == 1)[:1]
                 asked[turned], y[turned], order[turned] = asked[turned, ::-1], -1, -1
