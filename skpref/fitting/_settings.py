@@ -18,9 +18,9 @@ from skpref.fitting._search import Search
 from skpref.gp import default_kernel
 from skpref.inference import ENGINES, Engine, check_answers
 from skpref.kernels import check_hyperparameters, measures, seen_columns
-from skpref.likelihoods import Likelihood, Probit
+from skpref.likelihoods import GradedProbit, Likelihood, probit
 
-_OF_PROBIT = ("noise_variance", "tie_threshold", "order_effect")
+_OF_PROBIT = list(GradedProbit().get_params())
 
 
 class Settings(NamedTuple):
@@ -59,8 +59,7 @@ def check_settings(estimator) -> Settings:
     if not isinstance(estimator.verbose, bool):
         check_number("verbose", estimator.verbose, low=0, integer=True)
     likelihood = check_likelihood(
-        estimator.likelihood,
-        *(getattr(estimator, name) for each in _OF_PROBIT for name in (each, f"{each}_bounds")),
+        estimator.likelihood, **{name: getattr(estimator, name) for name in _OF_PROBIT}
     )
     check_lengthscale_prior(estimator.lengthscale_prior)
     search = None
@@ -123,12 +122,10 @@ def check_engine(
     return engine
 
 
-def check_likelihood(likelihood, *of_probit) -> Likelihood:
-    """``likelihood=`` itself, or the probit of the parameters of `Probit`, in their order."""
+def check_likelihood(likelihood, **of_probit) -> Likelihood:
+    """``likelihood=`` itself, or the probit of these parameters."""
     if likelihood is None:
-        probit = Probit(*of_probit)
-        probit.check()
-        return probit
+        return probit(**of_probit)
     if not isinstance(likelihood, Likelihood):
         raise TypeError(
             f"likelihood must be None or an object of skpref.likelihoods.Likelihood, got "

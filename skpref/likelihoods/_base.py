@@ -8,7 +8,7 @@ distinct answer, or one an inequality of a joint answer.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import copy
-from typing import ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -155,21 +155,33 @@ class Likelihood(BaseEstimator, ABC):
         return [name for name in self._present() if not self._held(name)]
 
     def _present(self) -> list[str]:
-        return [name for name in self.hyperparameters if getattr(self, name) is not None]
+        return [name for name in self.hyperparameters if self._value(name) is not None]
 
     def _held(self, name: str) -> bool:
-        bounds = getattr(self, f"{name}_bounds")
+        bounds = self._bounds_of(name)
         return isinstance(bounds, str) and bounds == "fixed"
+
+    def _value(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def _bounds_of(self, name: str) -> Any:
+        return getattr(self, f"{name}_bounds")
+
+    def _with(self, values: Mapping[str, float]) -> Self:
+        other = copy(self)  # a constructor only assigns, as scikit-learn asks of it
+        for name, value in values.items():
+            setattr(other, name, value)
+        return other
 
     @property
     def theta(self) -> NDArray[np.float64]:
         """Logarithms of the free hyperparameters; of those in `linear` the values."""
-        return self._scaled([getattr(self, name) for name in self.free])
+        return self._scaled([self._value(name) for name in self.free])
 
     @property
     def bounds(self) -> NDArray[np.float64]:
         """Bounds of `theta`, shape (n_theta, 2)."""
-        return self._scaled([getattr(self, f"{name}_bounds") for name in self.free]).reshape(-1, 2)
+        return self._scaled([self._bounds_of(name) for name in self.free]).reshape(-1, 2)
 
     def _scaled(self, values) -> NDArray[np.float64]:
         scaled = np.array(values, dtype=np.float64)
@@ -179,10 +191,8 @@ class Likelihood(BaseEstimator, ABC):
 
     def at(self, theta: NDArray[np.float64]) -> Self:
         """The same likelihood at other values of its free hyperparameters."""
-        other = copy(self)  # a constructor only assigns, as scikit-learn asks of it
-        for name, t in zip(self.free, theta, strict=True):
-            setattr(other, name, float(t if name in self.linear else np.exp(t)))
-        return other
+        values = zip(self.free, theta, strict=True)
+        return self._with({n: float(t if n in self.linear else np.exp(t)) for n, t in values})
 
     def held(self) -> Self:
         """The same likelihood with every hyperparameter fixed where it is."""
@@ -196,8 +206,8 @@ class Likelihood(BaseEstimator, ABC):
         for name in self._present():
             linear = name in self.linear
             low = -np.inf if linear else 0.0
-            check_number(name, getattr(self, name), low=low, open_low=True, open_high=True)
-            check_bounds(f"{name}_bounds", getattr(self, f"{name}_bounds"), positive=not linear)
+            check_number(name, self._value(name), low=low, open_low=True, open_high=True)
+            check_bounds(f"{name}_bounds", self._bounds_of(name), positive=not linear)
 
     # -- probabilities -------------------------------------------------------------------
 

@@ -148,7 +148,7 @@ def _default_kernel(space):
 def _likelihoods(options):
     """The likelihood of a run, and where the first tie is to change it the one before that."""
     if options["likelihood"] is not None:
-        return check_likelihood(options["likelihood"], None, None), None
+        return check_likelihood(options["likelihood"]), None
     threshold, bounds = options["tie_threshold"], options["tie_threshold_bounds"]
     plain = Probit(
         *_noise(options["noise_variance"], options["noise_variance_bounds"]),
