@@ -110,7 +110,11 @@ def test_small_probabilities_of_the_second_column_are_not_rounded_away():
         ([1, 0], [0.5], "inconsistent numbers of samples"),
         ([1, 0], np.full((2, 1), 0.3), "predict_proba does.*for kind='choice'"),
         ([1, 0], np.full((2, 4), 0.3), r"labels must be in \[-2, -1, 1, 2\].*for kind='choice'"),
-        ([1, 2], np.full((2, 3), 0.3), r"\[-1, 0, 1\] \(below 0: the second won, 0: a tie.*\[1, 2\]"),
+        (
+            [1, 2],
+            np.full((2, 3), 0.3),
+            r"\[-1, 0, 1\] \(below 0: the second won, 0: a tie.*\[1, 2\]",
+        ),
         ([True, False], np.full((2, 3), 0.3), r"labels must be in \[-1, 0, 1\].*True"),
     ],
 )

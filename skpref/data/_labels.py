@@ -452,7 +452,7 @@ def finish(X: np.ndarray | DuelFrame, outcomes: Any, ties: bool | None = None) -
     if len(won) != len(X):
         raise ValueError(f"{len(won)} outcomes came for {len(X)} duels; give one for each.")
     if signs is not None:
-        return _with_ties(X, signs)
+        return finish_signed(X, signs)
     if won.all() or not won.any():
         return _by_turns(X, won)
     return Finished(X, outcomes.astype(np.int64), np.zeros(len(X), dtype=bool))
@@ -478,18 +478,18 @@ def signed_labels(outcomes: np.ndarray, scale: DuelScale) -> np.ndarray | None:
     return outcomes.astype(np.int64) if good else None
 
 
-def _with_ties(X, signs):
+def finish_signed(X: np.ndarray | DuelFrame, labels: np.ndarray) -> Finished:
     """Every second decided duel turned round where one side won them all.
 
-    A label -1 there must be, since 0 stands for a tie beside it and for a defeat without it.
+    A label below 0 there must be, since 0 stands for a tie beside it and for a defeat without it.
     """
-    decided = np.flatnonzero(signs)
+    decided = np.flatnonzero(labels)
     wanted = np.where(np.arange(len(decided)) % 2 == 0, -1, 1)
-    if len(np.unique(signs[decided])) != 1:
-        return Finished(X, signs, np.zeros(len(X), dtype=bool))
-    y = signs.copy()
-    y[decided] = wanted
-    return Finished(_turned(X, y != signs), y, y != signs)
+    if len(np.unique(np.sign(labels[decided]))) != 1:
+        return Finished(X, labels, np.zeros(len(X), dtype=bool))
+    y = labels.copy()
+    y[decided] = wanted * np.abs(labels[decided])
+    return Finished(_turned(X, y != labels), y, y != labels)
 
 
 Positions = Callable[[Any], np.ndarray]
