@@ -67,7 +67,6 @@ def log(path):
     if not journal.exists():
         return []
     _, events = journal.load()
-    journal.close()
     found = []
     for event in events:
         payload = json.loads(event.payload)

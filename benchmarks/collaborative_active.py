@@ -24,8 +24,8 @@ from threadpoolctl import threadpool_limits
 
 from skpref.active import query
 from skpref.collaborative import CollaborativePreferenceRegressor
+from skpref.fitting import held
 from skpref.metrics import answer_accuracy, answer_log_loss
-from skpref.optimize._pool_questions import held
 
 METHODS, STRATEGIES = ("cpu", "cp", "su"), ("bald", "entropy", "random")
 PAPER = {

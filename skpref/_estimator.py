@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -402,6 +402,10 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
             if training.judges is None:
                 return fit_posterior(comparisons, model, *run)
             return fit_judged(comparisons, model, settings.care, training.judges, *run)
+
+    def _held_parameters(self) -> dict[str, Any]:
+        """Parameters with which another fit has the hyperparameters of this one, and no search."""
+        return {"kernel": self.kernel_, "likelihood": self.likelihood_, "optimizer": None}
 
     @available_if(takes_streams)
     @with_callbacks

@@ -1,17 +1,13 @@
-"""What the tests of journals share: optimizers, judges, journals of lines, other processes."""
+"""What the tests of journals share: optimizers, judges, other processes."""
 
-import json
 import os
 import shutil
-import zlib
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer, _session
-
-DATA = Path(__file__).parent / "files"
 
 
 def optimizer(path, seed=0, **options):
@@ -47,9 +43,7 @@ def copied(path, folder, name="copy.db"):
 
 def closed(made):
     """The journal of an optimizer that is done: all of it in one file."""
-    journal = made._session._journal
-    journal.close()
-    return journal.path
+    return made._session._journal.path
 
 
 @contextmanager
@@ -77,17 +71,3 @@ def forked(work):
         content += part
     os.close(reader)
     return content, os.waitpid(pid, 0)[1]
-
-
-def records(path):
-    """The records of a journal of lines."""
-    return [json.loads(line)["record"] for line in path.read_text().splitlines()]
-
-
-def write_lines(path, found):
-    """A journal of lines as earlier versions wrote it."""
-    lines = []
-    for record in found:
-        text = json.dumps(record, separators=(",", ":"))
-        lines.append(f'{{"crc":"{zlib.crc32(text.encode()):08x}","record":{text}}}\n')
-    path.write_text("".join(lines))

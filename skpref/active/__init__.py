@@ -4,8 +4,8 @@ Scores of candidate duels from a posterior: BALD, entropy, committees, informati
 `query` ranks a pool by one of them, for one user or many, one duel or a varied batch at a time.
 """
 
-from skpref.active._contracts import DuelPosterior
-from skpref.active._query import STRATEGIES, all_pairs, query
+from skpref.active._candidates import DuelPosterior, all_pairs
+from skpref.active._query import STRATEGIES, query
 from skpref.active._scores import (
     bald,
     best_item_information,

@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import Array
-from skpref.active._contracts import Candidates
+from skpref.active._candidates import Candidates
 from skpref.active._scores import information
 from skpref.likelihoods import Answers, Likelihood
 
 # Combinations of answers that are followed; of more, so many are kept by their probabilities.
 _MOST = 32
+# So many candidates are compared with those chosen: the best, and as many from among the rest.
+_SHORTLIST = 250
 
 
 class Effects(NamedTuple):
@@ -38,11 +40,7 @@ def effects(
 ) -> Effects:
     """Effects of the outcomes, in the order of the likelihood's ``duel_scale``.
 
-    Parameters
-    ----------
-    likelihood : Likelihood
-    mean, variance, lead : ndarray of shape (n,)
-        The variance is positive.
+    Means, variances (positive) and who is shown first have shape (n,).
     """
     found = []
     for kind, side in likelihood.duel_scale.outcomes:
@@ -84,15 +82,9 @@ class Worlds:
         return cls(covariance, np.ones(1), mean[None], variance[None], nothing)
 
     def after(self, at: int, likelihood: Likelihood, lead: int) -> Self:
-        """The worlds after an answer to one of the duels, each outcome of it in its own.
+        """The worlds after an answer to the duel at a position, each outcome of it in its own.
 
-        Parameters
-        ----------
-        at : int
-            Position of the duel.
-        likelihood : Likelihood
-        lead : int
-            Who is shown first in it.
+        ``lead`` says who is shown first in it.
         """
         mean, variance = self.mean[:, at], self.variance[:, at]
         if not np.all(variance > 0.0):  # a known margin: nothing is learned
@@ -123,22 +115,11 @@ def _thinned(weight):
     return np.minimum(kept, len(weight) - 1), np.full(_MOST, 1.0 / _MOST)
 
 
-# So many candidates are compared with those chosen: the best, and as many from among the rest.
-_SHORTLIST = 250
-
-
 def ranked(scores: Array, n: int, pairs: NDArray[np.intp], distinct: bool) -> NDArray[np.intp]:
     """The n duels of the largest scores, best first; fewer if there are not as many.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_duels,)
-        Those of −inf are not chosen.
-    n : int
-    pairs : ndarray of int of shape (n_duels, 2)
-        Which items they are of.
-    distinct : bool
-        Whether no item may be in two of them.
+    Scores of −inf are not chosen. ``pairs`` (n_duels, 2) says which items duels are of; where
+    they are to be ``distinct``, no item is in two of the duels chosen.
     """
     order = np.argsort(-scores, kind="stable")
     order = order[scores[order] > -np.inf]

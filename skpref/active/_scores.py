@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, log_ndtr, logsumexp
 
 from skpref._utils import Array, RandomLike, check_choice, check_number, generator_of, row_blocks
-from skpref.active._contracts import Candidates, DuelPosterior, Rows
+from skpref.active._candidates import Candidates, DuelPosterior, Rows
 from skpref.data import distinct_rows
 from skpref.gp import Posterior
 from skpref.likelihoods import Likelihood, Probit
@@ -26,6 +26,8 @@ _LADDER = np.arange(-9.0, 9.5)
 _DOUBLINGS, _BISECTIONS = 60, 60
 # Doubles of one intermediate array (8 MiB).
 BLOCK = 2**20
+# Exact joint draws take a factorisation of so many items at most; beyond, draws of functions.
+_EXACT = 2000
 
 _Z, _Z_WEIGHTS = np.polynomial.hermite_e.hermegauss(_HERMITE)
 _Z_WEIGHTS = _Z_WEIGHTS / _Z_WEIGHTS.sum()
@@ -50,14 +52,7 @@ def entropy_of(proba: Array) -> Array:
 def predictive_proba(
     likelihood: Likelihood, means: Array, variance: Array, lead: NDArray[np.int8]
 ) -> Array:
-    """Probabilities of the outcomes under mixtures, shape (n, n_outcomes).
-
-    Parameters
-    ----------
-    likelihood : Likelihood
-    means : ndarray of shape (n, n_components)
-    variance, lead : ndarray of shape (n,)
-    """
+    """Probabilities of the outcomes, (n, n_outcomes), of margins with means (n, n_components)."""
     found = np.empty((len(variance), likelihood.n_outcomes))
     for rows in row_blocks(len(variance), means.shape[1] * likelihood.n_outcomes, BLOCK):
         each = outcome_proba(likelihood, means[rows], variance[rows, None], lead[rows, None])
@@ -68,14 +63,7 @@ def predictive_proba(
 def expected_entropy(
     likelihood: Likelihood, means: Array, variance: Array, lead: NDArray[np.int8]
 ) -> Array:
-    """Mean entropy of the answer given the margin, by quadrature, shape (n,).
-
-    Parameters
-    ----------
-    likelihood : Likelihood
-    means : ndarray of shape (n, n_components)
-    variance, lead : ndarray of shape (n,)
-    """
+    """Mean entropy of the answer given the margin, by quadrature, (n,); means (n, n_components)."""
     found = np.empty(len(variance))
     narrow = variance <= _NARROW**2 * likelihood.margin_variance
     if not likelihood.uses_order:
@@ -316,10 +304,6 @@ def random_scores(
     array([0.64, 0.27])
     """
     return generator_of(random_state).random(len(duels))
-
-
-# Exact joint draws take a factorisation of so many items at most; beyond, draws of functions.
-_EXACT = 2000
 
 
 def committee_disagreement(

@@ -28,6 +28,8 @@ from skpref.fitting._settings import (
     check_kernel,
     check_likelihood,
     check_settings,
+    held,
+    likelihood_of,
     make_model,
 )
 from skpref.fitting._streaming import (
@@ -69,10 +71,12 @@ __all__ = [
     "fit_judged",
     "fit_posterior",
     "forecast",
+    "held",
     "held_engine",
     "is_quick",
     "learn",
     "lengthscale_priors",
+    "likelihood_of",
     "make_model",
     "noise_deviation",
     "progress",

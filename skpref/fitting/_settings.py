@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from skpref._utils import check_bounds, check_choice, check_number, warn
@@ -58,9 +58,7 @@ def check_settings(estimator) -> Settings:
         )
     if not isinstance(estimator.verbose, bool):
         check_number("verbose", estimator.verbose, low=0, integer=True)
-    likelihood = check_likelihood(
-        estimator.likelihood, **{name: getattr(estimator, name) for name in _OF_PROBIT}
-    )
+    likelihood = likelihood_of(estimator)
     check_lengthscale_prior(estimator.lengthscale_prior)
     search = None
     if optimizer is None:
@@ -120,6 +118,26 @@ def check_engine(
         )
     engine.check()
     return engine
+
+
+def likelihood_of(estimator) -> Likelihood:
+    """The likelihood that the parameters of an estimator stand for, a copy."""
+    of_probit = {name: getattr(estimator, name) for name in _OF_PROBIT}
+    return check_likelihood(estimator.likelihood, **of_probit)
+
+
+def held(fitted: BaseEstimator) -> BaseEstimator:
+    """An estimator that is not fitted, with the hyperparameters of one that is, and no search.
+
+    Parameters
+    ----------
+    fitted : PairwisePreferenceRegressor, CollaborativePreferenceRegressor, or a pipeline that ends\
+ in one
+    """
+    made = clone(fitted)
+    last, own = (model[-1] if hasattr(model, "steps") else model for model in (fitted, made))
+    own.set_params(**last._held_parameters())
+    return made
 
 
 def check_likelihood(likelihood, **of_probit) -> Likelihood:

@@ -17,6 +17,18 @@ from skpref._utils import NEGLIGIBLE, Array, cholesky, floor_variance, solve_low
 from skpref.active import expected_bell
 from skpref.gp import JointMoments, Posterior, SamplePaths
 
+_LOG_2PI = np.log(2.0 * np.pi)
+_SQRT_HALF = np.sqrt(0.5)
+_LOG_SQRT_HALF_PI = 0.5 * np.log(0.5 * np.pi)
+# Of HB-UCB, Takeno et al. 2023 appendix F.
+_ROOT_BETA = 2.0
+# Of EIIG and DuelUCB, as in the experiments of Takeno et al. 2023.
+_PROBABILITY_WEIGHT = 0.1
+_UPPER = 0.95
+_MAX_NEWTON = 100
+_DRAWS = 256
+_ROOT_2PI = np.sqrt(2.0 * np.pi)
+
 
 class Moments(NamedTuple):
     """Joint moments of f at n items and at the incumbent, for S components.
@@ -53,16 +65,7 @@ class Value(NamedTuple):
 
 
 class Surface:
-    """An acquisition as a function of the item, with its gradient.
-
-    Parameters
-    ----------
-    acquisition : callable
-        `Moments` to `Value`.
-    posterior : Posterior
-    incumbent : ndarray of shape (d,)
-    threshold : ndarray of shape (n_components,)
-    """
+    """An acquisition as a function of the item, with its gradient in it."""
 
     def __init__(
         self,
@@ -90,13 +93,7 @@ class Surface:
 
 
 class PathSurface:
-    """A drawn function as a surface: what Thompson sampling maximises.
-
-    Parameters
-    ----------
-    paths : SamplePaths
-        Of one path.
-    """
+    """One drawn function as a surface: what Thompson sampling maximises."""
 
     def __init__(self, paths: SamplePaths) -> None:
         self._paths = paths
@@ -140,17 +137,6 @@ class Numeric:
         taken = np.einsum("ijj->ij", above - below)
         with np.errstate(invalid="ignore"):  # a function may be infinite over there
             return values[:n], (high - low) / taken
-
-
-_LOG_2PI = np.log(2.0 * np.pi)
-_SQRT_HALF = np.sqrt(0.5)
-_LOG_SQRT_HALF_PI = 0.5 * np.log(0.5 * np.pi)
-# Of HB-UCB, Takeno et al. 2023 appendix F.
-_ROOT_BETA = 2.0
-# Of EIIG and DuelUCB, as in the experiments of Takeno et al. 2023.
-_PROBABILITY_WEIGHT = 0.1
-_UPPER = 0.95
-_MAX_NEWTON = 100
 
 
 def _density(z: Array) -> Array:
@@ -351,10 +337,6 @@ ACQUISITIONS: dict[str, Callable[[Moments], Value]] = {
     "eiig": expected_win_and_information,
     "duel_ucb": upper_margin,
 }
-
-
-_DRAWS = 256
-_ROOT_2PI = np.sqrt(2.0 * np.pi)
 
 
 def common_normals(n_members: int, n_components: int, rng: np.random.Generator) -> Array:

@@ -1,4 +1,4 @@
-"""What everything that asks and is told has: refusals, the way back, and what was told."""
+"""What everything that asks and is told has: questions, refusals, the way back, what was told."""
 
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -8,16 +8,55 @@ import numpy as np
 from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
 
 from skpref._utils import check_number
+from skpref.optimize._dimensions import copied
 from skpref.optimize._session import Session
-from skpref.optimize._state import HistoryEntry
-from skpref.optimize._values import copied, titled
+from skpref.optimize._spaces import titled
+from skpref.optimize._state import HistoryEntry, User
 
 # Skips in a row that are taken for a judge without a `return`.
 _MAX_SKIPS = 100
 
 
-class Loop(CallbackSupportMixin):
-    """`run`, for a class with `ask`, `tell`, `skip`, `recommend` and `n_told_`."""
+class Asking(CallbackSupportMixin):
+    """What is asked, told, skipped and taken back, for a class with a session and a space.
+
+    A subclass has `ask`, `tell` and `recommend`. Where a question is to somebody, it also says how
+    the two are one value: `_packed`, `_listed` and `_taken_apart`.
+    """
+
+    _session: Session
+    _space: Any
+
+    def skip(self, items: Any) -> Self:
+        """Turn a duel or set down: neither it nor one close to it is asked next.
+
+        Parameters
+        ----------
+        items : array-like of shape (k, d), or k dicts, names or rows of a frame
+            With several users a `Question`.
+
+        Returns
+        -------
+        self
+        """
+        return self._record(items, None)
+
+    def undo(self) -> Self:
+        """Take back the last `tell` or `skip`: what was pending before it is asked again.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there is nothing left to take back.
+        AlreadyAnswered
+            If another process told, skipped or took back since this object last looked.
+        """
+        self._session.take_back()
+        return self
 
     @with_callbacks
     def run(
@@ -90,6 +129,77 @@ class Loop(CallbackSupportMixin):
         root.call_on_fit_task_end(estimator=self)
         return self.recommend()
 
+    # -- questions -----------------------------------------------------------------------
+
+    def _pose(self, n, size=2, user=None):
+        """One question, or n of them, of a size and to a user."""
+        wanted = 1 if n is None else int(check_number("n", n, low=1, integer=True))
+        asked = self._session.pose(wanted, size, user)
+        return self._packed(*asked[0]) if n is None else self._listed(asked)
+
+    def _record(self, items, said):
+        """Take an answer in, or a refusal."""
+        user, shown = self._taken_apart(items)
+        self._session.record(shown, said, user)
+        return self
+
+    def _packed(self, user: User, shown: list) -> Any:
+        """A question as one value."""
+        return self._space.pack(shown)
+
+    def _listed(self, asked: list) -> Any:
+        """Several of them, pairs of a user and the items shown."""
+        return self._space.pack_many([shown for _, shown in asked])
+
+    def _taken_apart(self, question: Any) -> tuple[User, Any]:
+        """The user and the items of a question; None where there are no several users."""
+        return None, question
+
+    # -- what was told -------------------------------------------------------------------
+
+    @property
+    def history_(self) -> list[HistoryEntry]:
+        """Told items and outcomes, oldest first."""
+        session, state = self._session, self._session.state
+        return [
+            HistoryEntry(self._packed(user, session.show(state, items)), copied(outcome))
+            for items, outcome, user in state.told
+        ]
+
+    @property
+    def n_told_(self) -> int:
+        """Number of answers told."""
+        return len(self._session.state.told)
+
+    @property
+    def pending_(self) -> Any:
+        """What was asked and neither answered nor skipped, oldest first."""
+        session, state = self._session, self._session.state
+        return self._listed(
+            [(each.user, session.show(state, each.items)) for each in state.pending]
+        )
+
+    # -- what is ranked ------------------------------------------------------------------
+
+    def _as_rows(self, items: Any) -> np.ndarray:
+        """Items as people see them to rows that the model takes."""
+        raise NotImplementedError
+
+    def _to_rank(self) -> tuple[list, list]:
+        """Items as people see them, and what to call each.
+
+        All of a pool, by their names or, where they have none, their rows in the candidates; else
+        those that answers are about.
+        """
+        space = self._space
+        if space.pool is not None:
+            items = [space.present(space.to_item(row)) for row in space.pool]
+            return items, space.places if space.names is None else space.names
+        flat = [item for told in self.history_ for item in told.duel]
+        _, first = np.unique(self._as_rows(flat), axis=0, return_index=True)
+        items = [flat[i] for i in np.sort(first)]
+        return items, [titled(item) for item in items]
+
 
 def _by_position(outcome):
     """What a judge said of a set, as a dict."""
@@ -137,86 +247,3 @@ def _make_bar(total):
         except ImportError:  # without rich
             return None
     return tqdm(total=total, unit="duel")
-
-
-class Asking(Loop):
-    """`skip`, `undo` and what was told, for a class with a session and a space."""
-
-    _session: Session
-    _space: Any
-
-    def skip(self, items: Any) -> Self:
-        """Turn a duel or set down: neither it nor one close to it is asked next.
-
-        Parameters
-        ----------
-        items : array-like of shape (k, d), or k dicts, names or rows of a frame
-
-        Returns
-        -------
-        self
-        """
-        self._session.record_refusal(items)
-        self._session.tried = None
-        return self
-
-    def undo(self) -> Self:
-        """Take back the last `tell` or `skip`: what was pending before it is asked again.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If there is nothing left to take back.
-        AlreadyAnswered
-            If another process told, skipped or took back since this object last looked.
-        """
-        self._session.take_back()
-        self._session.tried = None
-        return self
-
-    # -- what was told -------------------------------------------------------------------
-
-    @property
-    def history_(self) -> list[HistoryEntry]:
-        """Told items and outcomes, oldest first."""
-        session, state = self._session, self._session.state
-        return [
-            HistoryEntry(self._space.pack(session.show(state, items)), copied(outcome))
-            for items, outcome, _ in state.told
-        ]
-
-    @property
-    def n_told_(self) -> int:
-        """Number of answers told."""
-        return len(self._session.state.told)
-
-    @property
-    def pending_(self) -> Any:
-        """What was asked and neither answered nor skipped, oldest first."""
-        session, state = self._session, self._session.state
-        return self._space.pack_many([session.show(state, each.items) for each in state.pending])
-
-    # -- what is ranked ------------------------------------------------------------------
-
-    def _as_rows(self, items: Any) -> np.ndarray:
-        """Items as people see them to rows that the model takes."""
-        raise NotImplementedError
-
-    def _to_rank(self) -> tuple[list, list]:
-        """Items as people see them, and what to call each.
-
-        All of a pool, by their names or, where they have none, their rows in the candidates; else
-        those that answers are about.
-        """
-        space = self._space
-        if space.pool is not None:
-            items = [space.present(space.to_item(row)) for row in space.pool]
-            return items, space.places if space.names is None else space.names
-        flat = [item for told in self.history_ for item in told.duel]
-        _, first = np.unique(self._as_rows(flat), axis=0, return_index=True)
-        items = [flat[i] for i in np.sort(first)]
-        return items, [titled(item) for item in items]

@@ -54,11 +54,6 @@ class Draft(NamedTuple):
     payload: dict
     arrays: bytes | None = None
 
-    @property
-    def said(self) -> tuple:
-        """What an answer, refusal or undo says."""
-        return question_of(self.payload), self.payload.get("outcome"), self.payload.get("user")
-
     def event(self, state: State, owner: str, time: float) -> Event:
         """The event that this would be after a state."""
         text = json.dumps(self.payload, separators=(",", ":"), allow_nan=False)
@@ -83,10 +78,6 @@ def chained(before: bytes, *parts: int | float | str) -> bytes:
 def question_of(payload: dict) -> tuple:
     """The items that an answer or a refusal is about; none of an undo."""
     return tuple(payload.get("duel") or payload.get("set") or ())
-
-
-def _question(items):
-    return {"duel" if len(items) == 2 else "set": list(items)}
 
 
 def ask_draft(
@@ -120,31 +111,20 @@ def ask_draft(
     return Draft("ask", payload, arrays)
 
 
-def tell_draft(
+def answer_draft(
     before: State,
     items: Items,
     asked: tuple,
-    outcome: int | str | dict,
+    outcome: int | str | dict | None,
     space: Any,
     user: User = None,
 ) -> Draft:
-    """Of an answer."""
-    said = {**_question(asked), "outcome": outcome, **_by(user)}
-    return Draft("tell", {**said, **_added(before, items, space)})
-
-
-def skip_draft(before: State, items: Items, asked: tuple, space: Any, user: User = None) -> Draft:
-    """Of a refusal."""
-    return Draft("skip", {**_question(asked), **_by(user), **_added(before, items, space)})
-
-
-def undo_draft() -> Draft:
-    """Of taking the last answer or refusal back."""
-    return Draft("undo", {})
-
-
-def _by(user):
-    return {} if user is None else {"user": user}
+    """Of an answer; of a refusal if the outcome is None."""
+    payload: dict = {"duel" if len(asked) == 2 else "set": list(asked)}
+    payload |= {} if outcome is None else {"outcome": outcome}
+    payload |= {} if user is None else {"user": user}
+    kind = "skip" if outcome is None else "tell"
+    return Draft(kind, payload | _added(before, items, space))
 
 
 def _added(before, items, space):
@@ -190,37 +170,18 @@ UNFIT = (KeyError, TypeError, ValueError, IndexError, RecursionError, OverflowEr
 
 
 class Reader:
-    """Makes states of events, each of which is checked.
-
-    Parameters
-    ----------
-    space : Box or Pool
-    models : Models
-    """
+    """Makes states of events, each of which is checked: ValueError if it does not fit the state."""
 
     def __init__(self, space: Any, models: Models):
         self._space, self.models = space, models
 
     def applied(self, state: State, event: Event) -> State:
-        """The state after an event.
-
-        Raises
-        ------
-        ValueError
-            If it does not fit the state.
-        """
+        """The state after an event."""
         try:
             found = json.loads(event.payload)
             _check(type(found) is dict, "it is not an object")
             after = KINDS[event.kind](self, self._with_items(state, found), found, event)
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-            IndexError,
-            RecursionError,
-            OverflowError,
-        ) as error:
+        except UNFIT as error:
             raise ValueError(
                 f"event {event.seq} ({event.kind}) does not fit the run before it "
                 f"({type(error).__name__}: {error})"
@@ -228,13 +189,7 @@ class Reader:
         return replace(after, seq=event.seq, digest=event.digest)
 
     def folded(self, state: State, events: Iterable[Event]) -> State:
-        """The state after several events.
-
-        Raises
-        ------
-        ValueError
-            If one does not fit, or what is needed to go on is not there.
-        """
+        """The state after several events, with all that is needed to go on."""
         for event in events:
             state = self.applied(state, event)
         for number, each in state.recalls().items():
@@ -296,7 +251,6 @@ class Reader:
 
     def _recalled(self, state, found, event):
         theta, fitted_at = np.array(_listed(found["theta"]), dtype=np.float64), found["fitted_at"]
-        theta = self.models.widened(theta)
         good = theta.shape == self.models.theta.shape and bool(np.all(np.isfinite(theta)))
         _check(good, f"hyperparameters {found['theta']}")
         n_told = len(state.told)

@@ -4,24 +4,23 @@ SQLite keeps its rollback journal beside the file while it writes, not a write-a
 wait for the disk once an event and not four times, but the newest events of a run at work, or of
 one that was killed, would be in the log alone, and lost with it.
 
-Every event holds a checksum of itself and all before it, and ``head`` that of the last, so that a
-flipped bit, a lost, doubled or swapped row is noticed where SQLite's own checks see nothing.
+Transactions and the check of its pages are SQLite's. Every event holds a checksum of itself and of
+the checksum before it, and ``head`` that of the last, so that a flipped bit, a lost, doubled or
+swapped row is noticed where SQLite sees nothing. `read_journal` gives the history as a table.
 """
 
-import ctypes
 import json
 import os
 import sqlite3
 import stat
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skpref.optimize._events import Event, chained, digest_of
+from skpref.optimize._events import KINDS, UNFIT, Event, chained, digest_of, question_of
 
-NO_JOURNAL = "not a journal of this package. Give another path."
 # Seconds that a transaction waits for one of another process.
 _PATIENCE = 60.0
 _IN_C = 0.2  # of these, how long at a time without looking at Ctrl-C
@@ -30,132 +29,15 @@ _SETTINGS = (
     "trusted_schema = OFF",
     "cell_size_check = ON",
 )
+_RIGHTS = "make the file and its folder writable"
 _TROUBLE = {
     sqlite3.SQLITE_FULL: "make room on the disk",
     sqlite3.SQLITE_IOERR: "see whether the disk is full or failing",
-    sqlite3.SQLITE_READONLY: "make the file and its folder writable",
-    sqlite3.SQLITE_CANTOPEN: "make the file and its folder writable",
-    sqlite3.SQLITE_PERM: "make the file and its folder writable",
-    sqlite3.SQLITE_AUTH: "make the file and its folder writable",
-    sqlite3.SQLITE_TOOBIG: "ask for fewer duels at a time",
-    sqlite3.SQLITE_PROTOCOL: "use a disk of this machine",
-    sqlite3.SQLITE_NOLFS: "use another file system",
+    sqlite3.SQLITE_READONLY: _RIGHTS,
+    sqlite3.SQLITE_CANTOPEN: _RIGHTS,
+    sqlite3.SQLITE_PERM: _RIGHTS,
 }
-
-
-class NotADatabase(ValueError):
-    """The file is no SQLite database."""
-
-
-class Damaged(ValueError):
-    """The file is not what was written."""
-
-
-class Replaced(RuntimeError):
-    """The file is another than the one that was read before."""
-
-
-class Database:
-    """An SQLite file of a journal.
-
-    Parameters
-    ----------
-    path : str or path-like
-        A symbolic link stands for the file that it leads to.
-    """
-
-    def __init__(self, path: str | os.PathLike):
-        self._connection: sqlite3.Connection | None = None
-        self._process = 0
-        self.path = Path(os.path.realpath(path))
-
-    def once(self, work: Callable[[sqlite3.Connection], Any], create: bool = False) -> Any:
-        """Do something in a transaction of its own, which is rolled back unless it commits."""
-        end = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                try:
-                    return work(self._opened(create))
-                finally:
-                    self.close()
-            except sqlite3.Error as error:
-                if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                    raise self._explained(error) from error
-                if time.monotonic() > end:
-                    raise TimeoutError(
-                        f"The journal {self.path} was being written by another process for "
-                        f"{_PATIENCE:.0f} s. See what holds it, and try again."
-                    ) from error
-
-    def _opened(self, create):
-        self.close()  # of a call that an interrupt left before it closed
-        self._process = os.getpid()
-        self._connection = sqlite3.connect(
-            f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}",
-            uri=True,
-            timeout=_IN_C,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        try:
-            for setting in _SETTINGS:
-                self._connection.execute(f"PRAGMA {setting}")
-            # Reads the schema, whose faults SQLite reports in their own bytes.
-            self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except UnicodeDecodeError as error:
-            raise self.damaged("its schema is malformed") from error
-        return self._connection
-
-    def close(self) -> None:
-        """End a transaction that did not commit, and let the file go."""
-        connection, self._connection = self._connection, None
-        if connection is None:
-            return
-        if self._process == os.getpid():
-            connection.close()
-        else:  # of a parent in mid-transaction: closed here, it would be rolled back there
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-
-    def __del__(self):
-        self.close()
-
-    def __getstate__(self) -> dict:
-        return {"path": self.path, "_connection": None, "_process": 0}
-
-    def _explained(self, error):
-        code = _code(error)
-        if code == sqlite3.SQLITE_NOTADB:
-            return NotADatabase(f"{self.path} is {NO_JOURNAL}")
-        if code == sqlite3.SQLITE_NOMEM:
-            return MemoryError(f"No memory to read the journal {self.path}.")
-        if code == sqlite3.SQLITE_CANTOPEN and not self.path.exists():
-            return FileNotFoundError(
-                f"The journal {self.path} is not there: it was moved or deleted, or its folder is "
-                "missing. Put it back, or make a new optimizer."
-            )
-        if code in _TROUBLE:
-            return OSError(
-                f"The journal {self.path} could not be read or written: {error}. The file is as it "
-                f"was, and nothing was recorded; {_TROUBLE[code]}, and call again."
-            )
-        return self.damaged(str(error))
-
-    def damaged(self, how: str) -> Damaged:
-        """The error of a damaged file."""
-        return Damaged(
-            f"The journal {self.path} is damaged: {how}. It was left as it is. Restore it "
-            "from a copy."
-        )
-
-
-def _code(error):
-    """SQLite's primary code of an error, None if Python raised it."""
-    code = getattr(error, "sqlite_errorcode", None)
-    return None if code is None else code & 0xFF
-
-
-# Version 3 has ties and sets; the duels of version 2 are written the same way.
-APPLICATION, VERSION, READ = 0x736B7072, 3, (2, 3)
+_APPLICATION, _VERSION = 0x736B7072, 4
 _SCHEMA = {
     "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "events": (
@@ -167,13 +49,20 @@ _SCHEMA = {
 _TYPES = (int, str, str, float, str, bytes)  # of an event's columns
 
 
+class Damaged(ValueError):
+    """The file is not what was written."""
+
+
+class Replaced(RuntimeError):
+    """The file is another than the one that was read before."""
+
+
 class Header(NamedTuple):
     """What a run is: its configuration as JSON, its seed, and a name that no other run has."""
 
     configuration: str
     seed: int
     run: str
-    source: str = ""
 
     @property
     def digest(self) -> bytes:
@@ -181,84 +70,62 @@ class Header(NamedTuple):
         return digest_of(json.dumps(self).encode())
 
 
-class Journal(Database):
+class Journal:
     """The database of a run.
+
+    It is open during a transaction alone, so that it can be pickled and shared by threads, and a
+    forked process has nothing of it open.
 
     Parameters
     ----------
     path : str or path-like
+        A symbolic link stands for the file that it leads to.
     """
 
-    def exists(self) -> bool:
-        """Whether there is a database; False if nothing is there, or an empty file.
+    def __init__(self, path: str | os.PathLike):
+        self.path = Path(os.path.realpath(path))
 
-        Raises
-        ------
-        ValueError
-            If there is something else, or what only a part of a journal is.
-        """
+    def exists(self) -> bool:
+        """Whether there is a run; False if nothing is there, or an empty file."""
         try:
             found = self.path.stat()
         except FileNotFoundError:
-            found = None
-        if found is not None and not stat.S_ISREG(found.st_mode):
+            return False
+        if not stat.S_ISREG(found.st_mode):
             raise ValueError(f"{self.path} is no regular file. Give another path for the journal.")
-        if found is None or found.st_size == 0:
-            self._check_no_log()
-            if found is None or not Path(f"{self.path}-journal").exists():
-                return False
-        elif found.st_nlink > 1:
+        if found.st_nlink > 1:
             raise ValueError(
                 f"The journal {self.path} is one file under {found.st_nlink} names (hard links), "
                 "and what SQLite keeps beside it goes by one of them. Remove the other names, or "
                 "copy the file and give the path of the copy."
             )
-        return self.once(self._is_ours)
-
-    def _check_no_log(self):
-        """SQLite would begin a new database, and delete the log of one that was emptied."""
-        log = Path(f"{self.path}-wal")
-        if log.exists() and log.stat().st_size:
-            raise ValueError(
-                f"The journal {self.path} is empty or not there, and beside it is SQLite's log "
-                f"{log.name} of a run. Put the file back to go on with that run; to begin a new "
-                "one give another path."
-            )
+        return self._once(self._is_ours)
 
     def _is_ours(self, connection):
-        mark, version = (
-            connection.execute(f"PRAGMA {name}").fetchone()[0]
-            for name in ("application_id", "user_version")
+        mark, version, n_pages = (
+            _one(connection, f"PRAGMA {name}")[0]
+            for name in ("application_id", "user_version", "page_count")
         )
-        if mark == 0 and not connection.execute("PRAGMA page_count").fetchone()[0]:
-            if self.path.stat().st_size == 0:  # its first transaction did not end
+        if not n_pages:  # of a file that is shorter than a page, too
+            if self.path.stat().st_size == 0:
                 return False
-            raise NotADatabase(f"{self.path} is {NO_JOURNAL}")
-        if mark != APPLICATION:
+            raise self._no_journal()
+        if mark != _APPLICATION:
             raise ValueError(
                 f"{self.path} is a database of another program, not a journal. Give another path."
             )
-        if version not in READ:
+        if version != _VERSION:
             raise ValueError(
-                f"The journal {self.path} has version {version}; this package reads "
-                f"{' and '.join(map(str, READ))}. "
-                "Update skpref, or use the version that wrote it."
+                f"The journal {self.path} has version {version}; this package reads {_VERSION}. "
+                "Use the version of skpref that wrote it, or another path."
             )
         return True
 
     # -- reading -----------------------------------------------------------------------------
 
     def load(self) -> tuple[Header, list[Event]]:
-        """The whole of it, checked.
-
-        Raises
-        ------
-        ValueError
-            If it is damaged.
-        OSError
-            If it cannot be read.
-        """
-        return self.once(self._load)
+        """The whole of it, checked: ValueError if it is damaged, OSError if it cannot be read."""
+        return self._once(self._load)
 
     def _load(self, connection):
         connection.execute("BEGIN")
@@ -270,20 +137,14 @@ class Journal(Database):
             raise self.damaged("; ".join(map(str, report)))
         meta = dict(connection.execute("SELECT key, value FROM meta"))
         try:
-            kept = json.loads(meta["header"])
-            header = Header(*kept)
-            good = len(meta) == 2 and all(type(each) is str for each in kept[:1] + kept[2:])
-            good = good and type(header.seed) is int and header.seed >= 0
+            header = Header(*json.loads(meta["header"]))
+            good = len(meta) == 2 and tuple(map(type, header)) == (str, int, str)
+            good = good and header.seed >= 0
         except (KeyError, TypeError, ValueError, RecursionError):
             good = False
         if not good:
             raise self.damaged("its header is not what was written")
-        events = self._newer(connection, 0, header.digest)
-        connection.rollback()
-        with suppress(sqlite3.OperationalError):  # busy, or not writable
-            # Earlier versions kept a write-ahead log: in the file with it.
-            connection.execute("PRAGMA journal_mode = DELETE").fetchone()
-        return header, events
+        return header, self._newer(connection, 0, header.digest)
 
     def since(self, seq: int, digest: bytes) -> list[Event]:
         """Events after one that is known."""
@@ -292,7 +153,7 @@ class Journal(Database):
             connection.execute("BEGIN")
             return self._newer(connection, seq, digest)
 
-        return self.once(read)
+        return self._once(read)
 
     def _newer(self, connection, seq, digest):
         head = self._head(connection)
@@ -333,64 +194,105 @@ class Journal(Database):
 
     # -- writing -----------------------------------------------------------------------------
 
-    def begin(self, header: Header, events: Callable[[], list] = list) -> bool:
-        """Make the database, with first events; False if another process was quicker.
-
-        Parameters
-        ----------
-        header : Header
-        events : callable
-            Gives the pairs of an event and the memories to forget.
-        """
+    def begin(self, header: Header) -> None:
+        """Make the database, unless another process was quicker."""
 
         def make(connection):
             connection.execute("BEGIN IMMEDIATE")
-            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                return False
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
+            if _one(connection, "SELECT count(*) FROM sqlite_master")[0]:
+                return
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
             for statement in _SCHEMA.values():
                 connection.execute(statement)
             rows = [("header", json.dumps(header)), ("head", _head_text(0, header.digest))]
             connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
-            for event, forgotten in events():
-                self._add(connection, event, forgotten)
             connection.execute("COMMIT")
-            return True
 
-        return self.once(make, create=True)
+        self._once(make, create=True)
 
     def change(self, seq: int, digest: bytes, decide: Callable) -> None:
-        """Add an event, or not.
+        """Add an event, or not, after those that are known up to ``seq``, of that digest.
 
-        Parameters
-        ----------
-        seq, digest
-            Of the last event that is known.
-        decide : callable
-            Called with the events after it, while nobody else can write. Returns the event to add
-            and the memories that are needed no more, or None. It may be called again.
+        ``decide`` is called with the events after these, while nobody else can write. It returns
+        the event to add and the memories that are needed no more, or None. It may be called again.
         """
 
         def write(connection):
             connection.execute("BEGIN IMMEDIATE")
             wish = decide(self._newer(connection, seq, digest))
-            if wish is not None:
-                self._add(connection, *wish)
-                connection.execute("COMMIT")
+            if wish is None:
+                return
+            event, forgotten = wish
+            connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", event[:6])
+            connection.executemany("DELETE FROM memory WHERE seq = ?", [(k,) for k in forgotten])
+            if event.arrays is not None:
+                connection.execute("INSERT INTO memory VALUES (?, ?)", (event.seq, event.arrays))
+            head = _head_text(event.seq, event.digest)
+            connection.execute("UPDATE meta SET value = ? WHERE key = 'head'", (head,))
+            connection.execute("COMMIT")
 
-        self.once(write)
+        self._once(write)
 
-    def _add(self, connection, event, forgotten):
-        if _one(connection, "PRAGMA user_version") != (VERSION,):
-            connection.execute(f"PRAGMA user_version = {VERSION}")  # of no use to earlier packages
-        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", event[:6])
-        connection.executemany("DELETE FROM memory WHERE seq = ?", [(k,) for k in forgotten])
-        if event.arrays is not None:
-            connection.execute("INSERT INTO memory VALUES (?, ?)", (event.seq, event.arrays))
-        connection.execute(
-            "UPDATE meta SET value = ? WHERE key = 'head'", (_head_text(event.seq, event.digest),)
+    # -- transactions ------------------------------------------------------------------------
+
+    def _once(self, work: Callable[[sqlite3.Connection], Any], create: bool = False) -> Any:
+        """Do something in a transaction of its own, which is rolled back unless it commits."""
+        end = time.monotonic() + _PATIENCE
+        name = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
+        while True:
+            try:
+                connection = sqlite3.connect(name, uri=True, timeout=_IN_C, isolation_level=None)
+                try:
+                    self._set_up(connection)
+                    return work(connection)
+                finally:
+                    connection.close()
+            except sqlite3.Error as error:
+                if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                    raise self._explained(error) from error
+                if time.monotonic() > end:
+                    raise TimeoutError(
+                        f"The journal {self.path} was being written by another process for "
+                        f"{_PATIENCE:.0f} s. See what holds it, and try again."
+                    ) from error
+
+    def _set_up(self, connection):
+        """Faults of the schema, which is read here, are reported in bytes that may be no text."""
+        try:
+            for setting in _SETTINGS:
+                connection.execute(f"PRAGMA {setting}")
+            _one(connection, "SELECT count(*) FROM sqlite_master")
+        except UnicodeDecodeError as error:
+            raise self.damaged("its schema is malformed") from error
+
+    # -- errors ------------------------------------------------------------------------------
+
+    def _explained(self, error):
+        code = _code(error)
+        if code == sqlite3.SQLITE_NOTADB:
+            return self._no_journal()
+        if code == sqlite3.SQLITE_CANTOPEN and not self.path.exists():
+            return FileNotFoundError(
+                f"The journal {self.path} is not there: it was moved or deleted, or its folder is "
+                "missing. Put it back, or make a new optimizer."
+            )
+        if code in _TROUBLE:
+            return OSError(
+                f"The journal {self.path} could not be read or written: {error}. The file is as it "
+                f"was, and nothing was recorded; {_TROUBLE[code]}, and call again."
+            )
+        return self.damaged(str(error))
+
+    def damaged(self, how: str) -> Damaged:
+        """The error of a damaged file."""
+        return Damaged(
+            f"The journal {self.path} is damaged: {how}. It was left as it is. Restore it "
+            "from a copy."
         )
+
+    def _no_journal(self):
+        return Damaged(f"{self.path} is not a journal of this package. Give another path.")
 
     def _replaced(self, seq):
         return Replaced(
@@ -400,9 +302,185 @@ class Journal(Database):
         )
 
 
+def _code(error):
+    """SQLite's primary code of an error, None if Python raised it."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
 def _one(connection, query, *values):
     return connection.execute(query, values).fetchone()
 
 
 def _head_text(seq, digest):
     return json.dumps([seq, digest.hex()])
+
+
+# -- history ---------------------------------------------------------------------------------
+
+
+_COLUMNS = ("seq", "kind", "first", "second", "outcome", "time", "items")
+
+
+def read_journal(path: str | os.PathLike) -> dict[str, list]:
+    """The events of a journal as columns, one row for each duel or set; nothing is written.
+
+    Parameters
+    ----------
+    path : path
+        Of a journal.
+
+    Returns
+    -------
+    dict of str to list
+        ``pandas.DataFrame(read_journal(path))`` is a table.
+
+        - ``seq``: number of the event; questions asked together share it.
+        - ``kind``: "ask", "tell", "skip", "undo", or "take" (a process took a pending question
+          over from one that had ended).
+        - ``first``, ``second``: the items of a duel; a dict of the parameters where they have
+          names, else the name of a candidate, else a list of features. A choice is its ``repr``.
+          None with "undo", and of a set.
+        - ``outcome``: of a duel 1 if the first won, 0 if the second did, "tie"; of a set a dict
+          with the positions "chosen", "worst", or "ranking" (see `HistoryEntry`); None but for
+          "tell".
+        - ``time``: ISO 8601, UTC; None where the clock gave no date (of the years 1 to 9999).
+        - ``items``: the list of all items, of a duel or a set; None with "undo".
+        - ``user``: who was asked or answered, if the run has several users; None with "undo".
+
+    Raises
+    ------
+    ValueError
+        If it is no journal, or damaged.
+    OSError
+        If it cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from skpref.optimize import HallucinationBelieverOptimizer, read_journal
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "run.db"
+    ...     optimizer = HallucinationBelieverOptimizer([[0.0, 1.0]], journal=path)
+    ...     optimizer = optimizer.tell([[0.2], [0.7]], 1).undo()
+    ...     table = read_journal(path)
+    ...     del optimizer
+    >>> table["kind"], table["first"], table["outcome"]
+    (['tell', 'undo'], [[0.2], None], [1, None])
+    """
+    _, rows = _read(path)
+    columns = (*_COLUMNS, "user") if any("user" in row for row in rows) else _COLUMNS
+    return {name: [row.get(name) for row in rows] for name in columns}
+
+
+def export_journal(path: str | os.PathLike, to: str | os.PathLike) -> None:
+    """Write the history of a journal as lines of JSON; the journal stays as it is.
+
+    Parameters
+    ----------
+    path : path
+        Of a journal.
+    to : path
+        Of a new file. Its first line holds the configuration and the seed, each further one a row
+        of `read_journal`.
+
+    Raises
+    ------
+    FileExistsError
+        If there is a file at ``to``.
+    ValueError, OSError
+        See `read_journal`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from skpref.optimize import HallucinationBelieverOptimizer, export_journal
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path, lines = Path(folder) / "run.db", Path(folder) / "run.jsonl"
+    ...     optimizer = HallucinationBelieverOptimizer([[0.0, 1.0]], journal=path)
+    ...     optimizer = optimizer.tell([[0.2], [0.7]], 1)
+    ...     export_journal(path, lines)
+    ...     del optimizer
+    ...     print(lines.read_text().splitlines()[1][:62])
+    {"seq": 1, "kind": "tell", "first": [0.2], "second": [0.7], "o
+    """
+    run, rows = _read(path)
+    with Path(to).open("x", encoding="utf-8") as file:
+        for row in (run, *rows):
+            file.write(json.dumps(row) + "\n")
+
+
+def _read(path):
+    journal = Journal(path)
+    if not journal.exists():
+        raise FileNotFoundError(f"There is no journal at {journal.path}.")
+    header, events = journal.load()
+    try:
+        configuration = json.loads(header.configuration)
+        return {"configuration": configuration, "seed": header.seed}, _rows(events, configuration)
+    except UNFIT as error:
+        raise journal.damaged(f"{type(error).__name__}: {error}") from error
+
+
+def _rows(events: list[Event], configuration: dict) -> list[dict]:
+    rows: list[dict] = []
+    items: list = []
+    for event in events:
+        found = json.loads(event.payload)
+        if type(found) is not dict or event.kind not in KINDS:
+            raise ValueError(f"event {event.seq} is none of a journal")
+        names = found.get("names")
+        items += _named(found.get("items", []), configuration) if names is None else names
+        when = _date(event.time)
+        if event.kind == "ask":
+            shown = [("take", asked) for asked in found.get("taken", [])]
+            shown += [("ask", asked) for asked in found.get("sets") or found["duels"]]
+            users = found.get("taken_users", []) + found.get("users", [])
+        else:
+            shown = [(event.kind, question_of(found))]
+            users = [found["user"]] if "user" in found else []
+        for kind, asked in shown:
+            if not all(type(k) is int and 0 <= k < len(items) for k in asked):
+                raise ValueError(f"event {event.seq} is about {asked}, of {len(items)} items")
+            row = _row(event.seq, kind, [items[k] for k in asked], found.get("outcome"), when)
+            rows.append({**row, "user": users.pop(0)} if users else row)
+    return rows
+
+
+def _date(time):
+    """Seconds since 1970 as text; None if they are no date."""
+    try:
+        return datetime.fromtimestamp(time, UTC).isoformat()
+    except (OverflowError, ValueError, OSError):  # what a clock far off comes to
+        return None
+
+
+def _row(seq, kind, items, outcome, when):
+    first, second = items if len(items) == 2 else (None, None)
+    values = (seq, kind, first, second, outcome, when, items or None)
+    return dict(zip(_COLUMNS, values, strict=True))
+
+
+def _named(items, configuration):
+    """Items as they were written, with the names and choices of their parameters."""
+    space = configuration["space"]
+    kinds = space if all(type(each) is list and len(each) == 2 for each in space) else []
+    found = []
+    for values in items:
+        if len(kinds) != len(values):  # a pool
+            found.append(values)
+            continue
+        shown = [_choice(value, kind) for value, (_, kind) in zip(values, kinds, strict=True)]
+        names = [name for name, _ in kinds]
+        found.append(shown if names[0] is None else dict(zip(names, shown, strict=True)))
+    return found
+
+
+def _choice(value, kind):
+    if kind[0] != "choice":
+        return value
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no position of a choice")
+    return kind[1 + value]

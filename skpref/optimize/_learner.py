@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from functools import partial
 from os import PathLike
 from typing import Any, NamedTuple, Self
 
@@ -14,11 +13,10 @@ from skpref.active import STRATEGIES
 from skpref.gp import Posterior
 from skpref.optimize._answers import AnswerArguments
 from skpref.optimize._asking import Asking
-from skpref.optimize._configuration import check_writable, describe
-from skpref.optimize._pool_questions import PoolConfiguration, PoolQuestions, Takes, duel_pool
+from skpref.optimize._dimensions import plain
+from skpref.optimize._pool_questions import PoolConfiguration, PoolQuestions, duel_pool, last_of
 from skpref.optimize._session import Session
-from skpref.optimize._state import HistoryEntry
-from skpref.optimize._values import plain, titled
+from skpref.optimize._spaces import titled
 
 
 class Question(NamedTuple):
@@ -155,37 +153,17 @@ class ActiveLearner(Asking):
                 "strategy='best_item' is of one utility, and users= are several. Use 'bald', "
                 "'entropy', 'variance', 'committee' or 'random'."
             )
-        described = {
-            "learner": type(self).__name__,
-            "duels": found.describe(),
-            "estimator": estimator,
-            "strategy": strategy,
-            "options": options,
-            "n_initial": n_initial,
-            "repeat": repeat,
-        }
-        # Not said by earlier journals, which had neither.
-        described |= {} if people is None else {"users": people}
-        described |= {} if refit_every == 1 else {"refit_every": refit_every}
-        if journal is not None:
-            check_writable(self._space, describe(self._space, described))
         configuration = PoolConfiguration(
-            found,
-            estimator,
-            strategy,
-            options,
-            n_initial,
-            repeat,
-            Takes(estimator, people is not None),
-            people,
-            refit_every,
+            found, estimator, strategy, options, n_initial, repeat, people, refit_every
         )
+        arguments = {"learner": type(self).__name__, "duels": found.describe()}
+        arguments |= {k: part for k, part in configuration._asdict().items() if k != "pool"}
         self._session = Session(
             self._space,
             configuration,
             [],
             journal,
-            partial(describe, self._space, described),
+            arguments,
             seed_of(random_state),
             PoolQuestions,
         )
@@ -221,11 +199,7 @@ class ActiveLearner(Asking):
         ValueError
             If none is left.
         """
-        wanted = 1 if n is None else check_number("n", n, low=1, integer=True)
-        if user is not None:
-            user = self._featured(self._user(user))
-        asked = self._session.pose_to(int(wanted), 2, user)
-        return self._packed(*asked[0]) if n is None else self._listed(asked)
+        return self._pose(n, user=None if user is None else self._user(user, asked=True))
 
     def tell(self, duel: Any, outcome: Any) -> Self:
         """Tell who won.
@@ -236,9 +210,10 @@ class ActiveLearner(Asking):
             Any two different items of the pool, asked for or not, in the order in which they were
             shown. Told again, it is one more answer. With several users a `Question`, or a pair
             ``(user, duel)``.
-        outcome : {1, 0, -1}, bool, "tie", 0.5 or None
-            1 or True: the first won; 0, -1 or False: the second; "tie" or 0.5: no difference, where
-            the estimator has ties. None: no answer, as `skip`.
+        outcome : int, bool, "tie", 0.5 or None
+            1 or True: the first won; 0, -1 or False: the second; 2, -2 and so on: the clearer wins,
+            where the estimator has grades; "tie" or 0.5: no difference, where it has ties. None:
+            no answer, as `skip`.
 
         Returns
         -------
@@ -255,59 +230,20 @@ class ActiveLearner(Asking):
         """
         if outcome is None:
             return self.skip(duel)
-        user, duel = self._taken_apart(duel)
-        self._session.record_answer(duel, AnswerArguments(outcome), user)
-        self._session.tried = None
-        return self
+        return self._record(duel, AnswerArguments(outcome))
 
-    def skip(self, items: Any) -> Self:
-        """Turn a duel down: it is not asked next.
-
-        Parameters
-        ----------
-        items : array-like of shape (2, d), two names, or Question
-
-        Returns
-        -------
-        self
-        """
-        user, duel = self._taken_apart(items)
-        self._session.record_refusal(duel, user)
-        self._session.tried = None
-        return self
-
-    # -- what was told -------------------------------------------------------------------
-
-    @property
-    def history_(self) -> list[HistoryEntry]:
-        """Told duels and outcomes, oldest first."""
-        session, state = self._session, self._session.state
-        return [
-            HistoryEntry(self._packed(each.user, session.show(state, each.items)), each.outcome)
-            for each in state.told
-        ]
-
-    @property
-    def pending_(self) -> Any:
-        """What was asked and neither answered nor skipped, oldest first."""
-        session, state = self._session, self._session.state
-        return self._listed(
-            [(each.user, session.show(state, each.items)) for each in state.pending]
-        )
+    # -- users ---------------------------------------------------------------------------
 
     def _packed(self, user, shown):
-        """A question as people see it."""
-        duel = self._space.pack(shown)
+        duel = super()._packed(user, shown)
         return duel if self._session.configuration.users is None else Question(user, duel)
 
     def _listed(self, asked):
-        """Pairs of a user and the items shown as such questions."""
         if self._session.configuration.users is None:
-            return self._space.pack_many([shown for _, shown in asked])
+            return super()._listed(asked)
         return [self._packed(*each) for each in asked]
 
     def _taken_apart(self, question):
-        """The user and the duel of a question; there is no user where there are no several."""
         if self._session.configuration.users is None:
             return None, question
         try:
@@ -319,17 +255,14 @@ class ActiveLearner(Asking):
                 "A learner with users= is told a question as ask() returns it, or a pair (user, "
                 f"duel) whose user is a text or an integer; got {question!r}."
             )
-        return self._featured(plain(user)), duel
+        return self._user(user, asked=True), duel
 
-    def _featured(self, user):
-        """A user whose answers the estimator can be fitted to; features may be wanted for that."""
-        _check_featured(self._session.configuration.estimator, [user])
-        return user
-
-    def _user(self, user):
-        if self._session.configuration.users is None:
+    def _user(self, user, asked=False):
+        """An id as it is kept; of one who is asked, the estimator must take the answers."""
+        configuration = self._session.configuration
+        if configuration.users is None:
             raise ValueError(f"user={user!r} needs a learner with users=, such as users=[].")
-        return _people([user])[0]
+        return _people([user], configuration.estimator if asked else None)[0]
 
     # -- results -------------------------------------------------------------------------
 
@@ -374,7 +307,7 @@ class ActiveLearner(Asking):
 
 
 def _people(users, estimator=None):
-    """Ids as a journal holds them."""
+    """Ids as a journal holds them; an estimator must take answers of theirs."""
     if isinstance(users, str) or not hasattr(users, "__iter__"):
         raise ValueError(f"users must be a sequence of ids of people, got {users!r}.")
     found = [plain(user) for user in users]
@@ -386,18 +319,13 @@ def _people(users, estimator=None):
             )
     if len(set(found)) < len(found):
         raise ValueError("users name somebody twice; give each id once.")
-    last = estimator[-1] if hasattr(estimator, "steps") else estimator
-    if estimator is not None and not hasattr(last, "posterior_for"):
-        raise TypeError(
-            f"users= needs an estimator that knows several users, such as a "
-            f"CollaborativePreferenceRegressor; got {type(last).__name__}."
-        )
     if estimator is not None:
-        _check_featured(estimator, found)
+        last = last_of(estimator)
+        if not hasattr(last, "posterior_for"):
+            raise TypeError(
+                f"users= needs an estimator that knows several users, such as a "
+                f"CollaborativePreferenceRegressor; got {type(last).__name__}."
+            )
+        if found and hasattr(last, "_check_featured"):  # the model may need features of users
+            last._check_featured(found)
     return found
-
-
-def _check_featured(estimator, users):
-    last = estimator[-1] if hasattr(estimator, "steps") else estimator
-    if users and hasattr(last, "_check_featured"):
-        last._check_featured(users)

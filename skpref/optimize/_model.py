@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel, Matern
 
-from skpref.data import Comparisons
+from skpref.data import DUEL, Comparisons
 from skpref.fitting import (
     Fitted,
     LogNormal,
@@ -26,7 +26,7 @@ from skpref.fitting import (
 )
 from skpref.gp import Posterior
 from skpref.inference import State, check_answers
-from skpref.optimize._answers import TIE, label_of, ranks_of
+from skpref.optimize._answers import TIE, check_scale, label_of, ranks_of
 
 # Log-normal priors: median and standard deviation of the logarithm.
 LENGTHSCALE_PRIOR = (0.5, 0.75)
@@ -83,7 +83,9 @@ def default_priors(
     priors = lengthscale_priors(lengthscale_prior, kernel, rows)
     if learned:
         index = len(kernel.theta) + np.arange(len(learned))
-        centre, deviation = np.array([_PRIORS[name] for name in learned]).T
+        centre, deviation = np.array(
+            [_PRIORS.get(name, _PRIORS["tie_threshold"]) for name in learned]
+        ).T
         priors = (*priors, LogNormal(index, centre, deviation))
     return priors
 
@@ -133,12 +135,6 @@ class Models:
         theta[self._has(told)] = found
         return theta
 
-    def widened(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Those that were written before there were ties, with the threshold where it starts."""
-        if self.plain is None or theta.shape != self.plain.theta.shape:
-            return theta
-        return self.updated((), self.theta, theta)
-
     def has_new(self, told: Sequence, fitted_at: int) -> bool:
         """Whether the model has a hyperparameter that the first answers did not have."""
         return bool(np.any(self._has(told) & ~self._has(told[:fitted_at])))
@@ -150,6 +146,7 @@ class Models:
 
     def check_takes(self, outcome: int | str | dict, n: int) -> None:
         """Raise ValueError unless the model takes such an answer to n items."""
+        check_scale(outcome, self.whole.likelihood.duel_scale)
         if outcome not in (0, 1):
             told = [(range(n), outcome)]
             seen = observed(np.arange(float(n))[:, None], told, self.whole)
@@ -157,16 +154,9 @@ class Models:
 
 
 def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Comparisons:
-    """Answers as a model takes them.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_items, n_columns)
-    told : sequence of (items, outcome)
-        Rows of the items in the order shown, and the outcome as it is kept.
-    model : Model
-    """
-    if not model.likelihood.uses_order and all(outcome in (0, 1) for _, outcome, *_ in told):
+    """Answers as a model takes them: rows of the items shown, and outcomes as they are kept."""
+    scale, ordered = model.likelihood.duel_scale, model.likelihood.uses_order
+    if scale.levels == 1 and not ordered and all(outcome in (0, 1) for _, outcome, *_ in told):
         winner, loser = np.array(
             [items if outcome else items[::-1] for items, outcome, *_ in told], dtype=np.intp
         ).T
@@ -177,7 +167,8 @@ def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Compari
     for k, (items, outcome, *_) in enumerate(told):
         shown[k, : len(items)] = items
         rank[k, : len(items)] = ranks_of(outcome, len(items))
-    kind = model.likelihood.duel_scale.kinds([label_of(outcome) for _, outcome, *_ in told])
+    kind = scale.kinds([label_of(outcome) for _, outcome, *_ in told])
+    kind[[isinstance(outcome, dict) for _, outcome, *_ in told]] = DUEL
     return Comparisons.from_ranks(rows, shown, rank, kind=kind)
 
 

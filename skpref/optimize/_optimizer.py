@@ -1,9 +1,8 @@
 """Ask and tell: preferential optimisation of what only a judge can compare."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from os import PathLike
 from typing import Any, Self
 
@@ -14,11 +13,11 @@ from skpref._utils import RandomLike, check_number, seed_of
 from skpref.gp import Posterior
 from skpref.optimize._answers import UNSAID, AnswerArguments
 from skpref.optimize._asking import Asking
-from skpref.optimize._configuration import check_writable, configure, describe
+from skpref.optimize._configuration import configure
 from skpref.optimize._model import LENGTHSCALE_PRIOR, NOISE_BOUNDS, NOISE_PRIOR, TIE_BOUNDS
 from skpref.optimize._questions import check_told
 from skpref.optimize._session import Session
-from skpref.optimize._spaces import Pool, make_space
+from skpref.optimize._spaces import make_space
 
 
 class PreferenceOptimizer(Asking):
@@ -54,10 +53,9 @@ class PreferenceOptimizer(Asking):
     kernel : sklearn kernel, default=None
         On rows of the unit cube (categories one-hot). None: Matérn-3/2, unit amplitude, one
         lengthscale a column.
-    noise_variance : float or "learn", default=3e-3
+    noise_variance : float, default=3e-3
         σ² of each utility at each presentation, in units of the kernel's amplitude. The starting
-        value where it is learned, with a broad log-normal prior of median 0.003; "learn" stands
-        for the default.
+        value where it is learned, with a broad log-normal prior of median 0.003.
     noise_variance_bounds : (float, float) or "fixed", default=(1e-5, 1.0)
         Bounds of the search; "fixed" holds the noise.
     tie_threshold : float or None, default=None
@@ -67,6 +65,11 @@ class PreferenceOptimizer(Asking):
         of median 0.1.
     tie_threshold_bounds : (float, float) or "fixed", default=(1e-4, 10.0)
         Bounds of the search; "fixed" holds the number.
+    grade_thresholds : sequence of float, default=None
+        For judges who tell how much better, by outcomes 2, -2 and so on: as in
+        `PairwisePreferenceRegressor`. Each increment has the prior of ``tie_threshold``.
+    grade_threshold_bounds : (float, float) or "fixed", default=(1e-4, 10.0)
+        Bounds of the search; "fixed" holds the increments.
     order_effect : float, default=0.0
         What is added to the utility of the item that is shown first.
     order_effect_bounds : (float, float) or "fixed", default="fixed"
@@ -136,10 +139,12 @@ class PreferenceOptimizer(Asking):
         incumbent: str = "posterior_mean",
         acquisition: str | Callable = "log_ei",
         kernel: Kernel | None = None,
-        noise_variance: float | str = NOISE_PRIOR[0],
+        noise_variance: float = NOISE_PRIOR[0],
         noise_variance_bounds: tuple[float, float] | str = NOISE_BOUNDS,
         tie_threshold: float | None = None,
         tie_threshold_bounds: tuple[float, float] | str = TIE_BOUNDS,
+        grade_thresholds: Sequence[float] | None = None,
+        grade_threshold_bounds: tuple[float, float] | str = TIE_BOUNDS,
         order_effect: float = 0.0,
         order_effect_bounds: tuple[float, float] | str = "fixed",
         lengthscale_prior: tuple[float, float] | str | None = LENGTHSCALE_PRIOR,
@@ -162,6 +167,8 @@ class PreferenceOptimizer(Asking):
             "noise_variance_bounds": noise_variance_bounds,
             "tie_threshold": tie_threshold,
             "tie_threshold_bounds": tie_threshold_bounds,
+            "grade_thresholds": grade_thresholds,
+            "grade_threshold_bounds": grade_threshold_bounds,
             "order_effect": order_effect,
             "order_effect_bounds": order_effect_bounds,
             "lengthscale_prior": lengthscale_prior,
@@ -170,15 +177,13 @@ class PreferenceOptimizer(Asking):
             "refit_every": refit_every,
         }
         configuration = configure(self._space, options, len(initial))
-        options |= configuration.resolved()
-        if journal is not None:
-            check_writable(self._space, describe(self._space, options))
+        options["n_initial"] = configuration.n_initial  # however it was given
         self._session = Session(
             self._space,
             configuration,
             initial,
             journal,
-            partial(describe, self._space, options),
+            options,
             seed_of(random_state),
         )
 
@@ -219,15 +224,13 @@ class PreferenceOptimizer(Asking):
             If none is left (in a small pool all are pending or were skipped), the acquisition is
             NaN everywhere, or the engine or likelihood takes no answers to sets.
         """
-        wanted = 1 if n is None else check_number("n", n, low=1, integer=True)
         size = int(check_number("size", size, low=2, integer=True))
         if self._space.pool is not None and size > len(self._space.pool):
             raise ValueError(
                 f"size={size} items are to be shown, and there are {len(self._space.pool)} "
                 "different candidates. Ask for fewer, or give more candidates."
             )
-        asked = self._session.pose(wanted, size)
-        return self._space.pack(asked[0]) if n is None else self._space.pack_many(asked)
+        return self._pose(n, size)
 
     def tell(
         self,
@@ -247,8 +250,9 @@ class PreferenceOptimizer(Asking):
         items : array-like of shape (k, d), or k dicts, names or rows of a frame
             Any different items of the space, asked for or not, in the order in which they were
             shown. Told again, it is one more answer; answers may contradict each other.
-        outcome : {1, 0, -1}, bool, "tie", 0.5 or None
-            Of a duel. 1 or True: the first won; 0, -1 or False: the second; "tie" or 0.5: no
+        outcome : int, bool, "tie", 0.5 or None
+            Of a duel. 1 or True: the first won; 0, -1 or False: the second; with
+            ``grade_thresholds`` also 2, -2 and so on, the clearer wins; "tie" or 0.5: no
             difference. None, also of a set: no answer, as `skip`. A dict holds the following.
         chosen : int, optional
             Position of the best item, from 0.
@@ -273,9 +277,7 @@ class PreferenceOptimizer(Asking):
         """
         if all(each is None for each in (outcome, chosen, worst, ranking)):
             return self.skip(items)
-        self._session.record_answer(items, AnswerArguments(outcome, chosen, worst, ranking))
-        self._session.tried = None
-        return self
+        return self._record(items, AnswerArguments(outcome, chosen, worst, ranking))
 
     # -- results -------------------------------------------------------------------------
 
@@ -301,8 +303,7 @@ class PreferenceOptimizer(Asking):
     @property
     def posterior_(self) -> Posterior:
         """Of what was told, on unit-cube rows; candidates also by texts that name them. A copy."""
-        table = self._space.table() if isinstance(self._space, Pool) else None
-        return replace(deepcopy(self._session.posterior()), table=table)
+        return replace(deepcopy(self._session.posterior()), table=self._space.table())
 
     def to_unit(self, items: Iterable) -> np.ndarray:
         """Unit-cube rows (n, n_columns) of items, as `posterior_` and the kernel see them."""
@@ -332,15 +333,11 @@ class HallucinationBelieverOptimizer(PreferenceOptimizer):
         (n,) values. Those of the duel ("muc", "bvei", ...) are possible, and worse [1]_.
     incumbent : {"last_winner", "posterior_mean"}, default="last_winner"
         "posterior_mean" explores less and suits a judge who must see the best at all times.
-    kernel, noise_variance, noise_variance_bounds, tie_threshold, tie_threshold_bounds, \
-    order_effect, order_effect_bounds, lengthscale_prior, likelihood
-        See `PreferenceOptimizer`.
-    n_initial, initial_duels, refit_every
-        See `PreferenceOptimizer`. The paper's settings are ``kernel=RBF(...)``,
-        ``noise_variance=1e-4``, ``noise_variance_bounds="fixed"``, ``acquisition="ei"``,
-        ``refit_every=10``; the defaults reach the optimum in fewer duels.
-    candidates, journal, random_state
-        See `PreferenceOptimizer`.
+    **options
+        All else that `PreferenceOptimizer` has, such as ``kernel``, ``noise_variance``,
+        ``n_initial``, ``candidates``, ``journal`` and ``random_state``. The paper's settings are
+        ``kernel=RBF(...)``, ``noise_variance=1e-4``, ``noise_variance_bounds="fixed"``,
+        ``acquisition="ei"``, ``refit_every=10``; the defaults reach the optimum in fewer duels.
 
     Attributes
     ----------
@@ -372,40 +369,12 @@ class HallucinationBelieverOptimizer(PreferenceOptimizer):
         *,
         acquisition: str | Callable = "log_ei",
         incumbent: str = "last_winner",
-        kernel: Kernel | None = None,
-        noise_variance: float | str = NOISE_PRIOR[0],
-        noise_variance_bounds: tuple[float, float] | str = NOISE_BOUNDS,
-        tie_threshold: float | None = None,
-        tie_threshold_bounds: tuple[float, float] | str = TIE_BOUNDS,
-        order_effect: float = 0.0,
-        order_effect_bounds: tuple[float, float] | str = "fixed",
-        lengthscale_prior: tuple[float, float] | str | None = LENGTHSCALE_PRIOR,
-        likelihood: Any = None,
-        n_initial: int | None = None,
-        initial_duels: Iterable | None = None,
-        refit_every: int | None = None,
-        candidates: Any = None,
-        journal: str | PathLike | None = None,
-        random_state: RandomLike = None,
+        **options: Any,
     ):
         super().__init__(
             space,
             inference="hallucination",
             incumbent=incumbent,
             acquisition=acquisition,
-            kernel=kernel,
-            noise_variance=noise_variance,
-            noise_variance_bounds=noise_variance_bounds,
-            tie_threshold=tie_threshold,
-            tie_threshold_bounds=tie_threshold_bounds,
-            order_effect=order_effect,
-            order_effect_bounds=order_effect_bounds,
-            lengthscale_prior=lengthscale_prior,
-            likelihood=likelihood,
-            n_initial=n_initial,
-            initial_duels=initial_duels,
-            refit_every=refit_every,
-            candidates=candidates,
-            journal=journal,
-            random_state=random_state,
+            **options,
         )

@@ -4,20 +4,19 @@ import hashlib
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
-from sklearn.gaussian_process.kernels import ConstantKernel
 from sklearn.utils.validation import has_fit_parameter
 
 from skpref.active import all_pairs, query
-from skpref.data import ItemTable, as_table, distinct_rows, is_frame, positions_of
+from skpref.data import DuelScale, ItemTable, as_table, distinct_rows, is_frame, positions_of
 from skpref.duels import DuelFrame
-from skpref.fitting import Inspected
-from skpref.optimize._answers import TIE, label_of
+from skpref.fitting import Inspected, held, likelihood_of
+from skpref.optimize._answers import TIE, check_scale, label_of
 from skpref.optimize._questions import check_told
 from skpref.optimize._spaces import Pool
 from skpref.optimize._state import State, User
@@ -50,21 +49,7 @@ class DuelPool(NamedTuple):
 
 
 def duel_pool(pool: Any, table: Any = None) -> DuelPool:
-    """Read a pool of duels.
-
-    Parameters
-    ----------
-    pool : array-like
-        Duels (n_duels, 2, n_features), a DuelFrame, or (n_duels, 2) positions or names in the
-        table. Items, as floats (n_items, n_features), DataFrame or ItemTable, stand for all duels
-        between them.
-    table : ItemTable or array-like, optional
-
-    Raises
-    ------
-    ValueError
-        If it is none of these, or holds no duel of different items.
-    """
+    """Read a pool of duels, in the forms of `ActiveLearner`; ``table`` is that of its estimator."""
     items, pairs = pool, None
     if isinstance(pool, DuelFrame):
         items, pairs = pool.items, pool.pairs
@@ -112,67 +97,15 @@ def _places(space, items):
     return np.array([place[space.to_row(row).tobytes()] for row in features])
 
 
-def held(fitted: BaseEstimator) -> BaseEstimator:
-    """An estimator that is not fitted, with the hyperparameters of one that is, and no search.
-
-    Parameters
-    ----------
-    fitted : PairwisePreferenceRegressor, CollaborativePreferenceRegressor, or a pipeline that ends\
- in one
-    """
-    made = clone(fitted)
-    last, own = (model[-1] if hasattr(model, "steps") else model for model in (fitted, made))
-    found: dict[str, Any] = {
-        "kernel": last.kernel_,
-        "likelihood": last.likelihood_,
-        "optimizer": None,
-    }
-    variance = getattr(last, "taste_variance_", 0.0)
-    by_features = getattr(last, "taste_variance_by_features_", 0.0)
-    if by_features:
-        found["user_kernel"] = last.user_kernel_
-    if by_features and last.method != "bonilla":
-        # Both parts of the tastes start with half the variance.
-        found["taste_variance"] = 2.0 * variance
-        found["user_kernel"] = ConstantKernel(by_features / variance, "fixed") * last.user_kernel_
-    elif variance:
-        found["taste_variance"] = variance
-    own.set_params(**found)
-    return made
-
-
-class Takes:
-    """Which answers an estimator takes, in the place of `Models`: it has no memory of its own.
-
-    Parameters
-    ----------
-    estimator : estimator
-    several : bool, default=False
-        Whether several users are asked.
-    """
-
-    def __init__(self, estimator: BaseEstimator, several: bool = False):
-        self.theta, self.several = np.zeros(0), several
-        found = estimator.get_params()
-        self.ties = any(
-            value is not None
-            for name, value in found.items()
-            if name.rpartition("__")[2] == "tie_threshold"
-        )
-
-    def check_takes(self, outcome: int | str | dict, n: int) -> None:
-        """Raise ValueError unless the estimator takes such an answer to n items."""
-        if n > 2:
-            raise ValueError(f"A learner asks duels, two items each; got {n} items.")
-        if outcome == TIE and not self.ties:
-            raise ValueError(
-                "The estimator has no ties. Give it a threshold, such as tie_threshold=0.1, or "
-                "skip the duel."
-            )
+def last_of(estimator: BaseEstimator) -> BaseEstimator:
+    """The model of preferences at the end of a pipeline, or within a search of parameters."""
+    while hasattr(estimator, "steps") or hasattr(estimator, "estimator"):
+        estimator = estimator[-1] if hasattr(estimator, "steps") else estimator.estimator
+    return estimator
 
 
 class PoolConfiguration(NamedTuple):
-    """Checked arguments of a learner; ``models`` is what a session asks."""
+    """Checked arguments of a learner, and which answers it takes."""
 
     pool: DuelPool
     estimator: BaseEstimator
@@ -180,22 +113,44 @@ class PoolConfiguration(NamedTuple):
     options: dict
     n_initial: int
     repeat: bool
-    models: Takes
     users: list | None = None
     refit_every: int = 1
 
+    @property
+    def models(self) -> Self:
+        """What a session asks in the place of `Models`: itself, which hands no memory on."""
+        return self
+
+    @property
+    def theta(self) -> NDArray[np.float64]:
+        """No hyperparameters of its own."""
+        return np.zeros(0)
+
+    @property
+    def several(self) -> bool:
+        """Whether several users are asked."""
+        return self.users is not None
+
+    @property
+    def scale(self) -> DuelScale:
+        """What may come of a duel by the estimator's likelihood."""
+        return likelihood_of(last_of(self.estimator)).duel_scale
+
+    def check_takes(self, outcome: int | str | dict, n: int) -> None:
+        """Raise ValueError unless the estimator takes such an answer to n items."""
+        if n > 2:
+            raise ValueError(f"A learner asks duels, two items each; got {n} items.")
+        scale = self.scale
+        if outcome == TIE and not scale.ties:
+            raise ValueError(
+                "The estimator's likelihood has no ties. Give it a threshold, such as "
+                "tie_threshold=0.1, or skip the duel."
+            )
+        check_scale(outcome, scale)
+
 
 class PoolQuestions:
-    """What is asked next, a function of what happened and of the seed alone.
-
-    Parameters
-    ----------
-    space : Pool
-    configuration : PoolConfiguration
-    seed : int
-    initial : list
-        Empty.
-    """
+    """What is asked next, a function of what happened and of the seed alone."""
 
     def __init__(self, space: Any, configuration: PoolConfiguration, seed: int, initial: list):
         self._space, self._configuration, self._seed = space, configuration, seed
@@ -212,13 +167,7 @@ class PoolQuestions:
     # -- the model -----------------------------------------------------------------------
 
     def fit(self, state: State) -> BaseEstimator:
-        """The estimator fitted to what was told.
-
-        Raises
-        ------
-        NotFittedError
-            If there is nothing to fit.
-        """
+        """The estimator fitted to what was told; NotFittedError if there is nothing to fit."""
         check_told(state)
         if self._last is None or self._last[0] is not state.told:
             n, every = len(state.told), self._configuration.refit_every
@@ -246,7 +195,7 @@ class PoolQuestions:
         fitted = self.fit(state)
         if self._configuration.users is None:
             return Inspected.of(fitted).posterior
-        return (fitted[-1] if hasattr(fitted, "steps") else fitted).posterior_
+        return last_of(fitted).posterior_
 
     def _fitted(self, estimator, state, told):
         X, y, order = self._training(state, told)
@@ -261,11 +210,12 @@ class PoolQuestions:
         """Duels, outcomes, and who was shown first."""
         asked = np.array([self._places(state, each.items) for each in told])
         order = np.ones(len(asked), dtype=int)
-        if not self._configuration.models.ties:
+        scale = self._configuration.scale
+        if scale.n_columns == 2:
             y = np.array([each.outcome for each in told])
         else:
             y = np.array([label_of(each.outcome) for each in told])
-            if not np.any(y == -1):  # 0 is read as a tie where there is a -1
+            if scale.levels == 1 and not np.any(y == -1):  # 0 is read as a tie where there is a -1
                 turned = np.flatnonzero(y == 1)[:1]
                 asked[turned], y[turned], order[turned] = asked[turned, ::-1], -1, -1
         if not self._space.has_features:

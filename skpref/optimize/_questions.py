@@ -12,7 +12,6 @@ from skpref.gp import Posterior
 from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
 from skpref.optimize._model import Memory
-from skpref.optimize._spaces import initial_rows
 from skpref.optimize._state import Items, Recalled, State, exclusion
 from skpref.optimize._strategies import (
     View,
@@ -35,13 +34,7 @@ _GROWTH = 0.04
 class Questions:
     """What is asked next, given all that happened.
 
-    Parameters
-    ----------
-    space : Box or Pool
-    configuration : Configuration
-    seed : int
-    initial : list of pairs of items
-        Asked first, as the space keeps them.
+    ``initial`` are the pairs of items that are asked first, as the space keeps them.
     """
 
     def __init__(self, space: Any, configuration: Configuration, seed: int, initial: list):
@@ -57,13 +50,7 @@ class Questions:
     # -- the model -----------------------------------------------------------------------
 
     def fit(self, state: State) -> tuple[Fitted, Memory]:
-        """The fit of what was told, and what it leaves to the next.
-
-        Raises
-        ------
-        NotFittedError
-            If there are none.
-        """
+        """The fit of what was told, and what it leaves to the next."""
         check_told(state)
         last = self._last
         if last is None or last[0] is not state.told or last[1] is not state.base:
@@ -146,21 +133,17 @@ class Questions:
         """Items and the indices of the next of the design: those given first, then Sobol points."""
         given = self._initial[state.shown : state.shown + size]
         start = max(0, state.shown - len(self._initial))
-        rows = initial_rows(self._space, self._seed, start, size - len(given))
-        if not given:
-            if not may_be_asked(rows, allowed):
-                rows = random_question(self._space, allowed, rng, size)
-                rows = self._or_any(rows, state, size, rng)
-            return self._taken_in(state.items, rows, allowed, rng)
+        rows = self._space.initial_rows(self._seed, start, size - len(given))
         items, asked = state.items, []
-        for value in given:
-            items, index = items.with_kept(value, self._space)
-            asked.append(index)
-        for row in rows:
-            items, index = items.with_row(row, self._space)
-            asked.append(index)
-        if len(set(asked)) == size:
-            return items, tuple(asked)
+        if given or may_be_asked(rows, allowed):
+            for value in given:
+                items, index = items.with_kept(value, self._space)
+                asked.append(index)
+            for row in rows:
+                items, index = items.with_row(row, self._space)
+                asked.append(index)
+            if len(set(asked)) == size:
+                return items, tuple(asked)
         rows = random_question(self._space, allowed, rng, size)
         return self._taken_in(state.items, self._or_any(rows, state, size, rng), allowed, rng)
 

@@ -18,18 +18,16 @@ from typing import Any
 import numpy as np
 
 from skpref.optimize._answers import AnswerArguments
-from skpref.optimize._configuration import check_same, completed
+from skpref.optimize._configuration import check_same, check_writable, describe
 from skpref.optimize._events import (
+    Draft,
     Event,
     Reader,
+    answer_draft,
     ask_draft,
     question_of,
-    skip_draft,
-    tell_draft,
-    undo_draft,
 )
-from skpref.optimize._journal import Damaged, Header, Journal, NotADatabase, Replaced
-from skpref.optimize._lines import CarriedOver
+from skpref.optimize._journal import Damaged, Header, Journal, Replaced
 from skpref.optimize._model import Memory
 from skpref.optimize._questions import Questions
 from skpref.optimize._spaces import load_tables
@@ -37,6 +35,8 @@ from skpref.optimize._state import Items, Recalled, State, User
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _STILL_ACTIVE, _QUERY = 259, 0x1000
+# A question is computed without holding the file; if others were quicker this often, holding it.
+_TRIES = 3
 _own: dict[int, str] = {}
 
 
@@ -108,12 +108,8 @@ def _runs(pid):
         return True
 
 
-# A question is computed without holding the file; if others were quicker this often, holding it.
-_TRIES = 3
-
-
 class AlreadyAnswered(RuntimeError):
-    """Another process told, skipped or took back first; this answer was not recorded.
+    """Another process, or a call that was interrupted, was first; nothing was recorded now.
 
     Examples
     --------
@@ -128,21 +124,15 @@ class Session:
 
     Parameters
     ----------
-    space : Box or Pool
+    space : Space
     configuration : Configuration, or another with ``models`` for its `questions`
     initial_duels : list of pairs of items
     journal : path or None
-    describe : callable
-        ``describe(version)``: the arguments in the terms of the journals of a version.
+    options : dict
+        The arguments; a journal keeps them as plain values.
     seed : int or None
     questions : callable, default=Questions
         ``questions(space, configuration, seed, initial)`` makes what chooses the next question.
-
-    Attributes
-    ----------
-    tried : tuple or None
-        Event of the last tell, skip or undo until its caller, who sets this to None, is sure of
-        it: the same call after an interrupt counts once.
     """
 
     def __init__(
@@ -151,7 +141,7 @@ class Session:
         configuration: Any,
         initial_duels: list,
         journal: Any,
-        describe: Callable[[int], dict],
+        options: dict,
         seed: int | None,
         questions: Callable = Questions,
     ):
@@ -159,51 +149,34 @@ class Session:
         self.space, self.configuration = space, configuration
         self._reader = Reader(space, configuration.models)
         self._lock = threading.RLock()
-        self.tried: tuple | None = None
         none, initial = Items.none(space.n_columns), []
         for duel in initial_duels:
             initial.append(self._pair(none, duel)[0].values)
-        described = [[space.dump(value) for value in pair] for pair in initial]
         memory = Recalled(Memory(configuration.models.theta))
         start = State(none, memory, memory)
         if journal is None:
             self._journal, self._state = None, start
             seed = _fresh_seed() if seed is None else seed
         else:
-
-            def describe_all(version):
-                return {**describe(version), "initial_duels": described}
-
-            seed = self._open(journal, describe_all, seed, start)
+            duels = [[space.dump(value) for value in pair] for pair in initial]
+            described = describe(space, options)
+            check_writable(space, described)
+            seed = self._open(journal, {**described, "initial_duels": duels}, seed, start)
         self._questions = questions(space, configuration, seed, initial)
 
-    def _open(self, path, describe, seed, start):
+    def _open(self, path, described, seed, start):
         """Begin the journal, or replay it; the seed of the run."""
-        journal, lines = Journal(path), None
-        try:
-            there = journal.exists()
-        except NotADatabase:
-            lines = CarriedOver(journal.path, self._reader, self.space, describe, seed)
-            journal = Journal(lines.path)
-            there = journal.exists()
-        text = json.dumps(describe(3), separators=(",", ":"), allow_nan=False)
-        if not there:
+        journal, text = Journal(path), json.dumps(described, separators=(",", ":"), allow_nan=False)
+        if not journal.exists():
             wanted = _fresh_seed() if seed is None else seed
-            header = Header(text, wanted, secrets.token_hex(8))
-            if lines is None:
-                journal.begin(header)
-            else:
-                lines.begin(journal, header, start)
+            journal.begin(Header(text, wanted, secrets.token_hex(8)))
         header, events = journal.load()
-        kept, now = (completed(json.loads(each), 3) for each in (header.configuration, text))
-        check_same(kept, now, journal.path)
-        if seed is not None and lines is None and seed != header.seed:
+        check_same(json.loads(header.configuration), json.loads(text), journal.path)
+        if seed is not None and seed != header.seed:
             raise ValueError(
                 f"The journal {journal.path} was begun with random_state {header.seed}, now {seed} "
                 "came. Pass that one, or None."
             )
-        if lines is not None:
-            lines.check(header)
         self._journal = journal
         self._state = self._folded(replace(start, digest=header.digest), events)
         return header.seed
@@ -224,7 +197,6 @@ class Session:
     @property
     def state(self) -> State:
         """The state, with what other processes told; of a file that is lost, as it was."""
-        self.tried = None  # who looks knows
         try:
             return self._caught_up()
         except (FileNotFoundError, Damaged, Replaced):
@@ -250,24 +222,25 @@ class Session:
 
     # -- events --------------------------------------------------------------------------
 
-    def pose(self, wanted: int, size: int) -> list:
-        """Pending questions of this process, as people see them, as many as wanted."""
+    def pose(self, wanted: int, size: int, user: User = None) -> list:
+        """Pending questions of this process, as many as wanted; to one user if one is given.
+
+        Pairs of whom each is for and its items, as people see them.
+        """
         if size > 2:
             self.configuration.models.check_takes({"chosen": 0}, size)
-        return [shown for _, shown in self.pose_to(wanted, size)]
-
-    def pose_to(self, wanted: int, size: int, user: User = None) -> list:
-        """The same with whom they are for: pairs of an id and the items; of one user if given."""
         with self._lock:
-            self.tried, tries = None, 0
+            tries = 0
             while len(mine := self._mine(state := self._caught_up(), size, user)) < wanted:
                 tries += 1
-                if tries < _TRIES:
-                    self._take(_if_newest(self._asked(state, wanted, size, user)))
-                else:
-                    self._take(
-                        lambda seen, current, newer: self._asked(current, wanted, size, user)
-                    )
+                draft = self._asked(state, wanted, size, user) if tries < _TRIES else None
+
+                def compose(seen, current, newer, draft=draft):
+                    if draft is None:  # while the file is held
+                        return self._asked(current, wanted, size, user)
+                    return None if newer else draft  # void if others wrote since
+
+                self._take(compose)
             return [(each.user, self.show(state, each.items)) for each in mine[:wanted]]
 
     def _mine(self, state, size, user):
@@ -290,44 +263,27 @@ class Session:
         memory = None if after.recalled is state.recalled else after.recalled.memory
         return ask_draft(state, after, left, memory, self.space, self.configuration.models)
 
-    def record_answer(self, items: Any, said: AnswerArguments, user: User = None) -> None:
-        """Take an answer in."""
+    def record(self, items: Any, said: AnswerArguments | None, user: User = None) -> None:
+        """Take an answer in, or a refusal, which says nothing."""
         # Refused before anything is waited for.
-        n = len(self._question(self._state.items, items)[1])
-        outcome = said.of(n)
-        self.configuration.models.check_takes(outcome, n)
+        n, outcome = len(self._question(self._state.items, items)[1]), None
+        if said is not None:
+            outcome = said.of(n)
+            self.configuration.models.check_takes(outcome, n)
 
-        def draft_of(current, known, asked):
-            return tell_draft(current, known, asked, outcome, self.space, user)
-
-        self._record(items, user, draft_of)
-
-    def record_refusal(self, items: Any, user: User = None) -> None:
-        """Take a refusal in."""
-        self._question(self._state.items, items)
-
-        def draft_of(current, known, asked):
-            return skip_draft(current, known, asked, self.space, user)
-
-        self._record(items, user, draft_of)
-
-    def _record(self, items, user, draft_of):
         def compose(seen, current, newer):
             known, asked = self._question(current.items, items)
-            draft = draft_of(current, known, asked)
-            if self._was_recorded(draft, seen, newer):
-                return None
             answers = [event for event in newer if _answers(event, asked, user)]
             gone = seen.is_pending(asked, user) and not current.is_pending(asked, user)
             if answers and gone:
                 how = "skipped" if answers[-1].kind == "skip" else "answered"
                 what = "duel" if len(asked) == 2 else "set"
                 raise AlreadyAnswered(
-                    f"This {what} was asked once and was {how} in another process in the meantime, "
-                    "so that nothing was recorded. Go on with ask(); the same call again counts as "
-                    "one more answer."
+                    f"This {what} was asked once and was {how} already, by another process or a "
+                    "call that was interrupted, so that nothing was recorded now. Go on with "
+                    "ask(); the same call again counts as one more answer."
                 )
-            return draft
+            return answer_draft(current, known, asked, outcome, self.space, user)
 
         self._take(compose)
 
@@ -335,28 +291,17 @@ class Session:
         """Go back to the moment before the last answer or refusal."""
 
         def compose(seen, current, newer):
-            draft = undo_draft()
-            if self._was_recorded(draft, seen, newer):
-                return None
             if any(event.kind != "ask" for event in newer):
                 raise AlreadyAnswered(
-                    "Nothing was taken back: another process told, skipped or took back since "
-                    "this one last looked. See history_, and call undo() again to take back the "
-                    "last of all."
+                    "Nothing was taken back: another process, or a call that was interrupted, "
+                    "told, skipped or took back since this object last looked. See history_, and "
+                    "call undo() again to take back the last of all."
                 )
             if not current.past:
                 raise ValueError("There is nothing to undo: nothing was told or skipped.")
-            return draft
+            return Draft("undo", {})
 
         self._take(compose)
-
-    def _was_recorded(self, draft, seen, newer):
-        """Whether this is a call again that was interrupted, and had been recorded after all."""
-        if self.tried is None:
-            return False
-        digest, kind, said = self.tried
-        known = {seen.digest, *(event.digest for event in newer)}
-        return digest in known and (kind, said) == (draft.kind, draft.said)
 
     def _take(self, compose):
         """Take an event in: composed from the newest state, on disk, then one assignment."""
@@ -372,7 +317,6 @@ class Session:
                     return None
                 event = draft.event(current, self._me(), time.time())
                 later = self._reader.applied(current, event)
-                self.tried = (event.digest, draft.kind, draft.said)
                 return event, current.recalls().keys() - later.recalls().keys()
 
             if self._journal is None:
@@ -432,11 +376,6 @@ class Session:
     def show(self, state: State, asked: Any) -> list:
         """The items of a question as people see them."""
         return [self.space.present(state.items.values[index]) for index in asked]
-
-
-def _if_newest(draft):
-    """Composes questions that were found without holding the file, void if others wrote since."""
-    return lambda seen, current, newer: None if newer else draft
 
 
 def _fitting(pending, size, user):

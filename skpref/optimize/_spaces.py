@@ -1,371 +1,18 @@
-"""Spaces of items: bounds, named parameters or a pool, and the first questions of them."""
+"""Spaces of items: the contract, bounds and named parameters, a pool of candidates."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy.stats import qmc, rv_continuous, rv_discrete
+from scipy.stats import qmc
 from sklearn.utils.validation import check_array
 
-from skpref._utils import warn
 from skpref.data import ItemTable, is_frame
-from skpref.optimize._values import copied, listed, plain, vector
-
-# How far apart two categories are, in ranges of a number: near what two numbers drawn at random
-# are, so that what is learned of one category is believed of the next until duels say otherwise.
-_CATEGORY = 0.5
-# Neighbours of longer ranges of integers would be one item up to rounding.
-_MAX_STEPS = 100_000
-# Where a distribution has no end, this much probability is left out at that side.
-_TAIL = 1e-6
-# Values this far out of a range, as a share of it, are rounding.
-_SLACK = 1e-9
-# Where a distribution without a name and parameters is looked at, to tell it from others.
-_PROBES = np.linspace(0.01, 0.99, 25)
-
-
-def _real(name, value):
-    good = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    if not good or not np.isfinite(value):
-        raise ValueError(f"{name} must be a finite number, got {value!r}.")
-    return float(value)
-
-
-class Interval:
-    """A range of numbers, spread evenly."""
-
-    width, free = 1, True
-
-    def __init__(self, name: str, low: float, high: float):
-        low, high = (
-            _real(f"The lower bound of {name}", low),
-            _real(f"The upper bound of {name}", high),
-        )
-        if not low < high:
-            raise ValueError(
-                f"{name} must have its lower bound below the upper, got {(low, high)}."
-            )
-        if not np.isfinite(high - low):
-            raise ValueError(
-                f"{name} must have bounds whose difference is finite, got {(low, high)}."
-            )
-        self.name, self.low, self.high = name, low, high
-
-    def place(self, quantile: np.ndarray) -> np.ndarray:
-        return np.asarray(quantile, dtype=np.float64)[:, None]
-
-    def snap(self, columns: np.ndarray) -> np.ndarray:
-        return np.clip(columns, 0.0, 1.0)
-
-    def encode(self, value: Any) -> list:
-        share = (_real(self.name, value) - self.low) / (self.high - self.low)
-        if not -_SLACK <= share <= 1.0 + _SLACK:
-            raise ValueError(
-                f"{self.name} = {value!r} lies outside [{self.low}, {self.high}]. Tell only duels "
-                "of items in the space, or widen it."
-            )
-        return [min(max(share, 0.0), 1.0)]
-
-    def decode(self, columns: np.ndarray | list) -> Any:
-        value = self.low + float(columns[0]) * (self.high - self.low)
-        return min(max(value, self.low), self.high)
-
-    def clean(self, value: Any) -> Any:
-        return min(max(float(value), self.low), self.high)
-
-    def near(self, columns: np.ndarray) -> np.ndarray:
-        return np.zeros((0, 1))
-
-    def describe(self) -> list:
-        return ["range", self.low, self.high]
-
-
-class Steps:
-    """Ordered values, each at the middle of its step of the unit interval."""
-
-    width, free = 1, False
-
-    def __init__(self, name: str, values: Sequence):
-        self.name, self.values = name, values
-
-    def place(self, quantile: np.ndarray) -> np.ndarray:
-        n = len(self.values)
-        index = np.minimum((np.asarray(quantile) * n).astype(np.intp), n - 1)
-        return ((index + 0.5) / n)[:, None]
-
-    def snap(self, columns: np.ndarray) -> np.ndarray:
-        return self.place(np.clip(columns[:, 0], 0.0, 1.0))
-
-    def encode(self, value: Any) -> list:
-        if isinstance(value, Real) and value in self.values:
-            return [(self.values.index(value) + 0.5) / len(self.values)]
-        ends = f"from {self.values[0]} to {self.values[-1]}"
-        raise ValueError(
-            f"{self.name} = {value!r} is not one of its {len(self.values)} values {ends}."
-        )
-
-    def _index(self, columns):
-        return min(int(columns[0] * len(self.values)), len(self.values) - 1)
-
-    def decode(self, columns: np.ndarray | list) -> Any:
-        return self.values[self._index(columns)]
-
-    def clean(self, value: Any) -> Any:
-        return self.values[self.values.index(value)]
-
-    def near(self, columns: np.ndarray) -> np.ndarray:
-        n, here = len(self.values), self._index(columns)
-        far = max(1, n // 10)
-        found = {here + step for step in (-far, -1, 1, far)}
-        return np.array([[(k + 0.5) / n] for k in sorted(found) if 0 <= k < n]).reshape(-1, 1)
-
-    def describe(self) -> list:
-        values = self.values
-        if isinstance(values, range):
-            return ["integers", values[0], values[-1]]
-        return ["ordered", *values]  # as they are: as floats, large integers may be equal
-
-
-class Choice:
-    """Values without an order: one column for two of them, else one-hot."""
-
-    free = False
-
-    def __init__(self, name: str, values: Sequence):
-        self.name, self.values = name, [copied(value) for value in values]
-        n = len(self.values)
-        self.width = 1 if n == 2 else n
-        one_hot = np.sqrt(0.5) * np.eye(n)
-        self._codes = _CATEGORY * (np.array([[0.0], [1.0]]) if n == 2 else one_hot)
-
-    def place(self, quantile: np.ndarray) -> np.ndarray:
-        n = len(self.values)
-        return self._codes[np.minimum((np.asarray(quantile) * n).astype(np.intp), n - 1)]
-
-    def snap(self, columns: np.ndarray) -> np.ndarray:
-        return self._codes[self._index(columns)]
-
-    def _index(self, columns):
-        return np.argmin(np.abs(columns[:, None, :] - self._codes).sum(axis=2), axis=1)
-
-    def encode(self, value: Any) -> list:
-        value = plain(value)
-        for candidate, code in zip(self.values, self._codes, strict=True):
-            if type(candidate) is type(value) and candidate == value:
-                return code.tolist()
-        for candidate, code in zip(self.values, self._codes, strict=True):
-            if candidate == value:
-                return code.tolist()
-        raise ValueError(f"{self.name} = {value!r} is not one of its choices {self.values}.")
-
-    def decode(self, columns: np.ndarray | list) -> Any:
-        return self.values[int(self._index(np.asarray(columns)[None, :])[0])]
-
-    def clean(self, value: Any) -> Any:
-        return self.decode(self.encode(value))
-
-    def near(self, columns: np.ndarray) -> np.ndarray:
-        here = int(self._index(np.asarray(columns)[None, :])[0])
-        return np.delete(self._codes, here, axis=0)
-
-    def describe(self) -> list:
-        return ["choice", *map(repr, self.values)]
-
-
-class Distribution:
-    """A continuous scipy.stats distribution; its cdf maps it to the unit interval."""
-
-    width, free = 1, True
-
-    def __init__(self, name: str, distribution: Any):
-        self.name, self._distribution = name, distribution
-        self._ppf = _inverse(distribution)
-        ends = np.array([self._ppf(0.0), self._ppf(1.0)], dtype=np.float64)
-        self._ends = np.where(np.isfinite(ends), [0.0, 1.0], [_TAIL, 1.0 - _TAIL])
-
-    def place(self, quantile: np.ndarray) -> np.ndarray:
-        return self.snap(np.asarray(quantile, dtype=np.float64)[:, None])
-
-    def snap(self, columns: np.ndarray) -> np.ndarray:
-        return np.clip(columns, *self._ends)
-
-    def encode(self, value: Any) -> list:
-        share = float(self._distribution.cdf(_real(self.name, value)))
-        low, high = (float(self._ppf(end)) for end in self._ends)
-        slack = _SLACK * (1.0 + abs(value))
-        if self._ends[0] == 0.0 and value < low - slack:
-            raise ValueError(
-                f"{self.name} = {value!r} lies below its support, which begins at {low}."
-            )
-        if self._ends[1] == 1.0 and value > high + slack:
-            raise ValueError(
-                f"{self.name} = {value!r} lies above its support, which ends at {high}."
-            )
-        return [min(max(share, self._ends[0]), self._ends[1])]
-
-    def decode(self, columns: np.ndarray | list) -> Any:
-        return float(self._ppf(float(columns[0])))
-
-    def clean(self, value: Any) -> Any:
-        return float(value)
-
-    def near(self, columns: np.ndarray) -> np.ndarray:
-        return np.zeros((0, 1))
-
-    def describe(self) -> list:
-        return ["distribution", *_parameters(self._distribution)]
-
-
-class DiscreteDistribution:
-    """A discrete scipy.stats distribution: a value sits at the middle of its cdf step."""
-
-    width, free = 1, False
-
-    def __init__(self, name: str, distribution: Any):
-        self.name, self._distribution = name, distribution
-        self._ppf = _inverse(distribution)
-        found = np.unique(self._ppf(np.clip(_PROBES, _TAIL, 1.0 - _TAIL)))
-        ends = self._ppf(np.array([_TAIL, 1.0 - _TAIL]))
-        if np.any(found % 1):
-            raise ValueError(
-                f"{name} has a discrete distribution of values such as {found[found % 1 > 0][0]}; "
-                "only integers are possible. Give other values as a list of choices."
-            )
-        if ends[0] == ends[1]:
-            raise ValueError(f"{name} needs at least two values, its distribution has {ends[0]}.")
-
-    def _middle(self, value):
-        before = self._distribution.cdf(value - 1)
-        return 0.5 * (before + self._distribution.cdf(value))
-
-    def place(self, quantile: np.ndarray) -> np.ndarray:
-        inside = np.clip(quantile, _TAIL, 1.0 - _TAIL)
-        return self._middle(self._ppf(inside))[:, None]
-
-    def snap(self, columns: np.ndarray) -> np.ndarray:
-        return self.place(columns[:, 0])
-
-    def encode(self, value: Any) -> list:
-        value = _real(self.name, value)
-        if not self._distribution.pmf(value) > 0.0:
-            raise ValueError(f"{self.name} = {value!r} has probability 0 under its distribution.")
-        return [float(self._middle(value))]
-
-    def decode(self, columns: np.ndarray | list) -> Any:
-        # a value far in a tail has a column of 0 or 1, where the quantile may be no value
-        return int(self._ppf(np.clip(float(columns[0]), 1e-300, 1.0 - 1e-16)))
-
-    def clean(self, value: Any) -> Any:
-        return int(value)
-
-    def near(self, columns: np.ndarray) -> np.ndarray:
-        value = self.decode(columns)
-        found = [k for k in (value - 1, value + 1) if self._distribution.pmf(k) > 0.0]
-        for side in (-1, 1):
-            if value + side not in found:  # an end, or a gap in the support
-                beyond = float(columns[0]) + side * (0.5 * self._distribution.pmf(value) + 1e-9)
-                k = int(self._ppf(np.clip(beyond, _TAIL, 1.0 - _TAIL)))
-                found += [k] if (k - value) * side > 0 else []
-        return np.array([[self._middle(k)] for k in found], dtype=np.float64).reshape(-1, 1)
-
-    def describe(self) -> list:
-        return ["discrete distribution", *_parameters(self._distribution)]
-
-
-def _inverse(distribution):
-    return getattr(distribution, "ppf", None) or distribution.icdf
-
-
-def _is_discrete(distribution):
-    if hasattr(distribution, "dist"):
-        return hasattr(distribution.dist, "pmf")
-    # scipy's newer distributions all have a pmf, of zeros where they are continuous
-    pmf = getattr(distribution, "pmf", None)
-    return pmf is not None and bool(pmf(_inverse(distribution)(0.5)) > 0.0)
-
-
-def _freeze(name, distribution):
-    if not isinstance(distribution, rv_continuous | rv_discrete):
-        return distribution
-    try:
-        return distribution()
-    except TypeError:
-        raise ValueError(
-            f"{name} is a family of distributions that needs parameters ({distribution.shapes}); "
-            f"give a frozen one, as in {distribution.name}(...)."
-        ) from None
-
-
-def _parameters(distribution):
-    family = getattr(distribution, "dist", None)
-    if family is None:
-        return [repr(distribution)]
-    if family.name == "Distribution":  # scipy's name of a table or a histogram
-        quantiles = np.asarray(_inverse(distribution)(_PROBES), dtype=np.float64)
-        return [type(family).__name__, quantiles.tolist()]
-    keywords = sorted(distribution.kwds.items())
-    return [
-        family.name,
-        [float(x) for x in distribution.args],
-        [[k, float(v)] for k, v in keywords],
-    ]
-
-
-def make_dimension(name: str, spec: Any) -> Any:
-    """The dimension that one entry of a dict space stands for.
-
-    Parameters
-    ----------
-    name : str
-    spec : frozen scipy.stats distribution, pair of numbers, or list of choices
-
-    Raises
-    ------
-    ValueError
-        If it is none of them.
-    """
-    if hasattr(spec, "cdf") and (hasattr(spec, "ppf") or hasattr(spec, "icdf")):
-        spec = _freeze(name, spec)
-        return (DiscreteDistribution if _is_discrete(spec) else Distribution)(name, spec)
-    if isinstance(spec, tuple) and len(spec) == 2:
-        if all(isinstance(end, Integral) and not isinstance(end, bool) for end in spec):
-            low, high = (int(end) for end in spec)
-            if not low < high:
-                raise ValueError(f"{name} must have its lower bound below the upper, got {spec}.")
-            if high - low > _MAX_STEPS:
-                raise ValueError(
-                    f"{name} has {high - low + 1} integers; up to {_MAX_STEPS + 1} can be told "
-                    "apart. Give floats, (float(low), float(high)), and round what is asked."
-                )
-            if high - low == 1 or (low, high) == (-1, 1):
-                values, ends = list(range(low, high + 1)), (float(low), float(high))
-                warn(
-                    f"{name}={(low, high)} is read as the integers {', '.join(map(str, values))}, "
-                    f"as its ends are integers. For all numbers between them give {ends}; if "
-                    f"integers are meant, the list {values} says so without this warning."
-                )
-            return Steps(name, range(low, high + 1))
-        return Interval(name, *spec)
-    if isinstance(spec, list | np.ndarray):
-        values = list(plain(spec))
-        if len(values) < 2 or any(a == b for i, a in enumerate(values) for b in values[:i]):
-            raise ValueError(f"{name} needs at least two distinct choices, got {values}.")
-        if any(isinstance(v, Real) and v != v for v in values):
-            raise ValueError(f"{name} has NaN among its choices, which equals nothing: {values}.")
-        # Of other numbers, such as fractions, it is the position that is kept.
-        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-        if numbers and all(a < b for a, b in pairwise(values)):
-            return Steps(name, values)
-        return Choice(name, values)
-    raise ValueError(
-        f"{name} must be a frozen scipy.stats distribution, a tuple (low, high) (two ints: "
-        f"integers, both included) or a list of choices, got {spec!r}."
-    )
-
+from skpref.optimize._dimensions import Interval, copied, make_dimension, plain
 
 # An item of a pool is recognised up to this distance, in shares of the pool's ranges.
 _SAME = 1e-7
@@ -376,7 +23,197 @@ _ENCODE = (
 )
 
 
-class Pool:
+class Space(ABC):
+    """What may be asked about: items, in five forms.
+
+    An item comes from people as they give it, is kept *clean* (numbers, texts), is written to a
+    journal (`dump`), is a *row* of the unit cube to the model, and is shown to people (`present`).
+    The contract of `Box` (items that a search makes up) and `Pool` (items that are listed); the
+    duels of an `ActiveLearner` are pairs of a `Pool`.
+
+    Attributes
+    ----------
+    n_columns, n_dimensions : int
+        Width of a row, and number of parameters or features.
+    free : ndarray of bool of shape (n_columns,)
+        Columns along which a gradient can be followed.
+    pool : ndarray of shape (n_items, n_columns) or None
+        Rows of all items; None if they cannot be listed.
+    names : list or None
+        Of the parameters of items, or of the items of a pool; None: items are arrays.
+    has_features : bool
+        Whether an item says something of another.
+    """
+
+    n_columns: int
+    n_dimensions: int
+    free: np.ndarray
+    pool: Any = None
+    names: list | None = None
+    has_features: bool = True
+
+    # -- forms of an item ----------------------------------------------------------------
+
+    @abstractmethod
+    def to_row(self, item: Any) -> np.ndarray:
+        """Unit-cube row of an item as people or `dump` give it, which is checked."""
+
+    @abstractmethod
+    def to_item(self, row: np.ndarray) -> Any:
+        """The item of a row, clean."""
+
+    @abstractmethod
+    def clean(self, item: Any) -> Any:
+        """A checked item as it is kept."""
+
+    @abstractmethod
+    def dump(self, item: Any) -> list:
+        """A clean item in JSON's terms."""
+
+    @abstractmethod
+    def load(self, values: list) -> Any:
+        """The item that `dump` wrote."""
+
+    @abstractmethod
+    def present(self, item: Any) -> Any:
+        """A clean item as people see it, a copy."""
+
+    def pack(self, items: list) -> Any:
+        """Items of a question as one value: an array (k, d), or a tuple."""
+        return np.stack(items) if self.names is None else tuple(items)
+
+    def pack_many(self, questions: list) -> Any:
+        """Several of them: an array (n, k, d), or a list of tuples, or of arrays of all sizes."""
+        packed, sizes = [self.pack(items) for items in questions], {len(q) for q in questions}
+        if self.names is not None or len(sizes) > 1:
+            return packed
+        return np.array(packed).reshape(len(packed), *(sizes or {2}), self.n_dimensions)
+
+    @abstractmethod
+    def listed(self, items: Any) -> Any:
+        """Items of a frame one by one; others as they are."""
+
+    # -- rows ----------------------------------------------------------------------------
+
+    @abstractmethod
+    def snap(self, rows: np.ndarray) -> np.ndarray:
+        """The rows of the nearest items."""
+
+    def neighbours(self, row: np.ndarray) -> np.ndarray:
+        """Rows of items beside this one where there is no gradient, (k, n_columns)."""
+        return np.zeros((0, self.n_columns))
+
+    @abstractmethod
+    def typical_rows(self) -> np.ndarray:
+        """Rows that lie as the items do, for priors in their units."""
+
+    @abstractmethod
+    def initial_rows(self, seed: int, start: int, n: int) -> np.ndarray:
+        """Rows (n, n_columns) of the first questions, from a place of that design on."""
+
+    def table(self) -> ItemTable | None:
+        """Rows under the names of items, if these have names that are texts."""
+        return None
+
+    @abstractmethod
+    def describe(self) -> list:
+        """Plain values that tell this space from others."""
+
+
+class Box(Space):
+    """Dimensions side by side; items are arrays (``names`` is None) or dicts."""
+
+    def __init__(self, dimensions: list, names: list | None):
+        self.dimensions, self.names = dimensions, names
+        ends = np.cumsum([0, *(each.width for each in dimensions)])
+        self._slices = [slice(a, b) for a, b in pairwise(ends)]
+        self.n_columns = int(ends[-1])
+        self.n_dimensions = len(dimensions)
+        self.free = np.concatenate([np.full(each.width, each.free) for each in dimensions])
+
+    def place(self, quantiles: np.ndarray) -> np.ndarray:
+        """Quantiles (n, n_dimensions) of the parameters to unit-cube rows (n, n_columns)."""
+        columns = [each.place(q) for each, q in zip(self.dimensions, quantiles.T, strict=True)]
+        return np.concatenate(columns, axis=1)
+
+    def snap(self, rows: np.ndarray) -> np.ndarray:
+        pairs = zip(self.dimensions, self._slices, strict=True)
+        return np.concatenate([each.snap(rows[:, part]) for each, part in pairs], axis=1)
+
+    def neighbours(self, row: np.ndarray) -> np.ndarray:
+        found = []
+        for each, part in zip(self.dimensions, self._slices, strict=True):
+            if not each.free:
+                near = each.near(row[part])
+                moved = np.repeat(row[None], len(near), axis=0)
+                moved[:, part] = near
+                found.append(moved)
+        return np.concatenate(found) if found else np.zeros((0, self.n_columns))
+
+    def _values(self, item):
+        if self.names is None:
+            return vector(item, self.n_dimensions)
+        if not isinstance(item, dict):
+            raise ValueError(
+                f"Items of this space are dicts with the keys {self.names}, got "
+                f"{type(item).__name__}."
+            )
+        missing = [name for name in self.names if name not in item]
+        extra = [name for name in item if name not in self.names]
+        if missing or extra:
+            raise ValueError(
+                f"An item must have the keys {self.names}; missing: {missing}, not known: {extra}."
+            )
+        return [item[name] for name in self.names]
+
+    def to_row(self, item: Any) -> np.ndarray:
+        pairs = zip(self.dimensions, self._values(item), strict=True)
+        return np.concatenate([each.encode(value) for each, value in pairs])
+
+    def clean(self, item: Any) -> Any:
+        return self._assemble(
+            [each.clean(v) for each, v in zip(self.dimensions, self._values(item), strict=True)]
+        )
+
+    def _assemble(self, values):
+        if self.names is None:
+            return np.array(values, dtype=np.float64)
+        return dict(zip(self.names, values, strict=True))
+
+    def dump(self, item: Any) -> list:
+        pairs = zip(self.dimensions, self._values(item), strict=True)
+        return [each.dump(value) for each, value in pairs]
+
+    def load(self, values: list) -> Any:
+        pairs = zip(self.dimensions, values, strict=True)
+        return self._assemble([each.load(value) for each, value in pairs])
+
+    def to_item(self, row: np.ndarray) -> Any:
+        pairs = zip(self.dimensions, self._slices, strict=True)
+        return self._assemble([each.decode(row[part]) for each, part in pairs])
+
+    def present(self, item: Any) -> Any:
+        if self.names is None:
+            return item.copy()
+        return {name: copied(value) for name, value in item.items()}
+
+    def listed(self, items: Any) -> Any:
+        return listed(items, self.names)
+
+    def typical_rows(self) -> np.ndarray:
+        quantiles = (np.arange(64) + 0.5) / 64
+        return self.place(np.repeat(quantiles[:, None], self.n_dimensions, axis=1))
+
+    def initial_rows(self, seed: int, start: int, n: int) -> np.ndarray:
+        n_points = 2 ** max(5, (start + n - 1).bit_length())
+        return self.place(_points(n_points, self.n_dimensions, seed)[start : start + n])
+
+    def describe(self) -> list:
+        names = self.names or [None] * self.n_dimensions
+        return [[name, each.describe()] for name, each in zip(names, self.dimensions, strict=True)]
+
+
+class Pool(Space):
     """Candidates, each feature mapped to the unit interval.
 
     Inside, an item is its row of features; where the candidates have names, people see those.
@@ -424,14 +261,19 @@ class Pool:
             )
         return low, np.where(high > low, extent, 1.0)
 
+    def typical_rows(self) -> np.ndarray:
+        return self.pool
+
+    def initial_rows(self, seed: int, start: int, n: int) -> np.ndarray:
+        order = _order(len(self.pool), seed)
+        return self.pool[order[np.arange(start, start + n) % len(order)]]
+
     def table(self) -> ItemTable | None:
-        """Unit-cube rows under the candidates' names, if these are texts."""
         if self.names is None or not all(isinstance(name, str) for name in self.names):
             return None
         return ItemTable(self.pool, names=self.names)
 
     def snap(self, rows: np.ndarray) -> np.ndarray:
-        """The rows of the nearest candidates."""
         return self.pool[[self._nearest(row)[0] for row in rows]]
 
     def _nearest(self, row):
@@ -440,7 +282,6 @@ class Pool:
         return best, distance[best]
 
     def to_row(self, item: Any) -> np.ndarray:
-        """Unit-cube row of a candidate, given by its name or its features; others are an error."""
         item = self._in_order(item)
         if np.ndim(item) == 0 and (self.names is not None or isinstance(item, str)):
             return self.pool[self._index_of(item)].copy()
@@ -484,39 +325,22 @@ class Pool:
         return [item[name] for name in self.feature_names]
 
     def to_item(self, row: np.ndarray) -> np.ndarray:
-        """The candidate of a row."""
         index = self._row_at.get(np.ascontiguousarray(row).tobytes())
         return self._items[self._nearest(row)[0] if index is None else index].copy()
 
     def clean(self, item: Any) -> np.ndarray:
-        """The features of the candidate that an item stands for."""
         return self.to_item(self.to_row(item))
 
     def dump(self, item: np.ndarray) -> list:
-        """The item in JSON's terms."""
         return item.tolist()
 
     def load(self, values: list) -> np.ndarray:
-        """The item that `dump` wrote."""
         return np.array(values, dtype=np.float64)
 
     def present(self, item: np.ndarray) -> Any:
-        """The item as people see it: its name, or a copy of its features."""
         return item.copy() if self.names is None else self.names[self._at[item.tobytes()]]
 
-    def pack(self, items: list) -> Any:
-        """Items of a question as one value: an array (k, d), or a tuple of names."""
-        return np.stack(items) if self.names is None else tuple(items)
-
-    def pack_many(self, questions: list) -> Any:
-        """Several of them: an array (n, k, d), or a list of tuples, or of arrays of all sizes."""
-        packed, sizes = [self.pack(items) for items in questions], {len(q) for q in questions}
-        if self.names is not None or len(sizes) > 1:
-            return packed
-        return np.array(packed).reshape(len(packed), *(sizes or {2}), self.n_columns)
-
     def listed(self, items: Any) -> Any:
-        """Items of a frame one by one; others as they are."""
         return listed(items, self.feature_names)
 
     def describe(self) -> list:
@@ -583,23 +407,8 @@ def _names_of(frame):
     return index
 
 
-def make_space(space: Any, candidates: Any = None) -> "Box | Pool":
-    """The space that the optimiser's arguments stand for.
-
-    Parameters
-    ----------
-    space : array-like of shape (d, 2), dict or None
-    candidates : array-like or DataFrame of shape (n, d), ItemTable or None
-
-    Returns
-    -------
-    Box or Pool
-
-    Raises
-    ------
-    ValueError
-        If not exactly one of the two is given, or it cannot be read.
-    """
+def make_space(space: Any, candidates: Any = None) -> Space:
+    """The space that the optimiser's arguments stand for; ValueError unless it is exactly one."""
     if (space is None) == (candidates is None):
         given = "neither" if space is None else "both"
         raise ValueError(
@@ -608,7 +417,7 @@ def make_space(space: Any, candidates: Any = None) -> "Box | Pool":
         )
     if candidates is not None:
         return Pool(candidates)
-    if isinstance(space, Box | Pool):
+    if isinstance(space, Space):
         return space
     if isinstance(space, dict):
         if not space:
@@ -626,115 +435,6 @@ def make_space(space: Any, candidates: Any = None) -> "Box | Pool":
     return Box([Interval(f"feature {i}", *row) for i, row in enumerate(bounds)], None)
 
 
-class Box:
-    """Dimensions side by side; items are arrays (``names`` is None) or dicts."""
-
-    pool = None
-    has_features = True
-
-    def __init__(self, dimensions: list, names: list | None):
-        self.dimensions, self.names = dimensions, names
-        ends = np.cumsum([0, *(each.width for each in dimensions)])
-        self._slices = [slice(a, b) for a, b in pairwise(ends)]
-        self.n_columns = int(ends[-1])
-        self.n_dimensions = len(dimensions)
-        self.free = np.concatenate([np.full(each.width, each.free) for each in dimensions])
-
-    def place(self, quantiles: np.ndarray) -> np.ndarray:
-        """Quantiles (n, n_dimensions) of the parameters to unit-cube rows (n, n_columns)."""
-        columns = [each.place(q) for each, q in zip(self.dimensions, quantiles.T, strict=True)]
-        return np.concatenate(columns, axis=1)
-
-    def snap(self, rows: np.ndarray) -> np.ndarray:
-        """The rows of the nearest items."""
-        pairs = zip(self.dimensions, self._slices, strict=True)
-        return np.concatenate([each.snap(rows[:, part]) for each, part in pairs], axis=1)
-
-    def neighbours(self, row: np.ndarray) -> np.ndarray:
-        """Rows that differ from this one in a single discrete parameter, (k, n_columns)."""
-        found = []
-        for each, part in zip(self.dimensions, self._slices, strict=True):
-            if not each.free:
-                near = each.near(row[part])
-                moved = np.repeat(row[None], len(near), axis=0)
-                moved[:, part] = near
-                found.append(moved)
-        return np.concatenate(found) if found else np.zeros((0, self.n_columns))
-
-    def _values(self, item):
-        if self.names is None:
-            return vector(item, self.n_dimensions)
-        if not isinstance(item, dict):
-            raise ValueError(
-                f"Items of this space are dicts with the keys {self.names}, got "
-                f"{type(item).__name__}."
-            )
-        missing = [name for name in self.names if name not in item]
-        extra = [name for name in item if name not in self.names]
-        if missing or extra:
-            raise ValueError(
-                f"An item must have the keys {self.names}; missing: {missing}, not known: {extra}."
-            )
-        return [item[name] for name in self.names]
-
-    def to_row(self, item: Any) -> np.ndarray:
-        """Unit-cube row of an item, which is checked."""
-        pairs = zip(self.dimensions, self._values(item), strict=True)
-        return np.concatenate([each.encode(value) for each, value in pairs])
-
-    def clean(self, item: Any) -> Any:
-        """A checked item as it is kept: floats, ints, and the choices themselves."""
-        return self._assemble(
-            [each.clean(v) for each, v in zip(self.dimensions, self._values(item), strict=True)]
-        )
-
-    def _assemble(self, values):
-        if self.names is None:
-            return np.array(values, dtype=np.float64)
-        return dict(zip(self.names, values, strict=True))
-
-    def dump(self, item: Any) -> list:
-        """The item in JSON's terms; choices by their position."""
-        pairs = zip(self.dimensions, self._values(item), strict=True)
-        return [each.values.index(v) if isinstance(each, Choice) else v for each, v in pairs]
-
-    def load(self, values: list) -> Any:
-        """The item that `dump` wrote."""
-        pairs = zip(self.dimensions, values, strict=True)
-        return self._assemble([e.values[v] if isinstance(e, Choice) else v for e, v in pairs])
-
-    def to_item(self, row: np.ndarray) -> Any:
-        """Item of a row: an array (d,) or a dict."""
-        pairs = zip(self.dimensions, self._slices, strict=True)
-        return self._assemble([each.decode(row[part]) for each, part in pairs])
-
-    def present(self, item: Any) -> Any:
-        """The item as people see it, a copy."""
-        if self.names is None:
-            return item.copy()
-        return {name: copied(value) for name, value in item.items()}
-
-    def pack(self, items: list) -> Any:
-        """Items of a question as one value: an array (k, d), or a tuple of dicts."""
-        return np.stack(items) if self.names is None else tuple(items)
-
-    def pack_many(self, questions: list) -> Any:
-        """Several of them: an array (n, k, d), or a list of tuples, or of arrays of all sizes."""
-        packed, sizes = [self.pack(items) for items in questions], {len(q) for q in questions}
-        if self.names is not None or len(sizes) > 1:
-            return packed
-        return np.array(packed).reshape(len(packed), *(sizes or {2}), self.n_dimensions)
-
-    def listed(self, items: Any) -> Any:
-        """Items of a frame one by one; others as they are."""
-        return listed(items, self.names)
-
-    def describe(self) -> list:
-        """Plain values that tell this space from others."""
-        names = self.names or [None] * self.n_dimensions
-        return [[name, each.describe()] for name, each in zip(names, self.dimensions, strict=True)]
-
-
 def load_tables() -> None:
     """Let scipy load its Sobol tables now: an interrupt while it does leaves them empty."""
     qmc.Sobol(1, scramble=False).random(1)
@@ -750,10 +450,42 @@ def _order(n, seed):
     return np.random.default_rng([seed, 2**31]).permutation(n)
 
 
-def initial_rows(space: Any, seed: int, start: int, n: int) -> np.ndarray:
-    """Rows (n, n_columns) of the design from a place on; of a pool, its rows in a random order."""
-    if space.pool is not None:
-        order = _order(len(space.pool), seed)
-        return space.pool[order[np.arange(start, start + n) % len(order)]]
-    n_points = 2 ** max(5, (start + n - 1).bit_length())
-    return space.place(_points(n_points, space.n_dimensions, seed)[start : start + n])
+def titled(item: Any) -> str:
+    """An item in few letters, for tables and pictures.
+
+    Examples
+    --------
+    >>> from skpref.optimize._spaces import titled
+    >>> titled({"dose": 3.14159, "kind": "green"}), titled([0.5, 10.0])
+    ('dose=3.142, kind=green', '(0.5, 10)')
+    """
+
+    def short(value: Any) -> str:
+        return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+    if hasattr(item, "items"):
+        return ", ".join(f"{name}={short(value)}" for name, value in item.items())
+    return f"({', '.join(map(short, plain(list(item))))})"
+
+
+def listed(items: Any, names: list | None) -> Any:
+    """Rows of a frame, as dicts if ``names`` are given, else as arrays; all else as it is."""
+    if not is_frame(items):
+        return items
+    rows = items.to_numpy()
+    if names is None:
+        return rows
+    return [dict(zip(items.columns, row, strict=True)) for row in rows.tolist()]
+
+
+def vector(item: Any, n: int) -> np.ndarray:
+    """An item as n finite numbers, or ValueError."""
+    try:
+        values = np.asarray(item, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"An item must be {n} numbers, got {item!r}.") from None
+    if values.shape != (n,):
+        raise ValueError(f"An item must have shape ({n},), got {values.shape}.")
+    if not np.all(np.isfinite(values)):
+        raise ValueError(f"An item holds NaN or infinity: {values}.")
+    return values

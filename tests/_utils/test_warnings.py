@@ -1,12 +1,10 @@
 """Warnings name the line of the caller, whatever lies between it and the package."""
 
 import inspect
-import shutil
 import threading
 import warnings
 
 import pytest
-from journal_support import DATA
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
@@ -77,12 +75,10 @@ def test_threads_without_a_line_of_the_caller_warn_all_the_same():
     assert str(found.message) == "from a thread"
 
 
-def test_the_journal_names_the_line_that_opens_it(tmp_path):
-    path = shutil.copy(DATA / "lines_plain.jsonl", tmp_path / "run.jsonl")
-    path.write_bytes(path.read_bytes()[:-5])
-    with pytest.warns(UserWarning, match="The journal|is torn") as found:
-        HallucinationBelieverOptimizer([[0.0, 1.0]] * 2, journal=path, n_initial=3)
-    assert [each.filename for each in found] == [__file__] * 2
+def test_a_space_that_may_mean_another_names_the_line_of_its_user():
+    with pytest.warns(UserWarning, match="is read as the integers 0, 1") as found:
+        HallucinationBelieverOptimizer({"n": (0, 1)})
+    assert [each.filename for each in found] == [__file__]
 
 
 @pytest.mark.parametrize("by_run", [False, True])

@@ -17,9 +17,9 @@ from sklearn.preprocessing import StandardScaler
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.active import all_pairs, bald, entropy, query
 from skpref.collaborative import CollaborativePreferenceRegressor
+from skpref.fitting import held
 from skpref.optimize import ActiveLearner, AlreadyAnswered, Question, read_journal
 from skpref.optimize._events import Draft
-from skpref.optimize._pool_questions import held
 from skpref.preprocessing import Itemwise
 
 STUDY = make_study(n_users=5, n_each=8)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from journal_support import DATA, answer, cheap, closed, copied, forked, records, write_lines
+from journal_support import answer, cheap, closed, copied, forked
 
 import skpref
 from skpref.optimize import HallucinationBelieverOptimizer, read_journal
@@ -113,38 +113,6 @@ def test_a_file_that_was_overwritten_takes_no_more_answers(tmp_path):
         assert (tmp_path / "run.db").read_bytes() == other.read_bytes()
 
 
-def earlier_version(path, n):
-    """A journal with a write-ahead log that is not in the file, as a kill left it."""
-    closed(answer(cheap(path), 2))
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA journal_mode = WAL").fetchone()
-    connection.close()
-    other = shutil.copy(path, path.with_name("work.db"))
-    keeper = sqlite3.connect(other)  # keeps the log from being merged into the file
-    keeper.execute("SELECT count(*) FROM events").fetchone()
-    answer(cheap(other), n - 2)
-    for end in ("", "-wal"):
-        shutil.copy(f"{other}{end}", f"{path}{end}")
-    keeper.close()
-    return Path(f"{path}-wal")
-
-
-@pytest.mark.parametrize("how", ["empty", "missing"])
-def test_a_log_without_its_file_is_not_destroyed(tmp_path, how):
-    path = tmp_path / "run.db"
-    log = earlier_version(path, 6)
-    file, content = path.read_bytes(), log.read_bytes()
-    assert len(content) > 1000
-    path.write_bytes(b"") if how == "empty" else path.unlink()
-    for opened in (cheap, read_journal):
-        with pytest.raises(ValueError, match=r"beside it is SQLite's log run.db-wal of a run"):
-            opened(path)
-    assert log.read_bytes() == content
-    path.write_bytes(file)
-    assert cheap(path).n_told_ == 6
-    assert not log.exists()  # the file holds all now
-
-
 # --- crashes in mid-transaction ---------------------------------------------------------------
 
 
@@ -203,25 +171,22 @@ def test_a_damaged_rollback_is_noticed_or_harmless(torn):
 
 
 def test_a_child_does_not_end_the_transaction_of_its_parent(tmp_path):
-    """Forked within one, as by a kernel that computes in processes; it ends with clean-up."""
-    journal = answer(cheap(tmp_path / "run.db"), 2)._session._journal
-    header, events = journal.load()
+    """Forked within one, as by a kernel that computes in processes; their children end at once."""
+    made = answer(cheap(tmp_path / "run.db"), 2)
+    journal, question = made._session._journal, made.ask()
+    before = (tmp_path / "run.db").read_bytes()
+    applied = made._session._reader.applied
 
-    def change(newer):
-        connection = journal._connection
-        connection.execute("UPDATE meta SET value = 'x' WHERE key = 'header'")
-        connection.execute("PRAGMA cache_spill = 1")
+    def forking(state, event):
+        forked(lambda writer: cheap(tmp_path / "run.db").n_told_)
+        return applied(state, event)
 
-        def child(writer):
-            journal.close()
-            journal.__del__()
-
-        forked(child)
-        assert Path(f"{journal.path}-journal").exists()
-        connection.execute("UPDATE meta SET value = ? WHERE key = 'header'", (json.dumps(header),))
-
-    journal.change(events[-1].seq, events[-1].digest, change)
-    assert n_answers(tmp_path / "run.db") == 2
+    made._session._reader.applied = forking
+    assert made.tell(question, 1).n_told_ == 3
+    del made._session._reader.applied
+    assert (tmp_path / "run.db").read_bytes() != before
+    assert n_answers(journal.path) == 3
+    assert cheap(tmp_path / "run.db").n_told_ == 3
 
 
 LIMITED = """
@@ -367,15 +332,6 @@ def test_a_schema_that_is_no_text_is_damage(tmp_path, column, text):
         with pytest.raises(ValueError, match=r"The journal .* is damaged"):
             opened(path)
     assert path.read_bytes() == before
-
-
-def test_lines_that_cannot_be_are_damage(tmp_path):
-    found = records(DATA / "lines_plain.jsonl")
-    for key in ("configuration", "seed"):
-        path = tmp_path / f"{key}.jsonl"
-        write_lines(path, [{k: v for k, v in found[0].items() if k != key}, *found[1:]])
-        with pytest.raises(ValueError, match=rf"{key}.jsonl is damaged"):
-            read_journal(path)
 
 
 @pytest.mark.parametrize("values", [[2**53, 2**53 + 2], [1, 2**60], [1, 10**400], [0.1, 2]])

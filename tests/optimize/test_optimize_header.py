@@ -26,7 +26,6 @@ def test_a_default_and_its_value_are_one_configuration(tmp_path):
             ({"n_initial": None, "initial_duels": given}, {"n_initial": 2, "initial_duels": given}),
             ({"n_initial": 1, "initial_duels": given}, {"n_initial": 2, "initial_duels": given}),
             ({}, {"noise_variance": 3e-3, "noise_variance_bounds": [1e-5, 1]}),
-            ({"noise_variance": "learn"}, {}),
         ]
     ):
         path = tmp_path / f"{k}.db"

@@ -269,6 +269,16 @@ def test_databases_of_other_programs_are_not_touched(tmp_path):
     assert path.read_bytes() == before
 
 
+def test_a_journal_of_another_version_is_not_guessed_at(tmp_path):
+    path = closed(answer(cheap(tmp_path / "run.db"), 2))
+    for version in (3, 5):
+        with sqlite3.connect(path) as connection:
+            connection.execute(f"PRAGMA user_version = {version}")
+        connection.close()
+        with pytest.raises(ValueError, match=f"has version {version}; this package reads 4"):
+            cheap(path)
+
+
 def test_what_is_no_file_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero"), Path("/dev/null")):

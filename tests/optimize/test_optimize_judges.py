@@ -92,7 +92,7 @@ def test_an_answer_to_a_pending_duel_counts_once(tmp_path, monkeypatch):
     with other_process(monkeypatch):
         two = cheap(path)
         two.tell(duel, 0)
-    with pytest.raises(AlreadyAnswered, match="answered in another process"):
+    with pytest.raises(AlreadyAnswered, match="answered already"):
         one.tell(duel, 1)
     assert one.n_told_ == 2
     one.tell(duel, 1)  # now it is meant
@@ -100,7 +100,7 @@ def test_an_answer_to_a_pending_duel_counts_once(tmp_path, monkeypatch):
     duel = one.ask()
     with other_process(monkeypatch):
         two.skip(duel)
-    with pytest.raises(AlreadyAnswered, match="skipped in another process"):
+    with pytest.raises(AlreadyAnswered, match="skipped already"):
         one.tell(duel, 1)
     with other_process(monkeypatch):
         answer(two)

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.active import all_pairs, query
 from skpref.duels import DuelFrame
+from skpref.likelihoods import DUEL, TIE, Derivatives, Likelihood, Probit
 from skpref.optimize import (
     ActiveLearner,
     AlreadyAnswered,
@@ -133,6 +134,37 @@ def test_answers_that_were_not_asked_for():
     assert key(ITEMS[[0, 2]]) not in asked
     assert len(asked) == 4
     assert made.n_told_ == 2
+
+
+class Davidson(Likelihood):
+    """P(first) ∝ exp(m/2), P(second) ∝ exp(−m/2), P(tie) ∝ 1: ties without a threshold."""
+
+    kinds = frozenset({DUEL, TIE})
+
+    def log_prob(self, margin, answers):
+        tie, up, down = answers.kind == TIE, np.exp(0.5 * margin), np.exp(-0.5 * margin)
+        total = 1.0 + up + down
+        mean, spread = 0.5 * (up - down) / total, 0.25 * (up + down) / total
+        curvature = spread - mean**2
+        third = 0.25 * mean - 3.0 * mean * spread + 2.0 * mean**3
+        won = np.where(tie, 0.0, 0.5)
+        return Derivatives(won * margin - np.log(total), won - mean, curvature, -third)
+
+
+def test_ties_are_a_matter_of_the_likelihood():
+    """Davidson's model has ties, and no parameter named tie_threshold."""
+    for estimator in (
+        model(likelihood=Davidson()),
+        make_pipeline(Itemwise(StandardScaler()), model(likelihood=Davidson())),
+    ):
+        made = learner(estimator=estimator, n_initial=1)
+        made.tell(ITEMS[[0, 1]], "tie").tell(ITEMS[[2, 3]], 1)
+        assert [each.outcome for each in made.history_] == ["tie", 1]
+        assert made.ask().shape == (2, 2)
+    with pytest.raises(ValueError, match="likelihood has no ties"):
+        learner(estimator=model(tie_threshold=0.2, likelihood=Probit(0.05))).tell(
+            ITEMS[[0, 1]], "tie"
+        )
 
 
 def test_ties():

@@ -8,10 +8,10 @@ import pytest
 from sklearn.callback import FitCallback, ProgressBar
 
 from skpref.optimize import HallucinationBelieverOptimizer
-from skpref.optimize._asking import Loop
+from skpref.optimize._asking import Asking
 
 
-class Halving(Loop):
+class Halving(Asking):
     """Looks for a number in (0, 1) by halving; each answer is one event."""
 
     def __init__(self):

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skpref.duels import ItemTable
 from skpref.optimize import HallucinationBelieverOptimizer
-from skpref.optimize._spaces import make_space
+from skpref.optimize._pool_questions import duel_pool
+from skpref.optimize._spaces import Space, make_space
 
 MIXED = {
     "rate": stats.loguniform(1e-4, 1e-1),
@@ -21,6 +23,47 @@ MIXED = {
     "count": stats.poisson(3.0),
     "tilt": stats.norm(1.0, 2.0),
 }
+
+
+FORMS = {
+    "bounds": lambda: make_space([[-5.0, 10.0], [0.0, 15.0], [1.0, 2.0]]),
+    "named parameters": lambda: make_space(MIXED),
+    "pool": lambda: make_space(None, np.random.default_rng(1).normal(size=(9, 2))),
+    "named pool": lambda: make_space(None, ItemTable(np.eye(4)[:, :3], names=list("abcd"))),
+    "names alone": lambda: make_space(None, ItemTable.from_names(list("abcdef"))),
+    "duels of a learner": lambda: duel_pool(np.random.default_rng(2).normal(size=(5, 2, 3))).space,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_space_keeps_the_contract(form):
+    """Row, item, JSON and what people see stand for each other; designs and gradients fit rows."""
+    space = FORMS[form]()
+    assert isinstance(space, Space)
+    rows = space.initial_rows(3, 0, 8)
+    assert rows.shape == (8, space.n_columns) == (8, len(space.free))
+    np.testing.assert_array_equal(space.initial_rows(3, 2, 4), rows[2:6])
+    assert space.typical_rows().shape[1] == space.n_columns
+    np.testing.assert_allclose(space.snap(rows), rows, atol=1e-12)
+    items = [space.to_item(row) for row in rows]
+    for row, item in zip(rows, items, strict=True):
+        np.testing.assert_allclose(space.to_row(item), row, atol=1e-9)
+        kept = space.load(json.loads(json.dumps(space.dump(item))))
+        assert str(kept) == str(item) == str(space.clean(item))
+        shown = space.present(item)
+        assert str(space.clean(shown)) == str(item)
+        near = space.neighbours(row)
+        np.testing.assert_allclose(space.snap(near), near, atol=1e-12)
+        np.testing.assert_array_equal(near[:, space.free], np.tile(row[space.free], (len(near), 1)))
+    shown = [space.present(item) for item in items]
+    several = space.pack_many([shown[:2], shown[2:4], shown[4:6]])
+    assert len(several) == 3
+    for k, each in enumerate(several):
+        assert str(each) == str(space.pack(shown[2 * k : 2 * k + 2]))
+    assert len(space.pack_many([])) == 0
+    assert len(space.pack_many([shown[:2], shown[2:5]])[1]) == 3
+    assert json.dumps(space.describe()) == json.dumps(FORMS[form]().describe())
+    assert str(list(space.listed(shown))) == str(shown)
 
 
 def random_items(space, n, seed=0):

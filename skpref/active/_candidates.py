@@ -1,4 +1,4 @@
-"""What is asked of a posterior, and how duels, their order and their moments come to a score."""
+"""What is scored: duels in the forms of their user, and what a posterior says of their margins."""
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -6,7 +6,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skpref._utils import Array
-from skpref.data import check_order, distinct_rows, item_pairs
+from skpref.data import (
+    ItemTable,
+    all_strings,
+    as_table,
+    check_order,
+    distinct_rows,
+    gather,
+    group_rows,
+    is_frame,
+    item_pairs,
+)
+from skpref.duels import DuelFrame
 from skpref.gp import Posterior
 from skpref.likelihoods import Likelihood
 
@@ -36,6 +47,78 @@ class DuelPosterior(Protocol):
 
     def margin_cov(self, A: Any, B: Any) -> Array:
         """Covariance of the margins f(a_i) − f(b_i), shape (n, n); for diverse batches alone."""
+
+
+def sides(duels: Any) -> tuple[Any, Any]:
+    """First and second items of duels, of shape (n, 2, n_features), (n, 2) or a DuelFrame."""
+    shape = np.shape(duels) if not hasattr(duels, "shape") else duels.shape
+    if len(shape) not in (2, 3) or shape[1] != 2:
+        raise ValueError(
+            f"Duels must have shape (n_duels, 2, n_features), or (n_duels, 2) with positions or "
+            f"names of items, got {tuple(shape)}. all_pairs(items) makes all duels of items."
+        )
+    if not hasattr(duels, "shape"):
+        duels = np.asarray(duels)
+    return duels[:, 0], duels[:, 1]
+
+
+def all_pairs(items: Any) -> Any:
+    """All duels between items, each pair once.
+
+    Parameters
+    ----------
+    items : array-like or DataFrame of shape (n_items, n_features), ItemTable, or int
+        An integer stands for that many items of a table.
+
+    Returns
+    -------
+    ndarray of shape (n_duels, 2, n_features), DuelFrame, or ndarray of int of shape (n_duels, 2)
+        Of items without features, and of an integer, positions.
+
+    Examples
+    --------
+    >>> from skpref.active import all_pairs
+    >>> all_pairs(3).tolist()
+    [[0, 1], [0, 2], [1, 2]]
+    >>> all_pairs([[0.5], [0.7], [0.9]])[:, :, 0].tolist()
+    [[0.5, 0.7], [0.5, 0.9], [0.7, 0.9]]
+    """
+    table = None if isinstance(items, int | np.integer) else as_table(items)
+    n = items if table is None else len(table)
+    pairs = np.stack(np.triu_indices(n, k=1), axis=1)
+    return gather(table, pairs)
+
+
+def pool_of(pool: Any) -> Any:
+    """Duels as they are; of items, all duels between them."""
+    if isinstance(pool, ItemTable) or is_frame(pool):
+        return all_pairs(pool)
+    if isinstance(pool, DuelFrame):
+        return pool
+    listed = pool if isinstance(pool, np.ndarray) else np.asarray(pool)
+    if listed.ndim == 2 and listed.dtype.kind == "f":
+        return all_pairs(listed)
+    return listed
+
+
+def item_codes(duels: Any, more: Any = None) -> NDArray[np.intp]:
+    """Which duels share items: equal numbers for equal items, (n, 2).
+
+    ``more`` are further duels of the same form, whose codes follow.
+    """
+    both = [side for each in (duels, more) if each is not None for side in sides(each)]
+    parts = [np.asarray(side) for side in both]
+    if parts[0].ndim == 1 and not all_strings(parts[0]):
+        rows = np.concatenate(parts)[:, None].astype(np.float64)
+    elif parts[0].ndim == 1:
+        rows = np.concatenate([part.astype(object) for part in parts])
+    else:
+        rows = np.concatenate(parts)
+        rows = rows if rows.dtype.kind == "O" else rows.astype(np.float64)
+    code = group_rows(rows)[1]
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+    split = np.split(code, ends)
+    return np.concatenate([np.stack(split[k : k + 2], axis=1) for k in range(0, len(split), 2)])
 
 
 class Candidates(NamedTuple):
@@ -100,27 +183,3 @@ class Rows(NamedTuple):
         both = item_pairs(first, second, width, names, posterior.table, posterior.who)
         items, code = distinct_rows(np.concatenate(both))
         return cls(items, code[: len(both[0])], code[len(both[0]) :])
-
-
-def sides(duels: Any) -> tuple[Any, Any]:
-    """First and second items of duels.
-
-    Parameters
-    ----------
-    duels : array-like of shape (n, 2, n_features), DuelFrame, or array-like of shape (n, 2)
-        Two dimensions hold positions or names in the table of items.
-
-    Raises
-    ------
-    ValueError
-        If they have another shape.
-    """
-    shape = np.shape(duels) if not hasattr(duels, "shape") else duels.shape
-    if len(shape) not in (2, 3) or shape[1] != 2:
-        raise ValueError(
-            f"Duels must have shape (n_duels, 2, n_features), or (n_duels, 2) with positions or "
-            f"names of items, got {tuple(shape)}. all_pairs(items) makes all duels of items."
-        )
-    if not hasattr(duels, "shape"):
-        duels = np.asarray(duels)
-    return duels[:, 0], duels[:, 1]

@@ -1,0 +1,450 @@
+"""Parameters of items: the values of each, as they are kept, and columns of the unit cube."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from copy import deepcopy
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.stats import rv_continuous, rv_discrete
+
+from skpref._utils import warn
+
+# How far apart two categories are, in ranges of a number: near what two numbers drawn at random
+# are, so that what is learned of one category is believed of the next until duels say otherwise.
+_CATEGORY = 0.5
+# Neighbours of longer ranges of integers would be one item up to rounding.
+_MAX_STEPS = 100_000
+# Where a distribution has no end, this much probability is left out at that side.
+_TAIL = 1e-6
+# Values this far out of a range, as a share of it, are rounding.
+_SLACK = 1e-9
+# Where a distribution without a name and parameters is looked at, to tell it from others.
+_PROBES = np.linspace(0.01, 0.99, 25)
+_UNCHANGING = str | int | float | bool | bytes | None
+
+
+def plain(value: Any) -> Any:
+    """The value without numpy in it: scalars and arrays become numbers, texts and lists.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.optimize._dimensions import plain
+    >>> plain([np.int64(1), (np.str_("a"), np.arange(2))])
+    [1, ('a', [0, 1])]
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        if value.dtype.kind not in "biufSU":  # .item() would make a date a number
+            return plain(value.tolist()) if value.ndim else value
+        return value.astype(np.float64).tolist() if value.dtype.kind == "f" else value.tolist()
+    if type(value) in (list, tuple):
+        return type(value)(plain(part) for part in value)
+    if type(value) is dict:
+        return {key: plain(part) for key, part in value.items()}
+    return value
+
+
+def copied(value: Any) -> Any:
+    """A deep copy, or the value itself where a copy would not be recognised as equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.optimize._dimensions import copied
+    >>> kept = (np.zeros(2), {"kind": ["a", "b"]})
+    >>> found = copied(kept)
+    >>> found[0][:] = 1.0
+    >>> found[1]["kind"].clear()
+    >>> kept
+    (array([0., 0.]), {'kind': ['a', 'b']})
+    """
+    if isinstance(value, _UNCHANGING):
+        return value
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if type(value) is dict:
+        return {key: copied(part) for key, part in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(copied, value))
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(copied, value))
+    try:
+        copy = deepcopy(value)
+        same = bool(copy == value)
+    except Exception:  # whatever the value's own methods raise
+        return value
+    return copy if same else value
+
+
+def _real(name, value):
+    good = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    if not good or not np.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {value!r}.")
+    return float(value)
+
+
+class Dimension(ABC):
+    """A parameter of items: its values, and columns of the unit cube, which a kernel sees.
+
+    A subclass of the numbers of a range says how a value becomes a share of the unit interval
+    (`encode`) and back (`decode`); others say more.
+
+    Attributes
+    ----------
+    name : str
+    width : int
+        Number of columns.
+    free : bool
+        Whether columns may take any value between the ends, so that a gradient can be followed.
+    """
+
+    name: str
+    width, free = 1, True
+    _ends: Any = (0.0, 1.0)
+
+    def place(self, quantile: np.ndarray) -> np.ndarray:
+        """Quantiles (n,) of the values to columns (n, width)."""
+        return self.snap(np.asarray(quantile, dtype=np.float64)[:, None])
+
+    def snap(self, columns: np.ndarray) -> np.ndarray:
+        """The columns of the nearest values."""
+        return np.clip(columns, *self._ends)
+
+    @abstractmethod
+    def encode(self, value: Any) -> list:
+        """Columns of a value, which is checked."""
+
+    @abstractmethod
+    def decode(self, columns: np.ndarray | list) -> Any:
+        """The value of columns."""
+
+    @abstractmethod
+    def clean(self, value: Any) -> Any:
+        """A checked value as it is kept."""
+
+    def near(self, columns: np.ndarray) -> np.ndarray:
+        """Columns of values beside this one, (k, width), where there is no gradient."""
+        return np.zeros((0, self.width))
+
+    def dump(self, value: Any) -> Any:
+        """The value in JSON's terms."""
+        return value
+
+    def load(self, value: Any) -> Any:
+        """The value that `dump` wrote."""
+        return value
+
+    @abstractmethod
+    def describe(self) -> list:
+        """Plain values that tell this parameter from others."""
+
+
+class Interval(Dimension):
+    """A range of numbers, spread evenly."""
+
+    def __init__(self, name: str, low: float, high: float):
+        low, high = (
+            _real(f"The lower bound of {name}", low),
+            _real(f"The upper bound of {name}", high),
+        )
+        if not low < high:
+            raise ValueError(
+                f"{name} must have its lower bound below the upper, got {(low, high)}."
+            )
+        if not np.isfinite(high - low):
+            raise ValueError(
+                f"{name} must have bounds whose difference is finite, got {(low, high)}."
+            )
+        self.name, self.low, self.high = name, low, high
+
+    def encode(self, value: Any) -> list:
+        share = (_real(self.name, value) - self.low) / (self.high - self.low)
+        if not -_SLACK <= share <= 1.0 + _SLACK:
+            raise ValueError(
+                f"{self.name} = {value!r} lies outside [{self.low}, {self.high}]. Tell only duels "
+                "of items in the space, or widen it."
+            )
+        return [min(max(share, 0.0), 1.0)]
+
+    def decode(self, columns: np.ndarray | list) -> Any:
+        value = self.low + float(columns[0]) * (self.high - self.low)
+        return min(max(value, self.low), self.high)
+
+    def clean(self, value: Any) -> Any:
+        return min(max(float(value), self.low), self.high)
+
+    def describe(self) -> list:
+        return ["range", self.low, self.high]
+
+
+class Steps(Dimension):
+    """Ordered values, each at the middle of its step of the unit interval."""
+
+    free = False
+
+    def __init__(self, name: str, values: Sequence):
+        self.name, self.values = name, values
+
+    def place(self, quantile: np.ndarray) -> np.ndarray:
+        n = len(self.values)
+        index = np.minimum((np.asarray(quantile) * n).astype(np.intp), n - 1)
+        return ((index + 0.5) / n)[:, None]
+
+    def snap(self, columns: np.ndarray) -> np.ndarray:
+        return self.place(np.clip(columns[:, 0], 0.0, 1.0))
+
+    def encode(self, value: Any) -> list:
+        if isinstance(value, Real) and value in self.values:
+            return [(self.values.index(value) + 0.5) / len(self.values)]
+        ends = f"from {self.values[0]} to {self.values[-1]}"
+        raise ValueError(
+            f"{self.name} = {value!r} is not one of its {len(self.values)} values {ends}."
+        )
+
+    def _index(self, columns):
+        return min(int(columns[0] * len(self.values)), len(self.values) - 1)
+
+    def decode(self, columns: np.ndarray | list) -> Any:
+        return self.values[self._index(columns)]
+
+    def clean(self, value: Any) -> Any:
+        return self.values[self.values.index(value)]
+
+    def near(self, columns: np.ndarray) -> np.ndarray:
+        n, here = len(self.values), self._index(columns)
+        far = max(1, n // 10)
+        found = {here + step for step in (-far, -1, 1, far)}
+        return np.array([[(k + 0.5) / n] for k in sorted(found) if 0 <= k < n]).reshape(-1, 1)
+
+    def describe(self) -> list:
+        values = self.values
+        if isinstance(values, range):
+            return ["integers", values[0], values[-1]]
+        return ["ordered", *values]  # as they are: as floats, large integers may be equal
+
+
+class Choice(Dimension):
+    """Values without an order: one column for two of them, else one-hot."""
+
+    free = False
+
+    def __init__(self, name: str, values: Sequence):
+        self.name, self.values = name, [copied(value) for value in values]
+        n = len(self.values)
+        self.width = 1 if n == 2 else n
+        one_hot = np.sqrt(0.5) * np.eye(n)
+        self._codes = _CATEGORY * (np.array([[0.0], [1.0]]) if n == 2 else one_hot)
+
+    def place(self, quantile: np.ndarray) -> np.ndarray:
+        n = len(self.values)
+        return self._codes[np.minimum((np.asarray(quantile) * n).astype(np.intp), n - 1)]
+
+    def snap(self, columns: np.ndarray) -> np.ndarray:
+        return self._codes[self._index(columns)]
+
+    def _index(self, columns):
+        return np.argmin(np.abs(columns[:, None, :] - self._codes).sum(axis=2), axis=1)
+
+    def encode(self, value: Any) -> list:
+        value = plain(value)
+        for candidate, code in zip(self.values, self._codes, strict=True):
+            if type(candidate) is type(value) and candidate == value:
+                return code.tolist()
+        for candidate, code in zip(self.values, self._codes, strict=True):
+            if candidate == value:
+                return code.tolist()
+        raise ValueError(f"{self.name} = {value!r} is not one of its choices {self.values}.")
+
+    def decode(self, columns: np.ndarray | list) -> Any:
+        return self.values[int(self._index(np.asarray(columns)[None, :])[0])]
+
+    def clean(self, value: Any) -> Any:
+        return self.decode(self.encode(value))
+
+    def near(self, columns: np.ndarray) -> np.ndarray:
+        here = int(self._index(np.asarray(columns)[None, :])[0])
+        return np.delete(self._codes, here, axis=0)
+
+    def dump(self, value: Any) -> int:
+        return self.values.index(value)
+
+    def load(self, value: int) -> Any:
+        return self.values[value]
+
+    def describe(self) -> list:
+        return ["choice", *map(repr, self.values)]
+
+
+class Distribution(Dimension):
+    """A continuous scipy.stats distribution; its cdf maps it to the unit interval."""
+
+    def __init__(self, name: str, distribution: Any):
+        self.name, self._distribution = name, distribution
+        self._ppf = _inverse(distribution)
+        ends = np.array([self._ppf(0.0), self._ppf(1.0)], dtype=np.float64)
+        self._ends = np.where(np.isfinite(ends), [0.0, 1.0], [_TAIL, 1.0 - _TAIL])
+
+    def encode(self, value: Any) -> list:
+        share = float(self._distribution.cdf(_real(self.name, value)))
+        low, high = (float(self._ppf(end)) for end in self._ends)
+        slack = _SLACK * (1.0 + abs(value))
+        if self._ends[0] == 0.0 and value < low - slack:
+            raise ValueError(
+                f"{self.name} = {value!r} lies below its support, which begins at {low}."
+            )
+        if self._ends[1] == 1.0 and value > high + slack:
+            raise ValueError(
+                f"{self.name} = {value!r} lies above its support, which ends at {high}."
+            )
+        return [min(max(share, self._ends[0]), self._ends[1])]
+
+    def decode(self, columns: np.ndarray | list) -> Any:
+        return float(self._ppf(float(columns[0])))
+
+    def clean(self, value: Any) -> Any:
+        return float(value)
+
+    def describe(self) -> list:
+        return ["distribution", *_parameters(self._distribution)]
+
+
+class DiscreteDistribution(Dimension):
+    """A discrete scipy.stats distribution: a value sits at the middle of its cdf step."""
+
+    free = False
+
+    def __init__(self, name: str, distribution: Any):
+        self.name, self._distribution = name, distribution
+        self._ppf = _inverse(distribution)
+        found = np.unique(self._ppf(np.clip(_PROBES, _TAIL, 1.0 - _TAIL)))
+        ends = self._ppf(np.array([_TAIL, 1.0 - _TAIL]))
+        if np.any(found % 1):
+            raise ValueError(
+                f"{name} has a discrete distribution of values such as {found[found % 1 > 0][0]}; "
+                "only integers are possible. Give other values as a list of choices."
+            )
+        if ends[0] == ends[1]:
+            raise ValueError(f"{name} needs at least two values, its distribution has {ends[0]}.")
+
+    def _middle(self, value):
+        before = self._distribution.cdf(value - 1)
+        return 0.5 * (before + self._distribution.cdf(value))
+
+    def place(self, quantile: np.ndarray) -> np.ndarray:
+        inside = np.clip(quantile, _TAIL, 1.0 - _TAIL)
+        return self._middle(self._ppf(inside))[:, None]
+
+    def snap(self, columns: np.ndarray) -> np.ndarray:
+        return self.place(columns[:, 0])
+
+    def encode(self, value: Any) -> list:
+        value = _real(self.name, value)
+        if not self._distribution.pmf(value) > 0.0:
+            raise ValueError(f"{self.name} = {value!r} has probability 0 under its distribution.")
+        return [float(self._middle(value))]
+
+    def decode(self, columns: np.ndarray | list) -> Any:
+        # a value far in a tail has a column of 0 or 1, where the quantile may be no value
+        return int(self._ppf(np.clip(float(columns[0]), 1e-300, 1.0 - 1e-16)))
+
+    def clean(self, value: Any) -> Any:
+        return int(value)
+
+    def near(self, columns: np.ndarray) -> np.ndarray:
+        value = self.decode(columns)
+        found = [k for k in (value - 1, value + 1) if self._distribution.pmf(k) > 0.0]
+        for side in (-1, 1):
+            if value + side not in found:  # an end, or a gap in the support
+                beyond = float(columns[0]) + side * (0.5 * self._distribution.pmf(value) + 1e-9)
+                k = int(self._ppf(np.clip(beyond, _TAIL, 1.0 - _TAIL)))
+                found += [k] if (k - value) * side > 0 else []
+        return np.array([[self._middle(k)] for k in found], dtype=np.float64).reshape(-1, 1)
+
+    def describe(self) -> list:
+        return ["discrete distribution", *_parameters(self._distribution)]
+
+
+def _inverse(distribution):
+    return getattr(distribution, "ppf", None) or distribution.icdf
+
+
+def _is_discrete(distribution):
+    if hasattr(distribution, "dist"):
+        return hasattr(distribution.dist, "pmf")
+    # scipy's newer distributions all have a pmf, of zeros where they are continuous
+    pmf = getattr(distribution, "pmf", None)
+    return pmf is not None and bool(pmf(_inverse(distribution)(0.5)) > 0.0)
+
+
+def _freeze(name, distribution):
+    if not isinstance(distribution, rv_continuous | rv_discrete):
+        return distribution
+    try:
+        return distribution()
+    except TypeError:
+        raise ValueError(
+            f"{name} is a family of distributions that needs parameters ({distribution.shapes}); "
+            f"give a frozen one, as in {distribution.name}(...)."
+        ) from None
+
+
+def _parameters(distribution):
+    family = getattr(distribution, "dist", None)
+    if family is None:
+        return [repr(distribution)]
+    if family.name == "Distribution":  # scipy's name of a table or a histogram
+        quantiles = np.asarray(_inverse(distribution)(_PROBES), dtype=np.float64)
+        return [type(family).__name__, quantiles.tolist()]
+    keywords = sorted(distribution.kwds.items())
+    return [
+        family.name,
+        [float(x) for x in distribution.args],
+        [[k, float(v)] for k, v in keywords],
+    ]
+
+
+def make_dimension(name: str, spec: Any) -> Dimension:
+    """The dimension that one entry of a dict space stands for.
+
+    A frozen scipy.stats distribution, a pair of numbers or a list of choices; else ValueError.
+    """
+    if hasattr(spec, "cdf") and (hasattr(spec, "ppf") or hasattr(spec, "icdf")):
+        spec = _freeze(name, spec)
+        return (DiscreteDistribution if _is_discrete(spec) else Distribution)(name, spec)
+    if isinstance(spec, tuple) and len(spec) == 2:
+        if all(isinstance(end, Integral) and not isinstance(end, bool) for end in spec):
+            low, high = (int(end) for end in spec)
+            if not low < high:
+                raise ValueError(f"{name} must have its lower bound below the upper, got {spec}.")
+            if high - low > _MAX_STEPS:
+                raise ValueError(
+                    f"{name} has {high - low + 1} integers; up to {_MAX_STEPS + 1} can be told "
+                    "apart. Give floats, (float(low), float(high)), and round what is asked."
+                )
+            if high - low == 1 or (low, high) == (-1, 1):
+                values, ends = list(range(low, high + 1)), (float(low), float(high))
+                warn(
+                    f"{name}={(low, high)} is read as the integers {', '.join(map(str, values))}, "
+                    f"as its ends are integers. For all numbers between them give {ends}; if "
+                    f"integers are meant, the list {values} says so without this warning."
+                )
+            return Steps(name, range(low, high + 1))
+        return Interval(name, *spec)
+    if isinstance(spec, list | np.ndarray):
+        values = list(plain(spec))
+        if len(values) < 2 or any(a == b for i, a in enumerate(values) for b in values[:i]):
+            raise ValueError(f"{name} needs at least two distinct choices, got {values}.")
+        if any(isinstance(v, Real) and v != v for v in values):
+            raise ValueError(f"{name} has NaN among its choices, which equals nothing: {values}.")
+        # Of other numbers, such as fractions, it is the position that is kept.
+        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+        if numbers and all(a < b for a, b in pairwise(values)):
+            return Steps(name, values)
+        return Choice(name, values)
+    raise ValueError(
+        f"{name} must be a frozen scipy.stats distribution, a tuple (low, high) (two ints: "
+        f"integers, both included) or a list of choices, got {spec!r}."
+    )
