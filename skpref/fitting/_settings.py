@@ -11,7 +11,12 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from skpref._utils import check_bounds, check_choice, check_number, warn
 from skpref.data import ItemTable, Training
 from skpref.fitting._forecast import chosen_engine
-from skpref.fitting._hyperpriors import Prior, check_lengthscale_prior, lengthscale_priors
+from skpref.fitting._hyperpriors import (
+    Prior,
+    check_lengthscale_prior,
+    lengthscale_priors,
+    likelihood_priors,
+)
 from skpref.fitting._model import Model
 from skpref.fitting._reliability import CarePrior, Law
 from skpref.fitting._search import Search
@@ -196,6 +201,7 @@ def make_model(estimator, settings: Settings, training: Training, table: ItemTab
     priors: tuple[Prior, ...] = ()
     if learned:
         priors = lengthscale_priors(estimator.lengthscale_prior, kernel, comparisons.items)
+        priors += likelihood_priors(settings.likelihood, kernel, settings.likelihood.priors)
     return Model(kernel, settings.likelihood, engine, priors)
 
 

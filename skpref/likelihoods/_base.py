@@ -80,6 +80,9 @@ class Likelihood(BaseEstimator, ABC):
         is None is absent.
     linear : tuple of str
         Those of them that may be any number, and are learned as they are.
+    priors : dict of str to (float, float)
+        Log-normal priors of some of them while they are learned: median, and deviation of the
+        logarithm. Of those in `linear` mean and deviation of a normal prior.
     unit_powers : dict of str to int
         Powers of the utility's unit that they carry: 2 of a variance, 1 of a deviation, a threshold
         or a shift. The search for hyperparameters takes those that are in it as ratios to the first
@@ -109,6 +112,7 @@ class Likelihood(BaseEstimator, ABC):
 
     hyperparameters: ClassVar[tuple[str, ...]] = ()
     linear: ClassVar[tuple[str, ...]] = ()
+    priors: ClassVar[Mapping[str, tuple[float, float]]] = {}
     unit_powers: ClassVar[Mapping[str, int]] = {}
 
     # -- what it takes -------------------------------------------------------------------
@@ -203,6 +207,12 @@ class Likelihood(BaseEstimator, ABC):
 
     def check(self) -> None:
         """Raise TypeError or ValueError unless every hyperparameter and its bounds are sound."""
+        unknown = set(self.priors) - set(self.hyperparameters)
+        if unknown:
+            raise ValueError(
+                f"{type(self).__name__}.priors names {sorted(unknown)}, which are none of its "
+                f"hyperparameters, {list(self.hyperparameters)}. Name those."
+            )
         for name in self._present():
             linear = name in self.linear
             low = -np.inf if linear else 0.0

@@ -74,8 +74,8 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     rows = space.typical_rows()
 
     def model_of(likelihood):
-        learned = likelihood.free if options["likelihood"] is None else []
-        priors = _model.default_priors(kernel, options["lengthscale_prior"], learned, rows)
+        own, of_lengthscales = options["likelihood"] is None, options["lengthscale_prior"]
+        priors = _model.default_priors(kernel, of_lengthscales, likelihood, own, rows)
         return Model(kernel, likelihood, engine, priors)
 
     likelihood, plain = _likelihoods(options)

@@ -15,7 +15,6 @@ from sklearn.gaussian_process.kernels import Kernel, Matern
 from skpref.data import DUEL, Comparisons
 from skpref.fitting import (
     Fitted,
-    LogNormal,
     Model,
     Prior,
     Search,
@@ -23,9 +22,11 @@ from skpref.fitting import (
     carried,
     fit_posterior,
     lengthscale_priors,
+    likelihood_priors,
 )
 from skpref.gp import Posterior
 from skpref.inference import State, check_answers
+from skpref.likelihoods import Likelihood
 from skpref.optimize._answers import TIE, check_scale, label_of, ranks_of
 
 # Log-normal priors: median and standard deviation of the logarithm.
@@ -37,12 +38,8 @@ TIE_PRIOR = (0.1, 1.5)
 LENGTHSCALE_BOUNDS = (0.02, 20.0)
 NOISE_BOUNDS = (1e-5, 1.0)
 TIE_BOUNDS = (1e-4, 10.0)
-# Mean and deviation of each hyperparameter of the likelihood as it is learned.
-_PRIORS = {
-    "noise_variance": (np.log(NOISE_PRIOR[0]), NOISE_PRIOR[1]),
-    "tie_threshold": (np.log(TIE_PRIOR[0]), TIE_PRIOR[1]),
-    "order_effect": (0.0, 0.5),
-}
+# Of the probit's hyperparameters, see `Likelihood.priors`; of other thresholds that of ties.
+_PRIORS = {"noise_variance": NOISE_PRIOR, "order_effect": (0.0, 0.5)}
 _REFIT = Search(max_iter=12, gtol=1e-2, warn_not_converged=False)
 
 
@@ -76,18 +73,22 @@ def default_kernel(n_columns: int) -> Kernel:
 def default_priors(
     kernel: Kernel,
     lengthscale_prior: tuple[float, float] | str | None,
-    learned: list[str],
+    likelihood: Likelihood,
+    own: bool,
     rows: NDArray[np.float64],
 ) -> tuple[Prior, ...]:
-    """Priors on the lengthscales of a kernel of unit-cube rows, and on what a probit learns."""
-    priors = lengthscale_priors(lengthscale_prior, kernel, rows)
-    if learned:
-        index = len(kernel.theta) + np.arange(len(learned))
-        centre, deviation = np.array(
-            [_PRIORS.get(name, _PRIORS["tie_threshold"]) for name in learned]
-        ).T
-        priors = (*priors, LogNormal(index, centre, deviation))
-    return priors
+    """Priors on the lengthscales of a kernel of unit-cube rows, and on what a likelihood learns.
+
+    Those of the probit that an optimizer makes are the optimizer's ``own``; any other likelihood
+    declares its.
+    """
+    known = likelihood.priors
+    if own:
+        known = {name: _PRIORS.get(name, TIE_PRIOR) for name in likelihood.free}
+    return (
+        *lengthscale_priors(lengthscale_prior, kernel, rows),
+        *likelihood_priors(likelihood, kernel, known),
+    )
 
 
 @dataclass(frozen=True)
