@@ -47,7 +47,7 @@ from threadpoolctl import threadpool_limits
 
 from skpref.collaborative import CollaborativePreferenceRegressor, _program
 from skpref.duels import ItemTable
-from skpref.metrics import duel_accuracy, duel_log_loss
+from skpref.metrics import answer_accuracy, answer_log_loss
 
 RIVALS = ("bt", "bt pooled", "bt both")
 METHODS = ("cp", "cpu", "su", "pooled", "birlutiu", "bonilla", "su as there", *RIVALS)
@@ -118,7 +118,7 @@ def run(name, n_users, share, seed, method):
 
 def scores(y, proba):
     """Error and log-loss."""
-    return {"error": 1.0 - duel_accuracy(y, proba), "log_loss": duel_log_loss(y, proba)}
+    return {"error": 1.0 - answer_accuracy(y, proba), "log_loss": answer_log_loss(y, proba)}
 
 
 def regressor(data, method):
@@ -163,7 +163,7 @@ def bradley_terry(data, learn, rest, method):
 
     third = np.random.default_rng(0).random(len(learn.y)) < 1.0 / 3.0
     inner, outer = learn.take(~third), learn.take(third)
-    losses = [duel_log_loss(outer.y, proba(inner, outer, penalty)) for penalty in PENALTIES]
+    losses = [answer_log_loss(outer.y, proba(inner, outer, penalty)) for penalty in PENALTIES]
     return proba(learn, rest, PENALTIES[int(np.argmin(losses))])
 
 

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from skpref.active import query
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.fitting import held
-from skpref.metrics import duel_accuracy, duel_log_loss
+from skpref.metrics import answer_accuracy, answer_log_loss
 
 METHODS, STRATEGIES = ("cpu", "cp", "su"), ("bald", "entropy", "random")
 PAPER = {
@@ -72,7 +72,7 @@ class Study:
         """Error and log-loss on the duels left out."""
         proba = model.predict_proba(self.X[self.test], users=self.users[self.test])
         y = self.y[self.test]
-        return {"error": 1.0 - duel_accuracy(y, proba), "log_loss": duel_log_loss(y, proba)}
+        return {"error": 1.0 - answer_accuracy(y, proba), "log_loss": answer_log_loss(y, proba)}
 
     def next_ones(self, model, strategy, answered, rng):
         """A row for each user who has any left: the duel of the largest score."""

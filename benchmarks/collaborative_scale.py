@@ -33,7 +33,7 @@ from common import RESULTS, data_folder, report
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.datasets import fetch_sushi
 from skpref.duels import ItemTable
-from skpref.metrics import duel_log_loss
+from skpref.metrics import answer_log_loss
 
 KEYS = ("set", "method", "users", "n_learning_answers")
 EVERYBODY = 5000
@@ -107,7 +107,7 @@ def measured(setting):
     if held.any():
         X, y = data.X[held], data.y[held]
         own, anybody = model.predict_proba(X, users=data.user[held]), model.predict_proba(X)
-        losses = {"log-loss": duel_log_loss(y, own), "population's": duel_log_loss(y, anybody)}
+        losses = {"log-loss": answer_log_loss(y, own), "population's": answer_log_loss(y, anybody)}
     n = len(np.unique(data.user))
     return {
         "duels": int((~held).sum()),

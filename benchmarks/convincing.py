@@ -49,7 +49,7 @@ from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.datasets import load_convincing_arguments
 from skpref.inference import SVI
 from skpref.kernels import ProductMatern, median_lengthscales
-from skpref.metrics import duel_accuracy, duel_log_loss
+from skpref.metrics import answer_accuracy, answer_log_loss
 
 METHODS = ("longer", "logistic", "logistic 1000", "svi median", "svi scale", "svi 1000", "svi")
 METHODS += ("ep 1000", "ep")
@@ -128,8 +128,8 @@ def run(data, topic, method):
         "method": method,
         "train": len(y),
         "test": int(held_out.sum()),
-        "accuracy": duel_accuracy(data.y[held_out], chance),
-        "log-loss": duel_log_loss(data.y[held_out], chance),
+        "accuracy": answer_accuracy(data.y[held_out], chance),
+        "log-loss": answer_log_loss(data.y[held_out], chance),
         "seconds": seconds,
         "chosen": chosen,
         "sources": sources(),

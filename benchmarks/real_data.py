@@ -37,7 +37,7 @@ from threadpoolctl import threadpool_limits
 
 from skpref import PairwisePreferenceRegressor
 from skpref.kernels import PreferenceKernel
-from skpref.metrics import duel_accuracy, duel_brier, duel_log_loss
+from skpref.metrics import answer_accuracy, answer_brier, answer_log_loss
 from skpref.preprocessing import Itemwise
 
 RIVALS = ("logistic", "gpc", "bradley-terry")
@@ -111,7 +111,7 @@ def evaluate(split, method):
             train, test = (scaler.transform(split.table[p]) for p in (split.train, split.test))
             proba = ON_FEATURES[method](train, split.y_train, test)
         seconds = time.perf_counter() - start
-    scores = (duel_accuracy, duel_log_loss, duel_brier)
+    scores = (answer_accuracy, answer_log_loss, answer_brier)
     return [*(score(split.y_test, proba) for score in scores), seconds]
 
 

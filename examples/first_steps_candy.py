@@ -18,7 +18,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
 from skpref.datasets import load_candy
-from skpref.metrics import duel_log_loss
+from skpref.metrics import answer_log_loss
 from skpref.model_selection import ItemShuffleSplit
 
 # Fit: duel arrays X of shape (n_duels, 2, n_features), outcomes y (1 where the first won).
@@ -56,7 +56,7 @@ for label, kernel in {"attributes alone": alone, "with an item effect": None}.it
         train = rng.choice(train, 300, replace=False)
         fitted = PairwisePreferenceRegressor(kernel).fit(everything.X[train], everything.y[train])
         X, y = everything.X[test], everything.y[test]
-        scores.append([fitted.score(X, y), duel_log_loss(y, fitted.predict_proba(X))])
+        scores.append([fitted.score(X, y), answer_log_loss(y, fitted.predict_proba(X))])
     accuracy, loss = np.mean(scores, axis=0)
     print(f"  {label:24s} called right {accuracy:.3f}, log loss {loss:.3f}")
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.datasets import load_football
-from skpref.metrics import duel_log_loss
+from skpref.metrics import answer_log_loss
 
 YEARS = 5.0
 FAVOURITES = ("Spain", "Argentina", "France", "England", "Brazil")
@@ -36,7 +36,7 @@ def main():
     proba = model.predict_proba(matches.X[after], order=matches.order[after])
     print(
         f"The {after.sum()} matches of the year after: log-loss "
-        f"{duel_log_loss(matches.y[after], proba):.3f} nats "
+        f"{answer_log_loss(matches.y[after], proba):.3f} nats "
         f"(guessing: {np.log(3.0):.3f}), draws foretold {proba[:, 1].mean():.1%}, "
         f"seen {(matches.y[after] == 0).mean():.1%}\n"
     )

@@ -24,7 +24,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skpref import PairwisePreferenceRegressor
 from skpref.datasets import load_convincing_arguments
-from skpref.metrics import duel_accuracy, duel_log_loss
+from skpref.metrics import answer_accuracy, answer_log_loss
 from skpref.preprocessing import Itemwise
 
 
@@ -71,12 +71,14 @@ def main():
             "GP": process.fit(X, y).predict_proba(data.X[test])[:, 1],
         }
         y_test = data.y[test]
-        rows.append([duel_accuracy(y_test, p) for p in rules.values()])
-        rows[-1] += [duel_log_loss(y_test, p) for name, p in rules.items() if name != "longer wins"]
+        rows.append([answer_accuracy(y_test, p) for p in rules.values()])
+        rows[-1] += [
+            answer_log_loss(y_test, p) for name, p in rules.items() if name != "longer wins"
+        ]
         print(f"{data.topic_names[topic]} ({len(test)} duels)")
         for name, p in rules.items():
-            loss = "" if name == "longer wins" else f"  log loss {duel_log_loss(y_test, p):.3f}"
-            print(f"  {name:12s} right {duel_accuracy(y_test, p):.3f}{loss}")
+            loss = "" if name == "longer wins" else f"  log loss {answer_log_loss(y_test, p):.3f}"
+            print(f"  {name:12s} right {answer_accuracy(y_test, p):.3f}{loss}")
 
     longer, linear, process, linear_loss, process_loss = np.mean(rows, axis=0)
     print("\nMean of the four topics (log loss of guessing: 0.693)")

@@ -1,6 +1,6 @@
 """PairwisePreferenceRegressor: talks to users, computes nothing itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -95,7 +95,7 @@ def keep(
     estimator.comparisons_ = fitted.comparisons
     estimator.kernel_, estimator.likelihood_ = model.kernel, likelihood
     estimator.engine_ = model.engine
-    for name in ("noise_variance", "tie_threshold", "order_effect"):
+    for name in ("noise_variance", "tie_threshold", "grade_thresholds", "order_effect"):
         if hasattr(likelihood, name):
             setattr(estimator, f"{name}_", getattr(likelihood, name))
         elif hasattr(estimator, f"{name}_"):
@@ -141,6 +141,12 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         The starting value where it is learned.
     tie_threshold_bounds : (float, float) or "fixed", default=(1e-4, 10.0)
         Bounds of the search; "fixed" holds the threshold.
+    grade_thresholds : sequence of float, default=None
+        For answers that say how much better, labels -2, -1, 1, 2 and so on: where the noisy margin
+        passes from one grade of a win to the next, ascending, one fewer than there are grades;
+        ``(1.0,)`` for "better" and "much better". The starting values where they are learned.
+    grade_threshold_bounds : (float, float) or "fixed", default=(1e-4, 10.0)
+        Bounds of each threshold's increment over the one before; "fixed" holds the increments.
     order_effect : float, default=0.0
         h: what the judge adds to the utility of the item shown first (home advantage). The starting
         value where it is learned.
@@ -202,11 +208,13 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         σ², of a likelihood that has it.
     tie_threshold_, order_effect_ : float
         δ (None without ties) and h, of a likelihood that has them.
+    grade_thresholds_ : tuple of float
+        Between the grades of a win, of a likelihood that has them.
     log_marginal_likelihood_value_ : float
         Log evidence at ``kernel_`` and ``noise_variance_``, without the prior.
-    classes_ : ndarray of shape (2,), (3,) or (k,)
-        Labels of (second won, first won), with ties (second won, tie, first won), or positions in
-        a set; only after a fit on duels or sets.
+    classes_ : ndarray of shape (n_outcomes,) or (k,)
+        Labels of (second won, first won), with ties (second won, tie, first won), with grades all
+        labels in ascending order, or positions in a set; only after a fit on duels or sets.
     comparisons_ : Comparisons
         Distinct items and the answers, as they came.
     duels_ : Duels
@@ -266,6 +274,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         noise_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
         tie_threshold: float | None = None,
         tie_threshold_bounds: tuple[float, float] | str = (1e-4, 10.0),
+        grade_thresholds: Sequence[float] | None = None,
+        grade_threshold_bounds: tuple[float, float] | str = (1e-4, 10.0),
         order_effect: float = 0.0,
         order_effect_bounds: tuple[float, float] | str = "fixed",
         lengthscale_prior: str | tuple[float, float] | None = "lognormal",
@@ -290,6 +300,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         self.noise_variance_bounds = noise_variance_bounds
         self.tie_threshold = tie_threshold
         self.tie_threshold_bounds = tie_threshold_bounds
+        self.grade_thresholds = grade_thresholds
+        self.grade_threshold_bounds = grade_threshold_bounds
         self.order_effect = order_effect
         self.order_effect_bounds = order_effect_bounds
         self.lengthscale_prior = lengthscale_prior
@@ -332,7 +344,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
             Duels, sets or rated items, see Notes of the class.
         y : array-like of shape (n_duels,), (n,), (n, k) or (n_items,), default=None
             Of duels outcomes in {0, 1}, {-1, 1} or booleans, true where the first item won; None:
-            the first won every duel. With ``tie_threshold`` in {-1, 0, 1}, 0 a tie. Of sets the
+            the first won every duel. With ``tie_threshold`` in {-1, 0, 1}, 0 a tie. With
+            ``grade_thresholds`` integers, the size says how clearly: {-2, -1, 1, 2}. Of sets the
             position of the chosen item, or ranks (n, k): 1 for the best, equal ranks where nothing
             is said of two items, 0 for one that is not ranked. (So 1, 2, 2 is a choice of the
             best of three, 1, 1, 2 of the worst, and 1, 2, 3 a ranking.) For rated items their
@@ -480,8 +493,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         Parameters
         ----------
         theta : array-like, default=None
-            ``np.r_[kernel_.theta, log σ², log δ, h]``, of the last three those that were learned;
-            None: the fitted values.
+            ``np.r_[kernel_.theta, log σ², log δ, h, log increments of the grade thresholds]``,
+            of all but the first those that were learned; None: the fitted values.
         eval_gradient : bool, default=False
 
         Returns

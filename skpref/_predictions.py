@@ -113,9 +113,9 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_duels, 2), with ties (n_duels, 3), or (n, k)
-            Of duels: second won, (tie,) first won. Of sets: each of their items is the best; 0
-            where there is none.
+        ndarray of shape (n_duels, n_outcomes), or (n, k)
+            Of duels, in the order of ``classes_``: second won, (tie,) first won; with grades one a
+            label. Of sets: each of their items is the best; 0 where there is none.
         """
         query, order = self._answerable("predict_proba", X, order, judges)
         if query.sets is not None:
@@ -211,7 +211,7 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         Returns
         -------
         float
-            With ties, the most probable of the three outcomes is called. A choice is called by the
+            With ties or grades, the most probable outcome is called. A choice is called by the
             largest mean utility, order effect included; of rankings the stated pairs count that
             stand in order, within each answer. A margin of exactly zero counts one half.
         """
@@ -245,13 +245,12 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         seen = self._seen(query, order, self._sight(query, judges))
         if query.sets is not None:
             return _agreement(seen, check_ranks(y, query.sets >= 0))
-        ties = self.posterior_.likelihood.n_outcomes == 3
-        said = check_outcomes(y, len(query), ties, known=True)
-        if not ties:
+        scale = self.posterior_.likelihood.duel_scale
+        said = check_outcomes(y, len(query), scale, known=True)
+        if scale.n_columns == 2:
             return np.where(seen == 0.0, 0.5, (seen > 0.0) == said.won)
         proba = self._outcomes(query, order, judges)
-        label = 2 * said.won + (0 if said.tie is None else said.tie)
-        return (proba.argmax(axis=1) == label).astype(np.float64)
+        return (proba.argmax(axis=1) == scale.columns(said.label)).astype(np.float64)
 
     def sample_y(
         self, X: ArrayLike, n_samples: int = 1, random_state: RandomLike = 0

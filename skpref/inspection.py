@@ -13,6 +13,7 @@ from skpref.data import (
     Parsed,
     column_at,
     column_names,
+    first_wins,
     group_rows,
     is_frame,
     parse,
@@ -371,12 +372,12 @@ def win_rates(model: Any, items: Any = None, *, user: Any = None, order: int = 0
     told = np.exp(subject.at(len(i)).outcome_log_proba(rows[i], rows[j], np.full(len(i), order)))
     win, tie = np.empty((n, n)), np.zeros((n, n))
     if order == 0:
-        win[j, i] = told[:, 0]
-    win[i, j] = told[:, -1]
-    if told.shape[1] == 3:
-        tie[i, j] = told[:, 1]
+        win[j, i] = first_wins(told[:, ::-1])
+    win[i, j] = first_wins(told)
+    if told.shape[1] % 2:  # a tie is in the middle
+        tie[i, j] = told[:, told.shape[1] // 2]
         if order == 0:
-            tie[j, i] = told[:, 1]
+            tie[j, i] = tie[i, j]
     scores = win + 0.5 * tie
     against = scores.sum(axis=1) - np.diagonal(scores)
     score = against / (n - 1) if n > 1 else np.full(1, np.nan)

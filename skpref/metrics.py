@@ -19,8 +19,8 @@ from sklearn.metrics import get_scorer, roc_auc_score
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
-from skpref._utils import passed
-from skpref.data import parse_outcomes, three_labels, unmasked
+from skpref._utils import check_choice, passed
+from skpref.data import DuelScale, parse_outcomes, signed_labels, unmasked
 
 
 def read_ranks(ranks: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
@@ -211,46 +211,56 @@ def _check_proba(proba: Any) -> np.ndarray:
     return proba
 
 
-def duel_columns(y: Any, proba: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Column of each answer, and the probabilities of all."""
+def answer_columns(y: Any, proba: Any, kind: str = "duel") -> tuple[np.ndarray, np.ndarray]:
+    """Column of each answer, and the probabilities of all.
+
+    Parameters
+    ----------
+    y, proba, kind
+        See `answer_accuracy`.
+    """
+    check_choice("kind", kind, ("duel", "choice"))
     proba = _check_proba(proba)
+    if kind == "choice":
+        if proba.ndim != 2 or proba.shape[1] < 2:
+            raise ValueError(
+                f"proba came with shape {proba.shape}; give (n_sets, k), that each item is chosen."
+            )
+        return _chosen(y, proba.shape), proba
     if proba.ndim == 1:
         proba = np.column_stack([1.0 - proba, proba])
-    if proba.ndim != 2 or proba.shape[1] not in (2, 3):
+    if proba.ndim != 2 or proba.shape[1] < 2:
         raise ValueError(
             f"proba came with shape {proba.shape}; give (n_duels,), that the first item wins, or "
-            "(n_duels, 2) or, with ties, (n_duels, 3) as predict_proba does. (Probabilities of "
-            "choices are for choice_accuracy, choice_log_loss and choice_brier.)"
+            "(n_duels, 2) or, with ties or grades, (n_duels, n_outcomes) as predict_proba does. "
+            "(Probabilities of choices are for kind='choice'.)"
         )
-    last = proba.shape[1] - 1
+    scale = DuelScale.of_columns(proba.shape[1])
+    ranked = np.ndim(y) == 2 and np.shape(y)[1] == 2
+    if scale.levels > 1 and (y is None or ranked):
+        raise ValueError(
+            f"Beside probabilities of {scale.n_columns} outcomes y must say by what grade each "
+            f"duel was won: labels {scale.labels.tolist()}."
+        )
     if y is None:
-        return np.full(len(proba), last), proba
-    if np.ndim(y) == 2 and np.shape(y)[1] == 2:
-        columns = np.where(_chosen(y, (len(proba), 2)) == 0, last, 0)
-    elif last == 1:
+        return np.full(len(proba), scale.n_columns - 1), proba
+    if ranked:
+        columns = np.where(_chosen(y, (len(proba), 2)) == 0, scale.n_columns - 1, 0)
+    elif scale.n_columns == 2:
         columns = parse_outcomes(y).astype(np.intp)
     else:
         labels = column_or_1d(unmasked(y))
-        signs = three_labels(labels)
+        signs = signed_labels(labels, scale)
         if signs is None:
             some = ", ".join(map(repr, list(dict.fromkeys(labels.tolist()))[:5]))
             raise ValueError(
-                "Beside probabilities of three outcomes labels must be -1 (the second won), 0 (a "
-                f"tie) or 1 (the first won); values such as [{some}] came."
+                f"Beside probabilities of {scale.n_columns} outcomes labels must be in "
+                f"{scale.labels.tolist()} (below 0: the second won, 0: a tie, above 0: the first "
+                f"won); values such as [{some}] came. (Choices are for kind='choice'.)"
             )
-        columns = signs + 1
+        columns = scale.columns(signs)
     check_consistent_length(columns, proba)
     return columns, proba
-
-
-def choice_columns(y: Any, proba: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Place of each item chosen, and the probabilities of all."""
-    proba = _check_proba(proba)
-    if proba.ndim != 2 or proba.shape[1] < 2:
-        raise ValueError(
-            f"proba came with shape {proba.shape}; give (n_sets, k), that each item is chosen."
-        )
-    return _chosen(y, proba.shape), proba
 
 
 def _chosen(y: Any, shape: tuple[int, int]) -> np.ndarray:
@@ -332,7 +342,7 @@ def _request(owner: Any, names: Mapping[str, bool | str]) -> MetadataRequest:
 def _answers(estimator: Any, X: Any, y: Any, metadata: dict) -> tuple[np.ndarray, np.ndarray]:
     """Column of each answer, and the probabilities of all: of choices where X holds sets."""
     proba = estimator.predict_proba(X, **metadata)
-    return choice_columns(y, proba) if _n_shown(X) > 2 else duel_columns(y, proba)
+    return answer_columns(y, proba, "choice" if _n_shown(X) > 2 else "duel")
 
 
 def _n_shown(X: Any) -> int:
@@ -351,7 +361,7 @@ def accuracy_scorer(
     order: ArrayLike | None = None,
     users: ArrayLike | None = None,
 ) -> float:
-    """Scorer: `duel_accuracy` or `choice_accuracy` of ``estimator.predict_proba(X)``.
+    """Scorer: `answer_accuracy` of ``estimator.predict_proba(X)``.
 
     With ``judges``, ``order`` and ``users``, where they come, passed on to it; so do the others.
     """
@@ -370,7 +380,7 @@ def log_loss_scorer(
     order: ArrayLike | None = None,
     users: ArrayLike | None = None,
 ) -> float:
-    """Scorer: the negative of `duel_log_loss` or `choice_log_loss`, so that larger is better."""
+    """Scorer: the negative of `answer_log_loss`, so that larger is better."""
     found = _answers(estimator, X, y, passed(judges=judges, order=order, users=users))
     return -log_loss(*found, sample_weight)
 
@@ -386,7 +396,7 @@ def brier_scorer(
     order: ArrayLike | None = None,
     users: ArrayLike | None = None,
 ) -> float:
-    """Scorer: the negative of `duel_brier` or `choice_brier`, so that larger is better."""
+    """Scorer: the negative of `answer_brier`, so that larger is better."""
     found = _answers(estimator, X, y, passed(judges=judges, order=order, users=users))
     return -brier(*found, sample_weight)
 
@@ -407,8 +417,9 @@ def roc_auc_scorer(
     It needs both outcomes; with one alone it is NaN, with an ``UndefinedMetricWarning``. Ties and
     choices are an error, as the curve is one of two outcomes.
     """
-    tied = y is not None and {-1, 0} <= set(np.ravel(unmasked(y)).tolist())
-    tied = tied or np.array_equal(getattr(estimator, "classes_", ()), [-1, 0, 1])
+    labels = set() if y is None else set(np.ravel(unmasked(y)).tolist())
+    classes = getattr(estimator, "classes_", ())
+    tied = {-1, 0} <= labels or (len(classes) > 2 and min(classes) < 0)
     if _n_shown(X) > 2 or tied:
         raise ValueError(
             "The ROC curve is one of two outcomes; with ties or choices take log_loss_scorer, "
@@ -534,14 +545,11 @@ class _Told:
 
 __all__ = [
     "accuracy_scorer",
+    "answer_accuracy",
+    "answer_brier",
+    "answer_log_loss",
     "brier_scorer",
-    "choice_accuracy",
-    "choice_brier",
-    "choice_log_loss",
     "concordance",
-    "duel_accuracy",
-    "duel_brier",
-    "duel_log_loss",
     "log_loss_scorer",
     "ranking_concordance",
     "roc_auc_scorer",
@@ -549,23 +557,32 @@ __all__ = [
 ]
 
 
-# -- duels ---------------------------------------------------------------------------------
+# -- answers -------------------------------------------------------------------------------
 
 
-def duel_accuracy(
-    y: ArrayLike | None, proba: ArrayLike, *, sample_weight: ArrayLike | None = None
+def answer_accuracy(
+    y: ArrayLike | None,
+    proba: ArrayLike,
+    *,
+    kind: str = "duel",
+    sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Share of duels called right; outcomes that are equally likely share the call.
+    """Share of answers called right; answers that are equally likely share the call.
 
     Parameters
     ----------
-    y : array-like of shape (n_duels,) or None
-        ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first item won. Beside probabilities of
-        three outcomes -1, 0 for a tie, and 1. None: the first always won.
-    proba : array-like of shape (n_duels,), (n_duels, 2) or (n_duels, 3)
-        Probability that the first item wins, or the output of ``predict_proba``: that the second
-        wins, of a tie if there are any, that the first wins.
-    sample_weight : array-like of shape (n_duels,), default=None
+    y : array-like of shape (n,) or (n, k), or None
+        Of duels ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first item won. Beside
+        probabilities of more outcomes -1, 0 for a tie, and 1; with grades -2, -1, 1, 2 and so on.
+        None: the first always won. Of choices places of the items chosen, from 0; or ranks, of
+        which one in each row is 1, the first choice.
+    proba : array-like of shape (n,), (n, n_outcomes) or (n, k)
+        Of duels the probability that the first item wins, or the output of ``predict_proba``: of
+        the labels in ascending order. Of choices that each item is chosen; 0 where a set has
+        fewer items.
+    kind : {"duel", "choice"}, default="duel"
+        What the answers are.
+    sample_weight : array-like of shape (n,), default=None
 
     Returns
     -------
@@ -575,177 +592,96 @@ def duel_accuracy(
     Raises
     ------
     ValueError
-        For other labels, values that are no probabilities, or unequal lengths.
+        For other labels, places out of range, ranks that are no choice of one, values that are no
+        probabilities, or unequal lengths.
 
     Examples
     --------
-    >>> from skpref.metrics import duel_accuracy
-    >>> duel_accuracy([1, 0, 1, 1], [0.9, 0.2, 0.4, 0.5])
+    >>> from skpref.metrics import answer_accuracy
+    >>> answer_accuracy([1, 0, 1, 1], [0.9, 0.2, 0.4, 0.5])
     0.625
-    >>> duel_accuracy([0, -1], [[0.2, 0.5, 0.3], [0.1, 0.3, 0.6]])
+    >>> answer_accuracy([0, -1], [[0.2, 0.5, 0.3], [0.1, 0.3, 0.6]])
+    0.5
+    >>> answer_accuracy([2, 0], [[0.1, 0.2, 0.7], [0.3, 0.4, 0.3]], kind="choice")
     0.5
     """
-    return accuracy(*duel_columns(y, proba), sample_weight)
+    return accuracy(*answer_columns(y, proba, kind), sample_weight)
 
 
-def duel_log_loss(
-    y: ArrayLike | None, proba: ArrayLike, *, sample_weight: ArrayLike | None = None
+def answer_log_loss(
+    y: ArrayLike | None,
+    proba: ArrayLike,
+    *,
+    kind: str = "duel",
+    sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Mean negative log-probability of the outcomes, in nats.
+    """Mean negative log-probability of the answers, in nats.
 
     Probabilities below the rounding unit (2.2e-16) count as that, so one certain mistake costs
     36 nats, not infinity; as in scikit-learn.
 
     Parameters
     ----------
-    y, proba, sample_weight
-        As in `duel_accuracy`.
+    y, proba, kind, sample_weight
+        As in `answer_accuracy`.
 
     Returns
     -------
     float
-        Non-negative, smaller is better; log 2 for guessing, log 3 with ties.
+        Non-negative, smaller is better; log k for guessing among k answers.
 
     Raises
     ------
     ValueError
-        As in `duel_accuracy`.
+        As in `answer_accuracy`.
 
     Examples
     --------
-    >>> from skpref.metrics import duel_log_loss
-    >>> round(duel_log_loss([1, 1], [0.5, 0.5]), 4)
+    >>> from skpref.metrics import answer_log_loss
+    >>> round(answer_log_loss([1, 1], [0.5, 0.5]), 4)
+    0.6931
+    >>> found = answer_log_loss([2, 0], [[0.25, 0.25, 0.5], [0.5, 0.25, 0.25]], kind="choice")
+    >>> round(found, 4)
     0.6931
     """
-    return log_loss(*duel_columns(y, proba), sample_weight)
+    return log_loss(*answer_columns(y, proba, kind), sample_weight)
 
 
-def duel_brier(
-    y: ArrayLike | None, proba: ArrayLike, *, sample_weight: ArrayLike | None = None
+def answer_brier(
+    y: ArrayLike | None,
+    proba: ArrayLike,
+    *,
+    kind: str = "duel",
+    sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Mean squared difference between probability and outcome.
+    """Mean squared difference between probability and answer.
 
-    Of two outcomes that is the squared error of the probability that the first item wins. Of
-    three the squared errors of all are summed, as Brier did; of two, that sum is twice the value
-    given here. scikit-learn's ``brier_score_loss`` does the same.
+    Of two answers that is the squared error of one's probability. Of more the squared errors of
+    all are summed, as Brier did; of two, that sum is twice the value given here. scikit-learn's
+    ``brier_score_loss`` does the same.
 
     Parameters
     ----------
-    y, proba, sample_weight
-        As in `duel_accuracy`.
+    y, proba, kind, sample_weight
+        As in `answer_accuracy`.
 
     Returns
     -------
     float
-        Smaller is better. In [0, 1], 0.25 for guessing; with ties in [0, 2], 2/3 for guessing.
+        Smaller is better. In [0, 1], 0.25 for guessing; of k > 2 answers in [0, 2], 1 − 1/k for
+        guessing.
 
     Raises
     ------
     ValueError
-        As in `duel_accuracy`.
+        As in `answer_accuracy`.
 
     Examples
     --------
-    >>> from skpref.metrics import duel_brier
-    >>> duel_brier([1, 0], [0.5, 0.5])
+    >>> from skpref.metrics import answer_brier
+    >>> answer_brier([1, 0], [0.5, 0.5])
     0.25
-    """
-    return brier(*duel_columns(y, proba), sample_weight)
-
-
-# -- choices -------------------------------------------------------------------------------
-
-
-def choice_accuracy(
-    y: ArrayLike, proba: ArrayLike, *, sample_weight: ArrayLike | None = None
-) -> float:
-    """Share of choices called right; items that are equally likely share the call.
-
-    Parameters
-    ----------
-    y : array-like of int of shape (n_sets,) or (n_sets, k)
-        Places of the items chosen, from 0; or ranks, of which one in each row is 1, the first
-        choice.
-    proba : array-like of shape (n_sets, k)
-        Probability that each item is chosen, as ``predict_proba`` gives it; 0 where a set has
-        fewer items.
-    sample_weight : array-like of shape (n_sets,), default=None
-
-    Returns
-    -------
-    float
-        In [0, 1], larger is better.
-
-    Raises
-    ------
-    ValueError
-        For places out of range, ranks that are no choice of one, values that are no
-        probabilities, or unequal lengths.
-
-    Examples
-    --------
-    >>> from skpref.metrics import choice_accuracy
-    >>> choice_accuracy([2, 0], [[0.1, 0.2, 0.7], [0.3, 0.4, 0.3]])
-    0.5
-    """
-    return accuracy(*choice_columns(y, proba), sample_weight)
-
-
-def choice_log_loss(
-    y: ArrayLike, proba: ArrayLike, *, sample_weight: ArrayLike | None = None
-) -> float:
-    """Mean negative log-probability of the choices, in nats; tiny ones as in `duel_log_loss`.
-
-    Parameters
-    ----------
-    y, proba, sample_weight
-        As in `choice_accuracy`.
-
-    Returns
-    -------
-    float
-        Non-negative, smaller is better; log k for guessing.
-
-    Raises
-    ------
-    ValueError
-        As in `choice_accuracy`.
-
-    Examples
-    --------
-    >>> from skpref.metrics import choice_log_loss
-    >>> round(choice_log_loss([2, 0], [[0.25, 0.25, 0.5], [0.5, 0.25, 0.25]]), 4)
-    0.6931
-    """
-    return log_loss(*choice_columns(y, proba), sample_weight)
-
-
-def choice_brier(
-    y: ArrayLike, proba: ArrayLike, *, sample_weight: ArrayLike | None = None
-) -> float:
-    """Mean squared difference between probabilities and choice, summed over the items.
-
-    Of sets of two one item counts, as in `duel_brier`.
-
-    Parameters
-    ----------
-    y, proba, sample_weight
-        As in `choice_accuracy`.
-
-    Returns
-    -------
-    float
-        In [0, 2], smaller is better; 1 − 1/k for guessing of three items or more.
-
-    Raises
-    ------
-    ValueError
-        As in `choice_accuracy`.
-
-    Examples
-    --------
-    >>> from skpref.metrics import choice_brier
-    >>> choice_brier([2, 0], [[0.25, 0.25, 0.5], [0.0, 1.0, 0.0]])
+    >>> answer_brier([2, 0], [[0.25, 0.25, 0.5], [0.0, 1.0, 0.0]], kind="choice")
     1.1875
     """
-    return brier(*choice_columns(y, proba), sample_weight)
+    return brier(*answer_columns(y, proba, kind), sample_weight)

@@ -10,7 +10,7 @@ from skpref.duels import Comparisons
 from skpref.fitting._fit import Fitted, fit_posterior
 from skpref.fitting._model import Model
 from skpref.inference import HMC
-from skpref.likelihoods import Probit
+from skpref.likelihoods import TIE, Probit
 
 
 def observed(problem, weight=None):
@@ -25,7 +25,7 @@ def observed(problem, weight=None):
         padded([answer.shown for answer in problem.answers], -1),
         padded([answer.rank for answer in problem.answers], 0),
         weight,
-        tie=[answer.tie for answer in problem.answers],
+        kind=[TIE * answer.tie for answer in problem.answers],
         order=[answer.order for answer in problem.answers],
     )
     return replace(seen, ordered=problem.order_effect != 0.0)
@@ -69,7 +69,9 @@ def duels_with_ties(rng, items, utility, n=8):
     seen = utility[pairs] + np.sqrt(NOISE) * rng.standard_normal((n, 2))
     margin = seen[:, 0] - seen[:, 1] + EFFECT * order
     tie = np.abs(margin) < THRESHOLD
-    made = Comparisons.from_duels(items, *pairs.T, margin > 0.0, tie=tie, order=order)
+    made = Comparisons.from_duels(
+        items, *pairs.T, margin > 0.0, kind=TIE * np.array(tie), order=order
+    )
     return replace(made, ordered=True)
 
 

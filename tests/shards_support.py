@@ -12,7 +12,7 @@ from skpref.duels import Comparisons
 from skpref.fitting._model import Model
 from skpref.inference import SVI
 from skpref.inference import _workers as _shards
-from skpref.likelihoods import Probit
+from skpref.likelihoods import TIE, Probit
 
 KERNEL = ConstantKernel(2.0) * Matern([1.0, 1.5], nu=1.5)
 TIES = Probit(0.3, tie_threshold=0.4, order_effect=0.2)
@@ -26,7 +26,7 @@ def answers(n, n_items, likelihood=TIES, seed=0):
     second = (first + rng.integers(1, n_items, size=n)) % n_items
     more = {}
     if likelihood is TIES:
-        more = {"tie": rng.random(n) < 0.3, "order": rng.integers(-1, 2, size=n)}
+        more = {"kind": TIE * (rng.random(n) < 0.3), "order": rng.integers(-1, 2, size=n)}
     won = X[first, 0] + rng.normal(size=n) > X[second, 0]
     return Comparisons.from_duels(X, first, second, won, rng.uniform(0.5, 3.0, size=n), **more)
 

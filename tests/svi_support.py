@@ -6,7 +6,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from skpref.duels import Comparisons
 from skpref.fitting._model import Model
-from skpref.likelihoods import Probit
+from skpref.likelihoods import TIE, Probit
 
 KERNEL = ConstantKernel(2.0) * Matern([1.0, 1.5], nu=1.5)
 TIES = Probit(0.3, tie_threshold=0.4, order_effect=0.2, order_effect_bounds=(-2.0, 2.0))
@@ -20,7 +20,7 @@ def answers(likelihood, n=30, n_items=12, seed=0):
     second = (first + rng.integers(1, n_items, size=n)) % n_items
     more = {}
     if likelihood is TIES:
-        more = {"tie": rng.random(n) < 0.3, "order": rng.integers(-1, 2, size=n)}
+        more = {"kind": TIE * (rng.random(n) < 0.3), "order": rng.integers(-1, 2, size=n)}
     weight = rng.uniform(0.5, 3.0, size=n)
     return Comparisons.from_duels(X, first, second, rng.random(n) < 0.5, weight, **more)
 

@@ -17,7 +17,7 @@ from skpref import CollaborativePreferenceRegressor, ItemTable, PairwisePreferen
 from skpref.duels import DuelFrame
 from skpref.inspection import permutation_importance
 from skpref.kernels import OnColumns
-from skpref.metrics import choice_log_loss, log_loss_scorer
+from skpref.metrics import answer_log_loss, log_loss_scorer
 from skpref.preprocessing import Itemwise
 
 rng = np.random.default_rng(5)
@@ -121,7 +121,7 @@ def test_sets_of_any_size_are_taken():
     for importance in (found, asked):
         assert (importance.importances_mean > 0.0).all()
     losses = [
-        choice_log_loss(best, model.predict_proba(DuelFrame(items, ragged)))
+        answer_log_loss(best, model.predict_proba(DuelFrame(items, ragged)), kind="choice")
         for items in (ITEMS, *exchanges(0))
     ]
     possible = np.array(losses[1:]) - losses[0]

@@ -15,11 +15,11 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validat
 
 from skpref.metrics import (
     accuracy_scorer,
+    answer_accuracy,
+    answer_brier,
+    answer_log_loss,
     brier_scorer,
     concordance,
-    duel_accuracy,
-    duel_brier,
-    duel_log_loss,
     log_loss_scorer,
     roc_auc_scorer,
 )
@@ -60,15 +60,15 @@ def test_scores_are_those_of_scikit_learn(predicted, as_label, columns, weighted
     weight = weight if weighted else None
     proba = p if columns == 1 else np.column_stack([1 - p, p])
     for score, truth, given in (
-        (duel_accuracy, accuracy_score, p > 0.5),
-        (duel_log_loss, log_loss, p),
-        (duel_brier, brier_score_loss, p),
+        (answer_accuracy, accuracy_score, p > 0.5),
+        (answer_log_loss, log_loss, p),
+        (answer_brier, brier_score_loss, p),
     ):
         found = score(as_label(y), proba, sample_weight=weight)
         assert found == pytest.approx(truth(y, given, sample_weight=weight), rel=1e-12)
 
 
-@pytest.mark.parametrize("score", [duel_accuracy, duel_log_loss, duel_brier])
+@pytest.mark.parametrize("score", [answer_accuracy, answer_log_loss, answer_brier])
 def test_turning_duels_round_changes_no_score(predicted, score):
     y, p, _ = predicted
     p[:10] = 0.5
@@ -80,24 +80,24 @@ def test_turning_duels_round_changes_no_score(predicted, score):
 @pytest.mark.parametrize("outcome", [0, 1])
 def test_one_class_alone_is_scored(outcome):
     y, p = np.full(3, outcome), np.array([0.9, 0.2, 0.7])
-    assert duel_accuracy(y, p) == pytest.approx(accuracy_score(y, p > 0.5))
-    assert duel_log_loss(y, p) == pytest.approx(log_loss(y, p, labels=[0, 1]))
-    assert duel_brier(y, p) == pytest.approx(np.mean((y - p) ** 2))
+    assert answer_accuracy(y, p) == pytest.approx(accuracy_score(y, p > 0.5))
+    assert answer_log_loss(y, p) == pytest.approx(log_loss(y, p, labels=[0, 1]))
+    assert answer_brier(y, p) == pytest.approx(np.mean((y - p) ** 2))
 
 
 def test_first_won_each_where_no_outcomes_come(predicted):
     _, p, _ = predicted
-    assert duel_log_loss(None, p) == duel_log_loss(np.ones(200), p)
+    assert answer_log_loss(None, p) == answer_log_loss(np.ones(200), p)
 
 
 def test_certain_mistakes_cost_what_they_cost_in_scikit_learn():
     y, p = [1, 0, 1], [0.0, 1.0, 1.0]
-    assert duel_log_loss(y, p) == pytest.approx(log_loss(y, p), rel=1e-12)
+    assert answer_log_loss(y, p) == pytest.approx(log_loss(y, p), rel=1e-12)
 
 
 def test_small_probabilities_of_the_second_column_are_not_rounded_away():
     proba = np.array([[1e-12, 1.0]])
-    assert duel_log_loss([0], proba) == pytest.approx(12 * np.log(10), rel=1e-12)
+    assert answer_log_loss([0], proba) == pytest.approx(12 * np.log(10), rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,17 @@ def test_small_probabilities_of_the_second_column_are_not_rounded_away():
         ([1, 0], [0.5, -0.1], r"lie in \[0, 1\]"),
         ([1, 0], [0.5, np.nan], "NaN"),
         ([1, 0], [0.5], "inconsistent numbers of samples"),
-        ([1, 0], np.full((2, 4), 0.3), "predict_proba does.*for choice_accuracy"),
-        ([1, 2], np.full((2, 3), 0.3), r"-1 \(the second won\), 0 \(a tie\) or 1.*\[1, 2\]"),
-        ([True, False], np.full((2, 3), 0.3), "labels must be -1.*True"),
+        ([1, 0], np.full((2, 1), 0.3), "predict_proba does.*for kind='choice'"),
+        ([1, 0], np.full((2, 4), 0.3), r"labels must be in \[-2, -1, 1, 2\].*for kind='choice'"),
+        (
+            [1, 2],
+            np.full((2, 3), 0.3),
+            r"\[-1, 0, 1\] \(below 0: the second won, 0: a tie.*\[1, 2\]",
+        ),
+        ([True, False], np.full((2, 3), 0.3), r"labels must be in \[-1, 0, 1\].*True"),
     ],
 )
-@pytest.mark.parametrize("score", [duel_accuracy, duel_log_loss, duel_brier])
+@pytest.mark.parametrize("score", [answer_accuracy, answer_log_loss, answer_brier])
 def test_scores_refuse(score, y, proba, match):
     with pytest.raises(ValueError, match=match):
         score(y, proba)

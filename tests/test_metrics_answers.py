@@ -1,5 +1,7 @@
 """Scores of duels with ties, of choices and of rankings."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.stats import kendalltau
@@ -9,13 +11,10 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 from skpref.duels import DuelFrame, from_choices, from_rankings
 from skpref.metrics import (
     accuracy_scorer,
+    answer_accuracy,
+    answer_brier,
+    answer_log_loss,
     brier_scorer,
-    choice_accuracy,
-    choice_brier,
-    choice_log_loss,
-    duel_accuracy,
-    duel_brier,
-    duel_log_loss,
     log_loss_scorer,
     ranking_concordance,
     roc_auc_scorer,
@@ -28,6 +27,9 @@ WEIGHT = RNG.uniform(size=150)
 SIGNS = np.array([RNG.choice([-1, 0, 1], p=p) for p in THREE])
 CHOSEN = np.array([RNG.choice(4, p=p) for p in FOUR])
 DUELS = accuracy_scorer, log_loss_scorer, brier_scorer
+choice_accuracy, choice_log_loss, choice_brier = (
+    partial(score, kind="choice") for score in (answer_accuracy, answer_log_loss, answer_brier)
+)
 
 
 def truths(y, proba, labels, weight=None):
@@ -55,7 +57,7 @@ class Given:
 def test_scores_of_three_outcomes_are_those_of_scikit_learn(weight, dtype):
     found = [
         score(SIGNS.astype(dtype), THREE, sample_weight=weight)
-        for score in (duel_accuracy, duel_log_loss, duel_brier)
+        for score in (answer_accuracy, answer_log_loss, answer_brier)
     ]
     assert found == pytest.approx(truths(SIGNS, THREE, [-1, 0, 1], weight), rel=1e-12)
 
@@ -74,7 +76,7 @@ def test_scores_of_choices_are_those_of_scikit_learn(weight, ranked):
 @pytest.mark.parametrize("label", [-1, 0, 1])
 def test_a_fold_of_one_label_keeps_its_meaning(label):
     y = np.full(150, label)
-    found = [score(y, THREE) for score in (duel_accuracy, duel_log_loss, duel_brier)]
+    found = [score(y, THREE) for score in (answer_accuracy, answer_log_loss, answer_brier)]
     assert found == pytest.approx(truths(y, THREE, [-1, 0, 1]), rel=1e-12)
 
 
@@ -83,22 +85,22 @@ def test_no_tie_expected_and_none_seen_is_the_case_of_two():
     won = SIGNS == 1
     signs = np.where(won, 1, -1)
     without = np.column_stack([1 - p, 0 * p, p])
-    assert duel_accuracy(signs, without) == duel_accuracy(won, p)
-    assert duel_log_loss(signs, without) == duel_log_loss(won, p)
-    assert duel_brier(signs, without) == pytest.approx(2 * duel_brier(won, p), rel=1e-12)
+    assert answer_accuracy(signs, without) == answer_accuracy(won, p)
+    assert answer_log_loss(signs, without) == answer_log_loss(won, p)
+    assert answer_brier(signs, without) == pytest.approx(2 * answer_brier(won, p), rel=1e-12)
     pair = np.column_stack([p, 1 - p])
-    for choice, duel in ((choice_accuracy, duel_accuracy), (choice_log_loss, duel_log_loss)):
+    for choice, duel in ((choice_accuracy, answer_accuracy), (choice_log_loss, answer_log_loss)):
         assert choice(np.where(won, 0, 1), pair) == duel(won, p)
-    assert choice_brier(np.where(won, 0, 1), pair) == pytest.approx(duel_brier(won, p), rel=1e-12)
+    assert choice_brier(np.where(won, 0, 1), pair) == pytest.approx(answer_brier(won, p), rel=1e-12)
     ranks = np.column_stack([2 - won, 1 + won])
-    assert duel_log_loss(ranks, p) == duel_log_loss(won, p)
-    assert duel_log_loss(ranks, without) == duel_log_loss(signs, without)
+    assert answer_log_loss(ranks, p) == answer_log_loss(won, p)
+    assert answer_log_loss(ranks, without) == answer_log_loss(signs, without)
 
 
 def test_equally_likely_answers_share_the_call():
-    assert duel_accuracy([1, 0, -1], np.full((3, 3), 1 / 3)) == pytest.approx(1 / 3)
+    assert answer_accuracy([1, 0, -1], np.full((3, 3), 1 / 3)) == pytest.approx(1 / 3)
     assert choice_accuracy([0, 1], [[0.4, 0.4, 0.2], [0.5, 0.0, 0.5]]) == 0.25
-    assert duel_accuracy(None, [[0.1, 0.2, 0.7], [0.6, 0.2, 0.2]]) == 0.5
+    assert answer_accuracy(None, [[0.1, 0.2, 0.7], [0.6, 0.2, 0.2]]) == 0.5
 
 
 # -- scorers -------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from skpref._utils import Array
 from skpref.active._candidates import Candidates
 from skpref.active._scores import information
-from skpref.likelihoods import DUEL, TIE, Answers, Likelihood
+from skpref.likelihoods import Answers, Likelihood
 
 # Combinations of answers that are followed; of more, so many are kept by their probabilities.
 _MOST = 32
@@ -38,13 +38,12 @@ class Effects(NamedTuple):
 def effects(
     likelihood: Likelihood, mean: Array, variance: Array, lead: NDArray[np.int8]
 ) -> Effects:
-    """Effects of the outcomes "second won", "tie" if there may be any, and "first won".
+    """Effects of the outcomes, in the order of the likelihood's ``duel_scale``.
 
     Means, variances (positive) and who is shown first have shape (n,).
     """
     found = []
-    outcomes = ((DUEL, -1), (TIE, 1), (DUEL, 1))
-    for kind, side in outcomes if likelihood.n_outcomes == 3 else outcomes[::2]:
+    for kind, side in likelihood.duel_scale.outcomes:
         answers = Answers(np.full(len(mean), kind, np.int8), (side * lead).astype(np.int8))
         log_z, gradient, curvature, _ = likelihood.tilted(side * mean, variance, answers)
         found.append((np.exp(log_z), side * gradient, curvature))

@@ -1,5 +1,6 @@
 """Scores of candidate duels: how much is to be learned by asking about each."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,18 +95,14 @@ def _doubtful(likelihood, lead):
             return likelihood.outcome_log_proba(margin, known, lead)
         return likelihood.outcome_log_proba(margin, known)
 
-    def first(margin):
+    def above(margin, at):
         each = log_proba(margin)
-        return each[:, -1] - logsumexp(each[:, :-1], axis=1)
-
-    def second(margin):
-        each = log_proba(margin)
-        return logsumexp(each[:, 1:], axis=1) - each[:, 0]
+        return logsumexp(each[:, at:], axis=1) - logsumexp(each[:, :at], axis=1)
 
     wanted = log_ndtr(_LADDER) - log_ndtr(-_LADDER)
     scale = np.sqrt(likelihood.margin_variance)
-    # Between wins and ties there is one change from sure to sure, between ties and losses another.
-    changes = (first, second) if likelihood.n_outcomes == 3 else (first,)
+    # From each outcome to the next there is one change from sure to sure.
+    changes = [partial(above, at=at) for at in range(likelihood.n_outcomes - 1, 0, -1)]
     edges = np.sort(np.concatenate([_inverse(of, wanted, scale) for of in changes]))
     half, centre = 0.5 * np.diff(edges)[:, None], 0.5 * (edges[1:] + edges[:-1])[:, None]
     nodes = (centre + half * _X).ravel()
@@ -220,7 +217,7 @@ def information(of: Candidates, method: str = "quadrature") -> Array:
 def _closed_form(of):
     likelihood = of.posterior.likelihood
     if not isinstance(likelihood, Probit) or likelihood.n_outcomes != 2:
-        what = "ties" if likelihood.n_outcomes == 3 else type(likelihood).__name__
+        what = "ties" if likelihood.duel_scale.ties else type(likelihood).__name__
         raise ValueError(
             f"The closed form of BALD is of a probit without ties, and there is {what}. Use "
             "method='quadrature'."

@@ -1,7 +1,7 @@
 """CollaborativePreferenceRegressor: talks to users, computes nothing itself."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -45,8 +45,9 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     Parameters
     ----------
     kernel, inference, noise_variance, noise_variance_bounds, tie_threshold, tie_threshold_bounds, \
-    order_effect, order_effect_bounds, lengthscale_prior, items, id_column, optimizer, \
-    n_restarts_optimizer, random_state, likelihood, verbose
+    grade_thresholds, grade_threshold_bounds, order_effect, order_effect_bounds, \
+    lengthscale_prior, items, id_column, optimizer, n_restarts_optimizer, random_state, \
+    likelihood, verbose
         As in `PairwisePreferenceRegressor`. With users ``inference`` is expectation propagation,
         "ep", or an `EP` object whose options hold while hyperparameters are learned; or "vb", which
         takes functions h for unknown, as [1]_ does (methods "cp" and "cpu").
@@ -96,8 +97,8 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         What found the hyperparameters; without users both as in `PairwisePreferenceRegressor`.
     n_iter_, log_marginal_likelihood_value_ : int, float
         Passes over the answers, and log evidence of all of them.
-    kernel_, likelihood_, noise_variance_, tie_threshold_, order_effect_, classes_, \
-    comparisons_, duels_, items_, n_features_in_, feature_names_in_
+    kernel_, likelihood_, noise_variance_, tie_threshold_, grade_thresholds_, order_effect_, \
+    classes_, comparisons_, duels_, items_, n_features_in_, feature_names_in_
         As in `PairwisePreferenceRegressor`.
 
     Notes
@@ -152,6 +153,8 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         taste_variance_bounds: tuple[float, float] | str = (1e-6, 1e4),
         tie_threshold: float | None = None,
         tie_threshold_bounds: tuple[float, float] | str = (1e-4, 10.0),
+        grade_thresholds: Sequence[float] | None = None,
+        grade_threshold_bounds: tuple[float, float] | str = (1e-4, 10.0),
         order_effect: float = 0.0,
         order_effect_bounds: tuple[float, float] | str = "fixed",
         lengthscale_prior: str | tuple[float, float] | None = "lognormal",
@@ -177,6 +180,8 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
             noise_variance_bounds=noise_variance_bounds,
             tie_threshold=tie_threshold,
             tie_threshold_bounds=tie_threshold_bounds,
+            grade_thresholds=grade_thresholds,
+            grade_threshold_bounds=grade_threshold_bounds,
             order_effect=order_effect,
             order_effect_bounds=order_effect_bounds,
             lengthscale_prior=lengthscale_prior,

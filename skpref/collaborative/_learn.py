@@ -24,7 +24,7 @@ from skpref.fitting import LogNormal, Model, Monitor, Prior, Search, learn
 from skpref.gp import Inducing, place, whitening
 from skpref.inference import EP, Pass
 from skpref.kernels import Identity, OnColumns, lengthscale_indices
-from skpref.likelihoods import TIE, Likelihood
+from skpref.likelihoods import Likelihood
 
 # Answers to learn from; of one user so many at most, before all others have given theirs.
 _ANSWERS = 800
@@ -235,7 +235,7 @@ def _part(answered, rows):
         np.arange(len(rows)) + len(rows),
         np.ones(len(rows), dtype=bool),
         comparisons.weight[rows],
-        tie=comparisons.kind[rows] == TIE,
+        kind=comparisons.kind[rows],
         order=np.where(lead == 0, 1, np.where(lead == 1, -1, 0)),
     )
     return replace(found, ordered=comparisons.ordered)

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from skpref._utils import Array, RandomLike, eigen_root, floor_variance, generator_of
 from skpref.collaborative._arrow import Tastes
 from skpref.collaborative._fit import Functions
-from skpref.data import ItemTable, Who, item_pairs, item_rows
+from skpref.data import ItemTable, Who, first_wins, item_pairs, item_rows
 from skpref.kernels import paired
 from skpref.likelihoods import Likelihood
 
@@ -101,7 +101,7 @@ class CollaborativePosterior(ABC):
 
     def win_probability(self, A: Any, B: Any, order: ArrayLike = 0) -> Array:
         """P(a beats b), the judge's noise included, for pairs of rows, shape (n,)."""
-        return np.exp(self.outcome_log_proba(A, B, order)[:, -1])
+        return first_wins(np.exp(self.outcome_log_proba(A, B, order)))
 
     def outcome_log_proba(self, A: Any, B: Any, order: ArrayLike = 1) -> Array:
         """Log-probabilities of the outcomes of duels, observation noise included.

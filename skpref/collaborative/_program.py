@@ -325,7 +325,7 @@ def _keep(estimator, engine, training, table, users, study, fitted):
     estimator.user_kernel_ = found.users
     estimator.taste_variance_ = task.own
     estimator.taste_variance_by_features_ = found.shared
-    for name in ("noise_variance", "tie_threshold", "order_effect"):
+    for name in ("noise_variance", "tie_threshold", "grade_thresholds", "order_effect"):
         if hasattr(found.likelihood, name):
             setattr(estimator, f"{name}_", getattr(found.likelihood, name))
         elif hasattr(estimator, f"{name}_"):

@@ -2,16 +2,16 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, column_or_1d
 
-from skpref._utils import warn
+from skpref._utils import check_number, warn
 from skpref.data._containers import (
     column_at,
     column_floats,
@@ -21,7 +21,7 @@ from skpref.data._containers import (
     unmasked,
 )
 from skpref.data._frame import DuelFrame
-from skpref.data._labels import check_order, finish
+from skpref.data._labels import check_order, finish, finish_signed
 
 # Sides that need no column: of the first argument, of the second.
 _SIDES = [("model_a", "model_b"), ("a", "b"), ("first", "second")]
@@ -111,6 +111,63 @@ def read_winners(
         raise ValueError(_one_sided(values, codes))
     _warn_dropped(values, *dropped)
     return Winners(codes[kept], kept)
+
+
+def read_grades(
+    outcomes: Any, n_duels: int, grades: Mapping[Any, int] | int, ties: bool | None = None
+) -> Winners:
+    """Labels of graded outcomes; rows without an outcome are left out, and a warning counts them.
+
+    Parameters
+    ----------
+    outcomes : array-like of shape (n_duels,)
+    n_duels : int
+    grades : dict or int
+        See `from_columns`.
+    ties : bool, default=None
+        False: ties are left out.
+
+    Raises
+    ------
+    ValueError
+        For outcomes that ``grades`` does not have, or labels that are no integers.
+    """
+    if isinstance(grades, Mapping):
+        known = {_plain(word): label for word, label in grades.items()}
+    else:
+        n = int(
+            check_number(
+                "grades (a dict, or the number of grades)", grades, low=1, high=99, integer=True
+            )
+        )
+        known = {label: label for label in range(-n, n + 1)}
+    whole = [isinstance(each, Integral) and abs(each) < 100 for each in known.values()]
+    if not known or not all(whole):
+        raise ValueError(
+            "grades must have an integer label for each word: above 0 the first won, below it the "
+            f"second, 0 a tie; got {grades!r}."
+        )
+    values = column_or_1d([None] * n_duels if outcomes is None else unmasked(outcomes)).tolist()
+    if len(values) != n_duels:
+        raise ValueError(f"{len(values)} outcomes came for {n_duels} duels; give one for each.")
+    missing = np.array(
+        [is_missing(v) or (isinstance(v, str) and not v.strip()) for v in values], dtype=bool
+    )
+    other = [v for v, gone in zip(values, missing, strict=True) if not gone]
+    other = [v for v in other if _plain(v) not in known]
+    if other or missing.all():
+        some = ", ".join(list(dict.fromkeys(map(repr, other)))[:5]) or "none but missing ones"
+        raise ValueError(
+            f"Outcomes such as {some} are not among those of grades=, {list(known)}. Add them, or "
+            "leave such rows out."
+        )
+    labels = np.array(
+        [0 if gone else known[_plain(v)] for v, gone in zip(values, missing, strict=True)]
+    )
+    left_out = (labels == 0) & ~missing & (ties is False)
+    _warn_dropped(values, missing, np.zeros_like(missing), left_out)
+    kept = np.flatnonzero(~missing & ~left_out)
+    return Winners(labels[kept].astype(np.int64), kept)
 
 
 def _by_number(values, names):
@@ -406,6 +463,7 @@ def from_columns(
     ids: tuple[Any, Any] | None = None,
     names: Sequence[str] | None = None,
     ties: bool | None = None,
+    grades: Mapping[Any, int] | int | None = None,
     order: None = None,
 ) -> tuple[np.ndarray | DuelFrame, np.ndarray]: ...
 
@@ -420,6 +478,7 @@ def from_columns(
     ids: tuple[Any, Any] | None = None,
     names: Sequence[str] | None = None,
     ties: bool | None = None,
+    grades: Mapping[Any, int] | int | None = None,
     order: str | ArrayLike,
 ) -> tuple[np.ndarray | DuelFrame, np.ndarray, np.ndarray]: ...
 
@@ -433,6 +492,7 @@ def from_columns(
     ids: tuple[Any, Any] | None = None,
     names: Sequence[str] | None = None,
     ties: bool | None = None,
+    grades: Mapping[Any, int] | int | None = None,
     order: str | ArrayLike | None = None,
 ) -> tuple[np.ndarray | DuelFrame, ...]:
     """Build duels from a DataFrame with one duel a row.
@@ -461,6 +521,11 @@ def from_columns(
     ties : bool, default=None
         Whether 0 is a tie, and -1 means that the second won. None: where both occur. Ties in words,
         or 0.5, are 0 in y beside -1 and 1; with False they are left out, and counted in a warning.
+    grades : dict or int, default=None
+        For outcomes that say how much better: the label of each word or number that occurs, such as
+        ``{"much better": 2, "better": 1, "same": 0, "worse": -1, "much worse": -2}`` (above 0 the
+        first won, below it the second, 0 is a tie); or, where the outcomes are such labels, the
+        number of grades.
     order : column name or array-like of int of shape (n_duels,), default=None
         Who was shown first, or played at home, as in the ``order=`` of `fit`: 1 the first item, -1
         the second, 0 none. It comes back for the duels as they come out.
@@ -508,6 +573,13 @@ def from_columns(
     >>> X, y, order = from_columns(games, [], [], ids=("won", "lost"), order="home")
     >>> X.second["id"].tolist(), y.tolist(), order.tolist()
     (['bob', 'cid'], [1, 0], [1, 1])
+
+    How much better, in words:
+
+    >>> votes = pd.DataFrame({"a": [1, 2], "b": [2, 3], "said": ["Much better", "worse"]})
+    >>> words = {"much better": 2, "better": 1, "worse": -1, "much worse": -2}
+    >>> from_columns(votes, [], [], "said", ids=("a", "b"), grades=words)[1].tolist()
+    [2, -1]
     """
     if not is_frame(frame):
         raise ValueError(f"from_columns needs a DataFrame; {type(frame).__name__} came.")
@@ -530,7 +602,10 @@ def from_columns(
         raise ValueError("The frame has no row, so no duel results.")
     shown = check_order(frame[order] if isinstance(order, str) else order, len(frame), 2)
     outcomes, rows = frame[outcome] if labelled else outcome, np.arange(len(frame))
-    if outcomes is not None:
+    if grades is not None:
+        said = read_grades(outcomes, len(frame), grades, ties)
+        rows, frame, outcomes = said.kept, frame.iloc[said.kept], said.labels
+    elif outcomes is not None:
         who = None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist())
         said = read_winners(outcomes, len(frame), who, _sides(first, second, ids), ties)
         if said is not None:
@@ -540,7 +615,7 @@ def from_columns(
     if not all(isinstance(label, str) for label in labels) and ids is None:
         array = _floats(frame, first, second)
         if array is not None:
-            return _finished(array, outcomes, ties, None if shown is None else shown[rows])
+            return _finished(array, outcomes, ties, grades, None if shown is None else shown[rows])
     if ids is not None:
         if _ID in labels:
             raise ValueError(
@@ -551,12 +626,12 @@ def from_columns(
     items = _stack(frame, first, second, labels)
     pairs = np.arange(len(items)).reshape(2, -1).T
     duels = DuelFrame(items, pairs, id_column=None if ids is None else _ID)
-    return _finished(duels, outcomes, ties, None if shown is None else shown[rows])
+    return _finished(duels, outcomes, ties, grades, None if shown is None else shown[rows])
 
 
-def _finished(X, outcomes, ties, order):
+def _finished(X, outcomes, ties, grades, order):
     """Duels with their labels and, where it came, who was shown first."""
-    done = finish(X, outcomes, ties)
+    done = finish(X, outcomes, ties) if grades is None else finish_signed(X, outcomes)
     if order is not None:
         return done.X, done.y, np.where(done.turned, -order, order)
     if outcomes is not None and done.turned.any():

@@ -8,10 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skpref.data._items import distinct_rows, equal_rows, float_rows
-
-# Kinds of row: one item beat another, neither did, or one inequality of an answer that states more
-# than one (whose noise is shared, and so belongs to the Gaussian that the row is taken under).
-DUEL, TIE, INEQUALITY = 0, 1, 2
+from skpref.data._kinds import DUEL, INEQUALITY, SET, TIE
 
 
 class Answers(NamedTuple):
@@ -20,7 +17,7 @@ class Answers(NamedTuple):
     Attributes
     ----------
     kind : ndarray of int8 of shape (n,)
-        `DUEL`, `TIE`, or `INEQUALITY`: one inequality of a joint answer.
+        `DUEL`, `TIE`, `GRADED` + grade, or `INEQUALITY`: one inequality of a joint answer.
     lead : ndarray of int8 of shape (n,)
         +1 where the first item of the margin (the winner, if there is one) was shown first, −1
         where the second was, 0 where neither was; where equal answers were shown in different
@@ -37,51 +34,6 @@ class Answers(NamedTuple):
         """Some of the rows, by position or mask."""
         judge = None if self.judge is None else self.judge[rows]
         return Answers(self.kind[rows], self.lead[rows], judge)
-
-
-class Derivatives(NamedTuple):
-    """Log-probability and its derivatives in the margin m: value, d/dm, −d²/dm², d³/dm³."""
-
-    value: NDArray[np.float64]
-    gradient: NDArray[np.float64]
-    curvature: NDArray[np.float64]
-    third: NDArray[np.float64]
-
-
-class TiltedMoments(NamedTuple):
-    """A likelihood's factor times a Gaussian: log normaliser Z and its derivatives in the mean.
-
-    ``gradient`` is d log Z/d mean, ``curvature`` −d² log Z/d mean²; ``shrink`` is tilted variance
-    over the Gaussian's, in (0, 1].
-    """
-
-    log_normaliser: NDArray[np.float64]
-    gradient: NDArray[np.float64]
-    curvature: NDArray[np.float64]
-    shrink: NDArray[np.float64]
-
-
-class Site(NamedTuple):
-    """Gaussian factor in natural parameters."""
-
-    precision: NDArray[np.float64]
-    shift: NDArray[np.float64]
-
-
-class TruncationBox(NamedTuple):
-    """An answer as a box of a noisy margin: lower < margin + e < upper, e ~ N(0, variance).
-
-    ``turn``, if given, is −1 where the box is one of minus the margin, else 1.
-    """
-
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    variance: NDArray[np.float64]
-    turn: NDArray[np.float64] | None = None
-
-
-# Kind of an answer with more than one inequality; its rows are of the kind `INEQUALITY`.
-SET = 2
 
 
 class ByValue:
@@ -166,7 +118,7 @@ class Rows(ByValue):
     first, second : ndarray of shape (n_rows,)
         Items of each; where one is better it is the first.
     kind : ndarray of int8 of shape (n_rows,)
-        `DUEL`, `TIE` or `INEQUALITY`.
+        `DUEL`, `TIE`, `GRADED` + grade, or `INEQUALITY`.
     lead : ndarray of int8 of shape (n_rows,)
         1 where the first of the two was shown before all others, −1 where the second was, else 0.
     counts : ndarray of shape (n_rows,)
@@ -407,8 +359,8 @@ def _coded_duels(n_items, positions, order, kind, ordered, judge):
         first, second = np.where(turned, second, first), np.where(turned, first, second)
         lead = np.where(turned, -lead, lead)
     code = first * n_items + second
-    if tie.any():
-        code = code + tie * n_items**2
+    if kind.any():
+        code = code + kind.astype(np.intp) * n_items**2
     if ordered:
         code = 3 * code + (lead + 1)
     if judge is not None:  # numbers that stay below n × n_judges, however large the codes are
@@ -499,7 +451,7 @@ class Comparisons(ByValue):
     order : ndarray of int8 of shape (n_answers, k)
         Place, from 0, at which each of them was shown; −1 where none was first.
     kind : ndarray of int8 of shape (n_answers,)
-        `DUEL`, `TIE` or `SET`.
+        `DUEL`, `TIE`, `GRADED` + grade, or `SET`.
     weight : ndarray of shape (n_answers,)
         How often the answer counts; positive.
     judge : ndarray of shape (n_answers,) or None
@@ -544,7 +496,7 @@ class Comparisons(ByValue):
         weight: ArrayLike | None = None,
         judge: ArrayLike | None = None,
         *,
-        tie: ArrayLike | None = None,
+        kind: ArrayLike | None = None,
         order: ArrayLike | None = None,
     ) -> Self:
         """Duels between rows of a table.
@@ -560,8 +512,8 @@ class Comparisons(ByValue):
         weight : array-like of shape (n_duels,), optional
             Non-negative; a duel of weight 0 is left out. By default 1 each.
         judge : array-like of int of shape (n_duels,), optional
-        tie : array-like of bool of shape (n_duels,), optional
-            By default there are none.
+        kind : array-like of int of shape (n_duels,), optional
+            `DUEL` (the default), `TIE` or `GRADED` + grade.
         order : array-like of int of shape (n_duels,), optional
             1: what is written first was shown first (the default), −1: the second was, 0: neither.
 
@@ -573,14 +525,15 @@ class Comparisons(ByValue):
         won = np.asarray(first_won, dtype=bool)
         weight = np.ones(len(shown)) if weight is None else np.asarray(weight, dtype=np.float64)
         judges = None if judge is None else np.asarray(judge, dtype=np.intp)
-        ties = None if tie is None else np.asarray(tie, dtype=bool)
+        kinds = np.zeros(len(shown)) if kind is None else kind
+        kinds = np.array(np.broadcast_to(kinds, len(shown)), dtype=np.int8)
         orders = None if order is None else np.asarray(order, dtype=np.int8)
         if not np.all(weight > 0.0):
             kept = weight > 0.0
             shown, won, weight = shown[kept], won[kept], weight[kept]
-            judges, ties, orders = _kept(kept, judges, ties, orders)
-        if ties is not None:
-            won = won | ties  # as shown
+            judges, kinds, orders = _kept(kept, judges, kinds, orders)
+        if kind is not None:
+            won = won | (kinds == TIE)  # as shown
         distinct, positions = _first_seen_items(items, shown)
         shown_first, shown_second = positions.T
         positions = np.empty_like(positions)
@@ -592,10 +545,7 @@ class Comparisons(ByValue):
         if orders is not None:
             places[orders < 0] = 1 - places[orders < 0]
             places[orders == 0] = -1
-        kind = np.full(len(shown), DUEL, dtype=np.int8)
-        if ties is not None:
-            kind[ties] = TIE
-        return cls(distinct, positions, places, kind, weight, judges)
+        return cls(distinct, positions, places, kinds, weight, judges)
 
     @classmethod
     def from_ranks(
@@ -606,7 +556,7 @@ class Comparisons(ByValue):
         weight: ArrayLike | None = None,
         judge: ArrayLike | None = None,
         *,
-        tie: ArrayLike | None = None,
+        kind: ArrayLike | None = None,
         order: ArrayLike | None = None,
     ) -> Self:
         """Choices and rankings of rows of a table.
@@ -622,8 +572,9 @@ class Comparisons(ByValue):
             the item. Answers that say nothing are left out.
         weight, judge
             As in `from_duels`.
-        tie : array-like of bool of shape (n_answers,), optional
-            Where two items were shown and found equal; the ranks do not count then.
+        kind : array-like of int of shape (n_answers,), optional
+            Of two items `TIE`, where the ranks do not count, or `GRADED` + grade; `DUEL` (the
+            default) where the ranks say it all.
         order : array-like of int of shape (n_answers,), optional
             1: the first shown counts as such (the default), 0: none does; −1: the second of two.
 
@@ -636,7 +587,8 @@ class Comparisons(ByValue):
         n, k = sets.shape
         weights = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
         judges = None if judge is None else np.asarray(judge, dtype=np.intp)
-        ties = np.zeros(n, dtype=bool) if tie is None else np.asarray(tie, dtype=bool)
+        kinds = np.zeros(n, dtype=np.int8) if kind is None else np.asarray(kind, dtype=np.int8)
+        ties = kinds == TIE
         orders = np.ones(n, dtype=np.int8) if order is None else np.asarray(order, dtype=np.int8)
         ranks[sets < 0] = 0
         ranks[ties] = 0
@@ -644,7 +596,7 @@ class Comparisons(ByValue):
         kept = says & (weights > 0.0)
         if not kept.all():
             sets, ranks, weights = sets[kept], ranks[kept], weights[kept]
-            judges, ties, orders = _kept(kept, judges, ties, orders)
+            judges, ties, kinds, orders = _kept(kept, judges, ties, kinds, orders)
         distinct, positions = _first_seen_items(items, sets)
         there = sets >= 0
         places = np.where(there, np.cumsum(there, axis=1) - 1, -1)  # the first that is there: 0
@@ -657,10 +609,10 @@ class Comparisons(ByValue):
         positions, places, ranks = (
             np.take_along_axis(each, sort, axis=1) for each in (positions, places, ranks)
         )
-        single = ~ties & (np.count_nonzero(ranks, axis=1) == 2)
-        kind = np.where(ties, TIE, np.where(single, DUEL, SET)).astype(np.int8)
+        single = ties | (np.count_nonzero(ranks, axis=1) == 2)
         small = np.int8 if k < 128 else np.int16
-        return cls(distinct, positions, places.astype(small), kind, weights, judges, ranks)
+        kinds = np.where(single, kinds, SET).astype(np.int8)
+        return cls(distinct, positions, places.astype(small), kinds, weights, judges, ranks)
 
     def part(self, answers: NDArray[np.intp]) -> Self:
         """Some of the answers, and the items in them."""

@@ -10,6 +10,7 @@ from sklearn.utils.validation import column_or_1d
 
 from skpref.data._containers import is_missing, unmasked
 from skpref.data._frame import DuelFrame
+from skpref.data._kinds import PLAIN, DuelScale
 from skpref.data._sets import Lists, plain_lists, read_lists
 
 
@@ -18,28 +19,38 @@ class Outcomes(NamedTuple):
 
     Attributes
     ----------
-    won : ndarray of bool of shape (n_duels,)
-        Whether the first won.
-    tie : ndarray of bool of shape (n_duels,) or None
-        None: there are none.
-    classes : ndarray of shape (2,) or (3,)
-        Labels of second won, tie if there may be any, first won.
+    label : ndarray of int8 of shape (n_duels,)
+        Above 0 the first won, below it the second, by so many grades; 0: a tie.
+    scale : DuelScale
+    classes : ndarray of shape (n_outcomes,)
+        Labels, as they are written in y.
     """
 
-    won: NDArray[np.bool_]
-    tie: NDArray[np.bool_] | None
+    label: NDArray[np.int8]
+    scale: DuelScale
     classes: NDArray
 
+    @property
+    def won(self) -> NDArray[np.bool_]:
+        """Whether the first won."""
+        return self.label > 0
 
-def read_outcomes(y: NDArray, ties: bool = False, known: bool = False) -> Outcomes:
+    @property
+    def kind(self) -> NDArray[np.int8] | None:
+        """Kind of each row; None: all are duels."""
+        return None if self.scale == PLAIN else self.scale.kinds(self.label)
+
+
+def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, known: bool = False) -> Outcomes:
     """What labels say.
 
     Parameters
     ----------
     y : ndarray of shape (n_duels,)
-        Labels in {0, 1}, {-1, 1} or booleans; with ``ties`` in {-1, 0, 1}.
-    ties : bool, default=False
-        Whether there may be ties, labelled 0.
+        Labels in {0, 1}, {-1, 1} or booleans; with ties in {-1, 0, 1}; with grades integers, the
+        sign says who won and the size how clearly.
+    scale : DuelScale, default=PLAIN
+        What may come of a duel.
     known : bool, default=False
         Whether 0 is known to be a tie, though no -1 be there.
 
@@ -52,37 +63,41 @@ def read_outcomes(y: NDArray, ties: bool = False, known: bool = False) -> Outcom
     ValueError
         For any other label, NaN or infinity, and where it is not clear what 0 is.
     """
+    plain = scale == PLAIN
     if y.dtype.kind == "b":
-        if ties:
-            raise ValueError(_ambiguous("booleans"))
-        return Outcomes(y.copy(), None, np.array([False, True]))
+        if not plain:
+            raise ValueError(_ambiguous("booleans") if scale.levels == 1 else _bad(y, scale))
+        return _plain(y, np.array([False, True]))
     if y.dtype.kind == "O":
         if any(isinstance(label, str) for label in y.tolist()):
-            raise ValueError(_bad_outcomes(y, ties))
+            raise ValueError(_bad(y, scale))
         try:
             y = y.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
-            raise ValueError(_bad_outcomes(y, ties)) from None
+            raise ValueError(_bad(y, scale)) from None
     if y.dtype.kind not in "iuf":
-        raise ValueError(_bad_outcomes(y, ties))
+        raise ValueError(_bad(y, scale))
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
-        also = "" if ties else " (ties too, unless tie_threshold is given)"
+        also = "" if scale.ties else " (ties too, unless tie_threshold is given)"
         raise ValueError(
             f"Outcomes y contain NaN, None or infinity in {np.sum(~np.isfinite(y))} of {len(y)} "
             f"places. Leave out duels without an outcome{also}."
         )
     present = np.unique(y)
-    if ties:
-        if not np.isin(present, (-1, 0, 1)).all():
-            raise ValueError(_bad_outcomes(y, ties))
-        if not known and 0 in present and -1 not in present:
+    if not plain:
+        if not np.isin(present, scale.labels).all():
+            raise ValueError(_bad(y, scale))
+        if scale.levels == 1 and not known and 0 in present and -1 not in present:
             raise ValueError(_ambiguous("0 and no -1"))
-        return Outcomes(y == 1, y == 0, np.array([-1, 0, 1]))
-    if np.isin(present, (0, 1)).all():
-        return Outcomes(y == 1, None, np.array([0, 1]))
-    if np.isin(present, (-1, 1)).all():
-        return Outcomes(y == 1, None, np.array([-1, 1]))
-    raise ValueError(_bad_outcomes(y, ties))
+        return Outcomes(y.astype(np.int8), scale, scale.labels)
+    for classes in ([0, 1], [-1, 1]):
+        if np.isin(present, classes).all():
+            return _plain(y == 1, np.array(classes))
+    raise ValueError(_bad(y, scale))
+
+
+def _plain(won, classes):
+    return Outcomes(np.where(won, 1, -1).astype(np.int8), PLAIN, classes)
 
 
 def _ambiguous(what):
@@ -94,9 +109,18 @@ def _ambiguous(what):
     )
 
 
-def _bad_outcomes(y, ties):
+def _bad(y, scale):
     some = ", ".join(list(dict.fromkeys(map(repr, y[:1000].tolist())))[:5])
-    if ties:
+    if scale.levels > 1:
+        allowed = ", ".join(map(str, scale.labels.tolist()))
+        tie = "0: a tie" if scale.ties else "for ties, 0, give tie_threshold too"
+        return (
+            f"Outcomes of duels must be in {{{allowed}}} with {scale.levels - 1} grade_thresholds "
+            f"(above 0: the first won, the larger the more clearly; below 0: the second; {tie}), "
+            f"got values such as [{some}]. Encode them so, or give one threshold fewer than there "
+            "are grades."
+        )
+    if scale.ties:
         return (
             "Outcomes of duels must be in {-1, 0, 1} with tie_threshold (1: the first won, 0: a "
             f"tie, -1: the second won), got values such as [{some}]. Encode them so."
@@ -104,6 +128,11 @@ def _bad_outcomes(y, ties):
     three = ""
     if y.dtype.kind in "iuf" and np.isin(y, (-1, 0, 1)).all():
         three = " If 0 is a tie, give tie_threshold, such as tie_threshold=0.1, to learn from ties."
+    elif y.dtype.kind in "iuf" and np.isin(y, np.arange(-9, 10)).all() and np.any(y < 0):
+        three = (
+            " If they say how much better, -2, -1, 1, 2, give grade_thresholds, such as "
+            "grade_thresholds=(1.0,)."
+        )
     return (
         f"Outcomes of duels must be in {{0, 1}}, {{-1, 1}} or booleans (1: the first won), got "
         f"values such as [{some}].{three} Encode them so, leave out ties, or pass y=None if the "
@@ -136,33 +165,39 @@ def check_real(values: Any, name: str) -> None:
         )
 
 
-def check_outcomes(y: Any, n_duels: int, ties: bool = False, known: bool = False) -> Outcomes:
+def check_outcomes(y: Any, n_duels: int, scale: DuelScale = PLAIN, known: bool = False) -> Outcomes:
     """Outcomes of duels.
 
     Parameters
     ----------
     y : array-like of shape (n_duels,), or of ranks of shape (n_duels, 2), or None
-        Labels in {0, 1}, {-1, 1} or booleans, with ``ties`` in {-1, 0, 1}; None: the first won
-        each.
+        Labels, see `read_outcomes`; None: the first won each.
     n_duels : int
-    ties, known : bool
+    scale, known
         See `read_outcomes`.
     """
-    if y is None:
-        classes = np.array([-1, 0, 1] if ties else [0, 1])
-        return Outcomes(np.ones(n_duels, dtype=bool), None, classes)
-    check_real(y, "y")
-    y = unmasked(y)
-    if np.asarray(y).shape == (n_duels, 2) and n_duels > 0:
-        rank = _check_ranks(np.asarray(y), np.ones((n_duels, 2), dtype=bool))
-        return Outcomes(rank[:, 0] < rank[:, 1], None, np.array([-1, 0, 1] if ties else [0, 1]))
+    if y is not None:
+        check_real(y, "y")
+        y = unmasked(y)
+    ranked = y is not None and np.asarray(y).shape == (n_duels, 2) and n_duels > 0
+    if (y is None or ranked) and scale.levels > 1:
+        raise ValueError(
+            f"With grade_thresholds y must say by what grade each duel was won, labels in "
+            f"{scale.labels.tolist()}; got {'ranks' if ranked else 'y=None'}."
+        )
+    if y is None or ranked:
+        won = np.ones(n_duels, dtype=bool)
+        if ranked:
+            rank = _check_ranks(np.asarray(y), np.ones((n_duels, 2), dtype=bool))
+            won = rank[:, 0] < rank[:, 1]
+        return _plain(won, scale.labels if scale.ties else np.array([0, 1]))._replace(scale=scale)
     y = column_or_1d(y, warn=True)
     if len(y) != n_duels:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {n_duels} duels, "
             f"{len(y)} outcomes in y. Give one outcome for each row of X."
         )
-    return read_outcomes(y, ties, known)
+    return read_outcomes(y, scale, known)
 
 
 def check_ranks(y: Any, there: NDArray[np.bool_]) -> Ranks:
@@ -371,7 +406,7 @@ def parse_outcomes(outcomes: Any) -> np.ndarray:
     >>> parse_outcomes([1, -1, 1]).tolist()
     [True, False, True]
     """
-    return read_outcomes(column_or_1d(unmasked(outcomes)))[0]
+    return read_outcomes(column_or_1d(unmasked(outcomes))).won
 
 
 class Finished(NamedTuple):
@@ -404,7 +439,7 @@ def finish(X: np.ndarray | DuelFrame, outcomes: Any, ties: bool | None = None) -
     if outcomes is None:
         return _by_turns(X, np.ones(len(X), dtype=bool))
     outcomes = column_or_1d(unmasked(outcomes))
-    signs = None if ties is False else three_labels(outcomes)
+    signs = None if ties is False else signed_labels(outcomes, DuelScale(ties=True))
     if ties and signs is None:
         some = ", ".join(map(repr, list(dict.fromkeys(outcomes.tolist()))[:5]))
         raise ValueError(
@@ -417,7 +452,7 @@ def finish(X: np.ndarray | DuelFrame, outcomes: Any, ties: bool | None = None) -
     if len(won) != len(X):
         raise ValueError(f"{len(won)} outcomes came for {len(X)} duels; give one for each.")
     if signs is not None:
-        return _with_ties(X, signs)
+        return finish_signed(X, signs)
     if won.all() or not won.any():
         return _by_turns(X, won)
     return Finished(X, outcomes.astype(np.int64), np.zeros(len(X), dtype=bool))
@@ -430,29 +465,31 @@ def _by_turns(X, won):
     return Finished(_turned(X, turned), y, turned)
 
 
-def three_labels(outcomes: np.ndarray) -> np.ndarray | None:
-    """Labels in {-1, 0, 1} as integers, None if there are others."""
+def signed_labels(outcomes: np.ndarray, scale: DuelScale) -> np.ndarray | None:
+    """Labels of a scale as integers, None if there are others."""
+    known = scale.labels
     if outcomes.dtype.kind not in "iufO":
         return None
     if outcomes.dtype.kind == "O":
-        known = all(isinstance(label, Real) and label in (-1, 0, 1) for label in outcomes.tolist())
+        allowed = set(known.tolist())
+        good = all(isinstance(label, Real) and label in allowed for label in outcomes.tolist())
     else:
-        known = bool(np.isin(outcomes, (-1, 0, 1)).all())
-    return outcomes.astype(np.int64) if known else None
+        good = bool(np.isin(outcomes, known).all())
+    return outcomes.astype(np.int64) if good else None
 
 
-def _with_ties(X, signs):
+def finish_signed(X: np.ndarray | DuelFrame, labels: np.ndarray) -> Finished:
     """Every second decided duel turned round where one side won them all.
 
-    A label -1 there must be, since 0 stands for a tie beside it and for a defeat without it.
+    A label below 0 there must be, since 0 stands for a tie beside it and for a defeat without it.
     """
-    decided = np.flatnonzero(signs)
+    decided = np.flatnonzero(labels)
     wanted = np.where(np.arange(len(decided)) % 2 == 0, -1, 1)
-    if len(np.unique(signs[decided])) != 1:
-        return Finished(X, signs, np.zeros(len(X), dtype=bool))
-    y = signs.copy()
-    y[decided] = wanted
-    return Finished(_turned(X, y != signs), y, y != signs)
+    if len(np.unique(np.sign(labels[decided]))) != 1:
+        return Finished(X, labels, np.zeros(len(X), dtype=bool))
+    y = labels.copy()
+    y[decided] = wanted * np.abs(labels[decided])
+    return Finished(_turned(X, y != labels), y, y != labels)
 
 
 Positions = Callable[[Any], np.ndarray]

@@ -10,9 +10,10 @@ from sklearn.utils.validation import column_or_1d
 
 from skpref._utils import warn
 from skpref.data._builders import rated_pairs
-from skpref.data._comparisons import TIE, Comparisons
+from skpref.data._comparisons import Comparisons
 from skpref.data._containers import is_frame, unmasked
 from skpref.data._items import ItemTable, distinct_rows, float_rows
+from skpref.data._kinds import PLAIN, DuelScale
 from skpref.data._labels import check_order, check_outcomes, check_ranks, check_real, refuse_order
 from skpref.data._read import (
     Parsed,
@@ -147,13 +148,13 @@ def check_training(
     _refuse_mirrors(who, shown)
     weight = check_weights(sample_weight, n)
     order = check_order(order, n, k)
-    ties = likelihood is not None and TIE in likelihood.kinds
     if k == 2:
-        said = check_outcomes(y, n, ties, known=before is not None)
+        scale = PLAIN if likelihood is None else DuelScale.of(likelihood.kinds)
+        said = check_outcomes(y, n, scale, known=before is not None)
         given_by = None if told is None else told.rows
         ends = shown[:, 0], shown[:, 1]
         comparisons = Comparisons.from_duels(
-            rows, *ends, said.won, weight, given_by, tie=said.tie, order=order
+            rows, *ends, said.won, weight, given_by, kind=said.kind, order=order
         )
         classes = said.classes
     else:
@@ -189,11 +190,13 @@ def as_before(
         If they are not of the same form, or to be understood in another way.
     """
     fitted = estimator.likelihood_
-    if (TIE in likelihood.kinds) != (TIE in fitted.kinds):
+    scale, scale_before = (DuelScale.of(each.kinds) for each in (likelihood, fitted))
+    if scale != scale_before:
+        ties = f"with{'' if scale_before.ties else 'out'} ties"
+        what = ties if scale.ties != scale_before.ties else f"with {scale_before.levels} grades"
         raise ValueError(
-            f"The answers so far were learned {'with' if TIE in fitted.kinds else 'without'} ties, "
-            f"which {likelihood!r} does not go with. Set tie_threshold (or likelihood) as it was, "
-            "or fit anew."
+            f"The answers so far were learned {what}, which {likelihood!r} does not go with. Set "
+            "tie_threshold, grade_thresholds (or likelihood) as they were, or fit anew."
         )
     if likelihood.uses_order and not fitted.uses_order:
         raise ValueError(

@@ -1,14 +1,17 @@
 """Priors on hyperparameters while they are learned, as log densities of their logarithms."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import check_lognormal
 from skpref.gp import feature_spread
 from skpref.kernels import lengthscale_indices
+from skpref.likelihoods import Likelihood
 
 # Logarithms of lengthscales share a normal level and deviate from it by Student's t: many like
 # ones, a few quite unlike.
@@ -27,7 +30,7 @@ class Prior(Protocol):
 
 @dataclass(frozen=True)
 class LogNormal:
-    """Independent log-normals on some of the hyperparameters.
+    """Independent log-normals on some of the hyperparameters (normals, of those that are linear).
 
     Attributes
     ----------
@@ -115,3 +118,27 @@ def lengthscale_priors(
     spread = np.log(feature_spread(rows)) + 0.5 * np.log(rows.shape[1])
     centre = [spread.mean() if feature is None else spread[feature] for _, feature in found]
     return (SharedLevel(index, np.array(centre)),)
+
+
+def likelihood_priors(
+    likelihood: Likelihood, kernel: Kernel, priors: Mapping[str, tuple[float, float]]
+) -> tuple[Prior, ...]:
+    """The prior on free hyperparameters of a likelihood: none, or one.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    kernel : Kernel
+        Its free hyperparameters come first in θ.
+    priors : dict of str to (float, float)
+        As `Likelihood.priors`.
+    """
+    found = []
+    for at, name in enumerate(likelihood.free, start=len(kernel.theta)):
+        if name in priors:
+            centre, deviation = priors[name]
+            found.append((at, centre if name in likelihood.linear else np.log(centre), deviation))
+    if not found:
+        return ()
+    index, centres, deviations = zip(*found, strict=True)
+    return (LogNormal(np.array(index), np.array(centres), np.array(deviations)),)

@@ -11,16 +11,21 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from skpref._utils import check_bounds, check_choice, check_number, warn
 from skpref.data import ItemTable, Training
 from skpref.fitting._forecast import chosen_engine
-from skpref.fitting._hyperpriors import Prior, check_lengthscale_prior, lengthscale_priors
+from skpref.fitting._hyperpriors import (
+    Prior,
+    check_lengthscale_prior,
+    lengthscale_priors,
+    likelihood_priors,
+)
 from skpref.fitting._model import Model
 from skpref.fitting._reliability import CarePrior, Law
 from skpref.fitting._search import Search
 from skpref.gp import default_kernel
 from skpref.inference import ENGINES, EP, Engine, check_answers
 from skpref.kernels import check_hyperparameters, measures, seen_columns
-from skpref.likelihoods import Likelihood, Probit
+from skpref.likelihoods import GradedProbit, Likelihood, probit
 
-_OF_PROBIT = ("noise_variance", "tie_threshold", "order_effect")
+_OF_PROBIT = list(GradedProbit().get_params())
 
 
 class Settings(NamedTuple):
@@ -122,8 +127,8 @@ def check_engine(
 
 def likelihood_of(estimator) -> Likelihood:
     """The likelihood that the parameters of an estimator stand for, a copy."""
-    names = (name for each in _OF_PROBIT for name in (each, f"{each}_bounds"))
-    return check_likelihood(estimator.likelihood, *(getattr(estimator, name) for name in names))
+    of_probit = {name: getattr(estimator, name) for name in _OF_PROBIT}
+    return check_likelihood(estimator.likelihood, **of_probit)
 
 
 def held(fitted: BaseEstimator) -> BaseEstimator:
@@ -140,12 +145,10 @@ def held(fitted: BaseEstimator) -> BaseEstimator:
     return made
 
 
-def check_likelihood(likelihood, *of_probit) -> Likelihood:
-    """``likelihood=`` itself, or the probit of the parameters of `Probit`, in their order."""
+def check_likelihood(likelihood, **of_probit) -> Likelihood:
+    """``likelihood=`` itself, or the probit of these parameters."""
     if likelihood is None:
-        probit = Probit(*of_probit)
-        probit.check()
-        return probit
+        return probit(**of_probit)
     if not isinstance(likelihood, Likelihood):
         raise TypeError(
             f"likelihood must be None or an object of skpref.likelihoods.Likelihood, got "
@@ -201,6 +204,7 @@ def make_model(estimator, settings: Settings, training: Training, table: ItemTab
     priors: tuple[Prior, ...] = ()
     if learned:
         priors = lengthscale_priors(estimator.lengthscale_prior, kernel, comparisons.items)
+        priors += likelihood_priors(settings.likelihood, kernel, settings.likelihood.priors)
     return Model(kernel, settings.likelihood, engine, priors)
 
 

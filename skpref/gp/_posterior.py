@@ -19,7 +19,15 @@ from skpref._utils import (
     floor_variance,
     generator_of,
 )
-from skpref.data import ItemTable, Who, consecutive, distinct_rows, item_pairs, item_rows
+from skpref.data import (
+    ItemTable,
+    Who,
+    consecutive,
+    distinct_rows,
+    first_wins,
+    item_pairs,
+    item_rows,
+)
 from skpref.gp._choice import choice_proba
 from skpref.gp._paths import SamplePaths, draw_weights
 from skpref.gp._utilities import Utilities
@@ -528,7 +536,7 @@ class Posterior(Components):
         def of(mean, variance, order):
             if not noise:
                 return sign_proba(mean, variance, log=log)
-            return self._outcomes(mean, variance, order, log)[..., -1]
+            return first_wins(self._outcomes(mean, variance, order, log), log)
 
         return self._by_pairs(A, B, lambda m, v, o: defended(of, m, v, o, log), (0,), order)
 

@@ -311,10 +311,13 @@ def check_answers(
     """Raise ValueError, before any work, if an engine or a likelihood cannot take these answers,
     MemoryError if an exact fit does not fit."""
     rows = comparisons.rows
-    if TIE not in likelihood.kinds and np.any(rows.kind == TIE):
+    unknown = set(np.unique(rows.kind).tolist()) - likelihood.kinds - {INEQUALITY}
+    if unknown:
+        what, remedy = "grades of a win", "grade_thresholds, such as grade_thresholds=(1.0,)"
+        if TIE in unknown:
+            what, remedy = "ties", "tie_threshold, such as tie_threshold=0.1"
         raise ValueError(
-            f"There are ties, but {type(likelihood).__name__} knows none. Give tie_threshold, such "
-            "as tie_threshold=0.1."
+            f"There are {what}, but {type(likelihood).__name__} knows none. Give {remedy}."
         )
     if rows.joint:
         needed = [each for each in (engine, engine.evidence_engine()) if each is not None]

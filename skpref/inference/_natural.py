@@ -562,10 +562,10 @@ class Linearised(Batch):
 
 def check_linear(comparisons: Comparisons, likelihood: Likelihood) -> None:
     """Raise ValueError if there is more to the answers than who won a pair's duels."""
-    ties = TIE in likelihood.kinds or bool(np.any(comparisons.rows.kind == TIE))
+    ties = likelihood.n_outcomes > 2 or bool(np.any(comparisons.rows.kind == TIE))
     judged = comparisons.judge is not None
     if ties or likelihood.uses_order or judged:
-        what = "ties (a tie_threshold)" if ties else "an order effect"
+        what = "ties or grades (thresholds)" if ties else "an order effect"
         what = "judges" if judged else what
         raise ValueError(
             f"SVI(local='ekf') takes a pair's duels as shares of wins and knows no {what}. Use "

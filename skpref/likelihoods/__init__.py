@@ -4,34 +4,35 @@
 ``likelihood=``; a subclass of `Likelihood` of your own works in the estimator and the optimisers.
 """
 
-from skpref.data import (
-    DUEL,
-    INEQUALITY,
-    TIE,
-    Answers,
+from skpref.data import DUEL, GRADED, INEQUALITY, TIE, Answers
+from skpref.likelihoods._base import (
     Derivatives,
+    Likelihood,
     Site,
     TiltedMoments,
     TruncationBox,
 )
-from skpref.likelihoods._base import Likelihood
 from skpref.likelihoods._expected import Expected
+from skpref.likelihoods._graded import GradedProbit, probit
 from skpref.likelihoods._judged import JudgeReliability
 from skpref.likelihoods._normal import sign_proba
 from skpref.likelihoods._probit import Probit
 
 __all__ = [
     "DUEL",
+    "GRADED",
     "INEQUALITY",
     "TIE",
     "Answers",
     "Derivatives",
     "Expected",
+    "GradedProbit",
     "JudgeReliability",
     "Likelihood",
     "Probit",
     "Site",
     "TiltedMoments",
     "TruncationBox",
+    "probit",
     "sign_proba",
 ]

@@ -8,28 +8,61 @@ distinct answer, or one an inequality of a joint answer.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import copy
-from typing import ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from skpref._utils import check_bounds, check_number, floor_variance
-from skpref.data import (
-    DUEL,
-    TIE,
-    Answers,
-    Derivatives,
-    Site,
-    TiltedMoments,
-    TruncationBox,
-)
+from skpref.data import DUEL, Answers, DuelScale
 from skpref.likelihoods import _expected, _quadrature
 from skpref.likelihoods._expected import Expected
 
 # Of a hyperparameter's logarithm, for differences where a likelihood gives no derivatives.
 _STEP = 1e-4
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
+
+
+class Derivatives(NamedTuple):
+    """Log-probability and its derivatives in the margin m: value, d/dm, −d²/dm², d³/dm³."""
+
+    value: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+    third: NDArray[np.float64]
+
+
+class TiltedMoments(NamedTuple):
+    """A likelihood's factor times a Gaussian: log normaliser Z and its derivatives in the mean.
+
+    ``gradient`` is d log Z/d mean, ``curvature`` −d² log Z/d mean²; ``shrink`` is tilted variance
+    over the Gaussian's, in (0, 1].
+    """
+
+    log_normaliser: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+    shrink: NDArray[np.float64]
+
+
+class Site(NamedTuple):
+    """Gaussian factor in natural parameters."""
+
+    precision: NDArray[np.float64]
+    shift: NDArray[np.float64]
+
+
+class TruncationBox(NamedTuple):
+    """An answer as a box of a noisy margin: lower < margin + e < upper, e ~ N(0, variance).
+
+    ``turn``, if given, is −1 where the box is one of minus the margin, else 1.
+    """
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    variance: NDArray[np.float64]
+    turn: NDArray[np.float64] | None = None
 
 
 class Likelihood(BaseEstimator, ABC):
@@ -47,6 +80,9 @@ class Likelihood(BaseEstimator, ABC):
         is None is absent.
     linear : tuple of str
         Those of them that may be any number, and are learned as they are.
+    priors : dict of str to (float, float)
+        Log-normal priors of some of them while they are learned: median, and deviation of the
+        logarithm. Of those in `linear` mean and deviation of a normal prior.
     unit_powers : dict of str to int
         Powers of the utility's unit that they carry: 2 of a variance, 1 of a deviation, a threshold
         or a shift. The search for hyperparameters takes those that are in it as ratios to the first
@@ -76,13 +112,14 @@ class Likelihood(BaseEstimator, ABC):
 
     hyperparameters: ClassVar[tuple[str, ...]] = ()
     linear: ClassVar[tuple[str, ...]] = ()
+    priors: ClassVar[Mapping[str, tuple[float, float]]] = {}
     unit_powers: ClassVar[Mapping[str, int]] = {}
 
     # -- what it takes -------------------------------------------------------------------
 
     @property
     def kinds(self) -> frozenset[int]:
-        """Kinds of row that it takes: of `DUEL`, `TIE`, `INEQUALITY`."""
+        """Kinds of row that it takes: `DUEL`, `TIE`, `INEQUALITY`, or `GRADED` + grade."""
         return frozenset({DUEL})
 
     @property
@@ -96,9 +133,14 @@ class Likelihood(BaseEstimator, ABC):
         return 0.0
 
     @property
+    def duel_scale(self) -> DuelScale:
+        """What may come of a duel."""
+        return DuelScale.of(self.kinds)
+
+    @property
     def n_outcomes(self) -> int:
-        """How many outcomes a duel has: 3 with ties, else 2."""
-        return 3 if TIE in self.kinds else 2
+        """How many outcomes a duel has: 2, 3 with ties, more with grades."""
+        return self.duel_scale.n_columns
 
     @property
     def item_noise(self) -> float | None:
@@ -117,21 +159,33 @@ class Likelihood(BaseEstimator, ABC):
         return [name for name in self._present() if not self._held(name)]
 
     def _present(self) -> list[str]:
-        return [name for name in self.hyperparameters if getattr(self, name) is not None]
+        return [name for name in self.hyperparameters if self._value(name) is not None]
 
     def _held(self, name: str) -> bool:
-        bounds = getattr(self, f"{name}_bounds")
+        bounds = self._bounds_of(name)
         return isinstance(bounds, str) and bounds == "fixed"
+
+    def _value(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def _bounds_of(self, name: str) -> Any:
+        return getattr(self, f"{name}_bounds")
+
+    def _with(self, values: Mapping[str, float]) -> Self:
+        other = copy(self)  # a constructor only assigns, as scikit-learn asks of it
+        for name, value in values.items():
+            setattr(other, name, value)
+        return other
 
     @property
     def theta(self) -> NDArray[np.float64]:
         """Logarithms of the free hyperparameters; of those in `linear` the values."""
-        return self._scaled([getattr(self, name) for name in self.free])
+        return self._scaled([self._value(name) for name in self.free])
 
     @property
     def bounds(self) -> NDArray[np.float64]:
         """Bounds of `theta`, shape (n_theta, 2)."""
-        return self._scaled([getattr(self, f"{name}_bounds") for name in self.free]).reshape(-1, 2)
+        return self._scaled([self._bounds_of(name) for name in self.free]).reshape(-1, 2)
 
     def _scaled(self, values) -> NDArray[np.float64]:
         scaled = np.array(values, dtype=np.float64)
@@ -141,10 +195,8 @@ class Likelihood(BaseEstimator, ABC):
 
     def at(self, theta: NDArray[np.float64]) -> Self:
         """The same likelihood at other values of its free hyperparameters."""
-        other = copy(self)  # a constructor only assigns, as scikit-learn asks of it
-        for name, t in zip(self.free, theta, strict=True):
-            setattr(other, name, float(t if name in self.linear else np.exp(t)))
-        return other
+        values = zip(self.free, theta, strict=True)
+        return self._with({n: float(t if n in self.linear else np.exp(t)) for n, t in values})
 
     def held(self) -> Self:
         """The same likelihood with every hyperparameter fixed where it is."""
@@ -155,11 +207,17 @@ class Likelihood(BaseEstimator, ABC):
 
     def check(self) -> None:
         """Raise TypeError or ValueError unless every hyperparameter and its bounds are sound."""
+        unknown = set(self.priors) - set(self.hyperparameters)
+        if unknown:
+            raise ValueError(
+                f"{type(self).__name__}.priors names {sorted(unknown)}, which are none of its "
+                f"hyperparameters, {list(self.hyperparameters)}. Name those."
+            )
         for name in self._present():
             linear = name in self.linear
             low = -np.inf if linear else 0.0
-            check_number(name, getattr(self, name), low=low, open_low=True, open_high=True)
-            check_bounds(f"{name}_bounds", getattr(self, f"{name}_bounds"), positive=not linear)
+            check_number(name, self._value(name), low=low, open_low=True, open_high=True)
+            check_bounds(f"{name}_bounds", self._bounds_of(name), positive=not linear)
 
     # -- probabilities -------------------------------------------------------------------
 
@@ -213,13 +271,12 @@ class Likelihood(BaseEstimator, ABC):
         Returns
         -------
         ndarray of shape (..., n_outcomes)
-            Of "second won", "tie" if there are ties, and "first won".
+            In the order of `duel_scale`: "second won", "tie" if there are ties, and "first won".
         """
         mean, variance, lead = np.broadcast_arrays(mean, variance, lead)
         flat, wide = mean.ravel(), floor_variance(variance.ravel(), 0.0)
         spread, kept = wide > 0.0, []
-        outcomes = ((DUEL, -1), (TIE, 1), (DUEL, 1))
-        for kind, side in outcomes if TIE in self.kinds else outcomes[::2]:
+        for kind, side in self.duel_scale.outcomes:
             kinds = np.full(len(flat), kind, dtype=np.int8)
             answers = Answers(kinds, (side * lead.ravel()).astype(np.int8))
             oriented = side * flat

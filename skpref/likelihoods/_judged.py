@@ -6,8 +6,14 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpref.data import Answers, Derivatives, Site, TiltedMoments, TruncationBox
-from skpref.likelihoods._base import Likelihood
+from skpref.data import Answers
+from skpref.likelihoods._base import (
+    Derivatives,
+    Likelihood,
+    Site,
+    TiltedMoments,
+    TruncationBox,
+)
 from skpref.likelihoods._expected import Expected
 
 # As a box of a noisy margin the answers of a judge who hardly looks have a noise that is finite.

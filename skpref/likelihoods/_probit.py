@@ -17,42 +17,93 @@ from skpref.data import (
     INEQUALITY,
     TIE,
     Answers,
+)
+from skpref.likelihoods._base import (
     Derivatives,
+    Likelihood,
     Site,
     TiltedMoments,
     TruncationBox,
 )
-from skpref.likelihoods._base import Likelihood
 from skpref.likelihoods._expected import Expected, expected_log_ndtr
 from skpref.likelihoods._normal import Slab, mills, slab, standardise
-from skpref.likelihoods._repeats import equal_sites, equal_ties
+from skpref.likelihoods._repeats import equal_sites, equal_slabs
 
 
-class Rows(NamedTuple):
-    """What the rows are.
+class Intervals(NamedTuple):
+    """The rows as intervals of the noisy margin: half lines and slabs.
 
     Attributes
     ----------
+    kind : ndarray of int8 of shape (n,)
     lead : ndarray of shape (n,)
         Derivative of ``ahead`` in the order effect.
     ahead : ndarray of shape (n,)
         What the order effect adds to the margin.
     shift : ndarray of shape (n,)
-        The same, less the threshold that a duel's winner must exceed.
+        The same, less the end of a half line or the middle of a slab.
     noise : ndarray of shape (n,)
         Variance of the noise on the margin that belongs to the factor.
-    ties : ndarray of int
-        Which rows are ties.
-    threshold : float
-        Half the width of their slab; 0 if there are none.
+    slabs : ndarray of int
+        Which rows are slabs.
+    width : ndarray
+        Half the width of each slab.
     """
 
+    kind: NDArray[np.int8]
     lead: NDArray[np.float64]
     ahead: NDArray[np.float64]
     shift: NDArray[np.float64]
     noise: NDArray[np.float64]
-    ties: NDArray[np.intp]
-    threshold: float
+    slabs: NDArray[np.intp]
+    width: NDArray[np.float64]
+
+    @property
+    def half_lines(self) -> NDArray[np.intp]:
+        """Which rows with noise are half lines."""
+        bounded = np.zeros(len(self.kind), dtype=bool)
+        bounded[self.slabs] = True
+        return np.flatnonzero(~bounded & (self.noise > 0.0))
+
+    def moved(
+        self,
+        cuts: NDArray[np.float64],
+        by_margin: NDArray[np.float64],
+        by_width: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Derivative of something where the thresholds move by ``cuts``.
+
+        Parameters
+        ----------
+        cuts : ndarray
+            As in `ends`.
+        by_margin : ndarray of shape (..., n)
+            Its derivative in the margin.
+        by_width : ndarray of shape (..., n_slabs)
+            Its derivatives in the widths.
+        """
+        middle, upper = ends(cuts, self.kind)
+        lower, upper = middle[self.slabs], upper[self.slabs]
+        middle[self.slabs] = 0.5 * (lower + upper)
+        found = np.where(self.noise > 0.0, -middle * by_margin, 0.0)
+        found[..., self.slabs] += 0.5 * (upper - lower) * by_width
+        return found
+
+
+def ends(
+    cuts: NDArray[np.float64], kind: NDArray[np.int8]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lower and upper ends of the noisy margins that rows of these kinds stand for.
+
+    Parameters
+    ----------
+    cuts : ndarray of shape (n_levels,)
+        Thresholds, ascending: that of a tie (0 without ties), then those between grades of a win.
+    kind : ndarray of int8 of shape (n,)
+    """
+    lower = np.array([cuts[0], -cuts[0], 0.0, *cuts])  # of DUEL, TIE, INEQUALITY and the grades
+    upper = np.array([np.inf, cuts[0], np.inf, *cuts[1:], np.inf])
+    return lower[kind], upper[kind]
 
 
 class Factor(NamedTuple):
@@ -65,43 +116,20 @@ class Factor(NamedTuple):
     third: NDArray[np.float64]
 
 
-def rows_of(answers: Answers, noise: float, threshold: float | None, order_effect: float) -> Rows:
-    """What rows of any kind are.
-
-    Raises
-    ------
-    ValueError
-        If there are ties, but no threshold.
-    """
-    kind = answers.kind
-    ties = np.flatnonzero(kind == TIE)
-    if threshold is None:
-        if len(ties):
-            raise ValueError(
-                f"{len(ties)} of {len(kind)} answers are ties; set tie_threshold to a number to "
-                "learn from them."
-            )
-        threshold = 0.0
-    lead = answers.lead.astype(np.float64)
-    ahead = order_effect * lead
-    shift = np.where(kind == DUEL, ahead - threshold, ahead)
-    return Rows(lead, ahead, shift, np.where(kind == INEQUALITY, 0.0, noise), ties, threshold)
-
-
-def factor(mean, scale, rows: Rows | None) -> Factor:
+def factor(mean, scale, rows: Intervals | None) -> Factor:
     """Of every row, in units of ``scale``, the deviation of the noisy margin; None: plain duels."""
     u = (mean if rows is None else mean + rows.shift) / scale
     found = Factor(log_ndtr(u), *mills(u))
-    if rows is not None and len(rows.ties):
-        for whole, part in zip(found, ties_of(mean, scale, rows), strict=False):
-            whole[rows.ties] = part
+    if rows is not None and len(rows.slabs):
+        for whole, part in zip(found, slabs_of(mean, scale, rows), strict=False):
+            whole[rows.slabs] = part
     return found
 
 
-def ties_of(mean, scale, rows: Rows) -> Slab:
-    """The slabs of those rows that are ties."""
-    scale = np.broadcast_to(scale, mean.shape)[rows.ties]
-    return slab((mean + rows.ahead)[rows.ties] / scale, rows.threshold / scale)
+def slabs_of(mean, scale, rows: Intervals) -> Slab:
+    """The slabs of those rows that are."""
+    scale = np.broadcast_to(scale, mean.shape)[rows.slabs]
+    return slab((mean + rows.shift)[rows.slabs] / scale, rows.width / scale)
 
 
 class ExpectedProbit(Likelihood):
@@ -112,8 +140,12 @@ class ExpectedProbit(Likelihood):
         """Of the noise on a margin."""
         raise NotImplementedError
 
-    def _noisy_rows(self, answers: Answers) -> Rows | None:
-        """Threshold and order effect of every row; None if there are none."""
+    def _noisy_rows(self, answers: Answers) -> Intervals | None:
+        """Thresholds and order effect of every row; None if there are none."""
+        raise NotImplementedError
+
+    def _cuts(self) -> dict[str, NDArray[np.float64]]:
+        """How the thresholds move with each hyperparameter that is one."""
         raise NotImplementedError
 
     def expected(
@@ -125,12 +157,12 @@ class ExpectedProbit(Likelihood):
     ) -> Expected:
         """Expectation of the log-probability, see `Likelihood.expected`."""
         rows, total = self._noisy_rows(answers), self.margin_variance + noise
-        if rows is not None and len(rows.ties):
+        if rows is not None and len(rows.slabs):
             found = super().expected(mean, variance, noise, answers)
-            duels = np.flatnonzero(answers.kind == DUEL)
-            seen = mean[duels], variance[duels], noise[duels]
-            for whole, own in zip(found, self.expected(*seen, answers.take(duels)), strict=True):
-                whole[duels] = own
+            at = rows.half_lines
+            seen = mean[at], variance[at], noise[at]
+            for whole, own in zip(found, self.expected(*seen, answers.take(at)), strict=True):
+                whole[at] = own
             return found
         ahead, scale = mean if rows is None else mean + rows.shift, np.sqrt(total)
         value, slope, bend = expected_log_ndtr(ahead / scale, variance / total)
@@ -145,15 +177,16 @@ class ExpectedProbit(Likelihood):
         noise: NDArray[np.float64],
         answers: Answers,
     ) -> NDArray[np.float64]:
-        """In log σ², log δ and h, see `Likelihood.expected_theta_gradient`."""
+        """In log σ², the thresholds and h, see `Likelihood.expected_theta_gradient`."""
         rows = self._noisy_rows(answers)
-        if not self.free or (rows is not None and len(rows.ties)):
+        if not self.free or (rows is not None and len(rows.slabs)):
             return super().expected_theta_gradient(mean, variance, noise, answers)
         at = self.expected(mean, variance, noise, answers)
         found = {"noise_variance": self.margin_variance * at.by_noise}
         if rows is not None:
-            found["tie_threshold"] = -rows.threshold * at.by_mean
             found["order_effect"] = rows.lead * at.by_mean
+            for name, cuts in self._cuts().items():
+                found[name] = rows.moved(cuts, at.by_mean, np.zeros(0))
         return np.stack([found[name] for name in self.free])
 
     def _averaged(self, margin, noise, answers):
@@ -298,35 +331,32 @@ class Probit(ExpectedProbit):
         d = self._log_prob(margin, rows)
         if not self.free:
             return (np.zeros((0, len(margin))),) * 3
-        z, edges = margin, (0.0, 0.0, 0.0)
+        z, edges = margin, np.zeros((3, 1))
         found = {}
         if rows is not None:
-            z, edges = margin + rows.ahead, self._edges(margin, d, rows)
-            found["tie_threshold"] = edges
-            found["order_effect"] = (
-                rows.lead * d.gradient,
-                -rows.lead * d.curvature,
-                -rows.lead * d.third,
-            )
-        # With s^{-k} g(z/s, δ/s) the k-th derivative, d/dlog σ² of it is
-        # −½ (z d/dz + δ d/dδ + k) of it.
-        found["noise_variance"] = (
-            -0.5 * (z * d.gradient + edges[0]),
-            -0.5 * (d.gradient - z * d.curvature + edges[1]),
-            -0.5 * (2.0 * d.curvature - z * d.third + edges[2]),
+            by_margin, by_width = np.stack([d.gradient, -d.curvature, -d.third]), np.zeros((3, 0))
+            if len(rows.slabs):
+                scale = np.sqrt(self.margin_variance)
+                at = slabs_of(margin, scale, rows)
+                by_width = np.stack(
+                    [at.edge / scale, at.edge_gradient / scale**2, at.edge_curvature / scale**3]
+                )
+            z, edges = margin + rows.ahead, rows.moved(self._thresholds, by_margin, by_width)
+            found = {
+                name: rows.moved(cuts, by_margin, by_width) for name, cuts in self._cuts().items()
+            }
+            found["order_effect"] = rows.lead * by_margin
+        # With s^{-k} g(z/s, t/s) the k-th derivative, d/dlog σ² of it is
+        # −½ (z d/dz + Σ t d/dt + k) of it.
+        found["noise_variance"] = np.stack(
+            [
+                -0.5 * (z * d.gradient + edges[0]),
+                -0.5 * (d.gradient - z * d.curvature + edges[1]),
+                -0.5 * (2.0 * d.curvature - z * d.third + edges[2]),
+            ]
         )
         value, gradient, curvature = zip(*(found[name] for name in self.free), strict=True)
         return np.stack(value), np.stack(gradient), np.stack(curvature)
-
-    def _edges(self, margin, d, rows):
-        """Derivatives in log δ of value, gradient and curvature; without a threshold zero."""
-        edges = np.stack([-d.gradient, d.curvature, d.third])  # duels depend on z − δ
-        if len(rows.ties):
-            scale = np.sqrt(self.margin_variance)
-            at = ties_of(margin, scale, rows)
-            parts = at.edge / scale, at.edge_gradient / scale**2, at.edge_curvature / scale**3
-            edges[:, rows.ties] = parts
-        return rows.threshold * edges
 
     def outcome_log_proba(
         self,
@@ -346,16 +376,26 @@ class Probit(ExpectedProbit):
         """Probabilities of (second won, [tie,] first won)."""
         return self._outcomes(mean, variance, lead, ndtr, np.exp)
 
-    def _outcomes(self, mean, variance, lead, of_tail, of_tie):
+    def _outcomes(self, mean, variance, lead, of_tail, of_slab):
         if self.order_effect != 0.0:
             mean = mean + np.asarray(lead) * self.order_effect
         u = standardise(mean, variance, self.margin_variance)
-        if self.tie_threshold is None:
+        scale = self.duel_scale
+        if scale.n_columns == 2:
             return _on_last_axis(of_tail(-u), of_tail(u))
-        width = standardise(self.tie_threshold, variance, self.margin_variance)
-        u, width = np.broadcast_arrays(u, width)
-        tie = slab(u.ravel(), width.ravel()).value.reshape(u.shape)
-        return _on_last_axis(of_tail(-u - width), of_tie(tie), of_tail(u - width))
+        lower, upper = ends(self._thresholds, scale.kinds(np.maximum(scale.labels, 0)))
+        parts, top = [], standardise(lower[-1], variance, self.margin_variance)
+        for at in range(1, scale.n_columns - 1):
+            label = scale.labels[at]
+            if label < 0:
+                low, high = (-end[scale.n_columns - 1 - at] for end in (upper, lower))
+            else:
+                low, high = lower[at], upper[at]
+            width = standardise(0.5 * (high - low), variance, self.margin_variance)
+            away = u - standardise(0.5 * (high + low), variance, self.margin_variance)
+            away, width = np.broadcast_arrays(away, width)
+            parts.append(of_slab(slab(away.ravel(), width.ravel()).value.reshape(away.shape)))
+        return _on_last_axis(of_tail(-u - top), *parts, of_tail(u - top))
 
     # -- what engines ask for ------------------------------------------------------------
 
@@ -408,8 +448,8 @@ class Probit(ExpectedProbit):
         if rows is None:
             return log_ndtr(mean / scale)
         value = log_ndtr((mean + rows.shift) / scale)
-        at, scale = rows.ties, scale[rows.ties]
-        centre, width = np.abs(mean + rows.ahead)[at] / scale, rows.threshold / scale
+        at, scale = rows.slabs, scale[rows.slabs]
+        centre, width = np.abs(mean + rows.shift)[at] / scale, rows.width / scale
         above = log_ndtr(width - centre)
         with np.errstate(divide="ignore"):
             value[at] = above + np.log(-np.expm1(log_ndtr(-width - centre) - above))
@@ -422,7 +462,7 @@ class Probit(ExpectedProbit):
         answers: Answers,
         power: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
-        """Derivatives of the log normaliser of `tilted` in log σ², log δ and h."""
+        """Derivatives of the log normaliser of `tilted` in log σ², the thresholds and h."""
         if not self.free:
             return np.zeros((0, len(mean)))
         rows = self._rows(answers)
@@ -431,7 +471,7 @@ class Probit(ExpectedProbit):
             noise = self.margin_variance
             slopes = (-0.5 * noise * mean * gradient / (variance + noise))[None]
         else:
-            found = _tilted_slopes(mean, variance, gradient, rows)
+            found = self._tilted_slopes(mean, variance, gradient, rows)
             slopes = np.stack([found[name] for name in self.free])
         if power is not None and np.any(partial := _partial(power, variance, rows)):
             rest = mean[partial], variance[partial], answers.take(partial), power[partial]
@@ -446,25 +486,24 @@ class Probit(ExpectedProbit):
         answers: Answers,
         near: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     ) -> Site:
-        """Common fixed point of equal duels or ties, see `Likelihood.repeated_site`.
+        """Common fixed point of equal duels, ties or grades, see `Likelihood.repeated_site`.
 
-        Unknown for joint answers, and for some ties if the threshold is dozens of deviations of
-        the noise wide.
+        Unknown for joint answers, and for some slabs if they are dozens of deviations of the noise
+        wide.
         """
         rows, noise = self._rows(answers), self.margin_variance
         if rows is None:
             start = None if near is None else near[0] / np.sqrt(near[1] + noise)
             return Site(*equal_sites(mean, variance, counts, noise, start))
         precision, shift = np.full((2, len(mean)), np.nan)
-        for kind in (DUEL, TIE):
-            at = answers.kind == kind
-            if not np.any(at):
+        for at in (rows.half_lines, rows.slabs):
+            if not len(at):
                 continue
             away = rows.shift[at]
             cavities = mean[at] + away, variance[at], counts[at], noise
             cavity = None if near is None else (near[0][at] + away, near[1][at])
-            if kind == TIE:
-                found = equal_ties(*cavities, rows.threshold, cavity)
+            if at is rows.slabs:
+                found = equal_slabs(*cavities, rows.width, cavity)
             else:
                 start = None if cavity is None else cavity[0] / np.sqrt(cavity[1] + noise)
                 found = equal_sites(*cavities, start)
@@ -474,20 +513,43 @@ class Probit(ExpectedProbit):
     def regions(self, answers: Answers) -> TruncationBox:
         """The noisy margin is positive; with a threshold, above it or between both."""
         rows, n = self._rows(answers), len(answers.kind)
-        lower, upper, noise = np.zeros(n), np.full(n, np.inf), np.full(n, self.margin_variance)
-        if rows is not None:
-            at = rows.ties
-            lower -= rows.shift
-            lower[at] -= rows.threshold
-            upper[at] = rows.threshold - rows.ahead[at]
-            noise = rows.noise
-        return TruncationBox(lower, upper, noise)
+        if rows is None:
+            return TruncationBox(np.zeros(n), np.full(n, np.inf), np.full(n, self.margin_variance))
+        lower, upper = ends(self._thresholds, answers.kind)
+        return TruncationBox(lower - rows.ahead, upper - rows.ahead, rows.noise)
+
+    @property
+    def _thresholds(self):
+        """Of ties, and between grades of a win, see `ends`."""
+        return np.array([self.tie_threshold or 0.0])
+
+    def _cuts(self) -> dict[str, NDArray[np.float64]]:
+        """How the thresholds move with log δ."""
+        return {"tie_threshold": np.array([self.tie_threshold or 0.0])}
 
     def _rows(self, answers):
         """None where all are duels without a threshold or an order effect: the short way."""
-        if self.tie_threshold is None and not self.uses_order and not answers.kind.any():
+        kind, cuts = answers.kind, self._thresholds
+        if not (kind.any() or cuts.any() or self.uses_order):
             return None
-        return rows_of(answers, self.margin_variance, self.tie_threshold, self.order_effect)
+        lead = answers.lead.astype(np.float64)
+        ahead = self.order_effect * lead
+        if self.tie_threshold is None and np.any(ties := kind == TIE):
+            raise ValueError(
+                f"{np.sum(ties)} of {len(kind)} answers are ties; set tie_threshold to a number to "
+                "learn from them."
+            )
+        if kind.max(initial=0) > max(self.kinds):
+            raise ValueError(
+                f"{np.sum(kind > max(self.kinds))} of {len(kind)} answers are of a grade that is "
+                "not known; set grade_thresholds, one number fewer than there are grades."
+            )
+        lower, upper = ends(cuts, kind)
+        slabs = np.flatnonzero(np.isfinite(upper))
+        width = 0.5 * (upper[slabs] - lower[slabs])
+        lower[slabs] += width
+        noise = np.where(kind == INEQUALITY, 0.0, self.margin_variance)
+        return Intervals(kind, lead, ahead, ahead - lower, noise, slabs, width)
 
     def _noisy_rows(self, answers):
         rows = self._rows(answers)
@@ -498,20 +560,19 @@ class Probit(ExpectedProbit):
             )
         return rows
 
-
-def _tilted_slopes(mean, variance, gradient, rows: Rows):
-    """Derivatives of log normalisers, by name."""
-    total = variance + rows.noise
-    edge = np.where(rows.noise > 0.0, -rows.threshold * gradient, 0.0)
-    if len(rows.ties):
-        scale = np.sqrt(total)
-        edge[rows.ties] = rows.threshold * ties_of(mean, scale, rows).edge / scale[rows.ties]
-    share = rows.noise / np.where(total > 0.0, total, 1.0)
-    return {
-        "noise_variance": -0.5 * share * ((mean + rows.ahead) * gradient + edge),
-        "tie_threshold": edge,
-        "order_effect": rows.lead * gradient,
-    }
+    def _tilted_slopes(self, mean, variance, gradient, rows: Intervals):
+        """Derivatives of log normalisers, by name."""
+        total = variance + rows.noise
+        by_width = np.zeros(0)
+        if len(rows.slabs):
+            scale = np.sqrt(total)
+            by_width = slabs_of(mean, scale, rows).edge / scale[rows.slabs]
+        along = rows.moved(self._thresholds, gradient, by_width)
+        share = rows.noise / np.where(total > 0.0, total, 1.0)
+        found = {name: rows.moved(cuts, gradient, by_width) for name, cuts in self._cuts().items()}
+        found["noise_variance"] = -0.5 * share * ((mean + rows.ahead) * gradient + along)
+        found["order_effect"] = rows.lead * gradient
+        return found
 
 
 def _partial(power, variance, rows):

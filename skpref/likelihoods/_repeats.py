@@ -89,37 +89,37 @@ def _equal(u, mean, variance, others, noise):
 
 # Steps at most, how far one may change log V, and how short the one is after which only rounding
 # is left.
-_TIE_STEPS = 20
+_SLAB_STEPS = 20
 _REACH = 2.0
 _SMALL = 1e-8
 
 
-def equal_ties(mean, variance, counts, noise, threshold, near=None):
-    """Precision and shift of one of several equal ties, all of their sites being unknown.
+def equal_slabs(mean, variance, counts, noise, width, near=None):
+    """The same of answers whose noisy margin is within a slab.
 
     Parameters
     ----------
     mean, variance : ndarray
         Of the margin without any of these sites; the variance is positive.
     counts : ndarray
-        Numbers c of equal ties.
+        Numbers c of equal answers.
     noise : float
         Variance of the noise on the margin.
-    threshold : float
-        Half the width of the slab.
+    width : ndarray
+        Half the width of each slab, whose middle is at a margin of 0.
     near : (ndarray, ndarray), optional
-        Mean and variance of a cavity from which to start; by default that of one tie.
+        Mean and variance of a cavity from which to start; by default that of one answer.
 
     Returns
     -------
     precision, shift : ndarray
         Of one site; NaN where no fixed point was found.
     """
-    before = variance, counts - 1.0, noise, threshold
+    before = variance, counts - 1.0, noise, width
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         u, log_v = _start(mean, variance, noise, near)
         settled = np.zeros(len(u), dtype=bool)
-        for _ in range(_TIE_STEPS):
+        for _ in range(_SLAB_STEPS):
             at = _excess(u, log_v, mean, *before)
             if settled.all():
                 break
@@ -162,11 +162,11 @@ def _newton_step(at):
     return along, up
 
 
-def _excess(u, log_v, mean, variance, others, noise, threshold):
+def _excess(u, log_v, mean, variance, others, noise, half):
     cavity_var = np.exp(log_v)
     total = cavity_var + noise
     scale = np.sqrt(total)
-    width = threshold / scale
+    width = half / scale
     at = slab(u, width)
     d_width = -0.5 * width * cavity_var / total
     d_curvature = at.edge_curvature * d_width

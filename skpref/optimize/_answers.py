@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skpref.data import DuelScale
+
 TIE = "tie"
 # What stands for an outcome that was not given: None is a refusal.
 UNSAID: Any = ...
@@ -26,7 +28,8 @@ class AnswerArguments(NamedTuple):
         Returns
         -------
         int, str or dict
-            Of a duel 1 (the first won), 0 or "tie"; of more items a dict with the position
+            Of a duel 1 (the first won), 0 or "tie", or a grade of 2 or more, below 0 where the
+            second won; of more items a dict with the position
             "chosen", "worst" or both, or with the positions of a "ranking".
 
         Raises
@@ -78,13 +81,17 @@ def _of_duel(outcome, n):
     if isinstance(outcome, str):
         known = outcome == TIE
     else:
-        known = isinstance(outcome, int | float) and outcome in (1, 0, -1, 0.5)
+        whole = isinstance(outcome, int | float) and outcome == np.rint(outcome)
+        known = outcome == 0.5 or (whole and abs(outcome) < 100)
     if not known:
         raise ValueError(
-            "Outcomes of duels must be in {0, 1}, {-1, 1}, booleans (1: the first won), 'tie' or "
-            f"0.5 (no difference), or None (no answer), neither NaN nor others; got {shown}."
+            "Outcomes of duels must be in {0, 1}, {-1, 1}, booleans (1: the first won), grades "
+            "such as 2 and -2, 'tie' or 0.5 (no difference), or None (no answer), neither NaN nor "
+            f"others; got {shown}."
         )
-    return TIE if outcome in (TIE, 0.5) else int(outcome == 1)
+    if outcome in (TIE, 0.5):
+        return TIE
+    return int(outcome) if abs(outcome) > 1 else int(outcome == 1)
 
 
 def _of_set(said, n):
@@ -148,7 +155,7 @@ def ranks_of(outcome: int | str | dict, n: int) -> tuple[int, ...]:
     if outcome == TIE:
         return (1,) * n
     if not isinstance(outcome, dict):
-        return (1, 2) if outcome == 1 else (2, 1)
+        return (1, 2) if outcome > 0 else (2, 1)
     ranks = [0] * n
     if "ranking" in outcome:
         for rank, position in enumerate(outcome["ranking"], start=1):
@@ -163,6 +170,23 @@ def ranks_of(outcome: int | str | dict, n: int) -> tuple[int, ...]:
     return tuple(ranks)
 
 
+def check_scale(outcome: int | str | dict, scale: DuelScale) -> None:
+    """Raise ValueError if an outcome is a grade that the model of an optimizer does not have."""
+    if isinstance(outcome, int) and abs(outcome) > scale.levels:
+        allowed = "{1, 0}" if scale.levels == 1 else f"±1 to ±{scale.levels}"
+        raise ValueError(
+            f"Outcomes of duels must be in {allowed}, got {outcome}. To tell how much better, give "
+            "grade_thresholds, one number fewer than there are grades, such as (1.0,)."
+        )
+
+
+def label_of(outcome: int | str | dict) -> int:
+    """Label in y: above 0 the first won, below it the second; 0: a tie. Of sets 1."""
+    if outcome == TIE:
+        return 0
+    return 1 if isinstance(outcome, dict) else outcome or -1
+
+
 def leader(outcome: int | str | dict, n: int) -> int:
     """Position of the best; where several may be, of the first of these that was shown."""
     return ranks_of(outcome, n).index(1)
@@ -171,6 +195,6 @@ def leader(outcome: int | str | dict, n: int) -> int:
 def check_kept(outcome: Any, n: int) -> None:
     """Raise unless an outcome that was read is one as `AnswerArguments.of` gives it."""
     plain = outcome == TIE if isinstance(outcome, str) else type(outcome) is int
-    good = (plain and outcome in (0, 1, TIE)) if n == 2 else isinstance(outcome, dict)
+    good = (plain and outcome != -1) if n == 2 else isinstance(outcome, dict)
     if not good or AnswerArguments(outcome).of(n) != outcome:
         raise ValueError(f"outcome {outcome!r} of {n} items")

@@ -14,7 +14,7 @@ from skpref._utils import check_choice, check_number
 from skpref.fitting import Model, check_engine, check_kernel, check_likelihood
 from skpref.inference import ENGINES, ConstantLiar, Engine, Hallucination, KrigingBeliever
 from skpref.kernels import Identity
-from skpref.likelihoods import Answers, Probit
+from skpref.likelihoods import Answers, probit
 from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._dimensions import plain
@@ -74,8 +74,8 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     rows = space.typical_rows()
 
     def model_of(likelihood):
-        learned = likelihood.free if options["likelihood"] is None else []
-        priors = _model.default_priors(kernel, options["lengthscale_prior"], learned, rows)
+        own, of_lengthscales = options["likelihood"] is None, options["lengthscale_prior"]
+        priors = _model.default_priors(kernel, of_lengthscales, likelihood, own, rows)
         return Model(kernel, likelihood, engine, priors)
 
     likelihood, plain = _likelihoods(options)
@@ -101,23 +101,22 @@ def _default_kernel(space):
 def _likelihoods(options):
     """The likelihood of a run, and where the first tie is to change it the one before that."""
     if options["likelihood"] is not None:
-        return check_likelihood(options["likelihood"], None, None), None
+        return check_likelihood(options["likelihood"]), None
     threshold, bounds = options["tie_threshold"], options["tie_threshold_bounds"]
-    plain = Probit(
-        options["noise_variance"],
-        options["noise_variance_bounds"],
-        order_effect=options["order_effect"],
-        order_effect_bounds=options["order_effect_bounds"],
-    )
+    names = ("noise_variance", "order_effect", "grade_threshold")
+    names = (*names[:2], "grade_thresholds", *(f"{name}_bounds" for name in names))
+    plain = probit(**{name: options[name] for name in names})
     later = threshold is None
     if later and isinstance(bounds, str) and bounds == "fixed":
         raise ValueError(
             "tie_threshold=None and tie_threshold_bounds='fixed' exclude each other. Give the "
             "number to hold, or bounds (low, high) to learn within once a tie is told."
         )
-    whole = clone(plain).set_params(
-        tie_threshold=_model.TIE_PRIOR[0] if later else threshold, tie_threshold_bounds=bounds
-    )
+    if later:  # below all grades of a win
+        threshold = min(
+            [_model.TIE_PRIOR[0], *(0.5 * t for t in options["grade_thresholds"] or ())]
+        )
+    whole = clone(plain).set_params(tie_threshold=threshold, tie_threshold_bounds=bounds)
     whole.check()
     return whole, plain if later else None
 

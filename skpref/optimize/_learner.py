@@ -210,9 +210,10 @@ class ActiveLearner(Asking):
             Any two different items of the pool, asked for or not, in the order in which they were
             shown. Told again, it is one more answer. With several users a `Question`, or a pair
             ``(user, duel)``.
-        outcome : {1, 0, -1}, bool, "tie", 0.5 or None
-            1 or True: the first won; 0, -1 or False: the second; "tie" or 0.5: no difference, where
-            the estimator has ties. None: no answer, as `skip`.
+        outcome : int, bool, "tie", 0.5 or None
+            1 or True: the first won; 0, -1 or False: the second; 2, -2 and so on: the clearer wins,
+            where the estimator has grades; "tie" or 0.5: no difference, where it has ties. None:
+            no answer, as `skip`.
 
         Returns
         -------

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel, Matern
 
-from skpref.data import Comparisons
+from skpref.data import DUEL, Comparisons
 from skpref.fitting import (
     Fitted,
-    LogNormal,
     Model,
     Prior,
     Search,
@@ -23,10 +22,12 @@ from skpref.fitting import (
     carried,
     fit_posterior,
     lengthscale_priors,
+    likelihood_priors,
 )
 from skpref.gp import Posterior
 from skpref.inference import State, check_answers
-from skpref.optimize._answers import TIE, ranks_of
+from skpref.likelihoods import Likelihood
+from skpref.optimize._answers import TIE, check_scale, label_of, ranks_of
 
 # Log-normal priors: median and standard deviation of the logarithm.
 LENGTHSCALE_PRIOR = (0.5, 0.75)
@@ -37,12 +38,8 @@ TIE_PRIOR = (0.1, 1.5)
 LENGTHSCALE_BOUNDS = (0.02, 20.0)
 NOISE_BOUNDS = (1e-5, 1.0)
 TIE_BOUNDS = (1e-4, 10.0)
-# Mean and deviation of each hyperparameter of the likelihood as it is learned.
-_PRIORS = {
-    "noise_variance": (np.log(NOISE_PRIOR[0]), NOISE_PRIOR[1]),
-    "tie_threshold": (np.log(TIE_PRIOR[0]), TIE_PRIOR[1]),
-    "order_effect": (0.0, 0.5),
-}
+# Of the probit's hyperparameters, see `Likelihood.priors`; of other thresholds that of ties.
+_PRIORS = {"noise_variance": NOISE_PRIOR, "order_effect": (0.0, 0.5)}
 _REFIT = Search(max_iter=12, gtol=1e-2, warn_not_converged=False)
 
 
@@ -76,16 +73,22 @@ def default_kernel(n_columns: int) -> Kernel:
 def default_priors(
     kernel: Kernel,
     lengthscale_prior: tuple[float, float] | str | None,
-    learned: list[str],
+    likelihood: Likelihood,
+    own: bool,
     rows: NDArray[np.float64],
 ) -> tuple[Prior, ...]:
-    """Priors on the lengthscales of a kernel of unit-cube rows, and on what a probit learns."""
-    priors = lengthscale_priors(lengthscale_prior, kernel, rows)
-    if learned:
-        index = len(kernel.theta) + np.arange(len(learned))
-        centre, deviation = np.array([_PRIORS[name] for name in learned]).T
-        priors = (*priors, LogNormal(index, centre, deviation))
-    return priors
+    """Priors on the lengthscales of a kernel of unit-cube rows, and on what a likelihood learns.
+
+    Those of the probit that an optimizer makes are the optimizer's ``own``; any other likelihood
+    declares its.
+    """
+    known = likelihood.priors
+    if own:
+        known = {name: _PRIORS.get(name, TIE_PRIOR) for name in likelihood.free}
+    return (
+        *lengthscale_priors(lengthscale_prior, kernel, rows),
+        *likelihood_priors(likelihood, kernel, known),
+    )
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,7 @@ class Models:
 
     def check_takes(self, outcome: int | str | dict, n: int) -> None:
         """Raise ValueError unless the model takes such an answer to n items."""
+        check_scale(outcome, self.whole.likelihood.duel_scale)
         if outcome not in (0, 1):
             told = [(range(n), outcome)]
             seen = observed(np.arange(float(n))[:, None], told, self.whole)
@@ -152,7 +156,8 @@ class Models:
 
 def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Comparisons:
     """Answers as a model takes them: rows of the items shown, and outcomes as they are kept."""
-    if not model.likelihood.uses_order and all(outcome in (0, 1) for _, outcome, *_ in told):
+    scale, ordered = model.likelihood.duel_scale, model.likelihood.uses_order
+    if scale.levels == 1 and not ordered and all(outcome in (0, 1) for _, outcome, *_ in told):
         winner, loser = np.array(
             [items if outcome else items[::-1] for items, outcome, *_ in told], dtype=np.intp
         ).T
@@ -163,8 +168,9 @@ def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Compari
     for k, (items, outcome, *_) in enumerate(told):
         shown[k, : len(items)] = items
         rank[k, : len(items)] = ranks_of(outcome, len(items))
-    tie = np.array([outcome == TIE for _, outcome, *_ in told])
-    return Comparisons.from_ranks(rows, shown, rank, tie=tie)
+    kind = scale.kinds([label_of(outcome) for _, outcome, *_ in told])
+    kind[[isinstance(outcome, dict) for _, outcome, *_ in told]] = DUEL
+    return Comparisons.from_ranks(rows, shown, rank, kind=kind)
 
 
 def fit(

@@ -1,6 +1,6 @@
 """Ask and tell: preferential optimisation of what only a judge can compare."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from os import PathLike
@@ -65,6 +65,11 @@ class PreferenceOptimizer(Asking):
         of median 0.1.
     tie_threshold_bounds : (float, float) or "fixed", default=(1e-4, 10.0)
         Bounds of the search; "fixed" holds the number.
+    grade_thresholds : sequence of float, default=None
+        For judges who tell how much better, by outcomes 2, -2 and so on: as in
+        `PairwisePreferenceRegressor`. Each increment has the prior of ``tie_threshold``.
+    grade_threshold_bounds : (float, float) or "fixed", default=(1e-4, 10.0)
+        Bounds of the search; "fixed" holds the increments.
     order_effect : float, default=0.0
         What is added to the utility of the item that is shown first.
     order_effect_bounds : (float, float) or "fixed", default="fixed"
@@ -138,6 +143,8 @@ class PreferenceOptimizer(Asking):
         noise_variance_bounds: tuple[float, float] | str = NOISE_BOUNDS,
         tie_threshold: float | None = None,
         tie_threshold_bounds: tuple[float, float] | str = TIE_BOUNDS,
+        grade_thresholds: Sequence[float] | None = None,
+        grade_threshold_bounds: tuple[float, float] | str = TIE_BOUNDS,
         order_effect: float = 0.0,
         order_effect_bounds: tuple[float, float] | str = "fixed",
         lengthscale_prior: tuple[float, float] | str | None = LENGTHSCALE_PRIOR,
@@ -160,6 +167,8 @@ class PreferenceOptimizer(Asking):
             "noise_variance_bounds": noise_variance_bounds,
             "tie_threshold": tie_threshold,
             "tie_threshold_bounds": tie_threshold_bounds,
+            "grade_thresholds": grade_thresholds,
+            "grade_threshold_bounds": grade_threshold_bounds,
             "order_effect": order_effect,
             "order_effect_bounds": order_effect_bounds,
             "lengthscale_prior": lengthscale_prior,
@@ -241,8 +250,9 @@ class PreferenceOptimizer(Asking):
         items : array-like of shape (k, d), or k dicts, names or rows of a frame
             Any different items of the space, asked for or not, in the order in which they were
             shown. Told again, it is one more answer; answers may contradict each other.
-        outcome : {1, 0, -1}, bool, "tie", 0.5 or None
-            Of a duel. 1 or True: the first won; 0, -1 or False: the second; "tie" or 0.5: no
+        outcome : int, bool, "tie", 0.5 or None
+            Of a duel. 1 or True: the first won; 0, -1 or False: the second; with
+            ``grade_thresholds`` also 2, -2 and so on, the clearer wins; "tie" or 0.5: no
             difference. None, also of a set: no answer, as `skip`. A dict holds the following.
         chosen : int, optional
             Position of the best item, from 0.

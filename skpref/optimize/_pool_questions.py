@@ -13,11 +13,10 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
 
 from skpref.active import all_pairs, query
-from skpref.data import ItemTable, as_table, distinct_rows, is_frame, positions_of
+from skpref.data import DuelScale, ItemTable, as_table, distinct_rows, is_frame, positions_of
 from skpref.duels import DuelFrame
 from skpref.fitting import Inspected, held, likelihood_of
-from skpref.likelihoods import TIE as ROW_TIE
-from skpref.optimize._answers import TIE
+from skpref.optimize._answers import TIE, check_scale, label_of
 from skpref.optimize._questions import check_told
 from skpref.optimize._spaces import Pool
 from skpref.optimize._state import State, User
@@ -133,19 +132,21 @@ class PoolConfiguration(NamedTuple):
         return self.users is not None
 
     @property
-    def ties(self) -> bool:
-        """Whether the estimator's likelihood has ties."""
-        return ROW_TIE in likelihood_of(last_of(self.estimator)).kinds
+    def scale(self) -> DuelScale:
+        """What may come of a duel by the estimator's likelihood."""
+        return likelihood_of(last_of(self.estimator)).duel_scale
 
     def check_takes(self, outcome: int | str | dict, n: int) -> None:
         """Raise ValueError unless the estimator takes such an answer to n items."""
         if n > 2:
             raise ValueError(f"A learner asks duels, two items each; got {n} items.")
-        if outcome == TIE and not self.ties:
+        scale = self.scale
+        if outcome == TIE and not scale.ties:
             raise ValueError(
                 "The estimator's likelihood has no ties. Give it a threshold, such as "
                 "tie_threshold=0.1, or skip the duel."
             )
+        check_scale(outcome, scale)
 
 
 class PoolQuestions:
@@ -209,11 +210,12 @@ class PoolQuestions:
         """Duels, outcomes, and who was shown first."""
         asked = np.array([self._places(state, each.items) for each in told])
         order = np.ones(len(asked), dtype=int)
-        if not self._configuration.ties:
+        scale = self._configuration.scale
+        if scale.n_columns == 2:
             y = np.array([each.outcome for each in told])
         else:
-            y = np.array([{1: 1, 0: -1, TIE: 0}[each.outcome] for each in told])
-            if not np.any(y == -1):  # 0 is read as a tie where there is a -1
+            y = np.array([label_of(each.outcome) for each in told])
+            if scale.levels == 1 and not np.any(y == -1):  # 0 is read as a tie where there is a -1
                 turned = np.flatnonzero(y == 1)[:1]
                 asked[turned], y[turned], order[turned] = asked[turned, ::-1], -1, -1
         if not self._space.has_features:

@@ -8,10 +8,8 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from skpref._utils import Array, check_choice, check_number
-from skpref.duels import parse_outcomes
+from skpref.data import DuelScale, parse_outcomes
 from skpref.plotting._style import check_matplotlib, new_axes, palette, percent, tidy
-
-_TERNARY = ("second wins", "tie", "first wins")
 
 
 class Predicted(NamedTuple):
@@ -40,7 +38,7 @@ def predicted_outcomes(y: Any, proba: Any, classes: Any = None) -> list[Predicte
         proba = np.column_stack([1.0 - proba, proba])
     if proba.ndim != 2 or proba.shape[1] < 2 or proba.min() < 0.0 or proba.max() > 1.0 + 1e-9:
         raise ValueError(
-            f"proba must hold probabilities, of shape (n,), (n, 2), (n, 3) or (n, k); got shape "
+            f"proba must hold probabilities, of shape (n,), (n, n_outcomes) or (n, k); got shape "
             f"{proba.shape} with values from {proba.min():.3g} to {proba.max():.3g}."
         )
     n, n_columns = proba.shape
@@ -55,7 +53,8 @@ def predicted_outcomes(y: Any, proba: Any, classes: Any = None) -> list[Predicte
     if y.ndim == 2:
         return [_chosen(_best(y, proba.shape), proba)]
     if classes is None:
-        classes = [-1, 0, 1] if n_columns == 3 and np.any(y == -1) else np.arange(n_columns)
+        graded = y.dtype.kind in "if" and np.any(y < 0)  # positions are not below 0
+        classes = DuelScale.of_columns(n_columns).labels if graded else np.arange(n_columns)
     labels = np.asarray(classes).tolist()
     if len(labels) != n_columns:
         raise ValueError(f"proba has {n_columns} columns, classes {len(labels)} labels: {labels}.")
@@ -64,8 +63,10 @@ def predicted_outcomes(y: Any, proba: Any, classes: Any = None) -> list[Predicte
         raise ValueError(
             f"y holds {y[column < 0].tolist()[0]!r}, which is none of the labels {labels}."
         )
-    if labels == [-1, 0, 1]:
-        return [Predicted(_TERNARY[j], proba[:, j], column == j) for j in (2, 1, 0)]
+    scale = DuelScale.of_columns(n_columns)
+    if labels == scale.labels.tolist():
+        names = scale.names
+        return [Predicted(names[j], proba[:, j], column == j) for j in reversed(range(n_columns))]
     return [_chosen(column, proba)]
 
 
@@ -98,6 +99,7 @@ _LOOK = {
     "second wins": ("orange", "^"),
     "chosen": ("blue", "o"),
 }
+_GRADES = "ovDPX*"
 # Below the unit square lies the histogram, from −_BOTTOM to −_GAP.
 _BOTTOM, _GAP = 0.22, 0.03
 
@@ -139,8 +141,8 @@ class CalibrationDisplay:
     Parameters
     ----------
     curves : list of Reliability
-        One for "first wins" of duels; with ties also "tie" and "second wins"; of choices one,
-        "chosen", each item against the others of its set.
+        One for "first wins" of duels; with ties also "tie" and "second wins"; with grades one a
+        grade of either; of choices one, "chosen", each item against the others of its set.
     level : float
         Of the bars.
 
@@ -218,11 +220,12 @@ class CalibrationDisplay:
         y : array-like of shape (n,) or (n, k), or None
             Outcomes: labels in ``classes``; of choices the position of the chosen one, or ranks
             of which one is the best. None: the first won each.
-        proba : array-like of shape (n,), (n, 2), (n, 3) or (n, k)
+        proba : array-like of shape (n,), (n, n_outcomes) or (n, k)
             That the first wins, or the columns of ``predict_proba``.
         classes : array-like, default=None
             Label of each column, as ``classes_`` of the estimator. None: {0, 1}, {-1, 1} or
-            booleans for two columns; -1, 0, 1 for three if y holds -1; else positions.
+            booleans for two columns; of more -1, 0, 1, or -2, -1, 1, 2 and so on, if y holds some
+            below 0; else positions.
         n_bins : int, default=10
         strategy : {"quantile", "uniform"}, default="quantile"
             Bins of equally many answers, or of equal width; equal probabilities share a bin.
@@ -278,7 +281,10 @@ class CalibrationDisplay:
         counts = [np.histogram(curve.proba, edges)[0] for curve in self.curves]
         tallest = max(1, max(int(count.max()) for count in counts))
         for curve, count in zip(self.curves, counts, strict=True):
-            name, mark = _LOOK[curve.outcome]
+            who, _, grade = curve.outcome.partition(", grade ")
+            name, mark = _LOOK[who]
+            if grade:
+                mark = _GRADES[(int(grade) - 1) % len(_GRADES)]
             color = getattr(palette(ax), name)
             drawn = ax.errorbar(
                 curve.predicted,

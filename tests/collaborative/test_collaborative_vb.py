@@ -100,7 +100,11 @@ def test_answers_factors_have_the_moments_of_quadrature():
     likelihood = Probit(0.3, tie_threshold=0.4)
     X, tie = np.array([[0, 1], [1, 0], [0, 1]]), np.array([False, False, True])
     seen = Comparisons.from_duels(
-        STUDY.items, *X.T, np.ones(3, dtype=bool), np.array([1.0, 1.0, 0.5]), tie=tie
+        STUDY.items,
+        *X.T,
+        np.ones(3, dtype=bool),
+        np.array([1.0, 1.0, 0.5]),
+        kind=TIE * np.array(tie),
     )
     by_user = ByUser.of(seen, np.zeros(3, dtype=int), 1)
     mean, variance = np.array([0.2, 0.5, -0.3]), np.array([0.8, 0.4, 1.2])

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import DuelFrame
 from skpref.inspection import permutation_importance
-from skpref.metrics import choice_log_loss
+from skpref.metrics import answer_log_loss
 from skpref.model_selection import ItemKFold, item_components
 from skpref.preprocessing import Itemwise
 
@@ -73,7 +73,7 @@ def test_two_that_are_left_meet_as_in_a_duel():
     wins = norm.cdf((mean + 0.7) / np.sqrt(variance + 2 * 0.2))  # the third place is shown first
     proba = fitted.predict_proba(X)[3]
     assert_allclose(proba, [0.0, 0.0, wins[0], 0.0, 1.0 - wins[0]], atol=1e-9)
-    loss = choice_log_loss(CHOSEN, fitted.predict_proba(X))
+    loss = answer_log_loss(CHOSEN, fitted.predict_proba(X), kind="choice")
     assert_allclose(loss, -np.log(fitted.predict_proba(X)[np.arange(6), CHOSEN]).mean())
 
 

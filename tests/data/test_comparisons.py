@@ -9,7 +9,7 @@ import pytest
 from core_support import won
 
 from skpref.data._comparisons import ByValue, first_seen, gathered_rows, match
-from skpref.duels import Comparisons
+from skpref.duels import TIE, Comparisons
 
 
 def some(seed=0, n_items=12, n_duels=60, n_values=3):
@@ -167,7 +167,7 @@ def test_equal_answers_of_two_judges_are_two_over_one_margin():
     items, first, second, first_won = some(5, n_items=6, n_values=2)
     tie, order = np.arange(60) % 5 == 0, np.arange(60) % 3 - 1
     judge = np.random.default_rng(5).integers(0, 4, 60)
-    given = {"tie": tie, "order": order}
+    given = {"kind": TIE * tie, "order": order}
     plain = Comparisons.from_duels(items, first, second, first_won, **given)
     told = Comparisons.from_duels(items, first, second, first_won, judge=judge, **given)
     for seen in (told, replace(told, ordered=True)):

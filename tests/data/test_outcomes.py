@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from skpref.data import DuelScale
 from skpref.data._labels import check_outcomes, read_outcomes
 from skpref.duels import parse_outcomes
+
+TIES = DuelScale(ties=True)
 
 
 @pytest.mark.parametrize(
@@ -20,34 +23,34 @@ from skpref.duels import parse_outcomes
 )
 def test_labels_say_who_won(labels, classes):
     found = read_outcomes(np.asarray(labels))
-    assert found.won.tolist() == [True, False, True] and found.tie is None
+    assert found.won.tolist() == [True, False, True] and found.kind is None
     assert found.classes.tolist() == classes
     assert found.classes.dtype == np.asarray(classes).dtype
 
 
 @pytest.mark.parametrize("labels", [[1, 0, -1], [1.0, 0.0, -1.0], np.array([1, 0, -1], object)])
 def test_with_ties_labels_are_signs(labels):
-    found = read_outcomes(np.asarray(labels), ties=True)
+    found = read_outcomes(np.asarray(labels), TIES)
     assert found.won.tolist() == [True, False, False]
-    assert found.tie.tolist() == [False, True, False]
+    assert found.label.tolist() == [1, 0, -1]
     assert found.classes.tolist() == [-1, 0, 1]
-    assert read_outcomes(np.array([1, -1]), ties=True).tie.tolist() == [False, False]
+    assert read_outcomes(np.array([1, -1]), TIES).label.tolist() == [1, -1]
 
 
 @pytest.mark.parametrize("labels", [[1, 0], [0, 0], [True, False]])
 def test_with_ties_a_zero_alone_may_mean_two_things(labels):
     with pytest.raises(ValueError, match=r"'the second won', pass y with -1.*if 0 is a tie"):
-        read_outcomes(np.asarray(labels), ties=True)
+        read_outcomes(np.asarray(labels), TIES)
     if not isinstance(labels[0], bool):  # those to be judged are read as the training was
-        known = read_outcomes(np.asarray(labels), ties=True, known=True)
-        assert known.tie.tolist() == [label == 0 for label in labels]
+        known = read_outcomes(np.asarray(labels), TIES, known=True)
+        assert known.won.tolist() == [label == 1 for label in labels]
 
 
 def test_ties_without_a_threshold_are_named():
     with pytest.raises(ValueError, match="If 0 is a tie, give tie_threshold"):
         read_outcomes(np.array([1, 0, -1]))
     with pytest.raises(ValueError, match=r"must be in \{-1, 0, 1\} with tie_threshold.*got.*2"):
-        read_outcomes(np.array([1, 2, -1]), ties=True)
+        read_outcomes(np.array([1, 2, -1]), TIES)
 
 
 def test_a_single_label_reads_as_zero_and_one_where_it_may():

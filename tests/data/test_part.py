@@ -14,7 +14,7 @@ from skpref.fitting import _forecast
 from skpref.fitting._forecast import part_to_learn_on
 from skpref.fitting._model import Model
 from skpref.inference import EP, SVI
-from skpref.likelihoods import Probit
+from skpref.likelihoods import TIE, Probit
 
 
 def duels(n=300):
@@ -46,7 +46,9 @@ def test_a_part_holds_answers_as_they_were():
 def test_a_part_has_ties_if_there_are_any():
     items, winner, loser = random_duels(0, 20, 300)
     tie = np.arange(300) == 123
-    seen = Comparisons.from_duels(items, winner, loser, np.ones(300, dtype=bool), tie=tie)
+    seen = Comparisons.from_duels(
+        items, winner, loser, np.ones(300, dtype=bool), kind=TIE * np.array(tie)
+    )
     for size in (2, 40, 150):
         part = random_part(seen, size)
         assert len(part.positions) == size and np.sum(part.kind != seen.kind[0]) == 1

@@ -152,14 +152,16 @@ def test_ranks_that_differ_are_different_answers():
 
 def test_a_tie_has_no_winner():
     first, second, tie = [0, 1, 0, 1, 0], [1, 0, 1, 0, 1], [True, True, False, False, True]
-    seen = Comparisons.from_duels(ITEMS, first, second, [True, False, True, True, False], tie=tie)
+    seen = Comparisons.from_duels(
+        ITEMS, first, second, [True, False, True, True, False], kind=TIE * np.array(tie)
+    )
     assert seen.of_answer.tolist() == [0, 0, 1, 2, 0]
     assert seen.rows.kind.tolist() == [TIE, DUEL, DUEL]
     assert seen.duels.tie.tolist() == [True, False, False]
     assert seen.duels.counts.tolist() == [3.0, 1.0, 1.0]
     assert len(seen.rows.margins.first) == 1
     same = of_ranks(np.column_stack([first, second]), [[1, 1]] * 2 + [[1, 2]] * 2 + [[1, 1]],
-                    tie=tie)  # fmt: skip
+                    kind=TIE * np.array(tie))  # fmt: skip
     assert same.rows == seen.rows
 
 
@@ -168,7 +170,7 @@ def test_who_was_shown_first_counts_where_it_is_asked(tie):
     # 0 against 1: 0 first, written either way; 1 first, written either way; neither.
     first, second, order = [0, 1, 0, 1, 0], [1, 0, 1, 0, 1], [1, -1, -1, 1, 0]
     won = np.array(first) == 0
-    seen = Comparisons.from_duels(ITEMS, first, second, won, tie=[tie] * 5, order=order)
+    seen = Comparisons.from_duels(ITEMS, first, second, won, kind=[TIE * tie] * 5, order=order)
     assert seen.of_answer.tolist() == [0] * 5
     ordered = replace(seen, ordered=True)
     assert ordered.of_answer.tolist() == [0, 0, 1, 1, 2]
@@ -231,7 +233,7 @@ def test_states_are_carried_to_more_answers(n, state_of):
 
 def test_duels_ties_and_parts_of_the_same_items_are_not_taken_for_each_other():
     duel = of_ranks([[0, 1, 2]], [[1, 2, 0]])
-    tie = Comparisons.from_duels(ITEMS, [0], [1], [True], tie=[True])
+    tie = Comparisons.from_duels(ITEMS, [0], [1], [True], kind=[TIE])
     part = of_ranks([[0, 1, 2]], [[1, 2, 2]])
     for one in (duel, tie, part):
         for other in (duel, tie, part):

@@ -16,7 +16,7 @@ from skpref.duels import Comparisons
 from skpref.fitting._fit import fit_posterior
 from skpref.fitting._model import Model
 from skpref.inference import EP
-from skpref.likelihoods import Probit
+from skpref.likelihoods import TIE, Probit
 
 KERNEL = Matern([0.7, 1.2], nu=1.5)
 ITEMS = np.random.default_rng(0).uniform(-1.0, 1.0, (6, 2))
@@ -32,7 +32,8 @@ def fitted(comparisons, likelihood, engine=TIGHT_EP):
 
 
 def ranks(shown, rank, weight=None, order=None, ordered=False, tie=None):
-    made = Comparisons.from_ranks(ITEMS, shown, rank, weight, order=order, tie=tie)
+    kind = None if tie is None else TIE * np.array(tie)
+    made = Comparisons.from_ranks(ITEMS, shown, rank, weight, order=order, kind=kind)
     return replace(made, ordered=ordered)
 
 

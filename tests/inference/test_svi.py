@@ -20,7 +20,7 @@ from skpref.fitting._model import Model
 from skpref.gp._inducing import Weights, moments
 from skpref.inference import EP, SVI
 from skpref.inference._natural import Batch
-from skpref.likelihoods import Probit
+from skpref.likelihoods import TIE, Probit
 
 
 def dense_bound(K, comparisons, likelihood):
@@ -146,7 +146,7 @@ def test_gradient_where_items_meet_themselves(n_items, noise):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_items, 2))
     first, second = rng.integers(n_items, size=(2, 30))
-    kind = {"tie": rng.random(30) < 0.3, "order": rng.integers(-1, 2, size=30)}
+    kind = {"kind": TIE * (rng.random(30) < 0.3), "order": rng.integers(-1, 2, size=30)}
     if noise < 0.01:  # apart from them it is a question of rounding
         second = first
     comparisons = Comparisons.from_duels(X, first, second, rng.random(30) < 0.5, **kind)

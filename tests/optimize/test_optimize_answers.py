@@ -120,7 +120,7 @@ REFUSED = [
         "Tell one answer, got the outcome None, chosen=1",
     ),
     (2, AnswerArguments(1, chosen=0), ValueError, "Tell one answer, got the outcome 1, chosen=0"),
-    (2, AnswerArguments(2), ValueError, "Outcomes of duels must be in .*'tie' or 0.5.*got 2"),
+    (2, AnswerArguments(2.5), ValueError, "Outcomes of duels must be in .*'tie' or 0.5.*got 2.5"),
     (2, AnswerArguments("draw"), ValueError, "Outcomes of duels must be in .*got 'draw'"),
     (2, AnswerArguments([1, 0]), ValueError, "One outcome is told at a time, got 2"),
     (
@@ -153,7 +153,7 @@ def test_what_is_no_answer_is_refused(n, said, error, message):
 @pytest.mark.parametrize(
     ("n", "outcome"),
     [
-        *((2, outcome) for outcome in (True, 2, None, 0.5, {"chosen": 0})),
+        *((2, outcome) for outcome in (True, -1, 100, None, 0.5, {"chosen": 0})),
         *((3, outcome) for outcome in (1, {}, "tie", {"chosen": 3}, {"chosen": 1.0})),
         *((3, outcome) for outcome in ({"ranking": (0, 1)}, {"first": 0})),
     ],
