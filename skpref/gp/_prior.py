@@ -278,7 +278,7 @@ class PriorRule:
 
     def cost(self, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
         """What its prior takes."""
-        return choose_prior(kernel, comparisons, likelihood).cost(kernel, comparisons, likelihood)
+        return _cheapest(kernel, comparisons, likelihood)[0]
 
     def tells_items_apart(self, comparisons: Comparisons) -> bool:
         """Whether a part of an item's utility that no other item shares can be learned."""
@@ -302,7 +302,16 @@ def choose_prior(
     comparisons : Comparisons
     likelihood : Likelihood
     """
+    return _cheapest(kernel, comparisons, likelihood)[1]
+
+
+def _cheapest(kernel, comparisons, likelihood):
+    """The cheapest exact prior, after what it takes."""
     joint = comparisons.rows.joint
     known = (*EXACT, *getattr(kernel, "priors", ()))
-    able = [each for each in known if each.takes_joint or not joint]
-    return min(able, key=lambda each: each.cost(kernel, comparisons, likelihood).multiplications)
+    costs = (
+        (each.cost(kernel, comparisons, likelihood), each)
+        for each in known
+        if each.takes_joint or not joint
+    )
+    return min(costs, key=lambda found: found[0].multiplications)

@@ -4,7 +4,7 @@ An engine replaces each answer by a Gaussian site: EP, Laplace, variational infe
 answers, and exact samplers. A subclass of `Engine` of your own works wherever a name of one does.
 """
 
-from skpref.gp import Prior, PriorRule, Sites
+from skpref.gp import Cost, Marginals, Prior, PriorRule, Sites
 from skpref.inference._base import (
     Approximation,
     Capabilities,
@@ -34,6 +34,7 @@ __all__ = [
     "Approximation",
     "Capabilities",
     "ConstantLiar",
+    "Cost",
     "Diagnostics",
     "Engine",
     "EvidenceGradient",
@@ -41,6 +42,7 @@ __all__ = [
     "Hallucination",
     "KrigingBeliever",
     "Laplace",
+    "Marginals",
     "Prior",
     "PriorRule",
     "Problem",
