@@ -251,7 +251,7 @@ def test_questions_and_tables_take_grades():
         ({"tie_threshold": None}, [0, 1, -1, 2], "for ties, 0, give tie_threshold too"),
         ({"grade_thresholds": None, "tie_threshold": None}, [2, -1, 1, 1], "give grade_thresholds"),
         ({"grade_thresholds": (0.1, 0.2)}, [1, 1, 2, -1], "above tie_threshold"),
-        ({"inference": SVI(local="ekf")}, [1, 1, 2, -1], "ties or grades.*local='expected'"),
+        ({"inference": SVI(local="ekf")}, [1, 1, 2, -1], "knows no grades.*local='expected'"),
     ],
 )
 def test_labels_that_are_no_grades_are_refused(given, y, match):

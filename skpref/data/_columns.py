@@ -603,8 +603,9 @@ def from_columns(
     shown = check_order(frame[order] if isinstance(order, str) else order, len(frame), 2)
     outcomes, rows = frame[outcome] if labelled else outcome, np.arange(len(frame))
     if grades is not None:
-        said = read_grades(outcomes, len(frame), grades, ties)
-        rows, frame, outcomes = said.kept, frame.iloc[said.kept], said.labels
+        of_grades = read_grades(outcomes, len(frame), grades, ties)
+        rows, outcomes = of_grades.kept, of_grades.labels
+        frame = frame.iloc[rows]
     elif outcomes is not None:
         who = None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist())
         said = read_winners(outcomes, len(frame), who, _sides(first, second, ids), ties)

@@ -525,8 +525,9 @@ class Comparisons(ByValue):
         won = np.asarray(first_won, dtype=bool)
         weight = np.ones(len(shown)) if weight is None else np.asarray(weight, dtype=np.float64)
         judges = None if judge is None else np.asarray(judge, dtype=np.intp)
-        kinds = np.zeros(len(shown)) if kind is None else kind
-        kinds = np.array(np.broadcast_to(kinds, len(shown)), dtype=np.int8)
+        kinds = np.full(len(shown), DUEL, dtype=np.int8)
+        if kind is not None:
+            kinds[:] = kind
         orders = None if order is None else np.asarray(order, dtype=np.int8)
         if not np.all(weight > 0.0):
             kept = weight > 0.0

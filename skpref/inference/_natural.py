@@ -565,7 +565,8 @@ def check_linear(comparisons: Comparisons, likelihood: Likelihood) -> None:
     ties = likelihood.n_outcomes > 2 or bool(np.any(comparisons.rows.kind == TIE))
     judged = comparisons.judge is not None
     if ties or likelihood.uses_order or judged:
-        what = "ties or grades (thresholds)" if ties else "an order effect"
+        what = "ties (a tie_threshold)" if ties else "an order effect"
+        what = "grades (grade_thresholds)" if likelihood.duel_scale.levels > 1 else what
         what = "judges" if judged else what
         raise ValueError(
             f"SVI(local='ekf') takes a pair's duels as shares of wins and knows no {what}. Use "

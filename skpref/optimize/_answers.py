@@ -152,7 +152,7 @@ def ranks_of(outcome: int | str | dict, n: int) -> tuple[int, ...]:
     >>> ranks_of({"ranking": [2, 0]}, 4)
     (2, 0, 1, 0)
     """
-    if outcome == TIE:
+    if isinstance(outcome, str):  # a tie
         return (1,) * n
     if not isinstance(outcome, dict):
         return (1, 2) if outcome > 0 else (2, 1)
@@ -182,7 +182,7 @@ def check_scale(outcome: int | str | dict, scale: DuelScale) -> None:
 
 def label_of(outcome: int | str | dict) -> int:
     """Label in y: above 0 the first won, below it the second; 0: a tie. Of sets 1."""
-    if outcome == TIE:
+    if isinstance(outcome, str):  # a tie
         return 0
     return 1 if isinstance(outcome, dict) else outcome or -1
 
