@@ -10,15 +10,14 @@ from sklearn.utils import Bunch
 
 from skpref._utils import Array, RandomLike, check_choice, check_number, generator_of, passed
 from skpref.data import (
-    Parsed,
+    Shown,
     column_at,
     column_names,
     group_rows,
     is_frame,
-    parse,
+    read,
     shown_together,
     take_rows,
-    used_rows,
     with_column,
 )
 from skpref.fitting import (
@@ -106,7 +105,8 @@ def permutation_importance(
     more = passed(sample_weight=sample_weight, qid=qid)
     value = _own_score if scoring is None else with_metadata(scoring, tuple(told))
     baseline = value(model, X, y, **told, **more)
-    rows, pairs, id_column = _featured(model, X)
+    featured = _featured(model, X)
+    rows, pairs, id_column = featured.rows, featured.pairs, featured.id_column
     first, inverse = group_rows(rows)
     distinct = take_rows(rows, first)
     rng = generator_of(random_state)
@@ -128,30 +128,26 @@ def _own_score(model: Any, X: Any, y: Any, **metadata: Any) -> float:
     return model.score(X, y, **metadata)
 
 
-def _featured(model, X):
-    """Items of X with their features, which of them were shown together, and the column of ids."""
+def _featured(model: Any, X: Any) -> Shown:
+    """Items of X with their features, and which of them were shown together."""
     last = getattr(model, "best_estimator_", model)
     last = last[-1] if hasattr(last, "steps") else last
-    table = getattr(last, "items_", None)
-    parsed = parse(X, table=table)
-    if parsed.kind == "texts" or (parsed.kind != "items" and not table.has_features):
+    shown = read(X, table=getattr(last, "items_", None))
+    table = shown.table
+    if shown.kind == "texts" or (shown.kind != "items" and not table.has_features):
         raise ValueError(
             "X has no features that items could exchange: it holds "
-            f"{'texts' if parsed.kind == 'texts' else 'items of a table without features'}. Pass "
+            f"{'texts' if shown.kind == 'texts' else 'items of a table without features'}. Pass "
             "items with features; of texts, what the transformer before the model makes of them, "
             "and the model behind it."
         )
-    if parsed.kind != "items":
-        places = parsed.rows if parsed.kind == "positions" else table.index(parsed.rows)
+    if shown.kind != "items":
+        places = shown.rows if shown.kind == "positions" else table.index(shown.rows)
         features = table.X if table.frame is None else table.frame
-        parsed = Parsed("items", take_rows(features, places), parsed.pairs)
-    rows, pairs = parsed.rows, parsed.pairs
-    if hasattr(rows, "tocsr"):
-        rows = rows.toarray()
-    if pairs is not None:  # items that never meet are no one's concern
-        used, pairs = used_rows(pairs)
-        rows = take_rows(rows, used)
-    return rows, pairs, parsed.id_column
+        shown = Shown("items", take_rows(features, places), shown.pairs)
+    elif hasattr(shown.rows, "tocsr"):
+        shown = Shown("items", shown.rows.toarray())
+    return shown.used()
 
 
 def _exchanged(items, feature, permutation):
@@ -424,7 +420,7 @@ def without_item_effects(model: Any) -> Any:
     >>> curve = partial_dependence(model, candy.item_table, [10])
     """
     if isinstance(model, Posterior):
-        return explained(model, None if model.who is None else model.who.place)
+        return explained(model)
     model = estimator_of(model)
     steps = list(getattr(model, "steps", []))
     if not steps:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skpref._utils import Array
-from skpref.data import check_order, distinct_rows, item_pairs
+from skpref.data import check_order, distinct_rows
 from skpref.gp import Posterior
 from skpref.likelihoods import Likelihood
 
@@ -96,8 +96,7 @@ class Rows(NamedTuple):
     @classmethod
     def of(cls, posterior: Posterior, first: Any, second: Any) -> "Rows":
         """Of the items of duels."""
-        width, names = posterior.anchors.shape[1], posterior.feature_names
-        both = item_pairs(first, second, width, names, posterior.table, posterior.who)
+        both = posterior.reader.sides(first, second)
         items, code = distinct_rows(np.concatenate(both))
         return cls(items, code[: len(both[0])], code[len(both[0]) :])
 

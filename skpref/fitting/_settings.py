@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from skpref._utils import check_bounds, check_choice, check_number, warn
-from skpref.data import ItemTable, Training
+from skpref.data import Training
 from skpref.fitting._forecast import chosen_engine
 from skpref.fitting._hyperpriors import Prior, check_lengthscale_prior, lengthscale_priors
 from skpref.fitting._model import Model
@@ -162,20 +162,21 @@ def check_kernel(kernel: Kernel, items: NDArray[np.float64]) -> None:
         )
 
 
-def make_model(estimator, settings: Settings, training: Training, table: ItemTable | None) -> Model:
+def make_model(estimator, settings: Settings, training: Training) -> Model:
     """The model that an estimator's parameters stand for, given its answers."""
     learned, comparisons = settings.search is not None, training.comparisons
     engine, given = settings.engine, estimator.kernel
-    has_features = table is None or table.has_features
+    reader = training.reader
+    has_features = reader.table is None or reader.table.has_features
     if engine is None:
         named = not has_features if given is None else _names_alone(given, comparisons.items)
         engine = chosen_engine(comparisons, named)
     if given is None:
         own = learned and engine.own_utilities(comparisons)
-        kernel = default_kernel(comparisons, has_features, own, training.schema.id_column)
+        kernel = default_kernel(comparisons, has_features, own, reader.id_column)
     else:
         kernel = clone(given)
-        _warn_measured_ids(kernel, training.schema.id_column)
+        _warn_measured_ids(kernel, reader.id_column)
     check_kernel(kernel, comparisons.items)
     check_answers(engine, comparisons, settings.likelihood)
     priors: tuple[Prior, ...] = ()

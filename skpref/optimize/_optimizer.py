@@ -302,7 +302,8 @@ class PreferenceOptimizer(Asking):
     def posterior_(self) -> Posterior:
         """Of what was told, on unit-cube rows; candidates also by texts that name them. A copy."""
         table = self._space.table() if isinstance(self._space, Pool) else None
-        return replace(deepcopy(self._session.posterior()), table=table)
+        posterior = deepcopy(self._session.posterior())
+        return replace(posterior, reader=replace(posterior.reader, table=table))
 
     def to_unit(self, items: Iterable) -> np.ndarray:
         """Unit-cube rows (n, n_columns) of items, as `posterior_` and the kernel see them."""

@@ -283,7 +283,7 @@ class UtilityDisplay:
         subject = Inspected.of(model, user)
         length = unit_length(subject.posterior.likelihood, unit)
         if X is None:
-            table = subject.posterior.table
+            table = subject.posterior.reader.table
             X = subject.training if table is None else table
         listed = [features] if isinstance(features, str | int | np.integer) else list(features)
         resolution = grid_resolution or (_ALONG_TWO if len(listed) == 2 else _ALONG_ONE)
