@@ -173,7 +173,8 @@ def read(
             )
     named = table if table is not None and table.names is not None else None
     if frame:
-        found = None if named is None or items else _named_in_frame(X, named)
+        alone = not items or X.shape[1] == 1
+        found = _named_in_frame(X, named) if named is not None and alone else None
         return found or Shown("items", X, named=column_names(X) is not None)
     if X.ndim == 3:
         return _of_array(X)
@@ -539,16 +540,19 @@ class Reader:
         """Ids of items that are texts, None if there are none."""
         return None if self.id_column is None else _text_ids(self._alone(X).rows, self.id_column)
 
+    def names_in(self, X: Any) -> list | None:
+        """Names of items of the table that X holds, None if it holds something else."""
+        shown = self._alone(X)
+        return shown.rows.tolist() if shown.kind == "names" else None
+
     def _alone(self, X: Any) -> Shown:
         return read(X, table=self.table, items=True)
 
     def _rows(self, X: Any, shown: Shown) -> Array:
         """Items that a posterior is asked about, as they were read."""
         if shown.kind == "positions":
-            places, table = shown.rows, shown.table
-            return float_rows(
-                table.X, check_positions(places, len(table)) if len(places) else places
-            )
+            rows, places = shown.table.X, shown.rows
+            return float_rows(rows, check_positions(places, len(rows)) if len(places) else places)
         if shown.kind == "names":
             return named_rows(shown.rows, shown.table)
         if isinstance(X, ItemTable):

@@ -167,7 +167,10 @@ class Inspected:
             return items.names if found is None else found
         if is_frame(items):
             found = self._ids_of(items, rows)
-            return _index_of(items) if found is None else found
+            if found is None:
+                named = self.posterior.reader.names_in(items)
+                return _index_of(items) if named is None else _objects(named)
+            return found
         if hasattr(items, "dtype") or np.ndim(items[0]) == 0:
             listed = np.asarray(items)
             if listed.ndim == 1 and (all_strings(listed) or self.source is not None):
