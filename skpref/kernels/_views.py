@@ -95,7 +95,8 @@ class _AcrossView(View[Across]):
         self._aligned = aligned
 
     def leaf(self, kernel: Kernel, *rows: Array) -> Across:
-        value, contract = leaf_of(kernel).across(kernel, *rows, aligned=self._aligned)
+        X, Z = rows
+        value, contract = leaf_of(kernel).across(kernel, X, Z, self._aligned)
         return Across(value, contract if kernel.n_dims else None)
 
     def sum(self, one: Across, two: Across) -> Across:
@@ -113,7 +114,8 @@ class _AcrossView(View[Across]):
         return inner
 
     def of_duels(self, inner: Across, kernel: Kernel, *rows: Array) -> Across:
-        value, contract = OTHER.across(kernel, *rows, aligned=self._aligned)
+        X, Z = rows
+        value, contract = OTHER.across(kernel, X, Z, self._aligned)
         return Across(value, contract if kernel.n_dims else None)
 
 
