@@ -306,7 +306,7 @@ default=None
     return Bunch(
         **columns,
         position=order,
-        frame=_frame(columns),
+        frame=_frame(columns, range(1, len(rows) + 1), name="rank"),
         level=level,
         unit=unit,
         unit_length=length,
@@ -376,9 +376,8 @@ def win_rates(model: Any, items: Any = None, *, user: Any = None, order: int = 0
     scores = win + 0.5 * tie
     against = scores.sum(axis=1) - np.diagonal(scores)
     score = against / (n - 1) if n > 1 else np.full(1, np.nan)
-    return Bunch(
-        names=names, position=by_mean, win=win, tie=tie, score=score, frame=_table(win, names)
-    )
+    frame = _frame(win, list(names), list(names))
+    return Bunch(names=names, position=by_mean, win=win, tie=tie, score=score, frame=frame)
 
 
 def without_item_effects(model: Any) -> Any:
@@ -462,18 +461,10 @@ def _central(ranks: NDArray[np.int32], level: float) -> tuple[NDArray[np.int32],
     return ordered[:, ends[0]], ordered[:, ends[1]]
 
 
-def _frame(columns: dict) -> Any:
+def _frame(values: Any, index: Any, columns: Any = None, name: str | None = None) -> Any:
+    """A frame where pandas is installed, else None."""
     try:
         import pandas as pd
     except ImportError:
         return None
-    n = len(columns["names"])
-    return pd.DataFrame(columns, index=pd.RangeIndex(1, n + 1, name="rank"))
-
-
-def _table(win, names):
-    try:
-        import pandas as pd
-    except ImportError:
-        return None
-    return pd.DataFrame(win, index=list(names), columns=list(names))
+    return pd.DataFrame(values, index=pd.Index(index, name=name), columns=columns)

@@ -87,6 +87,14 @@ def item_components(X: Any, *, integers: str | None = None) -> np.ndarray:
 class _ItemSplitter(BaseCrossValidator):
     """Splits of rows made from splits of the distinct items."""
 
+    n_splits: int
+    mixed: str
+    integers: str | None
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of splits."""
+        return self.n_splits
+
     def split(
         self, X: Any, y: Any = None, groups: Any = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -189,10 +197,6 @@ class ItemKFold(_ItemSplitter):
         self.mixed = mixed
         self.integers = integers
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of folds."""
-        return self.n_splits
-
     def _held_out(self, n_items):
         if not isinstance(self.n_splits, numbers.Integral) or self.n_splits < 2:
             raise ValueError(f"n_splits must be an integer of at least 2; {self.n_splits!r} came.")
@@ -252,10 +256,6 @@ class ItemShuffleSplit(_ItemSplitter):
         self.random_state = random_state
         self.mixed = mixed
         self.integers = integers
-
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of splits."""
-        return self.n_splits
 
     def _held_out(self, n_items):
         if not isinstance(self.n_splits, numbers.Integral) or self.n_splits < 1:
