@@ -79,6 +79,16 @@ class Shown:
         first, second = (Shown("items", float_rows(self.rows, side)) for side in self.pairs.T)
         return first, second
 
+    def places(self) -> np.ndarray:
+        """Positions in the table, of the items or as in ``pairs``."""
+        if self.kind == "names":
+            places = self.table.index(self.rows)
+        else:
+            places = check_positions(self.rows, len(self.table))
+        if self.pairs is None:
+            return places
+        return np.where(self.pairs < 0, -1, places[self.pairs])
+
     def used(self) -> "Shown":
         """Without the items that were never shown."""
         if self.pairs is None:
@@ -101,7 +111,6 @@ def read(
     ========================================  ====================================================
     X                                         read as
     ========================================  ====================================================
-    `Shown`                                   what it is: it was read before
     `DuelFrame`                               duels or sets
     `ItemTable`                               items
     DataFrame, sparse matrix                  items (frames of texts: names, if the table has any)
@@ -147,8 +156,6 @@ def read(
         mixes texts with missing ones, is padded elsewhere than at the end of a row, leaves a row
         fewer than two items, or is ambiguous.
     """
-    if isinstance(X, Shown):
-        return X
     if isinstance(X, DuelFrame) and not items:
         return _of_duel_frame(X)
     if isinstance(X, ItemTable):
@@ -493,13 +500,11 @@ class Reader:
             found, _ = read_features(estimator, shown, self)
             check_known(found.rows, self.table)
             return found
-        if shown.kind == "positions":
-            rows, places = shown.table.X, check_positions(shown.rows, len(shown.table))
-        else:
-            rows, places = named_rows(shown.rows, shown.table), np.arange(len(shown.rows))
+        if shown.kind == "names":
+            return Shown("items", named_rows(shown.rows, shown.table), shown.pairs)
         if shown.pairs is None:
-            return Shown("items", float_rows(rows, places))
-        found = Shown("items", rows, np.where(shown.pairs < 0, -1, places[shown.pairs]))
+            return Shown("items", float_rows(shown.table.X, shown.places()))
+        found = Shown("items", shown.table.X, shown.places())
         if found.size == 2:
             return found
         found = found.used()

@@ -20,7 +20,6 @@ from skpref.data._read import (
     check_items,
     check_known,
     check_like,
-    check_positions,
     check_X,
     read_features,
     validated,
@@ -130,8 +129,13 @@ def check_training(
     if table is not None and shown.kind != "items":
         if shown.kind == "positions" and is_frame(estimator.items):
             _warn_labels(table)
-        rows, reader = table.X, Reader.of_table(estimator, table)
-        sets = _looked_up(shown, table)
+        if shown.pairs is None:
+            raise ValueError(
+                "Integer X with items= must have shape (n_duels, 2), pairs of positions in the "
+                "table (or of names, if it has any), or (n, k), sets of them; got shape "
+                f"{shown.rows.shape}. Ratings of items in a table become duels by from_ratings."
+            )
+        rows, sets, reader = table.X, shown.places(), Reader.of_table(estimator, table)
         who = np.arange(len(table))
     else:
         known = before
@@ -225,21 +229,6 @@ def _refuse_other_names(before, table):
             "came with, so that positions would stand for other items. Give the same table, or one "
             "with further names at its end: ItemTable.from_names([*old.names, *new_names])."
         )
-
-
-def _looked_up(shown: Shown, table: ItemTable) -> np.ndarray:
-    """Positions of the pairs of items that train."""
-    if shown.pairs is None:
-        raise ValueError(
-            "Integer X with items= must have shape (n_duels, 2), pairs of positions in the table "
-            "(or of names, if it has any), or (n, k), sets of them; got shape "
-            f"{shown.rows.shape}. Ratings of items in a table become duels by from_ratings."
-        )
-    if shown.kind == "names":
-        places = table.index(shown.rows)
-    else:
-        places = check_positions(shown.rows, len(table))
-    return np.where(shown.pairs < 0, -1, places[shown.pairs])
 
 
 def _warn_features(shown: Shown) -> None:
