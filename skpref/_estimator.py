@@ -17,11 +17,8 @@ from skpref.data import (
     Comparisons,
     ItemTable,
     Training,
-    Who,
     as_before,
     check_training,
-    remember,
-    table_for,
 )
 from skpref.fitting import (
     Fitted,
@@ -48,7 +45,6 @@ def keep(
     estimator,
     fitted: Fitted,
     training: Training,
-    table: ItemTable | None,
     stream: Stream | None = None,
 ) -> None:
     """Set the fitted attributes, all at once.
@@ -58,7 +54,6 @@ def keep(
     estimator : PairwisePreferenceRegressor
     fitted : Fitted
     training : Training
-    table : ItemTable or None
     stream : Stream, optional
         After a piece of a stream.
     """
@@ -68,7 +63,7 @@ def keep(
         likelihood, JudgeReliability
     ):  # from here on the common level
         likelihood = likelihood.base
-    remember(estimator, training.schema)
+    training.reader.remember(estimator)
     estimator._model = model
     if not model.engine.capabilities.has_evidence:  # only chains are carried over, not the search
         state = state._replace(sites=None)
@@ -79,19 +74,9 @@ def keep(
         )
     elif hasattr(estimator, "_stream"):
         del estimator._stream
-    schema, who = training.schema, None
-    if schema.id_column is not None and schema.ids is not None:
-        who = Who(schema.id_column, schema.ids)
-    estimator.posterior_ = replace(
-        fitted.posterior,
-        likelihood=likelihood,
-        feature_names=schema.feature_names,
-        table=table,
-        who=who,
-    )
+    estimator.posterior_ = replace(fitted.posterior, likelihood=likelihood, reader=training.reader)
     estimator.judges_ = judges
     estimator.diagnostics_ = fitted.diagnostics
-    estimator.items_ = table
     estimator.comparisons_ = fitted.comparisons
     estimator.kernel_, estimator.likelihood_ = model.kernel, likelihood
     estimator.engine_ = model.engine
@@ -376,10 +361,9 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
 
     def _fit(self, X, y, qid, sample_weight, order, judges=None):
         settings = check_settings(self)
-        table = table_for(self, X, y)
-        given = X, y, qid, table, sample_weight, order, settings.likelihood
+        given = X, y, qid, sample_weight, order, settings.likelihood
         training = check_training(self, *given, judges=judges)
-        keep(self, self._fitted(settings, training, table), training, table)
+        keep(self, self._fitted(settings, training), training)
         self._fit_metadata = frozenset(passed(qid=qid, order=order, judges=judges))
         return self
 
@@ -387,12 +371,11 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         self,
         settings: Settings,
         training: Training,
-        table: ItemTable | None,
         points: NDArray[np.float64] | None = None,
     ) -> Fitted:
         """A fit of these answers alone, by inducing points that are given or the engine's own."""
         comparisons, search = training.comparisons, settings.search
-        model = make_model(self, settings, training, table)
+        model = make_model(self, settings, training)
         if points is not None:
             model = at_points(model, points)
         start = (
@@ -459,15 +442,13 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
             return self._fit(X, y, qid, sample_weight, order)
         settings = check_settings(self)
         settings = settings._replace(engine=held_engine(self, settings.engine))
-        table = table_for(self, X, y, self.items_)
-        training = check_training(
-            self, X, y, qid, table, sample_weight, order, self.likelihood_, self._schema
-        )
-        training = as_before(self, training, table, settings.likelihood)
+        known = self.posterior_.reader
+        training = check_training(self, X, y, qid, sample_weight, order, self.likelihood_, known)
+        training = as_before(self, training, settings.likelihood)
 
         def fit(sample: Comparisons, points: NDArray[np.float64] | None) -> Fitted:
             part = training._replace(comparisons=sample)
-            return self._fitted(settings, part, table, points)
+            return self._fitted(settings, part, points)
 
         given = getattr(settings.engine, "inducing_points", None) is not None
         piece = fit_further(
@@ -478,7 +459,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
             None if given and settings.search is None else fit,
             movable=not given,
         )
-        keep(self, piece.fitted, training, table, piece.stream)
+        keep(self, piece.fitted, training, piece.stream)
         self._fit_metadata |= passed(qid=qid, order=order).keys()
         return self
 

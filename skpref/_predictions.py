@@ -10,11 +10,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from skpref._utils import RandomLike, check_number, passed, refuse_dropped
 from skpref.data import (
     Duels,
-    Query,
+    Shown,
     check_judges,
     check_order,
     check_outcomes,
-    check_query,
     check_ranks,
     check_respondents,
     first_there,
@@ -73,24 +72,25 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
             raise RuntimeError("Only one of return_std and return_cov can be True.")
         query = self._query(X)
         posterior = self.posterior_
-        if query.sets is not None:
+        if query.size is None:
+            mean = posterior.mean(query)
+            if return_cov:
+                return mean, posterior.cov(query)
+            return (mean, np.sqrt(posterior.var(query))) if return_std else mean
+        if query.size > 2:
             if return_cov:
                 raise ValueError(
                     "return_cov is for items and duels; for the covariance of the items of a set "
                     "pass these as items."
                 )
-            mean = gathered(posterior.mean(query.first), query.sets)
+            mean = gathered(posterior.mean(query), query.pairs)
             if return_std:
-                return mean, gathered(np.sqrt(posterior.var(query.first)), query.sets)
+                return mean, gathered(np.sqrt(posterior.var(query)), query.pairs)
             return mean
-        if query.second is None:
-            mean = posterior.mean(query.first)
-            if return_cov:
-                return mean, posterior.cov(query.first)
-            return (mean, np.sqrt(posterior.var(query.first))) if return_std else mean
-        mean, variance = posterior.margin(query.first, query.second)
+        sides = query.sides
+        mean, variance = posterior.margin(*sides)
         if return_cov:
-            return mean, posterior.margin_cov(query.first, query.second)
+            return mean, posterior.margin_cov(*sides)
         return (mean, np.sqrt(variance)) if return_std else mean
 
     @available_if(_fitted_on_duels)
@@ -118,9 +118,9 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
             label. Of sets: each of their items is the best; 0 where there is none.
         """
         query, order = self._answerable("predict_proba", X, order, judges)
-        if query.sets is not None:
+        if query.size > 2:
             self._sight(query, judges)
-            return choice_proba(self.posterior_, query.first, query.sets, order)
+            return choice_proba(self.posterior_, query.rows, query.pairs, order)
         return np.exp(self._outcomes(query, order, judges))
 
     @available_if(_fitted_on_duels)
@@ -129,9 +129,9 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
     ) -> NDArray[np.float64]:
         """Natural logarithm of `predict_proba`, finite far in the tails."""
         query, order = self._answerable("predict_log_proba", X, order, judges)
-        if query.sets is not None:
+        if query.size > 2:
             self._sight(query, judges)
-            return choice_proba(self.posterior_, query.first, query.sets, order, log=True)
+            return choice_proba(self.posterior_, query.rows, query.pairs, order, log=True)
         return self._outcomes(query, order, judges)
 
     @available_if(_fitted_on_duels)
@@ -159,26 +159,27 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         """How judges see the duels; None: all are of the common level."""
         if judges is None:
             return None
-        if query.second is None:
-            check_judges(judges, len(query), None if query.sets is None else query.sets.shape[1])
+        if query.size != 2:
+            check_judges(judges, len(query), query.size)
         ids = check_respondents(judges, len(query), "judge")
         known = getattr(self, "judges_", None)
         return None if known is None else Sight.of(known, ids)
 
     def _outcomes(self, query, order, judges):
         """Log-probabilities of duels."""
-        sides, sight = (query.first, query.second), self._sight(query, judges)
+        sides, sight = query.sides, self._sight(query, judges)
         if sight is None:
             return self.posterior_.outcome_log_proba(*sides, order)
-        return sight.outcome_log_proba(self.posterior_, *sides, order)
+        first, second = (side.rows for side in sides)
+        return sight.outcome_log_proba(self.posterior_, first, second, order)
 
     def _seen(self, query, order, sight=None):
         shift = self.posterior_.likelihood.order_shift * order
-        if query.sets is None:
-            margin = self.posterior_.margin(query.first, query.second)[0]
+        if query.size == 2:
+            margin = self.posterior_.margin(*query.sides)[0]
             return (margin if sight is None else sight.margin(margin, order)) + shift
-        utility = gathered(self.posterior_.mean(query.first), query.sets)
-        utility[np.arange(len(utility)), first_there(query.sets)] += shift
+        utility = gathered(self.posterior_.mean(query), query.pairs)
+        utility[np.arange(len(utility)), first_there(query.pairs)] += shift
         return utility
 
     def score(
@@ -216,14 +217,14 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
             stand in order, within each answer. A margin of exactly zero counts one half.
         """
         query = self._query(X)
-        if query.second is None and query.sets is None:
+        if query.size is None:
             self._sight(query, judges)
             if order is not None:
                 refuse_order()
             self._check_metadata("score", qid=qid)
             if y is None:
                 raise ValueError("Scoring items needs their ratings: score(X, y).")
-            utility = self.posterior_.mean(query.first)
+            utility = self.posterior_.mean(query)
             return concordance(utility, y, self._groups(qid), sample_weight=sample_weight)
         if qid is not None:
             raise ValueError(
@@ -243,8 +244,8 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
 
     def _called_right(self, query, y, order, judges):
         seen = self._seen(query, order, self._sight(query, judges))
-        if query.sets is not None:
-            return _agreement(seen, check_ranks(y, query.sets >= 0))
+        if query.size > 2:
+            return _agreement(seen, check_ranks(y, query.pairs >= 0))
         scale = self.posterior_.likelihood.duel_scale
         said = check_outcomes(y, len(query), scale, known=True)
         if scale.n_columns == 2:
@@ -269,11 +270,11 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         """
         check_number("n_samples", n_samples, low=1, integer=True)
         query = self._query(X)
-        if query.sets is not None:
+        if query.size is None:
+            return self.posterior_.sample(query, n_samples, random_state)
+        if query.size > 2:
             raise ValueError("sample_y draws for items and duels; pass the items of the sets.")
-        if query.second is None:
-            return self.posterior_.sample(query.first, n_samples, random_state)
-        both = np.concatenate([query.first, query.second])
+        both = Shown("items", np.concatenate([side.rows for side in query.sides]))
         first, second = np.split(self.posterior_.sample(both, n_samples, random_state), 2)
         return first - second
 
@@ -283,16 +284,16 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.comparisons_.duels
 
-    def _query(self, X: ArrayLike) -> Query:
+    def _query(self, X: ArrayLike) -> Shown:
         check_is_fitted(self)
-        return check_query(self, X, self.items_)
+        return self.posterior_.reader.answers(X, self)
 
     def _answerable(self, method, X, order, judges):
         query = self._query(X)
-        if query.second is None and query.sets is None:
+        if query.size is None:
             table = "" if self.items_ is None else " or integers of shape (n_duels, 2) or (n, k)"
             raise ValueError(
-                f"Duels or sets are needed here, {len(query.first)} items came. X must be of shape "
+                f"Duels or sets are needed here, {len(query)} items came. X must be of shape "
                 f"(n_duels, 2, n_features) or (n, k, n_features){table}; for utilities of items "
                 "call predict."
             )
@@ -320,8 +321,7 @@ class UtilityEstimator(RegressorMixin, BaseEstimator):
         return judges is not None and judges.order is not None
 
     def _order(self, query, order):
-        k = 2 if query.sets is None else query.sets.shape[1]
-        order = check_order(order, len(query), k)
+        order = check_order(order, len(query), query.size)
         return np.ones(len(query), dtype=np.int8) if order is None else order
 
 

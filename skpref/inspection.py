@@ -10,16 +10,15 @@ from sklearn.utils import Bunch
 
 from skpref._utils import Array, RandomLike, check_choice, check_number, generator_of, passed
 from skpref.data import (
-    Parsed,
+    Shown,
     column_at,
     column_names,
     first_wins,
     group_rows,
     is_frame,
-    parse,
+    read,
     shown_together,
     take_rows,
-    used_rows,
     with_column,
 )
 from skpref.fitting import (
@@ -107,7 +106,8 @@ def permutation_importance(
     more = passed(sample_weight=sample_weight, qid=qid)
     value = _own_score if scoring is None else with_metadata(scoring, tuple(told))
     baseline = value(model, X, y, **told, **more)
-    rows, pairs, id_column = _featured(model, X)
+    featured = _featured(model, X)
+    rows, pairs, id_column = featured.rows, featured.pairs, featured.id_column
     first, inverse = group_rows(rows)
     distinct = take_rows(rows, first)
     rng = generator_of(random_state)
@@ -129,30 +129,26 @@ def _own_score(model: Any, X: Any, y: Any, **metadata: Any) -> float:
     return model.score(X, y, **metadata)
 
 
-def _featured(model, X):
-    """Items of X with their features, which of them were shown together, and the column of ids."""
+def _featured(model: Any, X: Any) -> Shown:
+    """Items of X with their features, and which of them were shown together."""
     last = getattr(model, "best_estimator_", model)
     last = last[-1] if hasattr(last, "steps") else last
-    table = getattr(last, "items_", None)
-    parsed = parse(X, table=table)
-    if parsed.kind == "texts" or (parsed.kind != "items" and not table.has_features):
+    shown = read(X, table=getattr(last, "items_", None))
+    table = shown.table
+    if shown.kind == "texts" or (shown.kind != "items" and not table.has_features):
         raise ValueError(
             "X has no features that items could exchange: it holds "
-            f"{'texts' if parsed.kind == 'texts' else 'items of a table without features'}. Pass "
+            f"{'texts' if shown.kind == 'texts' else 'items of a table without features'}. Pass "
             "items with features; of texts, what the transformer before the model makes of them, "
             "and the model behind it."
         )
-    if parsed.kind != "items":
-        places = parsed.rows if parsed.kind == "positions" else table.index(parsed.rows)
+    if shown.kind != "items":
+        places = shown.rows if shown.kind == "positions" else table.index(shown.rows)
         features = table.X if table.frame is None else table.frame
-        parsed = Parsed("items", take_rows(features, places), parsed.pairs)
-    rows, pairs = parsed.rows, parsed.pairs
-    if hasattr(rows, "tocsr"):
-        rows = rows.toarray()
-    if pairs is not None:  # items that never meet are no one's concern
-        used, pairs = used_rows(pairs)
-        rows = take_rows(rows, used)
-    return rows, pairs, parsed.id_column
+        shown = Shown("items", take_rows(features, places), shown.pairs)
+    elif hasattr(shown.rows, "tocsr"):
+        shown = Shown("items", shown.rows.toarray())
+    return shown.used()
 
 
 def _exchanged(items, feature, permutation):
@@ -311,7 +307,7 @@ default=None
     return Bunch(
         **columns,
         position=order,
-        frame=_frame(columns),
+        frame=_frame(columns, range(1, len(rows) + 1), name="rank"),
         level=level,
         unit=unit,
         unit_length=length,
@@ -381,9 +377,8 @@ def win_rates(model: Any, items: Any = None, *, user: Any = None, order: int = 0
     scores = win + 0.5 * tie
     against = scores.sum(axis=1) - np.diagonal(scores)
     score = against / (n - 1) if n > 1 else np.full(1, np.nan)
-    return Bunch(
-        names=names, position=by_mean, win=win, tie=tie, score=score, frame=_table(win, names)
-    )
+    frame = _frame(win, list(names), list(names))
+    return Bunch(names=names, position=by_mean, win=win, tie=tie, score=score, frame=frame)
 
 
 def without_item_effects(model: Any) -> Any:
@@ -425,7 +420,7 @@ def without_item_effects(model: Any) -> Any:
     >>> curve = partial_dependence(model, candy.item_table, [10])
     """
     if isinstance(model, Posterior):
-        return explained(model, None if model.who is None else model.who.place)
+        return explained(model)
     model = estimator_of(model)
     steps = list(getattr(model, "steps", []))
     if not steps:
@@ -467,18 +462,10 @@ def _central(ranks: NDArray[np.int32], level: float) -> tuple[NDArray[np.int32],
     return ordered[:, ends[0]], ordered[:, ends[1]]
 
 
-def _frame(columns: dict) -> Any:
+def _frame(values: Any, index: Any, columns: Any = None, name: str | None = None) -> Any:
+    """A frame where pandas is installed, else None."""
     try:
         import pandas as pd
     except ImportError:
         return None
-    n = len(columns["names"])
-    return pd.DataFrame(columns, index=pd.RangeIndex(1, n + 1, name="rank"))
-
-
-def _table(win, names):
-    try:
-        import pandas as pd
-    except ImportError:
-        return None
-    return pd.DataFrame(win, index=list(names), columns=list(names))
+    return pd.DataFrame(values, index=pd.Index(index, name=name), columns=columns)

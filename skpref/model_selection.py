@@ -15,10 +15,7 @@ from skpref.data import (
     first_there,
     group_rows,
     is_frame,
-    names_in,
-    parse,
-    table_of_names,
-    used_rows,
+    read,
 )
 
 __all__ = ["ItemKFold", "ItemShuffleSplit", "item_components"]
@@ -28,33 +25,25 @@ def _item_codes(X: Any, integers: str | None) -> np.ndarray:
     """Number of each item shown: (n, 2) for duels, (n, k) for sets (-1: none), (n, 1) for items."""
     if integers not in (None, "positions", "items"):
         raise ValueError(f'integers must be "positions", "items" or None; {integers!r} came.')
-    names = names_in(X)
-    if names is not None and integers is None and (is_frame(X) or names.shape[1] > 2):
-        raise ValueError(
-            f"X of shape {names.shape} holds texts, which may be names of items that met or items "
-            'with categories as features. Say integers="positions" or integers="items".'
-        )
-    if names is not None and integers == "positions":
-        parsed = parse(names, table=table_of_names(names))
-    else:
-        parsed = parse(X, integers=integers)
-    rows, pairs = parsed.rows, parsed.pairs
-    if hasattr(rows, "tocsr") or (parsed.kind == "items" and len(rows.shape) != 2):
+    shown = read(X, integers=integers, new_names=integers == "positions")
+    rows = shown.rows
+    if hasattr(rows, "tocsr") or (shown.kind == "items" and len(rows.shape) != 2):
         raise ValueError(
             f"X of shape {rows.shape} holds neither duels or sets (n, k, n_features), nor "
             "positions (n, k), nor texts (n, 2), nor items (n, n_features) as a dense array."
         )
-    if rows.shape[0] == 0 or (pairs is not None and len(pairs) == 0):
+    if len(shown) == 0:
         raise ValueError(f"X of shape {np.shape(X)} holds no duel and no item; give at least one.")
-    if parsed.id_column is not None:  # who an item is, whatever it is like in a duel
-        column = column_at(rows, list(rows.columns).index(parsed.id_column))
+    if shown.id_column is not None:  # who an item is, whatever it is like in a duel
+        shown = shown.used()
+        column = column_at(shown.rows, list(shown.rows.columns).index(shown.id_column))
         rows = np.asarray(column.to_numpy()).reshape(-1, 1)
-    if pairs is None:
-        return group_rows(rows)[1].reshape(-1, 1)
-    if is_frame(rows) or parsed.id_column is not None:  # items may be more than those that meet
-        used, pairs = used_rows(pairs)
-        rows = rows.iloc[used] if is_frame(rows) else rows[used]
-    return np.where(pairs < 0, -1, group_rows(rows)[1][pairs])
+    elif is_frame(rows):
+        shown = shown.used()
+        rows = shown.rows
+    codes = group_rows(rows)[1]
+    pairs = shown.pairs
+    return codes.reshape(-1, 1) if pairs is None else np.where(pairs < 0, -1, codes[pairs])
 
 
 def item_components(X: Any, *, integers: str | None = None) -> np.ndarray:
@@ -97,6 +86,14 @@ def item_components(X: Any, *, integers: str | None = None) -> np.ndarray:
 
 class _ItemSplitter(BaseCrossValidator):
     """Splits of rows made from splits of the distinct items."""
+
+    n_splits: int
+    mixed: str
+    integers: str | None
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of splits."""
+        return self.n_splits
 
     def split(
         self, X: Any, y: Any = None, groups: Any = None
@@ -200,10 +197,6 @@ class ItemKFold(_ItemSplitter):
         self.mixed = mixed
         self.integers = integers
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of folds."""
-        return self.n_splits
-
     def _held_out(self, n_items):
         if not isinstance(self.n_splits, numbers.Integral) or self.n_splits < 2:
             raise ValueError(f"n_splits must be an integer of at least 2; {self.n_splits!r} came.")
@@ -263,10 +256,6 @@ class ItemShuffleSplit(_ItemSplitter):
         self.random_state = random_state
         self.mixed = mixed
         self.integers = integers
-
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of splits."""
-        return self.n_splits
 
     def _held_out(self, n_items):
         if not isinstance(self.n_splits, numbers.Integral) or self.n_splits < 1:

@@ -15,17 +15,16 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from skpref.data import (
     DuelFrame,
     ItemTable,
-    Parsed,
+    Shown,
     all_strings,
     column_at,
     group_rows,
     id_numbers,
     is_frame,
-    parse,
+    read,
     shallow_copy,
     shown_together,
     take_rows,
-    used_rows,
 )
 
 __all__ = ["Itemwise"]
@@ -230,10 +229,10 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
             `DuelFrame` where sets differ in size.
         """
         check_is_fitted(self)
-        parsed = parse(X)
-        rows = check_array(parsed.rows, ensure_all_finite="allow-nan")
+        shown = read(X)
+        rows = check_array(shown.rows, ensure_all_finite="allow-nan")
         output = _dense(self.transformer_.inverse_transform(rows), len(rows))
-        return output if parsed.pairs is None else shown_together(output, parsed.pairs)
+        return output if shown.pairs is None else shown_together(output, shown.pairs)
 
     @available_if(_inner_has("get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -283,20 +282,19 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
                 f"transformer is {self.transformer!r}; give an object with fit and transform, "
                 'or "passthrough".'
             )
-        parsed = self._read(X, reset=True)
-        first, _ = group_rows(parsed.rows)
-        self.transformer_ = inner.fit(take_rows(parsed.rows, first), None)
-        return parsed
+        shown = self._read(X, reset=True)
+        first, _ = group_rows(shown.rows)
+        self.transformer_ = inner.fit(take_rows(shown.rows, first), None)
+        return shown
 
     def _read(self, X, reset):
         """X with validated rows of items, ids as numbers."""
         if isinstance(X, ItemTable) and not X.has_features:
             raise ValueError("This ItemTable has no features, so there is nothing to transform.")
-        parsed = parse(X, text_sets=_takes_texts(self.transformer))
-        kind, rows, pairs = parsed.kind, parsed.rows, parsed.pairs
-        if is_frame(rows) and pairs is not None:  # items that never meet are no one's concern
-            used, pairs = used_rows(pairs)
-            rows = take_rows(rows, used)
+        shown = read(X, text_sets=_takes_texts(self.transformer))
+        if is_frame(shown.rows):
+            shown = shown.used()
+        kind, rows, pairs = shown.kind, shown.rows, shown.pairs
         asked = reset or (self._text and is_frame(rows))
         if asked and kind == "items" and len(rows.shape) == 2 and _takes_texts(self.transformer):
             kind, rows = "texts", _text_column(rows)
@@ -312,8 +310,8 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
             raise ValueError("X holds no text; give at least one.")
         if not text:
             rows = self._check_features(rows, pairs is not None, reset)
-            rows = self._number_ids(rows, parsed.id_column, reset)
-        return Parsed(kind, rows, pairs)
+            rows = self._number_ids(rows, shown.id_column, reset)
+        return Shown(kind, rows, pairs)
 
     def _number_ids(self, rows, id_column, reset):
         """Ids of items as numbers, where the duels of `fit` had ids."""
@@ -354,12 +352,12 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         )
         return rows if columns is None else _as_frame(rows, columns)
 
-    def _apply(self, parsed):
-        first, inverse = group_rows(parsed.rows)
-        output = _dense(self.transformer_.transform(take_rows(parsed.rows, first)), len(first))
+    def _apply(self, shown):
+        first, inverse = group_rows(shown.rows)
+        output = _dense(self.transformer_.transform(take_rows(shown.rows, first)), len(first))
         config = getattr(self, "_sklearn_output_config", {})
         container = config.get("transform", get_config()["transform_output"])
-        pairs = parsed.pairs
+        pairs = shown.pairs
         if pairs is not None:
             pairs = np.where(pairs < 0, -1, inverse[pairs])
         if container == "default":
@@ -372,7 +370,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
 
             return pl.DataFrame(output[inverse], schema=columns, orient="row")
         frame = _as_frame(output[inverse], columns)
-        return frame.set_index(parsed.rows.index) if hasattr(parsed.rows, "iloc") else frame
+        return frame.set_index(shown.rows.index) if hasattr(shown.rows, "iloc") else frame
 
     def _output_names(self, n_outputs):
         if hasattr(self.transformer_, "get_feature_names_out"):

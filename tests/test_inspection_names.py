@@ -66,6 +66,26 @@ def test_ids_of_frames_and_of_training(kind, who):
     assert set(leaderboard(model, new).names) == set(new["id"])
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("who", [PLAYERS, np.array([70, 11, 93, 25, 42])], ids=["texts", "numbers"])
+def test_ids_are_those_of_the_frame_where_a_posterior_is_ranked(library, who):
+    frames = pytest.importorskip(library)
+    X, y = contests(pytest.importorskip("pandas"), who)
+    model = regressor().fit(X, y)
+    said = dict(zip(PLAYERS.tolist(), who.tolist(), strict=True))
+    frame = frames.DataFrame({"id": who.tolist(), "age": STRENGTH})
+    for subject in (model, model.posterior_):
+        assert leaderboard(subject, frame).names.tolist() == [said[name] for name in BEST_FIRST]
+
+
+def test_names_in_a_frame_are_names_as_in_predict():
+    pd = pytest.importorskip("pandas")
+    model = regressor(items=ItemTable.from_names(PLAYERS)).fit(PAIRS, STRENGTH[PAIRS] @ [1, -1] > 0)
+    frame = pd.DataFrame({"player": ["bob", "eve", "ann"]})
+    assert leaderboard(model, frame).names.tolist() == ["eve", "bob", "ann"]
+    np.testing.assert_array_equal(model.posterior_.mean(frame), model.predict(frame))
+
+
 def test_ids_that_a_transformer_drops_are_read_off_the_frame():
     pd = pytest.importorskip("pandas")
     from sklearn.compose import make_column_transformer

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skpref._utils import Array
 from skpref.data import (
+    DuelFrame,
     ItemTable,
     all_strings,
     as_table,
@@ -15,9 +16,7 @@ from skpref.data import (
     gather,
     group_rows,
     is_frame,
-    item_pairs,
 )
-from skpref.duels import DuelFrame
 from skpref.gp import Posterior
 from skpref.likelihoods import Likelihood
 
@@ -179,7 +178,6 @@ class Rows(NamedTuple):
     @classmethod
     def of(cls, posterior: Posterior, first: Any, second: Any) -> "Rows":
         """Of the items of duels."""
-        width, names = posterior.anchors.shape[1], posterior.feature_names
-        both = item_pairs(first, second, width, names, posterior.table, posterior.who)
+        both = posterior.reader.sides(first, second)
         items, code = distinct_rows(np.concatenate(both))
         return cls(items, code[: len(both[0])], code[len(both[0]) :])

@@ -345,12 +345,12 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         """Joint draws of utilities of items, or of margins of duels; users as in `predict`."""
         view = self._of("predict", X, users)
         query = None if users is None else view._query(X)
-        if query is None or query.second is None:
+        if query is None or query.size != 2:
             return super(CollaborativePreferenceRegressor, view).sample_y(
                 X, n_samples, random_state
             )
         check_number("n_samples", n_samples, low=1, integer=True)
-        return view.posterior_.sample_margins(query.first, query.second, n_samples, random_state)
+        return view.posterior_.sample_margins(*query.sides, n_samples, random_state)
 
     def log_marginal_likelihood(
         self, theta: ArrayLike | None = None, eval_gradient: bool = False

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from skpref._utils import Array, RandomLike, eigen_root, floor_variance, generator_of
 from skpref.collaborative._arrow import Tastes
 from skpref.collaborative._fit import Functions
-from skpref.data import ItemTable, Who, first_wins, item_pairs, item_rows
+from skpref.data import Reader, first_wins
 from skpref.kernels import paired
 from skpref.likelihoods import Likelihood
 
@@ -35,8 +35,8 @@ class CollaborativePosterior(ABC):
         Inducing points.
     whiten : ndarray of shape (m, m)
         Inverse of the Cholesky factor of their covariance.
-    feature_names, table, who
-        As in `Posterior`.
+    reader : Reader
+        How items are read, as in `Posterior`.
     asked : tuple or None
         Who is meant, one a row, as `of` was told.
     """
@@ -45,9 +45,7 @@ class CollaborativePosterior(ABC):
     likelihood: Likelihood
     anchors: Array
     whiten: Array
-    feature_names: NDArray[Any] | None = None
-    table: ItemTable | None = None
-    who: Who | None = None
+    reader: Reader
     asked: tuple[NDArray[np.intp], Array | None, Array | None] | None = None
 
     def of(
@@ -126,12 +124,10 @@ class CollaborativePosterior(ABC):
 
     def check_items(self, X: Any) -> Array:
         """Items as a finite float array of the right shape."""
-        width = self.anchors.shape[1]
-        return item_rows(X, width, self.feature_names, self.table, self.who)
+        return self.reader.items(X)
 
     def _sides(self, A, B):
-        width = self.anchors.shape[1]
-        A, B = item_pairs(A, B, width, self.feature_names, self.table, self.who)
+        A, B = self.reader.sides(A, B)
         if len(A) != len(B):
             raise ValueError(f"A and B must have equally many rows, got {len(A)} and {len(B)}.")
         return A, B

@@ -28,7 +28,7 @@ from skpref.collaborative._learn import (
 )
 from skpref.collaborative._posterior import CollaborativePosterior, TastesPosterior
 from skpref.collaborative._users import Users, UserTable
-from skpref.data import Who, check_training, check_weights, remember, table_for
+from skpref.data import check_training, check_weights
 from skpref.fitting import (
     check_settings,
     forecast,
@@ -134,10 +134,10 @@ def collaborate(
     estimator, X: Any, y: Any, ids: list, users: Users, qid: Any, sample_weight: Any, order: Any
 ) -> None:
     """Fit an estimator to the answers of several users."""
-    settings, table = check_settings(estimator), table_for(estimator, X, y)
+    settings = check_settings(estimator)
     engine = _engine_of(estimator, settings.engine)
     user = users.codes(ids)
-    given = X, y, qid, table, sample_weight, order, settings.likelihood
+    given = X, y, qid, sample_weight, order, settings.likelihood
     training = check_training(estimator, *given, within=user)
     comparisons = training.comparisons
     if comparisons.rank is not None:
@@ -159,7 +159,7 @@ def collaborate(
             f"inference='vb' learns weights and functions that all users share: it is for "
             f"method='cp' or 'cpu', got {name!r}, which has none. Leave inference at 'ep'."
         )
-    model = make_model(estimator, settings, training, table)
+    model = make_model(estimator, settings, training)
     rng = source_of(estimator.random_state)
     user_table = _features_of(estimator, name)
     features = None if user_table is None else user_table.rows_of(users.names.tolist())
@@ -209,7 +209,7 @@ def collaborate(
             f"(tol={estimator.tol:g}). Raise max_iter, or noise_variance or its lower bound.",
             ConvergenceWarning,
         )
-    _keep(estimator, engine, training, table, users, study, fitted)
+    _keep(estimator, engine, training, users, study, fitted)
 
 
 def check_featured(estimator: Any, users: list) -> None:
@@ -294,13 +294,10 @@ def _features_of(estimator, name):
     return UserTable(estimator.user_features)
 
 
-def _keep(estimator, engine, training, table, users, study, fitted):
+def _keep(estimator, engine, training, users, study, fitted):
     """The fitted attributes, all at once."""
-    schema, found, task, result = training.schema, fitted.found, fitted.task, fitted.result
-    remember(estimator, schema)
-    who = None
-    if schema.id_column is not None and schema.ids is not None:
-        who = Who(schema.id_column, schema.ids)
+    reader, found, task, result = training.reader, fitted.found, fitted.task, fitted.result
+    reader.remember(estimator)
     for name in ("_model", "_start", "judges_"):
         if hasattr(estimator, name):
             delattr(estimator, name)
@@ -313,13 +310,10 @@ def _keep(estimator, engine, training, table, users, study, fitted):
         likelihood=found.likelihood,
         anchors=task.space.Z,
         whiten=task.space.whiten,
-        feature_names=schema.feature_names,
-        table=table,
-        who=who,
+        reader=reader,
     )
     estimator.users_ = users.names
     estimator.engine_, estimator.diagnostics_ = engine, None
-    estimator.items_ = table
     estimator.comparisons_ = training.comparisons
     estimator.kernel_, estimator.likelihood_ = found.kernel, found.likelihood
     estimator.user_kernel_ = found.users

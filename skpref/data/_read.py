@@ -1,13 +1,14 @@
 """The reader of X: what it is, which items it names, and their features as finite floats."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
-from skpref._utils import Array, warn
+from skpref._utils import Array
 from skpref.data._containers import (
     all_strings,
     column_at,
@@ -23,6 +24,7 @@ from skpref.data._containers import (
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._items import IdEncoder, ItemTable, float_rows, id_numbers
+from skpref.data._labels import check_real
 from skpref.data._sets import check_padding, check_sizes, consecutive, numbered, used_rows
 
 FORMS = (
@@ -32,8 +34,12 @@ FORMS = (
 )
 
 
-class Parsed(NamedTuple):
-    """Items of X in rows, as they came, and which were shown together.
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Items of X in rows, and which of them were shown together.
+
+    What `read` gives back: ``rows`` as they came. `Reader.answers` makes finite floats of them,
+    which every method of a posterior takes as they are.
 
     Attributes
     ----------
@@ -48,23 +54,59 @@ class Parsed(NamedTuple):
         Column of ``rows`` that says who an item is.
     named : bool
         Whether columns of ``rows`` have names that count; a duel array never has.
+    table : ItemTable or None
+        Of the positions or names.
     """
 
     kind: str
     rows: Any
-    pairs: np.ndarray | None = None
+    pairs: Any = None  # an array, or None
     id_column: Any = None
     named: bool = False
+    table: Any = None  # an ItemTable, or None
+
+    def __len__(self) -> int:
+        return self.rows.shape[0] if self.pairs is None else len(self.pairs)
+
+    @property
+    def size(self) -> int | None:
+        """Items of an answer at most: 2 for duels; None if X holds items."""
+        return None if self.pairs is None else self.pairs.shape[1]
+
+    @property
+    def sides(self) -> tuple["Shown", "Shown"]:
+        """First and second items of duels."""
+        first, second = (Shown("items", float_rows(self.rows, side)) for side in self.pairs.T)
+        return first, second
+
+    def places(self) -> np.ndarray:
+        """Positions in the table, of the items or as in ``pairs``."""
+        if self.kind == "names":
+            places = self.table.index(self.rows)
+        else:
+            places = check_positions(self.rows, len(self.table))
+        if self.pairs is None:
+            return places
+        return np.where(self.pairs < 0, -1, places[self.pairs])
+
+    def used(self) -> "Shown":
+        """Without the items that were never shown."""
+        if self.pairs is None:
+            return self
+        used, pairs = used_rows(self.pairs)
+        return replace(self, rows=take_rows(self.rows, used), pairs=pairs)
 
 
-def parse(
+def read(
     X: Any,
     *,
     table: ItemTable | None = None,
+    new_names: bool = False,
     integers: str | None = "items",
     text_sets: bool = False,
-) -> Parsed:
-    """What X is.
+    items: bool = False,
+) -> Shown:
+    """What X is: every X that anyone passes is read here, once.
 
     ========================================  ====================================================
     X                                         read as
@@ -91,16 +133,21 @@ def parse(
     X : array-like, DataFrame, DuelFrame or ItemTable
     table : ItemTable, default=None
         Table that positions and names refer to.
+    new_names : bool, default=False
+        Whether texts in two columns or more are names that the table need not have: it is made of
+        them, or gets them at its end.
     integers : {"items", "positions", None}, default="items"
         What integers of shape (n, 2) or (n, k) are where no table is known; None: an error that
-        names both.
+        names both, also of texts that may be names or categories.
     text_sets : bool, default=False
         Whether strings of shape (n, k) are sets of texts, padded by None or NaN, rather than
         items of k categories.
+    items : bool, default=False
+        Whether X can hold nothing but items, so that positions and names have one dimension.
 
     Returns
     -------
-    Parsed
+    Shown
 
     Raises
     ------
@@ -109,49 +156,48 @@ def parse(
         mixes texts with missing ones, is padded elsewhere than at the end of a row, leaves a row
         fewer than two items, or is ambiguous.
     """
-    if isinstance(X, DuelFrame):
+    if isinstance(X, DuelFrame) and not items:
         return _of_duel_frame(X)
     if isinstance(X, ItemTable):
         frame = X.frame
-        return Parsed("items", X.X if frame is None else frame, named=X.feature_names is not None)
+        return Shown("items", X.X if frame is None else frame, named=X.feature_names is not None)
     if hasattr(X, "tocsr"):
-        return Parsed("items", X)
-    named = table if table is not None and table.names is not None else None
-    if is_frame(X):
-        X = plain_frame(X)
-        found = None if named is None else _named_in_frame(X, named)
-        return found or Parsed("items", X, named=column_names(X) is not None)
-    masked = np.ma.is_masked(X)
+        return Shown("items", X)
+    frame = is_frame(X)
+    masked = not frame and np.ma.is_masked(X)
     given = X
-    X = _as_array(unmasked(X))
-    if X.ndim == 3:
-        n_shown = X.shape[1]
-        if n_shown < 2:
+    X = plain_frame(X) if frame else _as_array(unmasked(X))
+    if items and not frame:
+        return _items_alone(X, given, table)
+    if new_names or integers is None:
+        names = _names_in(X, given)
+        if names is not None and new_names:
+            table = _with_names(table, names)
+        elif names is not None and (frame or names.shape[1] > 2):
             raise ValueError(
-                "A 3-D X must have shape (n_sets, k, n_features), duels (n_duels, 2, n_features), "
-                f"got {X.shape}: an answer is about two items or more. Stack the two sides with "
-                "np.stack([first, second], axis=1); items alone have two dimensions."
+                f"X of shape {names.shape} holds texts, which may be names of items that met or "
+                'items with categories as features. Say integers="positions" or integers="items".'
             )
-        rows = X.reshape(len(X) * n_shown, X.shape[2])
-        absent = missing_rows(X) if n_shown > 2 else None
-        if absent is None or not absent.any():
-            return Parsed("items", rows, consecutive(len(X), n_shown))
-        check_sizes(absent)
-        return Parsed("items", rows[~absent.reshape(-1)], numbered(absent))
+    named = table if table is not None and table.names is not None else None
+    if frame:
+        alone = not items or X.shape[1] == 1
+        found = _named_in_frame(X, named) if named is not None and alone else None
+        return found or Shown("items", X, named=column_names(X) is not None)
+    if X.ndim == 3:
+        return _of_array(X)
     if X.ndim == 1 or (X.ndim == 2 and X.shape[1] == 2):
         if named is not None and X.dtype.kind in "UTO" and X.size:
-            return _unit("names", X.astype(object))
+            return _unit("names", X.astype(object), named)
         if all_strings(X):
             return _unit("texts", X)
         _refuse_missing_texts(X)
     elif X.ndim == 2 and X.dtype.kind in "UTO" and (named is not None or text_sets):
-        if not hasattr(given, "dtype"):  # numpy would make strings of None and NaN
-            X = np.array(given, dtype=object)
+        X = _objects(X, given)
         found = _text_sets(X) if named is None else _named_sets(X, named)
         if found is not None:
             return found
     if table is not None:
-        if masked and X.ndim < 3:
+        if masked:
             raise ValueError(
                 "X is a masked array with masked positions of items; leave these rows out."
             )
@@ -162,98 +208,115 @@ def parse(
                     "the table, or (n_sets, k), sets of k positions padded by -1; got shape "
                     f"{X.shape}."
                 )
-            return _positions(X)
+            return _positions(X, table)
     elif X.ndim == 2 and X.shape[1] >= 2 and X.dtype.kind in "iu":
         if integers is None:
+            count = "two" if X.shape[1] == 2 else X.shape[1]
             raise ValueError(
                 f"X holds integers in shape {X.shape}, which may be pairs of positions in a table "
-                f"of items (or sets) or items with {_count(X.shape[1])} features. Say "
+                f"of items (or sets) or items with {count} features. Say "
                 'integers="positions" or integers="items".'
             )
         if integers == "positions":
             return _positions(X)
-    return Parsed("items", X)
+    return Shown("items", X)
 
 
-def names_in(X: Any) -> np.ndarray | None:
-    """Names that X holds where no table is known: texts in two columns or more.
+def _items_alone(X: np.ndarray, given: Any, table: ItemTable | None) -> Shown:
+    """Items in two dimensions, or in one those of a table."""
+    if table is not None and X.ndim == 1:
+        if X.dtype.kind in "iu" or X.size == 0:
+            return Shown("positions", X.astype(np.intp), table=table)
+        if all_strings(X):
+            return Shown("names", X.astype(object), table=table)
+    return Shown("items", _objects(X, given))
 
-    Parameters
-    ----------
-    X : array-like, DataFrame, DuelFrame or ItemTable
 
-    Returns
-    -------
-    ndarray of object of shape (n, k) or None
-        None, NaN or "" may end a row of k > 2. None if X holds other things.
-    """
-    if isinstance(X, DuelFrame | ItemTable) or hasattr(X, "tocsr"):
-        return None
+def _objects(X: np.ndarray, given: Any) -> np.ndarray:
+    """The values that numpy made strings of, such as None and NaN in a list."""
+    made = X.dtype.kind in "UT" and not hasattr(given, "dtype")
+    return np.array(given, dtype=object) if made else X
+
+
+def _names_in(X: Any, given: Any) -> np.ndarray | None:
+    """Texts in two columns or more (n, k); None, NaN or "" may end a row of k > 2."""
     if is_frame(X):
-        X = plain_frame(X)
-        if not all(
-            all_strings(np.asarray(column_at(X, j).to_numpy())) for j in range(2)[: X.shape[1]]
-        ):
+        first = [np.asarray(column_at(X, j).to_numpy()) for j in range(min(2, X.shape[1]))]
+        if not all(map(all_strings, first)):
             return None
         names = np.asarray(X, dtype=object)
+    elif X.ndim != 2 or X.dtype.kind not in "UTO":
+        return None
     else:
-        names = _as_array(unmasked(X))
-        if names.ndim != 2 or names.dtype.kind not in "UTO":
-            return None
-        # numpy would make strings of None and NaN
-        names = names if hasattr(X, "dtype") else np.array(X, dtype=object)
+        names = _objects(X, given)
     if names.shape[1] < 2 or names.size == 0 or not all_strings(names[:, :2]):
         return None
     values = names.ravel().tolist()
     named = all(isinstance(value, str) or is_missing(value) for value in values)
-    return names.astype(object) if named else None
+    return names if named else None
 
 
-def table_of_names(names: np.ndarray) -> ItemTable:
-    """Items without features that names, with what pads their rows, stand for."""
-    listed = names.ravel().tolist()
-    return ItemTable.from_names([name for name in listed if isinstance(name, str) and name])
+def _with_names(table: ItemTable | None, names: np.ndarray) -> ItemTable:
+    """A table of names alone: those of another, then these."""
+    listed = [name for name in names.ravel().tolist() if isinstance(name, str) and name]
+    known = [] if table is None or table.names is None else table.names.tolist()
+    return ItemTable.from_names([*known, *listed])
 
 
-def _count(number: int) -> str:
-    return "two" if number == 2 else str(number)
+def _of_array(X: np.ndarray) -> Shown:
+    """Duels or sets, of which items that are missing throughout are absent."""
+    n_shown = X.shape[1]
+    if n_shown < 2:
+        raise ValueError(
+            "A 3-D X must have shape (n_sets, k, n_features), duels (n_duels, 2, n_features), "
+            f"got {X.shape}: an answer is about two items or more. Stack the two sides with "
+            "np.stack([first, second], axis=1); items alone have two dimensions."
+        )
+    rows = X.reshape(len(X) * n_shown, X.shape[2])
+    absent = missing_rows(X) if n_shown > 2 else None
+    if absent is None or not absent.any():
+        return Shown("items", rows, consecutive(len(X), n_shown))
+    check_sizes(absent)
+    return Shown("items", rows[~absent.reshape(-1)], numbered(absent))
 
 
-def _of_duel_frame(X: DuelFrame) -> Parsed:
+def _of_duel_frame(X: DuelFrame) -> Shown:
     if is_frame(X.items):
-        return Parsed("items", X.items, X.pairs, X.id_column, X.feature_names is not None)
+        return Shown("items", X.items, X.pairs, X.id_column, X.feature_names is not None)
     absent = X.pairs < 0  # as the array of the same items would be
-    return Parsed("items", X.items[X.pairs[~absent]], numbered(absent))
+    return Shown("items", X.items[X.pairs[~absent]], numbered(absent))
 
 
-def _unit(kind: str, X: np.ndarray) -> Parsed:
+def _unit(kind: str, X: np.ndarray, table: ItemTable | None = None) -> Shown:
     """One value an item: (n,) items or (n, 2) duels."""
-    paired = X.ndim == 2 and X.shape[1] == 2
-    return Parsed(kind, X.reshape(-1), consecutive(len(X), 2) if paired else None)
+    pairs = consecutive(len(X), 2) if X.ndim == 2 and X.shape[1] == 2 else None
+    return Shown(kind, X.reshape(-1), pairs, table=table)
 
 
-def _padded(kind: str, X: np.ndarray, absent: np.ndarray, pads: str) -> Parsed:
+def _padded(
+    kind: str, X: np.ndarray, absent: np.ndarray, pads: str, table: ItemTable | None = None
+) -> Shown:
     """One value an item: (n, k) sets."""
     check_padding(absent, pads)
-    return Parsed(kind, X[~absent], numbered(absent))
+    return Shown(kind, X[~absent], numbered(absent), table=table)
 
 
-def _positions(X: np.ndarray) -> Parsed:
+def _positions(X: np.ndarray, table: ItemTable | None = None) -> Shown:
     if X.ndim == 1 or X.shape[1] == 2:
-        return _unit("positions", X)
-    return _padded("positions", X, X == -1, "-1")
+        return _unit("positions", X, table)
+    return _padded("positions", X, X == -1, "-1", table)
 
 
-def _named_in_frame(frame: Any, table: ItemTable) -> Parsed | None:
+def _named_in_frame(frame: Any, table: ItemTable) -> Shown | None:
     """Names in the columns of a frame, None if they hold other things."""
     texts = [all_strings(np.asarray(column_at(frame, j).to_numpy())) for j in range(frame.shape[1])]
     if frame.shape[1] in (1, 2):
-        return _unit("names", np.asarray(frame, dtype=object)) if all(texts) else None
+        return _unit("names", np.asarray(frame, dtype=object), table) if all(texts) else None
     # Only columns after the second can have pads.
     return _named_sets(np.asarray(frame, dtype=object), table) if all(texts[:2]) else None
 
 
-def _named_sets(X: np.ndarray, table: ItemTable) -> Parsed | None:
+def _named_sets(X: np.ndarray, table: ItemTable) -> Shown | None:
     """Sets of names, None if X holds other things than strings and pads."""
     if X.shape[1] < 3 or X.size == 0:
         return None
@@ -264,15 +327,15 @@ def _named_sets(X: np.ndarray, table: ItemTable) -> Parsed | None:
     if not any(named) or not np.logical_or(named, absent).all():
         return None
     gaps = np.array(absent).reshape(X.shape)
-    return _padded("names", X.astype(object), gaps, "None, NaN or an empty name")
+    return _padded("names", X.astype(object), gaps, "None, NaN or an empty name", table)
 
 
-def _text_sets(X: np.ndarray) -> Parsed | None:
+def _text_sets(X: np.ndarray) -> Shown | None:
     """Sets of texts, None if X holds other things than texts and pads."""
     if X.shape[1] < 3:
         return None
     if all_strings(X):
-        return Parsed("texts", X.reshape(-1), consecutive(*X.shape))
+        return Shown("texts", X.reshape(-1), consecutive(*X.shape))
     gaps = missing_texts(X)
     return None if gaps is None else _padded("texts", X, gaps, "None or NaN")
 
@@ -298,6 +361,25 @@ def _refuse_missing_texts(X: np.ndarray) -> None:
         )
 
 
+def check_X(X: Any, table: ItemTable | None, new_names: bool = False) -> Shown:
+    """X as items, duels or sets of numbers; see `read`."""
+    shown = read(X, table=table, new_names=new_names)
+    rows = shown.rows
+    if is_frame(rows) or hasattr(rows, "tocsr"):
+        return shown
+    check_real(rows, "X")
+    if rows.dtype.kind in "mMV":
+        raise ValueError(
+            f"X must be numeric, got dtype {rows.dtype}. Turn it into numbers first (times, for "
+            "instance, into days since a date)."
+        )
+    if shown.kind == "texts":  # without a table that has names they name nothing
+        shown = Shown("items", rows if shown.pairs is None else rows.reshape(shown.pairs.shape))
+    if shown.kind == "items" and shown.pairs is None:
+        check_dimensions(shown.rows, table)
+    return shown
+
+
 def check_dimensions(X: np.ndarray, table: ItemTable | None) -> None:
     """Whether X, no duel array, has two dimensions."""
     if X.ndim == 2:
@@ -315,28 +397,6 @@ def check_dimensions(X: np.ndarray, table: ItemTable | None) -> None:
             "holds names."
         )
     raise ValueError(f"X may be {FORMS}; got {came}. {remedy}")
-
-
-def table_for(
-    estimator: BaseEstimator, X: Any, y: Any, before: ItemTable | None = None
-) -> ItemTable | None:
-    """``items=``, or else a table of the names in X, after those of the answers before."""
-    if estimator.items is not None or estimator.id_column is not None:
-        return check_items(estimator.items)
-    names = names_in(X)
-    if names is None:
-        return before
-    columns = [{name for name in column if isinstance(name, str)} for column in names.T.tolist()]
-    distinct = set().union(*columns)
-    if y is not None and len(distinct) == sum(map(len, columns)) < names.size:
-        warn(
-            f"X of shape {names.shape} reads as names of items, but no name stands in two of its "
-            "columns. If the columns are features of rated items, encode them, "
-            "Itemwise(OneHotEncoder()), before the model."
-        )
-    if before is not None and before.names is not None:
-        names = np.array([*before.names, *names.ravel()], dtype=object)
-    return table_of_names(names)
 
 
 def check_items(items: Any) -> ItemTable | None:
@@ -388,115 +448,231 @@ def check_known(X: np.ndarray, table: ItemTable | None) -> None:
         )
 
 
-class Schema(NamedTuple):
-    """What items look like, for a fitted estimator to remember.
+# -- what is known of items ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """What is known of items since a fit, and how whatever shows them is read.
 
     Attributes
     ----------
     n_features : int
     feature_names : ndarray of shape (n_features,) or None
+        What columns that have names must be called, in this order.
     id_column : int or None
         Position of the column that says who an item is.
     ids : IdEncoder or None
         Codes of the ids seen in training; None where ids are numbers, which stay as they are.
+    table : ItemTable or None
+        Items that may be asked for by their names, or positions.
     """
 
     n_features: int
-    feature_names: np.ndarray | None = None
+    feature_names: NDArray[Any] | None = None
     id_column: int | None = None
     ids: IdEncoder | None = None
+    table: ItemTable | None = None
+
+    @classmethod
+    def of_table(cls, estimator: BaseEstimator, table: ItemTable) -> "Reader":
+        """Of an estimator whose items are those of a table."""
+        names = table.feature_names
+        place = _id_place(estimator, None, names, table.n_features)
+        return cls(table.n_features, names, place, table=table)
+
+    def remember(self, estimator: BaseEstimator) -> None:
+        """Set what a fitted estimator shows of its items, once all of the fit has succeeded."""
+        estimator.n_features_in_ = self.n_features
+        if self.feature_names is not None:
+            estimator.feature_names_in_ = np.array(self.feature_names, dtype=object)
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+        estimator.ids_ = None if self.ids is None else self.ids.names
+        estimator.items_ = self.table
+
+    def answers(self, X: Any, estimator: BaseEstimator) -> Shown:
+        """Items, duels or sets that an estimator is asked about, as finite floats."""
+        shown = check_X(X, self.table)
+        if shown.kind == "items":
+            if isinstance(X, ItemTable):
+                return Shown("items", self._of_table(X, shown, estimator))
+            found, _ = read_features(estimator, shown, self)
+            check_known(found.rows, self.table)
+            return found
+        if shown.kind == "names":
+            return Shown("items", named_rows(shown.rows, shown.table), shown.pairs)
+        if shown.pairs is None:
+            return Shown("items", float_rows(shown.table.X, shown.places()))
+        found = Shown("items", shown.table.X, shown.places())
+        if found.size == 2:
+            return found
+        found = found.used()
+        return replace(found, rows=float_rows(found.rows, slice(None)))
+
+    def items(self, X: Any) -> Array:
+        """Items that a posterior is asked about, as a finite float array (n, n_features).
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or ItemTable of shape (n, n_features), or Shown
+            With a table also names or integer positions in it, of shape (n,). Ids in a frame or an
+            array of objects get their codes; arrays of numbers have them.
+
+        Raises
+        ------
+        ValueError
+            If they have another shape or other columns, are not finite, or not in the table.
+        """
+        return X.rows if isinstance(X, Shown) else self._rows(X, self._alone(X))
+
+    def sides(self, A: Any, B: Any) -> tuple[Array, Array]:
+        """Items on two sides, each as by `items`; names and ids never heard of are told apart."""
+        if isinstance(A, Shown) and isinstance(B, Shown):
+            return A.rows, B.rows
+        a, b, reader = self._alone(A), self._alone(B), self
+        if self.ids is not None:
+            new = [_text_ids(side.rows, self.id_column) or [] for side in (a, b)]
+            reader = replace(self, ids=IdEncoder(sum(new, self.ids.names.tolist())))
+        elif self.table is not None and not self.table.has_features:
+            names = _names_of(A, a), _names_of(B, b)
+            if names[0] is not None and names[1] is not None:
+                both = named_rows([*names[0], *names[1]], self.table)
+                return both[: len(names[0])], both[len(names[0]) :]
+        return reader._rows(A, a), reader._rows(B, b)
+
+    def ids_in(self, X: Any) -> list | None:
+        """Ids of items that are texts, None if there are none."""
+        return None if self.id_column is None else _text_ids(self._alone(X).rows, self.id_column)
+
+    def names_in(self, X: Any) -> list | None:
+        """Names of items of the table that X holds, None if it holds something else."""
+        shown = self._alone(X)
+        return shown.rows.tolist() if shown.kind == "names" else None
+
+    def _alone(self, X: Any) -> Shown:
+        return read(X, table=self.table, items=True)
+
+    def _rows(self, X: Any, shown: Shown) -> Array:
+        """Items that a posterior is asked about, as they were read."""
+        if shown.kind == "positions":
+            rows, places = shown.table.X, shown.rows
+            return float_rows(rows, check_positions(places, len(rows)) if len(places) else places)
+        if shown.kind == "names":
+            return named_rows(shown.rows, shown.table)
+        if isinstance(X, ItemTable):
+            return self._of_table(X, shown)
+        return read_features(None, shown, self)[0].rows
+
+    def _of_table(
+        self, asked: ItemTable, shown: Shown, estimator: BaseEstimator | None = None
+    ) -> Array:
+        """Items of a table that is asked about, which need not be the fitted one."""
+        featured = self.table is None or self.table.has_features
+        if asked.has_features != featured:
+            subject = "posterior is of" if estimator is None else "model was fitted on"
+            what = "with features, this ItemTable has none" if featured else "without features"
+            raise ValueError(
+                f"The {subject} items {what}. Pass a table of the same kind, or positions in the "
+                "fitted one."
+            )
+        if self.table is not None and not featured:
+            return named_rows(asked.names, self.table)
+        return read_features(estimator, shown, self, plain=False)[0].rows
 
 
-class Features(NamedTuple):
-    """Items as floats, and the rows that were shown together (None: items alone).
-
-    ``pairs`` are those of `Parsed`, as positions in ``rows``.
-    """
-
-    rows: np.ndarray
-    pairs: np.ndarray | None
-    schema: Schema
-
-
-def remember(estimator: BaseEstimator, schema: Schema) -> None:
-    """Set what a fitted estimator shows of its items, once all of the fit has succeeded."""
-    estimator.n_features_in_ = schema.n_features
-    if schema.feature_names is not None:
-        estimator.feature_names_in_ = np.array(schema.feature_names, dtype=object)
-    elif hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_
-    estimator.ids_ = None if schema.ids is None else schema.ids.names
-    estimator._schema = schema
+def _text_ids(rows: Any, place: int | None) -> list | None:
+    """Ids that are still to get their codes, None if there are none."""
+    if place is None or len(rows.shape) != 2 or place >= rows.shape[1]:
+        return None
+    if is_frame(rows):
+        return column_at(rows, place).to_list()
+    ids = rows[:, place].tolist() if rows.dtype.kind in "OUT" else []
+    return ids if any(isinstance(name, str) for name in ids) else None
 
 
-def schema_of(estimator: BaseEstimator, table: ItemTable) -> Schema:
-    """What items of a table look like."""
-    place = _id_place(estimator, None, table.feature_names, table.n_features)
-    return Schema(table.n_features, table.feature_names, place)
+def _names_of(X: Any, shown: Shown) -> list | None:
+    """Names of items, None if positions or features came."""
+    if isinstance(X, ItemTable):
+        return None if X.names is None else X.names.tolist()
+    return shown.rows.tolist() if shown.kind == "names" else None
 
 
-def table_features(table: ItemTable, schema: Schema) -> np.ndarray:
-    """Items of a table that is asked about, which need not be the fitted one."""
-    rows = table.X if table.frame is None else table.frame
-    named = table.feature_names is not None
-    return read_features(None, Parsed("items", rows, named=named), schema, plain=False).rows
+def named_rows(names: Any, table: ItemTable) -> Array:
+    """Rows of items by name; where items have no features one never heard of gets a row of its own.
 
-
-def read_features(
-    estimator: BaseEstimator | None,
-    parsed: Parsed,
-    schema: Schema | None,
-    *,
-    plain: bool = True,
-    further: bool = False,
-) -> Features:
-    """Items of X as finite floats, ids as numbers.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        For its class, ``id_column`` and, if ``plain``, the checks of scikit-learn. Not touched.
-    parsed : Parsed
-        Of kind "items".
-    schema : Schema or None
-        What the items must look like; None: a new one is made.
-    plain : bool, default=True
-        2-D X without ids is scikit-learn's to check, where ``schema`` is given.
-    further : bool, default=False
-        Ids that ``schema`` does not know become known.
+    Of such an item the prior is all that is known.
 
     Raises
     ------
     ValueError
-        If columns have other names, another order or number than ``schema`` says; if one holds
+        If items have features and a name is not in the table.
+    """
+    if table.has_features:
+        return float_rows(table.X, table.index(names))
+    return IdEncoder(table.names).codes(names)[:, None]
+
+
+def read_features(
+    estimator: BaseEstimator | None,
+    shown: Shown,
+    reader: Reader | None,
+    *,
+    plain: bool = True,
+    further: bool = False,
+) -> tuple[Shown, Reader]:
+    """Items of X as finite floats, ids as numbers.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator or None
+        For its class, ``id_column`` and, if ``plain``, the checks of scikit-learn. Not touched.
+        None: a posterior is asked, about any number of items, whose ids have codes where they are
+        numbers.
+    shown : Shown
+        Of kind "items".
+    reader : Reader or None
+        What is known of items; None: a new one is made.
+    plain : bool, default=True
+        2-D X without ids is scikit-learn's to check, where ``reader`` and ``estimator`` are given.
+    further : bool, default=False
+        Ids that ``reader`` does not know become known.
+
+    Raises
+    ------
+    ValueError
+        If columns have other names, another order or number than ``reader`` says; if one holds
         other things than finite numbers, and is not that of the ids.
     """
-    rows, pairs = parsed.rows, parsed.pairs
-    if pairs is not None and is_frame(rows):  # items that never meet are no one's concern
-        used, pairs = used_rows(pairs)
-        rows = take_rows(rows, used)
-    names = column_names(rows) if parsed.named and is_frame(rows) else None
-    place = schema.id_column if schema is not None else None
-    if schema is None and (pairs is not None or len(rows.shape) == 2):
-        place = _id_place(estimator, parsed, names, rows.shape[1])
-    if pairs is None and place is None and plain and schema is not None:
-        return Features(validated(estimator, rows, reset=False), None, schema)
-    if pairs is None:
-        _check_two_dimensions(rows)
-    else:
+    if shown.pairs is not None and is_frame(shown.rows):
+        shown = shown.used()
+    rows, pairs = shown.rows, shown.pairs
+    names = column_names(rows) if shown.named and is_frame(rows) else None
+    asked = reader if estimator is None else None  # what a posterior is asked about
+    place = None if reader is None else reader.id_column
+    if reader is None and (pairs is not None or len(rows.shape) == 2):
+        place = _id_place(estimator, shown, names, rows.shape[1])
+    if pairs is None and place is None and plain and reader is not None and asked is None:
+        return Shown("items", validated(estimator, rows, reset=False)), reader
+    if pairs is not None:
         _check_sides(rows, pairs)
-    if schema is not None:
-        check_names(names, schema.feature_names)
-        check_width(estimator, rows.shape[1], schema.n_features)
+    elif asked is not None:
+        _check_asked(rows, reader)
+    elif len(rows.shape) != 2 or 0 in rows.shape or hasattr(rows, "tocsr"):
+        check_array(rows, dtype=None)  # says why not
+    if reader is not None:
+        check_like(estimator, names, rows.shape[1], reader)
     ids, encoder = None, None
+    if asked is not None and (asked.ids is None or _text_ids(rows, place) is None):
+        place = None  # numbers are codes
     if place is not None:
         column = column_at(rows, place) if is_frame(rows) else rows[:, place]
-        ids, encoder = id_numbers(column, None if schema is None else schema.ids, schema is None)
-        if further and schema is not None and encoder is not None:
-            schema = schema._replace(ids=encoder.wider(column))
-    array = _floats(rows, place, ids)
-    _check_finite(array, pairs, names)
-    return Features(array, pairs, schema or Schema(array.shape[1], names, place, encoder))
+        ids, encoder = id_numbers(column, None if reader is None else reader.ids, reader is None)
+        if further and reader is not None and encoder is not None:
+            reader = replace(reader, ids=encoder.wider(column))
+    array = _floats(rows, place, ids, asked)
+    _check_finite(array, pairs, names, asked)
+    return Shown("items", array, pairs), reader or Reader(array.shape[1], names, place, encoder)
 
 
 def _id_place(estimator, parsed, names, width):
@@ -524,30 +700,35 @@ def _id_place(estimator, parsed, names, width):
     return int(wanted)
 
 
-# -- names and widths ----------------------------------------------------------------------
+def check_like(
+    estimator: BaseEstimator | None, names: NDArray[Any] | None, n_features: int, reader: Reader
+) -> None:
+    """Whether items have the columns of training, by name where both have names.
 
-
-def check_names(came: np.ndarray | None, expected: np.ndarray | None) -> None:
-    """Whether columns are those of training, where both have names."""
-    if came is not None and expected is not None and list(came) != list(expected):
+    Parameters
+    ----------
+    estimator : BaseEstimator or None
+        Who is asked; None: a posterior.
+    names : ndarray of shape (n_features,) or None
+    n_features : int
+    reader : Reader
+    """
+    known, name = reader.feature_names, type(estimator).__name__
+    if names is not None and known is not None and list(names) != list(known):
+        came = f"X has columns {list(names)}, but the model was fitted on {list(known)}"
+        if estimator is None:
+            came = f"The items have features {list(names)}, the posterior is of {list(known)}"
         raise ValueError(
-            f"X has columns {list(came)}, but the model was fitted on {list(expected)}. Give the "
-            "same columns in the same order; for duels, build them of such a frame."
+            f"{came}. Give the same columns in the same order; for duels, build them of such a "
+            "frame."
         )
-
-
-def check_width(estimator: BaseEstimator | None, came: int, expected: int) -> None:
-    """Whether items have as many features as those of training."""
-    if came != expected:
-        name = "the model" if estimator is None else type(estimator).__name__
+    if n_features != reader.n_features:
         raise ValueError(
-            f"X has {came} features, but {name} is expecting {expected} features as input."
+            f"The posterior is of items with n_features = {reader.n_features}, got {n_features}."
+            if estimator is None
+            else f"X has {n_features} features, but {name} is expecting {reader.n_features} "
+            "features as input."
         )
-
-
-def schema_from(probe: BaseEstimator) -> Schema:
-    """What `validated` has set on an estimator."""
-    return Schema(probe.n_features_in_, getattr(probe, "feature_names_in_", None))
 
 
 def validated(estimator: BaseEstimator, *arrays: Any, **options: Any) -> Any:
@@ -571,11 +752,6 @@ def validated(estimator: BaseEstimator, *arrays: Any, **options: Any) -> Any:
 # -- numbers -------------------------------------------------------------------------------
 
 
-def _check_two_dimensions(rows):
-    if len(rows.shape) != 2 or 0 in rows.shape or hasattr(rows, "tocsr"):
-        check_array(rows, dtype=None)  # says why not
-
-
 def _check_sides(rows, pairs):
     shape = (*pairs.shape, rows.shape[1])
     if rows.shape[1] == 0:
@@ -590,25 +766,49 @@ def _check_sides(rows, pairs):
         )
 
 
-def _floats(rows, place, ids):
+def _check_asked(rows, reader):
+    """Whether what a posterior is asked about has two dimensions."""
+    if hasattr(rows, "tocsr"):
+        check_array(rows, dtype=None)  # says why not
+    if len(rows.shape) != 2:
+        _array_numbers(rows, reader)
+        remedy = "For a single item use X.reshape(1, -1)."
+        if reader.table is not None:
+            remedy += " In one dimension, names or integer positions in the table of items."
+        raise ValueError(
+            f"Items must be an array of shape (n, n_features), got {rows.ndim} dimensions. {remedy}"
+        )
+
+
+def _floats(rows, place, ids, asked):
     """Rows as floats, the column at ``place`` given by ``ids``."""
     others = [j for j in range(rows.shape[1]) if j != place]
     if is_frame(rows):
         array = _frame_numbers(rows, others)
     else:
-        array = _array_numbers(rows if place is None else rows[:, others], rows.dtype)
+        array = _array_numbers(rows if place is None else rows[:, others], asked)
     if place is None:
         return array
     return np.insert(array, place, ids, axis=1)
 
 
-def _array_numbers(rows, dtype):
+def _array_numbers(rows, asked):
+    """An array as floats; ``asked`` is the reader of a posterior, or None."""
     try:
         return np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
+        if asked is None:
+            raise ValueError(
+                f"Duel arrays must be numeric, got dtype {rows.dtype} ({error}). Encode texts and "
+                "categories with Itemwise(transformer)."
+            ) from None
+        names = (
+            "names are known only where the model was fitted with an ItemTable as items="
+            if asked.table is None
+            else "give names in one dimension, all of them strings"
+        )
         raise ValueError(
-            f"Duel arrays must be numeric, got dtype {dtype} ({error}). Encode texts and "
-            "categories with Itemwise(transformer)."
+            f"Items must be numbers of shape (n, n_features) ({error}); {names}."
         ) from None
 
 
@@ -623,10 +823,12 @@ def _frame_numbers(frame, places):
     return np.column_stack([*columns.values(), np.empty((len(frame), 0))])
 
 
-def _check_finite(array, pairs, names):
+def _check_finite(array, pairs, names, asked):
     good = np.isfinite(array)
     if good.all():
         return
+    if asked is not None:
+        raise ValueError("Items contain NaN or infinity; impute or drop them.")
     gaps = ~good.all(axis=1)
     what = "items"
     if pairs is not None:
@@ -641,197 +843,3 @@ def _check_finite(array, pairs, names):
         f"{gaps.argmax()}{where}. Leave these {what} out, or put Itemwise(SimpleImputer()) before."
         f"{absent}"
     )
-
-
-class Who(NamedTuple):
-    """The column that says who an item is, where its ids have codes."""
-
-    place: int
-    ids: IdEncoder
-
-
-def item_rows(
-    X: Any,
-    n_features: int,
-    feature_names: NDArray[Any] | None = None,
-    table: ItemTable | None = None,
-    who: Who | None = None,
-) -> Array:
-    """Items as a finite float array of shape (n, n_features).
-
-    Parameters
-    ----------
-    X : array-like, DataFrame or ItemTable of shape (n, n_features)
-        With a table also names or integer positions in it, of shape (n,).
-    n_features : int
-    feature_names : ndarray of shape (n_features,), optional
-        What columns that have names must be called, in this order.
-    table : ItemTable, optional
-    who : Who, optional
-        Ids in a frame or an array of objects get their codes; arrays of numbers have them.
-
-    Raises
-    ------
-    ValueError
-        If they have another shape or other columns, are not finite, or not in the table.
-    """
-    if who is not None and isinstance(X, ItemTable) and X.frame is not None:
-        X = X.frame
-    if isinstance(X, ItemTable):
-        return _rows_of_table(X, n_features, feature_names, table)
-    if is_frame(X):
-        columns = list(X.columns)
-        if all(isinstance(column, str) for column in columns):
-            _check_names(columns, feature_names)
-    elif table is not None:
-        found = _referred(X, table)
-        if found is not None:
-            return found
-    ids = None if who is None else ids_in(X, who.place)
-    if who is not None and ids is not None:
-        X = np.array(X, dtype=object)
-        X[:, who.place] = who.ids.codes(ids)
-    rows = _numbers(X, table)
-    if rows.ndim != 2:
-        remedy = "For a single item use X.reshape(1, -1)."
-        if table is not None:
-            remedy += " In one dimension, names or integer positions in the table of items."
-        raise ValueError(
-            f"Items must be an array of shape (n, n_features), got {rows.ndim} dimensions. {remedy}"
-        )
-    _check_width(rows, n_features)
-    if not np.all(np.isfinite(rows)):
-        raise ValueError("Items contain NaN or infinity; impute or drop them.")
-    return rows
-
-
-def item_pairs(
-    A: Any,
-    B: Any,
-    n_features: int,
-    feature_names: NDArray[Any] | None = None,
-    table: ItemTable | None = None,
-    who: Who | None = None,
-) -> tuple[Array, Array]:
-    """Items on two sides, each as by `item_rows`; names and ids never heard of are told apart."""
-    if who is not None:
-        new = [ids for ids in (ids_in(A, who.place), ids_in(B, who.place)) if ids is not None]
-        who = who._replace(ids=IdEncoder(sum(new, who.ids.names.tolist())))
-    elif table is not None and not table.has_features:
-        names = _names_in(A), _names_in(B)
-        if names[0] is not None and names[1] is not None:
-            both = named_rows([*names[0], *names[1]], table)
-            return both[: len(names[0])], both[len(names[0]) :]
-    a, b = (item_rows(X, n_features, feature_names, table, who) for X in (A, B))
-    return a, b
-
-
-def ids_in(X: Any, place: int) -> list | None:
-    """Ids that are still to get their codes, None if there are none."""
-    if isinstance(X, ItemTable) and X.frame is not None:
-        X = X.frame
-    if is_frame(X):
-        return column_at(X, place).tolist() if place < X.shape[1] else None
-    if isinstance(X, ItemTable):
-        return None
-    try:
-        rows = np.asarray(X) if isinstance(X, np.ndarray) else np.array(X, dtype=object)
-    except ValueError:  # ragged
-        return None
-    if rows.dtype.kind not in "OUT" or rows.ndim != 2 or place >= rows.shape[1]:
-        return None
-    ids = rows[:, place].tolist()
-    return ids if any(isinstance(name, str) for name in ids) else None
-
-
-def _names_in(X: Any) -> list | None:
-    """Names of items, None if X holds positions or features."""
-    if isinstance(X, ItemTable):
-        return None if X.names is None else X.names.tolist()
-    names = np.asarray(X, dtype=None if isinstance(X, np.ndarray) else object)
-    return names.tolist() if names.ndim == 1 and all_strings(names) else None
-
-
-def _numbers(X: Any, table: ItemTable | None) -> Array:
-    try:
-        if np.ma.isMaskedArray(X):
-            return np.ma.filled(X.astype(np.float64), np.nan)
-        return np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        names = (
-            "give names in one dimension, all of them strings"
-            if table is not None
-            else "names are known only where the model was fitted with an ItemTable as items="
-        )
-        raise ValueError(
-            f"Items must be numbers of shape (n, n_features) ({error}); {names}."
-        ) from None
-
-
-def _rows_of_table(
-    asked: ItemTable, n_features: int, feature_names: NDArray[Any] | None, table: ItemTable | None
-) -> Array:
-    with_features = table is None or table.has_features
-    if asked.has_features != with_features:
-        raise ValueError(
-            "The posterior is of items "
-            + ("with features, this ItemTable has none." if with_features else "without features.")
-            + " Ask about a table of the same kind."
-        )
-    if table is not None and not with_features:
-        return named_rows(asked.names, table)
-    if asked.feature_names is not None:
-        _check_names(list(asked.feature_names), feature_names)
-    _check_width(asked.X, n_features)
-    return np.asarray(asked.X, dtype=np.float64)
-
-
-def named_rows(names: Any, table: ItemTable) -> Array:
-    """Rows of items by name; where items have no features one never heard of gets a row of its own.
-
-    Of such an item the prior is all that is known.
-
-    Raises
-    ------
-    ValueError
-        If items have features and a name is not in the table.
-    """
-    if table.has_features:
-        return float_rows(table.X, table.index(names))
-    return IdEncoder(table.names).codes(names)[:, None]
-
-
-def _referred(X: Any, table: ItemTable) -> Array | None:
-    """Rows that one-dimensional names or positions stand for; None if X is neither."""
-    try:
-        asked = np.asarray(X)
-    except ValueError:  # ragged
-        return None
-    if asked.ndim != 1:
-        return None
-    if asked.size == 0:
-        return float_rows(table.X, slice(0))
-    if asked.dtype.kind in "iu":
-        wrong = asked[(asked < 0) | (asked >= len(table))]
-        if len(wrong):
-            raise ValueError(
-                f"Positions in the table of items must lie in [0, {len(table) - 1}], got "
-                f"{wrong[0]}. Count from 0."
-            )
-        return float_rows(table.X, asked)
-    return named_rows(asked, table) if all_strings(asked) else None
-
-
-def _check_names(came: list[str], wanted: NDArray[Any] | None) -> None:
-    if wanted is not None and came != list(wanted):
-        raise ValueError(
-            f"The items have features {came}, the posterior is of {list(wanted)}. Give the same "
-            "columns in the same order."
-        )
-
-
-def _check_width(rows: Array, n_features: int) -> None:
-    if rows.shape[1] != n_features:
-        raise ValueError(
-            f"The posterior is of items with n_features = {n_features}, got {rows.shape[1]}."
-        )

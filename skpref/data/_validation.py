@@ -1,4 +1,4 @@
-"""Checked data: X, y and qid become duels, items or pairs of items."""
+"""What `fit` is given: X, y and what stands beside them become answers."""
 
 import copy
 from dataclasses import replace
@@ -12,23 +12,17 @@ from skpref._utils import warn
 from skpref.data._builders import rated_pairs
 from skpref.data._comparisons import Comparisons
 from skpref.data._containers import is_frame, unmasked
-from skpref.data._items import ItemTable, distinct_rows, float_rows
+from skpref.data._items import ItemTable, distinct_rows
 from skpref.data._kinds import PLAIN, DuelScale
 from skpref.data._labels import check_order, check_outcomes, check_ranks, check_real, refuse_order
 from skpref.data._read import (
-    Parsed,
-    Schema,
-    check_dimensions,
+    Reader,
+    Shown,
+    check_items,
     check_known,
-    check_names,
-    check_positions,
-    check_width,
-    named_rows,
-    parse,
+    check_like,
+    check_X,
     read_features,
-    schema_from,
-    schema_of,
-    table_features,
     validated,
 )
 from skpref.data._respondents import (
@@ -38,7 +32,6 @@ from skpref.data._respondents import (
     check_weights,
     pair_weights,
 )
-from skpref.data._sets import used_rows
 
 
 class TakesAnswers(Protocol):
@@ -62,8 +55,8 @@ class Training(NamedTuple):
     classes : ndarray or None
         Labels of (second won, first won), with ties between them; of sets their positions; None
         for rated items.
-    schema : Schema
-        For `remember`, once the fit has succeeded.
+    reader : Reader
+        Of the items, to be kept once the fit has succeeded.
     winner : ndarray of int of shape (n_answers,) or None
         Of pairs of rated items the row of X that won.
     judges : Respondents or None
@@ -72,7 +65,7 @@ class Training(NamedTuple):
 
     comparisons: Comparisons
     classes: np.ndarray | None
-    schema: Schema
+    reader: Reader
     winner: np.ndarray | None = None
     judges: Respondents | None = None
 
@@ -84,12 +77,11 @@ def check_training(
     estimator: BaseEstimator,
     X: Any,
     y: Any,
-    qid: Any,
-    table: ItemTable | None,
+    qid: Any = None,
     sample_weight: Any = None,
     order: Any = None,
     likelihood: TakesAnswers | None = None,
-    before: Schema | None = None,
+    before: Reader | None = None,
     within: np.ndarray | None = None,
     judges: Any = None,
 ) -> Training:
@@ -99,11 +91,10 @@ def check_training(
     ----------
     estimator : BaseEstimator
     X, y, qid : array-like
-    table : ItemTable or None
     sample_weight, order : array-like, optional
     likelihood : Likelihood, optional
         Whether it takes ties, and asks who was shown first; by default neither.
-    before : Schema, optional
+    before : Reader, optional
         Of answers that these are to follow.
     within : ndarray of int of shape (n,), optional
         Beside ``qid`` what rated items must have in common to be compared.
@@ -114,63 +105,73 @@ def check_training(
     -------
     Training
     """
-    parsed = check_X(X, table)
+    table, new_names = check_items(estimator.items), False
+    if table is None and estimator.id_column is None:
+        table, new_names = None if before is None else before.table, True
+    shown = check_X(X, table, new_names)
+    if shown.table is not table and shown.table is not None:
+        table = shown.table
+        if y is not None:
+            _warn_features(shown)
     told = None
     if judges is not None:
-        n, k = (0, None) if parsed.pairs is None else parsed.pairs.shape
-        told = check_judges(judges, n, k)
-    if parsed.kind == "items" and parsed.pairs is None:
+        told = check_judges(judges, 0 if shown.pairs is None else len(shown), shown.size)
+    if shown.kind == "items" and shown.pairs is None:
         if table is not None:
-            _refuse_items(parsed.rows)
+            _refuse_items(shown.rows)
         if order is not None:
             refuse_order()
-        return _rated(estimator, parsed, y, qid, sample_weight, before, within)
+        return _rated(estimator, shown, y, qid, sample_weight, before, within)
     if qid is not None:
         raise ValueError(
             "qid belongs to items with ratings, whose features are a 2-D X; duels take none, nor "
             "do positions in a table. Ratings of such items become duels by from_ratings."
         )
-    if table is not None and parsed.kind != "items":
-        if parsed.kind == "positions" and is_frame(estimator.items):
+    if table is not None and shown.kind != "items":
+        if shown.kind == "positions" and is_frame(estimator.items):
             _warn_labels(table)
-        rows, schema = table.X, schema_of(estimator, table)
-        shown = _looked_up(parsed, table)
+        if shown.pairs is None:
+            raise ValueError(
+                "Integer X with items= must have shape (n_duels, 2), pairs of positions in the "
+                "table (or of names, if it has any), or (n, k), sets of them; got shape "
+                f"{shown.rows.shape}. Ratings of items in a table become duels by from_ratings."
+            )
+        rows, sets, reader = table.X, shown.places(), Reader.of_table(estimator, table)
         who = np.arange(len(table))
     else:
         known = before
         if known is None and table is not None:
-            known = schema_of(estimator, table)
-        rows, places, schema = read_features(estimator, parsed, known, further=before is not None)
+            known = Reader.of_table(estimator, table)
+        found, reader = read_features(estimator, shown, known, further=before is not None)
+        rows, sets = found.rows, found.pairs
         check_known(rows, table)
-        shown = np.asarray(places)
-        who = np.arange(len(rows)) if schema.id_column is None else rows[:, schema.id_column]
-    n, k = shown.shape
-    _refuse_mirrors(who, shown)
+        who = np.arange(len(rows)) if reader.id_column is None else rows[:, reader.id_column]
+    n, k = sets.shape
+    _refuse_mirrors(who, sets)
     weight = check_weights(sample_weight, n)
     order = check_order(order, n, k)
     if k == 2:
         scale = PLAIN if likelihood is None else DuelScale.of(likelihood.kinds)
         said = check_outcomes(y, n, scale, known=before is not None)
         given_by = None if told is None else told.rows
-        ends = shown[:, 0], shown[:, 1]
+        ends = sets[:, 0], sets[:, 1]
         comparisons = Comparisons.from_duels(
             rows, *ends, said.won, weight, given_by, kind=said.kind, order=order
         )
         classes = said.classes
     else:
-        ranks = check_ranks(y, shown >= 0)
-        comparisons = Comparisons.from_ranks(rows, shown, ranks.rank, weight, order=order)
+        ranks = check_ranks(y, sets >= 0)
+        comparisons = Comparisons.from_ranks(rows, sets, ranks.rank, weight, order=order)
         classes = np.arange(k)
     own_order = told is not None and estimator.judge_order_variance is not None
     if own_order or (likelihood is not None and likelihood.uses_order):
         comparisons = replace(comparisons, ordered=True)
-    return Training(comparisons, classes, schema, judges=told)
+    return Training(comparisons, classes, replace(reader, table=table), judges=told)
 
 
 def as_before(
     estimator: BaseEstimator,
     training: Training,
-    table: ItemTable | None,
     likelihood: TakesAnswers,
 ) -> Training:
     """Further answers, with the labels of those fitted before.
@@ -179,8 +180,6 @@ def as_before(
     ----------
     estimator : BaseEstimator
     training : Training
-    table : ItemTable or None
-        Of these answers.
     likelihood : Likelihood
         What the parameters of the estimator come to now.
 
@@ -204,9 +203,9 @@ def as_before(
             f"{likelihood!r} cannot learn an order effect from them. Set order_effect and its "
             "bounds as they were, or fit anew."
         )
-    _refuse_other_names(estimator.items_, table)
-    check_width(estimator, training.schema.n_features, estimator.n_features_in_)
-    check_names(training.schema.feature_names, estimator._schema.feature_names)
+    reader, known = training.reader, estimator.posterior_.reader
+    _refuse_other_names(known.table, reader.table)
+    check_like(estimator, reader.feature_names, reader.n_features, known)
     before = getattr(estimator, "classes_", None)
     if (before is None) != (training.classes is None):
         kinds = "rated items", "duels"
@@ -235,38 +234,16 @@ def _refuse_other_names(before, table):
         )
 
 
-def check_X(X: Any, table: ItemTable | None) -> Parsed:
-    """X as items, duels or sets of numbers; see `parse`."""
-    parsed = parse(X, table=table)
-    rows = parsed.rows
-    if is_frame(rows) or hasattr(rows, "tocsr"):
-        return parsed
-    check_real(rows, "X")
-    if rows.dtype.kind in "mMV":
-        raise ValueError(
-            f"X must be numeric, got dtype {rows.dtype}. Turn it into numbers first (times, for "
-            "instance, into days since a date)."
+def _warn_features(shown: Shown) -> None:
+    """Warn where names could be meant as features of rated items."""
+    places, pairs = shown.table.index(shown.rows), shown.pairs
+    columns = [np.unique(places[column[column >= 0]]) for column in pairs.T]
+    if len(np.unique(places)) == sum(map(len, columns)) < pairs.size:
+        warn(
+            f"X of shape {pairs.shape} reads as names of items, but no name stands in two of its "
+            "columns. If the columns are features of rated items, encode them, "
+            "Itemwise(OneHotEncoder()), before the model."
         )
-    if parsed.kind == "texts":  # without a table that has names they name nothing
-        parsed = Parsed("items", unmasked(np.asarray(X)))
-    if parsed.kind == "items" and parsed.pairs is None:
-        check_dimensions(parsed.rows, table)
-    return parsed
-
-
-def _looked_up(parsed: Parsed, table: ItemTable) -> np.ndarray:
-    """Positions of the pairs of items that train."""
-    if parsed.pairs is None:
-        raise ValueError(
-            "Integer X with items= must have shape (n_duels, 2), pairs of positions in the table "
-            "(or of names, if it has any), or (n, k), sets of them; got shape "
-            f"{parsed.rows.shape}. Ratings of items in a table become duels by from_ratings."
-        )
-    if parsed.kind == "names":
-        places = table.index(parsed.rows)
-    else:
-        places = check_positions(parsed.rows, len(table))
-    return np.where(parsed.pairs < 0, -1, places[parsed.pairs])
 
 
 def _warn_labels(table: ItemTable) -> None:
@@ -318,17 +295,17 @@ def _refuse_mirrors(who: np.ndarray, shown: np.ndarray) -> None:
 
 def _rated(
     estimator: BaseEstimator,
-    parsed: Parsed,
+    shown: Shown,
     y: Any,
     qid: Any,
     sample_weight: Any,
-    before: Schema | None = None,
+    before: Reader | None = None,
     within: np.ndarray | None = None,
 ) -> Training:
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
-            f"is None. X of shape {parsed.rows.shape} reads as items, whose ratings y gives. Only "
+            f"is None. X of shape {shown.rows.shape} reads as items, whose ratings y gives. Only "
             "duels do without y: arrays of shape (n_duels, 2, n_features), pairs of names, or "
             "pairs of positions together with the constructor's items=."
         )
@@ -336,11 +313,12 @@ def _rated(
     y = unmasked(y)
     if getattr(estimator, "id_column", None) is None:
         probe = copy.copy(estimator)
-        X, y = validated(probe, parsed.rows, y, y_numeric=True)
-        schema = schema_from(probe)
+        X, y = validated(probe, shown.rows, y, y_numeric=True)
+        reader = Reader(probe.n_features_in_, getattr(probe, "feature_names_in_", None))
     else:
         further = before is not None
-        X, _, schema = read_features(estimator, parsed, before, plain=False, further=further)
+        found, reader = read_features(estimator, shown, before, plain=False, further=further)
+        X = found.rows
         y = column_or_1d(y, warn=True)
     qid = None if qid is None else check_groups(qid, len(X))
     group = joint_groups(qid, within)
@@ -361,7 +339,7 @@ def _rated(
     won = np.ones(len(winner), dtype=bool)
     neither = np.zeros(len(winner), dtype=np.int8)  # was shown first
     comparisons = Comparisons.from_duels(X, winner, loser, won, weight, order=neither)
-    return Training(comparisons, None, schema, winner if weight is None else winner[weight > 0.0])
+    return Training(comparisons, None, reader, winner if weight is None else winner[weight > 0.0])
 
 
 def joint_groups(qid: Any, within: np.ndarray | None) -> Any:
@@ -375,76 +353,3 @@ def joint_groups(qid: Any, within: np.ndarray | None) -> Any:
 def _two_labels(y: np.ndarray) -> bool:
     labels = set(np.unique(y).tolist())
     return labels in ({0, 1}, {-1, 1})
-
-
-class Query(NamedTuple):
-    """Items, pairs of items or sets to predict.
-
-    Attributes
-    ----------
-    first : ndarray of shape (n, n_features)
-        Items, those on the first side of duels, or all those of sets.
-    second : ndarray of shape (n, n_features) or None
-        The second side of duels.
-    sets : ndarray of int of shape (n_sets, k) or None
-        Rows of ``first``, -1 where a set has fewer items.
-    """
-
-    first: np.ndarray
-    second: np.ndarray | None = None
-    sets: np.ndarray | None = None
-
-    def __len__(self) -> int:
-        return len(self.first if self.sets is None else self.sets)
-
-
-def check_query(estimator: BaseEstimator, X: Any, table: ItemTable | None) -> Query:
-    """Validate the argument of ``predict``: items or duels, by shape and dtype.
-
-    Returns
-    -------
-    Query
-    """
-    schema = estimator._schema
-    if isinstance(X, ItemTable):
-        return Query(_table_items(X, table, schema))
-    parsed = check_X(X, table)
-    if table is not None and parsed.kind != "items":
-        return _referred(parsed, table)
-    rows, pairs = read_features(estimator, parsed, schema)[:2]
-    check_known(rows, table)
-    if pairs is None:
-        return Query(rows)
-    if pairs.shape[1] > 2:
-        return Query(rows, sets=pairs)
-    if not is_frame(parsed.rows):  # the sides of a duel array alternate
-        return Query(np.ascontiguousarray(rows[::2]), np.ascontiguousarray(rows[1::2]))
-    return Query(rows[pairs[:, 0]], rows[pairs[:, 1]])
-
-
-def _referred(parsed: Parsed, table: ItemTable) -> Query:
-    """Items that X names, or gives by position."""
-    if parsed.kind == "positions":
-        rows, places = table.X, check_positions(parsed.rows, len(table))
-    else:
-        rows, places = named_rows(parsed.rows, table), np.arange(len(parsed.rows))
-    if parsed.pairs is None:
-        return Query(float_rows(rows, places))
-    if parsed.pairs.shape[1] > 2:
-        used, sets = used_rows(np.where(parsed.pairs < 0, -1, places[parsed.pairs]))
-        return Query(float_rows(rows, used), sets=sets)
-    return Query(float_rows(rows, places[::2]), float_rows(rows, places[1::2]))
-
-
-def _table_items(asked: ItemTable, table: ItemTable | None, schema: Schema) -> np.ndarray:
-    """Items of a table that is asked about, which need not be the fitted one."""
-    fitted_on_features = table is None or table.has_features
-    if asked.has_features != fitted_on_features:
-        raise ValueError(
-            "The model was fitted on items "
-            + ("with features, this ItemTable has none." if fitted_on_features else "without.")
-            + " Pass a table of the same kind, or positions in the fitted one."
-        )
-    if table is None or asked.has_features:
-        return table_features(asked, schema)
-    return named_rows(asked.names, table)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import Array, check_choice
-from skpref.data import IdEncoder, ItemTable, all_strings, column_at, ids_in, is_frame, is_missing
+from skpref.data import IdEncoder, ItemTable, all_strings, column_at, is_frame, is_missing
 from skpref.gp import Posterior, mixture_quantile
 from skpref.kernels import features_part
 from skpref.likelihoods import Likelihood
@@ -65,8 +65,10 @@ class Inspected:
         The latter of one user, as one row.
     encode : callable
         Items as the user has them to items as the posterior takes them.
-    ids : Ids
-        Where items say who they are.
+    encoder : IdEncoder or None
+        Ids of the codes that the posterior sees; None where ids are numbers.
+    id_column : str, int or None
+        The column of the user's frames that says who an item is, by its name or position.
     training : ndarray of shape (n_items, n_features)
         Items of the answers, as the posterior sees them.
     feature_names : ndarray or None
@@ -77,7 +79,8 @@ class Inspected:
 
     posterior: Any
     encode: Callable[[Any], Any]
-    ids: "Ids"
+    encoder: IdEncoder | None
+    id_column: Any
     training: Array
     feature_names: NDArray[Any] | None
     source: Any = None
@@ -111,8 +114,16 @@ class Inspected:
             items = items if source is None else source._as_rows(items)
             return model[:-1].transform(items) if steps else items
 
-        names = None if source is not None or steps else posterior.feature_names
-        return cls(posterior, encode, Ids.of(last, posterior, steps), training, names, source)
+        reader = posterior.reader
+        names = None if source is not None or steps else reader.feature_names
+        encoder, column = reader.ids, reader.id_column
+        if steps:
+            column = getattr(steps[0], "_id_column", None)
+            if encoder is None:  # the step that takes frames has made them numbers
+                encoder = next((step._ids for step in steps if getattr(step, "_ids", None)), None)
+        elif column is not None and reader.feature_names is not None:
+            column = reader.feature_names[column]
+        return cls(posterior, encode, encoder, column, training, names, source)
 
     def rows_of(self, items: Any) -> Array:
         """Items as the user has them to rows that the posterior sees."""
@@ -134,9 +145,9 @@ class Inspected:
         if items is None and self.source is not None:
             items, names = self.source._to_rank()
             return self.rows_of(items), _objects(names)
-        table = self.posterior.table
+        table = self.posterior.reader.table
         if items is None and table is None:
-            return self.training, self.ids.decoded(self.training)
+            return self.training, self._decoded(self.training)
         if items is None:
             rows = self.posterior.check_items(table)
             return rows, self._names_of(table, rows)
@@ -152,19 +163,44 @@ class Inspected:
         if isinstance(items, ItemTable):
             if items.names is not None and all_strings(items.names):
                 return items.names
-            found = self.ids.of_items(items.frame, rows)
+            found = self._ids_of(items.frame, rows)
             return items.names if found is None else found
         if is_frame(items):
-            found = self.ids.of_items(items, rows)
-            return _index_of(items) if found is None else found
+            found = self._ids_of(items, rows)
+            if found is None:
+                named = self.posterior.reader.names_in(items)
+                return _index_of(items) if named is None else _objects(named)
+            return found
         if hasattr(items, "dtype") or np.ndim(items[0]) == 0:
             listed = np.asarray(items)
             if listed.ndim == 1 and (all_strings(listed) or self.source is not None):
                 return _objects(listed.tolist())
-            table = self.posterior.table
+            table = self.posterior.reader.table
             if listed.ndim == 1 and table is not None and table.names is not None:
                 return table.names[listed.astype(np.intp)]
-        return self.ids.of_items(items, rows)
+        return self._ids_of(items, rows)
+
+    def _ids_of(self, items, rows):
+        """Ids of items as the user has them, None if they have none."""
+        if is_frame(items) and self.id_column is not None:
+            columns = list(items.columns)
+            at = self.id_column
+            at = columns.index(at) if at in columns else at
+            if not isinstance(at, str):
+                return _objects(column_at(items, at).to_list())
+        ids = None if is_frame(items) or items is None else self.posterior.reader.ids_in(items)
+        return self._decoded(rows) if ids is None else _objects(ids)
+
+    def _decoded(self, rows):
+        """Ids of rows that the posterior sees; of codes that nobody has, these."""
+        place = self.posterior.reader.id_column
+        if place is None:
+            return None
+        codes = [int(code) if code.is_integer() else code for code in rows[:, place].tolist()]
+        if self.encoder is None:
+            return _objects(codes)
+        known = dict(enumerate(self.encoder.names.tolist()))
+        return _objects([known.get(code, code) for code in codes])
 
     def at(self, n: int) -> Any:
         """The posterior as n rows may be asked of it."""
@@ -176,7 +212,7 @@ class Inspected:
 
     def without_item_effects(self) -> Self:
         """The same of the utility that features explain, see `explained`."""
-        return replace(self, posterior=explained(self.posterior, self.ids.place))
+        return replace(self, posterior=explained(self.posterior))
 
     def relative(self, rows: Array, level: float) -> Relative:
         """Posterior mean and central intervals of f(x) less the mean of f over the rows.
@@ -197,61 +233,6 @@ class Inspected:
         tail = 0.5 * (1.0 - level)
         lower, upper = (mixture_quantile(q, means, deviation) for q in (tail, 1.0 - tail))
         return Relative(means.mean(axis=1), lower, upper)
-
-
-class Ids(NamedTuple):
-    """Where items say who they are.
-
-    Attributes
-    ----------
-    place : int or None
-        Column of the rows that the posterior sees.
-    encoder : IdEncoder or None
-        Ids of the codes there; None where ids are numbers.
-    column : str, int or None
-        The column of the frames that the user has, by its name or position.
-    """
-
-    place: int | None
-    encoder: IdEncoder | None
-    column: Any
-
-    @classmethod
-    def of(cls, last: Any, posterior: Any, steps: list) -> Self:
-        """Of a fitted estimator, its posterior, and the steps before it."""
-        who, schema = posterior.who, getattr(last, "_schema", None)
-        place = getattr(schema, "id_column", None) if who is None else who.place
-        encoder = None if who is None else who.ids
-        if not steps:
-            named = posterior.feature_names
-            column = place if place is None or named is None else named[place]
-            return cls(place, encoder, column)
-        if encoder is None:  # the step that takes frames has made them numbers
-            encoder = next((step._ids for step in steps if getattr(step, "_ids", None)), None)
-        return cls(place, encoder, getattr(steps[0], "_id_column", None))
-
-    def of_items(self, items: Any, rows: Array) -> NDArray[Any] | None:
-        """Ids of items as the user has them, None if they have none."""
-        if is_frame(items) and self.column is not None:
-            columns = list(items.columns)
-            at = columns.index(self.column) if self.column in columns else self.column
-            if not isinstance(at, str):
-                column = column_at(items, at)
-                return _objects(column.to_list() if hasattr(column, "to_list") else list(column))
-        ids = None
-        if self.place is not None and not is_frame(items) and items is not None:
-            ids = ids_in(items, self.place)
-        return self.decoded(rows) if ids is None else _objects(ids)
-
-    def decoded(self, rows: Array) -> NDArray[Any] | None:
-        """Ids of rows that the posterior sees; of codes that nobody has, these."""
-        if self.place is None:
-            return None
-        codes = [int(code) if code.is_integer() else code for code in rows[:, self.place].tolist()]
-        if self.encoder is None:
-            return _objects(codes)
-        known = dict(enumerate(self.encoder.names.tolist()))
-        return _objects([known.get(code, code) for code in codes])
 
 
 def estimator_of(model: Any) -> Any:
@@ -295,11 +276,11 @@ def explained_estimator(last: Any) -> Any:
     if not hasattr(posterior, "anchors") or hasattr(last, "_to_rank"):
         raise _no_posterior(last)
     without = copy.copy(last)
-    without.posterior_ = explained(posterior, Ids.of(last, posterior, []).place)
+    without.posterior_ = explained(posterior)
     return without
 
 
-def explained(posterior: Any, id_column: int | None = None) -> Any:
+def explained(posterior: Any) -> Any:
     """The posterior of the utility that features explain: what items share with others.
 
     With f = g + e and e the item effects, the posterior of g has the covariances of g with the
@@ -310,7 +291,7 @@ def explained(posterior: Any, id_column: int | None = None) -> Any:
     ValueError
         If features explain nothing.
     """
-    kernel = features_part(posterior.kernel, posterior.anchors.shape[1], id_column)
+    kernel = features_part(posterior.kernel, posterior.anchors.shape[1], posterior.reader.id_column)
     if kernel is None:
         raise ValueError(
             f"The kernel {posterior.kernel} has item effects alone: nothing is left without them."

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from skpref._utils import check_bounds, check_choice, check_number, warn
-from skpref.data import ItemTable, Training
+from skpref.data import Training
 from skpref.fitting._forecast import chosen_engine
 from skpref.fitting._hyperpriors import (
     Prior,
@@ -182,11 +182,12 @@ def check_kernel(kernel: Kernel, items: NDArray[np.float64]) -> None:
         )
 
 
-def make_model(estimator, settings: Settings, training: Training, table: ItemTable | None) -> Model:
+def make_model(estimator, settings: Settings, training: Training) -> Model:
     """The model that an estimator's parameters stand for, given its answers."""
     learned, comparisons = settings.search is not None, training.comparisons
     engine, given = settings.engine, estimator.kernel
-    has_features = table is None or table.has_features
+    reader = training.reader
+    has_features = reader.table is None or reader.table.has_features
     if given is not None:
         check_kernel(given, comparisons.items)
     if engine is None:
@@ -195,11 +196,11 @@ def make_model(estimator, settings: Settings, training: Training, table: ItemTab
     if given is None:
         teacher = engine.evidence_engine(search=True) or EP()
         own = learned and teacher.prior_rule.tells_items_apart(comparisons)
-        kernel = default_kernel(comparisons, has_features, own, training.schema.id_column)
+        kernel = default_kernel(comparisons, has_features, own, reader.id_column)
         check_kernel(kernel, comparisons.items)
     else:
         kernel = clone(given)
-        _warn_measured_ids(kernel, training.schema.id_column)
+        _warn_measured_ids(kernel, reader.id_column)
     check_answers(engine, comparisons, settings.likelihood, kernel)
     priors: tuple[Prior, ...] = ()
     if learned:

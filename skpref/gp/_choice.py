@@ -56,7 +56,7 @@ def _of_sets(posterior, items, sets, order, noise, log):
     at = np.zeros(sets.shape, dtype=np.intp)
     at[there] = places.reshape(-1)
     rows = items[used]
-    means = posterior.component_means(rows)[at]  # (n_sets, k, n_components)
+    means = posterior.means_at(rows)[at]  # (n_sets, k, n_components)
     means[np.arange(len(sets)), first_there(sets)] += (posterior.likelihood.order_shift * order)[
         :, None
     ]

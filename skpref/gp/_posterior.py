@@ -19,15 +19,7 @@ from skpref._utils import (
     floor_variance,
     generator_of,
 )
-from skpref.data import (
-    ItemTable,
-    Who,
-    consecutive,
-    distinct_rows,
-    first_wins,
-    item_pairs,
-    item_rows,
-)
+from skpref.data import Reader, Shown, consecutive, distinct_rows, first_wins
 from skpref.gp._choice import choice_proba
 from skpref.gp._paths import SamplePaths, draw_weights
 from skpref.gp._utilities import Utilities
@@ -122,10 +114,12 @@ class Components:
     anchors: np.ndarray
     weights: np.ndarray
     factor: np.ndarray
-    feature_names: np.ndarray | None = None
-    table: ItemTable | None = None
-    who: Who | None = None
+    reader: Reader = None  # type: ignore[assignment]  # made of the anchors where none is given
     utilities: Utilities | None = None
+
+    def __post_init__(self) -> None:
+        if self.reader is None:
+            object.__setattr__(self, "reader", Reader(self.anchors.shape[1]))
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what can be found again."""
@@ -138,14 +132,11 @@ class Components:
 
     def component_means(self, X: Any) -> Array:
         """Mean of every component, shape (n, n_components)."""
-        X = self.check_items(X)
-        blocks = [self.cross(rows) @ self.weights for rows in self.blocks(X)]
-        return stacked(blocks, (0, self.n_components))
+        return self.means_at(self.check_items(X))
 
     def component_var(self, X: Any) -> Array:
         """Variance that all components share, shape (n,)."""
-        X = self.check_items(X)
-        return stacked([self._shared_var(rows) for rows in self.blocks(X)], (0,))
+        return self.shared_var(self.check_items(X))
 
     def component_cov(self, X: Any) -> Array:
         """Covariance that all components share, shape (n, n)."""
@@ -160,10 +151,11 @@ class Components:
 
     def var(self, X: Any) -> Array:
         """Posterior variance of the utility, shape (n,)."""
-        X, shared = self.check_items(X), self.component_var(X)
+        X = self.check_items(X)
+        shared = self.shared_var(X)
         if self.n_components == 1:
             return shared
-        spread = [self.component_means(rows).var(axis=1) for rows in self.blocks(X)]
+        spread = [self.means_at(rows).var(axis=1) for rows in self.blocks(X)]
         return shared + stacked(spread, (0,))
 
     def cov(self, X: Any) -> Array:
@@ -181,7 +173,7 @@ class Components:
 
     def check_items(self, X: Any) -> Array:
         """Items as a finite float array of the right shape."""
-        return item_rows(X, self.anchors.shape[1], self.feature_names, self.table, self.who)
+        return self.reader.items(X)
 
     def cross(self, X: Array) -> Array:
         """Prior covariance of checked items with the anchors, (n, n_anchors)."""
@@ -198,11 +190,20 @@ class Components:
         step = max(1, BLOCK // widest)
         return [X[start : start + step] for start in range(0, len(X), step)]
 
+    def means_at(self, X: Array) -> Array:
+        """Means of every component at checked items, (n, n_components)."""
+        blocks = [self.cross(rows) @ self.weights for rows in self.blocks(X)]
+        return stacked(blocks, (0, self.n_components))
+
+    def shared_var(self, X: Array) -> Array:
+        """Variance that all components share at checked items, (n,)."""
+        return stacked([self._block_var(rows) for rows in self.blocks(X)], (0,))
+
     def shared_cov(self, rows: Array, cross: Array) -> Array:
         half = cross @ self.factor
         return self.kernel(rows) - half @ half.T
 
-    def _shared_var(self, rows: Array) -> Array:
+    def _block_var(self, rows: Array) -> Array:
         half = self.cross(rows) @ self.factor
         prior = self.kernel.diag(rows)
         return floor_variance(prior - np.einsum("ij,ij->i", half, half), prior)
@@ -434,12 +435,9 @@ class Posterior(Components):
         Columns w_s.
     factor : ndarray of shape (n_anchors, rank)
         D.
-    feature_names : ndarray of shape (n_features,), default=None
-        Columns that a DataFrame of items must have, in this order.
-    table : ItemTable, default=None
-        Items that may be asked for by their names, or positions.
-    who : Who, default=None
-        Codes of the ids of items, where one column says who they are.
+    reader : Reader, default=None
+        What is known of items: columns that a DataFrame of them must have, a table of those that
+        may be asked for by their names or positions, and codes of ids.
     utilities : Utilities, default=None
         Covariance of the anchors, where conditioning left it; not pickled.
 
@@ -447,7 +445,7 @@ class Posterior(Components):
     -----
     Utilities have the prior's units: only the ratio of kernel amplitude to noise variance is
     identified by duels. Arguments are items: an array or DataFrame of shape (n, n_features), an
-    ItemTable, or names or integer positions in ``table``, of shape (n,). Means, variances,
+    ItemTable, or names or integer positions in the reader's table, of shape (n,). Means, variances,
     probabilities and quantiles are found in blocks of rows, in about 150 MiB however many there
     are (plus the answer); covariances, joint draws and single components are whole arrays.
 
@@ -498,7 +496,7 @@ class Posterior(Components):
     def margin_cov(self, A: Any, B: Any) -> Array:
         """Covariance of the margins f(a_i) − f(b_i), shape (n, n)."""
         A, B = self._pairs(A, B)
-        both = self.cov(np.concatenate([A, B]))
+        both = self.cov(Shown("items", np.concatenate([A, B])))
         n = len(A)
         return both[:n, :n] + both[n:, n:] - both[:n, n:] - both[n:, :n]
 
@@ -691,8 +689,7 @@ class Posterior(Components):
     # -- helpers -------------------------------------------------------------------------
 
     def _pairs(self, A: Any, B: Any) -> tuple[Array, Array]:
-        width = self.anchors.shape[1]
-        A, B = item_pairs(A, B, width, self.feature_names, self.table, self.who)
+        A, B = self.reader.sides(A, B)
         if len(A) != len(B):
             if 1 not in (len(A), len(B)):
                 raise ValueError(f"A and B must have equally many rows, got {len(A)} and {len(B)}.")
@@ -702,7 +699,7 @@ class Posterior(Components):
 
     def _mixture(self, rows: Array) -> tuple[Array, Array]:
         """Means of the components and the deviation that they share."""
-        return self.component_means(rows), np.sqrt(self.component_var(rows))
+        return self.means_at(rows), np.sqrt(self.shared_var(rows))
 
     def _by_pairs(
         self,

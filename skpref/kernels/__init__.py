@@ -4,16 +4,15 @@ They go with scikit-learn's in sums, products and powers. One walk over the tree
 all that is asked of it: values, gradients in hyperparameters and inputs, spectra, units.
 """
 
-from skpref.kernels._across import across
-from skpref.kernels._contracts import Kernel, difference_steps
+from skpref.kernels._contracts import Kernel, difference_steps, paired
 from skpref.kernels._gradients import (
     CrossKernel,
+    across,
     contracted_input_gradient,
     diag_gradient,
     diag_with_gradient,
     input_gradient,
     kernel_with_gradient,
-    paired,
     spectral_sample,
     theta_gradient,
 )

@@ -16,7 +16,8 @@ from skpref._utils import Array
 Number: TypeAlias = Array | float
 # A kernel of scikit-learn, which ships no types.
 Kernel: TypeAlias = Any
-Contraction: TypeAlias = Callable[[Array, Array], Any]
+# Of weights: one array (n, m) or (n,) across two sets; (off, diag) over one.
+Contraction: TypeAlias = Callable[..., Any]
 
 
 class Pairs(NamedTuple):
@@ -25,6 +26,16 @@ class Pairs(NamedTuple):
     off: Number
     diag: Number
     contract: Contraction | None  # one number a free hyperparameter; None where nothing is free
+
+
+class Across(NamedTuple):
+    """A kernel across two sets, and its gradient in theta as ``contract(weight)``.
+
+    The rows meet all (k(x_i, z_j), a matrix) or one by one (k(a_i, b_i), a vector).
+    """
+
+    value: Number
+    contract: Contraction | None  # None where nothing is free
 
 
 class Slope(NamedTuple):
@@ -60,6 +71,10 @@ class Seen(NamedTuple):
 
     kernel: Kernel
     columns: tuple[int, ...] | None
+
+
+# Pairs of rows whose covariances are taken together.
+_ROWS = 64
 
 
 def condense(matrix: Array) -> Array:
@@ -108,6 +123,15 @@ def differences(function: Callable[[Array], Array], X: Array, steps: Array) -> A
         taken = above[:, k] - below[:, k]  # the step as rounded
         columns.append(change / taken.reshape((-1,) + (1,) * (change.ndim - 1)))
     return np.stack(columns, axis=-1)
+
+
+def paired(kernel: Kernel, A: Array, B: Array) -> Array:
+    """k(a_i, b_i) for every row, without the (n, n) matrix."""
+    if kernel.is_stationary():
+        return kernel(A - B, np.zeros((1, A.shape[1])))[:, 0]
+    blocks = range(0, len(A), _ROWS)
+    found = [np.diagonal(kernel(A[i : i + _ROWS], B[i : i + _ROWS])) for i in blocks]
+    return np.concatenate(found) if found else np.zeros(0)
 
 
 def own_length(kernel: Kernel) -> float:

@@ -7,11 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpref.kernels._contracts import Array, Kernel, assemble, condense
-from skpref.kernels._views import CROSS, DIAGONAL, PAIRS, SPECTRUM
+from skpref.kernels._views import ACROSS, CROSS, DIAGONAL, PAIRED, PAIRS, SPECTRUM
 from skpref.kernels._wrappers import check_rows, fold
-
-# Pairs whose covariances are taken together.
-_ROWS = 64
 
 
 def _extremes() -> np.errstate:
@@ -94,6 +91,48 @@ def theta_gradient(kernel: Kernel, X: ArrayLike, weight: ArrayLike) -> Array:
     array([6.])
     """
     return kernel_with_gradient(kernel, X)[1](weight)
+
+
+def across(
+    kernel: Kernel, X: ArrayLike, Z: ArrayLike, *, aligned: bool = False
+) -> tuple[Array, Callable[[Array], Array]]:
+    """k(X, Z), or k(x_i, z_i) row by row, and its gradient in theta as a linear map of weights.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    X : array-like of shape (n, d)
+    Z : array-like of shape (m, d)
+    aligned : bool, default=False
+        Whether the rows meet one by one; then n = m.
+
+    Returns
+    -------
+    value : ndarray of shape (n, m), or (n,) if ``aligned``
+    contract : callable
+        ``contract(weight)`` → ndarray (n_theta,): Σ weight ∂value/∂theta, for weights of that
+        shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> value, contract = across(RBF(2.0), [[0.0]], [[2.0], [0.0]])
+    >>> value.round(4), contract(np.ones((1, 2))).round(4)
+    (array([[0.6065, 1.    ]]), array([0.6065]))
+    """
+    rows, others = check_rows(X), check_rows(Z, "Z")
+    shape = (len(rows),) if aligned else (len(rows), len(others))
+    with _extremes():
+        found = fold(kernel, PAIRED if aligned else ACROSS, rows, others)
+
+    def contract(weight: Array) -> Array:
+        if found.contract is None:
+            return np.zeros(0)
+        with _extremes():
+            return _finite(np.asarray(found.contract(weight), dtype=np.float64))
+
+    return np.broadcast_to(found.value, shape), contract
 
 
 class CrossKernel:
@@ -194,15 +233,6 @@ def diag_gradient(kernel: Kernel, X: ArrayLike) -> Array:
     rows = check_rows(X)
     gradient = diag_with_gradient(kernel, rows)[1]
     return np.zeros(rows.shape) if gradient is None else gradient
-
-
-def paired(kernel: Kernel, A: Array, B: Array) -> Array:
-    """k(a_i, b_i) for every row, without the (n, n) matrix."""
-    if kernel.is_stationary():
-        return kernel(A - B, np.zeros((1, A.shape[1])))[:, 0]
-    blocks = range(0, len(A), _ROWS)
-    found = [np.diagonal(kernel(A[i : i + _ROWS], B[i : i + _ROWS])) for i in blocks]
-    return np.concatenate(found) if found else np.zeros(0)
 
 
 def spectral_sample(

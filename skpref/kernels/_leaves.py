@@ -11,6 +11,7 @@ from scipy.special import gamma, kv
 from sklearn.gaussian_process import kernels as gp
 
 from skpref.kernels._contracts import (
+    Across,
     Array,
     Cross,
     Diagonal,
@@ -23,6 +24,7 @@ from skpref.kernels._contracts import (
     difference_steps,
     differences,
     own_length,
+    paired,
 )
 
 
@@ -299,6 +301,8 @@ def radial(kernel: Kernel, *arrays: Array) -> Radial:
     return of_kind(kernel, *arrays)
 
 
+# Of a logarithm of a hyperparameter, for kernels without a rule: the cube root of rounding.
+_STEP = 6e-6
 # Up to this many features one pass a feature is as quick as BLAS, and exact.
 _FEW_FEATURES = 4
 # Beyond this spread, in lengthscales, expanding the squares loses more than 1e-9.
@@ -344,6 +348,22 @@ class Leaf:
         steps = difference_steps(np.full(X.shape[1], own_length(kernel)), X)
         return Diagonal(value, differences(kernel.diag, X, steps))
 
+    def across(self, kernel: Kernel, X: Array, Z: Array, aligned: bool) -> Across:
+        """k(X, Z), or k(x_i, z_i) if ``aligned``, and its gradient in theta."""
+
+        def value(of: Kernel) -> Array:
+            return paired(of, X, Z) if aligned else np.asarray(of(X, Z), dtype=np.float64)
+
+        def contract(weight: Array) -> Array:
+            slopes = []
+            for step in _STEP * np.eye(len(kernel.theta)):
+                ends = (kernel.clone_with_theta(kernel.theta + s * step) for s in (1.0, -1.0))
+                above, below = map(value, ends)
+                slopes.append(np.vdot(weight, above - below) / (2.0 * _STEP))
+            return np.array(slopes)
+
+        return Across(value(kernel), contract)
+
     def spectrum(self, kernel: Kernel, d: int) -> Spectrum | None:
         """The spectral density; None where there is none, or it is not known."""
         return None
@@ -360,6 +380,10 @@ class _Constant(Leaf):
     def spectrum(self, kernel: Kernel, d: int) -> Spectrum:
         return Spectrum(lambda n, rng: np.zeros((n, d)), float(kernel.constant_value))
 
+    def across(self, kernel: Kernel, X: Array, Z: Array, aligned: bool) -> Across:
+        value = float(kernel.constant_value)
+        return Across(value, lambda weight: [value * weight.sum()])
+
 
 class _White(Leaf):
     def pairs(self, kernel: Kernel, X: Array) -> Pairs:
@@ -369,6 +393,9 @@ class _White(Leaf):
     def cross(self, kernel: Kernel, X: Array, Z: Array) -> Cross:
         return Cross(0.0, [])
 
+    def across(self, kernel: Kernel, X: Array, Z: Array, aligned: bool) -> Across:
+        return Across(0.0, lambda weight: [0.0])
+
 
 class _Identity(Leaf):
     def pairs(self, kernel: Kernel, X: Array) -> Pairs:
@@ -376,6 +403,10 @@ class _Identity(Leaf):
 
     def cross(self, kernel: Kernel, X: Array, Z: Array) -> Cross:
         return Cross(kernel(X, Z), [])
+
+    def across(self, kernel: Kernel, X: Array, Z: Array, aligned: bool) -> Across:
+        value = np.all(X == Z, axis=1).astype(np.float64) if aligned else kernel(X, Z)
+        return Across(value, None)
 
 
 class _Dot(Leaf):
@@ -393,6 +424,11 @@ class _Dot(Leaf):
 
     def diagonal(self, kernel: Kernel, X: Array) -> Diagonal:
         return Diagonal(kernel.diag(X), 2.0 * X)
+
+    def across(self, kernel: Kernel, X: Array, Z: Array, aligned: bool) -> Across:
+        variance = float(kernel.sigma_0) * float(kernel.sigma_0)
+        value = np.einsum("ij,ij->i", X, Z) if aligned else X @ Z.T
+        return Across(value + variance, lambda weight: [2.0 * variance * weight.sum()])
 
 
 class _Radial(Leaf):
@@ -445,6 +481,20 @@ class _Radial(Leaf):
 
         return Spectrum(draw, 1.0)
 
+    def across(self, kernel: Kernel, X: Array, Z: Array, aligned: bool) -> Across:
+        profile = radial(kernel, X, Z)
+        x, z = X / profile.length, Z / profile.length
+        u = np.einsum("ij,ij->i", x - z, x - z) if aligned else cdist(x, z, "sqeuclidean")
+        value = profile.value(u)
+
+        def contract(weight: Array) -> ArrayLike:
+            slope = weight * profile.slope(u, value)
+            if not kernel.anisotropic:
+                return [np.vdot(slope, u)]
+            return slope @ (x - z) ** 2 if aligned else _cross_squares(x, z, slope, profile.rough)
+
+        return Across(value, contract)
+
 
 class _Rational(_Radial):
     def pairs(self, kernel: Kernel, X: Array) -> Pairs:
@@ -467,6 +517,8 @@ class _Rational(_Radial):
 
     def spectrum(self, kernel: Kernel, d: int) -> None:
         return None
+
+    across = Leaf.across
 
 
 class _ProductMatern(Leaf):
@@ -504,6 +556,16 @@ class _ProductMatern(Leaf):
 
         return Spectrum(draw, 1.0)
 
+    def across(self, kernel: Kernel, X: Array, Z: Array, aligned: bool) -> Across:
+        value = product_value(kernel, X, Z, aligned)
+
+        def contract(weight: Array) -> ArrayLike:
+            weighted = weight * value
+            each = [np.vdot(weighted, s**2 / (1.0 + s)) for s in distances(kernel, X, Z, aligned)]
+            return each if kernel.anisotropic else [np.sum(each)]
+
+        return Across(value, contract)
+
 
 def _squares(scaled: Array, weight: Array, rough: bool) -> Array:
     """Σ_ij weight_ij (x_ik − x_jk)² for every feature k, from the upper triangle of weight."""
@@ -518,6 +580,17 @@ def _squares(scaled: Array, weight: Array, rough: bool) -> Array:
     return own - 2.0 * np.einsum("ik,ik->k", centred, full @ centred)
 
 
+def _cross_squares(x: Array, z: Array, weight: Array, rough: bool) -> Array:
+    """Σ_ij weight_ij (x_ik − z_jk)² for every feature k."""
+    if rough:  # expanding the squares would cancel where weights are huge
+        apart = (np.subtract.outer(one, two) for one, two in zip(x.T, z.T, strict=True))
+        return np.array([np.vdot(weight, each**2) for each in apart])
+    centre = z.mean(axis=0)
+    x, z = x - centre, z - centre
+    own = weight.sum(axis=1) @ x**2 + weight.sum(axis=0) @ z**2
+    return own - 2.0 * np.einsum("ik,ik->k", x, weight @ z)
+
+
 LEAVES: dict[type, Leaf] = {
     gp.ConstantKernel: _Constant(),
     gp.WhiteKernel: _White(),
@@ -529,9 +602,9 @@ LEAVES: dict[type, Leaf] = {
     ItemEffect: _Radial(),
     ProductMatern: _ProductMatern(),
 }
-_OTHER = Leaf()
+OTHER = Leaf()
 
 
 def leaf_of(kernel: Kernel) -> Leaf:
     """What an elementary kernel gives; a subclass goes through its own code."""
-    return LEAVES.get(type(kernel), _OTHER)
+    return LEAVES.get(type(kernel), OTHER)

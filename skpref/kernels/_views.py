@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import WhiteKernel
 
 from skpref.kernels._contracts import (
+    Across,
     Array,
     Contraction,
     Cross,
@@ -18,7 +19,7 @@ from skpref.kernels._contracts import (
     condense,
     power_slope,
 )
-from skpref.kernels._leaves import Identity, ItemEffect, leaf_of
+from skpref.kernels._leaves import OTHER, Identity, ItemEffect, leaf_of
 from skpref.kernels._wrappers import OnColumns, View, fold, fold_margins
 
 # Duels whose cross-covariances are taken together.
@@ -40,15 +41,14 @@ def _join(*contractions: Contraction | None) -> Contraction | None:
     present = [contraction for contraction in contractions if contraction is not None]
     if not present:
         return None
-    return lambda off, diag: np.concatenate([each(off, diag) for each in present])
+    return lambda *weights: np.concatenate([each(*weights) for each in present])
 
 
-def _scale(
-    contraction: Contraction | None, off_factor: Number, diag_factor: Number
-) -> Contraction | None:
+def _scale(contraction: Contraction | None, *factors: Number) -> Contraction | None:
+    """Contraction of a kernel whose parts have these factors."""
     if contraction is None:
         return None
-    return lambda off, diag: contraction(off * off_factor, diag * diag_factor)
+    return lambda *weights: contraction(*(w * f for w, f in zip(weights, factors, strict=True)))
 
 
 class _PairsView(View[Pairs]):
@@ -85,6 +85,38 @@ class _PairsView(View[Pairs]):
             return base(condense(stacked), np.tile(diag, 2))
 
         return Pairs(condense(K), np.diagonal(K).copy(), contract)
+
+
+# --- k(X, Z), or k(x_i, z_i) row by row, and its gradient in theta -------------------------------
+
+
+class _AcrossView(View[Across]):
+    def __init__(self, aligned: bool) -> None:
+        self._aligned = aligned
+
+    def leaf(self, kernel: Kernel, *rows: Array) -> Across:
+        X, Z = rows
+        value, contract = leaf_of(kernel).across(kernel, X, Z, self._aligned)
+        return Across(value, contract if kernel.n_dims else None)
+
+    def sum(self, one: Across, two: Across) -> Across:
+        return Across(one.value + two.value, _join(one.contract, two.contract))
+
+    def product(self, one: Across, two: Across) -> Across:
+        contract = _join(_scale(one.contract, two.value), _scale(two.contract, one.value))
+        return Across(one.value * two.value, contract)
+
+    def power(self, base: Across, exponent: float) -> Across:
+        slope = power_slope(base.value, exponent)
+        return Across(base.value**exponent, _scale(base.contract, slope))
+
+    def on_columns(self, inner: Across, columns: tuple[int, ...], *rows: Array) -> Across:
+        return inner
+
+    def of_duels(self, inner: Across, kernel: Kernel, *rows: Array) -> Across:
+        X, Z = rows
+        value, contract = OTHER.across(kernel, X, Z, self._aligned)
+        return Across(value, contract if kernel.n_dims else None)
 
 
 # --- k(X, Z) and its gradient in X --------------------------------------------------------------
@@ -270,6 +302,7 @@ class _SeenView(View[list[Seen]]):
 
 
 PAIRS, CROSS, DIAGONAL = _PairsView(), _CrossView(), _DiagonalView()
+ACROSS, PAIRED = _AcrossView(False), _AcrossView(True)
 SPECTRUM, SEEN = _SpectrumView(), _SeenView()
 
 

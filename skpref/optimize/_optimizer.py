@@ -303,7 +303,8 @@ class PreferenceOptimizer(Asking):
     @property
     def posterior_(self) -> Posterior:
         """Of what was told, on unit-cube rows; candidates also by texts that name them. A copy."""
-        return replace(deepcopy(self._session.posterior()), table=self._space.table())
+        posterior = deepcopy(self._session.posterior())
+        return replace(posterior, reader=replace(posterior.reader, table=self._space.table()))
 
     def to_unit(self, items: Iterable) -> np.ndarray:
         """Unit-cube rows (n, n_columns) of items, as `posterior_` and the kernel see them."""

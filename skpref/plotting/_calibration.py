@@ -1,5 +1,6 @@
 """Are outcomes as frequent as they were said to be probable?"""
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -133,6 +134,7 @@ class Reliability(NamedTuple):
     proba: Array
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class CalibrationDisplay:
     """Frequencies of outcomes against their predicted probabilities.
 
@@ -161,9 +163,8 @@ class CalibrationDisplay:
     >>> CalibrationDisplay.from_predictions(y, proba, n_bins=2)  # doctest: +SKIP
     """
 
-    def __init__(self, *, curves: list[Reliability], level: float = 0.9):
-        self.curves = curves
-        self.level = level
+    curves: list[Reliability]
+    level: float = 0.9
 
     @classmethod
     def from_estimator(

@@ -1,5 +1,6 @@
 """Items from best to worst, with intervals."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +26,16 @@ from skpref.plotting._style import (
 _LINE, _SMALLEST = 1.25, 5.5
 # Inches of a row, of what is not rows, and of the tallest figure.
 _ROW, _REST, _TALLEST = 0.21, 1.1, 20.0
+# What a leaderboard says of each item.
+_OF_ITEMS = (
+    "names",
+    "utility",
+    "lower",
+    "upper",
+    "probability_best",
+    "rank_lower",
+    "rank_upper",
+)
 # Shares of the room that names, and the columns of ranks and chances, may take.
 _NAMES, _COLUMNS = 0.45, 0.45
 # In letters: width of the columns, distance of their right ends from that of the axes, and height
@@ -32,6 +43,7 @@ _NAMES, _COLUMNS = 0.45, 0.45
 _WIDTH, _ENDS, _HEAD = 9.0, (4.2, 0.2), 2.7
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class LeaderboardDisplay:
     """Utilities with intervals, the best on top, beside them what is known of the places.
 
@@ -66,30 +78,16 @@ class LeaderboardDisplay:
     ['ann', 'bob', 'cid']
     """
 
-    def __init__(
-        self,
-        *,
-        names: ArrayLike,
-        utility: ArrayLike,
-        lower: ArrayLike,
-        upper: ArrayLike,
-        probability_best: ArrayLike,
-        rank_lower: ArrayLike,
-        rank_upper: ArrayLike,
-        level: float = 0.9,
-        unit: str = "noise",
-        n_items: int | None = None,
-    ):
-        self.names = names
-        self.utility = utility
-        self.lower = lower
-        self.upper = upper
-        self.probability_best = probability_best
-        self.rank_lower = rank_lower
-        self.rank_upper = rank_upper
-        self.level = level
-        self.unit = unit
-        self.n_items = n_items
+    names: ArrayLike
+    utility: ArrayLike
+    lower: ArrayLike
+    upper: ArrayLike
+    probability_best: ArrayLike
+    rank_lower: ArrayLike
+    rank_upper: ArrayLike
+    level: float = 0.9
+    unit: str = "noise"
+    n_items: int | None = None
 
     @classmethod
     def from_estimator(
@@ -142,19 +140,8 @@ class LeaderboardDisplay:
             n_draws=n_draws,
             random_state=random_state,
         )
-        shown = slice(top)
-        made = cls(
-            names=board.names[shown],
-            utility=board.utility[shown],
-            lower=board.lower[shown],
-            upper=board.upper[shown],
-            probability_best=board.probability_best[shown],
-            rank_lower=board.rank_lower[shown],
-            rank_upper=board.rank_upper[shown],
-            level=level,
-            unit=unit,
-            n_items=len(board.names),
-        )
+        shown = {name: board[name][:top] for name in _OF_ITEMS}
+        made = cls(**shown, level=level, unit=unit, n_items=len(board.names))
         return made.plot(ax=ax, annotate=annotate, color=color)
 
     def plot(self, ax: Any = None, *, annotate: bool = True, color: Any = None) -> Self:

@@ -1,6 +1,7 @@
 """The utility along one or two features."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -156,6 +157,7 @@ def _given(reference, columns):
 _ALONG_ONE, _ALONG_TWO = 200, 40
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class UtilityDisplay:
     """Posterior of the utility along one feature, with a band, or its mean along two.
 
@@ -196,28 +198,15 @@ class UtilityDisplay:
     >>> UtilityDisplay.from_estimator(model, candy.item_table, [10])  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        *,
-        features: tuple[str, ...],
-        grid: tuple[NDArray[np.float64], ...],
-        mean: NDArray[np.float64],
-        lower: NDArray[np.float64],
-        upper: NDArray[np.float64],
-        items: NDArray[np.float64],
-        level: float = 0.9,
-        held: str = "",
-        unit: str = "noise",
-    ):
-        self.features = features
-        self.grid = grid
-        self.mean = mean
-        self.lower = lower
-        self.upper = upper
-        self.items = items
-        self.level = level
-        self.held = held
-        self.unit = unit
+    features: tuple[str, ...]
+    grid: tuple[NDArray[np.float64], ...]
+    mean: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    items: NDArray[np.float64]
+    level: float = 0.9
+    held: str = ""
+    unit: str = "noise"
 
     @classmethod
     def from_estimator(
@@ -283,7 +272,7 @@ class UtilityDisplay:
         subject = Inspected.of(model, user)
         length = unit_length(subject.posterior.likelihood, unit)
         if X is None:
-            table = subject.posterior.table
+            table = subject.posterior.reader.table
             X = subject.training if table is None else table
         listed = [features] if isinstance(features, str | int | np.integer) else list(features)
         resolution = grid_resolution or (_ALONG_TWO if len(listed) == 2 else _ALONG_ONE)
@@ -298,9 +287,7 @@ class UtilityDisplay:
         made = cls(
             features=found.names,
             grid=found.axes,
-            mean=relative.mean.reshape(shape),
-            lower=relative.lower.reshape(shape),
-            upper=relative.upper.reshape(shape),
+            **{name: part.reshape(shape) for name, part in relative._asdict().items()},
             items=found.seen,
             level=level,
             held=f"other features at {held}" if others else "",

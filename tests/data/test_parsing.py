@@ -12,7 +12,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skpref import ItemTable, PairwisePreferenceRegressor
-from skpref.data._read import parse, read_features
+from skpref.data._read import read, read_features
 from skpref.duels import DuelFrame, from_pairs, from_ratings
 from skpref.model_selection import ItemKFold, item_components
 from skpref.preprocessing import Itemwise
@@ -68,7 +68,7 @@ PLACES = np.array([[0, 1, 2], [3, 4, -1], [5, 0, 2]])
     ],
 )
 def test_container_dimensions_and_type_decide(given, table, kind, paired):
-    parsed = parse(given, table=table)
+    parsed = read(given, table=table)
     assert (parsed.kind, parsed.pairs is not None) == (kind, paired)
 
 
@@ -79,21 +79,21 @@ def listed(parsed):
 
 
 def test_sets_hold_what_was_shown_in_its_order():
-    assert listed(parse(SETS_OF_3)) == SETS_OF_3.tolist()
+    assert listed(read(SETS_OF_3)) == SETS_OF_3.tolist()
     for form in (PLACES, PLACES.tolist(), PLACES.astype(np.int8)):
-        assert listed(parse(form, table=FEATURES)) == [[0, 1, 2], [3, 4], [5, 0, 2]]
-    assert listed(parse(PLACES, integers="positions")) == [[0, 1, 2], [3, 4], [5, 0, 2]]
-    assert listed(parse(PLACES[:1].astype(np.uint8), table=FEATURES)) == [[0, 1, 2]]
+        assert listed(read(form, table=FEATURES)) == [[0, 1, 2], [3, 4], [5, 0, 2]]
+    assert listed(read(PLACES, integers="positions")) == [[0, 1, 2], [3, 4], [5, 0, 2]]
+    assert listed(read(PLACES[:1].astype(np.uint8), table=FEATURES)) == [[0, 1, 2]]
     named = [["a", "b", "c"], ["d", "e"], ["f", "a", "c"]]
     for pad in (None, np.nan, pd.NA, ""):
         rows = [row + [pad] * (3 - len(row)) for row in named]
         for form in (rows, np.array(rows, dtype=object), pd.DataFrame(rows)):
-            parsed = parse(form, table=FEATURES)
+            parsed = read(form, table=FEATURES)
             assert parsed.kind == "names" and listed(parsed) == named
     for items in (FRAME, TABLE):
-        parsed = parse(DuelFrame(items, PLACES))
+        parsed = read(DuelFrame(items, PLACES))
         assert listed(parsed) == [TABLE[row[row >= 0]].tolist() for row in PLACES]
-    assert [len(parse(form).pairs) for form in (SETS_OF_3[:0], DuelFrame(TABLE, PLACES)[:0])] == [
+    assert [len(read(form).pairs) for form in (SETS_OF_3[:0], DuelFrame(TABLE, PLACES)[:0])] == [
         0,
         0,
     ]
@@ -101,18 +101,18 @@ def test_sets_hold_what_was_shown_in_its_order():
 
 def test_sets_of_texts_are_read_where_asked_for():
     texts = [["good", "dull", ""], ["fun", "long", None]]
-    parsed = parse(texts, text_sets=True)
+    parsed = read(texts, text_sets=True)
     assert parsed.kind == "texts" and listed(parsed) == [["good", "dull", ""], ["fun", "long"]]
-    assert listed(parse([texts[0]], text_sets=True)) == [texts[0]]
-    assert parse(texts).kind == "items"
+    assert listed(read([texts[0]], text_sets=True)) == [texts[0]]
+    assert read(texts).kind == "items"
     kinds = np.array([["red", 1.0, None]], dtype=object)
-    assert parse(kinds, text_sets=True).kind == "items"
+    assert read(kinds, text_sets=True).kind == "items"
 
 
 def test_a_name_that_is_empty_is_a_name_where_the_table_has_it():
     table = ItemTable(TABLE[:3], names=["", "a", "b"])
-    assert listed(parse([["a", "b", ""]], table=table)) == [["a", "b", ""]]
-    assert listed(parse([["a", "b", None]], table=table)) == [["a", "b"]]
+    assert listed(read([["a", "b", ""]], table=table)) == [["a", "b", ""]]
+    assert listed(read([["a", "b", None]], table=table)) == [["a", "b"]]
 
 
 @pytest.mark.parametrize(
@@ -133,32 +133,32 @@ def test_a_name_that_is_empty_is_a_name_where_the_table_has_it():
 )
 def test_sets_that_are_none_are_refused(given, options, match):
     with pytest.raises(ValueError, match=match):
-        parse(given, **options)
+        read(given, **options)
 
 
 def test_features_of_sets_are_read_with_their_gaps():
     for items in (FRAME, TABLE):
-        read = read_features(None, parse(DuelFrame(items, PLACES)), None)
-        for found, wanted in zip(read.pairs, PLACES, strict=True):
+        shown, _ = read_features(None, read(DuelFrame(items, PLACES)), None)
+        for found, wanted in zip(shown.pairs, PLACES, strict=True):
             assert_array_equal(found < 0, wanted < 0)
-            assert_array_equal(read.rows[found[found >= 0]], TABLE[wanted[wanted >= 0]])
+            assert_array_equal(shown.rows[found[found >= 0]], TABLE[wanted[wanted >= 0]])
     gap = TABLE.copy()
     gap[-1] = np.nan  # where -1 would look
-    assert len(read_features(None, parse(DuelFrame(gap, PLACES[:2])), None).pairs) == 2
+    assert len(read_features(None, read(DuelFrame(gap, PLACES[:2])), None)[0].pairs) == 2
     for items in (gap, pd.DataFrame(gap)):
         with pytest.raises(ValueError, match="in 1 of 2 sets, first in row 1"):
-            read_features(None, parse(DuelFrame(items, PLACES[1:])), None)
+            read_features(None, read(DuelFrame(items, PLACES[1:])), None)
     with pytest.raises(ValueError, match=r"no set \(0 samples, shape=\(0, 3, 2\)"):
-        read_features(None, parse(SETS_OF_3[:0]), None)
+        read_features(None, read(SETS_OF_3[:0]), None)
 
 
 def test_two_integer_features_are_never_split_as_pairs_in_silence():
     """Row 0 and row 2 are one item; as pairs rows 0, 1 and 2 would share item 1."""
     rows = np.array([[0, 1], [1, 2], [0, 1], [3, 4]])
     both = r"pairs of positions.*items with two features.*integers=\"positions\" or integers=\"it"
-    for read in (lambda: list(ItemKFold(2).split(rows)), lambda: item_components(rows)):
+    for splits in (lambda: list(ItemKFold(2).split(rows)), lambda: item_components(rows)):
         with pytest.raises(ValueError, match=both):
-            read()
+            splits()
     assert item_components(rows, integers="items").tolist() == [0, 1, 0, 2]
     assert item_components(rows, integers="positions").tolist() == [0, 0, 0, 1]
     for train, test in ItemKFold(3, integers="items").split(rows):

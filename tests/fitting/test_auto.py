@@ -82,10 +82,10 @@ def test_size_decides(n_items, n_duels, engine):
     model = PairwisePreferenceRegressor(random_state=0)
 
     settings = check_settings(model)
-    training = check_training(model, X, None, None, None, None, None, settings.likelihood)
+    training = check_training(model, X, None, likelihood=settings.likelihood)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert isinstance(make_model(model, settings, training, None).engine, engine)
+        assert isinstance(make_model(model, settings, training).engine, engine)
 
 
 def test_streams_must_be_asked_for():

@@ -22,7 +22,7 @@ from skpref.gp import _posterior as _pairs
 from skpref.gp import _posterior as module
 from skpref.gp._posterior import Posterior
 from skpref.inference import EP
-from skpref.kernels._gradients import paired
+from skpref.kernels import paired
 from skpref.likelihoods import Probit
 
 KERNELS = {

@@ -16,9 +16,13 @@ NAMES = ["tea", "milk", "juice", "cola"]
 FEATURES = np.array(["price", "sugar"], dtype=object)
 
 
-def posterior(**fields):
+def posterior(**known):
     seen = won(*random_duels(0, 8, 14))
-    return replace(solve(EP(), RBF([0.7, 1.2]), seen, 0.05).posterior, **fields)
+    return knowing(solve(EP(), RBF([0.7, 1.2]), seen, 0.05).posterior, **known)
+
+
+def knowing(made, **known):
+    return replace(made, reader=replace(made.reader, **known))
 
 
 X = np.random.default_rng(8).uniform(-1.0, 1.0, (4, 2))
@@ -51,6 +55,16 @@ class Frame:
 
     def __array__(self, dtype=None, copy=None):
         return self._array.astype(dtype)
+
+    def __getitem__(self, key):
+        """A column by its name, or, without pandas, by its position."""
+        place = key[1] if isinstance(key, tuple) else self.columns.index(key)
+        return Column(self._array[:, place])
+
+
+class Column(list):
+    def to_numpy(self):
+        return np.array(self)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -96,7 +110,7 @@ def test_names_without_a_table_are_told_what_is_missing():
 def test_tables_without_features_are_looked_up_by_name():
     table = ItemTable.from_names(NAMES)
     seen = won(table.X, np.array([0, 1, 0]), np.array([1, 2, 2]))
-    of_names = replace(solve(EP(), Identity(), seen, 0.05).posterior, table=table)
+    of_names = knowing(solve(EP(), Identity(), seen, 0.05).posterior, table=table)
     asked = ItemTable.from_names(["juice", "tea"])
     truth = of_names.mean([[2.0], [0.0]])
     np.testing.assert_array_equal(of_names.mean(asked), truth)
@@ -146,7 +160,7 @@ def test_tables_of_other_features():
     for swapped in (right[["sugar", "price"]], ItemTable(right[["sugar", "price"]])):
         with pytest.raises(ValueError, match="Give the same columns in the same order"):
             named.mean(swapped)
-    by_name = replace(named, table=ItemTable(right))
+    by_name = knowing(named, table=ItemTable(right))
     some = by_name.mean(pandas.Series(["cola", "tea"]))
     np.testing.assert_allclose(some, truth[[3, 0]], rtol=1e-12)
     with pytest.raises(ValueError, match="n_features = 2, got 1"):
@@ -164,8 +178,8 @@ def test_masked_items_are_missing():
 
 def test_derived_posteriors_know_the_same_names():
     made = posterior(feature_names=FEATURES, table=TABLE).hallucinate(0)
-    assert made.feature_names is FEATURES
-    assert made.table is TABLE
+    assert made.reader.feature_names is FEATURES
+    assert made.reader.table is TABLE
 
 
 @pytest.mark.parametrize("method", ["sample", "sample_paths"])
@@ -187,7 +201,7 @@ def test_the_number_of_draws_is_a_positive_integer(method):
 def test_two_names_never_heard_of_are_two_items():
     table = ItemTable.from_names(NAMES)
     seen = won(table.X, np.array([0, 1, 0]), np.array([1, 2, 2]))
-    of_names = replace(solve(EP(), Identity(), seen, 0.05).posterior, table=table)
+    of_names = knowing(solve(EP(), Identity(), seen, 0.05).posterior, table=table)
     for A, B in ((["ann"], ["zoe"]), (ItemTable.from_names(["ann"]), np.array(["zoe"]))):
         mean, variance = of_names.margin(A, B)
         assert (mean[0], variance[0]) == (0.0, 2.0)  # independent, of unit variance each
