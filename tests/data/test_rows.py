@@ -166,7 +166,7 @@ def test_a_tie_has_no_winner():
     )
     assert seen.of_answer.tolist() == [0, 0, 1, 2, 0]
     assert seen.rows.kind.tolist() == [TIE, DUEL, DUEL]
-    assert seen.duels.tie.tolist() == [True, False, False]
+    assert seen.duels.kind.tolist() == [TIE, DUEL, DUEL]
     assert seen.duels.counts.tolist() == [3.0, 1.0, 1.0]
     assert len(seen.rows.margins.first) == 1
     same = of_ranks(np.column_stack([first, second]), [[1, 1]] * 2 + [[1, 2]] * 2 + [[1, 1]],
