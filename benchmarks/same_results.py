@@ -1099,7 +1099,8 @@ def _metrics(found):
         family = "choice" if name == "choice" else "duel"
         for each in ("accuracy", "log_loss", "brier"):
             score = getattr(metrics, f"{family}_{each}", None)
-            score = getattr(metrics, each, None) if score is None else score
+            if score is None:  # one score of all kinds of answer
+                score = partial(getattr(metrics, f"answer_{each}"), kind=family)
             value = [score(y, p), score(y, p, sample_weight=weight)]
             found.put("held", **{f"{name}_{each}": value})
 

@@ -407,17 +407,18 @@ class Duels(ByValue):
     items : ndarray of shape (n_items, n_features)
         Distinct items.
     winner, loser : ndarray of shape (n_kinds,)
-        Indices into ``items``; every (winner, loser) occurs once. Of a tie the two items.
+        Indices into ``items``; every (winner, loser) occurs once a kind. Of a tie the two items.
     counts : ndarray of shape (n_kinds,)
         How often each duel was seen: the sum of its answers' weights.
-    tie : ndarray of bool of shape (n_kinds,)
+    kind : ndarray of int8 of shape (n_kinds,)
+        `DUEL`, `TIE` or `GRADED` + grade.
     """
 
     items: NDArray[np.float64]
     winner: NDArray[np.intp]
     loser: NDArray[np.intp]
     counts: NDArray[np.float64]
-    tie: NDArray[np.bool_]
+    kind: NDArray[np.int8]
 
 
 class Singles(NamedTuple):
@@ -677,13 +678,13 @@ class Comparisons(ByValue):
 
     @cached_property
     def duels(self) -> Duels:
-        """Distinct duels, ties among them, with their counts, whoever judged."""
+        """Distinct duels, ties and grades among them, with their counts, whoever judged."""
         if self.judge is not None:
             return replace(self, judge=None).duels
         rows = self.rows
         if rows.joint:
             rows = rows.take(np.flatnonzero(rows.kind != INEQUALITY))
-        return Duels(self.items, rows.first, rows.second, rows.counts, rows.kind == TIE)
+        return Duels(self.items, rows.first, rows.second, rows.counts, rows.kind)
 
     @property
     def n_singles(self) -> int:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from skpref.data._comparisons import DUEL, INEQUALITY, SET, TIE, match
+from skpref.data import DUEL, GRADED, INEQUALITY, SET, TIE
+from skpref.data._comparisons import match
 from skpref.duels import Comparisons
 from skpref.fitting._fit import carried
 
@@ -150,6 +151,14 @@ def test_ranks_that_differ_are_different_answers():
     assert seen.rows.counts[seen.rows.answer == 0].tolist() == [2.0, 2.0]
 
 
+def test_grades_of_one_pair_are_different_answers():
+    first, second, kind = [0, 1, 0, 0], [1, 0, 1, 1], [GRADED + 1, GRADED + 2, DUEL, GRADED + 1]
+    seen = Comparisons.from_duels(ITEMS, first, second, [True, False, True, True], kind=kind)
+    assert seen.of_answer.tolist() == [0, 1, 2, 0]
+    assert seen.rows.kind.tolist() == [GRADED + 1, GRADED + 2, DUEL]
+    assert seen.rows.counts.tolist() == [2.0, 1.0, 1.0] and len(seen.rows.margins.first) == 1
+
+
 def test_a_tie_has_no_winner():
     first, second, tie = [0, 1, 0, 1, 0], [1, 0, 1, 0, 1], [True, True, False, False, True]
     seen = Comparisons.from_duels(
@@ -157,7 +166,7 @@ def test_a_tie_has_no_winner():
     )
     assert seen.of_answer.tolist() == [0, 0, 1, 2, 0]
     assert seen.rows.kind.tolist() == [TIE, DUEL, DUEL]
-    assert seen.duels.tie.tolist() == [True, False, False]
+    assert seen.duels.kind.tolist() == [TIE, DUEL, DUEL]
     assert seen.duels.counts.tolist() == [3.0, 1.0, 1.0]
     assert len(seen.rows.margins.first) == 1
     same = of_ranks(np.column_stack([first, second]), [[1, 1]] * 2 + [[1, 2]] * 2 + [[1, 1]],

@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
-from skpref.duels import Comparisons, ItemTable, from_columns
+from skpref.duels import TIE, Comparisons, ItemTable, from_columns
 from skpref.fitting._streaming import Sample
 from skpref.gp._inducing import Weights, carried, moments
 from skpref.inference import SVI
@@ -252,7 +252,7 @@ def test_a_piece_with_ties_may_lack_defeats():
     later = np.abs(label[100:])
     stream.partial_fit(pairs[100:150], later)
     assert stream.classes_.tolist() == [-1, 0, 1]
-    assert np.count_nonzero(stream.duels_.tie) == np.count_nonzero(later == 0)
+    assert np.count_nonzero(stream.duels_.kind == TIE) == np.count_nonzero(later == 0)
 
 
 def test_a_fit_begins_anew_and_can_be_gone_on_from():

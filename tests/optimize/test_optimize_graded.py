@@ -47,6 +47,20 @@ def test_what_is_told_is_what_a_regressor_learns_from(inference):
         assert_allclose(posterior.mean(grid), same.predict(grid), atol=1e-5)
 
 
+def test_slight_wins_alone_bound_the_margin_from_above():
+    """Told as many clear wins, the difference is larger."""
+    means = []
+    for outcome in (1, 3):
+        held = {"grade_threshold_bounds": "fixed", "noise_variance_bounds": "fixed"}
+        optimizer = PreferenceOptimizer([[0.0, 1.0]], inference="ep", **held, **GRADED)
+        for _ in range(3):
+            optimizer.tell([[0.2], [0.8]], outcome)
+        at = optimizer.posterior_
+        means.append(float(np.diff(at.mean(np.array([[0.8], [0.2]])))[0]))
+        assert at.likelihood.duel_scale.levels == 3
+    assert 0.0 < means[0] < 0.3 and means[1] > 0.8
+
+
 def test_ties_and_sets_go_beside_grades():
     optimizer = told(PreferenceOptimizer([[0.0, 1.0]], inference="ep", **GRADED), 4)
     assert optimizer.posterior_.likelihood.tie_threshold is None
