@@ -1,6 +1,5 @@
-"""CollaborativePreferenceRegressor: talks to users, computes nothing itself."""
+"""CollaborativePreferenceRegressor: parameters and words for people."""
 
-import copy
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -12,28 +11,19 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from skpref._estimator import PairwisePreferenceRegressor
-from skpref._predictions import _fitted_on_duels
+from skpref._estimator import UtilityEstimator, fitted_on_duels
 from skpref._utils import RandomLike, check_number, passed
 from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._program import check_featured, collaborate, forget, several
 from skpref.collaborative._users import Users, check_users, same_ids
 from skpref.data import ItemTable, joint_groups
+from skpref.fitting import Asked
 from skpref.gp import Posterior
 from skpref.inference import ENGINES, EP, Engine
 from skpref.likelihoods import Likelihood
 
-_FOR_JUDGES = {"users": True, "judges": UNUSED}
 
-
-def _never(estimator):
-    raise AttributeError(
-        f"{type(estimator).__name__} needs all answers at once: use fit. Streams of one utility "
-        "are for PairwisePreferenceRegressor(inference='svi')."
-    )
-
-
-class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
+class CollaborativePreferenceRegressor(UtilityEstimator):
     r"""Utilities of many users, each learned from few duels with the help of all others'.
 
     The utility of user u is f_u(x) = f(x) + Σ_d w_ud h_d(x): the population's utility f, a Gaussian
@@ -131,12 +121,13 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     """
 
     _engines = ENGINES | {"vb": EP}  # of one user's answers nothing else is left of it
-    # What scikit-learn routes here without being asked to.
-    __metadata_request__fit = _FOR_JUDGES
-    __metadata_request__predict_proba = _FOR_JUDGES  # and of predict, see the parent class
-    __metadata_request__predict_log_proba = _FOR_JUDGES
-    __metadata_request__decision_function = _FOR_JUDGES
-    __metadata_request__score = _FOR_JUDGES
+    # What scikit-learn routes here without being asked to; on the order see the other regressor.
+    __metadata_request__fit = {"users": True, "qid": True, "order": True}  # noqa: RUF012
+    __metadata_request__predict_proba = {"users": True, "order": True}  # noqa: RUF012
+    __metadata_request__predict_log_proba = {"users": True, "order": True}  # noqa: RUF012
+    __metadata_request__decision_function = {"users": True, "order": True}  # noqa: RUF012
+    __metadata_request__score = {"users": True, "qid": True, "order": True}  # noqa: RUF012
+    __metadata_request__predict = {"users": True, "order": UNUSED}  # noqa: RUF012
 
     def __init__(
         self,
@@ -170,39 +161,37 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         likelihood: Likelihood | None = None,
         verbose: int = 0,
     ):
-        super().__init__(
-            kernel,
-            inference=inference,
-            noise_variance=noise_variance,
-            noise_variance_bounds=noise_variance_bounds,
-            tie_threshold=tie_threshold,
-            tie_threshold_bounds=tie_threshold_bounds,
-            order_effect=order_effect,
-            order_effect_bounds=order_effect_bounds,
-            lengthscale_prior=lengthscale_prior,
-            items=items,
-            id_column=id_column,
-            optimizer=optimizer,
-            n_restarts_optimizer=n_restarts_optimizer,
-            n_learning_answers=n_learning_answers,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            likelihood=likelihood,
-            verbose=verbose,
-        )
+        self.kernel = kernel
         self.method = method
         self.user_features = user_features
         self.user_kernel = user_kernel
+        self.inference = inference
+        self.noise_variance = noise_variance
+        self.noise_variance_bounds = noise_variance_bounds
         self.taste_variance = taste_variance
         self.taste_variance_bounds = taste_variance_bounds
+        self.tie_threshold = tie_threshold
+        self.tie_threshold_bounds = tie_threshold_bounds
+        self.order_effect = order_effect
+        self.order_effect_bounds = order_effect_bounds
+        self.lengthscale_prior = lengthscale_prior
+        self.items = items
+        self.id_column = id_column
         self.n_latent = n_latent
         self.n_inducing = n_inducing
         self.n_inducing_users = n_inducing_users
+        self.optimizer = optimizer
+        self.n_restarts_optimizer = n_restarts_optimizer
+        self.n_learning_answers = n_learning_answers
         self.max_iter = max_iter
         self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.likelihood = likelihood
+        self.verbose = verbose
 
     @with_callbacks
-    def fit(  # type: ignore[override]  # users for judges
+    def fit(
         self,
         X: ArrayLike,
         y: ArrayLike | None = None,
@@ -235,17 +224,12 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         known = None if ids is None else Users(ids)
         apart = several(self, known)
         if ids is None or known is None or not apart:
-            self._fit(X, y, qid, sample_weight, order)
+            self._fit_utility(X, y, qid=qid, sample_weight=sample_weight, order=order)
             forget(self)
             self.users_ = np.empty(0, dtype=object) if known is None else known.names
             return self
         collaborate(self, X, y, ids, known, qid, sample_weight, order)
         self._fit_metadata = frozenset(passed(users=users, qid=qid, order=order))
-        return self
-
-    @available_if(_never)
-    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Never there: all answers are needed at once."""
         return self
 
     # -- prediction ----------------------------------------------------------------------
@@ -274,35 +258,31 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         std : ndarray of the same shape
         cov : ndarray of shape (n, n)
         """
-        return super(CollaborativePreferenceRegressor, self._of("predict", X, users)).predict(
-            X, return_std, return_cov
-        )
+        self._check_metadata("predict", users=users)
+        return self._asked(X, users).moments(return_std, return_cov)
 
-    @available_if(_fitted_on_duels)
-    def predict_proba(  # type: ignore[override]  # users for judges
+    @available_if(fitted_on_duels)
+    def predict_proba(
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Probabilities of the outcomes of duels; users as in `predict`."""
-        view = self._of("predict_proba", X, users)
-        return super(CollaborativePreferenceRegressor, view).predict_proba(X, order=order)
+        return self._answers("predict_proba", X, users, order).proba()
 
-    @available_if(_fitted_on_duels)
-    def predict_log_proba(  # type: ignore[override]  # users for judges
+    @available_if(fitted_on_duels)
+    def predict_log_proba(
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Natural logarithm of `predict_proba`, finite far in the tails."""
-        view = self._of("predict_log_proba", X, users)
-        return super(CollaborativePreferenceRegressor, view).predict_log_proba(X, order=order)
+        return self._answers("predict_log_proba", X, users, order).proba(log=True)
 
-    @available_if(_fitted_on_duels)
-    def decision_function(  # type: ignore[override]  # users for judges
+    @available_if(fitted_on_duels)
+    def decision_function(
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Mean margin of duels as the users see them; users as in `predict`."""
-        view = self._of("decision_function", X, users)
-        return super(CollaborativePreferenceRegressor, view).decision_function(X, order=order)
+        return self._answers("decision_function", X, users, order).seen()
 
-    def score(  # type: ignore[override]  # users for judges
+    def score(
         self,
         X: ArrayLike,
         y: ArrayLike | None = None,
@@ -321,13 +301,14 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         users : array-like of shape (n,), default=None
             As in `predict`; without them the population is scored.
         """
-        return super(CollaborativePreferenceRegressor, self._of("score", X, users)).score(
-            X, y, qid=qid, sample_weight=sample_weight, order=order
-        )
-
-    def _groups(self, qid):
-        ids = getattr(self, "_of_rows", None)
-        return joint_groups(qid, None if ids is None else same_ids(ids))
+        asked = self._asked(X, users)
+        items = asked.query.second is None and asked.query.sets is None
+        told = {"qid": qid} if items else {"order": order}
+        self._check_metadata("score", users=users, **told)
+        groups = qid
+        if users is not None and items:
+            groups = joint_groups(qid, same_ids(check_users(users, _num_samples(X))))
+        return self._score(asked, y, qid, sample_weight, groups, order)
 
     def sample_y(
         self,
@@ -338,19 +319,18 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         users: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Joint draws of utilities of items, or of margins of duels; users as in `predict`."""
-        view = self._of("predict", X, users)
-        query = None if users is None else view._query(X)
-        if query is None or query.second is None:
-            return super(CollaborativePreferenceRegressor, view).sample_y(
-                X, n_samples, random_state
-            )
         check_number("n_samples", n_samples, low=1, integer=True)
-        return view.posterior_.sample_margins(query.first, query.second, n_samples, random_state)
+        self._check_metadata("predict", users=users)
+        asked = self._asked(X, users)
+        query, posterior = asked.query, asked.posterior
+        if users is None or query.second is None or posterior is self.posterior_:
+            return asked.draws(n_samples, random_state)
+        return posterior.sample_margins(query.first, query.second, n_samples, random_state)
 
     def log_marginal_likelihood(
         self, theta: ArrayLike | None = None, eval_gradient: bool = False
     ) -> float | tuple[float, NDArray[np.float64] | None]:
-        """Log evidence of all answers; without users as in the parent class.
+        """Log evidence of all answers; without users as in `PairwisePreferenceRegressor`.
 
         Parameters
         ----------
@@ -364,7 +344,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         """
         check_is_fitted(self)
         if not isinstance(self.posterior_, CollaborativePosterior):
-            return super().log_marginal_likelihood(theta, eval_gradient)
+            return self._log_evidence(theta, eval_gradient)
         if theta is None and not eval_gradient:
             return self.log_marginal_likelihood_value_
         return self._study.log_evidence(self._found, theta, eval_gradient)
@@ -405,13 +385,17 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     def _check_featured(self, users):
         check_featured(self, users)
 
-    def _of(self, method, X, users):
-        """Itself, with the posterior of the users of each row, for one of its methods."""
+    def _asked(self, X, users):
+        """What the posterior of the users of each row is asked about."""
         check_is_fitted(self)
-        if users is None:
-            self._check_metadata(method, users=users)
-            return self
-        view = copy.copy(self)
-        view._of_rows = check_users(users, _num_samples(X))
-        view.posterior_ = self.posterior_for(view._of_rows)
-        return view
+        posterior = self.posterior_
+        if users is not None:
+            posterior = self.posterior_for(check_users(users, _num_samples(X)))
+        return Asked(posterior, self._query(X))
+
+    def _answers(self, method, X, users, order):
+        """What a method is asked about duels or sets."""
+        asked = self._asked(X, users)
+        self._refuse_items(asked.query)
+        self._check_metadata(method, users=users, order=order)
+        return Asked(asked.posterior, asked.query, self._order(asked.query, order))

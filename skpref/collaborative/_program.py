@@ -28,7 +28,7 @@ from skpref.collaborative._learn import (
 )
 from skpref.collaborative._posterior import CollaborativePosterior, TastesPosterior
 from skpref.collaborative._users import Users, UserTable
-from skpref.data import Who, check_training, check_weights, remember, table_for
+from skpref.data import check_training, check_weights, table_for
 from skpref.fitting import (
     check_settings,
     forecast,
@@ -228,9 +228,9 @@ def _named(estimator):
     return "cp" if estimator.user_features is None else "cpu"
 
 
-def forget(estimator: Any) -> None:
-    """Take off an estimator what only a fit of several users leaves."""
-    for name in _OF_SEVERAL:
+def forget(estimator: Any, *names: str) -> None:
+    """Take attributes off an estimator, by default those that only a fit of several users sets."""
+    for name in names or _OF_SEVERAL:
         if hasattr(estimator, name):
             delattr(estimator, name)
 
@@ -297,46 +297,37 @@ def _features_of(estimator, name):
 
 def _keep(estimator, engine, training, table, users, study, fitted):
     """The fitted attributes, all at once."""
-    schema, found, task, result = training.schema, fitted.found, fitted.task, fitted.result
-    remember(estimator, schema)
-    who = None
-    if schema.id_column is not None and schema.ids is not None:
-        who = Who(schema.id_column, schema.ids)
-    for name in ("_model", "_start", "judges_"):
-        if hasattr(estimator, name):
-            delattr(estimator, name)
-    estimator._users, estimator._people = users, fitted.people
-    estimator._study, estimator._found = study, found
-    estimator.posterior_ = _posterior(
+    found, task, result = fitted.found, fitted.task, fitted.result
+    forget(estimator, "_model", "_start", "_stream")
+    posterior = _posterior(
         task,
         result,
         kernel=found.kernel,
         likelihood=found.likelihood,
         anchors=task.space.Z,
         whiten=task.space.whiten,
-        feature_names=schema.feature_names,
-        table=table,
-        who=who,
+        **estimator._shown(training, table),
     )
-    estimator.users_ = users.names
-    estimator.engine_, estimator.diagnostics_ = engine, None
-    estimator.items_ = table
-    estimator.comparisons_ = training.comparisons
-    estimator.kernel_, estimator.likelihood_ = found.kernel, found.likelihood
-    estimator.user_kernel_ = found.users
-    estimator.taste_variance_ = task.own
-    estimator.taste_variance_by_features_ = found.shared
-    for name in ("noise_variance", "tie_threshold", "order_effect"):
-        if hasattr(found.likelihood, name):
-            setattr(estimator, f"{name}_", getattr(found.likelihood, name))
-        elif hasattr(estimator, f"{name}_"):
-            delattr(estimator, f"{name}_")
-    estimator.log_marginal_likelihood_value_ = result.log_evidence
-    estimator.n_iter_ = result.n_iter
-    if training.classes is not None:
-        estimator.classes_ = training.classes
-    elif hasattr(estimator, "classes_"):
-        del estimator.classes_
+    estimator._keep(
+        training,
+        _users=users,
+        _people=fitted.people,
+        _study=study,
+        _found=found,
+        posterior_=posterior,
+        users_=users.names,
+        engine_=engine,
+        diagnostics_=None,
+        items_=table,
+        comparisons_=training.comparisons,
+        kernel_=found.kernel,
+        likelihood_=found.likelihood,
+        user_kernel_=found.users,
+        taste_variance_=task.own,
+        taste_variance_by_features_=found.shared,
+        log_marginal_likelihood_value_=result.log_evidence,
+        n_iter_=result.n_iter,
+    )
 
 
 def _posterior(task: Task, result: Found | Factorised, **known: Any) -> CollaborativePosterior:

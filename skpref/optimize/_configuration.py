@@ -41,13 +41,7 @@ _BEFORE_TIES = {
     "order_effect_bounds": "fixed",
 }
 # What journals did not say of a PairwisePreferenceRegressor before it knew judges, as it then was.
-_BEFORE_JUDGES = {
-    "judge_care_variance": 0.1,
-    "judge_care_variance_bounds": [1e-4, 1.0],
-    "judge_order_variance": None,
-    "judge_order_variance_bounds": [1e-4, 10.0],
-    "judge_shares": [0.1, 0.05],
-}
+_BEFORE_JUDGES = {"judge_prior": None}
 # How numpy 2 writes its scalars: np.int64(3), np.str_('a'), np.True_.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _NUMPY = re.compile(r"""\bnp\.(?:(?:str_|u?int\d+|float\d+)\(('[^']*'|[^()']*)\)|(True|False)_)""")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from journal_support import answer, closed, copied, optimizer
 
-from skpref import PairwisePreferenceRegressor
+from skpref import JudgePrior, PairwisePreferenceRegressor
 from skpref.likelihoods import Probit
 from skpref.optimize import (
     ActiveLearner,
@@ -132,13 +132,13 @@ def test_estimators_of_before_judges_are_known_again(tmp_path):
         configuration, *rest = json.loads(text)
         kept = json.loads(configuration)
         name, parameters = kept["estimator"]
-        before = [each for each in parameters if not each[0].startswith("judge_")]
-        assert len(before) == len(parameters) - 5
+        before = [each for each in parameters if each[0] != "judge_prior"]
+        assert len(before) == len(parameters) - 1
         kept["estimator"] = [name, before]
         begin_anew(connection, Header(json.dumps(kept), *rest))
     connection.close()
     assert ActiveLearner(PairwisePreferenceRegressor(), items, journal=path).ask().shape == (2, 1)
-    other = PairwisePreferenceRegressor(judge_care_variance=0.2)
+    other = PairwisePreferenceRegressor(judge_prior=JudgePrior(variance=0.2))
     with pytest.raises(ValueError, match="another configuration"):
         ActiveLearner(other, items, journal=path)
 
