@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 
 from skpref._utils import Array, check_bounds, check_number
-from skpref.data import Query, Respondents
+from skpref.data import Respondents
 from skpref.fitting._reliability import Law, Marginals, quantile_of
 from skpref.gp import Components, defended, pair_moments, stacked
 
@@ -344,14 +344,16 @@ class Sight:
         mean = np.sum(self.reliability * self.weight, axis=1)
         return mean[self.code] * margin + self.order[self.code] * order
 
-    def outcome_log_proba(self, posterior: Components, duels: Query, order: Array) -> Array:
+    def outcome_log_proba(
+        self, posterior: Components, first: Array, second: Array, order: Array
+    ) -> Array:
         """Log-probabilities of the outcomes of duels, averaged over reliability.
 
         Parameters
         ----------
         posterior : Posterior
             Its likelihood is that of the reference judge.
-        duels : Query
+        first, second : ndarray of shape (n, n_features)
         order : ndarray of shape (n,)
             Who is shown first.
 
@@ -368,7 +370,7 @@ class Sight:
                 order[each.rows],
                 True,
             )
-            for each in pair_moments(posterior, duels.first, duels.second)
+            for each in pair_moments(posterior, first, second)
         )
         found = stacked(list(blocks), empty)
         return found - logsumexp(found, axis=1, keepdims=True)

@@ -62,10 +62,11 @@ class Asked:
         posterior, query = self.posterior, self.query
         if query.sets is not None:
             return choice_proba(posterior, query.first, query.sets, self.order, log=log)
+        first, second = query.first, np.asarray(query.second)
         if self.sight is None:
-            found = posterior.outcome_log_proba(query.first, query.second, self.order)
+            found = posterior.outcome_log_proba(first, second, self.order)
         else:
-            found = self.sight.outcome_log_proba(posterior, query, self.order)
+            found = self.sight.outcome_log_proba(posterior, first, second, self.order)
         return found if log else np.exp(found)
 
     def seen(self) -> Array:
