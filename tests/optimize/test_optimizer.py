@@ -48,7 +48,7 @@ def told(n, space=SQUARE, utility=branin, **options):
 
 
 @pytest.mark.parametrize(
-    "name", ["_random", "_warnings", "optimize._optimizer", "optimize._values"]
+    "name", ["_utils._random", "_utils._warnings", "optimize._optimizer", "optimize._values"]
 )
 def test_examples_in_docstrings_are_true(name):
     found = doctest.testmod(importlib.import_module(f"skpref.{name}"))
