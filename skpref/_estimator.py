@@ -260,13 +260,10 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         than one opponent, plus an effect of each item that no feature explains, a learned
         constant times `skpref.kernels.ItemEffect`. For items without features
         (`ItemTable.from_names`) None stands for independent utilities of unit variance.
-    inference : {"auto", "ep", "laplace", "hmc", "gibbs", "svi"} or engine, default="auto"
-        How the posterior is computed ("hmc" and "gibbs" sample it, "svi" is for many answers and
-        many items, which `partial_fit` takes in pieces). "auto" is "ep", but where that would take
-        more than a minute, from about 4 000 items on, or more memory than is to be had,
-        ``SVI(n_inducing=500)``, and says so; which it was is ``engine_``. An options object from
-        `skpref.inference`, such as ``EP(damping=0.2)``, is tuned by ``inference__damping``
-        (the strings have no options: pass ``inference=EP()`` to a grid).
+    likelihood : Likelihood, default=None
+        Another probability of an answer given the margin than the probit, an object of
+        `skpref.likelihoods.Likelihood`; ``noise_variance``, ``tie_threshold``, ``order_effect`` and
+        their bounds then do nothing.
     noise_variance : float, default=1e-2
         σ² of **each** item's utility at each presentation; a margin carries 2σ². The starting
         value where it is learned.
@@ -282,6 +279,10 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         value where it is learned.
     order_effect_bounds : (float, float) or "fixed", default="fixed"
         Bounds of the search, such as ``(-2.0, 2.0)``; "fixed" holds the effect.
+    judge_prior : JudgePrior, default=None
+        What is expected of ``judges`` (see `fit`): how their reliability varies, how many answer at
+        random or the wrong way round, whether they have order effects of their own. None:
+        ``JudgePrior()``. Nested, as in ``judge_prior__variance``.
     lengthscale_prior : "lognormal", (median, deviation) or None, default="lognormal"
         Prior on the lengthscales while they are learned. "lognormal": medians of √d standard
         deviations of each feature, their logarithms sharing a normal level (standard deviation
@@ -295,6 +296,13 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         Position or name of the column of X that says who an item is, beside what it is like (which
         may change from duel to duel). None: that of a `DuelFrame` built with ids, if any. The
         default kernel then gives who it is an effect of its own.
+    inference : {"auto", "ep", "laplace", "hmc", "gibbs", "svi"} or engine, default="auto"
+        How the posterior is computed ("hmc" and "gibbs" sample it, "svi" is for many answers and
+        many items, which `partial_fit` takes in pieces). "auto" is "ep", but where that would take
+        more than a minute, from about 4 000 items on, or more memory than is to be had,
+        ``SVI(n_inducing=500)``, and says so; which it was is ``engine_``. An options object from
+        `skpref.inference`, such as ``EP(damping=0.2)``, is tuned by ``inference__damping``
+        (the strings have no options: pass ``inference=EP()`` to a grid).
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
         As in scikit-learn's GaussianProcessRegressor; None: kernel and noise stay as given.
     n_restarts_optimizer : int, default=0
@@ -309,14 +317,6 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         For the restarts, the samplers, and where "svi" places its points.
     n_jobs : int, default=None
         Restarts in parallel by joblib.
-    likelihood : Likelihood, default=None
-        Another probability of an answer given the margin than the probit, an object of
-        `skpref.likelihoods.Likelihood`; ``noise_variance``, ``tie_threshold``, ``order_effect`` and
-        their bounds then do nothing.
-    judge_prior : JudgePrior, default=None
-        What is expected of ``judges`` (see `fit`): how their reliability varies, how many answer at
-        random or the wrong way round, whether they have order effects of their own. None:
-        ``JudgePrior()``. Nested, as in ``judge_prior__variance``.
     verbose : int, default=0
         1: say what is learned and, every few seconds, how far it is; 2: every evaluation, and every
         pass of "svi" over the answers. Callbacks set by ``set_callbacks`` are told of each too, and
@@ -356,6 +356,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
     Notes
     -----
+    The parameters come in groups. The model is ``kernel`` to ``lengthscale_prior``, the items are
+    ``items`` and ``id_column``, and the rest says how all is computed.
+
     The number of dimensions of X says what it is:
 
     - ``(n_duels, 2, n_features)``: duel arrays;
@@ -394,43 +397,43 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         self,
         kernel: Kernel | None = None,
         *,
-        inference: str | Engine = "auto",
+        likelihood: Likelihood | None = None,
         noise_variance: float = 1e-2,
         noise_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
         tie_threshold: float | None = None,
         tie_threshold_bounds: tuple[float, float] | str = (1e-4, 10.0),
         order_effect: float = 0.0,
         order_effect_bounds: tuple[float, float] | str = "fixed",
+        judge_prior: JudgePrior | None = None,
         lengthscale_prior: str | tuple[float, float] | None = "lognormal",
         items: ItemTable | ArrayLike | None = None,
         id_column: int | str | None = None,
+        inference: str | Engine = "auto",
         optimizer: str | Callable | None = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
         n_learning_answers: int | str | None = "auto",
         random_state: RandomLike = None,
         n_jobs: int | None = None,
-        likelihood: Likelihood | None = None,
-        judge_prior: JudgePrior | None = None,
         verbose: int = 0,
     ):
         self.kernel = kernel
-        self.inference = inference
+        self.likelihood = likelihood
         self.noise_variance = noise_variance
         self.noise_variance_bounds = noise_variance_bounds
         self.tie_threshold = tie_threshold
         self.tie_threshold_bounds = tie_threshold_bounds
         self.order_effect = order_effect
         self.order_effect_bounds = order_effect_bounds
+        self.judge_prior = judge_prior
         self.lengthscale_prior = lengthscale_prior
         self.items = items
         self.id_column = id_column
+        self.inference = inference
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
         self.n_learning_answers = n_learning_answers
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.likelihood = likelihood
-        self.judge_prior = judge_prior
         self.verbose = verbose
 
     # -- fitting -------------------------------------------------------------------------
@@ -492,7 +495,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         ValueError
             If X, y or a parameter is not of an allowed form; the message says which are.
         """
-        prior = check_judge_prior(self.judge_prior)
+        prior = check_judge_prior(self.judge_prior, self.optimizer is not None)
         given = {"qid": qid, "sample_weight": sample_weight, "order": order}
         return self._fit_utility(X, y, judges=judges, judge_prior=prior, **given)
 

@@ -92,6 +92,10 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
 
     Notes
     -----
+    The parameters come in groups. What users have in common and how they differ is ``method`` to
+    ``n_inducing_users``, their answers are ``likelihood`` to ``lengthscale_prior``, the items are
+    ``items`` and ``id_column``, and the rest says how all is computed.
+
     Where users are not told, or all answers are of one, this is `PairwisePreferenceRegressor`. In
     predictions a user that was not fitted, or None, is somebody of the population: the mean is the
     population's, and probabilities are averages over how people differ.
@@ -136,11 +140,14 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         method: str = "auto",
         user_features: Any = None,
         user_kernel: Kernel | None = None,
-        inference: str | Engine = "ep",
-        noise_variance: float = 1e-2,
-        noise_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
         taste_variance: float = 1.0,
         taste_variance_bounds: tuple[float, float] | str = (1e-6, 1e4),
+        n_latent: int = 40,
+        n_inducing: int = 100,
+        n_inducing_users: int = 25,
+        likelihood: Likelihood | None = None,
+        noise_variance: float = 1e-2,
+        noise_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
         tie_threshold: float | None = None,
         tie_threshold_bounds: tuple[float, float] | str = (1e-4, 10.0),
         order_effect: float = 0.0,
@@ -148,9 +155,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         lengthscale_prior: str | tuple[float, float] | None = "lognormal",
         items: ItemTable | ArrayLike | None = None,
         id_column: int | str | None = None,
-        n_latent: int = 40,
-        n_inducing: int = 100,
-        n_inducing_users: int = 25,
+        inference: str | Engine = "ep",
         optimizer: str | Callable | None = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
         n_learning_answers: int | str | None = "auto",
@@ -158,18 +163,20 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         tol: float = 2e-3,
         random_state: RandomLike = None,
         n_jobs: int | None = None,
-        likelihood: Likelihood | None = None,
         verbose: int = 0,
     ):
         self.kernel = kernel
         self.method = method
         self.user_features = user_features
         self.user_kernel = user_kernel
-        self.inference = inference
-        self.noise_variance = noise_variance
-        self.noise_variance_bounds = noise_variance_bounds
         self.taste_variance = taste_variance
         self.taste_variance_bounds = taste_variance_bounds
+        self.n_latent = n_latent
+        self.n_inducing = n_inducing
+        self.n_inducing_users = n_inducing_users
+        self.likelihood = likelihood
+        self.noise_variance = noise_variance
+        self.noise_variance_bounds = noise_variance_bounds
         self.tie_threshold = tie_threshold
         self.tie_threshold_bounds = tie_threshold_bounds
         self.order_effect = order_effect
@@ -177,9 +184,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         self.lengthscale_prior = lengthscale_prior
         self.items = items
         self.id_column = id_column
-        self.n_latent = n_latent
-        self.n_inducing = n_inducing
-        self.n_inducing_users = n_inducing_users
+        self.inference = inference
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
         self.n_learning_answers = n_learning_answers
@@ -187,7 +192,6 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.likelihood = likelihood
         self.verbose = verbose
 
     @with_callbacks

@@ -120,8 +120,16 @@ def several(estimator, users: Users | None) -> bool:
     for name in ("n_latent", "n_inducing", "n_inducing_users", "max_iter"):
         check_number(name, getattr(estimator, name), low=1, integer=True)
     check_number("tol", estimator.tol, low=0.0, open_low=True)
-    check_number("taste_variance", estimator.taste_variance, low=0.0, open_low=True)
-    check_bounds("taste_variance_bounds", estimator.taste_variance_bounds)
+    variance = estimator.taste_variance
+    check_number("taste_variance", variance, low=0.0, open_low=True)
+    bounds = check_bounds("taste_variance_bounds", estimator.taste_variance_bounds)
+    bounds = None if estimator.optimizer is None else bounds
+    if bounds is not None and not bounds[0] <= variance <= bounds[1]:
+        raise ValueError(
+            f"taste_variance must lie within taste_variance_bounds, {bounds[0]:g} to "
+            f"{bounds[1]:g}, got {variance!r}. Move it or the bounds, or hold it by "
+            "taste_variance_bounds='fixed'."
+        )
     kernel = estimator.user_kernel
     if kernel is not None and not isinstance(kernel, Kernel):
         raise TypeError(

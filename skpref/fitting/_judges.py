@@ -61,15 +61,15 @@ class JudgePrior(BaseEstimator):
         self.order_variance = order_variance
         self.order_variance_bounds = order_variance_bounds
 
-    def check(self) -> None:
-        """Raise unless the parameters are sound."""
+    def check(self, learned: bool = True) -> None:
+        """Raise unless the parameters are sound; ``learned``: if a search starts from them."""
         for name in ("variance", "order_variance"):
             value, bounds = getattr(self, name), getattr(self, f"{name}_bounds")
             ends = check_bounds(f"{name}_bounds of judge_prior", bounds)
             if value is None and name == "order_variance":
                 continue
             check_number(f"{name} of judge_prior", value, low=0.0, open_low=True, open_high=True)
-            if ends is not None and not ends[0] <= value <= ends[1]:
+            if learned and ends is not None and not ends[0] <= value <= ends[1]:
                 raise ValueError(
                     f"{name} of judge_prior must lie within {name}_bounds, {ends[0]:g} to "
                     f"{ends[1]:g}, got {value!r}. Move it or the bounds, or hold it by "
@@ -92,13 +92,13 @@ class JudgePrior(BaseEstimator):
         return Law.between(between, self.variance, self.adversarial, self.random)
 
 
-def check_judge_prior(prior: Any) -> JudgePrior:
+def check_judge_prior(prior: Any, learned: bool) -> JudgePrior:
     """``judge_prior=`` itself, or the default for None, checked."""
     if prior is None:
         return JudgePrior()
     if not isinstance(prior, JudgePrior):
         raise TypeError(f"judge_prior must be None or a skpref.JudgePrior, got {prior!r}.")
-    prior.check()
+    prior.check(learned)
     return prior
 
 
