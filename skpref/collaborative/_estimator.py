@@ -15,8 +15,8 @@ from skpref._estimator import UtilityEstimator, fitted_on_duels
 from skpref._utils import RandomLike, check_number, passed
 from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._program import check_featured, collaborate, forget, several
-from skpref.collaborative._users import Users, check_users, same_ids
-from skpref.data import ItemTable, joint_groups
+from skpref.collaborative._users import same_ids
+from skpref.data import ItemTable, Respondents, check_respondents, joint_groups
 from skpref.fitting import Asked
 from skpref.gp import Posterior
 from skpref.inference import ENGINES, EP, Engine
@@ -224,8 +224,8 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         ValueError
             If an argument or a parameter is not of an allowed form; the message says which are.
         """
-        ids = None if users is None else check_users(users, _num_samples(X))
-        known = None if ids is None else Users(ids)
+        ids = None if users is None else check_respondents(users, _num_samples(X), "user")
+        known = None if ids is None else Respondents(ids, "user")
         apart = several(self, known)
         if ids is None or known is None or not apart:
             self._fit_utility(X, y, qid=qid, sample_weight=sample_weight, order=order)
@@ -311,7 +311,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         self._check_metadata("score", users=users, **told)
         groups = qid
         if users is not None and items:
-            groups = joint_groups(qid, same_ids(check_users(users, _num_samples(X))))
+            groups = joint_groups(qid, same_ids(check_respondents(users, _num_samples(X), "user")))
         return self._score(asked, y, qid, sample_weight, groups, order)
 
     def sample_y(
@@ -381,7 +381,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         [2]
         """
         check_is_fitted(self)
-        ids = check_users(users, _num_samples(users))
+        ids = check_respondents(users, _num_samples(users), "user")
         if not isinstance(self.posterior_, CollaborativePosterior):
             return self.posterior_
         return self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
@@ -394,7 +394,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         check_is_fitted(self)
         posterior = self.posterior_
         if users is not None:
-            posterior = self.posterior_for(check_users(users, _num_samples(X)))
+            posterior = self.posterior_for(check_respondents(users, _num_samples(X), "user"))
         return Asked(posterior, self._query(X))
 
     def _answers(self, method, X, users, order):

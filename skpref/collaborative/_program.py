@@ -27,8 +27,8 @@ from skpref.collaborative._learn import (
     Study,
 )
 from skpref.collaborative._posterior import CollaborativePosterior, TastesPosterior
-from skpref.collaborative._users import Users, UserTable
-from skpref.data import check_training, check_weights, table_for
+from skpref.collaborative._users import UserTable
+from skpref.data import Respondents, check_training, check_weights, table_for
 from skpref.fitting import (
     check_settings,
     forecast,
@@ -114,7 +114,7 @@ _OF_SEVERAL = (
 )
 
 
-def several(estimator, users: Users | None) -> bool:
+def several(estimator, users: Respondents | None) -> bool:
     """Whether answers are of several users whose utilities are to differ; checks parameters."""
     method = check_choice("method", estimator.method, ("auto", "pooled", *METHODS))
     for name in ("n_latent", "n_inducing", "n_inducing_users", "max_iter"):
@@ -140,7 +140,14 @@ def several(estimator, users: Users | None) -> bool:
 
 
 def collaborate(
-    estimator, X: Any, y: Any, ids: list, users: Users, qid: Any, sample_weight: Any, order: Any
+    estimator,
+    X: Any,
+    y: Any,
+    ids: list,
+    users: Respondents,
+    qid: Any,
+    sample_weight: Any,
+    order: Any,
 ) -> None:
     """Fit an estimator to the answers of several users."""
     settings, table = check_settings(estimator), table_for(estimator, X, y)

@@ -184,7 +184,7 @@ class Team:
     def tell(
         self, table: Array, d: int, precision: Array, shift: Array, basis: Basis
     ) -> tuple[list[Local], Seen]:
-        """Tastes given what users have in common, and what the answers say of that.
+        """Tastes given what users have in common, and the likelihood of that.
 
         Parameters
         ----------
@@ -308,7 +308,7 @@ class Crew:
         self._local: list[list[Local]] = []
 
     def tell(self, sites: Sites, basis: Basis) -> list[Seen]:
-        """What each team says of what users have in common."""
+        """Likelihood that each team has of what users have in common."""
         found = list(self._told(sites, basis))
         self._local = [local for local, _ in found]
         return [seen for _, seen in found]
@@ -375,7 +375,7 @@ class Away(Crew):
         self._shared = SharedOut(len(teams), self._package, n_jobs, _HERE)
 
     def tell(self, sites: Sites, basis: Basis) -> list[Seen]:
-        """What each team says of what users have in common."""
+        """Likelihood that each team has of what users have in common."""
         self._pass += 1
         return self._asked(sites, basis, None)
 
