@@ -89,7 +89,7 @@ def measure(case, method):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         begin = time.process_time()
-        found = engine.run(problem, rng=np.random.default_rng(0), near=near).diagnostics
+        found = engine.run(problem, rng=np.random.default_rng(0), gaussian=near).diagnostics
         seconds = time.process_time() - begin
     effective = found.ess_bulk.min()
     return (

@@ -28,7 +28,7 @@ from scale import Problem as Answers
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref.duels import Comparisons
-from skpref.gp._inducing import InducedSpace, Weights
+from skpref.gp._inducing import Inducing, Weights
 from skpref.inference import SVI, Problem
 from skpref.inference import _workers as _shards
 from skpref.inference._natural import Batch
@@ -64,9 +64,9 @@ def measured(setting):
     pairs, won = answers.answers(setting["duels"])
     comparisons = Comparisons.from_duels(answers.items, *pairs.T, won)
     kernel, likelihood = RBF(1.0), Probit(0.01)
-    Z = SVI(setting["points"]).placed(comparisons, kernel, 0).inducing_points
+    Z = SVI(setting["points"]).prior_rule.prepare(comparisons, kernel, 0).points
     rows, m = comparisons.rows, len(Z)
-    space = InducedSpace(kernel, comparisons.items, rows.margins, Z)
+    space = Inducing(kernel, comparisons.items, rows.margins, Z)
     weights = Weights(np.eye(m), np.ones(m))
 
     whole, batch = [], Batch.of(space, rows, likelihood)
@@ -74,7 +74,7 @@ def measured(setting):
         began = time.process_time()
         batch.look(weights)
         whole.append(time.process_time() - began)
-    batch.space.forget()
+    batch.prior.forget()
 
     _shards.Parallel = Watched
     shards = _shards.Shards(Problem(space, comparisons, likelihood), None)

@@ -112,7 +112,8 @@ class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         model = make_model(self, settings, training, table)
         if points is not None:
             model = at_points(model, points)
-        start = getattr(self, "_start", None) if model.engine.warm_start else None
+        warm = getattr(model.engine, "warm_start", False)
+        start = getattr(self, "_start", None) if warm else None
         rng = source_of(self.random_state)
         with progress(self, comparisons, model, search) as report:
             run = start, rng, search, report.evaluated, report.passed
@@ -134,10 +135,12 @@ class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         if judges is not None and isinstance(likelihood, JudgeReliability):
             likelihood = likelihood.base
         self._model = model
-        if not model.engine.has_evidence:  # only chains are carried over, not the search
+        if (
+            not model.engine.capabilities.has_evidence
+        ):  # only chains are carried over, not the search
             state = state._replace(sites=None)
-        self._start = state if model.engine.warm_start else None
-        if not model.engine.dense and judges is None:
+        self._start = state if getattr(model.engine, "warm_start", False) else None
+        if not model.rule.exact and judges is None:
             self._stream = begun(fitted, self.n_learning_answers) if stream is None else stream
         elif hasattr(self, "_stream"):
             del self._stream

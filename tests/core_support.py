@@ -8,10 +8,10 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct, Kernel
 
 from skpref.data._comparisons import duel_rows
 from skpref.duels import Comparisons
-from skpref.gp._dense import ItemSpace, MarginSpace, condition, gaussian_space
+from skpref.gp import DenseItems, DenseMargins, _prior
 from skpref.gp._posterior import Posterior
 from skpref.gp._shared_noise import JointNoise
-from skpref.inference import EP, Approximation, Laplace, Problem
+from skpref.inference import EP, Approximation, Laplace, PriorRule, Problem
 from skpref.likelihoods import Probit
 
 TIGHT_EP = EP(tol=1e-12, max_iter=2000)
@@ -19,19 +19,22 @@ TIGHT_LAPLACE = Laplace(tol=1e-18, max_iter=500)
 
 
 def _space_of(made):
-    """A way to make a space that takes what `gaussian_space` takes."""
+    """A way to make a prior by the covariance of the items."""
 
-    def of(K, margins, item_noise=None, strongest=0.0):
-        return made(K, margins, JointNoise(margins, item_noise) if margins.blocks else None)
+    def of(K, margins, item_noise=None, kernel=None, items=None):
+        noise = JointNoise(margins, item_noise) if margins.blocks else None
+        return made(K, margins, noise, kernel, items)
 
     return of
 
 
-SPACES = {
-    "margins": _space_of(MarginSpace),
-    "items": _space_of(ItemSpace),
-    "cheaper": gaussian_space,
-}
+DENSE = {"margins": DenseMargins, "items": DenseItems}
+SPACES = {name: _space_of(made) for name, made in DENSE.items()}
+
+
+def only(monkeypatch, space):
+    """All exact priors are of one kind from here on."""
+    monkeypatch.setattr(_prior, "EXACT", [DENSE[space]])
 
 
 def won(items, winner, loser, weight=None):
@@ -76,10 +79,13 @@ def solve(engine, kernel, comparisons, likelihood, space="cheaper"):
     if isinstance(likelihood, float):
         likelihood = Probit(likelihood)
     K, margins = kernel(comparisons.items), comparisons.rows.margins
-    made = SPACES[space](K, margins, likelihood.item_noise)
+    if space == "cheaper":
+        made = PriorRule().prior(kernel, comparisons, likelihood)
+    else:
+        made = SPACES[space](K, margins, likelihood.item_noise, kernel, comparisons.items)
     problem = Problem(made, comparisons, likelihood)
     found = engine.run(problem)
-    posterior = condition(kernel, comparisons.items, made, found, likelihood)
+    posterior = made.posterior(found.sites, found.conditioned, likelihood)
     return Solved(comparisons, problem, found, posterior)
 
 

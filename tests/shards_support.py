@@ -33,7 +33,7 @@ def answers(n, n_items, likelihood=TIES, seed=0):
 
 def model_of(comparisons, likelihood, engine):
     """A model whose engine has its points."""
-    return Model(KERNEL, likelihood, engine.placed(comparisons, KERNEL, 0))
+    return Model(KERNEL, likelihood, engine).prepare(comparisons, 0)
 
 
 def duels(n=600, n_items=80):

@@ -26,7 +26,7 @@ def answers(likelihood, n=30, n_items=12, seed=0):
 
 
 def model_of(comparisons, likelihood, engine, kernel=KERNEL):
-    return Model(kernel, likelihood, engine.placed(comparisons, kernel, 0))
+    return Model(kernel, likelihood, engine).prepare(comparisons, 0)
 
 
 def utility_duels(n, n_items=200, seed=0, noise=0.01):

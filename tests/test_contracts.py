@@ -22,11 +22,12 @@ from skpref import PairwisePreferenceRegressor, PreferenceOptimizer
 from skpref.inference import (
     EP,
     Approximation,
+    Capabilities,
     Engine,
     EvidenceGradient,
     Laplace,
     Sites,
-    started,
+    warm_start_array,
 )
 from skpref.likelihoods import Likelihood
 
@@ -37,7 +38,7 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 class Variational(Engine):
     """The Gaussian nearest to the posterior in KL(q ‖ p), by damped fixed-point steps."""
 
-    has_evidence = True
+    capabilities = Capabilities(has_evidence=True)
 
     def __init__(self, max_iter=500, tol=1e-10, step=0.5):
         self.max_iter, self.tol, self.step = max_iter, tol, step
@@ -50,16 +51,16 @@ class Variational(Engine):
         parts = function(z.ravel(), problem.answers.take(rows))
         return [np.reshape(part, (*np.shape(part)[:-1], *z.shape)) @ WEIGHTS for part in parts]
 
-    def run(self, problem, start=None, rng=None, near=None):
-        n, space = len(problem.counts), problem.space
-        tau, nu = (started(start, name, n) for name in ("precision", "shift"))
+    def run(self, problem, start=None, rng=None, gaussian=None):
+        n, prior = len(problem.counts), problem.prior
+        tau, nu = (warm_start_array(start, name, n) for name in ("precision", "shift"))
         if tau is None or nu is None:
             tau, nu = np.zeros((2, n))
         change, n_iter = np.inf, 0
         while change >= self.tol and n_iter < self.max_iter:
             n_iter += 1
             precision, shift = problem.pool(tau), problem.pool(problem.sign * nu)
-            found = space.condition(precision, shift)
+            found = prior.condition(precision, shift)
             value, slope, bend, _ = self._expected(problem, found, problem.likelihood.log_prob)
             off = np.r_[bend - tau, slope + bend * problem.oriented(found.mean) - nu]
             change = np.max(np.abs(off) / (1.0 + np.r_[tau, tau]))
@@ -71,8 +72,7 @@ class Variational(Engine):
 
     def evidence_gradient(self, problem, approximation):
         conditioned, precision = approximation.conditioned, approximation.sites.precision
-        alpha = problem.space.incidence @ conditioned.dual
-        by_kernel = 0.5 * (np.outer(alpha, alpha) - problem.space.gram(conditioned, precision))
+        by_kernel = problem.prior.pull_back(conditioned, precision)
         (slopes,) = self._expected(
             problem, conditioned, lambda z, a: problem.likelihood.theta_derivatives(z, a)[:1]
         )
@@ -82,14 +82,14 @@ class Variational(Engine):
 class Mode(Engine):
     """Laplace's approximation that leaves hyperparameters to another engine."""
 
-    def run(self, problem, start=None, rng=None, near=None):
+    def run(self, problem, start=None, rng=None, gaussian=None):
         return Laplace().run(problem)
 
 
 class Promising(Mode):
     """It says that it has an evidence, and gives no gradient."""
 
-    has_evidence = True
+    capabilities = Capabilities(has_evidence=True)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from skpref.collaborative._arrow import (
     marginal,
 )
 from skpref.collaborative._teams import Crew, Margins, Sites, crew_of, in_teams
-from skpref.gp import InducedSpace
+from skpref.gp import Inducing
 from skpref.inference import Pass
 from skpref.likelihoods import Likelihood
 
@@ -174,7 +174,7 @@ class Task:
 
     Attributes
     ----------
-    space : InducedSpace
+    space : Inducing
         Prior of the population's utility.
     by_user : ByUser
     likelihood : Likelihood
@@ -194,7 +194,7 @@ class Task:
         None: those along which the margins vary most, what they leave as beforehand.
     """
 
-    space: InducedSpace
+    space: Inducing
     by_user: ByUser
     likelihood: Likelihood
     n_latent: int

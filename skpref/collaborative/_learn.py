@@ -21,7 +21,7 @@ from skpref.collaborative._fit import PRIOR_USERS, Found, Task, fit, learned
 from skpref.collaborative._users import UserTable
 from skpref.data import Comparisons
 from skpref.fitting import LogNormal, Model, Monitor, Prior, Search, learn
-from skpref.gp import InducedSpace, place, whitening
+from skpref.gp import Inducing, place, whitening
 from skpref.inference import EP, Pass
 from skpref.kernels import Identity, OnColumns, lengthscale_indices
 from skpref.likelihoods import TIE, Likelihood
@@ -197,7 +197,7 @@ def joint_model(
     if not (population or (at.own and at.shared)):
         bounds = "fixed"  # one part alone: only its ratio to the noise is identified
     kernel = _joint(at, n_items, bounds, population, features)
-    return _Named(kernel, at.likelihood, engine, (), _called(at, bounds))
+    return _Named(kernel, at.likelihood, engine, called=_called(at, bounds))
 
 
 def _rows(user, n_learning_answers):
@@ -474,7 +474,7 @@ class Study:
         method, kernel, comparisons = self.method, found.kernel, self.comparisons
         Z = place(comparisons.items, kernel, self.n_inducing, self.seed)
         task = Task(
-            space=InducedSpace(kernel, comparisons.items, comparisons.rows.margins, Z),
+            space=Inducing(kernel, comparisons.items, comparisons.rows.margins, Z),
             by_user=ByUser.of(comparisons, self.user, len(self.names)),
             likelihood=found.likelihood,
             n_latent=len(Z) if method.prior_users is None else self.n_latent,

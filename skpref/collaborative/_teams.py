@@ -24,13 +24,11 @@ from skpref.collaborative._arrow import (
     marginal,
     times,
 )
-from skpref.inference import SharedOut, Store
+from skpref.inference import SharedOut, Store, site_update
 from skpref.likelihoods import Answers, Likelihood
 
 # Blocks of users that a team has.
 _TOGETHER = 16
-# A cavity of less than this share of the precision leaves its factor as it is.
-_PROPER = 1e-12
 
 
 class Margins(NamedTuple):
@@ -273,22 +271,17 @@ def factors(
     ndarray of shape (n,)
         Each answer's part of the log evidence, but for a constant of q.
     """
-    (mean, variance), (one, shift) = marginal, before
-    share = 1.0 - one * variance
-    proper = share > _PROPER
-    share = np.where(proper, share, 1.0)
-    cavity = variance / share  # GPML (3.56)
-    pull = shift - one * mean
-    oriented = answered.sign * (mean - cavity * pull)
-    at = likelihood.tilted(oriented, cavity + rest, answered.answers, answered.power)
-    # log Z_EP (GPML 3.65), arranged so that no large terms cancel.
-    gained = at.log_normaliser - 0.5 * np.log(share) + 0.5 * cavity * pull**2
-    shrink = at.shrink + rest * at.curvature
-    site = at.curvature / shrink, answered.sign * (at.gradient + oriented * at.curvature) / shrink
-    precision, pulled = (
-        np.where(proper, to, old) for old, to in zip((one, shift), site, strict=True)
+    (mean, variance), (precision, shift), sign = marginal, before, answered.sign
+    found = site_update(
+        (sign * mean, variance),
+        (precision, sign * shift),
+        likelihood,
+        answered.answers,
+        answered.power,
+        rest,
     )
-    return Sites(precision, pulled, oriented, cavity + rest), gained
+    sites = Sites(found.site_precision, sign * found.site_shift, found.cav_mean, found.cav_var)
+    return sites, found.log_gain
 
 
 class Crew:

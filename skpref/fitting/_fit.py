@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from skpref._utils import blas_threads, is_covariance, seed_of, warn
+from skpref._utils import blas_threads, seed_of, warn
 from skpref.data import Comparisons, match
 from skpref.fitting._forecast import part_to_learn_on
 from skpref.fitting._judges import Judges
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._search import Learned, Monitor, Search, learn
-from skpref.gp import Posterior, condition
-from skpref.inference import Approximation, Engine, Pass, State, check_answers, check_digits
-from skpref.kernels import surely_covariance
+from skpref.gp import Posterior
+from skpref.inference import Approximation, Engine, Pass, State, check_answers
 
 
 class Start(NamedTuple):
@@ -79,16 +78,11 @@ class Fitted:
         return self
 
     def _given(self, approximation):
-        model, space = self.model, self.evaluation.problem.space
-        with blas_threads(model.engine.side(self.comparisons)):
-            found = condition(
-                model.kernel, self.comparisons.items, space, approximation, model.likelihood
-            )
-            if model.engine.dense:
-                mean, weights = approximation.conditioned.mean, found.weights
-                centre = mean if mean.ndim == 1 else mean.mean(axis=1)
-                noisy = approximation.conditioned.variance + model.likelihood.margin_variance
-                check_digits(space, centre, noisy, weights.mean(axis=1))
+        model, prior = self.model, self.evaluation.problem.prior
+        with blas_threads(model.engine.matrix_size(self.comparisons)):
+            marginals = approximation.conditioned
+            found = prior.posterior(approximation.sites, marginals, model.likelihood)
+            prior.check_digits(found, marginals)
             return found
 
     @property
@@ -123,11 +117,11 @@ class Fitted:
         start : dict, optional
             A state of this engine, of these answers; NaN for those that are new.
         """
-        engine, near = self.model.engine, self.evaluation.approximation
-        if engine.has_evidence:
+        engine, gaussian = self.model.engine, self.evaluation.approximation
+        if engine.capabilities.has_evidence:
             return self
-        with blas_threads(engine.side(self.comparisons)):
-            found = engine.run(self.evaluation.problem, start, rng, near)
+        with blas_threads(engine.matrix_size(self.comparisons)):
+            found = engine.run(self.evaluation.problem, start, rng, gaussian)
         return replace(self, approximation=found)
 
 
@@ -165,39 +159,39 @@ def fit_posterior(
     Fitted
     """
     start = Start() if start is None else start
-    check_answers(model.engine, comparisons, model.likelihood)
-    model = replace(model, engine=model.engine.placed(comparisons, model.kernel, rng))
+    check_answers(model.engine, comparisons, model.likelihood, model.kernel)
+    model = model.prepare(comparisons, rng)
     engine = model.evidence_engine
-    widest = max(each.side(comparisons) for each in (engine, model.engine))
+    widest = max(each.matrix_size(comparisons) for each in (engine, model.engine))
     with blas_threads(widest):  # entered once for all parts of a small fit
         return _fitted(comparisons, model, start, rng, search, monitor, watch)
 
 
 def _fitted(comparisons, model, start, rng, search, monitor, watch):
     engine = model.evidence_engine
-    with blas_threads(engine.side(comparisons)):
-        sites = carried(start.sites, start.comparisons, comparisons, engine.state_of)
+    with blas_threads(engine.matrix_size(comparisons)):
+        kind = engine.capabilities.state_of
+        sites = carried(start.sites, start.comparisons, comparisons, kind)
         if search is not None and len(model.theta):
             model, sites = learned(comparisons, model, search, sites, rng, monitor)
-        placed = model.engine.placed_again(comparisons, model.kernel, model.likelihood)
-        if placed is not model.engine:
-            model = replace(model, engine=placed)
-            engine = model.evidence_engine
+        model = model.refine(comparisons)
         evaluation = model.evaluate(comparisons, sites, watch=watch)
     if not (evaluation.approximation.converged or evaluation.approximation.stopped):
         warn_not_converged(evaluation.approximation, engine, model.engine)
-    model, evaluation = model.settled(evaluation)
+    model, evaluation = model.absorb_output_scale(evaluation)
     engine = model.evidence_engine
-    _warn_no_covariance(model.kernel, evaluation.problem.space.K)
+    _warn_no_covariance(evaluation.problem.prior)
     fitted = Fitted(comparisons, model, evaluation, evaluation.approximation)
-    if engine is model.engine or (rng is None and model.engine.samples):
+    samples = model.engine.capabilities.samples
+    if engine is model.engine or (rng is None and samples):
         return fitted._with_posterior()
     generator = rng
-    if model.engine.samples and not isinstance(rng, np.random.Generator):
+    if samples and not isinstance(rng, np.random.Generator):
         generator = np.random.default_rng(seed_of(rng))
-    chains = carried(start.chains, start.comparisons, comparisons, model.engine.state_of)
+    kind = model.engine.capabilities.state_of
+    chains = carried(start.chains, start.comparisons, comparisons, kind)
     fitted = fitted.refined(generator, chains)
-    if not (model.engine.samples or fitted.approximation.converged):
+    if not (samples or fitted.approximation.converged):
         warn_not_converged(fitted.approximation, model.engine, model.engine)
     return fitted._with_posterior()
 
@@ -216,7 +210,7 @@ def learned(
     ----------
     comparisons : Comparisons
     model : Model
-        Its engine has been placed.
+        Prepared for these answers.
     search : Search
     sites : dict, optional
         State of the evidence engine to start from.
@@ -229,15 +223,15 @@ def learned(
         Its state is ``sites`` where another engine or a part of the answers taught.
     """
     part = part_to_learn_on(comparisons, model, search.n_learning_answers)
-    if part is comparisons and model.learner is model.evidence_engine:
+    if part is comparisons and model.learner is model:
         return learn(model, comparisons, search, sites, rng, monitor)
-    found = learn(replace(model, engine=model.learner), part, search, None, rng, monitor)
-    return Learned(replace(found.model, engine=model.engine), sites)
+    found = learn(model.learner, part, search, None, rng, monitor)
+    return Learned(replace(found.model, engine=model.engine, prepared=model.prepared), sites)
 
 
 def evidence(comparisons: Comparisons, model: Model, *, eval_gradient: bool = False) -> Evaluation:
     """The evidence of answers at the hyperparameters of a model, and its gradient."""
-    with blas_threads(model.evidence_engine.side(comparisons)):
+    with blas_threads(model.evidence_engine.matrix_size(comparisons)):
         return model.evaluate(comparisons, eval_gradient=eval_gradient)
 
 
@@ -276,11 +270,11 @@ def _taken(part: NDArray[np.float64], index, known):
     return np.where(known, part[..., np.where(known, index, 0)], np.nan)
 
 
-def _warn_no_covariance(kernel, K):
+def _warn_no_covariance(prior):
     """Warn of a kernel that is no covariance function on these items."""
-    if not (surely_covariance(kernel) or is_covariance(K)):
+    if not prior.is_covariance():
         warn(
-            f"The kernel {kernel} is no covariance function on these items: its matrix has a "
+            f"The kernel {prior.kernel} is no covariance function on these items: its matrix has a "
             "negative eigenvalue beyond rounding, so that variances are not to be trusted. (A "
             "periodic kernel is one in one dimension only: OnColumns(ExpSineSquared(), [0]).)"
         )

@@ -14,15 +14,16 @@ from skpref.data import (
     random_part,
 )
 from skpref.fitting._model import Model
-from skpref.gp import cheaper_by_margins
-from skpref.inference import EP, HMC, SVI, Engine, Gibbs, available, exact_bytes_of, fits
-from skpref.kernels import seen_columns
+from skpref.gp import PriorRule
+from skpref.inference import EP, HMC, SVI, Engine, Gibbs, available, fits
+from skpref.kernels import Kernel, seen_columns
+from skpref.likelihoods import Likelihood
 
 # Matrices of a smaller side take seconds.
 _SMALL = 1000
-# Products of square matrices (2 side³ operations) that a sweep of EP costs on margins and on items,
-# sweeps of a run, and runs of a search (later ones start from the last and are short).
-_SWEEP = {True: 1.3, False: 1.2}
+# Products of square matrices (2 side³ operations) that a sweep of EP costs, sweeps of a run, and
+# runs of a search (later ones start from the last and are short).
+_SWEEP = 1.25
 _SWEEPS = 20
 _SEARCHED = 3.0
 # Such products that a thousand draws cost at a side of `_PROBE` duels, repeated ones counted each,
@@ -49,30 +50,27 @@ def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[flo
     learned : bool
         Whether hyperparameters are searched for.
     """
-    each = _product_seconds()
-    seconds = _exact(comparisons, each) * (_searched(model) if learned else 1.0)
+    each, cost = _product_seconds(), _exact_cost(comparisons, model)
+    seconds = _exact(cost, each) * (_searched(model) if learned else 1.0)
     if type(model.engine) in _DRAWN:
         products, power = _DRAWN[type(model.engine)]
         share = model.engine.get_params()["draws"] / 1000.0
-        drawn = float(model.engine.side(comparisons)) / _PROBE
+        drawn = float(model.engine.matrix_size(comparisons)) / _PROBE
         seconds += each * products * share * drawn**power
-    bytes_ = exact_bytes_of(comparisons)
-    if model.engine.samples:
-        bytes_ += 8.0 * 3.0 * float(model.engine.side(comparisons)) ** 2
+    bytes_ = cost.n_bytes
+    if model.engine.capabilities.samples:
+        bytes_ += 8.0 * 3.0 * float(model.engine.matrix_size(comparisons)) ** 2
     return seconds, bytes_
 
 
-def _side(comparisons):
-    """Of the matrices of the cheaper space."""
-    n_margins, n_items = len(comparisons.rows.margins.first), len(comparisons.items)
-    return float(n_margins if cheaper_by_margins(n_margins, n_items) else n_items)
+def _exact_cost(comparisons, model):
+    """Of the cheapest exact prior."""
+    return PriorRule().cost(model.kernel, comparisons, model.likelihood)
 
 
-def _exact(comparisons, each):
+def _exact(cost, each):
     """Seconds of EP at given hyperparameters, a product of matrices taking ``each``."""
-    side = _side(comparisons)
-    by_margins = side == len(comparisons.rows.margins.first)
-    return each * (side / _PROBE) ** 3 * _SWEEP[by_margins] * _SWEEPS
+    return each * (cost.side / _PROBE) ** 3 * _SWEEP * _SWEEPS
 
 
 def _searched(model):
@@ -80,7 +78,9 @@ def _searched(model):
     return _SEARCHED * len(model.theta) ** 0.25 if len(model.theta) else 1.0
 
 
-def chosen_engine(comparisons: Comparisons, named: bool) -> Engine:
+def chosen_engine(
+    comparisons: Comparisons, named: bool, kernel: Kernel | None, likelihood: Likelihood
+) -> Engine:
     """What ``inference="auto"`` stands for: EP, or SVI where EP would take more than a minute, or
     more memory than is to be had.
 
@@ -93,8 +93,12 @@ def chosen_engine(comparisons: Comparisons, named: bool) -> Engine:
     comparisons : Comparisons
     named : bool
         Whether nothing but their names is known of the items.
+    kernel : sklearn.gaussian_process.kernels.Kernel or None
+        None: one by default.
+    likelihood : Likelihood
     """
-    seconds, n_bytes = _exact(comparisons, _NOMINAL), exact_bytes_of(comparisons)
+    cost = PriorRule().cost(kernel, comparisons, likelihood)
+    seconds, n_bytes = _exact(cost, _NOMINAL), cost.n_bytes
     if named or comparisons.rows.joint or (seconds <= _LONG and fits(n_bytes)):
         return EP()
     takes = f"some {seconds / 60.0:.0f} minutes"
@@ -125,11 +129,11 @@ def part_to_learn_on(
         at, so that a fit is the same everywhere), of at least 2000 where a minute. None: all.
     """
     n_answers = len(comparisons.positions)
-    seconds = _exact(comparisons, _NOMINAL) * _searched(model)
+    seconds = _exact(_exact_cost(comparisons, model), _NOMINAL) * _searched(model)
     _, measured = seen_columns(model.kernel, comparisons.items.shape[1])
-    if n_learning_answers == "auto" and not model.engine.dense:
-        n_learning_answers = ENOUGH_FOR_POINTS if model.learner.dense else ENOUGH_SPARSE
-        if model.learner.dense and seconds <= _HASTE:
+    if n_learning_answers == "auto" and not model.rule.exact:
+        n_learning_answers = ENOUGH_FOR_POINTS if model.learner.rule.exact else ENOUGH_SPARSE
+        if model.learner.rule.exact and seconds <= _HASTE:
             n_learning_answers = None
     elif n_learning_answers == "auto":
         many = n_answers >= 4 * ENOUGH and seconds > _PATIENCE
@@ -175,10 +179,10 @@ def warn_cost(
     part : Comparisons, optional
         On which; by default on all.
     """
-    if comparisons.n_singles < _SMALL or not model.engine.dense:
+    if comparisons.n_singles < _SMALL or not model.rule.exact:
         return
-    side = min(len(comparisons.rows.margins.first), len(comparisons.items))
-    if max(side, model.engine.side(comparisons)) < _SMALL:
+    side = _exact_cost(comparisons, model).side
+    if max(side, model.engine.matrix_size(comparisons)) < _SMALL:
         return
     on_all = learned and (part is None or part is comparisons)
     seconds, bytes_ = forecast(comparisons, model, on_all)
@@ -194,7 +198,7 @@ def warn_cost(
             "learn the hyperparameters on a part of them by "
             f"n_learning_answers={ENOUGH}; or {remedy}"
         )
-    if model.engine.samples:
+    if model.engine.capabilities.samples:
         remedy = (
             "inference='ep', whose error is small with so many duels, or fewer draws; " + remedy
         )

@@ -149,7 +149,7 @@ def fit_judged(
     Fitted
         Its likelihood is a `JudgeReliability`.
     """
-    check_answers(model.engine, comparisons, model.likelihood)
+    check_answers(model.engine, comparisons, model.likelihood, model.kernel)
     judging = _Judging(comparisons, prior, search is not None, len(respondents), seed_of(rng) or 0)
     beliefs: Beliefs | None = None
     if search is not None and len(model.theta):
@@ -201,31 +201,26 @@ class _Judging:
 
     def learned(self, model, beliefs, search, monitor, rng=None):
         """Hyperparameters given reliability, at first that of the reference judge for all."""
-        judged = self._placed(model)
+        judged = model.prepare(self._comparisons, self._seed)
         if beliefs is not None:
             judged = _judged(judged, beliefs)
         found = learned(self._comparisons, judged, search, None, rng, monitor).model
         base = found.likelihood.base if beliefs is not None else found.likelihood
-        return replace(found, engine=model.engine, likelihood=base)
-
-    def _placed(self, model):
-        """With inducing points, if its engine takes any."""
-        engine = model.engine.placed(self._comparisons, model.kernel, self._seed)
-        return replace(model, engine=engine)
+        return replace(found, prepared=model.prepared, likelihood=base)
 
     def settled(self, model, beliefs, free=False):
         """Reliability given hyperparameters, at the fixed point."""
-        model = self._placed(model)
-        rough = model.evidence_engine.coarser()
+        model = model.prepare(self._comparisons, self._seed)
+        rough = model.evidence_engine.relaxed()
         if beliefs is None:
             beliefs = Beliefs.before(self._expected, self._order_variance, self._n_judges)
         share, step = np.ones(self._n_judges), np.zeros(self._n_judges)
-        with blas_threads(rough.side(self._comparisons)):
+        with blas_threads(rough.matrix_size(self._comparisons)):
             for _ in range(_STEPS):
                 judged = _judged(model, beliefs)
                 found = judged.evaluate(self._comparisons, self._state, engine=rough)
                 self._state = found.approximation.state
-                scaled, found = judged.settled(found)
+                scaled, found = judged.absorb_output_scale(found)
                 looked = self.look(found, scaled, beliefs, free)
                 if looked.moved(beliefs) < _STILL:
                     return looked
@@ -308,11 +303,11 @@ def reference_deviation(
     """
     if noise_is_given(model.likelihood):
         return 0.0
-    engine, part = model.evidence_engine, comparisons
+    part = comparisons
     if search is not None:
-        engine = model.learner
         part = part_to_learn_on(comparisons, model, search.n_learning_answers)
-    engine = engine.coarser()
+        model = model.learner
+    engine = model.evidence_engine.relaxed()
     reliability, order = means
     theta = np.asarray(model.kernel.theta, dtype=np.float64)
     theta = theta if search is not None and len(theta) <= _MOST else theta[:0]
@@ -334,7 +329,7 @@ def reference_deviation(
             gradient = gradient + found.gradient
         return found.approximation.sites.log_evidence, gradient
 
-    with blas_threads(engine.side(part)):
+    with blas_threads(engine.matrix_size(part)):
         centre, gradient = at(0.0, theta)
         (low, to_low), (high, to_high) = at(-_RELIABILITY, theta), at(_RELIABILITY, theta)
         bend = np.empty((len(theta) + 1,) * 2)

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import NoCovarianceError
+from skpref._utils import NoCovarianceError, RandomLike
 from skpref.data import Comparisons
 from skpref.fitting._hyperpriors import Prior
-from skpref.gp import InducedSpace, gaussian_space
+from skpref.gp import PriorRule
 from skpref.inference import EP, Approximation, Engine, Pass, Problem, State
-from skpref.kernels import amplitude_powers, hyperparameter_names, kernel_with_gradient
+from skpref.kernels import amplitude_powers, hyperparameter_names
 from skpref.likelihoods import Likelihood
 
 
@@ -38,12 +38,15 @@ class Model:
         Its options have been checked.
     priors : tuple of Prior
         On the hyperparameters while they are learned.
+    prepared : PriorRule or None
+        How priors of the margins are made, once that is prepared for some answers.
     """
 
     kernel: Kernel
     likelihood: Likelihood
     engine: Engine
     priors: tuple[Prior, ...] = ()
+    prepared: PriorRule | None = None
 
     @property
     def theta(self) -> NDArray[np.float64]:
@@ -91,10 +94,27 @@ class Model:
         """The engine whose evidence sets the hyperparameters."""
         return self.engine.evidence_engine() or EP()
 
+    @property
+    def rule(self) -> PriorRule:
+        """How its priors are made; the engine's own, until it is prepared for some answers."""
+        return self.engine.prior_rule if self.prepared is None else self.prepared
+
     @cached_property
-    def learner(self) -> Engine:
-        """The engine whose evidence the search for hyperparameters maximises."""
-        return self.engine.learner() or self.evidence_engine
+    def learner(self) -> Self:
+        """The model whose evidence the search for hyperparameters maximises; itself, mostly."""
+        engine = self.engine.evidence_engine(search=True) or EP()
+        if type(engine) is type(self.evidence_engine):
+            return self
+        return replace(self, engine=engine, prepared=None)
+
+    def prepare(self, comparisons: Comparisons, rng: RandomLike = None) -> Self:
+        """The same with priors ready for these answers: with inducing points, if there are any."""
+        return replace(self, prepared=self.rule.prepare(comparisons, self.kernel, rng))
+
+    def refine(self, comparisons: Comparisons) -> Self:
+        """The same with priors for the hyperparameters that are now known."""
+        refined = self.rule.refine(comparisons, self.kernel, self.likelihood)
+        return self if refined is self.prepared else replace(self, prepared=refined)
 
     def at(self, theta: NDArray[np.float64]) -> Self:
         """The same model at other hyperparameters."""
@@ -137,10 +157,8 @@ class Model:
         """
         engine = self.evidence_engine if engine is None else engine
         try:
-            space, contract = self._prior(comparisons, engine, eval_gradient)
-            problem = Problem(
-                space, comparisons, self.likelihood, by_kernel=contract is not None, watch=watch
-            )
+            prior = self.rule.prior(self.kernel, comparisons, self.likelihood, eval_gradient)
+            problem = Problem(prior, comparisons, self.likelihood, watch=watch)
             found = engine.run(problem, start)
             if start is not None and not (found.converged or found.stopped):
                 found = engine.run(problem)
@@ -149,37 +167,15 @@ class Model:
             slopes = engine.evidence_gradient(problem, found)
         except NoCovarianceError as error:
             raise ValueError(f"With the kernel {self.kernel} {error}.") from error
-        by_kernel = contract(slopes.covariance) if len(self.kernel.theta) else np.zeros(0)
-        return Evaluation(problem, found, np.concatenate([by_kernel, slopes.likelihood]))
+        gradient = np.concatenate([slopes.kernel, slopes.likelihood])
+        return Evaluation(problem, found, gradient)
 
-    def settled(self, evaluation: Evaluation) -> tuple[Self, Evaluation]:
+    def absorb_output_scale(self, evaluation: Evaluation) -> tuple[Self, Evaluation]:
         """The model with what its engine has found of the kernel's scale, and its evaluation."""
-        engine, kernel = self.engine.settled(self.kernel, evaluation.approximation)
-        if kernel is self.kernel:
+        absorbed = evaluation.approximation.absorbed
+        if absorbed is None:
             return self, evaluation
+        engine, kernel = absorbed
         model, problem = replace(self, engine=engine, kernel=kernel), evaluation.problem
-        space, _ = model._prior(problem.comparisons, engine, False)
-        return model, evaluation._replace(problem=replace(problem, space=space))
-
-    def _prior(self, comparisons, engine, eval_gradient):
-        """The space of the margins, and derivatives in the kernel's theta as a map of weights."""
-        items, margins = comparisons.items, comparisons.rows.margins
-        if not engine.dense:
-            space = InducedSpace(self.kernel, items, margins, engine.inducing_points)
-            self._check_finite(space.K)
-            return space, space.contract
-        contract = None
-        if eval_gradient and len(self.kernel.theta):
-            K, contract = kernel_with_gradient(self.kernel, items)
-        else:
-            K = self.kernel(items)
-        self._check_finite(K)
-        strongest = float(comparisons.rows.counts.max()) / self.likelihood.margin_variance
-        return gaussian_space(K, margins, self.likelihood.item_noise, strongest), contract
-
-    def _check_finite(self, K):
-        if not np.all(np.isfinite(K)):
-            raise ValueError(
-                f"The kernel {self.kernel} is not finite on the items. Rescale the features "
-                "(for instance Itemwise(StandardScaler())) or choose other hyperparameters."
-            )
+        prior = model.rule.prior(kernel, problem.comparisons, model.likelihood)
+        return model, evaluation._replace(problem=replace(problem, prior=prior))

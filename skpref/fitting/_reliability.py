@@ -11,6 +11,7 @@ from scipy.special import ndtr
 
 from skpref._utils import Array, row_blocks
 from skpref.fitting._model import Evaluation
+from skpref.inference import SiteUpdate, site_update
 from skpref.likelihoods import Answers, JudgeReliability, Likelihood
 
 # -- distributions of one number for each judge ----------------------------------------------
@@ -483,40 +484,42 @@ class Cavities(NamedTuple):
         of expectation propagation its own, and of any other engine's posterior as good a one.
         """
         problem, approximation = evaluation.problem, evaluation.approximation
-        rows, likelihood = problem.rows, problem.likelihood
-        found = approximation.conditioned
+        conditioned, n = approximation.conditioned, len(problem.rows)
         rest: Array | float = 0.0  # FITC residual variance of margins
-        n = len(rows)
         tau, nu = np.zeros((2, n))
-        if hasattr(found, "variance"):
-            mean, variance = problem.oriented(found.mean), found.variance[problem.index]
+        if hasattr(conditioned, "variance"):
+            mean, variance = problem.oriented(conditioned.mean), conditioned.variance[problem.index]
             state = approximation.state  # of expectation propagation: of every row
             if {"precision", "shift"} <= state.keys() and state["precision"].shape == (n,):
                 tau, nu = state["precision"], state["shift"]
         else:
-            margins = problem.space.condition(found)
+            margins = problem.prior.under(conditioned)
             mean, variance = problem.oriented(margins.mean), margins.variance[problem.index]
             rest = margins.rest[problem.index]
+
+        def update(tau: Array, nu: Array) -> SiteUpdate:
+            answers = problem.likelihood, problem.answers, problem.power
+            return site_update((mean, variance), (tau, nu), *answers, rest, least_share=_LEFT)
+
         step, lost = 1.0, np.ones(n, dtype=bool)
         for _ in range(_CAVITY):
-            cavity, left = _without(tau, nu, mean, variance)
-            at = likelihood.tilted(cavity[0], cavity[1] + rest, problem.answers, problem.power)
-            shrink = at.shrink + at.curvature * rest
-            wanted = at.curvature / shrink  # GPML (3.59)
-            pull = (at.gradient + cavity[0] * at.curvature) / shrink
-            change = np.abs(wanted - tau) * variance
-            lost = (change > _UNCLOSED) | (left <= _LEFT)
+            found = update(tau, nu)
+            change = np.abs(found.site_precision - tau) * variance
+            lost = (change > _UNCLOSED) | ~found.proper
             if np.max(change, initial=0.0) < _CLOSE:
                 break
-            tau, nu = tau + step * (wanted - tau), nu + step * (pull - nu)
+            tau = tau + step * (found.site_precision - tau)
+            nu = nu + step * (found.site_shift - nu)
             step = max(0.9 * step, 0.3)
+        cav_mean, cav_var = found.cav_mean, found.cav_var
         if np.any(lost):  # no site reproduces moments such as Laplace's may be
-            near = likelihood.log_prob(mean, problem.answers)
+            near = problem.likelihood.log_prob(mean, problem.answers)
             power = 1.0 if problem.power is None else problem.power
             tau = power * np.maximum(near.curvature, 0.0)
-            plain, _ = _without(tau, power * near.gradient + tau * mean, mean, variance)
-            cavity = np.where(lost, plain, cavity)
-        return cls(cavity[0], cavity[1] + rest, problem.copies, problem.answers, problem.power)
+            plain = update(tau, power * near.gradient + tau * mean)
+            cav_mean = np.where(lost, plain.cav_mean, cav_mean)
+            cav_var = np.where(lost, plain.cav_var, cav_var)
+        return cls(cav_mean, cav_var, problem.copies, problem.answers, problem.power)
 
     def by_reliability(self, base: Likelihood, own_order: Array | None) -> Callable[[Array], Array]:
         """Log-likelihood of each judge's answers as a function of reliability, all else held."""
@@ -552,9 +555,3 @@ class Cavities(NamedTuple):
             value = self.copies[each] * found
             np.add.at(total, judge, value.reshape(place.shape))
         return total
-
-
-def _without(tau, nu, mean, variance):
-    """Moments of margins without a site, and the share of their precision that is left."""
-    left = np.maximum(1.0 - tau * variance, _LEFT)
-    return np.array([(mean - variance * nu) / left, variance / left]), left

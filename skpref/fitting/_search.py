@@ -145,6 +145,35 @@ _FAR = 3.0
 _BOLD = 2.5
 
 
+# Precisions below this count as none where sites are extrapolated.
+_LEAST = 1e-12
+
+
+def extrapolated(states: list[State], weights: Array, names: tuple[str, ...]) -> State:
+    """A state to start from, by an extrapolation from those of hyperparameters near.
+
+    Of Gaussian sites by log-linear precision and linear standardised shift; else the nearest.
+
+    Parameters
+    ----------
+    states : list of dict
+        That of the nearest first.
+    weights : ndarray of shape (n_states,)
+        They sum to one.
+    names : tuple of str
+        See `Capabilities.site_names`.
+    """
+    if not names or any(
+        name not in state or np.isnan(state[name]).any() for state in states for name in names
+    ):
+        return states[0]
+    lifted, shift = (np.array([state[name] for state in states]) for name in names)
+    lifted = np.maximum(lifted, _LEAST)
+    precision = np.exp(np.clip(weights @ np.log(lifted), -80.0, 80.0))
+    shift = (weights @ (shift / np.sqrt(lifted))) * np.sqrt(precision)
+    return states[0] | dict(zip(names, (precision, shift), strict=True))
+
+
 class WarmStart:
     """States of an engine by the hyperparameters at which it ended.
 
@@ -156,7 +185,7 @@ class WarmStart:
     """
 
     def __init__(self, engine: Engine, first: State | None = None):
-        self._engine, self._first = engine, first
+        self._names, self._first = engine.capabilities.site_names, first
         self._known: deque[tuple[NDArray[np.float64], State]] = deque(maxlen=_KEPT)
 
     def add(self, theta: NDArray[np.float64], state: State) -> None:
@@ -177,7 +206,7 @@ class WarmStart:
         if not np.abs(weights).sum() < _BOLD:
             return state
         states = [state, *(known[1] for known in others)]
-        return self._engine.extrapolated(states, np.array([1.0 - weights.sum(), *weights]))
+        return extrapolated(states, np.array([1.0 - weights.sum(), *weights]), self._names)
 
 
 # Beside a trial point where the model cannot be evaluated the objective is a steep bowl around the
@@ -285,7 +314,7 @@ class Objective:
         self._model, self._comparisons = model, comparisons
         self._long = len(comparisons.rows) >= _LONG
         self.many = len(comparisons.positions) >= _LONG
-        self._engine = model.evidence_engine.coarser(_COARSE if self._long else 1.0)
+        self._engine = model.evidence_engine.relaxed(_COARSE if self._long else 1.0)
         self._monitor = monitor
         self._best: Best | None = None
         self._number = 0
@@ -303,6 +332,13 @@ class Objective:
     def _is_best(self, theta):
         best = self._best
         return best is not None and best.gradient is not None and np.array_equal(theta, best.theta)
+
+    def state_at(self, theta):
+        """The engine's state at hyperparameters, or where it was nearest to them."""
+        best = self._best
+        if best is not None and np.array_equal(theta, best.theta):
+            return best.state
+        return self._warm.near(theta)
 
     def first_step(self, theta):
         """The objective here, and what to divide it by for a first step of length 1 at most.
@@ -470,7 +506,7 @@ def _search(model, comparisons, search, within, start, monitor):
     objective = Objective(model, comparisons, start, monitor)
     try:
         # Here too, as this may be another process than that of the fit.
-        with blas_threads(model.evidence_engine.side(comparisons)):
+        with blas_threads(model.evidence_engine.matrix_size(comparisons)):
             return _minimised(model, objective, search, *within)
     except StopSearch:
         return _Found(objective.best)
@@ -489,7 +525,7 @@ def _minimised(model, objective, search, begin, bounds):
                 f"optimizer must return (theta_opt, func_min), finite and theta of shape "
                 f"{begin.shape}; got {result!r}."
             )
-        return _Found(Best(value, theta, None, objective.state))
+        return _Found(Best(value, theta, None, objective.state_at(theta)))
     theta, value, n_iter, ended, complaint = begin, np.inf, 0, False, ""
     if not objective.many:
         n_iter = _descend(objective, Ratios.none(bounds), theta, search, 0)

@@ -15,7 +15,7 @@ from skpref.fitting._hyperpriors import Prior, check_lengthscale_prior, lengthsc
 from skpref.fitting._model import Model
 from skpref.fitting._search import Search
 from skpref.gp import default_kernel
-from skpref.inference import ENGINES, Engine, check_answers
+from skpref.inference import ENGINES, EP, Engine, check_answers
 from skpref.kernels import check_hyperparameters, measures, seen_columns
 from skpref.likelihoods import Likelihood, Probit
 
@@ -141,17 +141,20 @@ def make_model(estimator, settings: Settings, training: Training, table: ItemTab
     learned, comparisons = settings.search is not None, training.comparisons
     engine, given = settings.engine, estimator.kernel
     has_features = table is None or table.has_features
+    if given is not None:
+        check_kernel(given, comparisons.items)
     if engine is None:
         named = not has_features if given is None else _names_alone(given, comparisons.items)
-        engine = chosen_engine(comparisons, named)
+        engine = chosen_engine(comparisons, named, given, settings.likelihood)
     if given is None:
-        own = learned and engine.own_utilities(comparisons)
+        teacher = engine.evidence_engine(search=True) or EP()
+        own = learned and teacher.prior_rule.tells_items_apart(comparisons)
         kernel = default_kernel(comparisons, has_features, own, training.schema.id_column)
+        check_kernel(kernel, comparisons.items)
     else:
         kernel = clone(given)
         _warn_measured_ids(kernel, training.schema.id_column)
-    check_kernel(kernel, comparisons.items)
-    check_answers(engine, comparisons, settings.likelihood)
+    check_answers(engine, comparisons, settings.likelihood, kernel)
     priors: tuple[Prior, ...] = ()
     if learned:
         priors = lengthscale_priors(estimator.lengthscale_prior, kernel, comparisons.items)

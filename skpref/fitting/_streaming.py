@@ -17,7 +17,7 @@ from skpref.data import ENOUGH_SPARSE, Comparisons
 from skpref.fitting._fit import Fitted, warn_not_converged
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._settings import chosen_beforehand
-from skpref.gp import InducedSpace, Weights, carried, unexplained, unexplained_share
+from skpref.gp import Weights, carried, unexplained, unexplained_share
 from skpref.inference import SVI, Engine, Problem, check_answers
 from skpref.kernels import seen_columns
 
@@ -51,8 +51,7 @@ def held_engine(estimator, engine: Engine | None) -> Engine:
     """The engine of further pieces: what "auto" came to where ``engine`` is None."""
     if engine is not None:
         return engine
-    own = estimator.engine_
-    return type(own)(**{**own.get_params(deep=False), "inducing_points": None})
+    return estimator.engine_
 
 
 def refuse_judged(estimator, judges: ArrayLike | None = None) -> None:
@@ -182,17 +181,16 @@ def fit_further(
             return Piece(fresh, stream)
         points = _placed_again(sample.answers, model, before.unseen) if movable else None
         fresh = fit(sample.answers, points)
-        ends = [(each.kernel, each.engine.inducing_points) for each in (model, fresh.model)]
+        ends = [(each.kernel, each.rule.points) for each in (model, fresh.model)]
         weights, model = carried(before.weights, *ends), fresh.model
         before = Stream(weights, _covered(fresh), sample, sample.seen)
-    check_answers(model.engine, comparisons, model.likelihood)
-    with blas_threads(model.engine.side(comparisons)):
+    check_answers(model.engine, comparisons, model.likelihood, model.kernel)
+    with blas_threads(model.engine.matrix_size(comparisons)):
         if movable:
             model = at_points(model, grown(comparisons.items, model, before.unseen))
-        Z = model.engine.inducing_points
-        space = InducedSpace(model.kernel, comparisons.items, comparisons.rows.margins, Z)
-        problem = Problem(space, comparisons, model.likelihood)
-        found = model.engine.run_after(problem, before.weights.wider(len(Z)))
+        prior = model.rule.prior(model.kernel, comparisons, model.likelihood)
+        problem = Problem(prior, comparisons, model.likelihood)
+        found = model.engine.run_after(problem, before.weights.wider(len(model.rule.points)))
     if not found.converged:
         warn_not_converged(found, model.engine, model.engine)
     fitted = Fitted(comparisons, model, Evaluation(problem, found, None), found)
@@ -214,8 +212,8 @@ def _weights(fitted):
 
 def _covered(fitted):
     """Share of prior variance that the points leave of nearly all items they were placed for."""
-    items, engine = _some(fitted.comparisons.items), fitted.model.engine
-    left = unexplained_share(fitted.model.kernel, items, engine.inducing_points)
+    items, model = _some(fitted.comparisons.items), fitted.model
+    left = unexplained_share(model.kernel, items, model.rule.points)
     return float(np.clip(np.quantile(left, _COVERED), *_UNSEEN))
 
 
@@ -226,27 +224,26 @@ def _placed_again(sample, model, unseen):
     """
     items, kernel = _some(sample.items), model.kernel
     stay = grown(items, model, unseen)
-    moved = at_points(model, None).engine.placed(sample, kernel, 0).inducing_points
+    moved = at_points(model, None).prepare(sample, 0).rule.points
     left = [float(np.mean(unexplained_share(kernel, items, Z))) for Z in (stay, moved)]
     if left[1] > _WORTH * left[0]:
         return stay
-    return grown(model.engine.inducing_points, at_points(model, moved), unseen)
+    return grown(model.rule.points, at_points(model, moved), unseen)
 
 
 def at_points(model: Model, Z: NDArray[np.float64] | None) -> Model:
     """The model with these inducing points."""
-    options = model.engine.get_params(deep=False)
-    return replace(model, engine=type(model.engine)(**{**options, "inducing_points": Z}))
+    return replace(model, prepared=replace(model.rule, Z=Z))
 
 
 def grown(items: NDArray[np.float64], model: Model, unseen: float) -> NDArray[np.float64]:
     """The inducing points, and after them those of the items that they leave unexplained."""
-    Z, kernel = model.engine.inducing_points, model.kernel
+    Z, kernel = model.rule.points, model.kernel
     named, measured = seen_columns(kernel, items.shape[1])
     if named and not measured:
         room = len(items)
     else:
-        room, items = _GROWTH * model.engine.n_inducing - len(Z), _some(items)
+        room, items = _GROWTH * model.rule.n - len(Z), _some(items)
     if room <= 0:
         return Z
     least = unseen * float(np.max(kernel.diag(items)))

@@ -6,10 +6,11 @@ points. The posterior predicts, draws functions, and says which of several items
 
 from skpref.gp._choice import choice_proba
 from skpref.gp._default_kernel import default_kernel, feature_spread
-from skpref.gp._dense import Conditioned, ItemSpace, MarginSpace, Sites, condition, gaussian_space
+from skpref.gp._dense import Dense, DenseItems, DenseMargins
 from skpref.gp._inducing import (
-    InducedConditioned,
-    InducedSpace,
+    InducedMargins,
+    Inducing,
+    InducingPoints,
     Moments,
     Pull,
     Weights,
@@ -30,30 +31,42 @@ from skpref.gp._posterior import (
     pair_moments,
     stacked,
 )
-from skpref.gp._utilities import cheaper_by_margins
+from skpref.gp._prior import (
+    Cost,
+    Marginals,
+    MarginErrors,
+    Prior,
+    PriorRule,
+    Sites,
+    choose_prior,
+)
 
 __all__ = [
     "Components",
-    "Conditioned",
-    "InducedConditioned",
-    "InducedSpace",
-    "ItemSpace",
+    "Cost",
+    "Dense",
+    "DenseItems",
+    "DenseMargins",
+    "InducedMargins",
+    "Inducing",
+    "InducingPoints",
     "JointMoments",
-    "MarginSpace",
+    "MarginErrors",
+    "Marginals",
     "Moments",
     "Posterior",
+    "Prior",
+    "PriorRule",
     "Pull",
     "SamplePaths",
     "Sites",
     "Weights",
     "carried",
-    "cheaper_by_margins",
     "choice_proba",
-    "condition",
+    "choose_prior",
     "default_kernel",
     "defended",
     "feature_spread",
-    "gaussian_space",
     "mixture_quantile",
     "moments",
     "pair_moments",

@@ -1,20 +1,32 @@
-"""Conditioning of the GP on sites: the only place that factorises.
+"""Exact priors on all margins or all items: the only place that factorises.
 
 Margins are z = A f with f ~ N(0, K); sites are Gaussian pseudo-observations of z. The margins of
 joint answers carry noise, v = z + e, which their sites observe together with z. The same posterior
-is reached in margin space (matrices of the size of the number of distinct margins) or in item space
-(matrices of the size of the number of distinct items); `gaussian_space` takes the smaller.
+is reached by all margins (matrices of the size of the number of distinct margins) or by all items
+(matrices of the size of the number of distinct items).
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
+from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import NoCovarianceError, floor_variance, inverse_cholesky
+from skpref._utils import (
+    Array,
+    NoCovarianceError,
+    floor_variance,
+    inverse_cholesky,
+    is_covariance,
+    semidefinite_root,
+)
+from skpref.data import Comparisons, Margins
 from skpref.gp._posterior import MOST, Posterior
+from skpref.gp._prior import EXACT, UNIT, Cost, Marginals, MarginErrors, Prior, check_finite
 from skpref.gp._shared_noise import JointNoise, among_pairs
 from skpref.gp._utilities import (
+    ITEM_SIDE,
     LARGE,
     STRONG,
     ByRoot,
@@ -27,52 +39,50 @@ from skpref.gp._utilities import (
     item_solver,
     root_gain,
 )
+from skpref.kernels import kernel_with_gradient, surely_covariance
+from skpref.likelihoods import Likelihood
 
 # Where precision × prior variance is below this, 1 − diag(B⁻¹) has lost digits.
 _WEAK = 1e-3
 # Precision × prior variance, on the average, up to which L − L Σ L keeps its digits.
 _LOSSY = 1e4
+# Square matrices of an exact fit that are held at once: by margins those of their side and of the
+# items', by items; as traced at 400 to 1400 items, learning included.
+_HELD_BY_MARGINS, _HELD_BY_ITEMS = (3.0, 6.0), 10.0
+# An error of a margin's mean, in standard deviations of a noisy duel on it, that is refused: it
+# moves a probability by up to 0.004.
+_NOTICED = 1e-2
 
 
-class Sites(NamedTuple):
-    """Gaussian pseudo-observations of the margins in natural parameters.
+class Dense(Prior):
+    """What both exact priors share: the items' covariance, and the incidence of items in margins.
 
-    Attributes
+    Parameters
     ----------
-    shift : ndarray of shape (n_margins,) or (n_margins, n_components)
-        Precision times target.
-    precision : ndarray of shape (n_margins,)
-        May be zero. Infinite where a margin of a joint answer is known, noise included; its
-        ``shift`` then is its value (the mean, of an answer given more than once).
-    log_evidence : float
-        Logarithm of the probability of the duels.
+    K : ndarray of shape (n_items, n_items)
+    margins : Margins
+    noise : JointNoise, optional
+        Needed where there are joint answers.
+    kernel : sklearn.gaussian_process.kernels.Kernel, optional
+        That ``K`` is of, and its ``items``; for `pull_back` and `posterior`.
+    items : ndarray of shape (n_items, n_features), optional
+    contract : callable, optional
+        Derivatives in the kernel's theta of Σ weight × K, see `kernel_with_gradient`.
     """
 
-    shift: np.ndarray
-    precision: np.ndarray
-    log_evidence: float
+    takes_joint: ClassVar[bool] = True
 
-
-class Conditioned(NamedTuple):
-    """Marginals of the margins under the sites, of joint answers with their noise.
-
-    ``dual`` (w), summed over equal joint answers, gives f = K Aᵀ w; ``log_det`` is
-    log|I + τ^½ S τ^½|; ``root`` is what produced them: in margin space the inverse of a Cholesky
-    factor, in item space the utilities.
-    """
-
-    mean: np.ndarray
-    variance: np.ndarray
-    dual: np.ndarray
-    log_det: float
-    root: np.ndarray | Utilities
-
-
-class _Space:
-    """What both spaces share: the incidence of items in margins."""
-
-    def __init__(self, K, margins, noise=None):
+    def __init__(
+        self,
+        K: Array,
+        margins: Margins,
+        noise: JointNoise | None = None,
+        kernel: Kernel | None = None,
+        items: Array | None = None,
+        contract: Callable[[Array], Array] | None = None,
+    ):
         self.K, self.noise = K, noise
+        self.kernel, self.items, self._contract = kernel, items, contract
         self.first, self.second = margins.first, margins.second
         self.n_items, self.n_margins = len(K), len(margins.first)
         ends = np.concatenate([self.first, self.second])
@@ -81,43 +91,165 @@ class _Space:
         shape = (self.n_items, self.n_margins)
         self.incidence = csr_array((signs, (ends, column)), shape=shape)  # Aᵀ
 
-    def difference(self, utility):
+    @classmethod
+    def of(
+        cls,
+        kernel: Kernel,
+        comparisons: Comparisons,
+        likelihood: Likelihood,
+        gradient: bool = False,
+    ) -> Self:
+        """See `Prior.of`."""
+        items, margins, contract = comparisons.items, comparisons.rows.margins, None
+        if gradient and len(kernel.theta):
+            K, contract = kernel_with_gradient(kernel, items)
+        else:
+            K = kernel(items)
+        check_finite(kernel, K)
+        noise = JointNoise(margins, likelihood.item_noise) if margins.blocks else None
+        return cls(K, margins, noise, kernel, items, contract)
+
+    def on_duels(self, margins: Margins) -> "Dense":
+        """The same prior on other margins of the same items, all without noise."""
+        kind = DenseMargins if cheaper_by_margins(len(margins.first), len(self.K)) else DenseItems
+        return kind(self.K, margins, None, self.kernel, self.items, self._contract)
+
+    def difference(self, utility: Array) -> Array:
         """A f."""
         return utility[self.first] - utility[self.second]
 
-    def prior_covariance(self):
-        """S = A K Aᵀ."""
+    def times(self, vector: Array) -> Array:
+        """S vector, see `Prior.times`."""
+        return self.difference(self.K @ (self.incidence @ vector))
+
+    def covariance(self) -> Array:
+        """S = A K Aᵀ, see `Prior.covariance`."""
         from_first, from_second = self.K[self.first], self.K[self.second]
-        S = from_first[:, self.first]
+        S: Array = from_first[:, self.first]
         S -= from_first[:, self.second]
         S -= from_second[:, self.first]
         S += from_second[:, self.second]
         return S
 
-    def represented(self, items, approximation):
-        """Anchors, weights and factor of the posterior, and the anchors' utilities if known."""
-        conditioned = approximation.conditioned
-        gain = self.gain(conditioned, approximation.sites.precision, approximation.sites.shift)
-        kept = isinstance(conditioned.root, Utilities) and len(items) <= MOST
-        return items, gain.weights, gain.factor, conditioned.root if kept else None
+    def root(self) -> Array:
+        """A root of S, by that of K where it is smaller."""
+        if self.n_items < self.n_margins:
+            return self.difference(semidefinite_root(self.K))
+        return super().root()
 
-    def prior_times(self, vector):
-        """S vector."""
-        return self.difference(self.K @ (self.incidence @ vector))
+    def gain(self, marginals: Marginals, precision: Array, shift: Array) -> Gain:
+        """D, by which the posterior covariance is K − K D Dᵀ K, and the weights of the items."""
+        raise NotImplementedError
+
+    def gram(self, marginals: Marginals, precision: Array) -> Array:
+        """D Dᵀ."""
+        raise NotImplementedError
+
+    def noise_slope(self, marginals: Marginals, precision: Array) -> float:
+        """d log Z / dσ² by the noise of joint answers, of one item."""
+        raise NotImplementedError
+
+    def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
+        """See `Prior.pull_back`: α = Aᵀ w, β = Aᵀ u, and AᵀRA = D Dᵀ."""
+        if not len(self.kernel.theta):
+            return np.zeros(0)
+        alpha = self.incidence @ marginals.dual
+        if push is None:
+            weight = np.multiply.outer(alpha, alpha)
+        else:
+            beta = self.incidence @ push
+            weight = np.stack([alpha, beta], axis=1) @ np.stack([alpha + beta, alpha])
+        weight -= self.gram(marginals, precision)
+        weight *= 0.5
+        if self._contract is None:
+            self._contract = kernel_with_gradient(self.kernel, self.items)[1]
+        return self._contract(weight)
+
+    def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
+        """See `Prior.posterior`."""
+        gain, items = self.gain(marginals, sites.precision, sites.shift), self.items
+        kept = isinstance(marginals.root, Utilities) and len(items) <= MOST
+        utilities = marginals.root if kept else None
+        return Posterior(
+            self.kernel, likelihood, items, gain.weights, gain.factor, utilities=utilities
+        )
+
+    # -- rounding ----------------------------------------------------------------------------
+
+    def is_covariance(self) -> bool:
+        """See `Prior.is_covariance`."""
+        return surely_covariance(self.kernel) or is_covariance(self.K)
+
+    def rounding(self, dual: Array) -> MarginErrors:
+        """By the terms |K| |A|ᵀ |w|, see `Prior.rounding`."""
+        unit = UNIT * np.sqrt(self.n_items)
+        prior = np.diagonal(self.K)
+        reach = np.abs(self.K) @ self._item_weights(dual)
+        mean = reach[self.first] + reach[self.second]
+        scale = prior[self.first] + prior[self.second]
+        if self.noise is not None:
+            noise = self.noise.diagonal()
+            mean, scale = mean + noise * np.abs(dual), scale + noise
+        return MarginErrors(mean=unit * mean, variance=unit * scale)
+
+    def energy_error(self, dual: Array) -> float:
+        """The root of the sum of the squares of its terms, see `Prior.energy_error`."""
+        squared = self._item_weights(dual) ** 2
+        return 0.5 * UNIT * float(np.sqrt(squared @ (self.K**2 @ squared)))
+
+    def check_digits(self, posterior: Posterior, marginals: Marginals) -> None:
+        """The posterior comes to the margins by other sums, whose difference shows what is left."""
+        mean = marginals.mean if marginals.mean.ndim == 1 else marginals.mean.mean(axis=1)
+        variance = marginals.variance + posterior.likelihood.margin_variance
+        plain = np.ones(len(mean), dtype=bool)
+        if self.noise is not None:
+            plain = self.noise.diagonal() == 0.0
+        off = np.abs(self.difference(self.K @ posterior.weights.mean(axis=1)) - mean)[plain]
+        if np.any(off > _NOTICED * np.sqrt(variance[plain])):
+            raise ValueError(
+                "These answers are surer than arithmetic is: for their weights, or repeats, the "
+                "noise is so small that rounding changes probabilities. Divide all of "
+                "sample_weight by a number, or raise noise_variance and its lower bound."
+            )
+
+    def _item_weights(self, dual):
+        return abs(self.incidence) @ np.abs(dual)
 
 
-class MarginSpace(_Space):
+class DenseMargins(Dense):
     """The prior on p distinct margins by their (p, p) covariance S = A K Aᵀ, noise included.
 
     Of joint answers each may be given once only.
     """
 
-    def __init__(self, K, margins, noise=None):
-        super().__init__(K, margins, noise)
-        self.S = self.prior_covariance()
+    starts_at_mode: ClassVar[bool] = False
+
+    def __init__(self, K, margins, noise=None, kernel=None, items=None, contract=None):
+        super().__init__(K, margins, noise, kernel, items, contract)
+        self.S = super().covariance()
         if noise is not None:
             noise.add_to(self.S)
-        self.prior_variance = floor_variance(np.diagonal(self.S), 0.0)
+        self.variance = floor_variance(np.diagonal(self.S), 0.0)
+
+    @classmethod
+    def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
+        """See `Prior.cost`; infinite where the margins' covariance is singular up to noise."""
+        margins, n_items = comparisons.rows.margins, len(comparisons.items)
+        side, (held, of_items) = float(len(margins.first)), _HELD_BY_MARGINS
+        multiplications = 2.0 / 3.0 * side**3
+        if margins.blocks and JointNoise(margins, 1.0).counted:
+            multiplications = np.inf
+        elif kernel is not None and not margins.blocks and cheaper_by_margins(int(side), n_items):
+            # Answers nearly without noise that go round in circles: only the noise mends that.
+            largest = float(np.max(kernel.diag(comparisons.items), initial=0.0))
+            strongest = float(comparisons.rows.counts.max()) / likelihood.margin_variance
+            if strongest * largest > STRONG and has_circles(margins.first, margins.second, n_items):
+                multiplications = np.inf
+        return Cost(multiplications, side, 8.0 * (held * side**2 + of_items * float(n_items) ** 2))
+
+    def covariance(self) -> Array:
+        """S, see `Prior.covariance`."""
+        return self.S if self.noise is None else super().covariance()
 
     def condition(self, precision, shift):
         if np.isinf(precision).any():
@@ -130,11 +262,11 @@ class MarginSpace(_Space):
         dual = self._dual(inverse, precision, shift)
         left = np.einsum("ij,ij->j", inverse, inverse)  # diag(B⁻¹) = 1 − τ × posterior variance
         variance = (1.0 - left) / np.where(precision > 0.0, precision, 1.0)
-        weak = np.flatnonzero(precision * self.prior_variance < _WEAK)
+        weak = np.flatnonzero(precision * self.variance < _WEAK)
         if len(weak):
             half = inverse @ (root[:, None] * self.S[:, weak])
-            variance[weak] = self.prior_variance[weak] - np.einsum("ij,ij->j", half, half)
-        return Conditioned(self.S @ dual, floor_variance(variance, 0.0), dual, log_det, inverse)
+            variance[weak] = self.variance[weak] - np.einsum("ij,ij->j", half, half)
+        return Marginals(self.S @ dual, floor_variance(variance, 0.0), dual, log_det, inverse)
 
     def _dual(self, inverse, precision, shift):
         wide = (lambda x: x) if shift.ndim == 1 else (lambda x: x[:, None])
@@ -147,10 +279,10 @@ class MarginSpace(_Space):
         scaled -= wide(root) * (self.S @ rest)
         return rest + wide(root) * (inverse.T @ (inverse @ scaled))
 
-    def shifted(self, conditioned, precision, shift):
+    def shifted(self, marginals, precision, shift):
         """`condition` on sites of the same, finite precision: without a factorisation."""
-        dual = self._dual(conditioned.root, precision, shift)
-        return conditioned._replace(mean=self.S @ dual, dual=dual)
+        dual = self._dual(marginals.root, precision, shift)
+        return marginals._replace(mean=self.S @ dual, dual=dual)
 
     def centre(self, precision, shift):
         """Mean and dual alone of `condition`."""
@@ -174,47 +306,53 @@ class MarginSpace(_Space):
         dual, root = np.zeros(shift.shape), np.zeros((len(used), len(known)))
         dual[used] = inverse.T @ (inverse @ target)
         root[:, used] = inverse
-        variance = self.prior_variance - np.einsum("ij,ij->j", *[root @ self.S] * 2)
+        variance = self.variance - np.einsum("ij,ij->j", *[root @ self.S] * 2)
         variance = floor_variance(np.where(known, 0.0, variance), 0.0)
         root /= _scale(precision)
-        return Conditioned(self.S @ dual, variance, dual, log_det, root)
+        return Marginals(self.S @ dual, variance, dual, log_det, root)
 
-    def gain(self, conditioned, precision, shift):
+    def gain(self, marginals, precision, shift):
         """D, by which the posterior covariance is K − K D Dᵀ K, and the weights of the items."""
-        factor = self.incidence @ (conditioned.root.T * _scale(precision)[:, None])
-        return Gain(factor, self.incidence @ columns(conditioned.dual))
+        factor = self.incidence @ (marginals.root.T * _scale(precision)[:, None])
+        return Gain(factor, self.incidence @ columns(marginals.dual))
 
-    def gram(self, conditioned, precision):
+    def gram(self, marginals, precision):
         """D Dᵀ."""
-        half = conditioned.root.T * _scale(precision)[:, None]
+        half = marginals.root.T * _scale(precision)[:, None]
         return self.incidence @ (self.incidence @ (half @ half.T)).T
 
-    def noise_slope(self, conditioned, precision):
+    def noise_slope(self, marginals, precision):
         """d log Z / dσ² by the noise of joint answers, of one item."""
-        half = conditioned.root.T * _scale(precision)[:, None]
+        half = marginals.root.T * _scale(precision)[:, None]
         rows = [(block, half[block.margin]) for block in self.noise.blocks]
         gains = ((block, part @ np.swapaxes(part, 1, 2)) for block, part in rows)
-        return self.noise.slope(conditioned.dual, gains)
+        return self.noise.slope(marginals.dual, gains)
 
-    def gain_times(self, conditioned, precision, vector):
+    def response(self, marginals, precision, vector):
         """R S vector with R = τ^½ B⁻¹ τ^½."""
         root = np.sqrt(precision)
-        inner = conditioned.root @ (root * (self.S @ vector))
-        return root * (conditioned.root.T @ inner)
+        inner = marginals.root @ (root * (self.S @ vector))
+        return root * (marginals.root.T @ inner)
 
 
-class ItemSpace(_Space):
+class DenseItems(Dense):
     """The prior on n items by a root of their covariance, or its inverse: see `item_solver`."""
 
-    def __init__(self, K, margins, noise=None):
-        super().__init__(K, margins, noise)
+    def __init__(self, K, margins, noise=None, kernel=None, items=None, contract=None):
+        super().__init__(K, margins, noise, kernel, items, contract)
         self._solver = item_solver(K)
         self._n_shared = margins.n_shared
         diagonal = np.diagonal(K)
         apart = diagonal[self.first] + diagonal[self.second]
-        self.prior_variance = floor_variance(apart - 2.0 * K[self.first, self.second], 0.0)
+        self.variance = floor_variance(apart - 2.0 * K[self.first, self.second], 0.0)
         if noise is not None:
-            self.prior_variance += noise.diagonal()
+            self.variance += noise.diagonal()
+
+    @classmethod
+    def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
+        """See `Prior.cost`."""
+        side = float(len(comparisons.items))
+        return Cost(2.0 / 3.0 * (ITEM_SIDE * side) ** 3, side, 8.0 * _HELD_BY_ITEMS * side**2)
 
     def _utilities(self, precision):
         laplacian = self._laplacian(precision)
@@ -273,12 +411,12 @@ class ItemSpace(_Space):
         if self.noise is not None:
             return self._with_noise(precision, shift, utilities)
         mean, dual = self._centre(utilities, precision, shift)
-        return Conditioned(mean, self._spread(utilities), dual, utilities.log_det, utilities)
+        return Marginals(mean, self._spread(utilities), dual, utilities.log_det, utilities)
 
-    def shifted(self, conditioned, precision, shift):
+    def shifted(self, marginals, precision, shift):
         """`condition` on sites of the same, finite precision: without a factorisation."""
-        mean, dual = self._centre(conditioned.root, precision, shift)
-        return conditioned._replace(mean=mean, dual=dual)
+        mean, dual = self._centre(marginals.root, precision, shift)
+        return marginals._replace(mean=mean, dual=dual)
 
     def _spread(self, utilities):
         return floor_variance(utilities.spread(self.first, self.second), 0.0)
@@ -296,7 +434,7 @@ class ItemSpace(_Space):
                 "bij,bjk,bik->bi", each.gain, among, each.gain
             )
             log_det += float(each.block.counts @ each.log_det)
-        return Conditioned(mean, floor_variance(variance, 0.0), dual, log_det, utilities)
+        return Marginals(mean, floor_variance(variance, 0.0), dual, log_det, utilities)
 
     def _pull(self, precision, shift, seen=None):
         """The sites' shift in z: of joint answers by all times each was given."""
@@ -333,34 +471,34 @@ class ItemSpace(_Space):
             dual[at] = pull[at] - np.einsum("bij,bj...->bi...", joint, mean[at])
             mean[at] = shift[at]
         variance = np.where(np.isinf(precision), 0.0, self._spread(utilities))
-        return Conditioned(mean, variance, dual, utilities.log_det, utilities)
+        return Marginals(mean, variance, dual, utilities.log_det, utilities)
 
-    def gain(self, conditioned, precision, shift):
+    def gain(self, marginals, precision, shift):
         """D, by which the posterior covariance is K − K D Dᵀ K, and the weights of the items."""
         pull = self.incidence @ columns(self._pull(precision, shift))
         return root_gain(self.K, self._laplacian(precision), pull)
 
-    def gram(self, conditioned, precision):
+    def gram(self, marginals, precision):
         """D Dᵀ."""
         laplacian = self._laplacian(precision)
-        if self.n_items >= LARGE and self.prior_variance @ precision < _LOSSY * len(precision):
+        if self.n_items >= LARGE and self.variance @ precision < _LOSSY * len(precision):
             # L Σ L; of Σ the transpose, which is it as well, stands in memory by rows.
-            gain = laplacian @ (laplacian @ conditioned.root.covariance.T).T
+            gain = laplacian @ (laplacian @ marginals.root.covariance.T).T
             whole = laplacian.toarray() if issparse(laplacian) else laplacian
             return whole - 0.5 * (gain + gain.T)
-        D = self.gain(conditioned, precision, np.zeros_like(precision)).factor
+        D = self.gain(marginals, precision, np.zeros_like(precision)).factor
         return D @ D.T
 
-    def gain_times(self, conditioned, precision, vector):
+    def response(self, marginals, precision, vector):
         """R S vector with R = τ − τ A Σ Aᵀ τ."""
-        margin = self.prior_times(vector)
-        utility = conditioned.root.times(self.incidence @ (precision * margin))
+        margin = self.times(vector)
+        utility = marginals.root.times(self.incidence @ (precision * margin))
         return precision * (margin - self.difference(utility))
 
-    def noise_slope(self, conditioned, precision):
+    def noise_slope(self, marginals, precision):
         """d log Z / dσ² by the noise of joint answers, of one item."""
-        covariance = conditioned.root.covariance
-        dual, gains = conditioned.dual.copy(), []
+        covariance = marginals.root.covariance
+        dual, gains = marginals.dual.copy(), []
         for each in self.noise.seen(precision, np.zeros(self.n_margins)):
             P, at = each.precision, each.block.margin
             spread = among_pairs(covariance, self.first[at], self.second[at])
@@ -374,41 +512,4 @@ def _scale(precision):
     return np.where(np.isinf(precision), 1.0, np.sqrt(precision))
 
 
-def gaussian_space(K, margins, item_noise=None, strongest=0.0):
-    """The cheaper of `MarginSpace` and `ItemSpace` for these margins.
-
-    Of answers that are nearly without noise and go round in circles the latter: their margins'
-    covariance is singular, which only the noise mends.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n_items, n_items)
-    margins : Margins
-    item_noise : float, optional
-        σ² of one item at one presentation, needed where there are joint answers.
-    strongest : float
-        Precision with which a margin may be observed, at most.
-    """
-    noise = JointNoise(margins, item_noise) if margins.blocks else None
-    by_margins = cheaper_by_margins(len(margins.first), len(K))
-    by_margins &= noise is None or not noise.counted
-    if by_margins and noise is None and strongest * np.max(np.diagonal(K), initial=0.0) > STRONG:
-        by_margins = not has_circles(margins.first, margins.second, len(K))
-    return MarginSpace(K, margins, noise) if by_margins else ItemSpace(K, margins, noise)
-
-
-def condition(kernel, items, space, approximation, likelihood):
-    """The GP given an engine's sites, as a frozen `Posterior`.
-
-    Parameters
-    ----------
-    kernel : sklearn.gaussian_process.kernels.Kernel
-    items : ndarray of shape (n_items, n_features)
-        The distinct items that ``space`` was built on.
-    space : MarginSpace, ItemSpace or InducedSpace
-    approximation : Approximation
-        Its ``sites`` and the marginals ``conditioned`` on them.
-    likelihood : Likelihood
-    """
-    anchors, weights, factor, utilities = space.represented(items, approximation)
-    return Posterior(kernel, likelihood, anchors, weights, factor, utilities=utilities)
+EXACT += [DenseMargins, DenseItems]

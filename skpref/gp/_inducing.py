@@ -8,24 +8,34 @@ conditional prior, FITC); a variational treatment of it, as a part of the margin
 its prior, takes answers that the points cannot explain for surprises, and is sure of errors.
 """
 
+from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from sklearn.cluster import MiniBatchKMeans
 
 from skpref._utils import (
     Array,
+    NoCovarianceError,
+    RandomLike,
     floor_variance,
     inverse_cholesky,
+    is_covariance,
     row_blocks,
+    seed_of,
     semidefinite_root,
+    warn,
 )
-from skpref.data import distinct_rows
+from skpref.data import Comparisons, distinct_rows
 from skpref.gp._default_kernel import feature_spread
+from skpref.gp._posterior import Posterior
+from skpref.gp._prior import Cost, Marginals, Prior, PriorRule, check_finite
 from skpref.kernels import (
     Kernel,
     across,
@@ -33,7 +43,9 @@ from skpref.kernels import (
     kernel_with_gradient,
     paired,
     seen_columns,
+    surely_covariance,
 )
+from skpref.likelihoods import Likelihood
 
 # Added to the diagonal of K_ZZ, as a share of it: points may all but coincide.
 _JITTER = 1e-9
@@ -124,7 +136,7 @@ class Pull(NamedTuple):
         return Pull(by_mean, factor * self.by_variance, factor * self.by_rest, self.at)
 
 
-class InducedConditioned(NamedTuple):
+class InducedMargins(NamedTuple):
     """Mean and variance of every margin's part φᵀ w under q, and the variance of its rest."""
 
     mean: Array
@@ -172,7 +184,7 @@ def carried(weights: Weights, before: tuple[Kernel, Array], now: tuple[Kernel, A
     return Weights(0.5 * (gain + gain.T), turn.T @ weights.shift)
 
 
-class InducedSpace:
+class Inducing(Prior):
     """The prior on margins between items, by inducing points Z.
 
     Parameters
@@ -181,8 +193,13 @@ class InducedSpace:
     items : ndarray of shape (n_items, n_features)
     margins : Margins
     Z : ndarray of shape (m, n_features)
-    like : InducedSpace, optional
+    like : Inducing, optional
         Of the same kernel and points: what depends on them alone is taken from it.
+
+    Notes
+    -----
+    S is that of the margins' parts φᵀ w; ``rest``, the FITC residual variance, is noise of the
+    answers.
     """
 
     def __init__(
@@ -191,7 +208,7 @@ class InducedSpace:
         items: Array,
         margins,
         Z: Array,
-        like: "InducedSpace | None" = None,
+        like: "Inducing | None" = None,
     ):
         self.kernel, self.items, self.Z = kernel, items, Z
         self.K: Array = kernel(Z) if like is None else like.K
@@ -206,6 +223,26 @@ class InducedSpace:
         self._alike = self.first == self.second
         # A row of features a margin, or a row an item: whichever are fewer.
         self._by_margins = self.n_margins < self.n_items
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Kernel,
+        comparisons: Comparisons,
+        likelihood: Likelihood,
+        gradient: bool = False,
+        Z: Array | None = None,
+    ) -> Self:
+        """See `Prior.of`; by default with a point for every item."""
+        items = comparisons.items
+        found = cls(kernel, items, comparisons.rows.margins, items if Z is None else Z)
+        check_finite(kernel, found.K)
+        return found
+
+    @classmethod
+    def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
+        """See `Prior.cost`; with a point for every item."""
+        return cost_of_points(comparisons, len(comparisons.items))
 
     @cached_property
     def _rest(self):
@@ -240,10 +277,10 @@ class InducedSpace:
         """Variance of every margin that the points do not explain, shape (n_margins,)."""
         return self._rest
 
-    @property
-    def prior_variance(self) -> Array:
-        """Prior variance of every margin, shape (n_margins,)."""
-        return self._prior_variance()
+    @cached_property
+    def variance(self) -> Array:  # type: ignore[override] # found when it is asked for
+        """Prior variance of every margin's part φᵀ w, shape (n_margins,)."""
+        return self._squares(self._features)
 
     @property
     def margin_features(self) -> Array:
@@ -277,12 +314,31 @@ class InducedSpace:
 
     # -- q(w) and the margins --------------------------------------------------------------
 
-    def condition(self, at: Moments) -> InducedConditioned:
+    def times(self, vector: Array) -> Array:
+        """See `Prior.times`."""
+        pulled = vector if self._by_margins else self.incidence @ vector
+        found = self._features @ (self._features.T @ pulled)
+        return found if self._by_margins else found[self.first] - found[self.second]
+
+    def condition(self, precision: Array, shift: Array) -> Marginals:
+        """See `Prior.condition`."""
+        at = moments(self.told(precision, shift))
+        mean, variance, _ = self.under(at)
+        return Marginals(mean, variance, shift - precision * mean, at.log_det, at)
+
+    def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
+        """See `Prior.pull_back`; the sites' expected logarithm under q is a bound that touches."""
+        if push is not None:
+            raise NotImplementedError("A push is not known of the prior by inducing points.")
+        none = np.zeros(self.n_margins)
+        return self.contract(Pull(marginals.dual, -0.5 * precision, none, marginals.root))
+
+    def under(self, at: Moments) -> InducedMargins:
         """Means and variances of the margins under q."""
         mean = self._features @ at.mean
         if not self._by_margins:
             mean = mean[self.first] - mean[self.second]
-        return InducedConditioned(mean, self._squares(self._features @ at.root.T), self._rest)
+        return InducedMargins(mean, self._squares(self._features @ at.root.T), self._rest)
 
     def weights(self, by_mean: Array, precision: Array, at: Moments) -> Weights:
         """Gaussian sites on the margins, seen from w.
@@ -304,11 +360,11 @@ class InducedSpace:
         pulled = shift if self._by_margins else self.incidence @ shift
         return Weights(self._sandwich(precision), self._features.T @ pulled)
 
-    def scaled(self, kernel: Kernel, factor: float) -> "InducedSpace":
+    def scaled(self, kernel: Kernel, factor: float) -> "Inducing":
         """The same under ``kernel``, which is so many times as large as this one's."""
         other, root = copy(self), np.sqrt(factor)
         other.kernel, other.K, other.whiten = kernel, factor * self.K, self.whiten / root
-        for name, share in (("_features", root), ("_rest", factor)):
+        for name, share in (("_features", root), ("_rest", factor), ("variance", factor)):
             if name in vars(self):
                 vars(other)[name] = share * vars(self)[name]
         return other
@@ -329,15 +385,26 @@ class InducedSpace:
 
     # -- what becomes of it ----------------------------------------------------------------
 
-    def represented(self, items: Array, approximation) -> tuple[Array, Array, Array, None]:
-        """Anchors, weights and factor of the posterior: k − k(·, Z) D Dᵀ k(Z, ·)."""
-        weights = self.whiten.T @ approximation.conditioned.mean
-        root = semidefinite_root(approximation.sites.precision)
+    def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
+        """See `Prior.posterior`: k − k(·, Z) D Dᵀ k(Z, ·).
+
+        Sites are on the margins, or what the answers tell of the weights: a precision (m, m).
+        """
+        told = Weights(sites.precision, sites.shift)
+        if sites.precision.ndim == 1:
+            told = self.told(*told)
+        root = semidefinite_root(told.gain)
         inner = root.T @ root
         inner.flat[:: len(inner) + 1] += 1.0
         inverse, _ = inverse_cholesky(inner.T)
+        weights = self.whiten.T @ moments(told).mean
         # I − (I + B Bᵀ)⁻¹ = B (I + Bᵀ B)⁻¹ Bᵀ
-        return self.Z, weights[:, None], self.whiten.T @ (root @ inverse.T), None
+        factor = self.whiten.T @ (root @ inverse.T)
+        return Posterior(self.kernel, likelihood, self.Z, weights[:, None], factor)
+
+    def is_covariance(self) -> bool:
+        """See `Prior.is_covariance`."""
+        return surely_covariance(self.kernel) or is_covariance(self.K)
 
     def contract(self, pull: Pull) -> Array:
         """Derivatives of the bound in the kernel's theta, q of the points' utilities held."""
@@ -448,3 +515,138 @@ def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDAr
         for k in range(0, len(centres), step)
     ]
     return items[some[np.unique(np.concatenate(nearest))]]
+
+
+# Answers that the points are moved for, at most.
+_MOVED = 5000
+# Share of the items' variance that points leave at least where they are moved: where they tell all
+# but everything, they would but follow the noise of the answers.
+_LEFT = 0.01
+# Share of it that given points may leave before it is said, and items that are looked at for it.
+_FAR, _LOOKED_AT = 0.9, 2000
+# Steps of L-BFGS. The first few gain most of what there is; many fit the noise of the answers.
+_STEPS = 3
+
+# The bound under a prior by inducing points, its slopes, and the sites there, from those before.
+Bound = Callable[
+    [Inducing, Comparisons, Likelihood, dict[str, Array] | None],
+    tuple[float, Pull, dict[str, Array]],
+]
+
+
+@dataclass(frozen=True, eq=False)
+class InducingPoints(PriorRule):
+    """Priors by inducing points.
+
+    Attributes
+    ----------
+    n : int
+        Points at most.
+    Z : ndarray of shape (m, n_features) or None
+        The points; None before `prepare` has placed them.
+    bound : callable or None
+        What `refine` moves the points up; None: they stay.
+    """
+
+    n: int
+    Z: Array | None = None
+    bound: Bound | None = None
+
+    exact: ClassVar[bool] = False
+
+    @property
+    def points(self) -> Array:
+        """The points, which `prepare` has placed."""
+        if self.Z is None:
+            raise ValueError("The inducing points have not been placed: prepare places them.")
+        return self.Z
+
+    def prepare(self, comparisons: Comparisons, kernel: Kernel, rng: RandomLike = None) -> Self:
+        """With points for these items, see `PriorRule.prepare`."""
+        items = comparisons.items
+        if self.Z is not None:
+            if self.Z.shape[1] != items.shape[1] or not np.all(np.isfinite(self.Z)):
+                raise ValueError(
+                    f"inducing_points must be finite, of {items.shape[1]} features as the items; "
+                    f"got shape {self.Z.shape}."
+                )
+            return replace(self, bound=None)
+        Z = place(items, kernel, self.n, seed_of(rng) or 0)
+        movable = not seen_columns(kernel, items.shape[1])[0] and len(Z) < len(items)
+        return replace(self, Z=Z, bound=self.bound if movable else None)
+
+    def refine(self, comparisons: Comparisons, kernel: Kernel, likelihood: Likelihood) -> Self:
+        """With the points moved for these answers, see `PriorRule.refine`.
+
+        Points of the user's own stay, as those do that stand for items with names; if they are far
+        from all items, a warning says so.
+        """
+        if self.bound is None:
+            _warn_far(self.points, comparisons, kernel)
+            return self
+        Z = _moved(self.points, comparisons, kernel, likelihood, self.bound)
+        return replace(self, Z=Z, bound=None)
+
+    def prior(
+        self,
+        kernel: Kernel,
+        comparisons: Comparisons,
+        likelihood: Likelihood,
+        gradient: bool = False,
+    ) -> Inducing:
+        """See `PriorRule.prior`."""
+        return Inducing.of(kernel, comparisons, likelihood, gradient, self.points)
+
+    def cost(self, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
+        """See `PriorRule.cost`."""
+        n = min(self.n, len(comparisons.items)) if self.Z is None else len(self.Z)
+        return cost_of_points(comparisons, n)
+
+    def tells_items_apart(self, comparisons: Comparisons) -> bool:
+        """Where every item has a point of its own."""
+        return self.Z is None and len(comparisons.items) <= self.n
+
+
+def cost_of_points(comparisons: Comparisons, m: int) -> Cost:
+    """What a prior by so many points takes."""
+    rows = min(len(comparisons.items), len(comparisons.rows.margins.first))
+    return Cost(float(rows) * m**2, float(m), 8.0 * m * (rows + 4.0 * m))
+
+
+def _warn_far(Z, comparisons, kernel):
+    """Warn of points that tell next to nothing of the items' utilities."""
+    items = comparisons.items
+    some = items[np.linspace(0, len(items) - 1, min(len(items), _LOOKED_AT)).astype(np.intp)]
+    left = float(np.mean(unexplained_share(kernel, some, Z)))
+    if left > _FAR:
+        warn(
+            f"The inducing points explain {1.0 - left:.1%} of the variance of the items' utilities "
+            f"under {kernel}: what is not explained is predicted as if nothing were known. Give "
+            "points among the items, in the units of their features, or leave inducing_points out."
+        )
+
+
+def _moved(Z, comparisons, kernel, likelihood, bound):
+    """Points a few steps up the bound, where they leave much of the items' variance.
+
+    Some of the answers are looked at; the spread of their items is the unit of each feature.
+    """
+    part = comparisons.spread(_MOVED)
+    if np.mean(unexplained_share(kernel, part.items, Z)) < _LEFT:
+        return Z
+    scale, sites = feature_spread(part.items), None
+
+    def minus_bound(flat):
+        nonlocal sites
+        prior = Inducing(kernel, part.items, part.rows.margins, flat.reshape(Z.shape) * scale)
+        value, pull, sites = bound(prior, part, likelihood, sites)
+        return -value, -(prior.by_points(pull) * scale).ravel()
+
+    options = {"maxiter": _STEPS, "maxfun": 2 * _STEPS}
+    try:
+        found = minimize(
+            minus_bound, (Z / scale).ravel(), jac=True, method="L-BFGS-B", options=options
+        )
+    except NoCovarianceError:  # points that all but coincide, on some step's way
+        return Z
+    return found.x.reshape(Z.shape) * scale

@@ -27,8 +27,9 @@ from skpref._utils import (
     solve_lower,
 )
 
-# A sweep costs about ⅔ p³ with p margins and about 3 n³ with n items.
-_ITEM_COST = 1.6
+# A sweep costs about ⅔ p³ multiplications with p margins; with n items, by a root, as with so many
+# times as many margins.
+ITEM_SIDE = 1.6
 # From so many items on the number of operations decides, not that of calls.
 LARGE = 256
 # Reciprocal condition (in the 1-norm) of a prior covariance down to which its inverse is used.
@@ -234,7 +235,7 @@ def columns(values: Array) -> Array:
 
 def cheaper_by_margins(n_margins: int, n_items: int) -> bool:
     """Whether matrices of the margins are quicker than those of the items."""
-    return n_margins <= _ITEM_COST * n_items
+    return n_margins <= ITEM_SIDE * n_items
 
 
 def has_circles(first: NDArray[np.intp], second: NDArray[np.intp], n: int) -> bool:

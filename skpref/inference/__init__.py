@@ -4,24 +4,23 @@ An engine replaces each answer by a Gaussian site: EP, Laplace, variational infe
 answers, and exact samplers. A subclass of `Engine` of your own works wherever a name of one does.
 """
 
-from skpref.gp import Sites
+from skpref.gp import Prior, PriorRule, Sites
 from skpref.inference._base import (
     Approximation,
+    Capabilities,
     Engine,
     EvidenceGradient,
     Pass,
     Problem,
     State,
     check_answers,
-    exact_bytes_of,
-    started,
+    warm_start_array,
 )
 from skpref.inference._chains import Diagnostics
-from skpref.inference._ep import EP
+from skpref.inference._ep import EP, SiteUpdate, site_update
 from skpref.inference._hallucination import ConstantLiar, Hallucination, KrigingBeliever
 from skpref.inference._laplace import Laplace
 from skpref.inference._memory import available, fits
-from skpref.inference._rounding import check_digits
 from skpref.inference._sampling import HMC, Gibbs
 from skpref.inference._svi import SVI
 from skpref.inference._workers import SharedOut, Store
@@ -34,6 +33,7 @@ __all__ = [
     "HMC",
     "SVI",
     "Approximation",
+    "Capabilities",
     "ConstantLiar",
     "Diagnostics",
     "Engine",
@@ -42,7 +42,11 @@ __all__ = [
     "Hallucination",
     "KrigingBeliever",
     "Laplace",
+    "Prior",
+    "PriorRule",
     "Problem",
+    "SiteUpdate",
     "Sites",
-    "started",
+    "site_update",
+    "warm_start_array",
 ]

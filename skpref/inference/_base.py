@@ -4,27 +4,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import RandomLike
 from skpref.data import Comparisons, Rows
-from skpref.gp import (
-    Conditioned,
-    InducedSpace,
-    ItemSpace,
-    MarginSpace,
-    Moments,
-    Pull,
-    Sites,
-    cheaper_by_margins,
-    gaussian_space,
-)
-from skpref.inference._memory import check_exact, exact_bytes
+from skpref.gp import Dense, Marginals, Moments, Prior, PriorRule, Sites
+from skpref.inference._memory import check_exact
 from skpref.likelihoods import INEQUALITY, TIE, Answers, Likelihood
 
 _SEARCH_TOL = 1e-5
@@ -52,12 +41,14 @@ class Pass(NamedTuple):
     residual: float
 
 
-Space = TypeVar("Space", bound=MarginSpace | ItemSpace | InducedSpace)
-Found = TypeVar("Found", bound=Conditioned | Moments)
+PriorT = TypeVar("PriorT", bound=Prior)
+Found = TypeVar("Found", bound=Marginals | Moments)
+# Beyond this residual, in posterior standard deviations, what rounding left is not worth having.
+WORST = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Problem(Generic[Space]):
+class Problem(Generic[PriorT]):
     """Answers over a prior at given hyperparameters: all an engine sees.
 
     A row is an inequality of a distinct answer, written so that its winner's margin is positive
@@ -65,24 +56,21 @@ class Problem(Generic[Space]):
 
     Attributes
     ----------
-    space : MarginSpace, ItemSpace or InducedSpace
-        The prior on the distinct margins; ``space.condition(precision, shift)`` conditions the
-        first two on Gaussian sites.
+    prior : Prior
+        On the distinct margins; ``prior.condition(precision, shift)`` conditions them on Gaussian
+        sites.
     comparisons : Comparisons
     likelihood : Likelihood
     apart : bool
         Whether joint answers are taken apart, every inequality a duel with noise of its own.
-    by_kernel : bool
-        Whether derivatives with respect to the items' covariance are wanted.
     watch : callable or None
         Told of every `Pass` by engines that make long ones; where it returns True they end there.
     """
 
-    space: Space
+    prior: PriorT
     comparisons: Comparisons
     likelihood: Likelihood
     apart: bool = False
-    by_kernel: bool = True
     watch: Callable[[Pass], bool] | None = None
 
     @cached_property
@@ -93,8 +81,8 @@ class Problem(Generic[Space]):
 
     def in_duels(self) -> "Problem":
         """The same with joint answers taken apart."""
-        space = gaussian_space(self.space.K, self.comparisons.rows.apart().margins)
-        return Problem(space, self.comparisons, self.likelihood, apart=True)
+        prior = cast(Dense, self.prior).on_duels(self.comparisons.rows.apart().margins)
+        return Problem(prior, self.comparisons, self.likelihood, apart=True)
 
     @cached_property
     def index(self) -> NDArray[np.intp]:
@@ -123,7 +111,7 @@ class Problem(Generic[Space]):
 
     @cached_property
     def shared(self) -> NDArray[np.float64]:
-        """Sites that a row puts on its margin: its copies; of a joint answer, counted by the space,
+        """Sites that a row puts on its margin: its copies; of a joint answer, counted by the prior,
         one."""
         return np.where(self.rows.kind == INEQUALITY, 1.0, self.copies)
 
@@ -143,7 +131,7 @@ class Problem(Generic[Space]):
         weights = self.counts if weights is None else weights
         weighted = weights * values
         # With weights bincount gives floats, which numpy's stub does not tell.
-        return np.bincount(self.index, weighted, self.space.n_margins)  # type: ignore[return-value]
+        return np.bincount(self.index, weighted, self.prior.n_margins)  # type: ignore[return-value]
 
 
 class Approximation(NamedTuple, Generic[Found]):
@@ -154,8 +142,8 @@ class Approximation(NamedTuple, Generic[Found]):
     sites : Sites
         On the margins; several columns of ``shift`` are as many components. With inducing points,
         what the answers add to the precision and the shift of their weights.
-    conditioned : Conditioned or Moments
-        The marginals under ``sites``.
+    conditioned : Marginals or Moments
+        The marginals under ``sites``; with inducing points the moments of their weights.
     state : dict of str to ndarray
         To start the next run from; the last axis of every array runs over the rows of the distinct
         answers, or of the single ones, as the engine's ``state_of`` says.
@@ -167,6 +155,9 @@ class Approximation(NamedTuple, Generic[Found]):
         Of the chains, if the engine samples; the bound's history, if it has one.
     stopped : bool
         Whether the problem's ``watch`` ended the run.
+    absorbed : (Engine, Kernel) or None
+        The engine and the kernel with what the run has found of the kernel's output scale, if it
+        looks for that.
     """
 
     sites: Sites
@@ -177,6 +168,7 @@ class Approximation(NamedTuple, Generic[Found]):
     converged: bool
     diagnostics: object = None
     stopped: bool = False
+    absorbed: "tuple[Engine, Kernel] | None" = None
 
 
 class EvidenceGradient(NamedTuple):
@@ -184,55 +176,70 @@ class EvidenceGradient(NamedTuple):
 
     Attributes
     ----------
-    covariance : ndarray of shape (n_items, n_items)
-        Symmetric: d log Z = Σ_ij covariance_ij dK_ij. With inducing points a `Pull`. Not looked at
-        unless the problem says ``by_kernel``.
+    kernel : ndarray of shape (n_kernel_theta,)
+        In the free hyperparameters of the kernel, as `Prior.pull_back` gives them.
     likelihood : ndarray of shape (n_theta,)
-        In the free hyperparameters of the likelihood.
+        In those of the likelihood.
     """
 
-    covariance: NDArray[np.float64] | Pull
+    kernel: NDArray[np.float64]
     likelihood: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What an engine can do.
+
+    Attributes
+    ----------
+    has_evidence : bool
+        `Engine.run` gives a log evidence and `Engine.evidence_gradient` its derivatives, so that
+        hyperparameters can be learned with it. Otherwise those of `Engine.evidence_engine` are.
+    samples : bool
+        `Engine.run` draws random numbers; its posterior may have many components.
+    takes_joint : bool
+        It takes answers of several inequalities, such as choices of one of three, whose margins
+        are seen with noise that they share.
+    state_of : {"duels", "answers", "points"}
+        What the last axis of the arrays of its state runs over; an array of any other length starts
+        nothing. Those of inducing points are handed on as they are.
+    site_names : tuple of str
+        Names in its state of the precisions and the shifts of Gaussian sites, by which a state is
+        extrapolated to other hyperparameters; empty if it has none.
+    """
+
+    has_evidence: bool = False
+    samples: bool = False
+    takes_joint: bool = False
+    state_of: str = "duels"
+    site_names: tuple[str, ...] = ()
 
 
 class Engine(BaseEstimator, ABC):
     """How the posterior is computed; a subclass of your own works wherever a name of one does.
 
     An engine is an options object: its constructor only assigns, so that ``clone`` and
-    ``inference__option`` work. It says what it can do by class attributes.
+    ``inference__option`` work. Only `run` must be defined.
 
     Attributes
     ----------
-    has_evidence : bool
-        `run` gives a log evidence and `evidence_gradient` its derivatives, so that
-        hyperparameters can be learned with it. Otherwise those of `evidence_engine` are.
-    samples : bool
-        `run` draws random numbers; its posterior may have many components.
-    takes_joint : bool
-        It takes answers of several inequalities, such as choices of one of three, whose margins
-        are seen with noise that they share.
-    dense : bool
-        It works with the covariance of all items. Otherwise it is given `InducedSpace`, the prior
-        by inducing points, which it has from `placed`.
-    state_of : {"duels", "answers", "points"}
-        What the last axis of the arrays of its state runs over; an array of any other length starts
-        nothing. Those of inducing points are handed on as they are.
-    warm_start : bool
-        A fit of the same estimator starts from the state of the last one.
+    capabilities : Capabilities
+    prior_rule : PriorRule
+        How it comes to its prior: by default the cheapest exact one.
 
     Examples
     --------
     >>> from skpref.inference import EP, HMC
-    >>> EP.has_evidence, HMC.has_evidence, HMC().evidence_engine()
+    >>> EP.capabilities.has_evidence, HMC.capabilities.has_evidence, HMC().evidence_engine()
     (True, False, EP(tol=1e-05))
     """
 
-    has_evidence: ClassVar[bool] = False
-    samples: ClassVar[bool] = False
-    takes_joint: ClassVar[bool] = False
-    dense: ClassVar[bool] = True
-    state_of: ClassVar[str] = "duels"
-    warm_start = False
+    capabilities: ClassVar[Capabilities] = Capabilities()
+
+    @property
+    def prior_rule(self) -> PriorRule:
+        """How it comes to its prior."""
+        return PriorRule()
 
     @abstractmethod
     def run(
@@ -240,7 +247,7 @@ class Engine(BaseEstimator, ABC):
         problem: Problem,
         start: State | None = None,
         rng: np.random.Generator | None = None,
-        near: Approximation | None = None,
+        gaussian: Approximation | None = None,
     ) -> Approximation:
         """Approximate the posterior of the margins.
 
@@ -250,27 +257,26 @@ class Engine(BaseEstimator, ABC):
         start : dict, optional
             A ``state`` to start from, NaN for answers that are new since.
         rng : numpy.random.Generator, optional
-            Given if the engine ``samples``.
-        near : Approximation, optional
+            Given if the engine samples.
+        gaussian : Approximation, optional
             That of `evidence_engine` at the same hyperparameters, unless it is this engine.
         """
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the log evidence where `run` ended; needed with ``has_evidence``."""
         raise NotImplementedError(
-            f"{type(self).__name__} says has_evidence = True and must define evidence_gradient, "
+            f"{type(self).__name__} says has_evidence=True and must define evidence_gradient, "
             "so that hyperparameters can be learned; or fix them all (optimizer=None)."
         )
 
-    def evidence_engine(self) -> "Engine | None":
-        """The engine whose evidence sets the hyperparameters; None: EP."""
-        return self if self.has_evidence else None
+    def evidence_engine(self, search: bool = False) -> "Engine | None":
+        """The engine whose evidence sets the hyperparameters; None: EP.
 
-    def learner(self) -> "Engine | None":
-        """The engine whose evidence the search for hyperparameters maximises; None: the same."""
-        return None
+        With ``search`` that whose evidence the search for them maximises, if it is another.
+        """
+        return self if self.capabilities.has_evidence else None
 
-    def coarser(self, times: float = 1.0) -> "Engine":
+    def relaxed(self, times: float = 1.0) -> "Engine":
         """This engine as the search for hyperparameters uses it: less exact, if it has ``tol``.
 
         Of many answers that tolerance is ``times`` larger.
@@ -283,48 +289,25 @@ class Engine(BaseEstimator, ABC):
             rough["max_iter"] = min(options["max_iter"], _SEARCH_ITERATIONS)
         return type(self)(**{**options, **rough})
 
-    def extrapolated(self, states: list[State], weights: NDArray[np.float64]) -> State:
-        """A state to start from, by an extrapolation from those of hyperparameters near.
+    def check(
+        self, comparisons: Comparisons | None = None, likelihood: Likelihood | None = None
+    ) -> None:
+        """Raise TypeError or ValueError unless the options are sound, and the answers can be taken.
 
-        Parameters
-        ----------
-        states : list of dict
-            That of the nearest first.
-        weights : ndarray of shape (n_states,)
-            They sum to one.
+        Called with the options alone, and once more before any work with what there is to fit.
         """
-        return states[0]
 
-    def check(self) -> None:
-        """Raise TypeError or ValueError unless the options are sound."""
-
-    def check_comparisons(self, comparisons: Comparisons, likelihood: Likelihood) -> None:
-        """Raise ValueError, before any work, if these cannot be taken."""
-
-    def placed(self, comparisons: Comparisons, kernel: Kernel, rng: RandomLike = None) -> "Engine":
-        """This engine ready for these answers: with inducing points, if it takes any."""
-        return self
-
-    def settled(self, kernel: Kernel, approximation: Approximation) -> "tuple[Engine, Kernel]":
-        """This engine and the kernel with what `run` has found of the kernel's output scale."""
-        return self, kernel
-
-    def placed_again(
-        self, comparisons: Comparisons, kernel: Kernel, likelihood: Likelihood
-    ) -> "Engine":
-        """This engine once the hyperparameters are known: with inducing points for them, if any."""
-        return self
-
-    def own_utilities(self, comparisons: Comparisons) -> bool:
-        """Whether a part of an item's utility that no other item shares can be learned."""
-        return True
-
-    def side(self, comparisons: Comparisons) -> int:
-        """Of the largest square matrices that are multiplied or factorised."""
+    def matrix_size(self, comparisons: Comparisons) -> int:
+        """Side of the largest square matrices that are multiplied or factorised."""
         return min(len(comparisons.items), len(comparisons.rows))
 
 
-def check_answers(engine: Engine, comparisons: Comparisons, likelihood: Likelihood) -> None:
+def check_answers(
+    engine: Engine,
+    comparisons: Comparisons,
+    likelihood: Likelihood,
+    kernel: Kernel | None = None,
+) -> None:
     """Raise ValueError, before any work, if an engine or a likelihood cannot take these answers,
     MemoryError if an exact fit does not fit."""
     rows = comparisons.rows
@@ -335,7 +318,7 @@ def check_answers(engine: Engine, comparisons: Comparisons, likelihood: Likeliho
         )
     if rows.joint:
         needed = [each for each in (engine, engine.evidence_engine()) if each is not None]
-        unable = [type(each).__name__ for each in needed if not each.takes_joint]
+        unable = [type(each).__name__ for each in needed if not each.capabilities.takes_joint]
         if unable or INEQUALITY not in likelihood.kinds or likelihood.item_noise is None:
             who = unable[0] if unable else type(likelihood).__name__
             raise ValueError(
@@ -350,18 +333,14 @@ def check_answers(engine: Engine, comparisons: Comparisons, likelihood: Likeliho
                 f"{rows.counts[rows.kind == INEQUALITY][light][0]:g} came. Leave such answers "
                 "out, or break them into duels by from_rankings."
             )
-    engine.check_comparisons(comparisons, likelihood)
-    if engine.dense:
-        check_exact(exact_bytes_of(comparisons), len(rows), len(comparisons.items))
+    engine.check(comparisons, likelihood)
+    rule = engine.prior_rule
+    if rule.exact:
+        held = rule.cost(kernel, comparisons, likelihood).n_bytes
+        check_exact(held, len(rows), len(comparisons.items))
 
 
-def exact_bytes_of(comparisons: Comparisons) -> float:
-    """Bytes that exact inference on these answers holds at most."""
-    n_margins, n_items = len(comparisons.rows.margins.first), len(comparisons.items)
-    return exact_bytes(n_margins, n_items, cheaper_by_margins(n_margins, n_items))
-
-
-def started(start: State | None, name: str, n: int) -> NDArray[np.float64] | None:
+def warm_start_array(start: State | None, name: str, n: int) -> NDArray[np.float64] | None:
     """An array (n,) of a state with zeros for what is new; None if there is no such state."""
     if start is None or name not in start or start[name].shape != (n,):
         return None

@@ -9,9 +9,9 @@ from scipy.linalg import solve_triangular
 from scipy.sparse import csr_array
 from scipy.special import fdtri
 
-from skpref._utils import cholesky, semidefinite_root, solve_lower
+from skpref._utils import cholesky, solve_lower
 from skpref.data import Comparisons, Rows
-from skpref.gp import ItemSpace, MarginSpace, Sites
+from skpref.gp import Sites
 from skpref.inference._base import Approximation, Problem, State
 from skpref.likelihoods import INEQUALITY, Answers, Likelihood, TruncationBox
 from skpref.samplers import (
@@ -262,13 +262,6 @@ def _regions(likelihood: Likelihood, answers: Answers) -> TruncationBox:
     return found
 
 
-def prior_covariance(space: MarginSpace | ItemSpace) -> NDArray[np.float64]:
-    """Prior covariance of the distinct margins: not computed again where the space has it."""
-    if isinstance(space, MarginSpace) and space.noise is None:
-        return space.S
-    return space.prior_covariance()
-
-
 class NoisyMargins:
     """v = z + e of every single answer: repeated answers have noise of their own.
 
@@ -300,7 +293,7 @@ class NoisyMargins:
         self._sets = _Sets(problem, singles) if problem.rows.joint else None
         spread = self._noise
         if self._sets is not None:
-            spread = spread + problem.space.noise.diagonal()[self._index]
+            spread = spread + problem.prior.noise.diagonal()[self._index]
         self._width = np.sqrt(spread)
 
     @property
@@ -323,7 +316,7 @@ class NoisyMargins:
 
     def covariance(self) -> NDArray[np.float64]:
         """Prior covariance of v, oriented as the rows are."""
-        oriented = prior_covariance(self._problem.space)[np.ix_(self._index, self._index)]
+        oriented = self._problem.prior.covariance()[np.ix_(self._index, self._index)]
         oriented *= self._sign
         oriented *= self._sign[:, None]
         oriented.flat[:: len(oriented) + 1] += self._noise
@@ -332,23 +325,23 @@ class NoisyMargins:
         return oriented
 
     def typical(self, mean: NDArray[np.float64]) -> NDArray[np.float64]:
-        """E[v | z = mean, v in its box], or near it: where the draws will be."""
+        """E[v | z = mean, v in its box], or close to it: where the draws will be."""
         z = self._sign * mean[self._index]
         answers, noise = self._answers, self._noise
         if self._sets is not None:  # as if every inequality were a duel
             answers = self._problem.rows.apart().answers.take(self.row)
-            noise = noise + self._problem.space.noise.diagonal()[self._index]
+            noise = noise + self._problem.prior.noise.diagonal()[self._index]
         pull = self._problem.likelihood.log_prob(self._turn * z, answers).gradient
         v = self._clipped(z + self._turn * noise * pull)
         if self._sets is not None:
             self._sets.reconcile(v, np.zeros(len(v)) if self.box is None else self.box.lower)
         return v
 
-    def expected(self, near: Approximation) -> NDArray[np.float64]:
+    def expected(self, gaussian: Approximation) -> NDArray[np.float64]:
         """E[v] under the sites of expectation propagation."""
-        z = self._problem.oriented(near.conditioned.mean)
-        pull = near.state["shift"] - near.state["precision"] * z
-        mean = self._sign * near.conditioned.mean[self._index]
+        z = self._problem.oriented(gaussian.conditioned.mean)
+        pull = gaussian.state["shift"] - gaussian.state["precision"] * z
+        mean = self._sign * gaussian.conditioned.mean[self._index]
         return self._clipped(mean + self._turn * self._noise * pull[self.row])
 
     def constant(self, value: float) -> NDArray[np.float64]:
@@ -385,7 +378,7 @@ class NoisyMargins:
 
     def sites(self, draws: NDArray[np.float64], log_evidence: float) -> Sites:
         """Sites of z with one component a draw: v = z + e is a Gaussian observation."""
-        n_margins, n_answers = self._problem.space.n_margins, len(self._index)
+        n_margins, n_answers = self._problem.prior.n_margins, len(self._index)
         positions = (self._index, np.arange(n_answers))
         with np.errstate(divide="ignore"):
             weight = 1.0 / self._noise
@@ -460,9 +453,9 @@ def step_work(rows: Rows) -> float:
     return 2.0 * n_margins * min(n_margins, rows.n_items) + _FACTOR * len(rows) + _STEP
 
 
-def bearable_walls(problem: Problem, near: Approximation) -> int:
+def bearable_walls(problem: Problem, gaussian: Approximation) -> int:
     """Walls a trajectory of exact HMC that take as long as `MarginChains` do for a draw."""
-    steps = _THIN * _FEWER * MarginPosterior(problem, near).first_steps()
+    steps = _THIN * _FEWER * MarginPosterior(problem, gaussian).first_steps()
     comparisons = problem.comparisons
     walls = steps * step_work(comparisons.rows) / wall_work(comparisons.n_singles)
     return max(int(walls), FEW_WALLS)
@@ -474,14 +467,14 @@ class MarginPosterior:
     Parameters
     ----------
     problem : Problem
-    near : Approximation
+    gaussian : Approximation
         Its Gaussian posterior is the standard normal of x.
     """
 
-    def __init__(self, problem: Problem, near: Approximation):
+    def __init__(self, problem: Problem, gaussian: Approximation):
         self._problem = problem
-        self._precision, shift = near.sites.precision, near.sites.shift
-        self._root = _prior_root(problem.space)
+        self._precision, shift = gaussian.sites.precision, gaussian.sites.shift
+        self._root = problem.prior.root()
         self._factor = self._factor_of(self._precision)
         # z = root u, u ~ N(0, I) a priori; u = L⁻ᵀ (x + offset) with L Lᵀ its precision given sites
         self._basis = np.ascontiguousarray(solve_lower(self._factor, self._root.T))
@@ -490,7 +483,7 @@ class MarginPosterior:
         self._pull = shift - self._precision * self._centre
         self._answers: Answers | None = None
         rows, columns = np.arange(len(problem.index)), problem.index
-        shape = (problem.space.n_margins, len(rows))
+        shape = (problem.prior.n_margins, len(rows))
         self._pool = csr_array((problem.counts * problem.sign, (columns, rows)), shape=shape)
 
     @property
@@ -506,7 +499,7 @@ class MarginPosterior:
     @property
     def constant(self) -> NDArray[np.bool_]:
         """Rows without a variance a priori: an item against itself."""
-        return self._problem.space.prior_variance[self._problem.index] <= 0.0
+        return self._problem.prior.variance[self._problem.index] <= 0.0
 
     def oriented(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Margins z (n, n_margins) as winner over loser, (n, n_rows)."""
@@ -629,10 +622,3 @@ class MarginChains:
         first_answer = np.unique(of_answer, return_index=True)[1]
         judged[:, :, constant] = draws[:, :, first_answer[constant]]
         return Found(draws, draws[:, -1].copy(), judged, of_answer)
-
-
-def _prior_root(space):
-    """R with R Rᵀ the prior covariance of the margins, with as few columns as that has."""
-    if space.n_items < space.n_margins:
-        return space.difference(semidefinite_root(space.K))
-    return semidefinite_root(prior_covariance(space))

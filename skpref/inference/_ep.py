@@ -1,29 +1,30 @@
 """Expectation propagation on the margins, all sites in parallel (GPML section 3.6)."""
 
 from collections import deque
-from typing import ClassVar
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import check_number
-from skpref.gp import ItemSpace, Sites
+from skpref._utils import Array, check_number
+from skpref.data import Comparisons
+from skpref.gp import Dense, Sites
 from skpref.inference._base import (
+    WORST,
     Approximation,
+    Capabilities,
     Engine,
     EvidenceGradient,
     Problem,
     State,
-    started,
+    warm_start_array,
 )
 from skpref.inference._laplace import MANY, starting_sites
-from skpref.inference._rounding import WORST, margin_errors
+from skpref.likelihoods import Answers, Likelihood, TiltedMoments
 
 _MEMORY = 5
 # Sites enter the extrapolation as log(precision + this × prior precision).
 _FLOOR = 1e-8
-# Precisions below this count as none where sites are extrapolated.
-_LEAST = 1e-12
 # A residual this many times the best one so far is a step gone wrong.
 _GROWTH = 30.0
 # Sweeps that did not halve the residual: then rounding is asked whether it allows any more.
@@ -34,6 +35,8 @@ _TRIED, _FAR = 25, 1e-2
 # each shorten the way to that.
 _APART, _NEARER = 0.1, 0.7
 _EPS = np.finfo(np.float64).eps
+# A cavity with less than this share of the marginal's precision is improper.
+_PROPER = 1e-12
 
 
 class EP(Engine):
@@ -75,15 +78,18 @@ class EP(Engine):
     1e-06
     """
 
-    has_evidence: ClassVar[bool] = True
-    takes_joint: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        has_evidence=True, takes_joint=True, site_names=("precision", "shift")
+    )
 
     def __init__(self, max_iter: int = 500, tol: float = 5e-9, damping: float = 0.0):
         self.max_iter = max_iter
         self.tol = tol
         self.damping = damping
 
-    def check(self) -> None:
+    def check(
+        self, comparisons: Comparisons | None = None, likelihood: Likelihood | None = None
+    ) -> None:
         """Raise unless the options are sound."""
         check_number("max_iter", self.max_iter, low=1, integer=True)
         check_number("tol of the engine", self.tol, low=0.0, open_low=True)
@@ -94,15 +100,15 @@ class EP(Engine):
         problem: Problem,
         start: State | None = None,
         rng: np.random.Generator | None = None,
-        near: Approximation | None = None,
+        gaussian: Approximation | None = None,
     ) -> Approximation:
         """Iterate to the fixed point, see `Engine.run`; few sweeps if ``start`` leads astray."""
         self.check()
         n = len(problem.counts)
-        tau, nu = started(start, "precision", n), started(start, "shift", n)
+        tau, nu = (warm_start_array(start, name, n) for name in ("precision", "shift"))
         carried = tau is not None and nu is not None
         if tau is None or nu is None:
-            many = isinstance(problem.space, ItemSpace) or np.any(problem.counts > 1.0)
+            many = problem.prior.starts_at_mode or np.any(problem.counts > 1.0)
             # With many duels an item the way from zero may diverge, and where joint answers
             # contradict each other it may be trapped far from the fixed point.
             near_mode = many or problem.rows.joint
@@ -129,75 +135,163 @@ class EP(Engine):
             else:
                 tau, nu = path.forward(sweep)
         sites = Sites(best.shift, best.precision, best.log_evidence(problem))
-        state = {"precision": best.tau, "shift": best.nu}
+        state = {"precision": best.site_precision, "shift": best.site_shift}
         return Approximation(sites, best.conditioned, state, n_iter, best.residual, converged)
-
-    def extrapolated(self, states: list[State], weights: NDArray[np.float64]) -> State:
-        """By log-linear precision and linear standardised shift, see `Engine.extrapolated`."""
-        if any(np.isnan(state["precision"]).any() for state in states):
-            return states[0]
-        lifted = np.array([np.maximum(state["precision"], _LEAST) for state in states])
-        shift = np.array([state["shift"] for state in states]) / np.sqrt(lifted)
-        precision = np.exp(np.clip(weights @ np.log(lifted), -80.0, 80.0))
-        return {"precision": precision, "shift": (weights @ shift) * np.sqrt(precision)}
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the evidence at the fixed point (GPML 5.27; Seeger 2005)."""
         sites, conditioned = approximation.sites, approximation.conditioned
         state = approximation.state
         sweep = _sweep(problem, state["precision"], state["shift"], conditioned=conditioned)
-        cavity = sweep.cavity_mean, sweep.cavity_var
+        cavity = sweep.update.cav_mean, sweep.update.cav_var
         slopes = problem.likelihood.tilted_theta_gradient(*cavity, problem.answers, problem.power)
-        alpha = problem.space.incidence @ conditioned.dual
-        gradient = np.multiply.outer(alpha, alpha)
-        if problem.by_kernel:
-            gradient -= problem.space.gram(conditioned, sites.precision)  # ½ (α αᵀ − D Dᵀ)
-            gradient *= 0.5
+        by_kernel = problem.prior.pull_back(conditioned, sites.precision)
         by_likelihood = slopes @ problem.copies
         if problem.rows.joint:
-            by_noise = problem.space.noise_slope(conditioned, sites.precision)
+            by_noise = cast(Dense, problem.prior).noise_slope(conditioned, sites.precision)
             by_likelihood += by_noise * problem.likelihood.item_noise_gradient()
-        return EvidenceGradient(gradient, by_likelihood)
+        return EvidenceGradient(by_kernel, by_likelihood)
+
+
+class SiteUpdate(NamedTuple):
+    """Cavities, and the sites that reproduce the moments of cavity times factor.
+
+    Attributes
+    ----------
+    cav_mean, cav_var : ndarray of shape (n,)
+        Cavities, GPML (3.56), with the ``rest`` that the factors see.
+    cav_share : ndarray of shape (n,)
+        Share of the marginal's precision that its cavity has; 1 where the cavity is improper.
+    proper : ndarray of bool of shape (n,)
+        Where the cavity's precision is positive.
+    site_slope : ndarray of shape (n,)
+        Slope of the logarithm of the site before, at the marginal's mean.
+    tilted : TiltedMoments
+        Of cavity times factor, GPML (3.58).
+    site_precision, site_shift : ndarray of shape (n,)
+        Sites that give these moments, GPML (3.59); where a cavity is improper, the site before.
+    log_gain : ndarray of shape (n,)
+        Each factor's part of log Z_EP (GPML 3.65), arranged so that no large terms cancel.
+    """
+
+    cav_mean: Array
+    cav_var: Array
+    cav_share: Array
+    proper: NDArray[np.bool_]
+    site_slope: Array
+    tilted: TiltedMoments
+    site_precision: Array
+    site_shift: Array
+    log_gain: Array
+
+
+def site_update(
+    marginals: tuple[Array, Array],
+    sites: tuple[Array, Array],
+    likelihood: Likelihood,
+    answers: Answers,
+    power: Array | None = None,
+    rest: Array | float = 0.0,
+    least_share: float | None = None,
+) -> SiteUpdate:
+    """One step of expectation propagation at every site.
+
+    Parameters
+    ----------
+    marginals : (ndarray of shape (n,), ndarray of shape (n,))
+        Means and variances of the margins, as the winner over the loser.
+    sites : (ndarray of shape (n,), ndarray of shape (n,))
+        Precisions and shifts of the sites that are in them.
+    likelihood : Likelihood
+    answers : Answers
+    power : ndarray of shape (n,), optional
+        Of each factor, see `Likelihood.tilted`.
+    rest : ndarray of shape (n,) or float
+        Variance of independent noise that the factors see beside the margins.
+    least_share : float, optional
+        Cavities have at least this share of the marginal's precision. None: a site whose cavity is
+        improper stays.
+
+    Examples
+    --------
+    A site that reproduces the tilted moments is the one that its update gives back:
+
+    >>> import numpy as np
+    >>> from skpref.likelihoods import DUEL, Answers, Probit
+    >>> from skpref.inference import site_update
+    >>> likelihood, answers = Probit(0.5), Answers(np.array([DUEL]), np.array([1]))
+    >>> prior, none = (np.zeros(1), np.ones(1)), (np.zeros(1), np.zeros(1))
+    >>> first = site_update(prior, none, likelihood, answers)
+    >>> precision, shift = first.site_precision, first.site_shift
+    >>> variance = 1.0 / (1.0 + precision)
+    >>> again = site_update((variance * shift, variance), (precision, shift), likelihood, answers)
+    >>> bool(np.allclose(again.site_precision, precision))
+    True
+    """
+    (mean, variance), (site_precision, site_shift) = marginals, sites
+    cav_share = 1.0 - site_precision * variance
+    if least_share is None:
+        proper = cav_share > _PROPER
+        cav_share = np.where(proper, cav_share, 1.0)
+    else:
+        proper = cav_share > least_share
+        cav_share = np.maximum(cav_share, least_share)
+    inner_var = variance / cav_share  # GPML (3.56)
+    site_slope = site_shift - site_precision * mean
+    cav_mean = mean - inner_var * site_slope
+    cav_var = inner_var + rest
+    tilted = likelihood.tilted(cav_mean, cav_var, answers, power)  # GPML (3.58)
+    shrink = tilted.shrink + rest * tilted.curvature
+    wanted_precision = tilted.curvature / shrink  # GPML (3.59)
+    wanted_shift = (tilted.gradient + cav_mean * tilted.curvature) / shrink
+    log_gain = tilted.log_normaliser - 0.5 * np.log(cav_share)
+    log_gain += 0.5 * inner_var * site_slope**2
+    stays = least_share is None and not proper.all()
+    return SiteUpdate(
+        cav_mean,
+        cav_var,
+        cav_share,
+        proper,
+        site_slope,
+        tilted,
+        np.where(proper, wanted_precision, site_precision) if stays else wanted_precision,
+        np.where(proper, wanted_shift, site_shift) if stays else wanted_shift,
+        log_gain,
+    )
 
 
 class _Sweep:
     """One sweep of parallel EP at given sites.
 
     1. Pool the sites on their margins and condition the prior on them.
-    2. Take each site out of its marginal: the cavity (GPML 3.56).
-    3. Moments of cavity times factor (GPML 3.58, for a probit), and the site that would reproduce
-       them (GPML 3.59).
-    4. How far the present sites are from that: the residual.
+    2. Update every site from its cavity: `site_update`.
+    3. How far the present sites are from that: the residual.
     """
 
-    def __init__(self, problem, tau, nu, conditioned):
-        self.tau, self.nu = tau, nu
+    def __init__(self, problem, site_precision, site_shift, conditioned):
+        self.site_precision, self.site_shift = site_precision, site_shift
         copies = problem.copies
-        self.precision = problem.pool(tau, problem.shared)
-        self.shift = problem.pool(problem.sign * nu, problem.shared)
+        self.precision = problem.pool(site_precision, problem.shared)
+        self.shift = problem.pool(problem.sign * site_shift, problem.shared)
         if conditioned is None:
-            conditioned = problem.space.condition(self.precision, self.shift)
+            conditioned = problem.prior.condition(self.precision, self.shift)
         self.conditioned = conditioned
-        variance = conditioned.variance[problem.index]
-        mean = problem.oriented(conditioned.mean)
-        share = 1.0 - tau * variance
-        proper = share > 1e-12  # a cavity of negative precision leaves its site as it is
-        self.share = np.where(proper, share, 1.0)
-        self.cavity_var = variance / self.share  # GPML (3.56)
-        self.pull = nu - tau * mean
-        self.cavity_mean = mean - self.cavity_var * self.pull
-        self.moments = problem.likelihood.tilted(
-            self.cavity_mean, self.cavity_var, problem.answers, problem.power
+        marginals = problem.oriented(conditioned.mean), conditioned.variance[problem.index]
+        update = site_update(
+            marginals,
+            (site_precision, site_shift),
+            problem.likelihood,
+            problem.answers,
+            problem.power,
         )
-        _, gradient, curvature, shrink = self.moments
-        wanted_tau = curvature / shrink  # GPML (3.59)
-        wanted_nu = (gradient + self.cavity_mean * curvature) / shrink
-        self.wanted_tau = np.where(proper, wanted_tau, tau)
-        self.wanted_nu = np.where(proper, wanted_nu, nu)
-        off_mean = np.abs(gradient - self.pull) * np.sqrt(self.cavity_var)
-        off_var = np.abs(1.0 - shrink / self.share)
+        self.update = update
+        self.wanted_precision, self.wanted_shift = update.site_precision, update.site_shift
+        _, gradient, _, shrink = update.tilted
+        # (tilted mean − marginal mean) / cavity deviation, and 1 − tilted over marginal variance
+        off_mean = np.abs(gradient - update.site_slope) * np.sqrt(update.cav_var)
+        off_var = np.abs(1.0 - shrink / update.cav_share)
         residual = float(np.max(copies * np.maximum(off_mean, off_var)))
-        self.residual = residual if proper.all() or residual > 1.0 else 1.0
+        self.residual = residual if update.proper.all() or residual > 1.0 else 1.0
         if not np.isfinite(self.residual):
             self.residual = np.inf
         self.off_mean, self.off_variance = np.max(copies * off_mean), np.max(copies * off_var)
@@ -209,14 +303,15 @@ class _Sweep:
         """
         sweep = self
         while sweep.residual < 1.0 and sweep.off_mean > _APART * sweep.off_variance:
-            _, gradient, _, shrink = sweep.moments
-            # Newton's step towards the pull that a cavity of this variance has at this marginal's
+            _, gradient, _, shrink = sweep.update.tilted
+            # Newton's step towards the slope that a cavity of this variance has at this marginal's
             # mean: GPML (3.59) at the present precision.
-            pull = sweep.pull + (gradient - sweep.pull) / shrink
-            nu = pull + sweep.tau * problem.oriented(sweep.conditioned.mean)
-            shift = problem.pool(problem.sign * nu, problem.shared)
-            moved = problem.space.shifted(sweep.conditioned, sweep.precision, shift)
-            moved = _Sweep(problem, sweep.tau, nu, moved)
+            slope = sweep.update.site_slope
+            slope = slope + (gradient - slope) / shrink
+            site_shift = slope + sweep.site_precision * problem.oriented(sweep.conditioned.mean)
+            shift = problem.pool(problem.sign * site_shift, problem.shared)
+            moved = problem.prior.shifted(sweep.conditioned, sweep.precision, shift)
+            moved = _Sweep(problem, sweep.site_precision, site_shift, moved)
             if not moved.off_mean < _NEARER * sweep.off_mean:
                 break
             sweep = moved
@@ -224,53 +319,54 @@ class _Sweep:
 
     def rounding(self, problem):
         """Residual to expect of exact sites, from the errors of the margins' two moments."""
-        errors = margin_errors(problem.space, self.conditioned.dual)
+        update, conditioned = self.update, self.conditioned
+        errors = problem.prior.rounding(conditioned.dual)
         of_mean, of_var = errors.mean[problem.index], errors.variance[problem.index]
-        mean = problem.oriented(self.conditioned.mean)
+        terms = np.abs(self.site_shift)
+        terms = terms + np.abs(self.site_precision * problem.oriented(conditioned.mean))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            of_share = self.tau * of_var / self.share
-            of_pull = self.tau * of_mean + _EPS * (np.abs(self.nu) + np.abs(self.tau * mean))
+            of_share = self.site_precision * of_var / update.cav_share
+            of_slope = self.site_precision * of_mean + _EPS * terms
             # The cavity follows both: its variance by of_var / share², its mean by the rest;
             # curvature times cavity variance is at most 1.
-            of_cavity = of_mean + of_var / self.share**2 * np.abs(self.pull)
-            off_mean = 2.0 * of_pull + self.moments.curvature * of_cavity
-            off_mean *= np.sqrt(self.cavity_var)
+            of_cavity = of_mean + of_var / update.cav_share**2 * np.abs(update.site_slope)
+            off_mean = 2.0 * of_slope + update.tilted.curvature * of_cavity
+            off_mean *= np.sqrt(update.cav_var)
             floor = problem.copies * np.maximum(off_mean, 2.0 * of_share)
         return float(np.max(floor))
 
     def settle_repeats(self, problem):
         """Let the sites of equal duels ask for their common fixed point."""
-        # Of joint answers there is one site a margin: the space counts them.
-        counts, variance = problem.shared, self.cavity_var * self.share
-        mean = self.cavity_mean + self.cavity_var * self.pull
-        share = 1.0 - counts * self.tau * variance
-        repeated = (counts > 1.0) & (share > 1e-12) & (variance > 0.0)
+        # Of joint answers there is one site a margin: the prior counts them.
+        counts, update = problem.shared, self.update
+        variance = update.cav_var * update.cav_share
+        mean = update.cav_mean + update.cav_var * update.site_slope
+        share = 1.0 - counts * self.site_precision * variance
+        repeated = (counts > 1.0) & (share > _PROPER) & (variance > 0.0)
         if not repeated.any():
             return
         every = np.flatnonzero(repeated)
-        without = variance[every] / share[every]
-        centre = mean[every] - without * counts[every] * self.pull[every]
-        near = self.cavity_mean[every], self.cavity_var[every]
+        cav_var = variance[every] / share[every]  # without all of the equal sites
+        cav_mean = mean[every] - cav_var * counts[every] * update.site_slope[every]
+        near = update.cav_mean[every], update.cav_var[every]
         answers = problem.answers.take(every)
-        site = problem.likelihood.repeated_site(centre, without, counts[every], answers, near)
+        site = problem.likelihood.repeated_site(cav_mean, cav_var, counts[every], answers, near)
         solved = np.isfinite(site.precision) & np.isfinite(site.shift)
-        self.wanted_tau[every[solved]] = site.precision[solved]
-        self.wanted_nu[every[solved]] = site.shift[solved]
+        self.wanted_precision[every[solved]] = site.precision[solved]
+        self.wanted_shift[every[solved]] = site.shift[solved]
 
     def log_evidence(self, problem):
-        """log Z_EP (GPML 3.65), arranged so that no large terms cancel."""
-        local = self.moments.log_normaliser - 0.5 * np.log(self.share)
-        local += 0.5 * self.cavity_var * self.pull**2
+        """log Z_EP (GPML 3.65)."""
         conditioned = self.conditioned
         joint = conditioned.dual @ conditioned.mean + conditioned.log_det
-        return float(problem.copies @ local - 0.5 * joint)
+        return float(problem.copies @ self.update.log_gain - 0.5 * joint)
 
 
-def _sweep(problem, tau, nu, conditioned=None):
+def _sweep(problem, site_precision, site_shift, conditioned=None):
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        sweep = _Sweep(problem, site_precision, site_shift, conditioned)
         if conditioned is not None:
-            return _Sweep(problem, tau, nu, conditioned)
-        sweep = _Sweep(problem, tau, nu, None)
+            return sweep
         return sweep.centred(problem) if len(problem.counts) >= MANY else sweep
 
 
@@ -282,14 +378,14 @@ class _Path:
     """
 
     def __init__(self, problem, step):
-        prior = np.maximum(problem.space.prior_variance[problem.index], 1e-300)
+        prior = np.maximum(problem.prior.variance[problem.index], 1e-300)
         self._floor = _FLOOR / prior
         self._step = step
         self._points, self._moves = deque(maxlen=_MEMORY + 1), deque(maxlen=_MEMORY + 1)
 
     def forward(self, sweep):
-        point = self._encode(sweep.tau, sweep.nu)
-        move = self._encode(sweep.wanted_tau, sweep.wanted_nu) - point
+        point = self._encode(sweep.site_precision, sweep.site_shift)
+        move = self._encode(sweep.wanted_precision, sweep.wanted_shift) - point
         self._points.append(point)
         self._moves.append(move)
         target = point + self._step * move
@@ -305,8 +401,8 @@ class _Path:
         self._step = max(0.5 * self._step, 0.02)
         self._points.clear()
         self._moves.clear()
-        point = self._encode(best.tau, best.nu)
-        move = self._encode(best.wanted_tau, best.wanted_nu) - point
+        point = self._encode(best.site_precision, best.site_shift)
+        move = self._encode(best.wanted_precision, best.wanted_shift) - point
         return self._decode(point + self._step * move)
 
     def _encode(self, tau, nu):

@@ -7,11 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import check_choice, check_number
-from skpref.inference._base import Approximation, Engine, Problem, State
+from skpref.data import Comparisons
+from skpref.inference._base import Approximation, Capabilities, Engine, Problem, State
 from skpref.inference._chains import Budget, MarginChains, MarginPosterior, NoisyMargins
 from skpref.inference._ep import EP
 from skpref.inference._laplace import Laplace
 from skpref.inference._sampling import AnswerEngine, is_warm, needed
+from skpref.likelihoods import Likelihood
 from skpref.samplers import hmc
 
 _EVIDENCE = {"ep": EP, "laplace": Laplace}
@@ -70,13 +72,16 @@ class Hallucination(AnswerEngine):
         self.warm_start = warm_start
         self.max_walls = max_walls
 
-    def check(self) -> None:
+    def check(
+        self, comparisons: Comparisons | None = None, likelihood: Likelihood | None = None
+    ) -> None:
         """Raise unless the options are sound."""
         check_number("burn_in", self.burn_in, low=1, integer=True)
         check_number("between", self.between, low=1, integer=True)
         check_number("max_walls", self.max_walls, low=0, integer=True)
+        super().check(comparisons, likelihood)
 
-    def evidence_engine(self) -> Engine:
+    def evidence_engine(self, search: bool = False) -> Engine:
         """The engine whose evidence sets the hyperparameters, as exact as by itself."""
         return _EVIDENCE[check_choice("evidence", self.evidence, _EVIDENCE)]()
 
@@ -85,13 +90,13 @@ class Hallucination(AnswerEngine):
         problem: Problem,
         start: State | None = None,
         rng: np.random.Generator | None = None,
-        near: Approximation | None = None,
+        gaussian: Approximation | None = None,
     ) -> Approximation:
         """Draw v once, see `SampledEngine.run`."""
-        rng, near = needed(rng, near)
+        rng, gaussian = needed(rng, gaussian)
         self._check_memory(problem.comparisons)
         margins = NoisyMargins(problem)
-        positions = margins.start(near.conditioned.mean, start, 1)
+        positions = margins.start(gaussian.conditioned.mean, start, 1)
         steps = self.between if is_warm(start) else self.burn_in
         cap = min(self.max_walls, _WALLS + _WALLS_PER_ANSWER * margins.n_answers)
         lower, upper = (None, None) if margins.box is None else margins.box
@@ -100,14 +105,14 @@ class Hallucination(AnswerEngine):
         drawn = chain.state
         # Contradictions at tiny noise: a wedge with too many walls.
         if chain.rejected_share > 0.5 and not problem.rows.joint:
-            gaussian = near if self.evidence == "ep" else EP(tol=1e-5).run(problem)
-            posterior = MarginPosterior(problem, gaussian)
+            exact = gaussian if self.evidence == "ep" else EP(tol=1e-5).run(problem)
+            posterior = MarginPosterior(problem, exact)
             walk = MarginChains(posterior, margins, _HELPERS, rng, Budget(_WORK))
             drawn = walk.draw(1).state[:1]
-        sites = margins.sites(drawn, near.sites.log_evidence)
-        conditioned = problem.space.condition(sites.precision, sites.shift)
+        sites = margins.sites(drawn, gaussian.sites.log_evidence)
+        conditioned = problem.prior.condition(sites.precision, sites.shift)
         state = {"margins": drawn}
-        return Approximation(sites, conditioned, state, steps, 0.0, near.converged)
+        return Approximation(sites, conditioned, state, steps, 0.0, gaussian.converged)
 
 
 class Believer(AnswerEngine):
@@ -116,9 +121,9 @@ class Believer(AnswerEngine):
     A subclass says in ``_believed`` which.
     """
 
-    samples: ClassVar[bool] = False
+    capabilities: ClassVar[Capabilities] = Capabilities(takes_joint=True, state_of="answers")
 
-    def evidence_engine(self) -> Engine:
+    def evidence_engine(self, search: bool = False) -> Engine:
         """Expectation propagation."""
         return EP()
 
@@ -127,19 +132,19 @@ class Believer(AnswerEngine):
         problem: Problem,
         start: State | None = None,
         rng: np.random.Generator | None = None,
-        near: Approximation | None = None,
+        gaussian: Approximation | None = None,
     ) -> Approximation:
         """Condition on the margins that are believed, see `Engine.run`."""
         self.check()
-        near = EP().run(problem) if near is None else near
+        gaussian = EP().run(problem) if gaussian is None else gaussian
         self._check_memory(problem.comparisons)
         margins = NoisyMargins(problem)
-        sites = margins.sites(self._believed(margins, near)[None], near.sites.log_evidence)
-        conditioned = problem.space.condition(sites.precision, sites.shift)
-        return Approximation(sites, conditioned, {}, 1, 0.0, near.converged)
+        sites = margins.sites(self._believed(margins, gaussian)[None], gaussian.sites.log_evidence)
+        conditioned = problem.prior.condition(sites.precision, sites.shift)
+        return Approximation(sites, conditioned, {}, 1, 0.0, gaussian.converged)
 
     @abstractmethod
-    def _believed(self, margins: NoisyMargins, near: Approximation) -> NDArray[np.float64]:
+    def _believed(self, margins: NoisyMargins, gaussian: Approximation) -> NDArray[np.float64]:
         """Values of the noisy margins (n_answers,)."""
 
 
@@ -170,8 +175,8 @@ class KrigingBeliever(Believer):
     True
     """
 
-    def _believed(self, margins, near):
-        return margins.expected(near)
+    def _believed(self, margins, gaussian):
+        return margins.expected(gaussian)
 
 
 class ConstantLiar(Believer):
@@ -198,9 +203,12 @@ class ConstantLiar(Believer):
     def __init__(self, lie: float = 1.0) -> None:
         self.lie = lie
 
-    def check(self) -> None:
+    def check(
+        self, comparisons: Comparisons | None = None, likelihood: Likelihood | None = None
+    ) -> None:
         """Raise unless the lie is a positive number."""
         check_number("lie", self.lie, low=0.0, open_low=True, open_high=True)
+        super().check(comparisons, likelihood)
 
-    def _believed(self, margins, near):
+    def _believed(self, margins, gaussian):
         return margins.constant(float(self.lie))

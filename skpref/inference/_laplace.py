@@ -6,17 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import check_number
+from skpref.data import Comparisons
 from skpref.gp import Sites
 from skpref.inference._base import (
+    WORST,
     Approximation,
+    Capabilities,
     Engine,
     EvidenceGradient,
     Problem,
     State,
-    started,
+    warm_start_array,
 )
-from skpref.inference._rounding import WORST, energy_error
-from skpref.likelihoods import Derivatives
+from skpref.likelihoods import Derivatives, Likelihood
 
 _EPS = np.finfo(np.float64).eps
 # Share of a margin's variance that its noise leaves at least.
@@ -73,13 +75,15 @@ class Laplace(Engine):
     >>> model = PairwisePreferenceRegressor(inference=Laplace(max_iter=50))
     """
 
-    has_evidence: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(has_evidence=True)
 
     def __init__(self, max_iter: int = 100, tol: float = 1e-10):
         self.max_iter = max_iter
         self.tol = tol
 
-    def check(self) -> None:
+    def check(
+        self, comparisons: Comparisons | None = None, likelihood: Likelihood | None = None
+    ) -> None:
         """Raise unless the options are sound."""
         check_number("max_iter", self.max_iter, low=1, integer=True)
         check_number("tol of the engine", self.tol, low=0.0, open_low=True)
@@ -89,7 +93,7 @@ class Laplace(Engine):
         problem: Problem,
         start: State | None = None,
         rng: np.random.Generator | None = None,
-        near: Approximation | None = None,
+        gaussian: Approximation | None = None,
     ) -> Approximation:
         """Find the mode, see `Engine.run`."""
         self.check()
@@ -97,7 +101,7 @@ class Laplace(Engine):
         z, at = mode.margin, mode.at
         precision = problem.pool(at.curvature)
         shift = precision * z + problem.pool(problem.sign * at.gradient)
-        conditioned = problem.space.condition(precision, shift)
+        conditioned = problem.prior.condition(precision, shift)
         evidence = mode.value - 0.5 * conditioned.log_det  # GPML (3.32)
         sites = Sites(shift, precision, float(evidence))
         found = {"pull": at.gradient}
@@ -105,12 +109,12 @@ class Laplace(Engine):
 
     def mode(self, problem: Problem, start: State | None = None) -> Mode:
         """The mode alone."""
-        space = problem.space
-        z, w = np.zeros(space.n_margins), np.zeros(space.n_margins)
-        pull = started(start, "pull", len(problem.counts))
+        prior = problem.prior
+        z, w = np.zeros(prior.n_margins), np.zeros(prior.n_margins)
+        pull = warm_start_array(start, "pull", len(problem.counts))
         if pull is not None:
             w = problem.pool(problem.sign * pull)
-            z = space.prior_times(w)
+            z = prior.times(w)
         at, value = _objective(problem, z, w)
         if pull is not None:
             origin, origin_value = _objective(problem, np.zeros_like(z), np.zeros_like(w))
@@ -120,7 +124,7 @@ class Laplace(Engine):
         for n_iter in range(1, self.max_iter + 1):  # noqa: B007 (used below the loop)
             precision = problem.pool(at.curvature)
             slope = problem.pool(problem.sign * at.gradient)
-            mean, dual = space.centre(precision, precision * z + slope)  # GPML Alg. 3.1
+            mean, dual = prior.centre(precision, precision * z + slope)  # GPML Alg. 3.1
             dz, dw = mean - z, dual - w
             promise = 0.5 * float(slope @ dz - w @ dz)  # Newton decrement
             step, slack = 1.0, _EPS * (1.0 + abs(value))
@@ -151,27 +155,22 @@ class Laplace(Engine):
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the evidence, the mode's own movement included (GPML Alg. 5.1)."""
-        space, sign = problem.space, problem.sign
+        prior, sign = problem.prior, problem.sign
         conditioned, precision = approximation.conditioned, approximation.sites.precision
         margin = problem.oriented(conditioned.mean)
         at = problem.likelihood.log_prob(margin, problem.answers)
         value, gradient, curvature = problem.likelihood.theta_derivatives(margin, problem.answers)
         push = 0.5 * conditioned.variance * problem.pool(sign * at.third)
-        u = push - space.gain_times(conditioned, precision, push)
-        # ½ (α αᵀ + α βᵀ + β αᵀ − D Dᵀ) with α = Aᵀ w and β = Aᵀ u
-        alpha, beta = space.incidence @ conditioned.dual, space.incidence @ u
-        by_covariance = np.stack([alpha, beta], axis=1) @ np.stack([alpha + beta, alpha])
-        if problem.by_kernel:
-            by_covariance -= space.gram(conditioned, precision)
-            by_covariance *= 0.5
-        moved = space.prior_times(u)
+        u = push - prior.response(conditioned, precision, push)
+        by_kernel = prior.pull_back(conditioned, precision, u)
+        moved = prior.times(u)
         by_theta = [
             problem.counts @ v
             - 0.5 * (conditioned.variance @ problem.pool(c))
             + moved @ problem.pool(sign * g)
             for v, g, c in zip(value, gradient, curvature, strict=True)
         ]
-        return EvidenceGradient(by_covariance, np.array(by_theta))
+        return EvidenceGradient(by_kernel, np.array(by_theta))
 
 
 def _objective(problem, z, w):
@@ -182,7 +181,7 @@ def _objective(problem, z, w):
 def _rounding(problem, dual, at):
     """Error of the objective: what it may fall, or promise to rise, by rounding alone."""
     terms = problem.counts @ np.abs(at.value)
-    return _EPS * float(terms) + energy_error(problem.space, dual)
+    return _EPS * float(terms) + problem.prior.energy_error(dual)
 
 
 def starting_sites(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -203,5 +202,5 @@ def starting_sites(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.fl
     if not joint:
         return precision, shift
     # The same sites behind the noise: 1/τ is that much less.
-    left = 1.0 - problem.space.noise.diagonal()[problem.index] * precision
+    left = 1.0 - problem.prior.noise.diagonal()[problem.index] * precision
     return precision / np.maximum(left, _LEAST), shift / np.maximum(left, _LEAST)

@@ -12,9 +12,6 @@ except ImportError:  # pragma: no cover - not on Windows
 
 # Less than this is had everywhere: nobody is asked.
 _SMALL = 2.0**27
-# Square matrices of an exact fit that are held at once: by margins those of their side and of the
-# items', by items; as traced at 400 to 1400 items, learning included.
-_BY_MARGINS, _BY_ITEMS = (3.0, 6.0), 10.0
 
 
 def available() -> float:
@@ -51,14 +48,6 @@ def check_memory(n_bytes: float, what: str, remedy: str) -> None:
         )
 
 
-def exact_bytes(n_margins: int, n_items: int, by_margins: bool) -> float:
-    """Bytes that exact inference holds at most, by matrices of the margins or of the items."""
-    if not by_margins:
-        return 8.0 * _BY_ITEMS * float(n_items) ** 2
-    margins, items = _BY_MARGINS
-    return 8.0 * (margins * float(n_margins) ** 2 + items * float(n_items) ** 2)
-
-
 def fits(n_bytes: float) -> bool:
     """Whether so many bytes are to be had."""
     return n_bytes <= _SMALL or n_bytes <= available()
@@ -70,7 +59,7 @@ def check_exact(n_bytes: float, n_rows: int, n_items: int) -> None:
     Parameters
     ----------
     n_bytes : float
-        See `exact_bytes`.
+        Held at most, see `Cost`.
     n_rows, n_items : int
         Distinct comparisons and items.
     """

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 
 from skpref._utils import Array, NoCovarianceError
 from skpref.data import Comparisons, Rows
-from skpref.gp import InducedConditioned, InducedSpace, Moments, Pull, Weights, moments
+from skpref.gp import InducedMargins, Inducing, Moments, Pull, Weights, moments
 from skpref.inference._base import Pass, State
 from skpref.likelihoods import TIE, Answers, Expected, Likelihood
 
@@ -39,7 +39,7 @@ def nothing(m: int) -> Weights:
 class Batch:
     """Rows of answers and the prior of their margins."""
 
-    space: InducedSpace
+    prior: Inducing
     likelihood: Likelihood
     index: NDArray[np.intp]
     sign: NDArray[np.float64]
@@ -50,20 +50,20 @@ class Batch:
     @classmethod
     def of(
         cls,
-        space: InducedSpace,
+        prior: Inducing,
         rows: Rows,
         likelihood: Likelihood,
         before: Weights | None = None,
     ) -> Self:
         margins = rows.margins
         told = rows.counts, rows.answers
-        return cls(space, likelihood, margins.index, margins.sign, *told, before)
+        return cls(prior, likelihood, margins.index, margins.sign, *told, before)
 
     def pool(self, values):
         """Sum over the rows on each margin."""
-        return np.bincount(self.index, self.counts * values, self.space.n_margins)
+        return np.bincount(self.index, self.counts * values, self.prior.n_margins)
 
-    def seen(self, margins: InducedConditioned) -> tuple[Array, Array, Array]:
+    def seen(self, margins: InducedMargins) -> tuple[Array, Array, Array]:
         """Of the margin of every row, as its winner over its loser: mean, variance, and rest."""
         mean, variance, rest = (each[self.index] for each in margins)
         return self.sign * mean, variance, rest
@@ -76,7 +76,7 @@ class Batch:
     def pull_at(self, at: Moments) -> Pull:
         """The same under a q."""
         return self.pull(
-            self.likelihood.expected(*self.seen(self.space.condition(at)), self.answers), at
+            self.likelihood.expected(*self.seen(self.prior.under(at)), self.answers), at
         )
 
     def look(self, weights: Weights) -> "Look":
@@ -89,24 +89,24 @@ class Batch:
 
     def told(self, at: Moments) -> "Look":
         """The same of these answers alone, whatever earlier ones told."""
-        margins = self.space.condition(at)
+        margins = self.prior.under(at)
         mean, variance, rest = self.seen(margins)
         expected = self.likelihood.expected(mean, variance, rest, self.answers)
         fit = float(self.counts @ expected.value)
         pull = self.pull(expected, at)
         precision = -2.0 * pull.by_variance
-        wanted = self.space.weights(pull.by_mean, precision, at)
+        wanted = self.prior.weights(pull.by_mean, precision, at)
         sites = {"precision": precision, "pull": pull.by_mean + precision * margins.mean}
         pulled = -float(self.counts @ (expected.by_noise * rest))
         return Look(at, fit, wanted, sites, pulled)
 
-    def part(self, space: InducedSpace, rows: Rows, numbers: NDArray[np.intp]) -> Self:
-        """Some of the rows, by number; ``space`` is that of their margins."""
-        return type(self).of(space, rows, self.likelihood)
+    def part(self, prior: Inducing, rows: Rows, numbers: NDArray[np.intp]) -> Self:
+        """Some of the rows, by number; ``prior`` is that of their margins."""
+        return type(self).of(prior, rows, self.likelihood)
 
     def scaled(self, kernel: Kernel, factor: float) -> Self:
         """The same answers under a kernel that is so many times as large."""
-        return replace(self, space=self.space.scaled(kernel, factor))
+        return replace(self, prior=self.prior.scaled(kernel, factor))
 
 
 class Look(NamedTuple):
@@ -435,7 +435,7 @@ def ascend_with_scale(
     now = Gamma(prior.shape + 0.5 * m, 1.0).around(1.0 / scale)
     loose, before = max(tol, _LOOSEST), None
     while True:
-        scaled = batch.scaled(with_scale(batch.space.kernel, 1.0 / now.mean), 1.0 / now.mean)
+        scaled = batch.scaled(with_scale(batch.prior.kernel, 1.0 / now.mean), 1.0 / now.mean)
         gap = now.bound(prior, m)
         told = watch and after(watch, len(history), gap)
         end = ascend(scaled, weights, loose, max_iter - len(history), told)
@@ -527,22 +527,22 @@ class Linearised(Batch):
     @classmethod
     def of(
         cls,
-        space: InducedSpace,
+        prior: Inducing,
         rows: Rows,
         likelihood: Likelihood,
         before: Weights | None = None,
     ) -> Self:
         """All rows of a problem, see `Batch.of`."""
-        return replace(super().of(space, rows, likelihood, before), tally=Tally.of(rows))
+        return replace(super().of(prior, rows, likelihood, before), tally=Tally.of(rows))
 
-    def part(self, space: InducedSpace, rows: Rows, numbers: NDArray[np.intp]) -> Self:
+    def part(self, prior: Inducing, rows: Rows, numbers: NDArray[np.intp]) -> Self:
         """Some of the rows; a pair's observation is that of all of its duels."""
-        return replace(super().part(space, rows, numbers), tally=self.tally.take(numbers))
+        return replace(super().part(prior, rows, numbers), tally=self.tally.take(numbers))
 
     def told(self, at: Moments) -> Look:
         """The answers seen under a q; the steps wanted lower the sum of squares of its mean."""
         look = super().told(at)
-        margins, tally = self.space.condition(at), self.tally
+        margins, tally = self.prior.under(at), self.tally
         log_chance, slope, *_ = self.likelihood.log_prob(
             self.sign * margins.mean[self.index], self.answers
         )
@@ -550,10 +550,10 @@ class Linearised(Batch):
         slope = chance * slope
         weight, off = tally.share / tally.variance, tally.chance - chance
         by_mean, precision = (
-            np.asarray(np.bincount(self.index, each, self.space.n_margins), dtype=np.float64)
+            np.asarray(np.bincount(self.index, each, self.prior.n_margins), dtype=np.float64)
             for each in (self.sign * weight * slope * off, weight * slope**2)
         )
-        wanted = self.space.weights(by_mean, precision, at)
+        wanted = self.prior.weights(by_mean, precision, at)
         sites = {"precision": precision, "pull": by_mean + precision * margins.mean}
         goal = -0.5 * float(weight @ off**2)
         # the update does not see variances

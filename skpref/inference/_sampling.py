@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import check_choice, check_number, warn
 from skpref.data import Comparisons
-from skpref.inference._base import Approximation, Engine, Problem, State
+from skpref.inference._base import Approximation, Capabilities, Engine, Problem, State
 from skpref.inference._chains import (
     ADAPTATION,
     FEW_WALLS,
@@ -52,20 +52,23 @@ _COPIES = 10.0
 class AnswerEngine(Engine):
     """Engines whose components are draws of the noisy margins of single answers."""
 
-    samples: ClassVar[bool] = True
-    takes_joint: ClassVar[bool] = True
-    state_of: ClassVar[str] = "answers"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        samples=True, takes_joint=True, state_of="answers"
+    )
 
-    def check_comparisons(self, comparisons: Comparisons, likelihood: Likelihood) -> None:
-        """Raise ValueError, before any work, if these answers cannot be sampled, MemoryError
-        if their draws do not fit."""
-        check_sampled(comparisons, likelihood)
-        self._check_memory(comparisons)
+    def check(
+        self, comparisons: Comparisons | None = None, likelihood: Likelihood | None = None
+    ) -> None:
+        """Raise ValueError if these answers cannot be sampled, MemoryError if their draws do not
+        fit."""
+        if comparisons is not None and likelihood is not None:
+            check_sampled(comparisons, likelihood)
+            self._check_memory(comparisons)
 
-    def side(self, comparisons: Comparisons) -> int:
+    def matrix_size(self, comparisons: Comparisons) -> int:
         """Of the largest square matrices: the covariance of the margins of single answers."""
         if self._margins_at_once(comparisons):
-            return super().side(comparisons)
+            return super().matrix_size(comparisons)
         return comparisons.n_singles
 
     def _draws_held(self):
@@ -112,13 +115,15 @@ class SampledEngine(AnswerEngine):
     # Options that give more effective draws when raised.
     _slack: ClassVar[str]
 
-    def evidence_engine(self) -> Engine:
+    def evidence_engine(self, search: bool = False) -> Engine:
         """The engine whose evidence sets the hyperparameters and whose mean starts the chains."""
         self.check()
         return clone(_EVIDENCE[check_choice("evidence", self.evidence, _EVIDENCE)])
 
-    def check(self) -> None:
-        """Raise unless the options are sound."""
+    def check(
+        self, comparisons: Comparisons | None = None, likelihood: Likelihood | None = None
+    ) -> None:
+        """Raise unless the options are sound and the answers can be sampled."""
         check_number("draws", self.draws, low=1, integer=True)
         check_number("chains", self.chains, low=1, integer=True)
         if isinstance(self.burn_in, str):
@@ -126,13 +131,14 @@ class SampledEngine(AnswerEngine):
         else:
             check_number("burn_in", self.burn_in, low=0, integer=True)
         check_number("max_work", self.max_work, low=0.0, open_low=True)
+        super().check(comparisons, likelihood)
 
     def run(
         self,
         problem: Problem,
         start: State | None = None,
         rng: np.random.Generator | None = None,
-        near: Approximation | None = None,
+        gaussian: Approximation | None = None,
     ) -> Approximation:
         """Draw v given v > 0 and turn every draw into a component.
 
@@ -141,9 +147,9 @@ class SampledEngine(AnswerEngine):
         problem : Problem
         start : dict, optional
             ``margins`` (n_chains, n_answers) to start from, NaN where there is none; by default
-            E[v | z = mean of ``near``, v > 0].
+            E[v | z = mean of ``gaussian``, v > 0].
         rng : numpy.random.Generator
-        near : Approximation
+        gaussian : Approximation
             Of `evidence_engine`.
 
         Returns
@@ -153,26 +159,26 @@ class SampledEngine(AnswerEngine):
             a chain), ``state`` holds the last positions.
         """
         self.check()
-        rng, near = needed(rng, near)
+        rng, gaussian = needed(rng, gaussian)
         self._check_memory(problem.comparisons)
         noisy = NoisyMargins(problem)
         budget = Budget(self.max_work * _UNIT)
         drawn = None
         if not self._margins_at_once(problem.comparisons):
-            drawn = self._on_answers(problem, noisy, near, start, rng, budget)
+            drawn = self._on_answers(problem, noisy, gaussian, start, rng, budget)
         if drawn is None:
-            drawn = self._otherwise(problem, noisy, near, start, rng, budget)
+            drawn = self._otherwise(problem, noisy, gaussian, start, rng, budget)
         self._complain(drawn, problem.rows.joint)
         draws, diagnostics = drawn.found.draws, drawn.diagnostics
-        sites = noisy.sites(draws.reshape(-1, noisy.n_answers), near.sites.log_evidence)
-        conditioned = problem.space.condition(sites.precision, sites.shift)
+        sites = noisy.sites(draws.reshape(-1, noisy.n_answers), gaussian.sites.log_evidence)
+        conditioned = problem.prior.condition(sites.precision, sites.shift)
         return Approximation(
             sites,
             conditioned,
             {"margins": drawn.found.state},
             draws.shape[1] + drawn.burn_in,
             0.0 if diagnostics is None else float(np.max(diagnostics.rhat)),
-            near.converged,
+            gaussian.converged,
             diagnostics,
         )
 
@@ -185,14 +191,14 @@ class SampledEngine(AnswerEngine):
     def _draws_held(self):
         return self._shape[0] * self._shape[1]
 
-    def _on_answers(self, problem, noisy, near, start, rng, budget):
+    def _on_answers(self, problem, noisy, gaussian, start, rng, budget):
         """Draws by ``_sample``; None if another way should be taken instead."""
         chains, per_chain = self._shape
         automatic = isinstance(self.burn_in, str)
         burn_in = self._first_burn_in[is_warm(start)] if automatic else int(self.burn_in)
-        cautious = self._cautious(problem, near)
+        cautious = self._cautious(problem, gaussian)
         covariance = noisy.covariance()
-        state = noisy.start(near.conditioned.mean, start, chains)
+        state = noisy.start(gaussian.conditioned.mean, start, chains)
 
         def walk(engine, state, keep):
             sample = partial(engine._sample, covariance, rng=rng, box=noisy.box, keep=keep)
@@ -215,13 +221,13 @@ class SampledEngine(AnswerEngine):
         mixed = until_mixed(walk(self, state, keep=True).draw, per_chain, automatic)
         return self._drawn(mixed, burn_in, self._name)
 
-    def _on_margins(self, problem, noisy, near, start, rng, budget):
+    def _on_margins(self, problem, noisy, gaussian, start, rng, budget):
         chains, per_chain = self._shape
         automatic = isinstance(self.burn_in, str)
         if not isinstance(self.evidence_engine(), EP):  # Laplace's Gaussian is far too narrow
-            near = _EVIDENCE["ep"].run(problem)
-        carried = noisy.start(near.conditioned.mean, start, chains) if is_warm(start) else None
-        posterior = MarginPosterior(problem, near)
+            gaussian = _EVIDENCE["ep"].run(problem)
+        carried = noisy.start(gaussian.conditioned.mean, start, chains) if is_warm(start) else None
+        posterior = MarginPosterior(problem, gaussian)
         walk = MarginChains(posterior, noisy, chains, rng, budget, carried)
         more = 0 if automatic else int(self.burn_in) - ADAPTATION
         if more > 0:
@@ -238,9 +244,9 @@ class SampledEngine(AnswerEngine):
             diagnostics = diagnose(*chains, burn_in, found.rejected_share, method)
         return _Drawn(mixed.found, diagnostics, burn_in, method)
 
-    def _otherwise(self, problem, noisy, near, start, rng, budget):
+    def _otherwise(self, problem, noisy, gaussian, start, rng, budget):
         """Draws where `_cautious` rejected much."""
-        return self._on_margins(problem, noisy, near, start, rng, budget)
+        return self._on_margins(problem, noisy, gaussian, start, rng, budget)
 
     def _check_moved(self, rejected_share):
         """Raise ValueError if it is vain to go on after burn-in."""
@@ -262,7 +268,7 @@ class SampledEngine(AnswerEngine):
     def _work_of(self, n_answers, found, keep):
         """Multiplications that draws took."""
 
-    def _cautious(self, problem, near):
+    def _cautious(self, problem, gaussian):
         """The engine for burn-in; if another than itself rejects much, `_otherwise` draws."""
         return self
 
@@ -326,15 +332,15 @@ def is_warm(start: State | None) -> bool:
 
 
 def needed(
-    rng: np.random.Generator | None, near: Approximation | None
+    rng: np.random.Generator | None, gaussian: Approximation | None
 ) -> tuple[np.random.Generator, Approximation]:
     """Both, or a TypeError: draws need a generator and an approximation to start from."""
-    if rng is None or near is None:
+    if rng is None or gaussian is None:
         raise TypeError(
-            "An engine that samples needs rng=, a numpy Generator, and near=, the Approximation of "
-            "its evidence_engine()."
+            "An engine that samples needs rng=, a numpy Generator, and gaussian=, the "
+            "Approximation of its evidence_engine()."
         )
-    return rng, near
+    return rng, gaussian
 
 
 # Multiplications in whose time a sweep of Gibbs passes an entry of its matrix.
@@ -434,17 +440,24 @@ class HMC(SampledEngine):
         self.method = method
         self.max_work = max_work
 
-    def check(self) -> None:
-        """Raise unless the options are sound."""
-        super().check()
+    def check(
+        self, comparisons: Comparisons | None = None, likelihood: Likelihood | None = None
+    ) -> None:
+        """Raise unless the options are sound and the answers can be sampled."""
         if self.max_walls is not None:
             check_number("max_walls", self.max_walls, low=0, integer=True)
         check_choice("method", self.method, ("auto", "walls", "margins"))
+        if comparisons is not None and self.method == "margins" and comparisons.rows.joint:
+            raise ValueError(
+                "HMC(method='margins') draws the margins without noise, which choices and rankings "
+                "share; use method='auto' (or 'walls')."
+            )
+        super().check(comparisons, likelihood)
 
     def _cap(self, n_answers):
         return most_walls(n_answers) if self.max_walls is None else self.max_walls
 
-    def _cautious(self, problem, near):
+    def _cautious(self, problem, gaussian):
         n_answers, rows = problem.comparisons.n_singles, problem.rows
         if self.method != "auto" or not rows.basis.all():
             return self
@@ -452,15 +465,15 @@ class HMC(SampledEngine):
             worth = _SWEEPS_A_DRAW * _SWEEP * float(n_answers) ** 2
             walls = max(int(worth / wall_work(n_answers)), FEW_WALLS)
         else:
-            walls = bearable_walls(problem, near)
+            walls = bearable_walls(problem, gaussian)
         enough = walls >= self._cap(n_answers)
         return self if enough else clone(self).set_params(max_walls=walls)
 
-    def _otherwise(self, problem, noisy, near, start, rng, budget):
+    def _otherwise(self, problem, noisy, gaussian, start, rng, budget):
         if not problem.rows.joint:
-            return super()._otherwise(problem, noisy, near, start, rng, budget)
+            return super()._otherwise(problem, noisy, gaussian, start, rng, budget)
         sweeps = Gibbs(self.draws, self.chains, self.burn_in, self.evidence, thin=_THIN)
-        return sweeps._on_answers(problem, noisy, near, start, rng, budget)
+        return sweeps._on_answers(problem, noisy, gaussian, start, rng, budget)
 
     def _check_moved(self, rejected_share):
         if rejected_share == 1.0 and self.max_walls is None:
@@ -469,15 +482,6 @@ class HMC(SampledEngine):
                 "each other under hardly any noise, and nothing would be drawn. Use "
                 "inference='ep', or raise noise_variance."
             )
-
-    def check_comparisons(self, comparisons: Comparisons, likelihood: Likelihood) -> None:
-        """See `AnswerEngine.check_comparisons`."""
-        if self.method == "margins" and comparisons.rows.joint:
-            raise ValueError(
-                "HMC(method='margins') draws the margins without noise, which choices and rankings "
-                "share; use method='auto' (or 'walls')."
-            )
-        super().check_comparisons(comparisons, likelihood)
 
     def _sample(self, covariance, state, n_draws, rng, box=None, keep=True):
         cap = self._cap(len(covariance))
@@ -564,20 +568,18 @@ class Gibbs(SampledEngine):
         self.thin = thin
         self.max_work = max_work
 
-    def check(self) -> None:
-        """Raise unless the options are sound."""
-        super().check()
+    def check(
+        self, comparisons: Comparisons | None = None, likelihood: Likelihood | None = None
+    ) -> None:
+        """Raise unless the options are sound and the answers can be sampled."""
         check_number("thin", self.thin, low=1, integer=True)
-
-    def check_comparisons(self, comparisons: Comparisons, likelihood: Likelihood) -> None:
-        """See `AnswerEngine.check_comparisons`."""
-        if not comparisons.rows.basis.all():
+        if comparisons is not None and not comparisons.rows.basis.all():
             raise ValueError(
                 "Gibbs renews one inequality of an answer at a time, which cannot be where some "
                 "follow from others: where several items of a ranking share a rank and several the "
                 "next. Use inference='hmc' or 'ep'."
             )
-        super().check_comparisons(comparisons, likelihood)
+        super().check(comparisons, likelihood)
 
     def _sample(self, covariance, state, n_draws, rng, box=None, keep=True):
         thin = self.thin if keep else 1

@@ -2,25 +2,24 @@
 
 from collections.abc import Iterator
 from functools import reduce
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import NoCovarianceError, RandomLike, check_choice, check_number, seed_of, warn
+from skpref._utils import check_choice, check_number
 from skpref.data import Comparisons, gathered_rows
-from skpref.gp import (
-    InducedSpace,
-    Sites,
-    Weights,
-    feature_spread,
-    moments,
-    place,
-    unexplained_share,
+from skpref.gp import Inducing, InducingPoints, Pull, Sites, Weights, moments
+from skpref.inference._base import (
+    Approximation,
+    Capabilities,
+    Engine,
+    EvidenceGradient,
+    Pass,
+    Problem,
+    State,
 )
-from skpref.inference._base import Approximation, Engine, EvidenceGradient, Pass, Problem, State
 from skpref.inference._ep import EP
 from skpref.inference._natural import (
     Ascent,
@@ -39,7 +38,6 @@ from skpref.inference._natural import (
     with_scale,
 )
 from skpref.inference._workers import all_answers
-from skpref.kernels import seen_columns
 from skpref.likelihoods import Likelihood
 
 # A pass whose residual is more than so much of the last one's is noise for the most part.
@@ -53,7 +51,7 @@ class InBatches:
     ----------
     problem : Problem
     answers : Batch
-        All of them, of any kind of `Batch`; its space may be of another output scale.
+        All of them, of any kind of `Batch`; its prior may be of another output scale.
     size : int
         Rows of a batch.
     """
@@ -62,18 +60,18 @@ class InBatches:
         self._problem, self._answers, self.size = problem, answers, size
 
     @property
-    def space(self) -> InducedSpace:
+    def prior(self) -> Inducing:
         """The prior of all margins."""
-        return self._answers.space
+        return self._answers.prior
 
     def each(self, rng: np.random.Generator | None = None) -> Iterator[Batch]:
         """All rows once, in random order if there is a generator."""
-        space, rows = self.space, self._problem.rows
+        prior, rows = self.prior, self._problem.rows
         order = np.arange(len(rows)) if rng is None else rng.permutation(len(rows))
         for k in range(0, len(order), self.size):
             numbers = np.sort(order[k : k + self.size])
             used, part = gathered_rows(rows, numbers)
-            there = InducedSpace(space.kernel, space.items[used], part.margins, space.Z, space)
+            there = Inducing(prior.kernel, prior.items[used], part.margins, prior.Z, prior)
             yield self._answers.part(there, part, numbers)
 
     def look(self, weights: Weights) -> Look:
@@ -225,7 +223,7 @@ def _gap(now, prior, m):
 
 def _under(batch, now):
     """The batch under the kernel of the present output scale."""
-    return batch.scaled(with_scale(batch.space.kernel, 1.0 / now.mean), 1.0 / now.mean)
+    return batch.scaled(with_scale(batch.prior.kernel, 1.0 / now.mean), 1.0 / now.mean)
 
 
 class Course(NamedTuple):
@@ -257,17 +255,17 @@ def scale_of(state: State | None) -> float:
     return 1.0 if state is None else float(state["scale"][0])
 
 
-def started(start: State | None, space: InducedSpace, total: float) -> Weights | None:
+def q_of(start: State | None, prior: Inducing, total: float) -> Weights | None:
     """q of a state; None if there is none.
 
     Of the same answers by their sites, which hardly depend on the hyperparameters; of others as if
     they were of this total weight.
     """
-    if start is None or start["shift"].shape != (len(space.Z),):
+    if start is None or start["shift"].shape != (len(prior.Z),):
         return None
     before = float(start["total"][0])
-    if before == total and start.get("pull", np.zeros(0)).shape == (space.n_margins,):
-        return rescaled(space.told(start["precision"], start["pull"]), scale_of(start))
+    if before == total and start.get("pull", np.zeros(0)).shape == (prior.n_margins,):
+        return rescaled(prior.told(start["precision"], start["pull"]), scale_of(start))
     return Weights(start["gain"], start["shift"]).scaled(total / before)
 
 
@@ -294,69 +292,20 @@ def state_of(weights: Weights, total: float, course: Course) -> State:
     return {"gain": weights.gain, "shift": weights.shift, **told}
 
 
-# Answers that the points are moved for, at most.
-_MOVED = 5000
-# Share of the items' variance that points leave at least where they are moved: where they tell all
-# but everything, they would but follow the noise of the answers.
-_LEFT = 0.01
-# Share of it that given points may leave before it is said, and items that are looked at for it.
-_FAR, _LOOKED_AT = 0.9, 2000
-# Steps of L-BFGS. The first few gain most of what there is; many fit the noise of the answers.
-_STEPS = 3
-# Of the run under each step's points: its tolerance, and the steps it has.
+# Of a run under points that are moved: its tolerance, and the steps it has.
 _TOL, _ITERATIONS = 3e-3, 100
 
 
-def warn_far(Z: NDArray[np.float64], comparisons: Comparisons, kernel: Kernel) -> None:
-    """Warn of points that tell next to nothing of the items' utilities."""
-    items = comparisons.items
-    some = items[np.linspace(0, len(items) - 1, min(len(items), _LOOKED_AT)).astype(np.intp)]
-    left = float(np.mean(unexplained_share(kernel, some, Z)))
-    if left > _FAR:
-        warn(
-            f"The inducing points explain {1.0 - left:.1%} of the variance of the items' utilities "
-            f"under {kernel}: what is not explained is predicted as if nothing were known. Give "
-            "points among the items, in the units of their features, or leave inducing_points out."
-        )
-
-
-def moved(
-    Z: NDArray[np.float64], comparisons: Comparisons, kernel: Kernel, likelihood: Likelihood
-) -> NDArray[np.float64]:
-    """Points a few steps up the bound, where they leave much of the items' variance.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (m, n_features)
-        Where they are.
-    comparisons : Comparisons
-        Of which some are looked at; the spread of their items is the unit of each feature.
-    kernel : sklearn.gaussian_process.kernels.Kernel
-    likelihood : Likelihood
-    """
-    part = comparisons.spread(_MOVED)
-    if np.mean(unexplained_share(kernel, part.items, Z)) < _LEFT:
-        return Z
-    scale, sites = feature_spread(part.items), None
-
-    def minus_bound(flat):
-        nonlocal sites
-        space = InducedSpace(kernel, part.items, part.rows.margins, flat.reshape(Z.shape) * scale)
-        batch = Batch.of(space, part.rows, likelihood)
-        start = nothing(len(Z)) if sites is None else space.told(sites["precision"], sites["pull"])
-        end = ascend(batch, start, _TOL, _ITERATIONS)
-        sites = end.look.sites
-        slope = space.by_points(batch.pull_at(end.at))
-        return -end.bound, -(slope * scale).ravel()
-
-    options = {"maxiter": _STEPS, "maxfun": 2 * _STEPS}
-    try:
-        found = minimize(
-            minus_bound, (Z / scale).ravel(), jac=True, method="L-BFGS-B", options=options
-        )
-    except NoCovarianceError:  # points that all but coincide, on some step's way
-        return Z
-    return found.x.reshape(Z.shape) * scale
+def bound_at(
+    prior: Inducing, comparisons: Comparisons, likelihood: Likelihood, sites: State | None
+) -> tuple[float, Pull, State]:
+    """The bound under inducing points, its slopes, and the sites there, from those before."""
+    batch = Batch.of(prior, comparisons.rows, likelihood)
+    start = nothing(len(prior.Z))
+    if sites is not None:
+        start = prior.told(sites["precision"], sites["pull"])
+    end = ascend(batch, start, _TOL, _ITERATIONS)
+    return end.bound, batch.pull_at(end.at), end.look.sites
 
 
 # Answers that a run on many begins with, before it sees all.
@@ -367,8 +316,6 @@ _CLOSING = 2
 _SEARCH_TOL = (3e-3, 1e-2)
 # Of the shape and the rate of a prior.
 _LARGEST = 1e12
-# Precision of a site that tells nothing, for its logarithm.
-_LEAST = 1e-12
 
 
 class SVI(Engine):
@@ -461,10 +408,9 @@ class SVI(Engine):
     (50, 11)
     """
 
-    has_evidence: ClassVar[bool] = True
-    dense: ClassVar[bool] = False
-    state_of: ClassVar[str] = "points"
-    _free = False  # whether its points may be moved
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        has_evidence=True, state_of="points", site_names=("precision", "pull")
+    )
 
     def __init__(
         self,
@@ -493,8 +439,10 @@ class SVI(Engine):
         self.evidence = evidence
         self.n_jobs = n_jobs
 
-    def check(self) -> None:
-        """Raise unless the options are sound."""
+    def check(
+        self, comparisons: Comparisons | None = None, likelihood: Likelihood | None = None
+    ) -> None:
+        """Raise unless the options are sound and the way of ``local`` takes the answers."""
         check_number("n_inducing", self.n_inducing, low=1, integer=True)
         if self.batch_size is not None:
             check_number("batch_size", self.batch_size, low=1, integer=True)
@@ -515,53 +463,24 @@ class SVI(Engine):
                 )
         if self.inducing_points is not None:
             _check_points(self.inducing_points)
-
-    def check_comparisons(self, comparisons: Comparisons, likelihood: Likelihood) -> None:
-        """Raise unless the way of ``local`` takes these answers."""
-        if self.local == "ekf":
+        if self.local == "ekf" and comparisons is not None and likelihood is not None:
             check_linear(comparisons, likelihood)
 
-    # -- what a fit asks of it before it runs ----------------------------------------------
-
-    def placed(self, comparisons: Comparisons, kernel: Kernel, rng: RandomLike = None) -> Self:
-        """This engine with inducing points for these items, see `Engine.placed`."""
-        if self.scale_prior is not None:
-            check_scale(kernel)
-        items = comparisons.items
-        if self.inducing_points is None:
-            Z = place(items, kernel, self.n_inducing, seed_of(rng) or 0)
-        else:
+    @property
+    def prior_rule(self) -> InducingPoints:
+        """Its points; those of `scale_prior` and "ekf" are not moved."""
+        Z = None
+        if self.inducing_points is not None:
             Z = np.asarray(self.inducing_points, dtype=np.float64)
-            if Z.shape[1] != items.shape[1] or not np.all(np.isfinite(Z)):
-                raise ValueError(
-                    f"inducing_points must be finite, of {items.shape[1]} features as the items; "
-                    f"got shape {Z.shape}."
-                )
-        found = type(self)(**{**self.get_params(deep=False), "inducing_points": Z})
-        measured = not seen_columns(kernel, items.shape[1])[0]
         plain = self.scale_prior is None and self.local == "expected"
-        found._free = self.inducing_points is None and measured and plain and len(Z) < len(items)
-        return found
+        return InducingPoints(self.n_inducing, Z, bound_at if plain else None)
 
-    def placed_again(
-        self, comparisons: Comparisons, kernel: Kernel, likelihood: Likelihood
-    ) -> Self:
-        """This engine with its points moved for these answers, see `Engine.placed_again`.
+    def evidence_engine(self, search: bool = False) -> Engine:
+        """This engine; of the search EP, unless the bound is asked for."""
+        by_ep = search and self.evidence == "ep" and self.scale_prior is None
+        return EP() if by_ep else self
 
-        Points of the user's own stay, as those do that stand for items with names, and those of
-        `scale_prior` and "ekf"; if they are far from all items, a warning says so.
-        """
-        if not self._free:
-            warn_far(np.asarray(self.inducing_points), comparisons, kernel)
-            return self
-        Z = moved(np.asarray(self.inducing_points), comparisons, kernel, likelihood)
-        return type(self)(**{**self.get_params(deep=False), "inducing_points": Z})
-
-    def learner(self) -> Engine:
-        """EP, or this engine."""
-        return EP() if self.evidence == "ep" and self.scale_prior is None else self
-
-    def coarser(self, times: float = 1.0) -> Self:
+    def relaxed(self, times: float = 1.0) -> Self:
         """This engine as the search for hyperparameters uses it.
 
         Exact to 1e-5 nats, and to 1e-4 with many answers.
@@ -570,45 +489,23 @@ class SVI(Engine):
         tol = max(self.tol, min(_SEARCH_TOL[0] * times, _SEARCH_TOL[1]))
         return type(self)(**{**options, "tol": tol, "batch_size": None, "local": "expected"})
 
-    def extrapolated(self, states: list[State], weights: NDArray[np.float64]) -> State:
-        """Sites of log-linear precision and linear standardised pull, see `Engine.extrapolated`."""
-        if any("pull" not in state for state in states):
-            return states[0]
-        lifted = np.array([np.maximum(state["precision"], _LEAST) for state in states])
-        pull = np.array([state["pull"] for state in states]) / np.sqrt(lifted)
-        precision = np.exp(np.clip(weights @ np.log(lifted), -80.0, 80.0))
-        return states[0] | {"precision": precision, "pull": (weights @ pull) * np.sqrt(precision)}
-
-    def settled(self, kernel: Kernel, approximation: Approximation) -> tuple[Engine, Kernel]:
-        """The kernel with the output scale found, and a prior to match; see `Engine.settled`."""
-        if self.scale_prior is None:
-            return self, kernel
-        (shape, rate), scale = self.scale_prior, scale_of(approximation.state)
-        options = {**self.get_params(deep=False), "scale_prior": (shape, rate / scale)}
-        return type(self)(**options), with_scale(kernel, scale)
-
-    def side(self, comparisons: Comparisons) -> int:
+    def matrix_size(self, comparisons: Comparisons) -> int:
         """Number of inducing points."""
-        n = self.n_inducing if self.inducing_points is None else np.shape(self.inducing_points)[0]
-        return min(n, len(comparisons.items)) if self.inducing_points is None else n
-
-    def own_utilities(self, comparisons: Comparisons) -> bool:
-        """Where EP learns; else where every item has a point of its own."""
-        if self.learner() is not self:
-            return True
-        return len(comparisons.items) <= self.n_inducing and self.inducing_points is None
-
-    # -- the run ---------------------------------------------------------------------------
+        if self.inducing_points is None:
+            return min(self.n_inducing, len(comparisons.items))
+        return np.shape(np.asarray(self.inducing_points))[0]
 
     def run(
         self,
         problem: Problem,
         start: State | None = None,
         rng: np.random.Generator | None = None,
-        near: Approximation | None = None,
+        gaussian: Approximation | None = None,
     ) -> Approximation:
         """Maximise the bound, see `Engine.run`."""
         self.check()
+        if self.scale_prior is not None:
+            check_scale(problem.prior.kernel)
         answers = self._answers(problem)
         weights, scale, seen = self._start(problem, start)
         prior = None if self.scale_prior is None else Gamma(*self.scale_prior)
@@ -626,7 +523,14 @@ class SVI(Engine):
             end, inverse_scale = ascend(answers, weights, *run), None
         else:
             end, inverse_scale = ascend_with_scale(answers, weights, prior, scale, *run)
-        return found(end, float(problem.counts.sum()), inverse_scale, way)
+        result = found(end, float(problem.counts.sum()), inverse_scale, way)
+        return result if prior is None else self._absorb_output_scale(problem.prior, result)
+
+    def _absorb_output_scale(self, prior, result):
+        """The result with the kernel at the scale found, and a prior of the scale to match."""
+        (shape, rate), scale = self.scale_prior, scale_of(result.state)
+        options = {**self.get_params(deep=False), "scale_prior": (shape, rate / scale)}
+        return result._replace(absorbed=(type(self)(**options), with_scale(prior.kernel, scale)))
 
     def run_after(self, problem: Problem, before: Weights) -> Approximation:
         """Maximise the bound with a prior that has learned from earlier answers.
@@ -649,11 +553,11 @@ class SVI(Engine):
 
     def _answers(self, problem, before=None):
         if self._batched(problem):
-            answers = self._looks.of(problem.space, problem.rows, problem.likelihood, before)
+            answers = self._looks.of(problem.prior, problem.rows, problem.likelihood, before)
             return InBatches(problem, answers, self.batch_size)
         if self.local == "expected" and self.scale_prior is None:
             return all_answers(problem, self.n_jobs, before)
-        return self._looks.of(problem.space, problem.rows, problem.likelihood, before)
+        return self._looks.of(problem.prior, problem.rows, problem.likelihood, before)
 
     def _batched(self, problem):
         return self.batch_size is not None and self.batch_size < len(problem.rows)
@@ -664,9 +568,9 @@ class SVI(Engine):
 
     def _start(self, problem, start):
         """q to start from, the scale of its kernel, and how many answers it has seen."""
-        space, total = problem.space, float(problem.counts.sum())
+        prior, total = problem.prior, float(problem.counts.sum())
         n, seen = len(problem.comparisons.positions), 0
-        weights, scale = started(start, space, total), scale_of(start)
+        weights, scale = q_of(start, prior, total), scale_of(start)
         if weights is not None:
             return weights, scale, n
         if self._batched(problem):
@@ -674,11 +578,11 @@ class SVI(Engine):
         elif n >= 4 * _BEGIN:
             seen = _BEGIN
         if not seen:
-            return nothing(len(space.Z)), 1.0, 0
-        part, kernel, Z = problem.comparisons.spread(seen), space.kernel, space.Z
-        small = InducedSpace(kernel, part.items, part.rows.margins, Z, space)
-        found = self.coarser().run(Problem(small, part, problem.likelihood))
-        return started(found.state, space, total), scale_of(found.state), seen
+            return nothing(len(prior.Z)), 1.0, 0
+        part, kernel, Z = problem.comparisons.spread(seen), prior.kernel, prior.Z
+        small = Inducing(kernel, part.items, part.rows.margins, Z, prior)
+        found = self.relaxed().run(Problem(small, part, problem.likelihood))
+        return q_of(found.state, prior, total), scale_of(found.state), seen
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the bound, at its maximum over q."""
@@ -687,15 +591,18 @@ class SVI(Engine):
                 "SVI(local='ekf') does not maximise the bound, whose derivatives are therefore not "
                 "known. Use SVI(local='expected')."
             )
-        batch = Batch.of(problem.space, problem.rows, problem.likelihood)
+        batch = Batch.of(problem.prior, problem.rows, problem.likelihood)
         scale = scale_of(approximation.state)
         if scale != 1.0:
-            batch = batch.scaled(with_scale(problem.space.kernel, scale), scale)
-        seen = batch.seen(batch.space.condition(approximation.conditioned))
+            batch = batch.scaled(with_scale(problem.prior.kernel, scale), scale)
+        seen = batch.seen(batch.prior.under(approximation.conditioned))
         expected = batch.likelihood.expected(*seen, batch.answers)
         slopes = batch.likelihood.expected_theta_gradient(*seen, batch.answers)
-        pull = batch.pull(expected, approximation.conditioned)
-        return EvidenceGradient(pull.under(scale), slopes @ batch.counts)
+        prior, by_kernel = cast(Inducing, problem.prior), np.zeros(0)
+        if len(prior.kernel.theta):
+            pull = batch.pull(expected, approximation.conditioned)
+            by_kernel = prior.contract(pull.under(scale))
+        return EvidenceGradient(by_kernel, slopes @ batch.counts)
 
 
 def _check_points(points):

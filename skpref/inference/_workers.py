@@ -26,7 +26,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import blas_threads
 from skpref.data import Rows, duel_rows, gathered_rows
-from skpref.gp import InducedSpace, Moments, Weights, moments
+from skpref.gp import Inducing, Moments, Weights, moments
 from skpref.inference._base import Problem
 from skpref.inference._natural import Batch, Look
 from skpref.likelihoods import Likelihood
@@ -176,8 +176,8 @@ def all_answers(
         asked = True
     if asked and len(problem.rows) > _ROWS:
         return Shards(problem, n_jobs, before)
-    space = cast(InducedSpace, problem.space)
-    return Batch.of(space, problem.rows, problem.likelihood, before)
+    prior = cast(Inducing, problem.prior)
+    return Batch.of(prior, problem.rows, problem.likelihood, before)
 
 
 def cut(rows: Rows, size: int) -> list[NDArray[np.intp]]:
@@ -247,19 +247,19 @@ class Shard:
     @classmethod
     def of(cls, problem: Problem, numbers: NDArray[np.intp]) -> Self:
         """Some rows of a problem."""
-        space = cast(InducedSpace, problem.space)
+        prior = cast(Inducing, problem.prior)
         used, rows = gathered_rows(problem.rows, numbers)
         ends = rows.first.astype(np.int32), rows.second.astype(np.int32)
         told = rows.kind, rows.lead, rows.counts, rows.judge
-        arrays = space.Z, space.items[used], *ends, *told
-        return cls(space.kernel, problem.likelihood, pickle.dumps(arrays, protocol=5))
+        arrays = prior.Z, prior.items[used], *ends, *told
+        return cls(prior.kernel, problem.likelihood, pickle.dumps(arrays, protocol=5))
 
-    def batch(self, like: InducedSpace | None) -> Batch:
-        """Ready to be looked at; ``like`` is the space of another shard of the same run."""
+    def batch(self, like: Inducing | None) -> Batch:
+        """Ready to be looked at; ``like`` is the prior of another shard of the same run."""
         Z, items, first, second, *rest = pickle.loads(self.arrays)
         rows = duel_rows(len(items), first.astype(np.intp), second.astype(np.intp), *rest)
-        space = InducedSpace(self.kernel, items, rows.margins, Z, like)
-        return Batch.of(space, rows, self.likelihood)
+        prior = Inducing(self.kernel, items, rows.margins, Z, like)
+        return Batch.of(prior, rows, self.likelihood)
 
 
 @dataclass(eq=False)
@@ -271,7 +271,7 @@ class _Known:
 
     def leave(self):
         self.stays = False
-        self.batch.space.forget()
+        self.batch.prior.forget()
 
 
 class _ShardStore(Store[_Known]):
@@ -281,16 +281,16 @@ class _ShardStore(Store[_Known]):
         """Add a shard, which keeps its features if there is room; older runs make room."""
         others = self.of(run)
         known = self.add(
-            run, number, _Known(shard.batch(others[0].batch.space if others else None))
+            run, number, _Known(shard.batch(others[0].batch.prior if others else None))
         )
         with self._lock:
-            known.stays = self._room_for(known.batch.space.size, run)
+            known.stays = self._room_for(known.batch.prior.size, run)
         return known
 
     def _room_for(self, size, run):
         for name, shards in self._runs.items():  # the run itself is last
             every = (each for known in self._runs.values() for each in known.values())
-            if sum(each.batch.space.size for each in every if each.stays) + size <= _ROOM:
+            if sum(each.batch.prior.size for each in every if each.stays) + size <= _ROOM:
                 return True
             if name != run:
                 for each in shards.values():
@@ -308,12 +308,12 @@ def _work(run: str, number: int, q: bytes, shard: Shard | None) -> NDArray[np.fl
         if shard is None:
             return None
         known = _HERE.learn(run, number, shard)
-    space = known.batch.space
-    with blas_threads(len(space.Z)):
-        look = known.batch.look_at(_moments(q, len(space.Z)))
+    prior = known.batch.prior
+    with blas_threads(len(prior.Z)):
+        look = known.batch.look_at(_moments(q, len(prior.Z)))
     if not known.stays:
-        space.forget()
-    lower = np.tril_indices(len(space.Z))
+        prior.forget()
+    lower = np.tril_indices(len(prior.Z))
     return np.concatenate([[look.fit], look.wanted.shift, look.wanted.gain[lower]])
 
 

@@ -14,7 +14,7 @@ from skpref.collaborative._arrow import Basis, ByUser, Covariances, Features
 from skpref.collaborative._fit import Stride, everybody, look, posterior
 from skpref.collaborative._teams import Crew, Margins, Sites, in_teams
 from skpref.data._comparisons import Comparisons
-from skpref.gp._inducing import InducedSpace
+from skpref.gp._inducing import Inducing
 from skpref.likelihoods import Probit
 
 N, D, R = 7, 3, 2
@@ -42,7 +42,7 @@ def given(population=True):
     seen = Comparisons.from_duels(study.items, *study.pairs.T, study.y == 1)
     seen = replace(seen, ordered=True)
     by_user = ByUser.of(seen, study.users, N)
-    space = InducedSpace(RBF(1.0), seen.items, seen.rows.margins, seen.items)
+    space = Inducing(RBF(1.0), seen.items, seen.rows.margins, seen.items)
     rng = np.random.default_rng(2)
     n, features = len(by_user.user), space.margin_features
     heights = rng.standard_normal((len(features), D))

@@ -19,7 +19,7 @@ from skpref.collaborative._users import UserTable
 from skpref.data import Respondents, check_respondents
 from skpref.data._comparisons import Comparisons
 from skpref.duels import ItemTable
-from skpref.gp._inducing import InducedSpace
+from skpref.gp._inducing import Inducing
 from skpref.likelihoods import Probit
 
 
@@ -78,7 +78,7 @@ def test_what_few_functions_leave_is_noise_of_each_margin():
     study = make_study(n_users=9, n_each=1)
     by_user, seen = by_user_of(study)
     likelihood = Probit(0.05, order_effect=0.4)
-    space = InducedSpace(RBF(1.0), seen.items, seen.rows.margins, seen.items)
+    space = Inducing(RBF(1.0), seen.items, seen.rows.margins, seen.items)
     task = Task(
         space=space,
         by_user=by_user,
@@ -92,7 +92,7 @@ def test_what_few_functions_leave_is_noise_of_each_margin():
     )
     found = fit(task, 300, 1e-10)
     heights = (space.margin_features @ found.functions.axes)[by_user.margin]
-    whole = 1.7 * space.prior_variance[by_user.margin]
+    whole = 1.7 * (space.variance + space.rest)[by_user.margin]
     carried = 1.7 * np.einsum("nd,nd->n", heights, heights)
     assert np.median(carried / whole) < 0.96
     scale = np.sqrt(whole + 2.0 * 0.05)
@@ -107,11 +107,11 @@ def test_what_few_inducing_points_leave_is_noise_of_each_margin():
     """One duel in all: its evidence knows the whole variance, of the population and of its own."""
     study = make_study(n_users=1, n_each=1)
     by_user, seen = by_user_of(study)
-    space = InducedSpace(RBF(1.0), seen.items, seen.rows.margins, study.items[:2] + 0.3)
+    space = Inducing(RBF(1.0), seen.items, seen.rows.margins, study.items[:2] + 0.3)
     likelihood = Probit(0.05, order_effect=0.4)
     task = Task(space, by_user, likelihood, 1, 0.7, 0.0, None, True, None)
     found = fit(task, 300, 1e-10)
-    whole = 1.7 * space.prior_variance + 2.0 * 0.05
+    whole = 1.7 * (space.variance + space.rest) + 2.0 * 0.05
     assert np.all(space.rest > 0.05)
     expected = norm.logcdf(0.4 * by_user.answers.lead / np.sqrt(whole[by_user.margin]))
     assert found.log_evidence == pytest.approx(expected.sum(), abs=1e-8)

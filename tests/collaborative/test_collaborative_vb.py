@@ -32,7 +32,7 @@ from skpref.collaborative._learn import People
 from skpref.collaborative._teams import factors
 from skpref.collaborative._users import UserTable
 from skpref.data._comparisons import Comparisons
-from skpref.gp._inducing import InducedSpace
+from skpref.gp._inducing import Inducing
 from skpref.likelihoods import TIE, Probit
 
 STUDY = make_study(n_users=12, n_each=12, taste=2.0, noise=0.05)
@@ -87,7 +87,7 @@ def test_processes_given_factors_are_bayes_rule():
 def test_inducing_points_at_all_items_and_users_are_exact():
     seen = Comparisons.from_duels(STUDY.items, *STUDY.pairs.T, STUDY.y == 1)
     kernel, margins = RBF(1.0), seen.rows.margins
-    space = InducedSpace(kernel, seen.items, margins, seen.items[::-1])
+    space = Inducing(kernel, seen.items, margins, seen.items[::-1])
     K = kernel(seen.items)
     ends = np.eye(len(K))[margins.first] - np.eye(len(K))[margins.second]
     check_given(Prior(space.margin_features, space.rest), ends @ K @ ends.T)
@@ -182,7 +182,7 @@ def test_the_evidence_is_stationary_where_the_factors_settle(monkeypatch):
     study = make_study(n_users=5, n_each=6)
     seen = Comparisons.from_duels(study.items, *study.pairs.T, study.y == 1)
     by_user = ByUser.of(seen, study.users, 5)
-    space = InducedSpace(RBF(1.0), seen.items, seen.rows.margins, seen.items)
+    space = Inducing(RBF(1.0), seen.items, seen.rows.margins, seen.items)
     task = Task(space, by_user, Probit(0.1), 2, 1.0, 0.0, None, True, None)
     priors = users_prior(task), Prior(space.margin_features, space.rest)
     state = State(task, *priors, np.random.default_rng(0))

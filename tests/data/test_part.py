@@ -85,7 +85,8 @@ def test_by_default_only_long_searches_take_a_part(monkeypatch):
     # A minute is too long for half of them to be learned on.
     assert len(part_to_learn_on(many.part(np.arange(3900)), model, "auto").positions) == 1000
     few = many.part(np.arange(1900))  # which take long, but a part would be most of them
-    seconds = _forecast._exact(few, _forecast._NOMINAL) * _forecast._searched(model)
+    cost = _forecast._exact_cost(few, model)
+    seconds = _forecast._exact(cost, _forecast._NOMINAL) * _forecast._searched(model)
     assert seconds > _forecast._PATIENCE
     assert part_to_learn_on(few, model, "auto") is few
     fixed = Model(RBF([1.0] * 3, "fixed"), Probit(noise_variance_bounds="fixed"), EP())
@@ -129,7 +130,7 @@ def test_inducing_points_are_taught_by_exact_inference_on_800(monkeypatch):
     assert found.noise_variance_ == pytest.approx(exact.noise_variance_, rel=1e-10)
     assert abs(by_bound.kernel_.theta - exact.kernel_.theta) > 1e-3
     with_prior = SVI(6, scale_prior=(1.0, 1.0))
-    assert with_prior.learner() is with_prior
+    assert with_prior.evidence_engine(search=True) is with_prior
 
 
 def test_inducing_points_are_taught_by_all_answers_where_items_are_few():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from core_support import SPACES, TIGHT_EP, TIGHT_LAPLACE, random_duels, solve, won
+from core_support import TIGHT_EP, TIGHT_LAPLACE, only, random_duels, solve, won
 from judged_support import make_duels, make_items
 from likelihoods_support import Logistic
 from numpy.testing import assert_allclose, assert_array_equal
@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from skpref import PairwisePreferenceRegressor
-from skpref.fitting import _model as model_module
 from skpref.fitting._model import Model
 from skpref.inference import EP, Laplace
 from skpref.likelihoods import Probit
@@ -207,7 +206,7 @@ def test_ep_is_exact_for_a_share_of_one_duel(likelihood, weight, space):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("likelihood", [Probit(0.1), Logistic(0.3)], ids=str)
 def test_gradient_of_the_evidence_against_differences(likelihood, engine, space, monkeypatch):
-    monkeypatch.setattr(model_module, "gaussian_space", SPACES[space])
+    only(monkeypatch, space)
     comparisons = won(*weighted(3))
     kernel = ConstantKernel(1.5) * RBF([0.5, 1.5])
     model = Model(kernel, likelihood, ENGINES[engine])

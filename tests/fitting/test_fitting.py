@@ -204,8 +204,8 @@ class Watched(HMC):
 
     seen: ClassVar[list] = []
 
-    def run(self, problem, start=None, rng=None, near=None):
-        found = super().run(problem, start, rng, near)
+    def run(self, problem, start=None, rng=None, gaussian=None):
+        found = super().run(problem, start, rng, gaussian)
         items, positions = problem.comparisons.items, problem.comparisons.positions
         ends = [tuple(items[pair].ravel()) for pair in positions]
         self.seen.append((start, ends, found.state["margins"], found.diagnostics.burn_in))

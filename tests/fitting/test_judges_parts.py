@@ -149,7 +149,7 @@ def test_chains_of_adversarial_judges_begin_where_those_of_reliable_ones_do():
         model = Model(RBF(0.8), likelihood.held(), EP())
         fitted = fit_posterior(answers(judge, turned=turned), model)
         problem = fitted.evaluation.problem
-        mean = np.linspace(-1.0, 1.0, problem.space.n_margins)
+        mean = np.linspace(-1.0, 1.0, problem.prior.n_margins)
         assert isinstance(problem, Problem)
         found.append(NoisyMargins(problem).typical(mean))
     assert_allclose(*found)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from core_support import SPACES, TIGHT_EP, TIGHT_LAPLACE, random_duels, won
+from core_support import TIGHT_EP, TIGHT_LAPLACE, only, random_duels, won
 from oracles import central_gradient
 from scipy.stats import multivariate_normal, norm
 from sklearn.base import clone
@@ -18,7 +18,6 @@ from sklearn.gaussian_process.kernels import (
 
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import from_pairs
-from skpref.fitting import _model as model_module
 from skpref.fitting._model import Model
 from skpref.inference import EP, Laplace
 from skpref.kernels import Identity
@@ -60,7 +59,7 @@ def log_evidence_of(model, comparisons):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", KERNELS)
 def test_gradient_agrees_with_differences(name, engine, space, noise_variance, monkeypatch):
-    monkeypatch.setattr(model_module, "gaussian_space", SPACES[space])
+    only(monkeypatch, space)
     comparisons = contradictory_duels()
     model = Model(KERNELS[name], Probit(noise_variance), ENGINES[engine])
 

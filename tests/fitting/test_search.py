@@ -409,3 +409,23 @@ def test_what_an_engine_that_went_astray_says_is_not_believed():
         order_effect_bounds=(-20.0, 20.0),
     ).fit(X, y)
     assert model.log_marginal_likelihood_value_ > -70.0  # -330 where it was believed
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_the_state_found_is_that_of_the_hyperparameters_returned(back):
+    """An optimizer may look elsewhere after the point that it returns."""
+    comparisons = won(*random_duels(7, 15, 80, noise=0.4))
+    model = Model(RBF(1.0), probit(), EP())
+    at = []
+
+    def wanders(obj_func, initial_theta, bounds):
+        for step in (0.0, 0.3, 2.0) if back else (0.3, 0.0, 2.0):
+            at.append(initial_theta + step)
+            obj_func(at[-1])
+        chosen = at[0] if back else at[1]
+        return chosen, obj_func(chosen, eval_gradient=False) if back else 0.0
+
+    found, state = learn(model, comparisons, Search(optimizer=wanders))
+    np.testing.assert_array_equal(found.theta, at[0] if back else at[1])
+    sites = found.evaluate(comparisons).approximation.state
+    np.testing.assert_allclose(state["precision"], sites["precision"], rtol=1e-3)

@@ -5,8 +5,9 @@ import pytest
 from core_support import random_duels, won
 from sklearn.gaussian_process.kernels import RBF
 
+from skpref.fitting import _search
 from skpref.fitting._model import Model
-from skpref.fitting._search import WarmStart
+from skpref.fitting._search import WarmStart, extrapolated
 from skpref.inference import EP, Laplace
 from skpref.likelihoods import Probit
 
@@ -43,7 +44,8 @@ def test_the_nearest_is_taken_where_the_others_tell_nothing(ends):
     warm.add(thetas[0] + 8.0, states[1])  # too far to tell of what lies around the first
     assert warm.near(thetas[1]) is states[0]
     assert warm.near(thetas[0] + 7.0) is states[1]
-    assert Laplace().extrapolated(states, np.array([2.0, -1.0])) is states[0]
+    names = Laplace.capabilities.site_names
+    assert extrapolated(states, np.array([2.0, -1.0]), names) is states[0]
 
 
 def test_a_guess_saves_sweeps_and_ends_at_the_same_place(ends):
@@ -60,30 +62,25 @@ def test_a_guess_saves_sweeps_and_ends_at_the_same_place(ends):
     )
 
 
-class HistoryEntry(EP):
-    """Tells the weights of an extrapolation instead."""
-
-    def extrapolated(self, states, weights):
-        return weights
-
-
-def guess(known, theta):
-    warm = WarmStart(HistoryEntry())
+def guess(known, theta, monkeypatch):
+    """The weights of an extrapolation."""
+    monkeypatch.setattr(_search, "extrapolated", lambda states, weights, names: weights)
+    warm = WarmStart(EP())
     for each in known:
         warm.add(np.array(each), {"at": np.array(each)})
     return warm.near(np.array(theta))
 
 
-def test_weights_say_where_the_hyperparameters_lie():
+def test_weights_say_where_the_hyperparameters_lie(monkeypatch):
     known = np.array([[0.0, 0.0], [0.0, 0.3], [1.0, 0.0]])  # the nearest first
     theta = np.array([-0.2, 0.1])
-    weights = guess(known, theta)
+    weights = guess(known, theta, monkeypatch)
     assert weights.sum() == pytest.approx(1.0)
     np.testing.assert_allclose(weights @ known, theta, atol=1e-12)
 
 
-def test_directions_that_rounding_may_have_made_are_not_followed():
-    weights = guess([[0.0, 0.0], [1.0, 0.0], [1.0, 1e-7]], [0.0, -0.1])
+def test_directions_that_rounding_may_have_made_are_not_followed(monkeypatch):
+    weights = guess([[0.0, 0.0], [1.0, 0.0], [1.0, 1e-7]], [0.0, -0.1], monkeypatch)
     np.testing.assert_allclose(weights, [1.0, 0.0, 0.0], atol=1e-6)
 
 
@@ -94,6 +91,6 @@ def test_directions_that_rounding_may_have_made_are_not_followed():
         ([[0.0], [2.0]], [-3.5]),  # too far from either, if less bold
     ],
 )
-def test_nothing_is_extrapolated_too_far(known, theta):
-    assert guess(known, theta)["at"] == known[0]
-    assert isinstance(guess(known, [-0.4]), np.ndarray)
+def test_nothing_is_extrapolated_too_far(known, theta, monkeypatch):
+    assert guess(known, theta, monkeypatch)["at"] == known[0]
+    assert isinstance(guess(known, [-0.4], monkeypatch), np.ndarray)

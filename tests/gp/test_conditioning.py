@@ -6,8 +6,7 @@ from core_support import SPACES, random_duels, won
 from oracles import dense_posterior, incidence
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 
-from skpref.gp._dense import ItemSpace, MarginSpace, Sites, condition, gaussian_space
-from skpref.inference import Approximation
+from skpref.gp import DenseItems, DenseMargins, Sites, choose_prior
 from skpref.likelihoods import Probit
 
 BOTH = pytest.mark.parametrize("space", ["margins", "items"])
@@ -49,7 +48,7 @@ def test_marginals_agree_with_dense_algebra(space, how):
     np.testing.assert_allclose(found.mean, mean, **close)
     np.testing.assert_allclose(found.variance, np.diagonal(covariance), **close)
     np.testing.assert_allclose(found.log_det, log_det, rtol=1e-11)
-    np.testing.assert_allclose(made.prior_variance, np.diagonal(S), rtol=1e-12)
+    np.testing.assert_allclose(made.variance, np.diagonal(S), rtol=1e-12)
     if how == "mild":
         np.testing.assert_allclose(found.dual, dual, **close)
         R = np.linalg.inv(total)
@@ -57,8 +56,8 @@ def test_marginals_agree_with_dense_algebra(space, how):
         np.testing.assert_allclose(made.gram(found, precision), A.T @ R @ A, **close)
         D = made.gain(found, precision, shift).factor
         np.testing.assert_allclose(D @ D.T, A.T @ R @ A, **close)
-        np.testing.assert_allclose(made.gain_times(found, precision, vector), R @ S @ vector)
-        np.testing.assert_allclose(made.prior_times(vector), S @ vector, **close)
+        np.testing.assert_allclose(made.response(found, precision, vector), R @ S @ vector)
+        np.testing.assert_allclose(made.times(vector), S @ vector, **close)
 
 
 @BOTH
@@ -98,7 +97,7 @@ def test_weak_sites_keep_the_digits_of_the_variance(space):
     made = SPACES[space](K, duels.rows.margins)
     tiny = np.full(len(duels.rows.margins.first), 1e-14)
     found = made.condition(tiny, tiny)
-    np.testing.assert_allclose(found.variance, made.prior_variance, rtol=1e-10)
+    np.testing.assert_allclose(found.variance, made.variance, rtol=1e-10)
 
 
 @BOTH
@@ -123,7 +122,7 @@ def test_a_semidefinite_prior_needs_no_jitter(space):
     kernel = DotProduct(sigma_0=0.0)  # rank two
     A = dense(duels)
     precision, shift = some_sites(len(A), "mild")
-    made = SPACES[space](kernel(duels.items), duels.rows.margins)
+    made = SPACES[space](kernel(duels.items), duels.rows.margins, None, kernel, duels.items)
     found = made.condition(precision, shift)
     # f = x·β with β ~ N(0, I): ordinary Bayesian linear regression on differences.
     B = A @ duels.items
@@ -131,8 +130,7 @@ def test_a_semidefinite_prior_needs_no_jitter(space):
     np.testing.assert_allclose(found.mean, B @ covariance @ B.T @ shift, atol=1e-12)
     spread = np.einsum("ij,jk,ik->i", B, covariance, B)
     np.testing.assert_allclose(found.variance, spread, atol=1e-12)
-    approximation = Approximation(Sites(shift, precision, 0.0), found, {}, 1, 0.0, True)
-    posterior = condition(kernel, duels.items, made, approximation, Probit(0.1))
+    posterior = made.posterior(Sites(shift, precision, 0.0), found, Probit(0.1))
     X = rng.normal(size=(4, 2))
     np.testing.assert_allclose(posterior.cov(X), X @ covariance @ X.T, atol=1e-11)
 
@@ -142,10 +140,9 @@ def test_the_posterior_is_that_of_gp_regression_on_the_sites(space):
     duels = some_duels(7, 10, 4)
     kernel = Matern([0.5, 1.5], nu=2.5)
     precision, shift = some_sites(len(duels.rows.margins.first), "mild")
-    made = SPACES[space](kernel(duels.items), duels.rows.margins)
+    made = SPACES[space](kernel(duels.items), duels.rows.margins, None, kernel, duels.items)
     found = made.condition(precision, shift)
-    approximation = Approximation(Sites(shift, precision, 0.0), found, {}, 1, 0.0, True)
-    posterior = condition(kernel, duels.items, made, approximation, Probit(0.1))
+    posterior = made.posterior(Sites(shift, precision, 0.0), found, Probit(0.1))
     X = np.random.default_rng(5).uniform(-1, 1, (5, 2))
     mean, covariance = dense_posterior(kernel, duels.items, dense(duels), shift, precision, X)
     np.testing.assert_allclose(posterior.mean(X), mean, rtol=1e-9, atol=1e-12)
@@ -155,8 +152,8 @@ def test_the_posterior_is_that_of_gp_regression_on_the_sites(space):
 def test_the_smaller_space_is_taken():
     few, many = some_duels(20, 6), some_duels(5, 200)
     assert len(many.rows.margins.first) == 10
-    assert type(gaussian_space(np.eye(len(few.items)), few.rows.margins)) is MarginSpace
-    assert type(gaussian_space(np.eye(5), many.rows.margins)) is ItemSpace
+    assert choose_prior(RBF(), few, Probit(0.1)) is DenseMargins
+    assert choose_prior(RBF(), many, Probit(0.1)) is DenseItems
 
 
 def test_an_item_against_itself_says_nothing():

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from core_support import SPACES, TIGHT_EP, random_duels, won
+from core_support import SPACES, TIGHT_EP, only, random_duels, won
 from oracles import incidence
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from skpref.duels import Comparisons
-from skpref.fitting import _model as model_module
 from skpref.fitting._model import Model
 from skpref.gp import _dense as _conditioning
 from skpref.gp import _utilities
@@ -104,7 +103,7 @@ def test_marginals_of_joint_answers_agree_with_dense_algebra(number, space, coun
     np.testing.assert_allclose(found.dual, truth.dual, **close)
     np.testing.assert_allclose(found.log_det, truth.log_det, **close)
     prior = np.diagonal(truth.S)[truth.first_copy]
-    np.testing.assert_allclose(of.prior_variance, prior, **close)
+    np.testing.assert_allclose(of.variance, prior, **close)
     np.testing.assert_allclose(of.gram(found, precision), truth.gram, **close)
     D = of.gain(found, precision, shift).factor
     np.testing.assert_allclose(D @ D.T, truth.gram, **close)
@@ -170,7 +169,7 @@ def test_ep_of_many_items_ends_where_that_of_margins_does(monkeypatch, kernel, w
     assert isinstance(item_solver(kernel(seen.items)), way)
     found = {}
     for space in ("items", "margins"):
-        monkeypatch.setattr(model_module, "gaussian_space", SPACES[space])
+        only(monkeypatch, space)
         found[space] = model.evaluate(seen, eval_gradient=True)
     one, other = found["items"], found["margins"]
     assert one.approximation.converged and other.approximation.converged
@@ -185,13 +184,13 @@ def test_means_are_found_by_newtons_method_where_the_precisions_are(monkeypatch)
     seen, steps = won(*random_duels(0, 30, 400)), []
     model = Model(RBF(0.7), Probit(0.05), TIGHT_EP)
     problem, found, _ = model.evaluate(seen)
-    shifted = problem.space.shifted
+    shifted = problem.prior.shifted
 
     def counted(*given):
         steps.append(given)
         return shifted(*given)
 
-    monkeypatch.setattr(problem.space, "shifted", counted)
+    monkeypatch.setattr(problem.prior, "shifted", counted)
     wrong = _Sweep(problem, found.state["precision"], 0.9 * found.state["shift"], None)
     mean, off = found.conditioned.mean, np.sqrt(found.conditioned.variance)
     assert np.max(np.abs(wrong.conditioned.mean - mean) / off) > 0.1

@@ -1,5 +1,6 @@
 """Joint answers in both spaces against dense algebra of utilities and noise, item by item."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +10,7 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import Matern
 
 from skpref.duels import Comparisons
-from skpref.gp._dense import ItemSpace, MarginSpace, Sites, condition, gaussian_space
-from skpref.inference import Approximation
+from skpref.gp import DenseItems, DenseMargins, Sites, choose_prior
 from skpref.likelihoods import Probit
 
 BOTH = pytest.mark.parametrize("space", ["margins", "items"])
@@ -70,7 +70,8 @@ def some_sites(n, seed=1):
 
 
 def made(space, comparisons, variance=NOISE):
-    return SPACES[space](KERNEL(comparisons.items), comparisons.rows.margins, variance)
+    items = comparisons.items
+    return SPACES[space](KERNEL(items), comparisons.rows.margins, variance, KERNEL, items)
 
 
 def counts_of(comparisons):
@@ -102,7 +103,7 @@ def test_conditioning_agrees_with_dense_algebra(space, count):
     assert_allclose(found.dual, dual, atol=1e-11)
     log_det = np.linalg.slogdet(np.eye(len(tau)) + root[:, None] * prior * root)[1]
     assert found.log_det == pytest.approx(log_det, rel=1e-11)
-    assert_allclose(space.prior_variance[truth.margin], np.diagonal(prior), rtol=1e-12)
+    assert_allclose(space.variance[truth.margin], np.diagonal(prior), rtol=1e-12)
     inner = truth.B.T @ R @ truth.B
     assert_allclose(space.gram(found, precision), inner, atol=1e-11)
     D = space.gain(found, precision, shift).factor
@@ -178,8 +179,7 @@ def test_known_margins_give_the_posterior_of_a_linear_observation(space, depende
 
     space = made(space, seen)
     found = space.condition(precision, shift)
-    approximation = Approximation(Sites(shift, precision, 0.0), found, {}, 1, 0.0, True)
-    posterior = condition(KERNEL, seen.items, space, approximation, Probit(NOISE))
+    posterior = space.posterior(Sites(shift, precision, 0.0), found, Probit(NOISE))
     assert_allclose(posterior.component_means(X), mean, atol=1e-9)
     assert_allclose(posterior.cov(X) - np.cov(mean, bias=True), covariance, atol=1e-9)
     assert_allclose(found.mean[joint], shift[joint], atol=1e-9)
@@ -218,10 +218,15 @@ def test_known_means_of_repeated_answers_are_all_that_is_learned():
 
 
 def test_repeated_joint_answers_are_counted_in_item_space():
-    K = KERNEL(observed().items)
     once = observed()
-    assert type(gaussian_space(10.0 * np.eye(30), once.rows.margins, NOISE)) is MarginSpace
+
+    def many(comparisons):
+        """Among many items that nobody answered about."""
+        items = np.random.default_rng(0).normal(size=(30, comparisons.items.shape[1]))
+        items[: len(comparisons.items)] = comparisons.items
+        return replace(comparisons, items=items)
+
+    assert choose_prior(KERNEL, many(once), Probit(NOISE)) is DenseMargins
     twice = observed(weight=[1, 1, 2, 1, 1, 1, 1])
-    assert type(gaussian_space(10.0 * np.eye(30), twice.rows.margins, NOISE)) is ItemSpace
-    assert type(gaussian_space(K, twice.rows.margins, NOISE)) is ItemSpace
+    assert choose_prior(KERNEL, many(twice), Probit(NOISE)) is DenseItems
     assert counts_of(twice).max() == 2

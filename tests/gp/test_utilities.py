@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from skpref._utils._linalg import NoCovarianceError
 from skpref.gp import _dense as _conditioning
 from skpref.gp import _utilities
-from skpref.gp._dense import ItemSpace
+from skpref.gp._dense import DenseItems
 from skpref.gp._utilities import ByPrecision, ByRoot, item_solver, mirrored, root_gain
 from skpref.inference import EP, Laplace
 from skpref.kernels import Identity
@@ -91,14 +91,14 @@ def test_the_way_is_chosen_by_what_the_prior_allows(many):
 def test_a_prior_that_cannot_be_inverted_after_all_is_taken_by_its_root(many, monkeypatch):
     seen = won(*random_duels(0, 6, 30))
     K = Matern(0.8, nu=1.5)(seen.items)
-    space, precision = ItemSpace(K, seen.rows.margins), np.ones(len(seen.rows.margins.first))
+    space, precision = DenseItems(K, seen.rows.margins), np.ones(len(seen.rows.margins.first))
     wanted = space.condition(precision, precision)
 
     def fail(*_):
         raise NoCovarianceError("no")
 
     monkeypatch.setattr(ByPrecision, "given", fail)
-    found = ItemSpace(K, seen.rows.margins).condition(precision, precision)
+    found = DenseItems(K, seen.rows.margins).condition(precision, precision)
     np.testing.assert_allclose(found.variance, wanted.variance, rtol=1e-10)
 
 
@@ -120,8 +120,8 @@ def test_engines_end_where_they_did(monkeypatch, engine, kernel):
     np.testing.assert_allclose(new.log_evidence, old.log_evidence, rtol=1e-9)
     np.testing.assert_allclose(new.posterior.mean(X), old.posterior.mean(X), atol=1e-7)
     np.testing.assert_allclose(new.posterior.cov(X), old.posterior.cov(X), atol=1e-7)
-    scale = np.abs(old_slopes.covariance).max()
-    np.testing.assert_allclose(new_slopes.covariance, old_slopes.covariance, atol=1e-6 * scale)
+    scale = np.max(np.abs(old_slopes.kernel), initial=1.0)
+    np.testing.assert_allclose(new_slopes.kernel, old_slopes.kernel, atol=1e-6 * scale)
     np.testing.assert_allclose(new_slopes.likelihood, old_slopes.likelihood, rtol=1e-6)
 
 

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from answers_oracle import PATTERNS, Answer, answers_problem, answers_truth
 from answers_support import likelihood_of, observed, predicted
-from core_support import SPACES, TIGHT_EP
+from core_support import TIGHT_EP, only
 from oracles import central_gradient
 from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import Comparisons
-from skpref.fitting import _model as model_module
 from skpref.fitting._fit import fit_posterior
 from skpref.fitting._model import Model
 from skpref.inference import EP
@@ -124,7 +123,7 @@ def mixed(weight=None):
 def test_every_gradient_agrees_with_differences(noise_variance, space, counted, monkeypatch):
     if counted and space == "margins":
         pytest.skip("joint answers are counted in item space")
-    monkeypatch.setattr(model_module, "gaussian_space", SPACES[space])
+    only(monkeypatch, space)
     weight = [1, 2, 1, 2.5, 1, 3, 1, 2, 1] if counted else None
     likelihood = Probit(
         noise_variance, tie_threshold=0.3, order_effect=-0.2, order_effect_bounds=(-2.0, 2.0)
@@ -162,7 +161,7 @@ def test_both_spaces_agree(seed, monkeypatch):
     problem = answers_problem(seed, noise_variance=0.1)
     found = []
     for space in ("margins", "items"):
-        monkeypatch.setattr(model_module, "gaussian_space", SPACES[space])
+        only(monkeypatch, space)
         likelihood = Probit(0.1, tie_threshold=problem.tie_threshold)
         model = Model(problem.kernel, likelihood, TIGHT_EP)
         evaluation = model.evaluate(observed(problem), eval_gradient=True)
@@ -293,8 +292,8 @@ def test_counted_sets_are_single_ones(monkeypatch):
     # Copies of the items, so near that the kernel cannot tell them: nothing is equal to count.
     items = np.concatenate([ITEMS, ITEMS + 1e-9])
     single = Comparisons.from_ranks(items, [[0, 1, 2], [3, 1, 4], [6, 7, 8]], [*rank, rank[0]])
-    assert counted.evaluation.problem.space.noise.counted
-    assert not fitted(single, likelihood).evaluation.problem.space.noise.counted
+    assert counted.evaluation.problem.prior.noise.counted
+    assert not fitted(single, likelihood).evaluation.problem.prior.noise.counted
     assert counted.log_evidence == pytest.approx(evidence_of(single, likelihood), abs=1e-6)
     np.testing.assert_allclose(
         counted.posterior.mean(ITEMS), fitted(single, likelihood).posterior.mean(ITEMS), atol=1e-6
@@ -332,8 +331,8 @@ def test_sites_that_lead_astray_are_given_up():
     X, seen = np.stack([items[first], items[second]], axis=1), []
 
     class Seeing(EP):
-        def run(self, problem, start=None, rng=None, near=None):
-            found = super().run(problem, start, rng, near)
+        def run(self, problem, start=None, rng=None, gaussian=None):
+            found = super().run(problem, start, rng, gaussian)
             seen.append((problem, found))
             return found
 

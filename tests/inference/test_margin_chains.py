@@ -96,7 +96,7 @@ def test_noisy_margins_are_those_of_independent_exact_draws(space):
     covariance = NoisyMargins(problem).covariance()
     exact = minimax_draws(covariance, 20_000, np.random.default_rng(0)).draws
     rng = np.random.default_rng(1)
-    v = MARGINS.run(problem, rng=rng, near=near).sites  # the sums of v that f depends on
+    v = MARGINS.run(problem, rng=rng, gaussian=near).sites  # the sums of v that f depends on
     truth = NoisyMargins(problem).sites(exact, 0.0).shift
     spread = truth.std(axis=1)
     assert_allclose(v.shift.mean(axis=1), truth.mean(axis=1), atol=0.05 * spread.max())
@@ -126,7 +126,7 @@ def test_whitened_density_is_prior_times_likelihood():
     x = np.random.default_rng(3).standard_normal((6, posterior.dimension))
     value, slope = posterior.potential(x)
     z = posterior.margins(x)
-    dual = np.linalg.solve(problem.space.prior_covariance(), z.T)
+    dual = np.linalg.solve(problem.prior.covariance(), z.T)
     log_prior = -0.5 * np.einsum("nm,mn->n", z, dual)
     log_factors = [
         problem.counts @ problem.likelihood.log_prob(problem.oriented(row), problem.answers).value

@@ -13,9 +13,9 @@ from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
 from skpref.fitting import _forecast
+from skpref.gp import PriorRule
 from skpref.inference import EP, HMC, SVI, Gibbs, Hallucination, _memory
 from skpref.inference import _sampling as _sampled
-from skpref.inference._base import exact_bytes_of
 
 LIMITED = """
 import resource
@@ -169,7 +169,7 @@ def test_the_estimate_of_an_exact_fit_bounds_what_it_takes(inference, n_items, n
     model = PairwisePreferenceRegressor(
         RBF(np.ones(3)), inference=inference, optimizer=None, noise_variance=1.0
     ).fit(items[np.stack([first, second], axis=1)])
-    asked = exact_bytes_of(model.comparisons_)
+    asked = PriorRule().cost(model.kernel_, model.comparisons_, model.likelihood_).n_bytes
     tracemalloc.start()
     model.log_marginal_likelihood(eval_gradient=True)
     _ = model.fit(items[np.stack([first, second], axis=1)]).posterior_

@@ -10,8 +10,9 @@ from svi_support import KERNEL, TIES, answers, utility_duels
 from skpref.duels import Comparisons
 from skpref.fitting._fit import fit_posterior
 from skpref.fitting._model import Model
-from skpref.gp._inducing import InducedSpace
+from skpref.gp._inducing import Inducing
 from skpref.inference import SVI, Problem
+from skpref.inference._natural import Batch
 from skpref.likelihoods import Probit
 
 
@@ -19,17 +20,18 @@ from skpref.likelihoods import Probit
 @pytest.mark.parametrize("n", [8, 30], ids=["few duels", "many duels"])
 def test_gradient_in_the_points_agrees_with_differences(n, kernel):
     comparisons = answers(TIES, n)
-    engine = SVI(4, tol=1e-8).placed(comparisons, kernel, 0)
+    engine = SVI(4, tol=1e-8)
 
     def run(flat):
         Z = flat.reshape(4, 2)
-        space = InducedSpace(kernel, comparisons.items, comparisons.rows.margins, Z)
+        space = Inducing(kernel, comparisons.items, comparisons.rows.margins, Z)
         problem = Problem(space, comparisons, TIES)
         return problem, engine.run(problem)
 
-    Z = engine.inducing_points.ravel()
+    Z = engine.prior_rule.prepare(comparisons, kernel, 0).points.ravel()
     problem, found = run(Z)
-    gradient = problem.space.by_points(engine.evidence_gradient(problem, found).covariance)
+    batch = Batch.of(problem.prior, problem.rows, TIES)
+    gradient = problem.prior.by_points(batch.pull_at(found.conditioned))
     truth = central_gradient(lambda flat: run(flat)[1].sites.log_evidence, Z)
     assert_allclose(gradient.ravel(), truth, rtol=1e-4, atol=1e-5)
 
@@ -38,7 +40,7 @@ def test_points_move_up_the_bound():
     X, pairs, y = utility_duels(400)
     kernel = RBF([0.5, 0.5, 0.5])
     comparisons = Comparisons.from_duels(X, *pairs.T, y)
-    own = SVI(15).placed(comparisons, kernel, 0).inducing_points
+    own = SVI(15).prior_rule.prepare(comparisons, kernel, 0).points
     moved, stayed = (
         fit_posterior(comparisons, Model(kernel, Probit(0.01), engine), rng=0)
         for engine in (SVI(15), SVI(inducing_points=own))
@@ -53,6 +55,6 @@ def test_points_that_tell_all_but_everything_stay():
     X, pairs, y = utility_duels(400)
     kernel = RBF([3.0, 3.0, 3.0])
     comparisons = Comparisons.from_duels(X, *pairs.T, y)
-    own = SVI(15).placed(comparisons, kernel, 0).inducing_points
+    own = SVI(15).prior_rule.prepare(comparisons, kernel, 0).points
     fitted = fit_posterior(comparisons, Model(kernel, Probit(0.01), SVI(15)), rng=0)
     assert np.array_equal(fitted.posterior.anchors, own)

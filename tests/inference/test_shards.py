@@ -35,8 +35,8 @@ def rows(monkeypatch):
 
 def problem_of(comparisons, likelihood, m=9):
     model = model_of(comparisons, likelihood, SVI(m))
-    space, _ = model._prior(comparisons, model.engine, False)
-    return Problem(space, comparisons, likelihood)
+    prior = model.rule.prior(model.kernel, comparisons, model.likelihood)
+    return Problem(prior, comparisons, likelihood)
 
 
 def some_weights(m, seed=0):
@@ -53,7 +53,7 @@ def test_sums_are_those_of_all_answers(name, n_items, before):
     if name == "judges":
         seen = replace(seen, judge=np.arange(len(seen.positions)) % 3)
     problem = problem_of(seen, LIKELIHOODS[name])
-    whole = Batch.of(problem.space, problem.rows, problem.likelihood, before)
+    whole = Batch.of(problem.prior, problem.rows, problem.likelihood, before)
     shards = _shards.Shards(problem, 1, before)
     assert len(shards) == -(-len(problem.rows) // 50) > 3
     for weights in (some_weights(9), some_weights(9, 2)):  # sent, then known
@@ -143,7 +143,7 @@ def test_a_result_does_not_hang_on_what_is_kept(room, serial, monkeypatch):
         found = work(run, number, q, shard)
         if number == len(_shards.cut(serial.comparisons_.rows, 50)) - 1:
             known = _shards._HERE._runs[run].values()
-            spaces = [each.batch.space for each in known]
+            spaces = [each.batch.prior for each in known]
             kept.append(sum(space.size for space in spaces if "_features" in vars(space)))
         return found
 
@@ -191,7 +191,7 @@ def test_a_process_keeps_the_last_runs_only():
 def test_newer_runs_have_the_room_of_older_ones(monkeypatch):
     problem = problem_of(answers(330, 20, LIKELIHOODS["probit"]), LIKELIHOODS["probit"])
     shard, store = _shards.Shard.of(problem, np.arange(50)), _shards._ShardStore(4)
-    monkeypatch.setattr(_shards, "_ROOM", 2 * shard.batch(None).space.size)
+    monkeypatch.setattr(_shards, "_ROOM", 2 * shard.batch(None).prior.size)
     for number in range(3):
         store.learn("old", number, shard)
     store.learn("new", 0, shard)

@@ -20,9 +20,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from skpref import PairwisePreferenceRegressor
 from skpref.fitting._fit import carried
+from skpref.gp import PriorRule
 from skpref.gp import _posterior as _components
 from skpref.gp import _posterior as _pairs
-from skpref.gp._dense import gaussian_space
 from skpref.inference import EP, HMC, Gibbs, Problem
 from skpref.inference._chains import tolerated
 from skpref.likelihoods import Probit
@@ -164,13 +164,13 @@ def test_results_repeat_whatever_n_jobs(name):
 
 
 def problem_of(comparisons, noise_variance, kernel):
-    space = gaussian_space(kernel(comparisons.items), comparisons.rows.margins)
-    return Problem(space, comparisons, Probit(noise_variance))
+    likelihood = Probit(noise_variance)
+    return Problem(PriorRule().prior(kernel, comparisons, likelihood), comparisons, likelihood)
 
 
 def moved(positions, before, now):
     """Positions of chains of some duels as a start for others."""
-    return carried({"margins": positions}, before, now, HMC.state_of)["margins"]
+    return carried({"margins": positions}, before, now, HMC.capabilities.state_of)["margins"]
 
 
 def test_chains_are_carried_over_to_the_same_duels():
@@ -213,7 +213,7 @@ def test_a_warm_start_has_the_same_target(name):
     rng, found = np.random.default_rng(0), []
     few = won(items, winner[:20], loser[:20])
     problem = problem_of(few, noise_variance, kernel)
-    state = engine.run(problem, rng=rng, near=EP().run(problem)).state["margins"]
+    state = engine.run(problem, rng=rng, gaussian=EP().run(problem)).state["margins"]
     assert state.shape == (100, 20)
     assert np.all(state > 0.0)
     every = won(items, winner, loser)

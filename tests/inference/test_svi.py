@@ -187,8 +187,8 @@ def test_gradient_where_points_all_but_coincide():
 def test_slopes_in_q_agree_with_differences():
     comparisons = answers(LIKELIHOODS["ties"])
     model = model_of(comparisons, TIES, SVI(5))
-    space, _ = model._prior(comparisons, model.engine, False)
-    batch = Batch.of(space, comparisons.rows, TIES)
+    prior = model.rule.prior(model.kernel, comparisons, model.likelihood)
+    batch = Batch.of(prior, comparisons.rows, TIES)
     start = fit_posterior(comparisons, model).approximation.state
     look = batch.look(Weights(0.7 * start["gain"], 0.3 * start["shift"]))
     wanted, at = look.wanted, look.at
@@ -197,7 +197,7 @@ def test_slopes_in_q_agree_with_differences():
     def along(share):
         """The bound with the mean moved towards the gradient's direction."""
         mean = at.mean + share * direction
-        seen = batch.seen(batch.space.condition(at._replace(mean=mean)))
+        seen = batch.seen(batch.prior.under(at._replace(mean=mean)))
         found = TIES.expected(*seen, batch.answers)
         return batch.counts @ found.value - 0.5 * mean @ mean
 

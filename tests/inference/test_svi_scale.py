@@ -15,7 +15,7 @@ from svi_support import LIKELIHOODS, answers, model_of, utility_duels
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import Comparisons
 from skpref.fitting._fit import evidence, fit_posterior
-from skpref.gp._inducing import InducedSpace, Moments, Weights
+from skpref.gp._inducing import Inducing, Moments, Weights
 from skpref.inference import SVI
 from skpref.inference._natural import Batch, Gamma, rescaled, updated, with_scale
 from skpref.inference._svi import InBatches, Schedule, drift
@@ -93,7 +93,7 @@ def test_the_update_is_stationary(n_inducing, n):
     def bound(logs):
         a, b = np.exp(logs)
         kernel = ConstantKernel(b / a) * PLAIN
-        space = InducedSpace(kernel, fitted.comparisons.items, rows.margins, Z)
+        space = Inducing(kernel, fitted.comparisons.items, rows.margins, Z)
         white = space.whiten @ np.linalg.cholesky(S + 1e-12 * np.eye(m))
         at = Moments(space.whiten @ u, white.T, np.nan, np.nan)
         mean_log = gamma(a, scale=1.0 / b).expect(np.log)
@@ -238,7 +238,7 @@ def test_a_pass_of_hardly_any_steps_knows_how_far_the_end_is(prior):
     problem = replace(model.evaluate(comparisons).problem, watch=told.append)
     scale = 1.0 if prior is None else 0.4
     law = None if prior is None else Gamma(*prior)
-    whole = Batch.of(problem.space, problem.rows, problem.likelihood)
+    whole = Batch.of(problem.prior, problem.rows, problem.likelihood)
     weights = Weights(2.0 * np.eye(5), np.arange(5.0))
     schedule = Schedule(1.0, 1e12, 1)
     way = drift(problem, InBatches(problem, whole, 4), weights, schedule, law, scale)
@@ -318,7 +318,7 @@ def test_sites_stay_where_the_kernel_is_scaled():
     Z, n = rng.normal(size=(5, 2)), len(margins.first)
     precision, shift = rng.uniform(size=n), rng.normal(size=n)
     spaces = [
-        InducedSpace(kernel, comparisons.items, margins, Z)
+        Inducing(kernel, comparisons.items, margins, Z)
         for kernel in (PLAIN, ConstantKernel(3.0) * PLAIN)
     ]
     one, other = (space.told(precision, shift) for space in spaces)

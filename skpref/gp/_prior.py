@@ -1,0 +1,281 @@
+"""The contract of priors: what an engine may ask of the prior on the margins of some answers.
+
+Every prior here is a Gaussian on the margins z of some comparisons, at given hyperparameters of a
+kernel: z ~ N(0, S). Given Gaussian sites it says what the margins are, and in the end the
+utilities. How S is written down, by all margins, by all items, by a few features, is each prior's
+own affair.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from skpref._utils import Array, RandomLike, semidefinite_root
+from skpref.data import Comparisons
+from skpref.gp._posterior import Posterior
+from skpref.gp._shared_noise import JointNoise
+from skpref.likelihoods import Likelihood
+
+# A covariance is the end of a few operations (a distance, a root, an exponential, a product).
+UNIT = 4.0 * np.finfo(np.float64).eps
+
+
+class Sites(NamedTuple):
+    """Gaussian pseudo-observations of the margins in natural parameters.
+
+    Attributes
+    ----------
+    shift : ndarray of shape (n_margins,) or (n_margins, n_components)
+        Precision times target.
+    precision : ndarray of shape (n_margins,)
+        May be zero. Infinite where a margin of a joint answer is known, noise included; its
+        ``shift`` then is its value (the mean, of an answer given more than once).
+    log_evidence : float
+        Logarithm of the probability of the duels.
+    """
+
+    shift: Array
+    precision: Array
+    log_evidence: float
+
+
+class Marginals(NamedTuple):
+    """Marginals of the margins under sites, of joint answers with their noise.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_margins,) or (n_margins, n_components)
+    variance : ndarray of shape (n_margins,)
+    dual : ndarray of the shape of ``mean``
+        w with mean = S w; of equal joint answers their sum.
+    log_det : float
+        log|I + τ^½ S τ^½|.
+    root : object
+        What the prior found them by, for itself alone.
+    """
+
+    mean: Array
+    variance: Array
+    dual: Array
+    log_det: float
+    root: Any = None
+
+
+class MarginErrors(NamedTuple):
+    """Absolute errors of the means and variances of the margins, shape (n_margins,) each."""
+
+    mean: Array
+    variance: Array
+
+
+class Cost(NamedTuple):
+    """What a prior takes.
+
+    Attributes
+    ----------
+    multiplications : float
+        Of one `Prior.condition`; infinite where this prior should not be taken.
+    side : float
+        Of its largest square matrices.
+    n_bytes : float
+        Held at most, while hyperparameters are learned.
+    """
+
+    multiplications: float
+    side: float
+    n_bytes: float
+
+
+class Prior(ABC):
+    """The prior on the margins of some comparisons, at given hyperparameters.
+
+    A subclass defines the six abstract members; all others follow from these, and are defined
+    again where a quicker or a surer way is known. A kernel whose structure allows one names it,
+    ``priors = (MyPrior,)``: `choose_prior` takes the cheapest that is exact, and every engine that
+    takes exact priors works with it.
+
+    Attributes
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    n_margins : int
+    variance : ndarray of shape (n_margins,)
+        Prior variance of every margin, diag(S).
+    noise : JointNoise or None
+        That the margins of joint answers carry and share, with ``takes_joint``.
+    takes_joint : bool
+        Whether there may be answers of several inequalities.
+    starts_at_mode : bool
+        Whether EP begins at the mode: with many answers for each degree of freedom the way from
+        zero may diverge.
+    """
+
+    takes_joint: ClassVar[bool] = False
+    starts_at_mode: ClassVar[bool] = True
+    kernel: Kernel
+    n_margins: int
+    variance: Array
+    noise: JointNoise | None = None
+
+    @classmethod
+    @abstractmethod
+    def of(
+        cls,
+        kernel: Kernel,
+        comparisons: Comparisons,
+        likelihood: Likelihood,
+        gradient: bool = False,
+    ) -> Self:
+        """The prior of these comparisons' margins; with ``gradient`` `pull_back` will be asked."""
+
+    @classmethod
+    @abstractmethod
+    def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
+        """What it takes; a kernel that is not known yet is None."""
+
+    @abstractmethod
+    def times(self, vector: Array) -> Array:
+        """S times a vector (n_margins,) or the columns of a matrix."""
+
+    @abstractmethod
+    def condition(self, precision: Array, shift: Array) -> Marginals:
+        """The margins given sites: precision (n_margins,), shift likewise or with a column each."""
+
+    @abstractmethod
+    def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
+        """Gradient in ``kernel.theta`` of the log-probability of sites, which stay.
+
+        With R = (S + τ⁻¹)⁻¹ and w the dual it is ½ tr[(w wᵀ − R) dS]. A ``push`` u (n_margins,)
+        adds w uᵀ + u wᵀ to the bracket: as much as their centre moves by S u.
+        """
+
+    @abstractmethod
+    def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
+        """The utilities given what an engine found with this prior."""
+
+    # -- what follows from these -----------------------------------------------------------
+
+    def shifted(self, marginals: Marginals, precision: Array, shift: Array) -> Marginals:
+        """`condition` on sites of the same, finite precision, whose marginals are known."""
+        return self.condition(precision, shift)
+
+    def centre(self, precision: Array, shift: Array) -> tuple[Array, Array]:
+        """Mean and dual alone of `condition`."""
+        found = self.condition(precision, shift)
+        return found.mean, found.dual
+
+    def response(self, marginals: Marginals, precision: Array, vector: Array) -> Array:
+        """R S times a vector, R = (S + τ⁻¹)⁻¹, at sites whose marginals are known."""
+        return self.shifted(marginals, precision, precision * self.times(vector)).dual
+
+    def covariance(self) -> Array:
+        """S, (n_margins, n_margins), without the noise of joint answers."""
+        return self.times(np.eye(self.n_margins))
+
+    def root(self) -> Array:
+        """A root of S, with as few columns as it has."""
+        return semidefinite_root(self.covariance())
+
+    def is_covariance(self) -> bool:
+        """Whether the kernel is a covariance function on these items, up to rounding."""
+        return True
+
+    def rounding(self, dual: Array) -> MarginErrors:
+        """Rounding errors to expect of the marginals whose dual is given.
+
+        Margins are sums whose terms carry a relative error of the rounding unit each: the terms,
+        not the sums, set the error. Errors are taken as independent (Higham and Mary, "A new
+        approach to probabilistic rounding error analysis", SIAM J. Sci. Comput. 2019).
+        """
+        deviation = np.sqrt(self.variance)
+        unit = UNIT * np.sqrt(self.n_margins)
+        return MarginErrors(unit * deviation * (deviation @ np.abs(dual)), unit * self.variance)
+
+    def energy_error(self, dual: Array) -> float:
+        """Rounding error to expect of ½ wᵀ S w."""
+        return 0.5 * UNIT * float(self.variance @ dual**2)
+
+    def check_digits(self, posterior: Posterior, marginals: Marginals) -> None:
+        """Raise ValueError if rounding has left a posterior too little of what an engine found."""
+        return None
+
+
+def check_finite(kernel: Kernel, K: Array) -> None:
+    """Raise ValueError unless a kernel is finite on the items."""
+    if not np.all(np.isfinite(K)):
+        raise ValueError(
+            f"The kernel {kernel} is not finite on the items. Rescale the features "
+            "(for instance Itemwise(StandardScaler())) or choose other hyperparameters."
+        )
+
+
+class PriorRule:
+    """How an engine comes to its prior: what is settled before there are hyperparameters.
+
+    This one takes the cheapest exact prior, see `choose_prior`, and prepares nothing.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether its priors leave nothing of the kernel out.
+
+    Examples
+    --------
+    >>> from skpref.inference import EP, SVI
+    >>> EP().prior_rule.exact, SVI(50).prior_rule.exact
+    (True, False)
+    """
+
+    exact: ClassVar[bool] = True
+
+    def prepare(self, comparisons: Comparisons, kernel: Kernel, rng: RandomLike = None) -> Self:
+        """This rule for these comparisons: with points, where it takes any."""
+        return self
+
+    def refine(self, comparisons: Comparisons, kernel: Kernel, likelihood: Likelihood) -> Self:
+        """This rule once the hyperparameters are known."""
+        return self
+
+    def prior(
+        self,
+        kernel: Kernel,
+        comparisons: Comparisons,
+        likelihood: Likelihood,
+        gradient: bool = False,
+    ) -> Prior:
+        """The prior of comparisons at given hyperparameters."""
+        return choose_prior(kernel, comparisons, likelihood).of(
+            kernel, comparisons, likelihood, gradient
+        )
+
+    def cost(self, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
+        """What its prior takes."""
+        return choose_prior(kernel, comparisons, likelihood).cost(kernel, comparisons, likelihood)
+
+    def tells_items_apart(self, comparisons: Comparisons) -> bool:
+        """Whether a part of an item's utility that no other item shares can be learned."""
+        return True
+
+
+# Exact priors that take any kernel.
+EXACT: list[type[Prior]] = []
+
+
+def choose_prior(
+    kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood
+) -> type[Prior]:
+    """The cheapest exact prior of comparisons: of those for any kernel, and those it names itself.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel or None
+        Its attribute ``priors``, if it has one, names further subclasses of `Prior`: who wrote it
+        alone knows what its structure allows.
+    comparisons : Comparisons
+    likelihood : Likelihood
+    """
+    joint = comparisons.rows.joint
+    known = (*EXACT, *getattr(kernel, "priors", ()))
+    able = [each for each in known if each.takes_joint or not joint]
+    return min(able, key=lambda each: each.cost(kernel, comparisons, likelihood).multiplications)
