@@ -16,8 +16,8 @@ TOLERANCE = {
 # What earlier pieces told is kept as a normal density, which later ones may contradict; where
 # hyperparameters are learned it was kept under earlier ones too, and is not compared.
 STREAMED = {"svi": 0.16, "minibatches": 0.16, "ekf": 0.6}
-# Care is learned by turns with the utility, as if a judge's answers were independent given all
-# others; of three judges with two to four answers each, that costs more than any engine does.
+# Reliability is learned by turns with the utility, as if a judge's answers were independent given
+# all others; of three judges with two to four answers each, that costs more than any engine does.
 JUDGED = 0.2
 # Posterior deviations of reliability by which one more look may move it.
 ELSEWHERE = 0.3

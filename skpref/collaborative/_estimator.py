@@ -23,6 +23,13 @@ from skpref.inference import ENGINES, EP, Engine
 from skpref.likelihoods import Likelihood
 
 
+def _never(estimator):
+    raise AttributeError(
+        f"{type(estimator).__name__} needs all answers at once: use fit. Streams of one utility "
+        "are for PairwisePreferenceRegressor(inference='svi')."
+    )
+
+
 class CollaborativePreferenceRegressor(UtilityEstimator):
     r"""Utilities of many users, each learned from few duels with the help of all others'.
 
@@ -234,6 +241,11 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
             return self
         collaborate(self, X, y, ids, known, qid, sample_weight, order)
         self._fit_metadata = frozenset(passed(users=users, qid=qid, order=order))
+        return self
+
+    @available_if(_never)
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Never there: all answers are needed at once."""
         return self
 
     # -- prediction ----------------------------------------------------------------------
