@@ -20,10 +20,10 @@ from common import RESULTS, data_folder, report
 from joblib import parallel_config
 from sklearn.exceptions import ConvergenceWarning
 
-from skpref.collaborative import CollaborativePreferenceRegressor
-from skpref.collaborative import _teams as _away
+from skpref.collaborative import CollaborativePreferenceRegressor, _teams
 from skpref.datasets import fetch_sushi
 from skpref.duels import ItemTable
+from skpref.inference import _workers
 
 
 class Counted:
@@ -38,7 +38,8 @@ class Counted:
         sent = back = count = 0
         found = []
         for work, args, options in tasks:
-            sent += sum(len(each) for each in args if isinstance(each, bytes))
+            _, _, question, team = args
+            sent += sum(map(len, question)) + len(team or b"")
             found.append(work(*args, **options))
             back += 0 if found[-1] is None else len(found[-1])
             count += 1
@@ -59,7 +60,7 @@ def main():
     )
     passes, held = [], []
 
-    class Away(_away.Away):
+    class Away(_teams.Away):
         def tell(self, sites, basis):
             passes.append(len(Counted.calls))
             return super().tell(sites, basis)
@@ -74,8 +75,8 @@ def main():
     )
     with (
         warnings.catch_warnings(),
-        mock.patch.object(_away, "Parallel", Counted),
-        mock.patch.object(_away, "Away", Away),
+        mock.patch.object(_workers, "Parallel", Counted),
+        mock.patch.object(_teams, "Away", Away),
         parallel_config("loky", n_jobs=2),
     ):
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -1,13 +1,13 @@
-"""Judges of one truth who differ in care: what is gained by learning how much each takes.
+"""Judges of one truth: what is gained by learning how reliable each is.
 
 Simulated: 60 judges answer 45 duels each among 40 items; a third of them answer at random, 5 % the
 wrong way round, and the rest either all with the same noise ("alike") or with standard deviations
 of the noise spread log-normally ("spread", standard deviation .35 of the logarithm). The utility is
 drawn from the Gaussian process that all models are given but for lengthscales and noise. Compared
-by log-loss on further duels of the same judges, and on duels that a judge of the common level
-answers: the model that knows each judge's noise and sign, ``judges=``, the same with care taken for
-its mean, and one that thinks all judges alike. Coverage: of how many judges the intervals of care
-(relative to the median of the careful) and of the noise hold the truth.
+by log-loss on further duels of the same judges, and on duels that the reference judge answers: the
+model that knows each judge's noise and sign, ``judges=``, the same with the mean in the place of
+reliability, and one that thinks all judges alike. Coverage: of how many judges the intervals of
+reliability (relative to the median of the reliable) and of the noise hold the truth.
 
 Real: answers of people left out, with and without ``judges=``: duels of language models (124
 people, with ties and without) and, where the files are there, cars (60 people, whose tastes differ
@@ -25,14 +25,14 @@ from common import RESULTS, data_folder, report
 from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
 
-from skpref import PairwisePreferenceRegressor
+from skpref import JudgePrior, PairwisePreferenceRegressor
 from skpref.data._comparisons import Comparisons
 from skpref.datasets import fetch_cars, load_llm_duels
 from skpref.duels import ItemTable
+from skpref.fitting import Judges
 from skpref.fitting._fit import fit_posterior
 from skpref.fitting._hyperpriors import lengthscale_priors
 from skpref.fitting._model import Model
-from skpref.fitting._reliability import Judges
 from skpref.fitting._search import Search
 from skpref.inference import EP
 from skpref.likelihoods import JudgeReliability, Probit
@@ -43,14 +43,14 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
 def simulated(kind, seed):
-    """Items, true care, and the answers of three sets of duels: training, test, common level."""
+    """Items, true reliability, answers of three sets of duels, the last by the reference judge."""
     rng = np.random.default_rng([seed, kind == "spread"])
     items = rng.uniform(-1.0, 1.0, (N_ITEMS, 2))
     root = np.linalg.cholesky(KERNEL(items) + 1e-9 * np.eye(N_ITEMS))
     utility = root @ rng.standard_normal(N_ITEMS)
-    care = np.exp(SPREAD * (kind == "spread") * rng.standard_normal(N_JUDGES))
-    care[: N_JUDGES // 3] = 0.0
-    care[N_JUDGES // 3 : N_JUDGES // 3 + N_JUDGES // 20] *= -1.0
+    reliability = np.exp(SPREAD * (kind == "spread") * rng.standard_normal(N_JUDGES))
+    reliability[: N_JUDGES // 3] = 0.0
+    reliability[N_JUDGES // 3 : N_JUDGES // 3 + N_JUDGES // 20] *= -1.0
 
     def answers(judge, own):
         pairs = np.array([rng.choice(N_ITEMS, 2, replace=False) for _ in judge])
@@ -61,9 +61,9 @@ def simulated(kind, seed):
     every = np.arange(N_JUDGES)
     return (
         items,
-        care,
-        answers(np.repeat(every, N_ANSWERS), care),
-        answers(np.repeat(every, N_TEST), care),
+        reliability,
+        answers(np.repeat(every, N_ANSWERS), reliability),
+        answers(np.repeat(every, N_TEST), reliability),
         answers(np.repeat(every, N_TEST), np.ones(N_JUDGES)),
     )
 
@@ -73,7 +73,7 @@ def log_loss(proba, y):
     return float(-np.mean(np.log(np.clip(proba[np.arange(len(y)), y], 1e-12, None))))
 
 
-def knowing(X, y, judge, care):
+def knowing(X, y, judge, reliability):
     """The model that knows each judge's noise and sign, its hyperparameters learned likewise."""
     n = len(X)
     seen = Comparisons.from_duels(
@@ -81,33 +81,33 @@ def knowing(X, y, judge, care):
     )
     kernel = RBF([1.0, 1.0])
     priors = lengthscale_priors("lognormal", kernel, seen.items)
-    model = Model(kernel, JudgeReliability(Probit(), care), EP(), priors)
+    model = Model(kernel, JudgeReliability(Probit(), reliability), EP(), priors)
     return fit_posterior(seen, model, search=Search())
 
 
-def proba_at(posterior, likelihood, care, X):
-    """Outcome probabilities of duels, each seen with this care."""
+def proba_at(posterior, likelihood, reliability, X):
+    """Outcome probabilities of duels, each seen with this reliability."""
     mean, variance = posterior.margin(X[:, 0], X[:, 1])
-    return likelihood.outcome_proba(care * mean, care**2 * variance)
+    return likelihood.outcome_proba(reliability * mean, reliability**2 * variance)
 
 
 def simulation(kind, seed):
     """A row of the table."""
-    _, care, train, test, common = simulated(kind, seed)
+    _, reliability, train, test, common = simulated(kind, seed)
     X, y, judge = train
-    knows = knowing(X, y, judge, care)
+    knows = knowing(X, y, judge, reliability)
     base = knows.model.likelihood.base
     began = time.perf_counter()
     model = PairwisePreferenceRegressor(RBF([1.0, 1.0])).fit(X, y, judges=judge)
     took = time.perf_counter() - began
     equal = PairwisePreferenceRegressor(RBF([1.0, 1.0])).fit(X, y)
-    mean = model.judges_.care[test[2]]
+    mean = model.judges_.reliability[test[2]]
     row = {
         "setting": kind,
         "seed": seed,
-        "knows": log_loss(proba_at(knows.posterior, base, care[test[2]], test[0]), test[1]),
+        "knows": log_loss(proba_at(knows.posterior, base, reliability[test[2]], test[0]), test[1]),
         "judges": log_loss(model.predict_proba(test[0], judges=test[2]), test[1]),
-        "mean_care": log_loss(
+        "mean_reliability": log_loss(
             proba_at(model.posterior_, model.likelihood_, mean, test[0]), test[1]
         ),
         "equal": log_loss(equal.predict_proba(test[0]), test[1]),
@@ -118,13 +118,13 @@ def simulation(kind, seed):
         "equal_common": log_loss(equal.predict_proba(common[0]), common[1]),
         "seconds": took,
     }
-    relative = care / np.median(care[care > 0.0])
+    relative = reliability / np.median(reliability[reliability > 0.0])
     with np.errstate(divide="ignore"):
-        noise = NOISE / care**2
-    looks = care != 0.0
+        noise = NOISE / reliability**2
+    looks = reliability != 0.0
     for level in LEVELS:
         for name, interval, truth in (
-            ("care", model.judges_.care_interval(level), relative),
+            ("reliability", model.judges_.reliability_interval(level), relative),
             ("noise", model.judges_.noise_interval(level), noise),
         ):
             held = (interval[:, 0] <= truth) & (truth <= interval[:, 1])
@@ -159,7 +159,7 @@ def real(splits):
             for own_order in (None, 0.01) if "ties" in name else (None,):
                 began = time.perf_counter()
                 model = PairwisePreferenceRegressor(
-                    items=items, judge_order_variance=own_order, **options
+                    items=items, judge_prior=JudgePrior(order_variance=own_order), **options
                 ).fit(X[train], y[train], judges=judge[train])
                 took = time.perf_counter() - began
                 label = "judges" if own_order is None else "judges_own_order"
@@ -177,10 +177,10 @@ def told(judges: Judges):
     """What is said of the judges of a real set."""
     return {
         "n_judges": len(judges),
-        "variance_of_care": judges.law.variance,
+        "variance_of_reliability": judges.law.variance,
         "share_random": judges.law.random,
-        "share_contrary": judges.law.contrary,
-        "contrary_95": int(np.sum(judges.probability_contrary > 0.95)),
+        "share_adversarial": judges.law.adversarial,
+        "adversarial_95": int(np.sum(judges.probability_adversarial > 0.95)),
     }
 
 

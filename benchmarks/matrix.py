@@ -3,11 +3,11 @@
 The declaration is ``tests/matrix.py``: which levels there are, and what is refused. Cases have at
 most so many levels of context (judges, order, weights, users, ids or names) that are not the plain
 ones: 7 072 with one, of which 2 230 are taken. Each of these is fitted and compared with exact
-integrals (``tests/matrix_oracle.py``): at the hyperparameters given, of judges given their care
-also; where hyperparameters are learned, with the same model fitted at these, and no step of a fifth
-of a logarithm may find better ones. Every other case must be refused, naming the remedy, before an
-engine runs. Run: ``nice python benchmarks/matrix.py [--contexts 1] [--engines ep hmc]``; about
-four minutes of one core.
+integrals (``tests/matrix_oracle.py``): at the hyperparameters given, of judges also given their
+reliability; where hyperparameters are learned, with the same model fitted at these, and no step of
+a fifth of a logarithm may find better ones. Every other case must be refused, naming the remedy,
+before an engine runs. Run: ``nice python benchmarks/matrix.py [--contexts 1] [--engines ep hmc]``;
+about four minutes of one core.
 """
 
 import argparse
@@ -72,8 +72,8 @@ def summary(rows):
                              and row["fitting"] == "whole" and row["users"] == "none"),
             "users": largest(sharp, "error", lambda row: row["users"] != "none"),
             "in pieces": largest(sharp, "error", lambda row: row["fitting"] == "pieces"),
-            "given care": largest(sharp, "error_given_care"),
-            "care averaged": largest(sharp, "error", lambda row: row["judges"] != "none"),
+            "given reliability": largest(sharp, "error_given_reliability"),
+            "reliability averaged": largest(sharp, "error", lambda row: row["judges"] != "none"),
             "learned": largest(mine, "refit", lambda row: row["fitting"] == "whole"),
             "learned in pieces": largest(mine, "refit", lambda row: row["fitting"] != "whole"),
             "nats to gain": largest(mine, "gain", lambda row: row["judges"] == "none"),

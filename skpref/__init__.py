@@ -3,6 +3,7 @@
 from skpref._estimator import PairwisePreferenceRegressor
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.duels import ItemTable
+from skpref.fitting import JudgePrior
 from skpref.gp import Posterior
 from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer
 
@@ -12,6 +13,7 @@ __all__ = [
     "CollaborativePreferenceRegressor",
     "HallucinationBelieverOptimizer",
     "ItemTable",
+    "JudgePrior",
     "PairwisePreferenceRegressor",
     "Posterior",
     "PreferenceOptimizer",

@@ -1,4 +1,4 @@
-"""PairwisePreferenceRegressor: talks to users, computes nothing itself."""
+"""The estimators' common base, and PairwisePreferenceRegressor: parameters and words for people."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -6,26 +6,37 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from skpref._predictions import UtilityEstimator
-from skpref._utils import RandomLike, passed, source_of
+from skpref._utils import RandomLike, check_number, passed, refuse_dropped, source_of
 from skpref.data import (
     Comparisons,
+    Duels,
     ItemTable,
+    Shown,
     Training,
     as_before,
+    check_judges,
+    check_order,
+    check_respondents,
     check_training,
+    refuse_order,
 )
 from skpref.fitting import (
+    Asked,
     Fitted,
+    JudgePrior,
     Settings,
+    Sight,
     Stream,
     at_points,
     begun,
+    check_judge_prior,
     check_settings,
     evidence,
     fit_further,
@@ -39,61 +50,185 @@ from skpref.fitting import (
 )
 from skpref.inference import Engine
 from skpref.likelihoods import JudgeReliability, Likelihood
+from skpref.metrics import concordance
 
 
-def keep(
-    estimator,
-    fitted: Fitted,
-    training: Training,
-    stream: Stream | None = None,
-) -> None:
-    """Set the fitted attributes, all at once.
+def fitted_on_duels(estimator: Any) -> bool:
+    """Whether an estimator predicts outcomes; an AttributeError says what a plain one does."""
+    if getattr(estimator, "classes_", None) is not None:
+        return True
+    raise AttributeError(
+        f"{type(estimator).__name__} predicts outcomes once it was fitted on duels. After a fit on "
+        "items with ratings it is a plain regressor; duel probabilities are at "
+        "posterior_.win_probability(a, b)."
+    )
 
-    Parameters
-    ----------
-    estimator : PairwisePreferenceRegressor
-    fitted : Fitted
-    training : Training
-    stream : Stream, optional
-        After a piece of a stream.
+
+# An attribute that a fit does not have.
+_ABSENT = object()
+
+
+class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
+    """What the estimators of utilities share: one utility fitted, and a question read.
+
+    The public methods, with the metadata that each takes, are the estimators' own.
     """
-    model, state, judges = fitted.model, fitted.state, fitted.judges
-    likelihood = model.likelihood
-    if judges is not None and isinstance(
-        likelihood, JudgeReliability
-    ):  # from here on the common level
-        likelihood = likelihood.base
-    training.reader.remember(estimator)
-    estimator._model = model
-    if not model.engine.capabilities.has_evidence:  # only chains are carried over, not the search
-        state = state._replace(sites=None)
-    estimator._start = state if getattr(model.engine, "warm_start", False) else None
-    if not model.rule.exact and judges is None:
-        estimator._stream = (
-            begun(fitted, estimator.n_learning_answers) if stream is None else stream
+
+    @property
+    def duels_(self) -> Duels:
+        """Distinct duels of the last fit, with counts."""
+        check_is_fitted(self)
+        return self.comparisons_.duels
+
+    # -- fitting one utility -------------------------------------------------------------
+
+    def _fit_utility(self, X, y, *, judges=None, judge_prior=None, **given):
+        """Fit one utility to all answers; ``given`` are qid, sample_weight and order."""
+        settings = check_settings(self)
+        qid, weight, order = (given.get(name) for name in ("qid", "sample_weight", "order"))
+        training = check_training(
+            self, X, y, qid, weight, order, settings.likelihood, judges=judges
         )
-    elif hasattr(estimator, "_stream"):
-        del estimator._stream
-    estimator.posterior_ = replace(fitted.posterior, likelihood=likelihood, reader=training.reader)
-    estimator.judges_ = judges
-    estimator.diagnostics_ = fitted.diagnostics
-    estimator.comparisons_ = fitted.comparisons
-    estimator.kernel_, estimator.likelihood_ = model.kernel, likelihood
-    estimator.engine_ = model.engine
-    for name in ("noise_variance", "tie_threshold", "grade_thresholds", "order_effect"):
-        if hasattr(likelihood, name):
-            setattr(estimator, f"{name}_", getattr(likelihood, name))
-        elif hasattr(estimator, f"{name}_"):
-            delattr(estimator, f"{name}_")
-    estimator.log_marginal_likelihood_value_ = fitted.log_evidence
-    estimator.n_iter_ = fitted.n_iter
-    if training.classes is not None:
-        estimator.classes_ = training.classes
-    elif hasattr(estimator, "classes_"):
-        del estimator.classes_
+        fitted = self._fitted(settings, training, judge_prior=judge_prior)
+        self._keep_utility(fitted, training)
+        self._fit_metadata = frozenset(passed(qid=qid, order=order, judges=judges))
+        return self
+
+    def _fitted(
+        self,
+        settings: Settings,
+        training: Training,
+        points: NDArray[np.float64] | None = None,
+        judge_prior: JudgePrior | None = None,
+    ) -> Fitted:
+        """A fit of these answers alone, by inducing points that are given or the engine's own."""
+        comparisons, search = training.comparisons, settings.search
+        model = make_model(self, settings, training)
+        if points is not None:
+            model = at_points(model, points)
+        warm = getattr(model.engine, "warm_start", False)
+        start = getattr(self, "_start", None) if warm else None
+        rng = source_of(self.random_state)
+        with progress(self, comparisons, model, search) as report:
+            run = start, rng, search, report.evaluated, report.passed
+            if training.judges is None or judge_prior is None:
+                return fit_posterior(comparisons, model, *run)
+            return fit_judged(comparisons, model, judge_prior, training.judges, *run)
+
+    def _keep_utility(
+        self,
+        fitted: Fitted,
+        training: Training,
+        stream: Stream | None = None,
+    ) -> None:
+        """Set the attributes of a fit of one utility; ``stream`` follows a piece of a stream."""
+        model, state, judges = fitted.model, fitted.state, fitted.judges
+        # The posterior is that of the reference judge.
+        likelihood = model.likelihood
+        if judges is not None and isinstance(likelihood, JudgeReliability):
+            likelihood = likelihood.base
+        self._model = model
+        # Only chains are carried over, not the search.
+        if not model.engine.capabilities.has_evidence:
+            state = state._replace(sites=None)
+        self._start = state if getattr(model.engine, "warm_start", False) else None
+        if not model.rule.exact and judges is None:
+            self._stream = begun(fitted, self.n_learning_answers) if stream is None else stream
+        elif hasattr(self, "_stream"):
+            del self._stream
+        self._keep(
+            training,
+            posterior_=replace(fitted.posterior, likelihood=likelihood, reader=training.reader),
+            comparisons_=fitted.comparisons,
+            kernel_=model.kernel,
+            likelihood_=likelihood,
+            engine_=model.engine,
+            diagnostics_=fitted.diagnostics,
+            log_marginal_likelihood_value_=fitted.log_evidence,
+            n_iter_=fitted.n_iter,
+        )
+
+    def _keep(self, training: Training, **attributes: Any) -> None:
+        """Set the fitted attributes that all fits have."""
+        training.reader.remember(self)
+        for name in ("noise_variance", "tie_threshold", "grade_thresholds", "order_effect"):
+            attributes[f"{name}_"] = getattr(attributes["likelihood_"], name, _ABSENT)
+        attributes["classes_"] = _ABSENT if training.classes is None else training.classes
+        for name, value in attributes.items():
+            if value is not _ABSENT:
+                setattr(self, name, value)
+            elif hasattr(self, name):
+                delattr(self, name)
+
+    def _log_evidence(self, theta, eval_gradient):
+        """Of one utility."""
+        model = self._model if theta is None else self._model.checked_at(theta)
+        found = evidence(self.comparisons_, model, eval_gradient=eval_gradient)
+        value = found.approximation.sites.log_evidence
+        return (value, found.gradient) if eval_gradient else value
+
+    # -- reading a question --------------------------------------------------------------
+
+    def _query(self, X: ArrayLike) -> Shown:
+        check_is_fitted(self)
+        return self.posterior_.reader.answers(X, self)
+
+    def _refuse_items(self, query: Shown) -> None:
+        """Raise if items came where answers are needed."""
+        if query.size is None:
+            table = "" if self.items_ is None else " or integers of shape (n_duels, 2) or (n, k)"
+            raise ValueError(
+                f"Duels or sets are needed here, {len(query)} items came. X must be of shape "
+                f"(n_duels, 2, n_features) or (n, k, n_features){table}; for utilities of items "
+                "call predict."
+            )
+
+    def _order(self, query, order):
+        order = check_order(order, len(query), query.size)
+        return np.ones(len(query), dtype=np.int8) if order is None else order
+
+    def _score(self, asked, y, qid, sample_weight, groups, order):
+        """Share of answers called right, or of pairs of rated items of one group."""
+        query = asked.query
+        if query.size is None:
+            if order is not None:
+                refuse_order()
+            if y is None:
+                raise ValueError("Scoring items needs their ratings: score(X, y).")
+            utility = asked.posterior.mean(query)
+            return concordance(utility, y, groups, sample_weight=sample_weight)
+        if qid is not None:
+            raise ValueError(
+                "qid belongs to items with ratings, whose features are a 2-D X; duels take none, "
+                "nor do positions in a table."
+            )
+        right = replace(asked, order=self._order(query, order)).called_right(y)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, right, ensure_non_negative=True)
+        # numpy's stub of average is narrower than ArrayLike.
+        return float(np.average(right, weights=sample_weight))  # type: ignore[arg-type]
+
+    # -- metadata that scorers drop ------------------------------------------------------
+
+    def _check_metadata(self, method, **metadata):
+        """Refuse a scorer that dropped what `fit` was told, if predictions depend on it."""
+        given = passed(**metadata)
+        known = getattr(self, "_fit_metadata", ())
+        dropped = [name for name in metadata if name in known and name not in given]
+        if dropped:
+            routing = self.get_metadata_routing()
+            requests, of_fit = getattr(routing, method).requests, routing.fit.requests
+            wanted = [name for name in dropped if requests.get(name) is not False]
+            aliases = {name: of_fit.get(name) for name in wanted if self._depends_on(name)}
+            refuse_dropped(
+                {name: as_ if isinstance(as_, str) else name for name, as_ in aliases.items()}
+            )
+
+    def _depends_on(self, name):
+        return name != "order" or self.posterior_.likelihood.order_shift != 0.0
 
 
-class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
+class PairwisePreferenceRegressor(UtilityEstimator):
     r"""Gaussian-process utility learned from duels ("this one was better than that one").
 
     The winner of a duel is the item whose utility, seen with normal noise of variance σ² on
@@ -109,13 +244,10 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         than one opponent, plus an effect of each item that no feature explains, a learned
         constant times `skpref.kernels.ItemEffect`. For items without features
         (`ItemTable.from_names`) None stands for independent utilities of unit variance.
-    inference : {"auto", "ep", "laplace", "hmc", "gibbs", "svi"} or engine, default="auto"
-        How the posterior is computed ("hmc" and "gibbs" sample it, "svi" is for many answers and
-        many items, which `partial_fit` takes in pieces). "auto" is "ep", but where that would take
-        more than a minute, from about 4 000 items on, or more memory than is to be had,
-        ``SVI(n_inducing=500)``, and says so; which it was is ``engine_``. An options object from
-        `skpref.inference`, such as ``EP(damping=0.2)``, is tuned by ``inference__damping``
-        (the strings have no options: pass ``inference=EP()`` to a grid).
+    likelihood : Likelihood, default=None
+        Another probability of an answer given the margin than the probit, an object of
+        `skpref.likelihoods.Likelihood`; ``noise_variance``, ``tie_threshold``, ``order_effect`` and
+        their bounds then do nothing.
     noise_variance : float, default=1e-2
         σ² of **each** item's utility at each presentation; a margin carries 2σ². The starting
         value where it is learned.
@@ -137,6 +269,10 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         value where it is learned.
     order_effect_bounds : (float, float) or "fixed", default="fixed"
         Bounds of the search, such as ``(-2.0, 2.0)``; "fixed" holds the effect.
+    judge_prior : JudgePrior, default=None
+        What is expected of ``judges`` (see `fit`): how their reliability varies, how many answer at
+        random or the wrong way round, whether they have order effects of their own. None:
+        ``JudgePrior()``. Nested, as in ``judge_prior__variance``.
     lengthscale_prior : "lognormal", (median, deviation) or None, default="lognormal"
         Prior on the lengthscales while they are learned. "lognormal": medians of √d standard
         deviations of each feature, their logarithms sharing a normal level (standard deviation
@@ -150,6 +286,13 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         Position or name of the column of X that says who an item is, beside what it is like (which
         may change from duel to duel). None: that of a `DuelFrame` built with ids, if any. The
         default kernel then gives who it is an effect of its own.
+    inference : {"auto", "ep", "laplace", "hmc", "gibbs", "svi"} or engine, default="auto"
+        How the posterior is computed ("hmc" and "gibbs" sample it, "svi" is for many answers and
+        many items, which `partial_fit` takes in pieces). "auto" is "ep", but where that would take
+        more than a minute, from about 4 000 items on, or more memory than is to be had,
+        ``SVI(n_inducing=500)``, and says so; which it was is ``engine_``. An options object from
+        `skpref.inference`, such as ``EP(damping=0.2)``, is tuned by ``inference__damping``
+        (the strings have no options: pass ``inference=EP()`` to a grid).
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
         As in scikit-learn's GaussianProcessRegressor; None: kernel and noise stay as given.
     n_restarts_optimizer : int, default=0
@@ -164,17 +307,6 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         For the restarts, the samplers, and where "svi" places its points.
     n_jobs : int, default=None
         Restarts in parallel by joblib.
-    likelihood : Likelihood, default=None
-        Another probability of an answer given the margin than the probit, an object of
-        `skpref.likelihoods.Likelihood`; ``noise_variance``, ``tie_threshold``, ``order_effect`` and
-        their bounds then do nothing.
-    judge_care_variance, judge_care_variance_bounds : default=0.1, (1e-4, 1.0) or "fixed"
-        Variance of the logarithm of ``judges``' care (see `fit`): median of a wide prior between
-        the bounds; "fixed", or if nothing is learned: as it is.
-    judge_shares : (float, float), default=(0.1, 0.05)
-        Shares, as expected, of judges who answer at random, and the wrong way round.
-    judge_order_variance, judge_order_variance_bounds : default=None, (1e-4, 10.0) or "fixed"
-        Variance of judges' own order effects, where its search starts. None: they have none.
     verbose : int, default=0
         1: say what is learned and, every few seconds, how far it is; 2: every evaluation, and every
         pass of "svi" over the answers. Callbacks set by ``set_callbacks`` are told of each too, and
@@ -185,8 +317,8 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
     posterior_ : Posterior
         Posterior of the utility; see there for quantiles, draws and gradients.
     judges_ : Judges or None
-        How much care each judge takes, with intervals, if judges were told; ``likelihood_``,
-        ``noise_variance_`` and ``posterior_`` then are of a judge of the common level.
+        How reliable each judge is, with intervals, if judges were told; ``likelihood_``,
+        ``noise_variance_`` and ``posterior_`` then are of the reference judge.
     kernel_, likelihood_ : Kernel, Likelihood
         With the hyperparameters used.
     noise_variance_ : float
@@ -197,9 +329,9 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         Between the grades of a win, of a likelihood that has them.
     log_marginal_likelihood_value_ : float
         Log evidence at ``kernel_`` and ``noise_variance_``, without the prior.
-    classes_ : ndarray of shape (n_outcomes,) or (k,)
+    classes_ : ndarray of shape (2,), (3,) or (k,)
         Labels of (second won, first won), with ties (second won, tie, first won), with grades all
-        labels in ascending order, or positions in a set; only after a fit on duels or sets.
+        of them in ascending order; or positions in a set; only after a fit on duels or sets.
     comparisons_ : Comparisons
         Distinct items and the answers, as they came.
     duels_ : Duels
@@ -216,6 +348,9 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
 
     Notes
     -----
+    The parameters come in groups. The model is ``kernel`` to ``lengthscale_prior``, the items are
+    ``items`` and ``id_column``, and the rest says how all is computed.
+
     The number of dimensions of X says what it is:
 
     - ``(n_duels, 2, n_features)``: duel arrays;
@@ -254,7 +389,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         self,
         kernel: Kernel | None = None,
         *,
-        inference: str | Engine = "auto",
+        likelihood: Likelihood | None = None,
         noise_variance: float = 1e-2,
         noise_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
         tie_threshold: float | None = None,
@@ -263,24 +398,20 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         grade_threshold_bounds: tuple[float, float] | str = (1e-4, 10.0),
         order_effect: float = 0.0,
         order_effect_bounds: tuple[float, float] | str = "fixed",
+        judge_prior: JudgePrior | None = None,
         lengthscale_prior: str | tuple[float, float] | None = "lognormal",
         items: ItemTable | ArrayLike | None = None,
         id_column: int | str | None = None,
+        inference: str | Engine = "auto",
         optimizer: str | Callable | None = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
         n_learning_answers: int | str | None = "auto",
         random_state: RandomLike = None,
         n_jobs: int | None = None,
-        likelihood: Likelihood | None = None,
-        judge_care_variance: float = 0.1,
-        judge_care_variance_bounds: tuple[float, float] | str = (1e-4, 1.0),
-        judge_shares: tuple[float, float] = (0.1, 0.05),
-        judge_order_variance: float | None = None,
-        judge_order_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
         verbose: int = 0,
     ):
         self.kernel = kernel
-        self.inference = inference
+        self.likelihood = likelihood
         self.noise_variance = noise_variance
         self.noise_variance_bounds = noise_variance_bounds
         self.tie_threshold = tie_threshold
@@ -289,26 +420,29 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         self.grade_threshold_bounds = grade_threshold_bounds
         self.order_effect = order_effect
         self.order_effect_bounds = order_effect_bounds
+        self.judge_prior = judge_prior
         self.lengthscale_prior = lengthscale_prior
         self.items = items
         self.id_column = id_column
+        self.inference = inference
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
         self.n_learning_answers = n_learning_answers
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.likelihood = likelihood
-        self.judge_care_variance = judge_care_variance
-        self.judge_care_variance_bounds = judge_care_variance_bounds
-        self.judge_shares = judge_shares
-        self.judge_order_variance = judge_order_variance
-        self.judge_order_variance_bounds = judge_order_variance_bounds
         self.verbose = verbose
 
     # -- fitting -------------------------------------------------------------------------
 
+    # What scikit-learn routes here without being asked to. It finds these by a part of their names,
+    # so that what is said of predict_proba holds of predict until that is said last.
     __metadata_request__fit = {"qid": True, "order": True, "judges": True}  # noqa: RUF012
     __metadata_request__partial_fit = {"qid": True, "order": True, "judges": True}  # noqa: RUF012
+    __metadata_request__predict_proba = {"order": True, "judges": True}  # noqa: RUF012
+    __metadata_request__predict_log_proba = {"order": True, "judges": True}  # noqa: RUF012
+    __metadata_request__decision_function = {"order": True, "judges": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True, "order": True, "judges": True}  # noqa: RUF012
+    __metadata_request__predict = {"order": UNUSED, "judges": UNUSED}  # noqa: RUF012
 
     @with_callbacks
     def fit(
@@ -345,8 +479,9 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
             Who was shown first, for the order effect: 1 the first item, 0 none (neutral ground),
             of duels also -1 the second. None: the first, always.
         judges : array-like of shape (n_duels,), default=None
-            Who gave each answer, ids of any hashable kind: judges of one truth who differ in care,
-            of whom some may answer at random or the wrong way round. None: all are one judge.
+            Who gave each answer, ids of any hashable kind: judges of one truth, some more reliable
+            than others, of whom some may answer at random or the wrong way round. None: all are one
+            judge.
 
         Returns
         -------
@@ -357,40 +492,9 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         ValueError
             If X, y or a parameter is not of an allowed form; the message says which are.
         """
-        return self._fit(X, y, qid, sample_weight, order, judges)
-
-    def _fit(self, X, y, qid, sample_weight, order, judges=None):
-        settings = check_settings(self)
-        given = X, y, qid, sample_weight, order, settings.likelihood
-        training = check_training(self, *given, judges=judges)
-        keep(self, self._fitted(settings, training), training)
-        self._fit_metadata = frozenset(passed(qid=qid, order=order, judges=judges))
-        return self
-
-    def _fitted(
-        self,
-        settings: Settings,
-        training: Training,
-        points: NDArray[np.float64] | None = None,
-    ) -> Fitted:
-        """A fit of these answers alone, by inducing points that are given or the engine's own."""
-        comparisons, search = training.comparisons, settings.search
-        model = make_model(self, settings, training)
-        if points is not None:
-            model = at_points(model, points)
-        start = (
-            getattr(self, "_start", None) if getattr(model.engine, "warm_start", False) else None
-        )
-        rng = source_of(self.random_state)
-        with progress(self, comparisons, model, search) as report:
-            run = start, rng, search, report.evaluated, report.passed
-            if training.judges is None:
-                return fit_posterior(comparisons, model, *run)
-            return fit_judged(comparisons, model, settings.care, training.judges, *run)
-
-    def _held_parameters(self) -> dict[str, Any]:
-        """Parameters with which another fit has the hyperparameters of this one, and no search."""
-        return {"kernel": self.kernel_, "likelihood": self.likelihood_, "optimizer": None}
+        prior = check_judge_prior(self.judge_prior, self.optimizer is not None)
+        given = {"qid": qid, "sample_weight": sample_weight, "order": order}
+        return self._fit_utility(X, y, judges=judges, judge_prior=prior, **given)
 
     @available_if(takes_streams)
     @with_callbacks
@@ -422,7 +526,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
             alone. Parameters of the estimator that were set since the last piece count from the
             next time that hyperparameters are learned.
         judges : None
-            Refused: the care of judges is learned from all answers at once, by `fit`.
+            Refused: the reliability of judges is learned from all answers at once, by `fit`.
 
         Returns
         -------
@@ -439,11 +543,11 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         """
         refuse_judged(self, judges)
         if not hasattr(self, "_stream"):
-            return self._fit(X, y, qid, sample_weight, order)
+            return self._fit_utility(X, y, qid=qid, sample_weight=sample_weight, order=order)
         settings = check_settings(self)
         settings = settings._replace(engine=held_engine(self, settings.engine))
-        known = self.posterior_.reader
-        training = check_training(self, X, y, qid, sample_weight, order, self.likelihood_, known)
+        before = self.posterior_.reader
+        training = check_training(self, X, y, qid, sample_weight, order, self.likelihood_, before)
         training = as_before(self, training, settings.likelihood)
 
         def fit(sample: Comparisons, points: NDArray[np.float64] | None) -> Fitted:
@@ -459,7 +563,7 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
             None if given and settings.search is None else fit,
             movable=not given,
         )
-        keep(self, piece.fitted, training, piece.stream)
+        self._keep_utility(piece.fitted, training, piece.stream)
         self._fit_metadata |= passed(qid=qid, order=order).keys()
         return self
 
@@ -469,13 +573,14 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
         """Log evidence of the training duels, as fitted (parameters set since do nothing).
 
         After a piece of a stream that of its answers alone, as if there had been none before; of
-        judges given their care.
+        judges given their reliability.
 
         Parameters
         ----------
         theta : array-like, default=None
             ``np.r_[kernel_.theta, log σ², log δ, h, log increments of the grade thresholds]``,
-            of all but the first those that were learned; None: the fitted values.
+            of the last four those that were learned;
+            None: the fitted values.
         eval_gradient : bool, default=False
 
         Returns
@@ -485,7 +590,169 @@ class PairwisePreferenceRegressor(CallbackSupportMixin, UtilityEstimator):
             If ``eval_gradient``.
         """
         check_is_fitted(self)
-        model = self._model if theta is None else self._model.checked_at(theta)
-        found = evidence(self.comparisons_, model, eval_gradient=eval_gradient)
-        value = found.approximation.sites.log_evidence
-        return (value, found.gradient) if eval_gradient else value
+        return self._log_evidence(theta, eval_gradient)
+
+    # -- prediction ----------------------------------------------------------------------
+
+    def predict(
+        self, X: ArrayLike, return_std: bool = False, return_cov: bool = False
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Posterior mean utility of items, mean margin of duels, or mean utilities of sets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features), (n_duels, 2, n_features), (n, k, n_features)
+            With ``items=`` also integers: (n_items,), (n_duels, 2) or (n, k).
+        return_std : bool, default=False
+            Also return the standard deviation of the (noise-free) utility or margin.
+        return_cov : bool, default=False
+            Also return their joint covariance; not both.
+
+        Returns
+        -------
+        mean : ndarray of shape (n,), of sets (n, k) with NaN where there is no item
+        std : ndarray of the same shape
+        cov : ndarray of shape (n, n)
+        """
+        query = self._query(X)
+        return Asked(self.posterior_, query).moments(return_std, return_cov)
+
+    @available_if(fitted_on_duels)
+    def predict_proba(
+        self, X: ArrayLike, *, order: ArrayLike | None = None, judges: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Probabilities of the outcomes of duels, or of each item to be chosen from its set.
+
+        The judge's noise is included.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_duels, 2, n_features) or (n, k, n_features)
+            With ``items=`` also integers, (n_duels, 2) or (n, k).
+        order : array-like of int of shape (n,), default=None
+            Who is shown first, as in `fit`.
+        judges : array-like of shape (n_duels,), default=None
+            Who answers, as in `fit`; the probability is averaged over their reliability. An id
+            never seen is any judge; None, here or in it, the reference judge.
+
+        Returns
+        -------
+        ndarray of shape (n_duels, 2), with ties (n_duels, 3), or (n, k)
+            Of duels: second won, (tie,) first won. Of sets: each of their items is the best; 0
+            where there is none.
+        """
+        return self._asked("predict_proba", X, order, judges).proba()
+
+    @available_if(fitted_on_duels)
+    def predict_log_proba(
+        self, X: ArrayLike, *, order: ArrayLike | None = None, judges: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Natural logarithm of `predict_proba`, finite far in the tails."""
+        return self._asked("predict_log_proba", X, order, judges).proba(log=True)
+
+    @available_if(fitted_on_duels)
+    def decision_function(
+        self, X: ArrayLike, *, order: ArrayLike | None = None, judges: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Mean margin of duels, or mean utilities of the items of sets, as the judge sees them.
+
+        With an order effect what is shown first has more of it. Positive where the first item of a
+        duel is more likely to win than the second.
+
+        Parameters
+        ----------
+        X, order, judges
+            As in `predict_proba`; a judge sees the margin times their reliability.
+
+        Returns
+        -------
+        ndarray of shape (n_duels,) or (n, k)
+        """
+        return self._asked("decision_function", X, order, judges).seen()
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        order: ArrayLike | None = None,
+        judges: ArrayLike | None = None,
+    ) -> float:
+        """Share of duels or choices called right, or of pairs of rated or ranked items.
+
+        Parameters
+        ----------
+        X : array-like
+            Duels, sets or rated items.
+        y : array-like
+            Outcomes (None: the first won each), choices, ranks or ratings, as in `fit`.
+        qid : array-like of shape (n_items,), default=None
+            Groups of rated items.
+        sample_weight : array-like of shape (n_duels,) or (n_items,), default=None
+            A pair of items weighs the product of their weights.
+        order : array-like of int of shape (n,), default=None
+            Who was shown first, as in `fit`; not of rated items.
+        judges : array-like of shape (n_duels,), default=None
+            Who answered, as in `predict_proba`.
+
+        Returns
+        -------
+        float
+            With ties, the most probable of the three outcomes is called. A choice is called by the
+            largest mean utility, order effect included; of rankings the stated pairs count that
+            stand in order, within each answer. A margin of exactly zero counts one half.
+        """
+        query = self._query(X)
+        sight = self._sight(query, judges)
+        items = query.size is None
+        told = {"qid": qid} if items else {"order": order, "judges": judges}
+        self._check_metadata("score", **told)
+        asked = Asked(self.posterior_, query, sight=sight)
+        return self._score(asked, y, qid, sample_weight, qid, order)
+
+    def sample_y(
+        self, X: ArrayLike, n_samples: int = 1, random_state: RandomLike = 0
+    ) -> NDArray[np.float64]:
+        """Joint draws of utilities (of margins, for duels) from the posterior; not of sets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features) or (n_duels, 2, n_features)
+        n_samples : int, default=1
+        random_state : int, RandomState instance or None, default=0
+
+        Returns
+        -------
+        ndarray of shape (n, n_samples)
+        """
+        check_number("n_samples", n_samples, low=1, integer=True)
+        query = self._query(X)
+        return Asked(self.posterior_, query).draws(n_samples, random_state)
+
+    def _asked(self, method, X, order, judges):
+        """What a method is asked about duels or sets."""
+        query = self._query(X)
+        self._refuse_items(query)
+        self._check_metadata(method, order=order, judges=judges)
+        order = self._order(query, order)
+        return Asked(self.posterior_, query, order, self._sight(query, judges))
+
+    def _sight(self, query, judges):
+        """How judges see the duels; None: as the reference judge."""
+        if judges is None:
+            return None
+        if query.size != 2:
+            check_judges(judges, len(query), query.size)
+        ids = check_respondents(judges, len(query), "judge")
+        return None if self.judges_ is None else Sight.of(self.judges_, ids)
+
+    def _depends_on(self, name):
+        if name == "order" and self.judges_ is not None and self.judges_.order is not None:
+            return True
+        return super()._depends_on(name)
+
+    def _keep_utility(self, fitted, training, stream=None):
+        super()._keep_utility(fitted, training, stream)
+        self.judges_ = fitted.judges

@@ -37,7 +37,7 @@ class Case(NamedTuple):
 FACTORS = {
     "engine": ("auto", "ep", "laplace", "hmc", "gibbs", "svi", "minibatches", "ekf"),
     "answers": ("duels", "ties", "best", "worst", "rankings", "ratings"),
-    # Who differ in care alone, or prefer what is shown first too.
+    # Who differ in reliability alone, or prefer what is shown first too.
     "judges": ("none", "some", "partial"),
     "order": ("none", "some"),
     "weights": ("none", "whole", "fractional"),

@@ -8,12 +8,12 @@ from unittest import mock
 
 import numpy as np
 from matrix_support import (
-    care_used,
     fitted,
     gain,
     predictions,
     refit,
-    truth_given_care,
+    reliability_used,
+    truth_given_reliability,
     truth_of,
 )
 
@@ -28,29 +28,29 @@ class Compared(NamedTuple):
     ----------
     error, truth_error : float
         At hyperparameters that were given, and the standard error of the truth.
-    error_given_care, given_care_error : float
-        Of judges, given the care that the utility was found with.
-    care_moved : float
-        How far one more look moves care, in its posterior deviations.
+    error_given_reliability, given_reliability_error : float
+        Of judges, given the reliability that the utility was found with.
+    reliability_moved : float
+        How far one more look moves reliability, in its posterior deviations.
     refit, gain : float
         Where hyperparameters were learned: from the same model fitted at these; how many nats are
         still to be gained near by.
     unsettled : bool
-        Whether a warning says that judges' care and hyperparameters still move each other, or that
-        the noise, which is to follow the level of care, is held by its bounds.
+        Whether a warning says that judges' reliability and hyperparameters still move each other,
+        or that the noise, which is to follow the median reliability, is held by its bounds.
     """
 
     error: float | None = None
     truth_error: float | None = None
-    error_given_care: float | None = None
-    given_care_error: float | None = None
-    care_moved: float | None = None
+    error_given_reliability: float | None = None
+    given_reliability_error: float | None = None
+    reliability_moved: float | None = None
     refit: float | None = None
     gain: float | None = None
     unsettled: bool = False
 
 
-# What does not matter of a judge's care.
+# What does not matter of a judge's reliability.
 _ROUGH = 0.05
 
 
@@ -71,12 +71,12 @@ def compared(case):
     said = " ".join(str(each.message) for each in told)
     parts = {"unsettled": "by turns" in said or "ended with noise_variance at its" in said}
     if case.judges != "none":
-        moved = np.abs(model.judges_.care - care_used(model)[0])
+        moved = np.abs(model.judges_.reliability - reliability_used(model)[0])
         deviation = np.sqrt(model.judges_.marginals.variance)
-        parts["care_moved"] = float(np.max(moved / (deviation + _ROUGH)))
-        truth = truth_given_care(case, model)
+        parts["reliability_moved"] = float(np.max(moved / (deviation + _ROUGH)))
+        truth = truth_given_reliability(case, model)
         near = off(predictions(case, model, common=True), truth.proba)
-        parts |= {"error_given_care": near, "given_care_error": truth.error}
+        parts |= {"error_given_reliability": near, "given_reliability_error": truth.error}
     if case.learning == "fixed":
         truth = truth_of(case, model)
         parts |= {"error": off(found, truth.proba), "truth_error": truth.error}

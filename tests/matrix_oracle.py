@@ -2,7 +2,7 @@
 
 Written independently of the package. A problem has utilities g ~ N(0, K), one for each item (of
 each user); each answer has a probability given g, the judge's noise integrated out by quadrature;
-judges' care is summed over on a grid. What all answers see of g are a few contrasts. Their
+judges' reliability is summed over on a grid. What all answers see of g are a few contrasts. Their
 posterior is met by quasi-random points from a mixture of the prior and a normal density that is
 fitted to it, weighed so that no bias comes in.
 """
@@ -18,13 +18,13 @@ _REPEATS, _LOG_2_POINTS, _ROUNDS = 4, 10, 6
 _PRIOR_SHARE = 0.25
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(24)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
-_CARE_NODES, _CARE_WEIGHTS = np.polynomial.hermite_e.hermegauss(11)
-_CARE_WEIGHTS = _CARE_WEIGHTS / _CARE_WEIGHTS.sum()
+_RELIABILITY_NODES, _RELIABILITY_WEIGHTS = np.polynomial.hermite_e.hermegauss(11)
+_RELIABILITY_WEIGHTS = _RELIABILITY_WEIGHTS / _RELIABILITY_WEIGHTS.sum()
 
 
 class AnswerArguments(NamedTuple):
     """An answer: rows of g in the order shown, and their ranks (1 the best, 0 none; equal: a tie
-    of two). ``lead``: 1 where the first was shown first, −1 the second, 0 none. ``care``
+    of two). ``lead``: 1 where the first was shown first, −1 the second, 0 none. ``reliability``
     multiplies the margin, ``own`` is added to that of what was shown first; with a law of judges
     it says both."""
 
@@ -33,7 +33,7 @@ class AnswerArguments(NamedTuple):
     lead: int = 1
     weight: float = 1.0
     judge: int | None = None
-    care: float = 1.0
+    reliability: float = 1.0
     own: float = 0.0
 
 
@@ -48,19 +48,19 @@ class Noise(NamedTuple):
 class JudgesLaw(NamedTuple):
     """What is expected of judges."""
 
-    care_variance: float
+    reliability_variance: float
     random: float
-    contrary: float
+    adversarial: float
     order_variance: float = 0.0
 
-    def care(self):
-        """Points of care and their log probabilities."""
-        careful = np.exp(np.sqrt(self.care_variance) * _CARE_NODES)
-        shares = 1.0 - self.random - self.contrary, self.contrary
-        weights = [share * _CARE_WEIGHTS for share in shares]
+    def reliability(self):
+        """Points of reliability and their log probabilities."""
+        reliable = np.exp(np.sqrt(self.reliability_variance) * _RELIABILITY_NODES)
+        shares = 1.0 - self.random - self.adversarial, self.adversarial
+        weights = [share * _RELIABILITY_WEIGHTS for share in shares]
         weights = np.concatenate([*weights, [self.random]])
         with np.errstate(divide="ignore"):
-            return np.concatenate([careful, -careful, [0.0]]), np.log(weights)
+            return np.concatenate([reliable, -reliable, [0.0]]), np.log(weights)
 
 
 class Truth(NamedTuple):
@@ -82,7 +82,7 @@ def exact(K, noise, answers, asked, law=None, n_judges=0):
     noise : Noise
     answers : list of AnswerArguments
     asked : list of AnswerArguments
-        Their ranks do not count. Judge −1 is one never seen, None one of the common level.
+        Their ranks do not count. Judge −1 is one never seen, None the reference judge.
     law : JudgesLaw, optional
     n_judges : int
     """
@@ -92,7 +92,7 @@ def exact(K, noise, answers, asked, law=None, n_judges=0):
     basis, rank = _seen(root, answers)
     p = root.shape[1]
     # First what the answers see, judges' own order effects, then the rest.
-    more = 0 if law is None else 1  # of care there may be two modes
+    more = 0 if law is None else 1  # of reliability there may be two modes
     uniform = _uniforms(p + n_own + 1, _LOG_2_POINTS + more)
 
     def unpack(x):
@@ -112,11 +112,11 @@ def exact(K, noise, answers, asked, law=None, n_judges=0):
     top = log_weight.max()
     weight = np.exp(log_weight - top).reshape(_REPEATS, -1)
     g, effects = unpack(x)
-    by_care = _log_likelihood(g, effects, noise, answers, law, n_judges)[1]
+    by_reliability = _log_likelihood(g, effects, noise, answers, law, n_judges)[1]
     shares = weight / weight.sum(axis=1, keepdims=True)
     proba, errors = [], []
     for one in asked:
-        found = _outcomes(g, effects, noise, one, law, by_care, uniform[:, -1])
+        found = _outcomes(g, effects, noise, one, law, by_reliability, uniform[:, -1])
         each = np.einsum("rp,rpk->rk", shares, found.reshape(_REPEATS, -1, found.shape[1]))
         proba.append(each.mean(axis=0))
         errors.append(each.std(axis=0, ddof=1) / np.sqrt(_REPEATS))
@@ -154,25 +154,31 @@ def _seen(root, answers):
 
 
 def _log_likelihood(g, effects, noise, answers, law, n_judges):
-    """Log-probability of all answers, and of each judge's at each point of care (with its own)."""
+    """Log-probability of all answers, and of each judge's at each point of reliability."""
     n = len(g)
     answers = [said for said in answers if said.weight > 0.0]
     if law is None:
         total = sum(
-            (said.weight * _log_prob(g, noise, said, said.care, said.own) for said in answers), 0.0
+            (
+                said.weight * _log_prob(g, noise, said, said.reliability, said.own)
+                for said in answers
+            ),
+            0.0,
         )
         return np.asarray(total), None
-    care, log_share = law.care()
-    by_care = np.tile(log_share, (n_judges, n, 1))
+    reliability, log_share = law.reliability()
+    by_reliability = np.tile(log_share, (n_judges, n, 1))
     for said in answers:
         own = effects[:, said.judge][:, None] if effects.shape[1] else 0.0
-        by_care[said.judge] += said.weight * _log_prob(g[:, None], noise, said, care, own)
-    top = by_care.max(axis=2, keepdims=True)
-    total = np.sum(top[..., 0] + np.log(np.exp(by_care - top).sum(axis=2)), axis=0)
-    return total, by_care
+        by_reliability[said.judge] += said.weight * _log_prob(
+            g[:, None], noise, said, reliability, own
+        )
+    top = by_reliability.max(axis=2, keepdims=True)
+    total = np.sum(top[..., 0] + np.log(np.exp(by_reliability - top).sum(axis=2)), axis=0)
+    return total, by_reliability
 
 
-def _log_prob(g, noise, said, care, own):
+def _log_prob(g, noise, said, reliability, own):
     """Log-probability of one answer; g (..., p)."""
     rank = np.array(said.rank)
     there = np.flatnonzero(rank > 0)
@@ -183,7 +189,7 @@ def _log_prob(g, noise, said, care, own):
         first[there == (0 if said.lead > 0 else 1)] = 1.0
     scale = np.sqrt(noise.variance)
     if len(row) == 2:
-        margin = care * (g[..., row[0]] - g[..., row[1]])
+        margin = reliability * (g[..., row[0]] - g[..., row[1]])
         margin = margin + (first[0] - first[1]) * (noise.order_effect + own)
         delta, s = noise.threshold or 0.0, np.sqrt(2.0) * scale
         if rank[0] == rank[1]:
@@ -221,7 +227,7 @@ def _mean(function):
     return sum(w * function(e) for e, w in zip(_NODES, _WEIGHTS, strict=True))
 
 
-def _outcomes(g, effects, noise, one, law, by_care, uniform):
+def _outcomes(g, effects, noise, one, law, by_reliability, uniform):
     """Probabilities of the outcomes of one question, given each g: (n, n_outcomes)."""
     if len(one.shown) > 2:
         k = len(one.shown)
@@ -231,20 +237,22 @@ def _outcomes(g, effects, noise, one, law, by_care, uniform):
     if law is None or one.judge is None:
         return np.column_stack(
             [
-                np.exp(_log_prob(g, noise, one._replace(rank=rank), one.care, one.own))
+                np.exp(_log_prob(g, noise, one._replace(rank=rank), one.reliability, one.own))
                 for rank in ranks
             ]
         )
-    care, log_share = law.care()
+    reliability, log_share = law.reliability()
     if one.judge >= 0:
-        posterior = by_care[one.judge]
+        posterior = by_reliability[one.judge]
         own = effects[:, one.judge][:, None] if effects.shape[1] else 0.0
     else:
         posterior = np.tile(log_share, (len(g), 1))
         own = np.sqrt(law.order_variance) * ndtri(uniform)[:, None]
     share = np.exp(posterior - posterior.max(axis=1, keepdims=True))
     share /= share.sum(axis=1, keepdims=True)
-    found = [_log_prob(g[:, None], noise, one._replace(rank=rank), care, own) for rank in ranks]
+    found = [
+        _log_prob(g[:, None], noise, one._replace(rank=rank), reliability, own) for rank in ranks
+    ]
     return np.column_stack([np.sum(share * np.exp(each), axis=1) for each in found])
 
 

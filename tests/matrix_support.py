@@ -10,14 +10,14 @@ from matrix_oracle import JudgesLaw, Noise, exact
 from matrix_problems import EFFECT, LENGTH, NOISE, OWN, THRESHOLD, covariance, made_of, problem_of
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from skpref import CollaborativePreferenceRegressor, PairwisePreferenceRegressor
+from skpref import CollaborativePreferenceRegressor, JudgePrior, PairwisePreferenceRegressor
 from skpref.duels import ItemTable, from_columns
 from skpref.fitting._fit import evidence
 from skpref.inference import EP, HMC, SVI, Gibbs
 from skpref.kernels import Identity, OnColumns
 
 NOISE_BOUNDS = (0.05, 2.0)
-CARE, SHARES, OWN_ORDER = 0.1, (0.1, 0.05), 0.3
+RELIABILITY, SHARES, OWN_ORDER = 0.1, (0.1, 0.05), 0.3
 NAMES = np.array([f"item {i}" for i in range(30)], dtype=object)
 JUDGES = np.array(["ann", "bob", "cid"], dtype=object)
 USERS = np.array(["una", "vic", "wim"], dtype=object)
@@ -37,18 +37,22 @@ def truth_of(case, model):
     return _exact(problem_of(case), *_learned(case, model), tastes=_tastes(case, model))
 
 
-def care_used(model):
-    """The care of each judge, and own order effects, that the utility was found with."""
+def reliability_used(model):
+    """The reliability of each judge, and own order effects, that the utility was found with."""
     used = model._model.likelihood
-    care = np.asarray(used.care)
-    return care, np.zeros(len(care)) if used.own_order is None else np.asarray(used.own_order)
+    reliability = np.asarray(used.reliability)
+    return reliability, np.zeros(len(reliability)) if used.own_order is None else np.asarray(
+        used.own_order
+    )
 
 
-def truth_given_care(case, model):
-    """The same where every judge has the care that the utility was found with."""
-    problem, (care, own) = problem_of(case), care_used(model)
+def truth_given_reliability(case, model):
+    """The same where every judge has the reliability that the utility was found with."""
+    problem, (reliability, own) = problem_of(case), reliability_used(model)
     said = [
-        one._replace(care=float(care[one.judge]), own=float(own[one.judge]), judge=None)
+        one._replace(
+            reliability=float(reliability[one.judge]), own=float(own[one.judge]), judge=None
+        )
         for one in problem.answers
     ]
     asked = [one._replace(judge=None) for one in problem.asked]
@@ -84,7 +88,7 @@ def _fixed_truth(answers, judges, order, weights, users, identity, shape):
     made = made_of(answers, judges, order, weights, users, identity, shape)
     law = None
     if judges != "none":
-        law = JudgesLaw(CARE, *SHARES, OWN_ORDER if judges == "partial" else 0.0)
+        law = JudgesLaw(RELIABILITY, *SHARES, OWN_ORDER if judges == "partial" else 0.0)
     K = covariance(made.rows, identity)
     return _exact(made, K, _noise(answers, order), law)
 
@@ -131,7 +135,7 @@ def model_of(case, **more):
         options |= {"optimizer": None, "kernel": kernel_of(case)}
     else:
         options["noise_variance_bounds"] = NOISE_BOUNDS
-        if case.judges != "none":  # the likelihood's alone, which care has to do with
+        if case.judges != "none":  # the likelihood's alone: reliability depends on it
             options["kernel"] = kernel_of(case, "fixed")
         if case.order == "some":
             options["order_effect_bounds"] = (-1.0, 1.0)
@@ -142,7 +146,7 @@ def model_of(case, **more):
     if case.users == "some":
         return CollaborativePreferenceRegressor(**options | {"tol": 1e-4} | more)
     if case.judges == "partial":
-        options["judge_order_variance"] = OWN_ORDER
+        options["judge_prior"] = JudgePrior(order_variance=OWN_ORDER)
     return PairwisePreferenceRegressor(**options | more)
 
 
@@ -257,7 +261,7 @@ def _pieces(case, n, told):
 def predictions(case, model, common=False):
     """Probabilities of outcomes of all that is asked, one array each.
 
-    ``common``: by a judge of the common level, whoever was asked.
+    ``common``: by the reference judge, whoever was asked.
     """
     problem = problem_of(case)
     if common:
@@ -313,8 +317,8 @@ def refit(case, model):
 def gain(case, model, step=0.2):
     """How many nats better hyperparameters a step away are, at most, than those learned.
 
-    By the evidence and the prior that the search maximises, of judges given their care: those of
-    expectation propagation, where the engine learns by them.
+    By the evidence and the prior that the search maximises, of judges given their reliability:
+    those of expectation propagation, where the engine learns by them.
     """
     known = model._model
     if case.engine in SPARSE:

@@ -26,7 +26,6 @@ ROOMS = (
     "model_selection",
     "preprocessing",
     "datasets",
-    "_predictions",
     "_estimator",
     "collaborative",
     "inspection",

@@ -6,9 +6,9 @@ from matrix_check import compared, refused
 
 # Largest error of a probability, as measured over all cases (benchmarks/matrix.py) and rounded up.
 # Expectation propagation errs by up to .03 where contradictory answers weigh much; Laplace's
-# Gaussian sits at the mode, and is worst where care or little noise makes answers sure; the
-# variational ones are too sure; a thousand draws have a standard error below .005. The linearised
-# update promises no calibration, only that it goes the right way.
+# Gaussian sits at the mode, and is worst where reliable judges or little noise make answers sure;
+# the variational ones are too sure; a thousand draws have a standard error below .005. The
+# linearised update promises no calibration, only that it goes the right way.
 TOLERANCE = {
     "auto": 0.03, "ep": 0.03, "laplace": 0.13, "hmc": 0.025, "gibbs": 0.025,
     "svi": 0.03, "minibatches": 0.05, "ekf": 0.25,
@@ -16,15 +16,15 @@ TOLERANCE = {
 # What earlier pieces told is kept as a normal density, which later ones may contradict; where
 # hyperparameters are learned it was kept under earlier ones too, and is not compared.
 STREAMED = {"svi": 0.16, "minibatches": 0.16, "ekf": 0.6}
-# Care is learned by turns with the utility, as if a judge's answers were independent given all
-# others; of three judges with two to four answers each, that costs more than any engine does.
+# Reliability is learned by turns with the utility, as if a judge's answers were independent given
+# all others; of three judges with two to four answers each, that costs more than any engine does.
 JUDGED = 0.2
-# Posterior deviations of care by which one more look may move it.
+# Posterior deviations of reliability by which one more look may move it.
 ELSEWHERE = 0.3
 # Standard errors of the truth that are allowed for, and what they may be at most.
 ERRORS, SHARP = 4.0, 0.01
 # Nats that hyperparameters a fifth of a logarithm away may be better. With judges they are found by
-# turns with care, a few times at most.
+# turns with reliability, a few times at most.
 STATIONARY, BY_TURNS = 0.02, 0.15
 
 REFUSED = refused_cases()
@@ -34,7 +34,7 @@ REFUSED = refused_cases()
 @pytest.mark.parametrize(
     "case",
     [
-        # Judges' care is integrated over by the truth, which takes its time.
+        # Judges' reliability is integrated over by the truth, which takes its time.
         pytest.param(case, marks=pytest.mark.slow if case.judges != "none" else ())
         for case in covering()
     ],
@@ -49,9 +49,10 @@ def test_is_exact(case):
     elif not judged and case.fitting == "whole":
         assert found.refit < tolerance
     if judged:
-        assert found.care_moved < ELSEWHERE
-        if found.given_care_error < SHARP:  # of what was learned the truth may be out of reach
-            assert found.error_given_care < tolerance + ERRORS * found.given_care_error
+        assert found.reliability_moved < ELSEWHERE
+        error = found.given_reliability_error
+        if error < SHARP:  # of what was learned the truth may be out of reach
+            assert found.error_given_reliability < tolerance + ERRORS * error
     if found.gain is not None and not (judged and found.unsettled):
         assert found.gain < (BY_TURNS if judged else STATIONARY)
 

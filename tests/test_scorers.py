@@ -19,7 +19,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skpref import CollaborativePreferenceRegressor, PairwisePreferenceRegressor
+from skpref import CollaborativePreferenceRegressor, JudgePrior, PairwisePreferenceRegressor
 from skpref.metrics import (
     accuracy_scorer,
     brier_scorer,
@@ -322,7 +322,7 @@ def test_groups_of_ratings_are_not_dropped():
 
 
 @pytest.mark.parametrize("name", ["both", "users"])
-def test_what_is_called_by_hand_is_the_common_level(name):
+def test_what_is_called_by_hand_is_the_reference_judge(name):
     model, y, metadata = CASES[name]
     fitted = clone(model).fit(X, y, **metadata)
     n = len(X)
@@ -388,7 +388,7 @@ def test_order_without_an_effect_may_be_dropped():
 
 def test_own_order_effects_of_judges_need_the_order():
     _, y, metadata = CASES["both"]
-    fitted = single(judge_order_variance=0.1).fit(X, y, **metadata)
+    fitted = single(judge_prior=JudgePrior(order_variance=0.1)).fit(X, y, **metadata)
     with pytest.raises(ValueError, match="fitted with order="):
         with_metadata("neg_log_loss")(fitted, X, y, judges=NAMES)
 

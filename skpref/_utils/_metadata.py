@@ -17,7 +17,7 @@ _SEARCH = "sklearn.model_selection._search"
 
 # What is answered where nothing is told.
 _WITHOUT = {
-    "judges": "a judge of the common level",
+    "judges": "the reference judge",
     "order": "people who are shown the first item first",
     "qid": "one group of items",
     "users": "somebody of the population",

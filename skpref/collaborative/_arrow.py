@@ -40,7 +40,7 @@ class Features(NamedTuple):
 
 
 class Basis(NamedTuple):
-    """A basis of tastes in which both prior covariances are diagonal, that of the own part I.
+    """A basis of tastes in which both prior covariances are diagonal, that of users' own tastes I.
 
     Attributes
     ----------

@@ -1,29 +1,26 @@
-"""CollaborativePreferenceRegressor: talks to users, computes nothing itself."""
+"""CollaborativePreferenceRegressor: parameters and words for people."""
 
-import copy
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.callback import with_callbacks
-from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from skpref._estimator import PairwisePreferenceRegressor
-from skpref._predictions import _fitted_on_duels
+from skpref._estimator import UtilityEstimator, fitted_on_duels
 from skpref._utils import RandomLike, check_number, passed
 from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._program import check_featured, collaborate, forget, several
-from skpref.collaborative._users import Users, check_users, same_ids
-from skpref.data import ItemTable, joint_groups
+from skpref.collaborative._users import same_ids
+from skpref.data import ItemTable, Respondents, check_respondents, joint_groups
+from skpref.fitting import Asked
 from skpref.gp import Posterior
 from skpref.inference import ENGINES, EP, Engine
 from skpref.likelihoods import Likelihood
-
-_FOR_JUDGES = {"users": True, "judges": UNUSED}
 
 
 def _never(estimator):
@@ -33,7 +30,7 @@ def _never(estimator):
     )
 
 
-class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
+class CollaborativePreferenceRegressor(UtilityEstimator):
     r"""Utilities of many users, each learned from few duels with the help of all others'.
 
     The utility of user u is f_u(x) = f(x) + Σ_d w_ud h_d(x): the population's utility f, a Gaussian
@@ -103,6 +100,10 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
 
     Notes
     -----
+    The parameters come in groups. What users have in common and how they differ is ``method`` to
+    ``n_inducing_users``, their answers are ``likelihood`` to ``lengthscale_prior``, the items are
+    ``items`` and ``id_column``, and the rest says how all is computed.
+
     Where users are not told, or all answers are of one, this is `PairwisePreferenceRegressor`. In
     predictions a user that was not fitted, or None, is somebody of the population: the mean is the
     population's, and probabilities are averages over how people differ.
@@ -132,12 +133,13 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
     """
 
     _engines = ENGINES | {"vb": EP}  # of one user's answers nothing else is left of it
-    # What scikit-learn routes here without being asked to.
-    __metadata_request__fit = _FOR_JUDGES
-    __metadata_request__predict_proba = _FOR_JUDGES  # and of predict, see the parent class
-    __metadata_request__predict_log_proba = _FOR_JUDGES
-    __metadata_request__decision_function = _FOR_JUDGES
-    __metadata_request__score = _FOR_JUDGES
+    # What scikit-learn routes here without being asked to; on the order see the other regressor.
+    __metadata_request__fit = {"users": True, "qid": True, "order": True}  # noqa: RUF012
+    __metadata_request__predict_proba = {"users": True, "order": True}  # noqa: RUF012
+    __metadata_request__predict_log_proba = {"users": True, "order": True}  # noqa: RUF012
+    __metadata_request__decision_function = {"users": True, "order": True}  # noqa: RUF012
+    __metadata_request__score = {"users": True, "qid": True, "order": True}  # noqa: RUF012
+    __metadata_request__predict = {"users": True, "order": UNUSED}  # noqa: RUF012
 
     def __init__(
         self,
@@ -146,11 +148,14 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         method: str = "auto",
         user_features: Any = None,
         user_kernel: Kernel | None = None,
-        inference: str | Engine = "ep",
-        noise_variance: float = 1e-2,
-        noise_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
         taste_variance: float = 1.0,
         taste_variance_bounds: tuple[float, float] | str = (1e-6, 1e4),
+        n_latent: int = 40,
+        n_inducing: int = 100,
+        n_inducing_users: int = 25,
+        likelihood: Likelihood | None = None,
+        noise_variance: float = 1e-2,
+        noise_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
         tie_threshold: float | None = None,
         tie_threshold_bounds: tuple[float, float] | str = (1e-4, 10.0),
         grade_thresholds: Sequence[float] | None = None,
@@ -160,9 +165,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         lengthscale_prior: str | tuple[float, float] | None = "lognormal",
         items: ItemTable | ArrayLike | None = None,
         id_column: int | str | None = None,
-        n_latent: int = 40,
-        n_inducing: int = 100,
-        n_inducing_users: int = 25,
+        inference: str | Engine = "ep",
         optimizer: str | Callable | None = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
         n_learning_answers: int | str | None = "auto",
@@ -170,31 +173,9 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         tol: float = 2e-3,
         random_state: RandomLike = None,
         n_jobs: int | None = None,
-        likelihood: Likelihood | None = None,
         verbose: int = 0,
     ):
-        super().__init__(
-            kernel,
-            inference=inference,
-            noise_variance=noise_variance,
-            noise_variance_bounds=noise_variance_bounds,
-            tie_threshold=tie_threshold,
-            tie_threshold_bounds=tie_threshold_bounds,
-            grade_thresholds=grade_thresholds,
-            grade_threshold_bounds=grade_threshold_bounds,
-            order_effect=order_effect,
-            order_effect_bounds=order_effect_bounds,
-            lengthscale_prior=lengthscale_prior,
-            items=items,
-            id_column=id_column,
-            optimizer=optimizer,
-            n_restarts_optimizer=n_restarts_optimizer,
-            n_learning_answers=n_learning_answers,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            likelihood=likelihood,
-            verbose=verbose,
-        )
+        self.kernel = kernel
         self.method = method
         self.user_features = user_features
         self.user_kernel = user_kernel
@@ -203,11 +184,30 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         self.n_latent = n_latent
         self.n_inducing = n_inducing
         self.n_inducing_users = n_inducing_users
+        self.likelihood = likelihood
+        self.noise_variance = noise_variance
+        self.noise_variance_bounds = noise_variance_bounds
+        self.tie_threshold = tie_threshold
+        self.tie_threshold_bounds = tie_threshold_bounds
+        self.grade_thresholds = grade_thresholds
+        self.grade_threshold_bounds = grade_threshold_bounds
+        self.order_effect = order_effect
+        self.order_effect_bounds = order_effect_bounds
+        self.lengthscale_prior = lengthscale_prior
+        self.items = items
+        self.id_column = id_column
+        self.inference = inference
+        self.optimizer = optimizer
+        self.n_restarts_optimizer = n_restarts_optimizer
+        self.n_learning_answers = n_learning_answers
         self.max_iter = max_iter
         self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @with_callbacks
-    def fit(  # type: ignore[override]  # users for judges
+    def fit(
         self,
         X: ArrayLike,
         y: ArrayLike | None = None,
@@ -236,11 +236,11 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         ValueError
             If an argument or a parameter is not of an allowed form; the message says which are.
         """
-        ids = None if users is None else check_users(users, _num_samples(X))
-        known = None if ids is None else Users(ids)
+        ids = None if users is None else check_respondents(users, _num_samples(X), "user")
+        known = None if ids is None else Respondents(ids, "user")
         apart = several(self, known)
         if ids is None or known is None or not apart:
-            self._fit(X, y, qid, sample_weight, order)
+            self._fit_utility(X, y, qid=qid, sample_weight=sample_weight, order=order)
             forget(self)
             self.users_ = np.empty(0, dtype=object) if known is None else known.names
             return self
@@ -279,35 +279,31 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         std : ndarray of the same shape
         cov : ndarray of shape (n, n)
         """
-        return super(CollaborativePreferenceRegressor, self._of("predict", X, users)).predict(
-            X, return_std, return_cov
-        )
+        self._check_metadata("predict", users=users)
+        return self._asked(X, users).moments(return_std, return_cov)
 
-    @available_if(_fitted_on_duels)
-    def predict_proba(  # type: ignore[override]  # users for judges
+    @available_if(fitted_on_duels)
+    def predict_proba(
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Probabilities of the outcomes of duels; users as in `predict`."""
-        view = self._of("predict_proba", X, users)
-        return super(CollaborativePreferenceRegressor, view).predict_proba(X, order=order)
+        return self._answers("predict_proba", X, users, order).proba()
 
-    @available_if(_fitted_on_duels)
-    def predict_log_proba(  # type: ignore[override]  # users for judges
+    @available_if(fitted_on_duels)
+    def predict_log_proba(
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Natural logarithm of `predict_proba`, finite far in the tails."""
-        view = self._of("predict_log_proba", X, users)
-        return super(CollaborativePreferenceRegressor, view).predict_log_proba(X, order=order)
+        return self._answers("predict_log_proba", X, users, order).proba(log=True)
 
-    @available_if(_fitted_on_duels)
-    def decision_function(  # type: ignore[override]  # users for judges
+    @available_if(fitted_on_duels)
+    def decision_function(
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Mean margin of duels as the users see them; users as in `predict`."""
-        view = self._of("decision_function", X, users)
-        return super(CollaborativePreferenceRegressor, view).decision_function(X, order=order)
+        return self._answers("decision_function", X, users, order).seen()
 
-    def score(  # type: ignore[override]  # users for judges
+    def score(
         self,
         X: ArrayLike,
         y: ArrayLike | None = None,
@@ -326,13 +322,14 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         users : array-like of shape (n,), default=None
             As in `predict`; without them the population is scored.
         """
-        return super(CollaborativePreferenceRegressor, self._of("score", X, users)).score(
-            X, y, qid=qid, sample_weight=sample_weight, order=order
-        )
-
-    def _groups(self, qid):
-        ids = getattr(self, "_of_rows", None)
-        return joint_groups(qid, None if ids is None else same_ids(ids))
+        asked = self._asked(X, users)
+        items = asked.query.size is None
+        told = {"qid": qid} if items else {"order": order}
+        self._check_metadata("score", users=users, **told)
+        groups = qid
+        if users is not None and items:
+            groups = joint_groups(qid, same_ids(check_respondents(users, _num_samples(X), "user")))
+        return self._score(asked, y, qid, sample_weight, groups, order)
 
     def sample_y(
         self,
@@ -343,19 +340,18 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         users: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Joint draws of utilities of items, or of margins of duels; users as in `predict`."""
-        view = self._of("predict", X, users)
-        query = None if users is None else view._query(X)
-        if query is None or query.size != 2:
-            return super(CollaborativePreferenceRegressor, view).sample_y(
-                X, n_samples, random_state
-            )
         check_number("n_samples", n_samples, low=1, integer=True)
-        return view.posterior_.sample_margins(*query.sides, n_samples, random_state)
+        self._check_metadata("predict", users=users)
+        asked = self._asked(X, users)
+        query, posterior = asked.query, asked.posterior
+        if users is None or query.size != 2 or posterior is self.posterior_:
+            return asked.draws(n_samples, random_state)
+        return posterior.sample_margins(*query.sides, n_samples, random_state)
 
     def log_marginal_likelihood(
         self, theta: ArrayLike | None = None, eval_gradient: bool = False
     ) -> float | tuple[float, NDArray[np.float64] | None]:
-        """Log evidence of all answers; without users as in the parent class.
+        """Log evidence of all answers; without users as in `PairwisePreferenceRegressor`.
 
         Parameters
         ----------
@@ -369,7 +365,7 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         """
         check_is_fitted(self)
         if not isinstance(self.posterior_, CollaborativePosterior):
-            return super().log_marginal_likelihood(theta, eval_gradient)
+            return self._log_evidence(theta, eval_gradient)
         if theta is None and not eval_gradient:
             return self.log_marginal_likelihood_value_
         return self._study.log_evidence(self._found, theta, eval_gradient)
@@ -402,36 +398,25 @@ class CollaborativePreferenceRegressor(PairwisePreferenceRegressor):
         [2]
         """
         check_is_fitted(self)
-        ids = check_users(users, _num_samples(users))
+        ids = check_respondents(users, _num_samples(users), "user")
         if not isinstance(self.posterior_, CollaborativePosterior):
             return self.posterior_
         return self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
 
-    def _held_parameters(self) -> dict[str, Any]:
-        found = super()._held_parameters()
-        variance = getattr(self, "taste_variance_", 0.0)
-        by_features = getattr(self, "taste_variance_by_features_", 0.0)
-        if by_features:
-            found["user_kernel"] = self.user_kernel_
-        if by_features and self.method != "bonilla":
-            # Both parts of the tastes start with half the variance.
-            found["taste_variance"] = 2.0 * variance
-            share = ConstantKernel(by_features / variance, "fixed")
-            found["user_kernel"] = share * self.user_kernel_
-        elif variance:
-            found["taste_variance"] = variance
-        return found
-
     def _check_featured(self, users):
         check_featured(self, users)
 
-    def _of(self, method, X, users):
-        """Itself, with the posterior of the users of each row, for one of its methods."""
+    def _asked(self, X, users):
+        """What the posterior of the users of each row is asked about."""
         check_is_fitted(self)
-        if users is None:
-            self._check_metadata(method, users=users)
-            return self
-        view = copy.copy(self)
-        view._of_rows = check_users(users, _num_samples(X))
-        view.posterior_ = self.posterior_for(view._of_rows)
-        return view
+        posterior = self.posterior_
+        if users is not None:
+            posterior = self.posterior_for(check_respondents(users, _num_samples(X), "user"))
+        return Asked(posterior, self._query(X))
+
+    def _answers(self, method, X, users, order):
+        """What a method is asked about duels or sets."""
+        asked = self._asked(X, users)
+        self._refuse_items(asked.query)
+        self._check_metadata(method, users=users, order=order)
+        return Asked(asked.posterior, asked.query, self._order(asked.query, order))

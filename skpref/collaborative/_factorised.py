@@ -365,7 +365,7 @@ class State:
 
     @property
     def _told(self):
-        """What the answers say of each user's margins."""
+        """Likelihood of each user's margins."""
         copies, n = self._by_user.copies, len(self._cells.user)
         return Normals(*(np.bincount(self._cell, copies * part, n) for part in self._sites))
 

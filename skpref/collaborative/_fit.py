@@ -137,7 +137,7 @@ class Stride(NamedTuple):
         tiny = np.finfo(np.float64).tiny  # margins of equal items have no variance
         spread = np.sqrt(np.maximum(np.maximum(wanted.variance, before.variance), tiny))
         move = (wanted.mean - before.mean) / spread
-        # Where cavities stand still from the start, factors are still on their way.
+        # Sites may be far from the fixed point where cavities are at it from the start.
         width = np.minimum(spread, 1.0 / np.sqrt(np.maximum(wanted.precision, tiny)))
         lag = (wanted.shift - before.shift) * width
         off = np.minimum(np.maximum(np.abs(move) / self.length, np.abs(lag)), _FAR)

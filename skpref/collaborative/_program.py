@@ -27,8 +27,8 @@ from skpref.collaborative._learn import (
     Study,
 )
 from skpref.collaborative._posterior import CollaborativePosterior, TastesPosterior
-from skpref.collaborative._users import Users, UserTable
-from skpref.data import check_training, check_weights
+from skpref.collaborative._users import UserTable
+from skpref.data import Respondents, check_training, check_weights
 from skpref.fitting import (
     check_settings,
     forecast,
@@ -113,14 +113,22 @@ _OF_SEVERAL = (
 )
 
 
-def several(estimator, users: Users | None) -> bool:
+def several(estimator, users: Respondents | None) -> bool:
     """Whether answers are of several users whose utilities are to differ; checks parameters."""
     method = check_choice("method", estimator.method, ("auto", "pooled", *METHODS))
     for name in ("n_latent", "n_inducing", "n_inducing_users", "max_iter"):
         check_number(name, getattr(estimator, name), low=1, integer=True)
     check_number("tol", estimator.tol, low=0.0, open_low=True)
-    check_number("taste_variance", estimator.taste_variance, low=0.0, open_low=True)
-    check_bounds("taste_variance_bounds", estimator.taste_variance_bounds)
+    variance = estimator.taste_variance
+    check_number("taste_variance", variance, low=0.0, open_low=True)
+    bounds = check_bounds("taste_variance_bounds", estimator.taste_variance_bounds)
+    bounds = None if estimator.optimizer is None else bounds
+    if bounds is not None and not bounds[0] <= variance <= bounds[1]:
+        raise ValueError(
+            f"taste_variance must lie within taste_variance_bounds, {bounds[0]:g} to "
+            f"{bounds[1]:g}, got {variance!r}. Move it or the bounds, or hold it by "
+            "taste_variance_bounds='fixed'."
+        )
     kernel = estimator.user_kernel
     if kernel is not None and not isinstance(kernel, Kernel):
         raise TypeError(
@@ -131,7 +139,14 @@ def several(estimator, users: Users | None) -> bool:
 
 
 def collaborate(
-    estimator, X: Any, y: Any, ids: list, users: Users, qid: Any, sample_weight: Any, order: Any
+    estimator,
+    X: Any,
+    y: Any,
+    ids: list,
+    users: Respondents,
+    qid: Any,
+    sample_weight: Any,
+    order: Any,
 ) -> None:
     """Fit an estimator to the answers of several users."""
     settings = check_settings(estimator)
@@ -227,9 +242,9 @@ def _named(estimator):
     return "cp" if estimator.user_features is None else "cpu"
 
 
-def forget(estimator: Any) -> None:
-    """Take off an estimator what only a fit of several users leaves."""
-    for name in _OF_SEVERAL:
+def forget(estimator: Any, *names: str) -> None:
+    """Take attributes off an estimator, by default those that only a fit of several users sets."""
+    for name in names or _OF_SEVERAL:
         if hasattr(estimator, name):
             delattr(estimator, name)
 
@@ -296,40 +311,36 @@ def _features_of(estimator, name):
 
 def _keep(estimator, engine, training, users, study, fitted):
     """The fitted attributes, all at once."""
-    reader, found, task, result = training.reader, fitted.found, fitted.task, fitted.result
-    reader.remember(estimator)
-    for name in ("_model", "_start", "judges_"):
-        if hasattr(estimator, name):
-            delattr(estimator, name)
-    estimator._users, estimator._people = users, fitted.people
-    estimator._study, estimator._found = study, found
-    estimator.posterior_ = _posterior(
+    found, task, result = fitted.found, fitted.task, fitted.result
+    forget(estimator, "_model", "_start", "_stream")
+    posterior = _posterior(
         task,
         result,
         kernel=found.kernel,
         likelihood=found.likelihood,
         anchors=task.space.Z,
         whiten=task.space.whiten,
-        reader=reader,
+        reader=training.reader,
     )
-    estimator.users_ = users.names
-    estimator.engine_, estimator.diagnostics_ = engine, None
-    estimator.comparisons_ = training.comparisons
-    estimator.kernel_, estimator.likelihood_ = found.kernel, found.likelihood
-    estimator.user_kernel_ = found.users
-    estimator.taste_variance_ = task.own
-    estimator.taste_variance_by_features_ = found.shared
-    for name in ("noise_variance", "tie_threshold", "grade_thresholds", "order_effect"):
-        if hasattr(found.likelihood, name):
-            setattr(estimator, f"{name}_", getattr(found.likelihood, name))
-        elif hasattr(estimator, f"{name}_"):
-            delattr(estimator, f"{name}_")
-    estimator.log_marginal_likelihood_value_ = result.log_evidence
-    estimator.n_iter_ = result.n_iter
-    if training.classes is not None:
-        estimator.classes_ = training.classes
-    elif hasattr(estimator, "classes_"):
-        del estimator.classes_
+    estimator._keep(
+        training,
+        _users=users,
+        _people=fitted.people,
+        _study=study,
+        _found=found,
+        posterior_=posterior,
+        users_=users.names,
+        engine_=engine,
+        diagnostics_=None,
+        comparisons_=training.comparisons,
+        kernel_=found.kernel,
+        likelihood_=found.likelihood,
+        user_kernel_=found.users,
+        taste_variance_=task.own,
+        taste_variance_by_features_=found.shared,
+        log_marginal_likelihood_value_=result.log_evidence,
+        n_iter_=result.n_iter,
+    )
 
 
 def _posterior(task: Task, result: Found | Factorised, **known: Any) -> CollaborativePosterior:

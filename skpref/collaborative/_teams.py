@@ -1,14 +1,10 @@
 """Teams of users, and the threads, processes or machines that they are sent to."""
 
 import pickle
-from collections import OrderedDict
 from collections.abc import Iterator
-from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from threading import Lock
 from typing import Any, NamedTuple, Self
-from uuid import uuid4
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -28,7 +24,7 @@ from skpref.collaborative._arrow import (
     marginal,
     times,
 )
-from skpref.inference import site_update
+from skpref.inference import SharedOut, Store, site_update
 from skpref.likelihoods import Answers, Likelihood
 
 # Blocks of users that a team has.
@@ -186,7 +182,7 @@ class Team:
     def tell(
         self, table: Array, d: int, precision: Array, shift: Array, basis: Basis
     ) -> tuple[list[Local], Seen]:
-        """Tastes given what users have in common, and what the answers say of that.
+        """Tastes given what users have in common, and the likelihood of that.
 
         Parameters
         ----------
@@ -305,7 +301,7 @@ class Crew:
         self._local: list[list[Local]] = []
 
     def tell(self, sites: Sites, basis: Basis) -> list[Seen]:
-        """What each team says of what users have in common."""
+        """Likelihood that each team has of what users have in common."""
         found = list(self._told(sites, basis))
         self._local = [local for local, _ in found]
         return [seen for _, seen in found]
@@ -344,8 +340,6 @@ def in_teams(
 
 # Fits whose teams a process keeps.
 _RUNS = 2
-# Times that a pass is tried: where joblib loses a process of its own, all that were running fail.
-_TRIES = 3
 
 
 def crew_of(margins: Margins, teams: list[Team], n_jobs: int | None) -> Crew:
@@ -370,12 +364,11 @@ class Away(Crew):
 
     def __init__(self, margins: Margins, teams: list[Team], n_jobs: int | None) -> None:
         super().__init__(margins, teams, Parallel(n_jobs=1))
-        self._n_jobs, self._run, self._pass = n_jobs, uuid4().hex, 0
-        # Teams that somebody may not know of those who are asked, by whether it is for a look.
-        self._new = {to_look: set(range(len(teams))) for to_look in (False, True)}
+        self._pass = 0
+        self._shared = SharedOut(len(teams), self._package, n_jobs, _HERE)
 
     def tell(self, sites: Sites, basis: Basis) -> list[Seen]:
-        """What each team says of what users have in common."""
+        """Likelihood that each team has of what users have in common."""
         self._pass += 1
         return self._asked(sites, basis, None)
 
@@ -389,38 +382,14 @@ class Away(Crew):
 
     def _asked(self, sites, basis, at):
         bare = basis._replace(psi=basis.psi[:0], rest=basis.rest[:0])  # a team knows its own
-        shared = pickle.dumps((bare, at), protocol=5)
-        questions = [
+        for_all = pickle.dumps((self._pass, bare, at), protocol=5)
+        own = [
             pickle.dumps((sites.precision[team.rows], sites.shift[team.rows]), protocol=5)
             for team in self.teams
         ]
-        every, new = range(len(self.teams)), self._new[at is not None]
-        found = self._tasks(every, shared, questions, new)
-        new.clear()
-        # Schedulers are creatures of habit: who does not know a team is asked about it again.
-        new.update(k for k in every if found[k] is None)
-        if new:
-            found |= self._tasks(new, shared, questions, new)
-        return [pickle.loads(found[k]) for k in every]
-
-    def _tasks(self, numbers, shared, questions, new):
-        for left in reversed(range(_TRIES)):
-            tasks = (
-                delayed(_work)(
-                    (self._run, k, self._pass),
-                    shared,
-                    questions[k],
-                    self._package(k) if k in new else None,
-                )
-                for k in numbers
-            )
-            try:
-                answers = Parallel(self._n_jobs, batch_size=1)(tasks)
-                return dict(zip(numbers, answers, strict=True))
-            except BrokenExecutor:
-                if not left:
-                    raise
-        return {}
+        questions = [(for_all, each) for each in own]
+        found = self._shared.ask(_work, questions, "tell" if at is None else "look")
+        return [pickle.loads(each) for each in found]
 
     def _package(self, k):
         """A team and the margins that it asks about, as bytes.
@@ -444,42 +413,18 @@ class _Known:
     local: list[Local] = field(default_factory=list)
 
 
-class _Store:
-    """Teams that this process knows, of the fits that last asked."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._runs: OrderedDict[str, dict[int, _Known]] = OrderedDict()
-
-    def get(self, run: str, number: int) -> _Known | None:
-        with self._lock:
-            if run not in self._runs:
-                return None
-            self._runs.move_to_end(run)
-            return self._runs[run].get(number)
-
-    def add(self, run: str, number: int, known: _Known) -> _Known:
-        with self._lock:
-            self._runs.setdefault(run, {})[number] = known
-            self._runs.move_to_end(run)
-            while len(self._runs) > _RUNS:
-                self._runs.popitem(last=False)
-        return known
+_HERE = Store[_Known](_RUNS)
 
 
-_HERE = _Store()
-
-
-def _work(who: tuple[str, int, int], shared: bytes, own: bytes, team: bytes | None) -> bytes | None:
-    """What a team tells or finds; None if this process does not know it and is not told."""
-    run, number, turn = who
+def _work(run: str, number: int, question: tuple[bytes, bytes], team: bytes | None) -> bytes | None:
+    """What a team tells or finds; None if this process does not know it."""
     known = _HERE.get(run, number)
     if known is None:
         if team is None:
             return None
         known = _HERE.add(run, number, _Known(*pickle.loads(team)))
-    basis, at = pickle.loads(shared)
-    precision, shift = pickle.loads(own)
+    turn, basis, at = pickle.loads(question[0])
+    precision, shift = pickle.loads(question[1])
     with blas_threads(0):
         found: Any = None
         if at is None or known.at != turn:

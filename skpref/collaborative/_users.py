@@ -1,4 +1,4 @@
-"""Rows of features of users by id."""
+"""Ids of users, and rows of their features by id."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,8 +9,6 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import Array
 from skpref.data import (
-    Respondents,
-    check_respondents,
     column_at,
     column_floats,
     is_frame,
@@ -21,28 +19,11 @@ from skpref.gp import feature_spread
 from skpref.kernels import check_hyperparameters
 
 
-def check_users(users: Any, n: int) -> list:
-    """Ids as a list, one a row of X, see `check_respondents`."""
-    return check_respondents(users, n, "user")
-
-
 def same_ids(ids: list) -> NDArray[np.intp]:
     """Codes of ids, equal for equal ones; those that are missing count as one."""
     code: dict = {}
     every = (None if is_missing(name) else name for name in ids)
     return np.array([code.setdefault(name, len(code)) for name in every], dtype=np.intp)
-
-
-class Users(Respondents):
-    """Ids of the users that were fitted, see `Respondents`.
-
-    Parameters
-    ----------
-    ids : list
-    """
-
-    def __init__(self, ids: list) -> None:
-        super().__init__(ids, "user")
 
 
 _FORMS = (

@@ -163,7 +163,9 @@ def check_training(
         ranks = check_ranks(y, sets >= 0)
         comparisons = Comparisons.from_ranks(rows, sets, ranks.rank, weight, order=order)
         classes = np.arange(k)
-    own_order = told is not None and estimator.judge_order_variance is not None
+    own_order = (
+        told is not None and getattr(estimator.judge_prior, "order_variance", None) is not None
+    )
     if own_order or (likelihood is not None and likelihood.uses_order):
         comparisons = replace(comparisons, ordered=True)
     return Training(comparisons, classes, replace(reader, table=table), judges=told)

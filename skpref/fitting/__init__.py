@@ -17,10 +17,11 @@ from skpref.fitting._inspected import (
     noise_deviation,
     unit_length,
 )
+from skpref.fitting._judges import JudgePrior, Judges, Sight, check_judge_prior
 from skpref.fitting._judging import fit_judged
 from skpref.fitting._model import Model
+from skpref.fitting._predictions import Asked
 from skpref.fitting._progress import progress, reported
-from skpref.fitting._reliability import Sight
 from skpref.fitting._search import Monitor, Search, learn
 from skpref.fitting._settings import (
     Settings,
@@ -44,8 +45,11 @@ from skpref.fitting._streaming import (
 
 __all__ = [
     "UNITS",
+    "Asked",
     "Fitted",
     "Inspected",
+    "JudgePrior",
+    "Judges",
     "LogNormal",
     "Model",
     "Monitor",
@@ -60,6 +64,7 @@ __all__ = [
     "begun",
     "carried",
     "check_engine",
+    "check_judge_prior",
     "check_kernel",
     "check_likelihood",
     "check_settings",

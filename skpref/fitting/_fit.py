@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from skpref._utils import blas_threads, seed_of, warn
 from skpref.data import Comparisons, match
 from skpref.fitting._forecast import part_to_learn_on
+from skpref.fitting._judges import Judges
 from skpref.fitting._model import Evaluation, Model
-from skpref.fitting._reliability import Judges
 from skpref.fitting._search import Learned, Monitor, Search, learn
 from skpref.gp import Posterior
 from skpref.inference import Approximation, Engine, Pass, State, check_answers
@@ -51,7 +51,7 @@ class Fitted:
     approximation : Approximation
         Of the model's own engine (the same, unless that samples).
     judges : Judges or None
-        How much care each takes, if they were told; the likelihood then is a `JudgeReliability`.
+        How reliable each is, if they were told; the likelihood then is a `JudgeReliability`.
     """
 
     comparisons: Comparisons

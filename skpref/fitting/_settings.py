@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
-from skpref._utils import check_bounds, check_choice, check_number, warn
+from skpref._utils import check_choice, check_number, warn
 from skpref.data import Training
 from skpref.fitting._forecast import chosen_engine
 from skpref.fitting._hyperpriors import (
@@ -18,7 +18,6 @@ from skpref.fitting._hyperpriors import (
     likelihood_priors,
 )
 from skpref.fitting._model import Model
-from skpref.fitting._reliability import CarePrior, Law
 from skpref.fitting._search import Search
 from skpref.gp import default_kernel
 from skpref.inference import ENGINES, EP, Engine, check_answers
@@ -35,7 +34,6 @@ class Settings(NamedTuple):
     engine: Engine | None
     likelihood: Likelihood
     search: Search | None
-    care: CarePrior
 
 
 def check_settings(estimator) -> Settings:
@@ -72,31 +70,7 @@ def check_settings(estimator) -> Settings:
         search = Search(
             optimizer, restarts, estimator.n_jobs, n_learning_answers=n_learning_answers
         )
-    care = _care_prior(estimator, search is not None)
-    return Settings(chosen_beforehand(estimator), likelihood, search, care)
-
-
-def _care_prior(estimator, learned):
-    """What is expected of judges."""
-    positive = {"low": 0.0, "open_low": True, "open_high": True}
-    variance = check_number("judge_care_variance", estimator.judge_care_variance, **positive)
-    bounds = check_bounds("judge_care_variance_bounds", estimator.judge_care_variance_bounds)
-    try:
-        random, contrary = (float(share) for share in estimator.judge_shares)
-    except (TypeError, ValueError):
-        random, contrary = np.nan, np.nan
-    if not (random >= 0.0 and contrary >= 0.0 and random + contrary < 1.0):
-        raise ValueError(
-            "judge_shares must be two shares of the judges, at least 0 and together below 1: of "
-            f"those who answer at random and of the contrary; got {estimator.judge_shares!r}."
-        )
-    between = bounds if learned and bounds is not None else (variance, variance)
-    law = Law.between(between, variance, contrary, random)
-    spread = estimator.judge_order_variance
-    limits = check_bounds("judge_order_variance_bounds", estimator.judge_order_variance_bounds)
-    if spread is not None:
-        check_number("judge_order_variance", spread, **positive)
-    return CarePrior(law, learned, spread, limits if learned else None)
+    return Settings(chosen_beforehand(estimator), likelihood, search)
 
 
 def chosen_beforehand(estimator) -> Engine | None:

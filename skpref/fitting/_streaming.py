@@ -55,16 +55,17 @@ def held_engine(estimator, engine: Engine | None) -> Engine:
 
 
 def refuse_judged(estimator, judges: ArrayLike | None = None) -> None:
-    """Raise ValueError where judges come or came to a fit: pieces do not tell their care."""
+    """Raise ValueError where judges come or came to a fit: no stream learns their reliability."""
     if judges is not None:
         raise ValueError(
-            "partial_fit takes no judges=, whose care it does not learn. Fit all answers at once, "
-            "fit(X, y, judges=...), or leave judges= out, so that all answers count as one judge's."
+            "partial_fit takes no judges=: it does not learn how reliable they are. Fit all "
+            "answers at once, fit(X, y, judges=...), or leave judges= out, so that all answers "
+            "count as one judge's."
         )
     if getattr(estimator, "judges_", None) is not None:
         raise ValueError(
-            "The answers so far came with judges, whose care partial_fit does not learn. Fit all "
-            "answers at once, fit(X, y, judges=...), or begin a stream without judges."
+            "The answers so far came with judges: partial_fit does not learn how reliable they "
+            "are. Fit all answers at once, fit(X, y, judges=...), or begin a stream without judges."
         )
 
 

@@ -23,6 +23,7 @@ from skpref.inference._laplace import Laplace
 from skpref.inference._memory import available, fits
 from skpref.inference._sampling import HMC, Gibbs
 from skpref.inference._svi import SVI
+from skpref.inference._workers import SharedOut, Store
 
 ENGINES = {"laplace": Laplace, "ep": EP, "gibbs": Gibbs, "hmc": HMC, "svi": SVI}
 

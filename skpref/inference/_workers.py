@@ -1,20 +1,21 @@
-"""Answers in shards: the sums over all answers by several workers, through joblib.
+"""Work that is shared out to several workers through joblib, and answers in shards.
 
 How many shards there are, and which answers are in each, follows from the answers alone, and sums
 are taken in the order of the shards, so that neither the number nor the kind of the workers, nor
 what becomes of one of them, changes a result. A worker is sent q and returns sums. It keeps the
 answers of the shards that it has seen; one that does not know a shard, because it is new or was
-restarted, says so and is sent the answers.
+restarted, says so and is sent the answers. Teams of users are shared out in the same way.
 """
 
 import pickle
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from math import sqrt
 from threading import Lock
-from typing import Self, cast
+from typing import Any, Generic, Self, TypeVar, cast
 from uuid import uuid4
 
 import numpy as np
@@ -30,6 +31,8 @@ from skpref.inference._base import Problem
 from skpref.inference._natural import Batch, Look
 from skpref.likelihoods import Likelihood
 
+T = TypeVar("T")
+
 # Rows of a shard.
 _ROWS = 50_000
 # Bytes of features that a process keeps from one look to the next, and runs whose answers it keeps.
@@ -37,6 +40,119 @@ _ROOM = 2**29
 _RUNS = 4
 # Times that a pass is tried: where joblib loses a process of its own, all that were running fail.
 _TRIES = 3
+
+
+# -- work that is shared out -----------------------------------------------------------------
+
+
+class Store(Generic[T]):
+    """What this process knows of numbered parts of work, of the runs that last asked.
+
+    Parameters
+    ----------
+    n_runs : int
+        Runs that are kept.
+    """
+
+    def __init__(self, n_runs: int) -> None:
+        self._n_runs, self._lock = n_runs, Lock()
+        self._runs: OrderedDict[str, dict[int, T]] = OrderedDict()
+
+    def get(self, run: str, number: int) -> T | None:
+        """A part, if it is known."""
+        with self._lock:
+            if run not in self._runs:
+                return None
+            self._runs.move_to_end(run)
+            return self._runs[run].get(number)
+
+    def of(self, run: str) -> list[T]:
+        """All parts of a run that are known."""
+        with self._lock:
+            return list(self._runs.get(run, {}).values())
+
+    def add(self, run: str, number: int, known: T) -> T:
+        """Keep a part, and of the other runs the last."""
+        with self._lock:
+            self._runs.setdefault(run, {})[number] = known
+            self._runs.move_to_end(run)
+            while len(self._runs) > self._n_runs:
+                self._runs.popitem(last=False)
+        return known
+
+    def drop(self, run: str) -> None:
+        """Forget a run."""
+        with self._lock:
+            self._runs.pop(run, None)
+
+
+class SharedOut:
+    """Numbered parts of work, about which whatever workers joblib has are asked.
+
+    A worker is sent a part once, keeps it, and from then on is sent questions about it. One that
+    does not know a part, because it is new or was restarted, says so and is sent it.
+
+    Parameters
+    ----------
+    count : int
+        Of parts.
+    part : callable
+        What a worker must know of the part of a number.
+    n_jobs : int or None
+        Of joblib.
+    store : Store
+        Where workers keep parts; in this process all are forgotten at the end.
+    """
+
+    def __init__(
+        self, count: int, part: Callable[[int], Any], n_jobs: int | None, store: Store
+    ) -> None:
+        self._count, self._part, self._n_jobs = count, part, n_jobs
+        self.run = uuid4().hex
+        # By kind of question, parts that somebody may not know of those who are asked.
+        self._new: dict[str, set[int]] = {}
+        weakref.finalize(self, store.drop, self.run)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def ask(self, work: Callable[..., Any], questions: Sequence[Any], kind: str = "") -> list[Any]:
+        """Answers to a question about each part, in their order.
+
+        Parameters
+        ----------
+        work : callable
+            Of a run, a number, a question, and the part or None: the answer, or None if the worker
+            does not know the part.
+        questions : sequence
+        kind : str, default=""
+            Schedulers send questions of one kind about a part to one worker, time and again.
+        """
+        every = range(self._count)
+        new = self._new.get(kind, set(every))
+        found = self._tasks(work, questions, every, new)
+        # Who does not know a part will be asked about it again: it is sent the part then, too.
+        self._new[kind] = new = {k for k in every if found[k] is None}
+        found |= self._tasks(work, questions, sorted(new), new)
+        return [found[k] for k in every]
+
+    def _tasks(self, work, questions, numbers, new):
+        for left in reversed(range(_TRIES if len(numbers) else 0)):
+            tasks = (
+                delayed(work)(self.run, k, questions[k], self._part(k) if k in new else None)
+                for k in numbers
+            )
+            # Threads unless a `parallel_config` says otherwise: they share what they know.
+            parallel = Parallel(self._n_jobs, batch_size=1, prefer="threads")
+            try:
+                return dict(zip(numbers, parallel(tasks), strict=True))
+            except BrokenExecutor:
+                if not left:
+                    raise
+        return {}
+
+
+# -- answers in shards -----------------------------------------------------------------------
 
 
 def all_answers(
@@ -100,50 +216,20 @@ class Shards:
     """
 
     def __init__(self, problem: Problem, n_jobs: int | None, before: Weights | None = None):
-        self._problem, self._n_jobs, self._before = problem, n_jobs, before
-        self._parts = cut(problem.rows, _ROWS)
-        self._run, self._sent = uuid4().hex, False
-        weakref.finalize(self, _HERE.drop, self._run)
+        self._before, parts = before, cut(problem.rows, _ROWS)
+        self._shared = SharedOut(len(parts), lambda k: Shard.of(problem, parts[k]), n_jobs, _HERE)
 
     def __len__(self) -> int:
-        return len(self._parts)
+        return len(self._shared)
 
     def look(self, weights: Weights) -> Look:
         """The answers seen under a q; sites are not brought back from the workers."""
         at = moments(weights)
-        sums = np.zeros(_length(len(at.mean)))
-        for told in self._told(_packed(at)):
-            sums += told
+        sums, q = np.zeros(_length(len(at.mean))), _packed(at)
+        for found in self._shared.ask(_work, [q] * len(self)):
+            sums += found
         fit, shift, gain = _unpacked(sums, len(at.mean))
         return Look(at, fit, Weights(gain, shift), {}).after(self._before)
-
-    def _told(self, q):
-        """What each shard tells, in their order."""
-        every = range(len(self))
-        found = self._asked(q, every) if self._sent else dict.fromkeys(every)
-        unknown = [k for k, told in found.items() if told is None]
-        found |= self._asked(q, unknown, with_answers=True)
-        self._sent = True
-        return found.values()
-
-    def _asked(self, q, numbers, with_answers=False):
-        if not numbers:
-            return {}
-        for left in reversed(range(_TRIES)):
-            tasks = (
-                delayed(_work)(self._run, k, q, self._shard(k) if with_answers else None)
-                for k in numbers
-            )
-            # Threads unless a `parallel_config` says otherwise: they share what they know.
-            parallel = Parallel(self._n_jobs, batch_size=1, prefer="threads")
-            try:
-                return dict(zip(numbers, parallel(tasks), strict=True))
-            except BrokenExecutor:
-                if not left:
-                    raise
-
-    def _shard(self, k):
-        return Shard.of(self._problem, self._parts[k])
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,33 +274,20 @@ class _Known:
         self.batch.prior.forget()
 
 
-class _Store:
-    """Shards that this process knows, by run and number: of the runs that were last asked for."""
+class _ShardStore(Store[_Known]):
+    """Shards, of which some keep their features."""
 
-    def __init__(self):
-        self._lock, self._runs = Lock(), OrderedDict()
-
-    def get(self, run: str, number: int) -> _Known | None:
+    def learn(self, run: str, number: int, shard: Shard) -> _Known:
+        """Add a shard, which keeps its features if there is room; older runs make room."""
+        others = self.of(run)
+        known = self.add(
+            run, number, _Known(shard.batch(others[0].batch.prior if others else None))
+        )
         with self._lock:
-            if run not in self._runs:
-                return None
-            self._runs.move_to_end(run)
-            return self._runs[run].get(number)
-
-    def add(self, run: str, number: int, shard: Shard) -> _Known:
-        with self._lock:
-            others = list(self._runs.get(run, {}).values())
-        known = _Known(shard.batch(others[0].batch.prior if others else None))
-        with self._lock:
-            self._runs.setdefault(run, {})[number] = known
-            self._runs.move_to_end(run)
-            while len(self._runs) > _RUNS:
-                self._runs.popitem(last=False)
             known.stays = self._room_for(known.batch.prior.size, run)
         return known
 
     def _room_for(self, size, run):
-        """Whether so many bytes of features may be kept, if need be instead of older runs'."""
         for name, shards in self._runs.items():  # the run itself is last
             every = (each for known in self._runs.values() for each in known.values())
             if sum(each.batch.prior.size for each in every if each.stays) + size <= _ROOM:
@@ -224,22 +297,17 @@ class _Store:
                     each.leave()
         return False
 
-    def drop(self, run: str) -> None:
-        """Forget a run."""
-        with self._lock:
-            self._runs.pop(run, None)
 
-
-_HERE = _Store()
+_HERE = _ShardStore(_RUNS)
 
 
 def _work(run: str, number: int, q: bytes, shard: Shard | None) -> NDArray[np.float64] | None:
-    """What a shard tells under q; None if this process does not know the shard and is not told."""
+    """Sums over a shard under q; None if this process does not know the shard."""
     known = _HERE.get(run, number)
     if known is None:
         if shard is None:
             return None
-        known = _HERE.add(run, number, shard)
+        known = _HERE.learn(run, number, shard)
     prior = known.batch.prior
     with blas_threads(len(prior.Z)):
         look = known.batch.look_at(_moments(q, len(prior.Z)))

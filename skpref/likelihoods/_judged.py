@@ -1,10 +1,9 @@
-"""Judges of one truth who differ in care: each sees the margin on a scale of their own."""
+"""Judges of one truth who differ in reliability: each sees the margin on a scale of their own."""
 
-from collections.abc import Mapping
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from skpref.data import Answers
 from skpref.likelihoods._base import (
@@ -16,41 +15,52 @@ from skpref.likelihoods._base import (
 )
 from skpref.likelihoods._expected import Expected
 
-# As a box of a noisy margin the answers of a judge who hardly looks have a noise that is finite.
-_LEAST_CARE = 1e-3
+# As a box of a noisy margin the answers of the least reliable judge have a finite noise.
+_LEAST_RELIABILITY = 1e-3
+
+
+def _of_base(name: str) -> Any:
+    """A member of the base, as a property."""
+
+    def member(self: "JudgeReliability") -> Any:
+        """That of the base, the likelihood of the reference judge."""
+        return getattr(self.base, name)
+
+    return property(member)
 
 
 class JudgeReliability(Likelihood):
-    """A likelihood as judges of different care see it.
+    """A likelihood as judges of different reliability see it.
 
-    Judge j answers about care_j × margin as the judge of the common level does about the margin: 1
-    is the common level, 0 answers at random, below 0 the wrong way round. Seen from the margin the
-    noise has 1/care² times the common variance. Ties and the common order effect stay in units of
-    the common noise: who answers at random may still call ties, and prefer what comes first.
+    Judge j answers about reliability_j × margin as the reference judge does about the margin. The
+    reference judge has reliability 1. A judge of reliability 0 answers at random, one below 0 the
+    wrong way round. The variance of a judge's noise is that of the reference judge divided by
+    reliability². The tie threshold and the order effect do not change with reliability: who answers
+    at random may still call ties, and prefer what comes first.
 
     Parameters
     ----------
     base : Likelihood
-        Of a judge of the common level.
-    care : ndarray of shape (n_judges,)
+        Of the reference judge.
+    reliability : ndarray of shape (n_judges,)
     own_order : ndarray of shape (n_judges,), default=None
-        What each judge adds, beside the common order effect, to the margin of the item that is
-        shown first, in units of the common noise; None: nothing.
+        What each judge adds, beside the order effect of all, to the margin of the item that is
+        shown first, in units of the reference judge's noise; None: nothing.
 
     Notes
     -----
-    Answers whose judge is not told are of the common level. Everything is the base's at the margin
-    care × margin + own order effect, by the chain rule.
+    Answers whose judge is not told are the reference judge's. Everything is the base's at
+    reliability × margin + own order effect, by the chain rule.
     """
 
     def __init__(
         self,
         base: Likelihood,
-        care: NDArray[np.float64],
+        reliability: NDArray[np.float64],
         own_order: NDArray[np.float64] | None = None,
     ):
         self.base = base
-        self.care = care
+        self.reliability = reliability
         self.own_order = own_order
 
     def seen(self, answers: Answers) -> "Seen":
@@ -58,103 +68,54 @@ class JudgeReliability(Likelihood):
         n = len(answers.kind)
         if answers.judge is None:
             return Seen(np.ones(n), np.zeros(n))
-        care = np.asarray(self.care, dtype=np.float64)[answers.judge]
+        r = np.asarray(self.reliability, dtype=np.float64)[answers.judge]
         if self.own_order is None:
-            return Seen(care, np.zeros(n))
-        return Seen(care, np.asarray(self.own_order)[answers.judge] * answers.lead)
+            return Seen(r, np.zeros(n))
+        return Seen(r, np.asarray(self.own_order)[answers.judge] * answers.lead)
 
-    # -- what is the base's --------------------------------------------------------------
+    # -- the reference judge -------------------------------------------------------------
 
-    @property
-    def kinds(self) -> frozenset[int]:
-        """Those of the base."""
-        return self.base.kinds
+    kinds = _of_base("kinds")
+    order_shift = _of_base("order_shift")
+    item_noise = _of_base("item_noise")
+    item_noise_gradient = _of_base("item_noise_gradient")
+    margin_variance = _of_base("margin_variance")
+    linear = _of_base("linear")
+    unit_powers = _of_base("unit_powers")
+    free = _of_base("free")
+    theta = _of_base("theta")
+    bounds = _of_base("bounds")
+    check = _of_base("check")
+    outcome_log_proba = _of_base("outcome_log_proba")
 
     @property
     def uses_order(self) -> bool:
         """Whether the base does, or judges have order effects of their own."""
         return self.base.uses_order or self.own_order is not None
 
-    @property
-    def order_shift(self) -> float:
-        """Of a judge of the common level."""
-        return self.base.order_shift
-
-    @property
-    def item_noise(self) -> float | None:
-        """Of a judge of the common level."""
-        return self.base.item_noise
-
-    def item_noise_gradient(self) -> NDArray[np.float64]:
-        """Of a judge of the common level."""
-        return self.base.item_noise_gradient()
-
-    @property
-    def margin_variance(self) -> float:
-        """Of a judge of the common level."""
-        return self.base.margin_variance
-
-    @property
-    def linear(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Those of the base."""
-        return self.base.linear
-
-    @property
-    def unit_powers(self) -> Mapping[str, int]:  # type: ignore[override]
-        """Those of the base."""
-        return self.base.unit_powers
-
-    @property
-    def free(self) -> list[str]:
-        """Those of the base: care is no hyperparameter."""
-        return self.base.free
-
-    @property
-    def theta(self) -> NDArray[np.float64]:
-        """That of the base."""
-        return self.base.theta
-
-    @property
-    def bounds(self) -> NDArray[np.float64]:
-        """Those of the base."""
-        return self.base.bounds
-
     def at(self, theta: NDArray[np.float64]) -> Self:
-        """The same care with the base at other hyperparameters."""
-        return type(self)(self.base.at(theta), self.care, self.own_order)
+        """The same reliability with the base at other hyperparameters."""
+        return type(self)(self.base.at(theta), self.reliability, self.own_order)
 
     def held(self) -> Self:
         """The same with every hyperparameter fixed where it is."""
-        return type(self)(self.base.held(), self.care, self.own_order)
-
-    def check(self) -> None:
-        """Raise unless the base is sound."""
-        self.base.check()
-
-    def outcome_log_proba(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        lead: ArrayLike = 1,
-    ) -> NDArray[np.float64]:
-        """For a judge of the common level, see `Likelihood.outcome_log_proba`."""
-        return self.base.outcome_log_proba(mean, variance, lead)
+        return type(self)(self.base.held(), self.reliability, self.own_order)
 
     # -- what judges see -----------------------------------------------------------------
 
     def log_prob(self, margin: NDArray[np.float64], answers: Answers) -> Derivatives:
         """Log-probability of answers given their margins, see `Likelihood.log_prob`."""
-        care, ahead = self.seen(answers)
-        at = self.base.log_prob(care * margin + ahead, answers)
-        return Derivatives(at.value, care * at.gradient, care**2 * at.curvature, care**3 * at.third)
+        r, ahead = self.seen(answers)
+        at = self.base.log_prob(r * margin + ahead, answers)
+        return Derivatives(at.value, r * at.gradient, r**2 * at.curvature, r**3 * at.third)
 
     def theta_derivatives(
         self, margin: NDArray[np.float64], answers: Answers
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Derivatives in the base's hyperparameters, see `Likelihood.theta_derivatives`."""
-        care, ahead = self.seen(answers)
-        value, gradient, curvature = self.base.theta_derivatives(care * margin + ahead, answers)
-        return value, care * gradient, care**2 * curvature
+        r, ahead = self.seen(answers)
+        value, gradient, curvature = self.base.theta_derivatives(r * margin + ahead, answers)
+        return value, r * gradient, r**2 * curvature
 
     def tilted(
         self,
@@ -164,16 +125,16 @@ class JudgeReliability(Likelihood):
         power: NDArray[np.float64] | None = None,
     ) -> TiltedMoments:
         """Moments of N(z; mean, variance) p(answer | z)^power, see `Likelihood.tilted`."""
-        care, ahead = self.seen(answers)
-        blind = care == 0.0
+        r, ahead = self.seen(answers)
+        blind = r == 0.0
         if np.any(blind):
             return self._tilted_blind(mean, variance, answers, power, blind)
-        at = self.base.tilted(care * mean + ahead, care**2 * variance, answers, power)
-        gradient, curvature = care * at.gradient, care**2 * at.curvature
+        at = self.base.tilted(r * mean + ahead, r**2 * variance, answers, power)
+        gradient, curvature = r * at.gradient, r**2 * at.curvature
         return TiltedMoments(at.log_normaliser, gradient, curvature, at.shrink)
 
     def _tilted_blind(self, mean, variance, answers, power, blind):
-        """The same where some margins are not looked at: nothing is integrated over."""
+        """The same where some judges answer at random: nothing is integrated over."""
         found = TiltedMoments(*np.zeros((3, len(mean))), np.ones(len(mean)))
         at = self.base.log_prob(self.seen(answers).ahead[blind], answers.take(blind))
         found.log_normaliser[blind] = at.value if power is None else power[blind] * at.value
@@ -191,10 +152,10 @@ class JudgeReliability(Likelihood):
         power: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         """That of `tilted` alone, see `Likelihood.log_normaliser`."""
-        care, ahead = self.seen(answers)
-        if np.any(care == 0.0):
+        r, ahead = self.seen(answers)
+        if np.any(r == 0.0):
             return self.tilted(mean, variance, answers, power).log_normaliser
-        return self.base.log_normaliser(care * mean + ahead, care**2 * variance, answers, power)
+        return self.base.log_normaliser(r * mean + ahead, r**2 * variance, answers, power)
 
     def tilted_theta_gradient(
         self,
@@ -204,14 +165,14 @@ class JudgeReliability(Likelihood):
         power: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         """Derivatives of its log normaliser, see `Likelihood.tilted_theta_gradient`."""
-        care, ahead = self.seen(answers)
+        r, ahead = self.seen(answers)
         slopes = np.zeros((len(self.free), len(mean)))
-        blind = care == 0.0
+        blind = r == 0.0
         if np.any(blind):
             at = self.base.theta_derivatives(ahead[blind], answers.take(blind))[0]
             slopes[:, blind] = at if power is None else power[blind] * at
         looks = ~blind
-        of = care[looks] * mean[looks] + ahead[looks], care[looks] ** 2 * variance[looks]
+        of = r[looks] * mean[looks] + ahead[looks], r[looks] ** 2 * variance[looks]
         rest = answers.take(looks), None if power is None else power[looks]
         slopes[:, looks] = self.base.tilted_theta_gradient(*of, *rest)
         return slopes
@@ -225,19 +186,19 @@ class JudgeReliability(Likelihood):
         near: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     ) -> Site:
         """Site of each of several equal answers, see `Likelihood.repeated_site`."""
-        found = Site(np.zeros(len(mean)), np.zeros(len(mean)))  # of margins not looked at: nothing
-        looks = self.seen(answers).care != 0.0
+        found = Site(np.zeros(len(mean)), np.zeros(len(mean)))  # at random: none
+        looks = self.seen(answers).reliability != 0.0
         some = answers.take(looks)
-        care, ahead = self.seen(some)
+        r, ahead = self.seen(some)
 
         def as_seen(mean, variance):
-            return care * mean[looks] + ahead, care**2 * variance[looks]
+            return r * mean[looks] + ahead, r**2 * variance[looks]
 
         centre, spread = as_seen(mean, variance)
         cavity = None if near is None else as_seen(*near)
         site = self.base.repeated_site(centre, spread, counts[looks], some, cavity)
-        found.precision[looks] = care**2 * site.precision
-        found.shift[looks] = care * (site.shift - site.precision * ahead)
+        found.precision[looks] = r**2 * site.precision
+        found.shift[looks] = r * (site.shift - site.precision * ahead)
         return found
 
     def expected(
@@ -248,11 +209,11 @@ class JudgeReliability(Likelihood):
         answers: Answers,
     ) -> Expected:
         """Expectation of the log-probability, see `Likelihood.expected`."""
-        care, ahead = self.seen(answers)
-        square = care**2
-        at = self.base.expected(care * mean + ahead, square * variance, square * noise, answers)
+        r, ahead = self.seen(answers)
+        square = r**2
+        at = self.base.expected(r * mean + ahead, square * variance, square * noise, answers)
         by_variance, by_noise = square * at.by_variance, square * at.by_noise
-        return Expected(at.value, care * at.by_mean, by_variance, by_noise)
+        return Expected(at.value, r * at.by_mean, by_variance, by_noise)
 
     def expected_theta_gradient(
         self,
@@ -262,24 +223,24 @@ class JudgeReliability(Likelihood):
         answers: Answers,
     ) -> NDArray[np.float64]:
         """Derivatives of its value, see `Likelihood.expected_theta_gradient`."""
-        care, ahead = self.seen(answers)
-        of = care * mean + ahead, care**2 * variance, care**2 * noise
+        r, ahead = self.seen(answers)
+        of = r * mean + ahead, r**2 * variance, r**2 * noise
         return self.base.expected_theta_gradient(*of, answers)
 
     def regions(self, answers: Answers) -> TruncationBox | None:
-        """The answers as boxes of a noisy margin, of minus the margin where care is negative."""
+        """The answers as boxes of a noisy margin, turned round where reliability is negative."""
         found = self.base.regions(answers)
         if found is None:
             return None
-        care, ahead = self.seen(answers)
-        scale = np.maximum(np.abs(care), _LEAST_CARE)
-        turn = np.where(care < 0.0, -1.0, 1.0)
+        r, ahead = self.seen(answers)
+        scale = np.maximum(np.abs(r), _LEAST_RELIABILITY)
+        turn = np.where(r < 0.0, -1.0, 1.0)
         lower, upper = (found.lower - ahead) / scale, (found.upper - ahead) / scale
         return TruncationBox(lower, upper, found.variance / scale**2, turn)
 
 
 class Seen(NamedTuple):
-    """What a judge makes of a margin, for each row: care × margin + ahead."""
+    """What a judge makes of a margin, for each row: reliability × margin + ahead."""
 
-    care: NDArray[np.float64]
+    reliability: NDArray[np.float64]
     ahead: NDArray[np.float64]

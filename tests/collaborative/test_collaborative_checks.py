@@ -1,11 +1,14 @@
 """scikit-learn's own estimator checks, with everybody one user."""
 
 import warnings
+from inspect import signature
 
+import pytest
 import sklearn
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.fixes import parse_version
 
+from skpref import PairwisePreferenceRegressor
 from skpref.collaborative import CollaborativePreferenceRegressor
 
 N_CHECKS = 59  # of scikit-learn 1.9, those of sample_weight among them
@@ -36,5 +39,38 @@ def test_init_only_assigns():
     values = {name: object() for name in names}
     kept = vars(CollaborativePreferenceRegressor(**values))
     assert all(kept[name] is values[name] for name in values)
-    others = kept.keys() - values.keys()  # of the parent alone: users are no judges of one truth
-    assert all(name.startswith("judge_") for name in others)
+    assert kept.keys() == values.keys()
+
+
+ASKED = {
+    "fit": {"users", "qid", "sample_weight", "order"},
+    "predict": {"users"},
+    "predict_proba": {"users", "order"},
+    "predict_log_proba": {"users", "order"},
+    "decision_function": {"users", "order"},
+    "score": {"users", "qid", "sample_weight", "order"},
+}
+
+
+@pytest.mark.parametrize("method", ASKED)
+def test_it_takes_no_metadata_but_its_own(method):
+    """Users are no judges of one truth: nothing is inherited that is then refused."""
+    model = CollaborativePreferenceRegressor()
+    assert not isinstance(model, PairwisePreferenceRegressor)
+    assert not any(name.startswith("judge") for name in model.get_params())
+    assert not hasattr(model, "partial_fit")
+    found = signature(getattr(CollaborativePreferenceRegressor, method)).parameters
+    own = {name for name, each in found.items() if each.kind is each.KEYWORD_ONLY}
+    assert own == ASKED[method]
+    requests = getattr(model.get_metadata_routing(), method).requests
+    assert set(requests) - {"return_std", "return_cov"} == ASKED[method]
+    routed = {name for name, asked in requests.items() if asked is True}
+    assert routed == ASKED[method] - {"sample_weight"}
+
+
+def test_a_taste_variance_outside_its_bounds_is_refused():
+    X, users = [[[0.0], [1.0]]] * 4, [0, 0, 1, 1]
+    with pytest.raises(ValueError, match=r"taste_variance must lie within.*1e-06 to 10000, got"):
+        CollaborativePreferenceRegressor(taste_variance=1e5).fit(X, users=users)
+    model = CollaborativePreferenceRegressor(taste_variance=1e5, optimizer=None)
+    assert model.fit(X, users=users).taste_variance_ == 1e5

@@ -15,7 +15,8 @@ from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.collaborative._arrow import ByUser, Covariances, Features
 from skpref.collaborative._fit import Task, _next, fit
 from skpref.collaborative._teams import Team, factors
-from skpref.collaborative._users import Users, UserTable, check_users
+from skpref.collaborative._users import UserTable
+from skpref.data import Respondents, check_respondents
 from skpref.data._comparisons import Comparisons
 from skpref.duels import ItemTable
 from skpref.gp._inducing import Inducing
@@ -73,7 +74,7 @@ def test_pool_is_a_sum_over_answers():
 
 
 def test_what_few_functions_leave_is_noise_of_each_margin():
-    """One duel a user: its evidence knows the whole variance, the taste its own part alone."""
+    """One duel a user: its evidence knows the whole variance, the taste the user's alone."""
     study = make_study(n_users=9, n_each=1)
     by_user, seen = by_user_of(study)
     likelihood = Probit(0.05, order_effect=0.4)
@@ -153,7 +154,7 @@ def test_factors_of_improper_cavities_stay():
 
 def test_ids_of_any_hashable_kind():
     ids = ["ann", ("bob", 2), 3, 3.5, frozenset({1}), "ann"]
-    users = Users(check_users(ids, 6))
+    users = Respondents(check_respondents(ids, 6, "user"), "user")
     assert len(users) == 5
     assert users.codes(["zoe", ("bob", 2), None, 3, "zed", "zoe"]).tolist() == [
         -2,
@@ -177,12 +178,12 @@ def test_ids_of_any_hashable_kind():
 )
 def test_users_that_are_none(users, error, message):
     with pytest.raises(error, match=message):
-        check_users(users, 3)
+        check_respondents(users, 3, "user")
 
 
 def test_missing_ids_are_refused_in_training():
     with pytest.raises(ValueError, match=r"missing .* row 1"):
-        Users(["a", None, "b"])
+        Respondents(["a", None, "b"], "user")
 
 
 def test_tables_of_users_by_id_frame_or_position():

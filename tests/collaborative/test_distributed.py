@@ -22,7 +22,6 @@ from sklearn.model_selection import GridSearchCV
 from skpref import CollaborativePreferenceRegressor, PairwisePreferenceRegressor
 from skpref.collaborative import _arrow as _by_user
 from skpref.collaborative import _teams
-from skpref.collaborative import _teams as _away
 from skpref.fitting._fit import fit_posterior
 from skpref.inference import SVI
 from skpref.inference import _workers as _shards
@@ -161,7 +160,7 @@ def test_many_users_are_fitted_as_in_one_process_also_where_a_worker_is_killed(
 
     client.wait_for_workers(2)
     workers, packed, looks = set(client.run(os.getpid).values()), [], []
-    package, look = _away.Away._package, _away.Away.look
+    package, look = _teams.Away._package, _teams.Away.look
 
     def counted(self, number):
         packed.append(number)
@@ -173,8 +172,8 @@ def test_many_users_are_fitted_as_in_one_process_also_where_a_worker_is_killed(
             order.touch()
         return look(self, *args)
 
-    monkeypatch.setattr(_away.Away, "_package", counted)
-    monkeypatch.setattr(_away.Away, "look", watched)
+    monkeypatch.setattr(_teams.Away, "_package", counted)
+    monkeypatch.setattr(_teams.Away, "look", watched)
     alone = fitted()
     with parallel_config("dask"):
         spread = fitted()

@@ -1,4 +1,4 @@
-"""Judges in hard cases: many answers each, as many contrary as careful, few inducing points."""
+"""Judges in hard cases: many answers each, as many adversarial as reliable, few inducing points."""
 
 from dataclasses import replace
 
@@ -9,8 +9,8 @@ from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
-from skpref import PairwisePreferenceRegressor
-from skpref.fitting._judging import cavities_of
+from skpref import JudgePrior, PairwisePreferenceRegressor
+from skpref.fitting._reliability import Cavities
 from skpref.inference import SVI
 from skpref.inference import _workers as _shards
 from skpref.likelihoods import JudgeReliability
@@ -18,16 +18,16 @@ from skpref.likelihoods import JudgeReliability
 KERNEL, NOISE, N_ITEMS = RBF([0.7, 0.7]), 0.05, 15
 
 
-def heard(seed, care, n_each=30):
-    """Items, their utility, and duels that judges of this care answer."""
-    rng, care = np.random.default_rng(seed), np.asarray(care, dtype=float)
+def heard(seed, reliability, n_each=30):
+    """Items, their utility, and duels that judges of this reliability answer."""
+    rng, reliability = np.random.default_rng(seed), np.asarray(reliability, dtype=float)
     items = rng.uniform(-1.0, 1.0, (N_ITEMS, 2))
     root = np.linalg.cholesky(KERNEL(items) + 1e-9 * np.eye(N_ITEMS))
     utility = root @ rng.standard_normal(N_ITEMS)
-    judge = np.repeat(np.arange(len(care)), n_each)
+    judge = np.repeat(np.arange(len(reliability)), n_each)
     pairs = np.array([rng.choice(N_ITEMS, 2, replace=False) for _ in judge])
     margin = utility[pairs[:, 0]] - utility[pairs[:, 1]]
-    won = rng.random(len(judge)) < norm.cdf(care[judge] * margin / np.sqrt(2.0 * NOISE))
+    won = rng.random(len(judge)) < norm.cdf(reliability[judge] * margin / np.sqrt(2.0 * NOISE))
     return items, utility, items[pairs], won.astype(int), judge
 
 
@@ -42,25 +42,27 @@ def few():
     return heard(1, [1, 1, 1, 1, 0, -1])
 
 
-@pytest.mark.parametrize("options", [{}, {"judge_care_variance": 1e-8}])
-def test_contrary_answers_may_leave_a_law_no_chance(few, options):
+@pytest.mark.parametrize("options", [{}, {"variance": 1e-8}])
+def test_adversarial_answers_may_leave_a_law_no_chance(few, options):
     _, _, X, y, judge = few
-    model = held(judge_shares=(0.0, 0.0), **options)
-    care = model.fit(X, y, judges=judge, sample_weight=np.full(len(y), 100.0)).judges_.care
-    assert np.all(care > 0.0)
-    assert care[5] == pytest.approx(1.0, abs=0.01) if options else care[5] < 0.1
+    model = held(judge_prior=JudgePrior(random=0.0, adversarial=0.0, **options))
+    reliability = model.fit(
+        X, y, judges=judge, sample_weight=np.full(len(y), 100.0)
+    ).judges_.reliability
+    assert np.all(reliability > 0.0)
+    assert reliability[5] == pytest.approx(1.0, abs=0.01) if options else reliability[5] < 0.1
 
 
-def test_who_looks_at_nothing_is_not_contrary(few):
+def test_who_answers_at_random_is_not_adversarial(few):
     judges = held().fit(*few[2:4], judges=few[4]).judges_
-    assert judges.probability_random[4] + judges.probability_contrary[4] < 1.0
+    assert judges.probability_random[4] + judges.probability_adversarial[4] < 1.0
 
 
 def test_few_inducing_points_do_not_make_the_random_careful(few):
     items, utility, X, y, judge = few
-    truth = held(inference="ep").fit(X, y, judges=judge).judges_.care
+    truth = held(inference="ep").fit(X, y, judges=judge).judges_.reliability
     model = held(inference=SVI(5)).fit(X, y, judges=judge)
-    assert_allclose(model.judges_.care, truth, atol=0.3)
+    assert_allclose(model.judges_.reliability, truth, atol=0.3)
     assert np.corrcoef(model.predict(items), utility)[0, 1] > 0.9
 
 
@@ -69,17 +71,17 @@ def apart():
     """Duels of which each has items of its own, with ties, an order effect and weights."""
     rng, n = np.random.default_rng(5), 80
     X = rng.uniform(-1.0, 1.0, (n, 2, 2))
-    care, judge = np.array([1.0, 1.0, 0.0, -1.0]), rng.integers(4, size=n)
+    reliability, judge = np.array([1.0, 1.0, 0.0, -1.0]), rng.integers(4, size=n)
     utility = np.sin(3.0 * X[..., 0]) + X[..., 1]
     order = rng.integers(-1, 2, size=n)
-    margin = care[judge] * (utility[:, 0] - utility[:, 1] + 0.3 * order)
+    margin = reliability[judge] * (utility[:, 0] - utility[:, 1] + 0.3 * order)
     margin += np.sqrt(2.0 * NOISE) * rng.normal(size=n)
     y = np.where(np.abs(margin) < 0.2, 0, np.sign(margin)).astype(int)
     told = {"judges": judge, "order": order, "sample_weight": rng.choice([1.0, 2.0], size=n)}
     return X, y, told
 
 
-def careful(engine, apart):
+def reliable(engine, apart):
     X, y, told = apart
     model = held(inference=engine, tie_threshold=0.2, order_effect=0.3)
     return model.fit(X, y, **told)
@@ -87,57 +89,61 @@ def careful(engine, apart):
 
 @pytest.fixture(scope="module")
 def exact(apart):
-    return careful("ep", apart)
+    return reliable("ep", apart)
 
 
 @pytest.mark.parametrize("points", [40, 80, 160], ids=["few", "as many as answers", "all"])
 def test_duels_that_share_no_item_may_be_judged(points, apart, exact):
-    found = careful(SVI(points), apart)
-    assert_allclose(found.judges_.care, exact.judges_.care, atol=0.03)
+    found = reliable(SVI(points), apart)
+    assert_allclose(found.judges_.reliability, exact.judges_.reliability, atol=0.03)
     assert_allclose(found.predict_proba(apart[0]), exact.predict_proba(apart[0]), atol=0.03)
 
 
 def test_what_an_engine_hands_to_its_next_run_is_not_taken_for_factors(apart):
     """As many points as answers: its arrays have the length that factors of the answers have."""
-    fitted = careful(SVI(80), apart)
-    likelihood = JudgeReliability(fitted.likelihood_, fitted.judges_.care)
+    fitted = reliable(SVI(80), apart)
+    likelihood = JudgeReliability(fitted.likelihood_, fitted.judges_.reliability)
     model = replace(fitted._model, likelihood=likelihood)
     found = model.evaluate(fitted.comparisons_)
     assert len(found.problem.rows) == len(found.approximation.state["shift"]) == 80
     bare = found._replace(approximation=found.approximation._replace(state={}))
-    for one, other in zip(cavities_of(found)[:2], cavities_of(bare)[:2], strict=True):
+    for one, other in zip(Cavities.of(found)[:2], Cavities.of(bare)[:2], strict=True):
         assert_array_equal(one, other)
 
 
 def test_judges_are_the_same_however_answers_are_shared_out(apart, monkeypatch):
     monkeypatch.setattr(_shards, "_ROWS", 40)
-    whole = careful(SVI(40), apart).judges_
+    whole = reliable(SVI(40), apart).judges_
     for options in ({"n_jobs": 1}, {"batch_size": 30}):
-        assert_allclose(careful(SVI(40, **options), apart).judges_.care, whole.care, atol=1e-3)
+        assert_allclose(
+            reliable(SVI(40, **options), apart).judges_.reliability, whole.reliability, atol=1e-3
+        )
 
 
 def test_judges_of_a_kernel_whose_scale_is_found(apart):
     X, y, told = apart
-    found = careful(SVI(40, scale_prior=(50.0, 5.0)), apart)
+    found = reliable(SVI(40, scale_prior=(50.0, 5.0)), apart)
     scale = found.diagnostics_.output_scale
     assert scale < 0.3
     fixed = held(inference=SVI(40), tie_threshold=0.2, order_effect=0.3, kernel=found.kernel_)
     fixed.fit(X, y, **told)
-    assert_allclose(found.judges_.care, fixed.judges_.care, atol=0.03)
+    assert_allclose(found.judges_.reliability, fixed.judges_.reliability, atol=0.03)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("care", [[-1.0] * 6 + [1.0] * 6, [-1.0] * 10 + [1.0] * 12 + [0.0] * 5])
-def test_as_many_contrary_as_careful_are_told_apart(care):
-    _, _, X, y, judge = heard(2, care)
+@pytest.mark.parametrize(
+    "reliability", [[-1.0] * 6 + [1.0] * 6, [-1.0] * 10 + [1.0] * 12 + [0.0] * 5]
+)
+def test_as_many_adversarial_as_reliable_are_told_apart(reliability):
+    _, _, X, y, judge = heard(2, reliability)
     model = PairwisePreferenceRegressor(RBF([1.0, 1.0])).fit(X, y, judges=judge)
-    found = model.judges_.care * np.sign(model.judges_.care[-6])
-    assert_allclose(np.abs(found), np.abs(care), atol=0.6)
+    found = model.judges_.reliability * np.sign(model.judges_.reliability[-6])
+    assert_allclose(np.abs(found), np.abs(reliability), atol=0.6)
     assert 0.01 < model.noise_variance_ < 1.0
-    assert abs(np.corrcoef(found, care)[0, 1]) > 0.9
+    assert abs(np.corrcoef(found, reliability)[0, 1]) > 0.9
     # what is expected of the shares weighs as much as ten judges
-    share = (np.sum(np.array(care) < 0.0) + 10 * 0.05) / (len(care) + 10)
-    assert model.judges_.law.contrary == pytest.approx(share, abs=0.01)
+    share = (np.sum(np.array(reliability) < 0.0) + 10 * 0.05) / (len(reliability) + 10)
+    assert model.judges_.law.adversarial == pytest.approx(share, abs=0.01)
 
 
 def test_a_bound_that_holds_the_noise_back_is_said(few):
@@ -151,13 +157,13 @@ def test_a_bound_that_holds_the_noise_back_is_said(few):
 def test_a_noise_that_is_given_is_known(few):
     _, _, X, y, judge = few
     judges = held().fit(X, y, judges=judge).judges_
-    careful = judges.care_interval(0.8)[:4]
-    assert_allclose(judges.noise_interval(0.8)[:4], (NOISE / careful**2)[:, ::-1], rtol=1e-2)
-    contrary = judges.care_interval(0.8)[5]
-    assert_allclose(judges.noise_interval(0.8)[5], NOISE / contrary**2, rtol=0.05)
+    reliable = judges.reliability_interval(0.8)[:4]
+    assert_allclose(judges.noise_interval(0.8)[:4], (NOISE / reliable**2)[:, ::-1], rtol=1e-2)
+    adversarial = judges.reliability_interval(0.8)[5]
+    assert_allclose(judges.noise_interval(0.8)[5], NOISE / adversarial**2, rtol=0.05)
     learned = PairwisePreferenceRegressor(KERNEL).fit(X, y, judges=judge).judges_
     wide = np.log(learned.noise_interval(0.8)[:4]) @ [-1.0, 1.0]
-    assert np.all(wide > 1.1 * np.log(learned.care_interval(0.8)[:4] ** 2) @ [-1.0, 1.0])
+    assert np.all(wide > 1.1 * np.log(learned.reliability_interval(0.8)[:4] ** 2) @ [-1.0, 1.0])
 
 
 @pytest.mark.parametrize("engine", [SVI(8, evidence="bound"), "laplace"], ids=["bound", "laplace"])
@@ -165,7 +171,7 @@ def test_hyperparameters_may_be_learned_by_another_evidence(engine, few):
     items, utility, X, y, judge = few
     model = PairwisePreferenceRegressor(RBF([1.0, 1.0]), inference=engine, random_state=0)
     model.fit(X, y, judges=judge)
-    assert_allclose(model.judges_.care, [1, 1, 1, 1, 0, -1], atol=0.8)
+    assert_allclose(model.judges_.reliability, [1, 1, 1, 1, 0, -1], atol=0.8)
     assert np.corrcoef(model.predict(items), utility)[0, 1] > 0.9
 
 

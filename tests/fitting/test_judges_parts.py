@@ -3,20 +3,20 @@
 import numpy as np
 import pytest
 from matrix import Case
-from matrix_support import care_used, fitted
+from matrix_support import fitted, reliability_used
 from numpy.testing import assert_allclose
 from oracles import central_gradient
 from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
-from skpref import PairwisePreferenceRegressor
+from skpref import JudgePrior, PairwisePreferenceRegressor
 from skpref.duels import Comparisons
 from skpref.fitting import _judging
 from skpref.fitting._fit import fit_posterior
-from skpref.fitting._judging import cavities_of
+from skpref.fitting._judges import _condensed
 from skpref.fitting._model import Model
-from skpref.fitting._reliability import Law, Marginals, OwnOrder, _condensed
+from skpref.fitting._reliability import Cavities, Law, Marginals, order_effects
 from skpref.inference import EP, SVI
 from skpref.inference import _workers as _shards
 from skpref.inference._base import Problem
@@ -36,19 +36,19 @@ def ordered():
     seen = 3.0 * (X[:, 0, 0] - X[:, 1, 0]) + (judge == 0) * order
     y = (seen + 0.3 * rng.standard_normal(60) > 0.0).astype(int)
     model = PairwisePreferenceRegressor(
-        RBF(1.0), noise_variance=0.1, optimizer=None, judge_order_variance=0.5
+        RBF(1.0), noise_variance=0.1, optimizer=None, judge_prior=JudgePrior(order_variance=0.5)
     )
     return model.fit(X, y, judges=judge, order=order), X
 
 
 def test_any_judge_is_a_mixture_of_log_normals():
     law = Law(1.3, np.array([0.05, 0.4]), np.array([0.3, 0.7]), 0.2, 0.1)
-    careful = 1.3 * np.exp(0.5 * law.variances) @ law.weights
+    reliable = 1.3 * np.exp(0.5 * law.variances) @ law.weights
     square = 1.3**2 * np.exp(2.0 * law.variances) @ law.weights
     found = law.marginals()
     for each in (found.mean, np.sum(np.multiply(*_condensed(found)), axis=1)):
-        assert_allclose(each, (0.7 - 0.2) * careful, rtol=1e-3)
-    assert_allclose(found.variance, 0.9 * square - (0.5 * careful) ** 2, rtol=5e-3)
+        assert_allclose(each, (0.7 - 0.2) * reliable, rtol=1e-3)
+    assert_allclose(found.variance, 0.9 * square - (0.5 * reliable) ** 2, rtol=5e-3)
 
 
 def test_a_few_points_have_the_variance_of_all():
@@ -65,8 +65,8 @@ def test_own_order_effects_are_averaged_over(ordered):
     scale = np.sqrt(2.0 * 0.1)
     known = judges.marginals, judges.order.mean[0], judges.order.variance[0], [0] * 4
     unknown = judges.law.marginals(), 0.0, judges.order_variance, ["new"] * 4
-    for care, centre, spread, ids in (known, unknown):
-        row = care.points[0], care.weights[0]
+    for reliability, centre, spread, ids in (known, unknown):
+        row = reliability.points[0], reliability.weights[0]
         truth = np.zeros(4)
         for r, share in zip(*row, strict=True):
             u = (r * mean + centre) / np.sqrt(scale**2 + r**2 * variance + spread)
@@ -85,7 +85,9 @@ def test_decisions_hold_the_order_effects_of_judges(ordered):
 def test_who_was_shown_first_tells_the_answers_of_judges_apart():
     X = np.repeat([[[0.5], [-0.5]]], 40, axis=0)
     first = np.repeat([1, -1], 20)  # always the winner
-    model = PairwisePreferenceRegressor(RBF(1.0), optimizer=None, judge_order_variance=0.5)
+    model = PairwisePreferenceRegressor(
+        RBF(1.0), optimizer=None, judge_prior=JudgePrior(order_variance=0.5)
+    )
     model.fit(X, (first > 0).astype(int), judges=["one"] * 40, order=first)
     assert model.judges_.order_effect_interval(0.99)[0, 0] > 0.0
     assert_allclose(model.predict(X[0]), 0.0, atol=1e-6)
@@ -108,8 +110,8 @@ SHARES = np.array([[0.2, 0.3, 0.4, 0.1]])
 
 def test_own_order_effects_vary_as_their_estimates_do_less_their_errors():
     centre = np.array([[1.0], [-1.0]])
-    found = OwnOrder.of(lambda grid: -5.0 * (grid - centre) ** 2, 0.5, 2)
-    assert found.spread((1e-3, 10.0)) == pytest.approx(0.9, rel=0.01)
+    spread = order_effects(lambda grid: -5.0 * (grid - centre) ** 2, 0.5, 2, (1e-3, 10.0))[1]
+    assert spread == pytest.approx(0.9, rel=0.01)
 
 
 def answers(judge, weight=None, turned=False):
@@ -122,25 +124,28 @@ def answers(judge, weight=None, turned=False):
     return Comparisons.from_duels(items, *pairs.T, won, weight, judge=judge)
 
 
-def test_the_evidence_in_care_has_the_slope_of_the_cavities_of_weighted_answers():
+def test_the_evidence_in_reliability_has_the_slope_of_the_cavities_of_weighted_answers():
     weight = np.tile([0.4, 1.0, 2.5], 8)
     comparisons = answers(np.repeat([0, 1], 12), weight)
-    care = np.array([1.2, 0.5])
+    reliability = np.array([1.2, 0.5])
 
     def run(at):
         model = Model(RBF(0.8), JudgeReliability(Probit(0.1).held(), at), EP(tol=1e-10))
         return fit_posterior(comparisons, model).evaluation
 
-    truth = central_gradient(lambda at: run(at).approximation.sites.log_evidence, care, 1e-3)
-    told = cavities_of(run(care)).by_care(Probit(0.1), None)
-    found = np.diff(told(care[:, None] + np.array([-1e-4, 1e-4])), axis=1)[:, 0] / 2e-4
+    truth = central_gradient(lambda at: run(at).approximation.sites.log_evidence, reliability, 1e-3)
+    told = Cavities.of(run(reliability)).by_reliability(Probit(0.1), None)
+    found = np.diff(told(reliability[:, None] + np.array([-1e-4, 1e-4])), axis=1)[:, 0] / 2e-4
     assert_allclose(found, truth, atol=1e-4)
 
 
-def test_chains_of_contrary_judges_begin_where_those_of_careful_ones_do():
-    judge, care = np.arange(24) % 2, np.array([1.0, -1.0])
+def test_chains_of_adversarial_judges_begin_where_those_of_reliable_ones_do():
+    judge, reliability = np.arange(24) % 2, np.array([1.0, -1.0])
     found = []
-    for turned, likelihood in ((True, JudgeReliability(Probit(0.1), care)), (False, Probit(0.1))):
+    for turned, likelihood in (
+        (True, JudgeReliability(Probit(0.1), reliability)),
+        (False, Probit(0.1)),
+    ):
         model = Model(RBF(0.8), likelihood.held(), EP())
         fitted = fit_posterior(answers(judge, turned=turned), model)
         problem = fitted.evaluation.problem
@@ -150,12 +155,12 @@ def test_chains_of_contrary_judges_begin_where_those_of_careful_ones_do():
     assert_allclose(*found)
 
 
-def test_care_stands_still_where_a_judge_may_be_contrary():
-    """By turns careful and contrary, given the utility that follows from the other."""
+def test_the_fixed_point_is_reached_where_a_judge_may_be_adversarial():
+    """By turns reliable and adversarial given the utility that follows from the other."""
     case = Case("ep", "ties", "some", "some", identity="id_column", shape="repeated")
     model = fitted(case)
-    used, deviation = care_used(model)[0], np.sqrt(model.judges_.marginals.variance)
-    assert_allclose(model.judges_.care, used, atol=0.1 * deviation.max())
+    used, deviation = reliability_used(model)[0], np.sqrt(model.judges_.marginals.variance)
+    assert_allclose(model.judges_.reliability, used, atol=0.1 * deviation.max())
 
 
 def test_turns_that_do_not_end_are_mentioned(monkeypatch):

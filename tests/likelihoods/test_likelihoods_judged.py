@@ -1,4 +1,4 @@
-"""Judges of different care: the base's probability at their margin, quadrature, differences."""
+"""Reliability of judges: the base's probability at their margin, quadrature, differences."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from skpref.inference import EP, SVI, Laplace
 from skpref.likelihoods import DUEL, TIE, JudgeReliability, Probit
 
 TIES = Probit(0.3, tie_threshold=0.6, order_effect=0.4, order_effect_bounds=(-2.0, 2.0))
-CARE, OWN = np.array([1.3, 0.4, 0.0, -0.7]), np.array([0.2, -0.5, 0.3, 0.0])
+RELIABILITY, OWN = np.array([1.3, 0.4, 0.0, -0.7]), np.array([0.2, -0.5, 0.3, 0.0])
 KINDS, LEADS = np.tile(np.repeat([DUEL, TIE], 3), 4), np.tile([1, 0, -1], 8)
 JUDGE = np.repeat(np.arange(4), 6)
 ANSWERS = rows(KINDS, LEADS)._replace(judge=JUDGE)
@@ -37,16 +37,16 @@ def averaged(function, mean, variance, rule=(NODES, WEIGHTS)):
     return (rule[1] / rule[1].sum()) @ np.array([function(z) for z in at])
 
 
-def test_a_judge_sees_care_times_the_margin_and_leans_towards_the_first():
-    found = JudgeReliability(TIES, CARE, OWN).log_prob(MEAN, ANSWERS).value
-    seen = norm(CARE[JUDGE] * MEAN + (OWN[JUDGE] + 0.4) * LEADS, np.sqrt(0.6))
+def test_a_judge_sees_reliability_times_the_margin_and_leans_towards_the_first():
+    found = JudgeReliability(TIES, RELIABILITY, OWN).log_prob(MEAN, ANSWERS).value
+    seen = norm(RELIABILITY[JUDGE] * MEAN + (OWN[JUDGE] + 0.4) * LEADS, np.sqrt(0.6))
     truth = np.where(KINDS == DUEL, seen.sf(0.6), seen.cdf(0.6) - seen.cdf(-0.6))
     assert_allclose(np.exp(found), truth, rtol=1e-12)
 
 
 @BOTH
 def test_derivatives_in_the_margin_are_differences(base, answers):
-    judged = JudgeReliability(base, CARE, OWN)
+    judged = JudgeReliability(base, RELIABILITY, OWN)
     found = judged.log_prob(MEAN, answers)
     parts = found.value, found.gradient, -found.curvature, found.third
     step = 1e-3
@@ -58,7 +58,10 @@ def test_derivatives_in_the_margin_are_differences(base, answers):
 
 @BOTH
 def test_tilted_moments_are_those_of_quadrature(base, answers):
-    judged, looking = JudgeReliability(base, CARE, OWN), JudgeReliability(base, CARE + 0.1, OWN)
+    judged, looking = (
+        JudgeReliability(base, RELIABILITY, OWN),
+        JudgeReliability(base, RELIABILITY + 0.1, OWN),
+    )
     power = np.where(np.arange(24) % 2, 0.5, 1.0)
     for each in (None, power):
         found = judged.tilted(MEAN, VARIANCE, answers, each)
@@ -89,7 +92,7 @@ def test_tilted_moments_are_those_of_quadrature(base, answers):
 
 @BOTH
 def test_slopes_in_hyperparameters_are_differences(base, answers):
-    judged, noise = JudgeReliability(base, CARE, OWN), np.full(24, 0.2)
+    judged, noise = JudgeReliability(base, RELIABILITY, OWN), np.full(24, 0.2)
     of_tilted = judged.tilted_theta_gradient(MEAN, VARIANCE, answers)
     of_expected = judged.expected_theta_gradient(MEAN, VARIANCE, noise, answers)
     of_log_prob = judged.theta_derivatives(MEAN, answers)
@@ -112,7 +115,7 @@ def test_slopes_in_hyperparameters_are_differences(base, answers):
 
 @BOTH
 def test_expected_log_probabilities_are_those_of_quadrature(base, answers):
-    judged, noise = JudgeReliability(base, CARE, OWN), np.full(24, 0.2)
+    judged, noise = JudgeReliability(base, RELIABILITY, OWN), np.full(24, 0.2)
     found = judged.expected(MEAN, VARIANCE, noise, answers)
 
     def noisy(z):
@@ -131,7 +134,7 @@ def test_expected_log_probabilities_are_those_of_quadrature(base, answers):
 
 
 def test_the_common_site_of_equal_answers_reproduces_their_moments():
-    judged, counts = JudgeReliability(TIES, CARE, OWN), np.full(24, 5.0)
+    judged, counts = JudgeReliability(TIES, RELIABILITY, OWN), np.full(24, 5.0)
     site = judged.repeated_site(MEAN, VARIANCE, counts, ANSWERS)
     precision = 1.0 / VARIANCE + 4.0 * site.precision
     centre = (MEAN / VARIANCE + 4.0 * site.shift) / precision
@@ -143,12 +146,12 @@ def test_the_common_site_of_equal_answers_reproduces_their_moments():
 
 def test_regions_hold_their_probability():
     found, judged = (
-        JudgeReliability(TIES, CARE, OWN).regions(ANSWERS),
-        JudgeReliability(TIES, CARE, OWN),
+        JudgeReliability(TIES, RELIABILITY, OWN).regions(ANSWERS),
+        JudgeReliability(TIES, RELIABILITY, OWN),
     )
     noisy = norm(found.turn * MEAN, np.sqrt(found.variance))
     truth = np.exp(judged.log_prob(MEAN, ANSWERS).value)
-    looks = CARE[JUDGE] != 0.0  # others have a large noise
+    looks = RELIABILITY[JUDGE] != 0.0  # others have a large noise
     assert_allclose((noisy.cdf(found.upper) - noisy.cdf(found.lower))[looks], truth[looks])
     assert_allclose(noisy.cdf(found.upper) - noisy.cdf(found.lower), truth, atol=2e-3)
 
@@ -170,10 +173,12 @@ def margins(engine, comparisons, likelihood):
 
 
 @pytest.mark.parametrize("engine", [EP(), Laplace(), SVI(7)], ids=["ep", "laplace", "svi"])
-def test_a_contrary_judge_is_a_careful_one_whose_answers_are_turned_round(engine):
+def test_a_adversarial_judge_is_a_reliable_one_whose_answers_are_turned_round(engine):
     judge, base = np.arange(25) % 2, Probit(0.1).held()
-    care = np.array([1.0, -1.0])
-    found, evidence = margins(engine, problem(judge, turned=True), JudgeReliability(base, care))
+    reliability = np.array([1.0, -1.0])
+    found, evidence = margins(
+        engine, problem(judge, turned=True), JudgeReliability(base, reliability)
+    )
     truth, truth_evidence = margins(engine, problem(), base)
     assert_allclose(found, truth, atol=2e-6)
     assert evidence == pytest.approx(truth_evidence, abs=1e-6)
@@ -192,25 +197,25 @@ def test_a_judge_who_looks_at_nothing_tells_nothing():
     assert evidence == pytest.approx(fitted.log_evidence - silent * np.log(2.0), abs=1e-6)
 
 
-def test_the_evidence_in_care_has_the_slope_of_the_cavities():
-    from skpref.fitting._judging import cavities_of
+def test_the_evidence_in_reliability_has_the_slope_of_the_cavities():
+    from skpref.fitting._reliability import Cavities
 
     comparisons, base = problem(np.arange(25) % 3), Probit(0.1).held()
-    care = np.array([1.2, 0.5, -0.3])
+    reliability = np.array([1.2, 0.5, -0.3])
 
     def run(at):
         model = Model(RBF(0.8), JudgeReliability(base, at), EP(tol=1e-10))
         return fit_posterior(comparisons, model).evaluation
 
-    truth = central_gradient(lambda at: run(at).approximation.sites.log_evidence, care, 1e-3)
-    told = cavities_of(run(care)).by_care(base, None)
+    truth = central_gradient(lambda at: run(at).approximation.sites.log_evidence, reliability, 1e-3)
+    told = Cavities.of(run(reliability)).by_reliability(base, None)
     step = 1e-4
-    grid = care[:, None] + np.array([-step, step])
+    grid = reliability[:, None] + np.array([-step, step])
     found = np.diff(told(grid), axis=1)[:, 0] / (2 * step)
     assert_allclose(found, truth, atol=1e-5)
 
 
-def test_judges_of_the_common_level_change_nothing():
+def test_judges_of_the_reference_judge_change_nothing():
     plain, base = problem(), Probit(0.1, tie_threshold=0.2).held()
     one = problem(np.zeros(25, dtype=int))
     for engine in (EP(), Laplace(), SVI(7)):

@@ -1,0 +1,417 @@
+"""Judges for people: what is expected of them, what was found of each, how each sees a duel."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator
+
+from skpref._utils import Array, check_bounds, check_number
+from skpref.data import Respondents
+from skpref.fitting._reliability import Law, Marginals, quantile_of
+from skpref.gp import Components, defended, pair_moments, stacked
+
+
+class JudgePrior(BaseEstimator):
+    """What is expected of judges before they answer.
+
+    A judge answers about reliability × margin. Reliable judges have a positive reliability,
+    adversarial ones a negative one, which log-normal distributions of the same variance describe;
+    the others answer at random, with a reliability of 0.
+
+    Parameters
+    ----------
+    variance : float, default=0.1
+        Of the logarithm of reliability: median of a wide log-normal prior between the bounds.
+    variance_bounds : (float, float) or "fixed", default=(1e-4, 1.0)
+        "fixed", or a regressor that learns nothing, holds the variance.
+    random, adversarial : float, default=0.1, 0.05
+        Expected shares of judges who answer at random, and the wrong way round. They are learned,
+        and the expectation weighs as much as ten judges.
+    order_variance : float, default=None
+        Variance of judges' own order effects, where its search starts. None: they have none.
+    order_variance_bounds : (float, float) or "fixed", default=(1e-4, 10.0)
+        Bounds of that search; "fixed" holds it.
+
+    Examples
+    --------
+    >>> from skpref import JudgePrior, PairwisePreferenceRegressor
+    >>> model = PairwisePreferenceRegressor(judge_prior=JudgePrior(order_variance=0.01))
+    >>> model.set_params(judge_prior__random=0.3).judge_prior
+    JudgePrior(order_variance=0.01, random=0.3)
+    """
+
+    def __init__(
+        self,
+        variance: float = 0.1,
+        *,
+        variance_bounds: tuple[float, float] | str = (1e-4, 1.0),
+        random: float = 0.1,
+        adversarial: float = 0.05,
+        order_variance: float | None = None,
+        order_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
+    ):
+        self.variance = variance
+        self.variance_bounds = variance_bounds
+        self.random = random
+        self.adversarial = adversarial
+        self.order_variance = order_variance
+        self.order_variance_bounds = order_variance_bounds
+
+    def check(self, learned: bool = True) -> None:
+        """Raise unless the parameters are sound; ``learned``: if a search starts from them."""
+        for name in ("variance", "order_variance"):
+            value, bounds = getattr(self, name), getattr(self, f"{name}_bounds")
+            ends = check_bounds(f"{name}_bounds of judge_prior", bounds)
+            if value is None and name == "order_variance":
+                continue
+            check_number(f"{name} of judge_prior", value, low=0.0, open_low=True, open_high=True)
+            if learned and ends is not None and not ends[0] <= value <= ends[1]:
+                raise ValueError(
+                    f"{name} of judge_prior must lie within {name}_bounds, {ends[0]:g} to "
+                    f"{ends[1]:g}, got {value!r}. Move it or the bounds, or hold it by "
+                    f"{name}_bounds='fixed'."
+                )
+        for name in ("random", "adversarial"):
+            value = getattr(self, name)
+            check_number(f"{name} of judge_prior", value, low=0.0, high=1.0, open_high=True)
+        if self.random + self.adversarial >= 1.0:
+            raise ValueError(
+                "random and adversarial of judge_prior are shares of the judges, together below "
+                f"1; got {self.random!r} and {self.adversarial!r}."
+            )
+
+    def law(self, learned: bool) -> Law:
+        """How reliability is distributed before any answer; ``learned``: if its variance may be."""
+        bounds = check_bounds("variance_bounds", self.variance_bounds) if learned else None
+        held = self.variance, self.variance
+        between = held if bounds is None else bounds
+        return Law.between(between, self.variance, self.adversarial, self.random)
+
+
+def check_judge_prior(prior: Any, learned: bool) -> JudgePrior:
+    """``judge_prior=`` itself, or the default for None, checked."""
+    if prior is None:
+        return JudgePrior()
+    if not isinstance(prior, JudgePrior):
+        raise TypeError(f"judge_prior must be None or a skpref.JudgePrior, got {prior!r}.")
+    prior.check(learned)
+    return prior
+
+
+# Judges that are written out.
+_SHOWN = 10
+# Nodes that average over the reliability of the reference judge.
+_NODES = 9
+# Log noise relative to the reference judge's lies between ± this; halvings that find quantiles.
+_WIDEST, _HALVINGS = 60.0, 80
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Judges:
+    """Judges of one truth, and how reliable each is.
+
+    Reliability multiplies the margin before the noise of the reference judge is added: 1 is the
+    reference judge, 0 answers at random, below 0 the wrong way round. The judge's own noise has
+    variance σ²/reliability².
+
+    Attributes
+    ----------
+    ids : ndarray of shape (n_judges,)
+        In order of first appearance.
+    n_answers : ndarray of int of shape (n_judges,)
+    reliability : ndarray of shape (n_judges,)
+        Posterior means.
+    noise_variance : ndarray of shape (n_judges,)
+        Of the judge's noise on the utility of each item: σ²/reliability²; infinite where
+        reliability is 0.
+    order_effect : ndarray of shape (n_judges,) or None
+        What a judge adds, beside the order effect of all and in units of the reference judge's
+        noise, to what is shown first; None unless asked for (``JudgePrior(order_variance=...)``).
+    probability_random, probability_adversarial : ndarray of shape (n_judges,)
+        That the judge answers at random; that reliability is negative.
+    law : Law
+        How reliability is distributed among judges: ``median``, ``variance`` of the logarithm,
+        shares ``adversarial`` and ``random``.
+
+    Notes
+    -----
+    Intervals are central and of the posterior given the kernel's hyperparameters. Those of
+    reliability are relative to the reference judge. Those of the noise include that the noise of
+    the reference judge is uncertain.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> duels = rng.uniform(size=(200, 2, 1))
+    >>> right = (duels[:, 0, 0] > duels[:, 1, 0]).astype(int)
+    >>> judges = np.repeat(["ann", "bob"], 100)
+    >>> y = np.where(judges == "ann", right, rng.integers(0, 2, 200))
+    >>> model = PairwisePreferenceRegressor().fit(duels, y, judges=judges)
+    >>> [str(name) for name in model.judges_.ids[model.judges_.reliability > 0.5]]
+    ['ann']
+    """
+
+    respondents: Respondents
+    n_answers: NDArray[np.intp]
+    law: Law
+    marginals: Marginals
+    order: Marginals | None
+    reference_noise: float
+    order_variance: float = 0.0
+    reference_deviation: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.respondents)
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Ids in order of first appearance."""
+        return self.respondents.names
+
+    @property
+    def reliability(self) -> Array:
+        """Posterior means."""
+        return self.marginals.mean
+
+    @property
+    def noise_variance(self) -> Array:
+        """Variance of the noise on the utility of each item."""
+        with np.errstate(divide="ignore"):
+            return self.reference_noise / self.reliability**2
+
+    @property
+    def order_effect(self) -> Array | None:
+        """Posterior means of own order effects."""
+        return None if self.order is None else self.order.mean
+
+    @property
+    def probability_random(self) -> Array:
+        """That a judge answers at random."""
+        return self.marginals.weights[:, -1]
+
+    @property
+    def probability_adversarial(self) -> Array:
+        """That reliability is negative."""
+        return self.marginals.cdf(0.0, below=True)
+
+    def reliability_interval(self, level: float = 0.95) -> Array:
+        """Central intervals of reliability, shape (n_judges, 2)."""
+        return _interval(self.marginals.quantile, level)
+
+    def order_effect_interval(self, level: float = 0.95) -> Array:
+        """Central intervals of own order effects, shape (n_judges, 2)."""
+        if self.order is None:
+            raise ValueError(
+                "Order effects of judges' own were not asked for: set an order_variance, such as "
+                "judge_prior=JudgePrior(order_variance=0.01), and fit."
+            )
+        return _interval(self.order.quantile, level)
+
+    def noise_interval(self, level: float = 0.95) -> Array:
+        """Central intervals of the noise variance, (n_judges, 2); infinite: answers at random."""
+        return _interval(self._noise_quantile, level)
+
+    def _noise_quantile(self, level):
+        ends = np.full(len(self), _WIDEST)
+        high = quantile_of(self._noise_cdf, -ends, ends, level, _HALVINGS)
+        with np.errstate(over="ignore"):
+            found = self.reference_noise * np.exp(high)
+        return np.where(high >= _WIDEST - 1e-6, np.inf, found)
+
+    def _noise_cdf(self, log_ratio):
+        """P(log noise relative to the reference judge ≤ this), shape (n_judges,)."""
+        nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+        if not self.reference_deviation:
+            nodes, weights = np.zeros(1), np.ones(1)
+        total = np.zeros(len(self))
+        for node, weight in zip(nodes, weights / weights.sum(), strict=True):
+            least = np.exp(-0.5 * log_ratio - node * self.reference_deviation)  # of |reliability|
+            total += weight * (
+                1.0 - self.marginals.cdf(least, below=True) + self.marginals.cdf(-least)
+            )
+        return total
+
+    def to_frame(self, level: float = 0.95) -> Any:
+        """A pandas DataFrame, a row a judge, the most reliable first.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Of the intervals.
+        """
+        import pandas as pd
+
+        reliability, noise = self.reliability_interval(level), self.noise_interval(level)
+        columns: dict[str, Any] = {
+            "n_answers": self.n_answers,
+            "reliability": self.reliability,
+            "reliability_low": reliability[:, 0],
+            "reliability_high": reliability[:, 1],
+            "noise_variance": self.noise_variance,
+            "noise_low": noise[:, 0],
+            "noise_high": noise[:, 1],
+            "probability_random": self.probability_random,
+            "probability_adversarial": self.probability_adversarial,
+        }
+        if self.order is not None:
+            order = self.order_effect_interval(level)
+            columns |= {
+                "order_effect": self.order_effect,
+                "order_effect_low": order[:, 0],
+                "order_effect_high": order[:, 1],
+            }
+        ids = pd.Index(self.ids, name="judge", dtype=object, tupleize_cols=False)
+        frame = pd.DataFrame(columns, index=ids)
+        return frame.iloc[np.argsort(-self.reliability, kind="stable")]
+
+    def __repr__(self) -> str:
+        order = np.argsort(-self.reliability, kind="stable")
+        interval = self.reliability_interval()
+        lines = [f"Judges: {len(self)}, reliability with 95 % intervals (1: the reference judge)"]
+        shown = order
+        if len(order) > 2 * _SHOWN:
+            shown = np.concatenate([order[:_SHOWN], order[-_SHOWN:]])
+        names = [str(name) for name in self.ids[shown]]
+        width = max((len(name) for name in names), default=0)
+        for name, k in zip(names, shown, strict=True):
+            # 0 without a sign
+            mean, low, high = np.round([self.reliability[k], *interval[k]], 2) + 0.0
+            lines.append(
+                f"  {name:<{width}}  {mean:6.2f}  [{low:6.2f}, {high:6.2f}]  "
+                f"{self.n_answers[k]} answers"
+            )
+        if len(shown) < len(order):
+            lines.insert(1 + _SHOWN, f"  … {len(order) - len(shown)} more")
+        return "\n".join(lines)
+
+
+def _interval(quantile: Callable[[float], Array], level: float) -> Array:
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must lie in (0, 1), got {level}.")
+    return np.stack([quantile(0.5 - 0.5 * level), quantile(0.5 + 0.5 * level)], axis=1)
+
+
+# Points of reliability that probabilities are averaged over, and of own order effects.
+_POINTS, _ORDER_NODES = 40, 7
+
+
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """How the judges of some duels see them.
+
+    Attributes
+    ----------
+    code : ndarray of shape (n,)
+        Of the judge of each duel: a row of what follows.
+    reliability, weight : ndarray of shape (n_codes, n_points)
+        Points of reliability, and their probabilities.
+    order, order_deviation : ndarray of shape (n_codes,)
+        Own order effects.
+    """
+
+    code: NDArray[np.intp]
+    reliability: Array
+    weight: Array
+    order: Array
+    order_deviation: Array
+
+    @classmethod
+    def of(cls, judges: Judges, ids: list) -> Self:
+        """Of judges by their ids: one never seen is any judge, None the reference judge."""
+        n = len(judges)
+        code = judges.respondents.codes(ids)
+        code = np.where(code < -1, n, np.where(code == -1, n + 1, code))
+        parts = judges.marginals, judges.law.marginals(), Marginals.certain(1.0, 1)
+        points, weight = zip(*(_condensed(part) for part in parts), strict=True)
+        order, deviation = np.zeros((2, n + 2))
+        if judges.order is not None:
+            order[:n], deviation[:n] = judges.order.mean, np.sqrt(judges.order.variance)
+            deviation[n] = np.sqrt(judges.order_variance)
+        return cls(code, np.vstack(points), np.vstack(weight), order, deviation)
+
+    def take(self, rows: slice) -> Self:
+        """Of some of the duels."""
+        return replace(self, code=self.code[rows])
+
+    def margin(self, margin: Array, order: Array) -> Array:
+        """Mean of what judges see of these margins."""
+        mean = np.sum(self.reliability * self.weight, axis=1)
+        return mean[self.code] * margin + self.order[self.code] * order
+
+    def outcome_log_proba(
+        self, posterior: Components, first: Array, second: Array, order: Array
+    ) -> Array:
+        """Log-probabilities of the outcomes of duels, averaged over reliability.
+
+        Parameters
+        ----------
+        posterior : Posterior
+            Its likelihood is that of the reference judge.
+        first, second : ndarray of shape (n, n_features)
+        order : ndarray of shape (n,)
+            Who is shown first.
+
+        Returns
+        -------
+        ndarray of shape (n, n_outcomes)
+        """
+        empty = (0, posterior.likelihood.n_outcomes)
+        blocks = (
+            defended(
+                self.take(each.rows)._averaged(posterior.likelihood),
+                each.means,
+                each.variance,
+                order[each.rows],
+                True,
+            )
+            for each in pair_moments(posterior, first, second)
+        )
+        found = stacked(list(blocks), empty)
+        return found - logsumexp(found, axis=1, keepdims=True)
+
+    def _averaged(self, likelihood):
+        """Log-probabilities of outcomes, averaged over what is not known of judges."""
+        nodes, shares = np.polynomial.hermite_e.hermegauss(_ORDER_NODES)
+        if not np.any(self.order_deviation):
+            nodes, shares = np.zeros(1), np.ones(1)
+        used = np.flatnonzero(np.any(self.weight[np.unique(self.code)] > 0.0, axis=0))
+
+        def log_proba(mean, variance, order):
+            shape = (-1,) + (1,) * (np.ndim(mean) - 1)
+            total = None
+            for node, share in zip(nodes, shares / shares.sum(), strict=True):
+                own = self.order + node * self.order_deviation
+                ahead = own[self.code].reshape(shape) * order
+                for k in used:
+                    r = self.reliability[self.code, k].reshape(shape)
+                    at = likelihood.outcome_log_proba(r * mean + ahead, r**2 * variance, order)
+                    with np.errstate(divide="ignore"):
+                        at += np.log(share * self.weight[self.code, k]).reshape((*shape, 1))
+                    total = at if total is None else np.logaddexp(total, at, out=total)
+            return total
+
+        return log_proba
+
+
+def _condensed(found: Marginals) -> tuple[Array, Array]:
+    """A few points with the same mean and nearly the same variance, padded by nothing.
+
+    Neighbours of about equal probability together are one point, at their mean.
+    """
+    order = np.argsort(found.points, axis=1, kind="stable")
+    points, weights = (
+        np.take_along_axis(each, order, axis=1) for each in (found.points, found.weights)
+    )
+    middle = np.cumsum(weights, axis=1) - 0.5 * weights
+    group = np.minimum((middle * _POINTS).astype(np.intp), _POINTS - 1)
+    at = (np.arange(len(points))[:, None] * _POINTS + group).ravel()
+    total = np.bincount(at, weights.ravel(), len(points) * _POINTS)
+    centre = np.bincount(at, (weights * points).ravel(), len(points) * _POINTS)
+    points = centre / np.where(total > 0.0, total, 1.0)
+    return points.reshape(-1, _POINTS), np.asarray(total, np.float64).reshape(-1, _POINTS)

@@ -1,0 +1,119 @@
+"""Predictions: what a posterior says of items, duels or sets that it is asked about."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skpref._utils import Array, RandomLike
+from skpref.data import Shown, check_outcomes, check_ranks, first_there, gathered
+from skpref.fitting._judges import Sight
+from skpref.gp import choice_proba
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A posterior, and what it is asked about.
+
+    Attributes
+    ----------
+    posterior : Posterior or CollaborativePosterior
+    query : Shown
+        Items, duels or sets.
+    order : int or ndarray of int of shape (n,)
+        Who is shown first, see `Posterior.outcome_log_proba`; of items nothing.
+    sight : Sight or None
+        How the judges see the duels; None: as the reference judge.
+    """
+
+    posterior: Any
+    query: Shown
+    order: Any = 1
+    sight: Sight | None = None
+
+    def moments(self, return_std: bool, return_cov: bool) -> Array | tuple[Array, Array]:
+        """Mean of utilities, or of margins of duels; with it deviations or the covariance."""
+        if return_std and return_cov:
+            raise RuntimeError("Only one of return_std and return_cov can be True.")
+        posterior, query = self.posterior, self.query
+        if query.size is None:
+            mean = posterior.mean(query)
+            if return_cov:
+                return mean, posterior.cov(query)
+            return (mean, np.sqrt(posterior.var(query))) if return_std else mean
+        if query.size > 2:
+            if return_cov:
+                raise ValueError(
+                    "return_cov is for items and duels; for the covariance of the items of a set "
+                    "pass these as items."
+                )
+            mean = gathered(posterior.mean(query), query.pairs)
+            if return_std:
+                return mean, gathered(np.sqrt(posterior.var(query)), query.pairs)
+            return mean
+        mean, variance = posterior.margin(*query.sides)
+        if return_cov:
+            return mean, posterior.margin_cov(*query.sides)
+        return (mean, np.sqrt(variance)) if return_std else mean
+
+    def proba(self, log: bool = False) -> Array:
+        """Probabilities of the outcomes of duels, or of each item of a set to be the best."""
+        posterior, query = self.posterior, self.query
+        if query.size != 2:
+            return choice_proba(posterior, query.rows, query.pairs, self.order, log=log)
+        if self.sight is None:
+            found = posterior.outcome_log_proba(*query.sides, self.order)
+        else:
+            first, second = (side.rows for side in query.sides)
+            found = self.sight.outcome_log_proba(posterior, first, second, self.order)
+        return found if log else np.exp(found)
+
+    def seen(self) -> Array:
+        """Mean margins of duels or utilities of the items of sets, as judges see them."""
+        posterior, query = self.posterior, self.query
+        shift = posterior.likelihood.order_shift * self.order
+        if query.size == 2:
+            margin = posterior.margin(*query.sides)[0]
+            seen = margin if self.sight is None else self.sight.margin(margin, self.order)
+            return seen + shift
+        utility = gathered(posterior.mean(query), query.pairs)
+        utility[np.arange(len(utility)), first_there(query.pairs)] += shift
+        return utility
+
+    def called_right(self, y: ArrayLike | None) -> Array:
+        """Share of each answer that is called right, (n,)."""
+        seen = self.seen()
+        if self.query.size != 2:
+            return _agreement(seen, check_ranks(y, self.query.pairs >= 0))
+        scale = self.posterior.likelihood.duel_scale
+        outcomes = check_outcomes(y, len(self.query), scale, known=True)
+        if scale.n_columns == 2:
+            return np.where(seen == 0.0, 0.5, (seen > 0.0) == outcomes.won)
+        called = self.proba(log=True).argmax(axis=1)
+        return (called == scale.columns(outcomes.label)).astype(np.float64)
+
+    def draws(self, n_samples: int, random_state: RandomLike) -> Array:
+        """Joint draws of utilities or of margins, (n, n_samples)."""
+        query = self.query
+        if query.size is None:
+            return self.posterior.sample(query, n_samples, random_state)
+        if query.size > 2:
+            raise ValueError("sample_y draws for items and duels; pass the items of the sets.")
+        both = Shown("items", np.concatenate([side.rows for side in query.sides]))
+        one, other = np.split(self.posterior.sample(both, n_samples, random_state), 2)
+        return one - other
+
+
+def _agreement(utility, ranks):
+    """Share of what each answer states that agrees with utilities, (n,)."""
+    if ranks.chosen is not None:
+        best = np.nanmax(utility, axis=1)
+        top = utility == best[:, None]
+        return top[np.arange(len(top)), ranks.chosen] / top.sum(axis=1)
+    rank = ranks.rank
+    stated = (rank[:, :, None] > 0) & (rank[:, :, None] < rank[:, None, :])
+    margin = np.where(stated, utility[:, :, None] - utility[:, None, :], 0.0)
+    return ((margin > 0.0) + 0.5 * (stated & (margin == 0.0))).sum(axis=(1, 2)) / stated.sum(
+        axis=(1, 2)
+    )
