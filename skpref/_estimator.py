@@ -167,6 +167,10 @@ class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         value = found.approximation.sites.log_evidence
         return (value, found.gradient) if eval_gradient else value
 
+    def _held_parameters(self) -> dict[str, Any]:
+        """Parameters with which another fit has the hyperparameters of this one, and no search."""
+        return {"kernel": self.kernel_, "likelihood": self.likelihood_, "optimizer": None}
+
     # -- reading a question --------------------------------------------------------------
 
     def _query(self, X: ArrayLike) -> Shown:

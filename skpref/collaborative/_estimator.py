@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.callback import with_callbacks
-from sklearn.gaussian_process.kernels import Kernel
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -402,6 +402,21 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         if not isinstance(self.posterior_, CollaborativePosterior):
             return self.posterior_
         return self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
+
+    def _held_parameters(self) -> dict[str, Any]:
+        found = super()._held_parameters()
+        variance = getattr(self, "taste_variance_", 0.0)
+        by_features = getattr(self, "taste_variance_by_features_", 0.0)
+        if by_features:
+            found["user_kernel"] = self.user_kernel_
+        if by_features and self.method != "bonilla":
+            # Both parts of the tastes start with half the variance.
+            found["taste_variance"] = 2.0 * variance
+            share = ConstantKernel(by_features / variance, "fixed")
+            found["user_kernel"] = share * self.user_kernel_
+        elif variance:
+            found["taste_variance"] = variance
+        return found
 
     def _check_featured(self, users):
         check_featured(self, users)

@@ -138,7 +138,7 @@ def setting(kind, name, value):
 @pytest.mark.parametrize(
     ("kind", "name", "value"),
     [
-        ("tell", "outcome", 2),
+        ("tell", "outcome", 0.3),
         ("tell", "outcome", True),
         ("tell", "outcome", None),
         ("tell", "duel", [0, 0]),
