@@ -37,7 +37,7 @@ def main():
     print(
         f"The {after.sum()} matches of the year after: log-loss "
         f"{answer_log_loss(matches.y[after], proba):.3f} nats "
-        f"(guessing: {np.log(3.0):.3f}), draws foretold {proba[:, 1].mean():.1%}, "
+        f"(guessing: {np.log(3.0):.3f}), draws predicted {proba[:, 1].mean():.1%}, "
         f"seen {(matches.y[after] == 0).mean():.1%}\n"
     )
     first, second = FAVOURITES[0], FAVOURITES[1]

@@ -1,4 +1,4 @@
-"""The estimators' common base, and PairwisePreferenceRegressor: parameters and words for people."""
+"""The estimators' common base, and PairwisePreferenceRegressor: parameters and messages."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -54,7 +54,7 @@ from skpref.metrics import concordance
 
 
 def fitted_on_duels(estimator: Any) -> bool:
-    """Whether an estimator predicts outcomes; an AttributeError says what a plain one does."""
+    """Whether an estimator predicts outcomes; if not, an AttributeError says what to do."""
     if getattr(estimator, "classes_", None) is not None:
         return True
     raise AttributeError(
@@ -69,7 +69,7 @@ _ABSENT = object()
 
 
 class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
-    """What the estimators of utilities share: one utility fitted, and a question read.
+    """Common base of the estimators: fits one utility, and reads what predictions are asked of.
 
     The public methods, with the metadata that each takes, are the estimators' own.
     """
@@ -249,9 +249,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         constant times `skpref.kernels.ItemEffect`. For items without features
         (`ItemTable.from_names`) None stands for independent utilities of unit variance.
     likelihood : Likelihood, default=None
-        Another probability of an answer given the margin than the probit, an object of
-        `skpref.likelihoods.Likelihood`; ``noise_variance``, ``tie_threshold``, ``order_effect`` and
-        their bounds then do nothing.
+        The probability of an answer given the margin, an object of `skpref.likelihoods.Likelihood`.
+        ``noise_variance``, ``tie_threshold``, ``grade_thresholds``, ``order_effect`` and their
+        bounds are then ignored. None: a probit with these parameters.
     noise_variance : float, default=1e-2
         σ² of **each** item's utility at each presentation; a margin carries 2σ². The starting
         value where it is learned.
@@ -275,7 +275,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         Bounds of the search, such as ``(-2.0, 2.0)``; "fixed" holds the effect.
     judge_prior : JudgePrior, default=None
         What is expected of ``judges`` (see `fit`): how their reliability varies, how many answer at
-        random or the wrong way round, whether they have order effects of their own. None:
+        random or are adversarial, whether they have order effects of their own. None:
         ``JudgePrior()``. Nested, as in ``judge_prior__variance``.
     lengthscale_prior : "lognormal", (median, deviation) or None, default="lognormal"
         Prior on the lengthscales while they are learned. "lognormal": medians of √d standard
@@ -287,14 +287,14 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         Table for duels given as integer pairs. An `ItemTable` is not copied by ``clone``; names,
         as a list or in an `ItemTable`, are items without features. None: the names in X, if any.
     id_column : int or str, default=None
-        Position or name of the column of X that says who an item is, beside what it is like (which
-        may change from duel to duel). None: that of a `DuelFrame` built with ids, if any. The
-        default kernel then gives who it is an effect of its own.
+        Position or name of the column of X with the items' ids. The other columns are features,
+        which may change from duel to duel. None: the column of a `DuelFrame` built with ids, if any.
+        The default kernel then gives each id an item effect.
     inference : {"auto", "ep", "laplace", "hmc", "gibbs", "svi"} or engine, default="auto"
         How the posterior is computed ("hmc" and "gibbs" sample it, "svi" is for many answers and
-        many items, which `partial_fit` takes in pieces). "auto" is "ep", but where that would take
-        more than a minute, from about 4 000 items on, or more memory than is to be had,
-        ``SVI(n_inducing=500)``, and says so; which it was is ``engine_``. An options object from
+        many items, which `partial_fit` takes in pieces). "auto" is "ep". Where that would take more
+        than a minute, from about 4 000 items on, or more memory than there is, "auto" is
+        ``SVI(n_inducing=500)``, with a warning. ``engine_`` is the one taken. An options object from
         `skpref.inference`, such as ``EP(damping=0.2)``, is tuned by ``inference__damping``
         (the strings have no options: pass ``inference=EP()`` to a grid).
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
@@ -308,20 +308,20 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         and a warning says so; with "svi" 800, or 5000 (`skpref.inference.SVI`), unless all take a
         second or two. None: all.
     random_state : int, RandomState instance, Generator or None, default=None
-        For the restarts, the samplers, and where "svi" places its points.
+        For the restarts, the samplers, and the inducing points of "svi".
     n_jobs : int, default=None
         Restarts in parallel by joblib.
     verbose : int, default=0
-        1: say what is learned and, every few seconds, how far it is; 2: every evaluation, and every
-        pass of "svi" over the answers. Callbacks set by ``set_callbacks`` are told of each too, and
-        may end either.
+        1: prints what is learned and, every few seconds, how far it is; 2: every evaluation, and every
+        pass of "svi" over the answers. Callbacks set by ``set_callbacks`` get each of these too, and
+        may end the search or the pass.
 
     Attributes
     ----------
     posterior_ : Posterior
         Posterior of the utility; see there for quantiles, draws and gradients.
     judges_ : Judges or None
-        How reliable each judge is, with intervals, if judges were told; ``likelihood_``,
+        How reliable each judge is, with intervals, if ``judges`` were given; ``likelihood_``,
         ``noise_variance_`` and ``posterior_`` then are of the reference judge.
     kernel_, likelihood_ : Kernel, Likelihood
         With the hyperparameters used.
@@ -342,9 +342,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         Distinct duels and ties among them, with counts.
     items_ : ItemTable or None
     engine_ : Engine
-        What ``inference`` came to; with inducing points, where these are.
+        The engine that ``inference`` stands for; with inducing points, these too.
     diagnostics_ : Diagnostics, Course or None
-        Of the chains, if the engine samples; the bound's way, of "svi".
+        Of the chains, if the engine samples; the course of the bound, of "svi".
     n_iter_ : int
         Iterations of the engine in its last run, in its own measure (draws of a chain).
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
@@ -352,8 +352,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
     Notes
     -----
-    The parameters come in groups. The model is ``kernel`` to ``lengthscale_prior``, the items are
-    ``items`` and ``id_column``, and the rest says how all is computed.
+    The parameters come in groups: the model (``kernel`` to ``lengthscale_prior``), the items
+    (``items`` and ``id_column``), and the computation (the rest).
 
     The number of dimensions of X says what it is:
 
@@ -512,16 +512,15 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         order: ArrayLike | None = None,
         judges: ArrayLike | None = None,
     ) -> Self:
-        """Learn from more answers, with ``inference="svi"`` or where "auto" came to it in a `fit`.
+        """Learn from more answers, with ``inference="svi"`` or after a `fit` where "auto" took it.
 
-        What earlier answers told is the prior of further ones. Memory does not grow with their
-        number: beside what was told, a random sample of ``n_learning_answers`` answers is kept
+        The posterior given earlier answers is the prior of further ones. Memory does not grow with
+        their number: beside the posterior, a random sample of ``n_learning_answers`` answers is kept
         (5000, if that is no number). Whenever the answers have doubled, hyperparameters are learned
-        again on the sample (or found from the start, while it holds all answers), and the inducing
-        points are placed again where others explain much more of its items. In between, items that
-        are far from all points become points, up to twice ``n_inducing`` (as many as there are, for
-        items that have names alone). Points of your own, ``SVI(inducing_points=...)``, stay as they
-        are.
+        again on the sample (from the start, while it holds all answers), and inducing points are
+        chosen again where others explain much more of its items. In between, items that are far
+        from all points become points, up to twice ``n_inducing`` (as many as there are, for items
+        that have names alone). Points of your own, ``SVI(inducing_points=...)``, stay as they are.
 
         Parameters
         ----------
@@ -535,8 +534,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         Returns
         -------
         self
-            With ``comparisons_`` and ``log_marginal_likelihood_value_`` of these answers, given
-            those before; just after all answers have been learned from again, of all.
+            ``comparisons_`` and ``log_marginal_likelihood_value_`` are those of these answers, given
+            the earlier ones; of all answers, where all were just learned from again.
 
         Raises
         ------

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 PROMISED = {
     "first_steps_candy.py": ["P(Twix beats", "called right", "chocolate"],
-    "football.py": ["at home is worth", "draws foretold", "Best of five"],
+    "football.py": ["at home is worth", "draws predicted", "Best of five"],
     "language_models.py": ["ties 0.", "GPT 4", "95 % credible interval"],
     "leaving_one_machine.py": ["as in one process to 1e-8: True", "log loss"],
     "leaderboard_llm.py": ["GPT 4", "90 % interval", "within the best 20"],
@@ -64,7 +64,7 @@ def who_a_player_is_helps_to_call_later_contests(said):
         assert gain > error
 
 
-def what_people_share_helps_to_foretell_them(said):
+def what_people_share_improves_predictions(said):
     # Most have given some dozen verdicts on 59 models; they do differ, and not each in a way alone.
     losses = [float(loss) for loss in re.findall(r"^  \D+ (\d\.\d+)$", said, flags=re.M)]
     pooled, alone, shared = losses
@@ -89,7 +89,7 @@ def models_rank_as_the_plain_counts_do(said):
 # What the printed figures say, beyond that there are any.
 SAYS = {
     "raw_contests.py": who_a_player_is_helps_to_call_later_contests,
-    "many_users.py": what_people_share_helps_to_foretell_them,
+    "many_users.py": what_people_share_improves_predictions,
     "language_models.py": models_rank_as_the_plain_counts_do,
 }
 

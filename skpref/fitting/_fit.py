@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import blas_threads, seed_of, warn
 from skpref.data import Comparisons, match
-from skpref.fitting._forecast import part_to_learn_on
+from skpref.fitting._forecast import learning_part
 from skpref.fitting._judges import Judges
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._search import Learned, Monitor, Search, learn
@@ -222,7 +222,7 @@ def learned(
     Learned
         Its state is ``sites`` where another engine or a part of the answers taught.
     """
-    part = part_to_learn_on(comparisons, model, search.n_learning_answers)
+    part = learning_part(comparisons, model, search.n_learning_answers)
     if part is comparisons and model.learner is model:
         return learn(model, comparisons, search, sites, rng, monitor)
     found = learn(model.learner, part, search, None, rng, monitor)

@@ -114,7 +114,7 @@ def chosen_engine(
     return SVI(_POINTS)
 
 
-def part_to_learn_on(
+def learning_part(
     comparisons: Comparisons, model: Model, n_learning_answers: int | str | None
 ) -> Comparisons:
     """The answers on which hyperparameters are learned: all, or a random part.

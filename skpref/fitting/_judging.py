@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skpref._utils import Array, blas_threads, check_bounds, covariance_of, seed_of, warn
 from skpref.data import Comparisons, Respondents
 from skpref.fitting._fit import Fitted, Start, fit_posterior, learned
-from skpref.fitting._forecast import part_to_learn_on
+from skpref.fitting._forecast import learning_part
 from skpref.fitting._judges import JudgePrior, Judges
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._reliability import (
@@ -27,17 +27,17 @@ from skpref.likelihoods import JudgeReliability, Likelihood
 # Turns of learning hyperparameters and judges; steps of the posterior and judges within one.
 _TURNS, _STEPS = 6, 12
 # The fixed point is reached where reliability moves by less, in its posterior deviations.
-_STILL = 0.05
+_RELIABILITY_TOL = 0.05
 # Of a judge who turned back by more than this share of the last step, the next step is halved.
 _BACK = 0.5
 # Where reliability moves by more with its median held, it was not at the fixed point.
-_ELSEWHERE = 2.0
-# A move after all turns that a warning tells of.
-_UNSETTLED = 1.0
+_MOVED_AWAY = 2.0
+# After all turns a warning tells of a larger move.
+_NOT_CONVERGED = 1.0
 # A change of reliability that does not matter.
 _ROUGH = 0.05
-# Hyperparameters, logarithms mostly, are at the fixed point where they move by less.
-_SETTLED = 0.02
+# Hyperparameters (mostly logarithms) are at the fixed point where they move by less.
+_THETA_TOL = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,18 +159,18 @@ def fit_judged(
             model, None, replace(search, warn_not_converged=False), monitor, rng
         )
         for _ in range(_TURNS):
-            before, beliefs = beliefs, judging.settled(model, beliefs, free).scaled()
+            before, beliefs = beliefs, judging.fixed_point(model, beliefs, free).scaled()
             theta, model = model.theta, judging.learned(model, beliefs, again, monitor)
             moved = np.inf if before is None else beliefs.moved(before)
-            if moved < _STILL or np.max(np.abs(model.theta - theta)) < _SETTLED:
-                held = judging.settled(model, beliefs)
-                if held.moved(beliefs) < _ELSEWHERE:
+            if moved < _RELIABILITY_TOL or np.max(np.abs(model.theta - theta)) < _THETA_TOL:
+                held = judging.fixed_point(model, beliefs)
+                if held.moved(beliefs) < _MOVED_AWAY:
                     break
                 beliefs = held  # hyperparameters follow
         else:
             _warn_turns(moved)
         model = judging.learned(model, beliefs, replace(again, warn_not_converged=True), monitor)
-    beliefs = judging.settled(model, beliefs)
+    beliefs = judging.fixed_point(model, beliefs)
     fitted = fit_posterior(comparisons, _judged(model, beliefs), start, rng, watch=watch)
     found = judging.look(fitted.evaluation, fitted.model, beliefs)
     reference = replace(fitted.model, likelihood=model.likelihood)
@@ -197,7 +197,7 @@ class _Judging:
         bounds = check_bounds("order_variance_bounds", prior.order_variance_bounds)
         self._order_variance = prior.order_variance
         self._order_bounds = bounds if is_learned else None
-        self._state, self._near = None, None
+        self._state, self._start = None, None
 
     def learned(self, model, beliefs, search, monitor, rng=None):
         """Hyperparameters given reliability, at first that of the reference judge for all."""
@@ -208,7 +208,7 @@ class _Judging:
         base = found.likelihood.base if beliefs is not None else found.likelihood
         return replace(found, prepared=model.prepared, likelihood=base)
 
-    def settled(self, model, beliefs, free=False):
+    def fixed_point(self, model, beliefs, free=False):
         """Reliability given hyperparameters, at the fixed point."""
         model = model.prepare(self._comparisons, self._seed)
         rough = model.evidence_engine.relaxed()
@@ -222,9 +222,9 @@ class _Judging:
                 self._state = found.approximation.state
                 scaled, found = judged.absorb_output_scale(found)
                 looked = self.look(found, scaled, beliefs, free)
-                if looked.moved(beliefs) < _STILL:
+                if looked.moved(beliefs) < _RELIABILITY_TOL:
                     return looked
-                # Judges who take each other for adversarial by turns would do so for ever.
+                # Estimates of judges that turn adversarial by turns would never converge.
                 last, step = step, looked.reliability.mean - beliefs.means[0]
                 share = np.where(step * last < -_BACK * last**2, 0.5 * share, share)
                 beliefs = looked.part_of_the_way(beliefs, share)
@@ -235,8 +235,8 @@ class _Judging:
         cavities, base = Cavities.of(evaluation), judged.likelihood.base
         (reliability, order), law = beliefs.means, beliefs.law
         by_reliability = cavities.by_reliability(base, order)
-        found = ReliabilityLikelihood.of(by_reliability, law, self._n_judges, self._near)
-        self._near, median_variance = found, 0.0
+        found = ReliabilityLikelihood.of(by_reliability, law, self._n_judges, self._start)
+        self._start, median_variance = found, 0.0
         if self._is_learned:
             median, median_variance = found.best_median(law, self._expected)
             law = law._replace(median=median) if free else law
@@ -257,7 +257,7 @@ def _judged(model, beliefs):
 
 def _warn_turns(moved):
     """Warn of hyperparameters and judges that still move each other by much."""
-    if moved < _UNSETTLED:
+    if moved < _NOT_CONVERGED:
         return
     warn(
         "Hyperparameters and the reliability of judges were learned by turns, "
@@ -305,7 +305,7 @@ def reference_deviation(
         return 0.0
     part = comparisons
     if search is not None:
-        part = part_to_learn_on(comparisons, model, search.n_learning_answers)
+        part = learning_part(comparisons, model, search.n_learning_answers)
         model = model.learner
     engine = model.evidence_engine.relaxed()
     reliability, order = means

@@ -9,7 +9,7 @@ from typing import Any
 
 from skpref._utils import warn
 from skpref.data import Comparisons
-from skpref.fitting._forecast import part_to_learn_on, warn_cost
+from skpref.fitting._forecast import learning_part, warn_cost
 from skpref.fitting._model import Model
 from skpref.fitting._search import Search, Step, StopSearch
 from skpref.inference import Pass
@@ -33,7 +33,7 @@ def progress(
     """
     learned, part = search is not None and len(model.theta) > 0, comparisons
     if search is not None:
-        part = part_to_learn_on(comparisons, model, search.n_learning_answers)
+        part = learning_part(comparisons, model, search.n_learning_answers)
     warn_cost(comparisons, model, learned, part)
     some = ""
     if part is not comparisons:

@@ -455,8 +455,8 @@ def learn(
         other = _search(model, comparisons, search, (begin, bounds), start, None)
         best = min(best, other, key=_value)
     if search.warn_not_converged:
-        if best.complaint:
-            warn(best.complaint, ConvergenceWarning)
+        if best.warning:
+            warn(best.warning, ConvergenceWarning)
         _warn_bounds(model, comparisons, best.best)
     return Learned(model.at(best.best.theta), best.best.state)
 
@@ -491,10 +491,10 @@ def _warn_bounds(model, comparisons, best):
 
 
 class _Found(NamedTuple):
-    """End of one search; ``complaint`` is empty if all went well."""
+    """End of one search; ``warning`` is empty if all went well."""
 
     best: Best
-    complaint: str = ""
+    warning: str = ""
 
 
 def _value(found):
@@ -526,7 +526,7 @@ def _minimised(model, objective, search, begin, bounds):
                 f"{begin.shape}; got {result!r}."
             )
         return _Found(Best(value, theta, None, objective.state_at(theta)))
-    theta, value, n_iter, ended, complaint = begin, np.inf, 0, False, ""
+    theta, value, n_iter, ended, warning = begin, np.inf, 0, False, ""
     if not objective.many:
         n_iter = _descend(objective, Ratios.none(bounds), theta, search, 0)
         if objective.strayed and n_iter < search.max_iter:
@@ -550,19 +550,19 @@ def _minimised(model, objective, search, begin, bounds):
             if ended:
                 break
     if n_iter >= search.max_iter:
-        complaint = (
+        warning = (
             f"The search for hyperparameters stopped after {search.max_iter} iterations. Scale the "
             "features (for instance Itemwise(StandardScaler())), narrow the bounds of the kernel, "
             "or pass an optimizer of your own."
         )
     elif objective.many and not ended:
-        complaint = (
+        warning = (
             f"The search for hyperparameters stopped after {_DESCENTS} descents while the log "
             f"evidence still grew by up to {np.max(np.abs(slopes)):.2g} nats for a factor e. Start "
             "elsewhere (n_restarts_optimizer=5), or begin from other values of the noise and the "
             "kernel's hyperparameters."
         )
-    return _Found(objective.best, complaint)
+    return _Found(objective.best, warning)
 
 
 def _ratios(model, theta, bounds):

@@ -23,13 +23,13 @@ from skpref.kernels import seen_columns
 
 # Items of a piece that may become inducing points, at most.
 _CANDIDATES = 2000
-# An item may become one where the points leave more of its prior variance than of so many of the
-# items that they were placed for, within limits.
+# An item may become one where its residual share of the prior variance is larger than this quantile
+# of those of the items that the points were chosen for, within limits.
 _COVERED = 0.95
 _UNSEEN = (0.05, 0.5)
-# Points at most, as a multiple of those that the engine places.
+# Points at most, as a multiple of those that the engine chooses.
 _GROWTH = 2
-# Points move where this share of the variance that they leave would then be left.
+# Points move where their residual variance then falls to this share.
 _WORTH = 0.8
 
 
@@ -154,8 +154,8 @@ def fit_further(
 ) -> Piece:
     """The posterior given more answers.
 
-    Where items come that the inducing points say less about than about those that they were placed
-    for, some become points too; nothing of what was learned changes by that.
+    New items that the inducing points explain less well than those that they were chosen for may
+    become points too. That changes nothing of what was learned.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def fit_further(
         Fits a sample of answers with hyperparameters of its own and the inducing points that it is
         given, or its own. None: there is nothing to be found again.
     movable : bool, default=True
-        Whether inducing points may be placed anew and further ones be added; False where they are
+        Whether inducing points may be chosen again and further ones be added; False where they are
         the user's own.
     """
     sample = before.sample.further(comparisons, capacity(n_learning_answers))
@@ -179,7 +179,7 @@ def fit_further(
             fresh = fit(sample.answers, None)
             stream = Stream(_weights(fresh), _covered(fresh), sample, sample.seen)
             return Piece(fresh, stream)
-        points = _placed_again(sample.answers, model, before.unseen) if movable else None
+        points = _chosen_again(sample.answers, model, before.unseen) if movable else None
         fresh = fit(sample.answers, points)
         ends = [(each.kernel, _rule(each).points) for each in (model, fresh.model)]
         weights, model = carried(before.weights, *ends), fresh.model
@@ -198,7 +198,7 @@ def fit_further(
 
 
 def _drawn(comparisons, size, seen):
-    """So many of the answers, the same ones every time."""
+    """A random part of the answers, the same one every time."""
     n = len(comparisons.positions)
     if size >= n:
         return comparisons
@@ -211,13 +211,13 @@ def _weights(fitted):
 
 
 def _covered(fitted):
-    """Share of prior variance that the points leave of nearly all items they were placed for."""
+    """Residual share of prior variance of nearly all items that the points were chosen for."""
     items, model = _some(fitted.comparisons.items), fitted.model
     left = unexplained_share(model.kernel, items, _rule(model).points)
     return float(np.clip(np.quantile(left, _COVERED), *_UNSEEN))
 
 
-def _placed_again(sample, model, unseen):
+def _chosen_again(sample, model, unseen):
     """The inducing points, or others where these explain much more of a sample's items.
 
     Any move of points loses something of what was told.

@@ -157,11 +157,11 @@ def unexplained_share(kernel: Kernel, items: Array, Z: Array) -> Array:
 
 
 def carried(weights: Weights, before: tuple[Kernel, Array], now: tuple[Kernel, Array]) -> Weights:
-    """What was told of some points, told of others, perhaps under another kernel.
+    """The answers' weights on some points, carried to other points, perhaps under another kernel.
 
     The factor on the old points' utilities, with these replaced by their means given those of the
-    new ones (Bui et al., "Streaming sparse Gaussian process approximations", 2017): the variances
-    that the new points leave add but a constant to its expected logarithm.
+    new ones (Bui et al., "Streaming sparse Gaussian process approximations", 2017). The residual
+    variances under the new points add only a constant to its expected logarithm.
 
     Parameters
     ----------
@@ -509,14 +509,14 @@ def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDAr
     return items[some[np.unique(np.concatenate(nearest))]]
 
 
-# Answers that the points are moved for, at most.
+# At most so many answers are used to move the points.
 _MOVED = 5000
-# Share of the items' variance that points leave at least where they are moved: where they tell all
-# but everything, they would but follow the noise of the answers.
+# Points are moved where the residual variance is at least this share of the items' variance. With
+# less, moves would only follow the noise of the answers.
 _LEFT = 0.01
-# Share of it that given points may leave before it is said, and items that are looked at for it.
+# A warning tells of given points with a larger residual share, found on so many items.
 _FAR, _LOOKED_AT = 0.9, 2000
-# Steps of L-BFGS. The first few gain most of what there is; many fit the noise of the answers.
+# Steps of L-BFGS. The first few gain most; many would fit the noise of the answers.
 _STEPS = 3
 
 # The bound under a prior by inducing points, its slopes, and the sites there, from those before.
@@ -535,9 +535,9 @@ class InducingPoints(PriorRule):
     n : int
         Points at most.
     Z : ndarray of shape (m, n_features) or None
-        The points; None before `prepare` has placed them.
+        The points; None before `prepare`.
     bound : callable or None
-        What `refine` moves the points up; None: they stay.
+        The bound that `refine` raises by moving the points; None: they stay.
     """
 
     n: int
@@ -548,9 +548,11 @@ class InducingPoints(PriorRule):
 
     @property
     def points(self) -> Array:
-        """The points, which `prepare` has placed."""
+        """The points, once `prepare` has chosen them."""
         if self.Z is None:
-            raise ValueError("The inducing points have not been placed: prepare places them.")
+            raise ValueError(
+                "There are no inducing points yet. Call prepare(comparisons, kernel) first."
+            )
         return self.Z
 
     def prepare(self, comparisons: Comparisons, kernel: Kernel, rng: RandomLike = None) -> Self:

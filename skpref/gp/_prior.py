@@ -238,7 +238,7 @@ def check_finite(kernel: Kernel, K: Array) -> None:
 
 
 class PriorRule:
-    """How an engine comes to its prior: what is settled before there are hyperparameters.
+    """How an engine chooses its prior, before hyperparameters are known.
 
     This one takes the cheapest exact prior, see `choose_prior`, and prepares nothing.
 

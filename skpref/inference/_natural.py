@@ -114,8 +114,8 @@ class Look(NamedTuple):
 
     ``fit`` is the expected log-probability of its answers, ``wanted`` the q whose precision and
     shift are those of the ``sites`` on the margins that they ask for: a natural-gradient step of
-    length 1. ``pulled`` is minus the derivative of the fit in the log of the variance that the
-    points leave; ``goal`` what such steps raise of the answers' side, where that is not ``fit``.
+    length 1. ``pulled`` is minus the derivative of the fit in the log of the FITC residual variance;
+    ``goal`` is what such steps raise of the answers' side, where that is not ``fit``.
     """
 
     at: Moments
@@ -367,7 +367,7 @@ def updated(prior: Gamma, now: Gamma, at: Moments, pulled: float) -> Gamma:
     at : Moments
         q(w) of the whitened utilities, under the kernel over the mean of ``now``.
     pulled : float
-        Minus the derivative of the fit in the logarithm of the variance that the points leave.
+        Minus the derivative of the fit in the logarithm of the FITC residual variance.
     """
     m, x = len(at.mean), now.mean
     shape = prior.shape + 0.5 * m
@@ -416,8 +416,8 @@ def ascend_with_scale(
 ) -> tuple[Ascent, Gamma]:
     """Maximise the bound over q(u) and q(λ).
 
-    For each E[λ] over q(u), and E[λ] by the secant through what two such runs want: one updated
-    after the other alone creeps where the answers say little.
+    For each E[λ] over q(u), and E[λ] by the secant through what two such runs want. Updates of one
+    after the other would be slow where the answers are few.
 
     Parameters
     ----------

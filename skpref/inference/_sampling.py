@@ -168,7 +168,7 @@ class SampledEngine(AnswerEngine):
             drawn = self._on_answers(problem, noisy, gaussian, start, rng, budget)
         if drawn is None:
             drawn = self._otherwise(problem, noisy, gaussian, start, rng, budget)
-        self._complain(drawn, problem.rows.joint)
+        self._warn_of_chains(drawn, problem.rows.joint)
         draws, diagnostics = drawn.found.draws, drawn.diagnostics
         sites = noisy.sites(draws.reshape(-1, noisy.n_answers), gaussian.sites.log_evidence)
         conditioned = problem.prior.condition(sites.precision, sites.shift)
@@ -274,7 +274,7 @@ class SampledEngine(AnswerEngine):
 
     # -- warnings ------------------------------------------------------------------------
 
-    def _complain(self, drawn, joint):
+    def _warn_of_chains(self, drawn, joint):
         found, diagnostics = drawn.found, drawn.diagnostics
         done, wanted = found.draws.shape[1], self._shape[1]
         if done < wanted:
@@ -285,7 +285,7 @@ class SampledEngine(AnswerEngine):
                 ConvergenceWarning,
             )
         if diagnostics is not None:
-            self._complain_of_mixing(drawn, joint)
+            self._warn_of_mixing(drawn, joint)
         elif found.rejected_share > 0.1:
             warn(
                 f"{found.rejected_share:.0%} of the trajectories were rejected at max_walls, so "
@@ -294,7 +294,7 @@ class SampledEngine(AnswerEngine):
                 ConvergenceWarning,
             )
 
-    def _complain_of_mixing(self, drawn, joint):
+    def _warn_of_mixing(self, drawn, joint):
         diagnostics, most = drawn.diagnostics, tolerated(drawn.found.judged.shape)
         worst, fewest = float(np.max(diagnostics.rhat)), float(np.min(diagnostics.ess_bulk))
         floor = min(_ENOUGH, 0.1 * diagnostics.n_draws)

@@ -323,12 +323,12 @@ class SVI(Engine):
 
     The utility is carried by inducing points, q(u) = N(m, S) of their utilities maximises a lower
     bound of the evidence, Σ E_q[log p(answer | u)] − KL(q ‖ prior) [1]_ [2]_, by natural-gradient
-    steps [3]_. What the points leave of a margin is noise of the answer (the fully independent
-    conditional prior, FITC [4]_): few points then widen predictions, and neither bend the
-    hyperparameters nor claim more than the answers tell. With a point for every item nothing is
-    left, and the bound is one on the evidence of the exact model. Whatever the number of answers, a
-    step costs their number times that of the points, plus the number of items times that of the
-    points squared.
+    steps [3]_. The prior is the fully independent training conditional, FITC [4]_: the variance of
+    a margin that the points do not explain, its FITC residual variance, counts as noise of the
+    answer. Few points then widen predictions, and do not bias the hyperparameters. With a point for
+    every item the residual variance is 0, and the bound is one on the evidence of the exact model.
+    A step costs the number of answers times that of the points, plus the number of items times that
+    of the points squared.
 
     Parameters
     ----------

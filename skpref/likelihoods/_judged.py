@@ -35,8 +35,8 @@ class JudgeReliability(Likelihood):
     Judge j answers about reliability_j × margin as the reference judge does about the margin. The
     reference judge has reliability 1. A judge of reliability 0 answers at random, one below 0 the
     wrong way round. The variance of a judge's noise is that of the reference judge divided by
-    reliability². The tie threshold and the order effect do not change with reliability: who answers
-    at random may still call ties, and prefer what comes first.
+    reliability². The tie threshold and the order effect do not change with reliability: a judge who
+    answers at random may still call ties, or prefer the item shown first.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class JudgeReliability(Likelihood):
 
     Notes
     -----
-    Answers whose judge is not told are the reference judge's. Everything is the base's at
+    Answers without a judge are the reference judge's. Everything is the base's at
     reliability × margin + own order effect, by the chain rule.
     """
 

@@ -414,7 +414,7 @@ class Probit(ExpectedProbit):
         rows = self._rows(answers)
         noise = self.margin_variance if rows is None else rows.noise
         total = variance + noise
-        with np.errstate(divide="ignore", invalid="ignore"):  # where no noise is: settled below
+        with np.errstate(divide="ignore", invalid="ignore"):  # noise of 0 is dealt with below
             scale = np.sqrt(total)
             at = factor(mean, scale, rows)
             # 1 − v β = (s² + v (1 − r(u + r))) / (v + s²), a sum of non-negative terms

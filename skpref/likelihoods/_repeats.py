@@ -94,7 +94,7 @@ _REACH = 2.0
 _SMALL = 1e-8
 
 
-def equal_slabs(mean, variance, counts, noise, width, near=None):
+def equal_slabs(mean, variance, counts, noise, width, cavity=None):
     """The same of answers whose noisy margin is within a slab.
 
     Parameters
@@ -107,7 +107,7 @@ def equal_slabs(mean, variance, counts, noise, width, near=None):
         Variance of the noise on the margin.
     width : ndarray
         Half the width of each slab, whose middle is at a margin of 0.
-    near : (ndarray, ndarray), optional
+    cavity : (ndarray, ndarray), optional
         Mean and variance of a cavity from which to start; by default that of one answer.
 
     Returns
@@ -117,27 +117,27 @@ def equal_slabs(mean, variance, counts, noise, width, near=None):
     """
     before = variance, counts - 1.0, noise, width
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        u, log_v = _start(mean, variance, noise, near)
-        settled = np.zeros(len(u), dtype=bool)
+        u, log_v = _start(mean, variance, noise, cavity)
+        converged = np.zeros(len(u), dtype=bool)
         for _ in range(_SLAB_STEPS):
             at = _excess(u, log_v, mean, *before)
-            if settled.all():
+            if converged.all():
                 break
             along, up = _newton_step(at)
             length = np.maximum(np.abs(along) / (1.0 + np.abs(u)), np.abs(up) / _REACH)
             share = 1.0 / np.maximum(length, 1.0)
             u = u + share * along
             log_v = np.minimum(log_v + share * up, np.log(variance))
-            settled = length <= _SMALL
-    found = settled & (at.precision >= 0.0) & np.isfinite(at.shift)
+            converged = length <= _SMALL
+    found = converged & (at.precision >= 0.0) & np.isfinite(at.shift)
     return np.where(found, at.precision, np.nan), np.where(found, at.shift, np.nan)
 
 
-def _start(mean, variance, noise, near):
+def _start(mean, variance, noise, cavity):
     centre, spread = mean, variance
-    if near is not None:
-        usable = np.isfinite(near[0]) & (near[1] > 0.0) & (near[1] <= variance)
-        centre, spread = np.where(usable, near, (mean, variance))
+    if cavity is not None:
+        usable = np.isfinite(cavity[0]) & (cavity[1] > 0.0) & (cavity[1] <= variance)
+        centre, spread = np.where(usable, cavity, (mean, variance))
     return centre / np.sqrt(spread + noise), np.log(spread)
 
 

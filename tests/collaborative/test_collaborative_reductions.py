@@ -232,14 +232,14 @@ def test_weights_are_repetitions():
         (None, {"amplitude": 1e6, "tol": 1e-4}, 1e-4),
         (0.1, {}, 1e-6),
         (1e3, {}, 1e-6),
-        (1e6, {"contrary": True, "tol": 1e-3}, 1e-6),
+        (1e6, {"opposed": True, "tol": 1e-3}, 1e-6),
     ],
 )
 def test_extreme_scales_and_weights_are_the_joint_model(weight, options, atol, monkeypatch):
     study = make_study(n_users=10, n_each=10)
     amplitude, own = options.get("amplitude", 1.0), options.get("own", 0.5)
     noise, X, y, users = options.get("noise", 0.05), study.X, study.y, study.users
-    if "contrary" in options:  # everybody says the opposite of everything, too
+    if "opposed" in options:  # everybody says the opposite of everything, too
         X, y, users = np.concatenate([X, X]), np.r_[y, 1 - y], np.r_[users, users]
     if weight is not None:
         weight = weight * np.random.default_rng(0).integers(1, 4, len(y))

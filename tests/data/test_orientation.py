@@ -136,7 +136,7 @@ def test_who_was_shown_first_is_told_of_the_duels_as_they_come_out(outcome, ids)
         assert (PAIRS[kept] != X).any() == (outcome != "both")
 
 
-def test_duels_that_are_turned_unasked_are_mentioned():
+def test_duels_that_are_turned_unasked_warn():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": PAIRS[:, 0], "b": PAIRS[:, 1], "won": 1, "home": "b"})
     with pytest.warns(UserWarning, match=r"One side won all duels.*order=np\.ones\(len\(frame"):

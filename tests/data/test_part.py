@@ -11,7 +11,7 @@ from skpref import PairwisePreferenceRegressor
 from skpref.data._comparisons import random_part
 from skpref.duels import Comparisons, ItemTable
 from skpref.fitting import _forecast
-from skpref.fitting._forecast import part_to_learn_on
+from skpref.fitting._forecast import learning_part
 from skpref.fitting._model import Model
 from skpref.inference import EP, SVI
 from skpref.likelihoods import TIE, Probit
@@ -78,21 +78,21 @@ def test_by_default_only_long_searches_take_a_part(monkeypatch):
     items, winner, loser = random_duels(0, 900, 5000, n_features=3)
     seen = won(items, winner, loser)
     model = Model(RBF([1.0] * 3), Probit(), EP())
-    assert part_to_learn_on(seen, model, "auto") is seen
-    assert part_to_learn_on(seen, model, None) is seen
-    assert len(part_to_learn_on(seen, model, 700).positions) == 700
+    assert learning_part(seen, model, "auto") is seen
+    assert learning_part(seen, model, None) is seen
+    assert len(learning_part(seen, model, 700).positions) == 700
     items, winner, loser = random_duels(0, 4000, 9000, n_features=3)
     many = won(items, winner, loser)
-    assert len(part_to_learn_on(many, model, "auto").positions) == 1000
+    assert len(learning_part(many, model, "auto").positions) == 1000
     # A minute is too long for half of them to be learned on.
-    assert len(part_to_learn_on(many.part(np.arange(3900)), model, "auto").positions) == 1000
+    assert len(learning_part(many.part(np.arange(3900)), model, "auto").positions) == 1000
     few = many.part(np.arange(1900))  # which take long, but a part would be most of them
     cost = _forecast._exact_cost(few, model)
     seconds = _forecast._exact(cost) * _forecast._searched(model)
     assert seconds > _forecast._PATIENCE
-    assert part_to_learn_on(few, model, "auto") is few
+    assert learning_part(few, model, "auto") is few
     fixed = Model(RBF([1.0] * 3, "fixed"), Probit(noise_variance_bounds="fixed"), EP())
-    assert part_to_learn_on(many, fixed, "auto") is many
+    assert learning_part(many, fixed, "auto") is many
 
 
 def test_what_was_picked_is_said(monkeypatch, capsys):

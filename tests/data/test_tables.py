@@ -42,7 +42,7 @@ def model(**params):
 LABELS = pd.DataFrame({"sweet": [1.0, 2.0, 3.0], "sour": [0.0, 1.0, 0.0]}, index=[2, 1, 0])
 
 
-def test_positions_that_could_be_labels_are_mentioned():
+def test_positions_that_could_be_labels_warn():
     pairs = np.array([[2, 1], [1, 0]])
     with pytest.warns(UserWarning, match=r"index of that frame holds other integers.*from_pairs"):
         by_place = model(items=LABELS).fit(pairs)

@@ -58,7 +58,7 @@ def test_who_answers_at_random_is_not_adversarial(few):
     assert judges.probability_random[4] + judges.probability_adversarial[4] < 1.0
 
 
-def test_few_inducing_points_do_not_make_the_random_careful(few):
+def test_few_inducing_points_do_not_make_random_judges_reliable(few):
     items, utility, X, y, judge = few
     truth = held(inference="ep").fit(X, y, judges=judge).judges_.reliability
     model = held(inference=SVI(5)).fit(X, y, judges=judge)

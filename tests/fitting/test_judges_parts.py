@@ -163,8 +163,13 @@ def test_the_fixed_point_is_reached_where_a_judge_may_be_adversarial():
     assert_allclose(model.judges_.reliability, used, atol=0.1 * deviation.max())
 
 
-def test_turns_that_do_not_end_are_mentioned(monkeypatch):
-    for name, value in (("_TURNS", 2), ("_STILL", 0.0), ("_SETTLED", 0.0), ("_UNSETTLED", 0.0)):
+def test_turns_that_do_not_end_warn(monkeypatch):
+    for name, value in (
+        ("_TURNS", 2),
+        ("_RELIABILITY_TOL", 0.0),
+        ("_THETA_TOL", 0.0),
+        ("_NOT_CONVERGED", 0.0),
+    ):
         monkeypatch.setattr(_judging, name, value)
     case = Case("ep", judges="some", shape="repeated", learning="learned")
     with pytest.warns(ConvergenceWarning, match=r"by turns, 2 times.*Give more answers of each"):

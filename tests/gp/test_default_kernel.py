@@ -45,7 +45,7 @@ def test_an_own_part_where_an_item_meets_more_than_one_opponent():
     assert isinstance(default_kernel(repeated), RBF)
     kernel = default_kernel(chain(items))
     alone = default_kernel(once_met(items))
-    # The own part is of an item alone, known or not, and it is learned.
+    # The item effect is of one item alone, known or not, and its variance is learned.
     np.testing.assert_allclose(kernel(items) - alone(items), 0.1 * np.eye(50), atol=1e-12)
     np.testing.assert_allclose(kernel(items, items * 1.01), alone(items, items * 1.01), rtol=1e-12)
     # Rounding keeps it: the last digit of a feature often depends on the size of a batch.
@@ -78,7 +78,7 @@ def test_rounded_items_are_the_items_they_were():
     rating = items[:, 0] + 2.0 * rng.normal(size=30)
     X, y = items[pairs], rating[pairs[:, 0]] > rating[pairs[:, 1]]
     model = PairwisePreferenceRegressor().fit(X, y)
-    assert model.kernel_.k2.k1.constant_value > 0.01  # there is an own part to lose
+    assert model.kernel_.k2.k1.constant_value > 0.01  # there is an item effect to lose
     change = model.predict_proba(X.astype(np.float32)) - model.predict_proba(X)
     assert np.abs(change).max() < 1e-3
 
@@ -124,11 +124,11 @@ def test_the_unit_of_a_feature_changes_nothing(scale):
     np.testing.assert_allclose(probability(unit), probability(np.ones(2)), atol=1e-4)
 
 
-def test_an_id_has_a_part_of_its_own_whatever_its_other_features():
+def test_an_id_has_an_item_effect_whatever_its_other_features():
     items = np.array([[7.0, 0.0], [7.0, 3.0], [9.0, 0.0], [9.0, 50.0]])
     duels = won(items, [0, 1], [2, 3])
     K = default_kernel(duels, id_column=0)(np.array([[7.0, 0.0], [7.0, 1e9], [9.0, 0.0]]))
-    # One id far apart in its features shares the own part alone, two ids the features' alone.
+    # Rows of one id far apart in their features share the item effect alone, two ids the features' alone.
     assert K[0, 1] == pytest.approx(0.1)
     assert K[0, 2] == pytest.approx(1.0)
     assert K[0, 0] == pytest.approx(1.1)

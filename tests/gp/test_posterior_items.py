@@ -227,7 +227,7 @@ def test_ids_that_are_texts_are_asked_for_as_in_predict():
     np.testing.assert_allclose(
         model.posterior_.win_probability(X.first, X.second), model.predict_proba(X)[:, 1]
     )
-    # Two that nobody has seen differ by the own parts of both, at equal features.
+    # Two that nobody has seen differ by the item effects of both, at equal features.
     other = asked[2:].assign(id="other")
     one, two = np.array([[9.0, 1.0]]), np.array([[8.0, 1.0]])
     own = model.kernel_(one)[0] - model.kernel_(one, two)[0]

@@ -130,7 +130,7 @@ def test_thousands_of_contradictory_duels(learning, noise):
     items = np.random.default_rng(0).standard_normal((40, 2))
     pairs = make_pairs(items, 2000)
     coin = np.random.default_rng(1).integers(2, size=2000)
-    # An own part for each item would follow the chance majorities.
+    # An item effect would follow the chance majorities.
     learning.set_params(kernel=RBF([1.0, 1.0]), items=items, noise_variance=noise)
     for bounds in ("fixed", (1e-4, 10.0)):
         learning.set_params(noise_variance_bounds=bounds)

@@ -285,7 +285,7 @@ def test_chains_that_have_not_mixed_are_reported_with_the_remedy():
 
 @pytest.mark.parametrize("noise_variance", [1e-4, 1e-1])
 @pytest.mark.parametrize("engine", [HMC(), HMC(draws=100), HMC(draws=64, chains=4)], ids=str)
-def test_default_hmc_does_not_complain(noise_variance, engine):
+def test_default_hmc_does_not_warn(noise_variance, engine):
     for n_duels in (1, 10, 100):
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -134,7 +134,7 @@ def test_gradient_agrees_with_differences(n_inducing, n):
 
 
 def test_a_prior_that_says_nothing_gives_the_scale_of_the_largest_bound():
-    # As what the points leave grows with the scale, the noise is to be more than that.
+    # As the FITC residual variance grows with the scale, the noise is to be larger.
     X, pairs, y = utility_duels(600, noise=0.3)
 
     def fitted(engine, kernel):

@@ -152,7 +152,7 @@ def test_probabilities_are_finite_far_out():
     assert np.all(np.diff(found[0]) < 0.0) and np.all(np.diff(found[1]) > 0.0)
 
 
-def test_a_contrary_judge_gives_the_grades_of_the_other_side():
+def test_an_adversarial_judge_gives_the_grades_of_the_other_side():
     answers = rows(KINDS[3:], 0)._replace(judge=np.zeros(len(KINDS) - 3, dtype=int))
     margin = np.linspace(-1.0, 1.0, len(KINDS) - 3)
     against = JudgeReliability(TIED, np.array([-2.0])).log_prob(margin, answers).value
