@@ -288,33 +288,33 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         as a list or in an `ItemTable`, are items without features. None: the names in X, if any.
     id_column : int or str, default=None
         Position or name of the column of X with the items' ids. The other columns are features,
-        which may change from duel to duel. None: the column of a `DuelFrame` built with ids, if any.
-        The default kernel then gives each id an item effect.
+        which may change from duel to duel. None: the column of a `DuelFrame` built with ids, if
+        any. The default kernel then gives each id an item effect.
     inference : {"auto", "ep", "laplace", "hmc", "gibbs", "svi"} or engine, default="auto"
         How the posterior is computed ("hmc" and "gibbs" sample it, "svi" is for many answers and
         many items, which `partial_fit` takes in pieces). "auto" is "ep". Where that would take more
         than a minute, from about 4 000 items on, or more memory than there is, "auto" is
-        ``SVI(n_inducing=500)``, with a warning. ``engine_`` is the one taken. An options object from
-        `skpref.inference`, such as ``EP(damping=0.2)``, is tuned by ``inference__damping``
+        ``SVI(n_inducing=500)``, with a warning. ``engine_`` is the engine used. An options object
+        from `skpref.inference`, such as ``EP(damping=0.2)``, is tuned by ``inference__damping``
         (the strings have no options: pass ``inference=EP()`` to a grid).
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
         As in scikit-learn's GaussianProcessRegressor; None: kernel and noise stay as given.
     n_restarts_optimizer : int, default=0
         Further starts of the search, drawn log-uniformly within the bounds.
     n_learning_answers : "auto", int or None, default="auto"
-        How many answers (duels, sets, pairs of rated items) hyperparameters are learned on: a
-        random part, the same every time; all are then fitted with them. "auto": all, but 1000
-        (2000 of names alone) of 4000 or more where all would take long (of 2000 where a minute),
-        and a warning says so; with "svi" 800, or 5000 (`skpref.inference.SVI`), unless all take a
-        second or two. None: all.
+        Number of answers (duels, sets, pairs of rated items) on which hyperparameters are learned: a
+        fixed random part. All answers are then fitted with them. "auto": all, unless learning on
+        4000 or more would take long, or on 2000 or more a minute; then 1000 (2000 of names alone),
+        with a warning. With "svi" it is 800, or 5000 (see `skpref.inference.SVI`), unless all take
+        a second or two. None: all.
     random_state : int, RandomState instance, Generator or None, default=None
         For the restarts, the samplers, and the inducing points of "svi".
     n_jobs : int, default=None
         Restarts in parallel by joblib.
     verbose : int, default=0
-        1: prints what is learned and, every few seconds, how far it is; 2: every evaluation, and every
-        pass of "svi" over the answers. Callbacks set by ``set_callbacks`` get each of these too, and
-        may end the search or the pass.
+        1: prints what is learned and, every few seconds, the progress; 2: every evaluation, and
+        every pass of "svi" over the answers. Callbacks set by ``set_callbacks`` get each of these
+        too, and may end the search or the passes.
 
     Attributes
     ----------
@@ -515,8 +515,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         """Learn from more answers, with ``inference="svi"`` or after a `fit` where "auto" took it.
 
         The posterior given earlier answers is the prior of further ones. Memory does not grow with
-        their number: beside the posterior, a random sample of ``n_learning_answers`` answers is kept
-        (5000, if that is no number). Whenever the answers have doubled, hyperparameters are learned
+        their number: a random sample of ``n_learning_answers`` answers is kept (5000, if that is no
+        number). Whenever the answers have doubled, hyperparameters are learned
         again on the sample (from the start, while it holds all answers), and inducing points are
         chosen again where others explain much more of its items. In between, items that are far
         from all points become points, up to twice ``n_inducing`` (as many as there are, for items
@@ -534,8 +534,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         Returns
         -------
         self
-            ``comparisons_`` and ``log_marginal_likelihood_value_`` are those of these answers, given
-            the earlier ones; of all answers, where all were just learned from again.
+            ``comparisons_`` and ``log_marginal_likelihood_value_`` are of these answers, given the
+            earlier ones; of all answers, where all were just learned from again.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What a fitted model says of many items at once, and which of their features matter."""
+"""Tables of many items by a fitted model, and the importance of features."""
 
 import copy
 from collections.abc import Callable

@@ -80,7 +80,7 @@ def concordance(
     *,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Share of pairs with different ratings, within a ``qid``, that the scores order right.
+    """Share of pairs with different ratings, within a ``qid``, in the right order.
 
     A tie of scores counts one half. Takes n log n time and memory in proportion to n.
 
@@ -148,7 +148,7 @@ def concordance(
 def ranking_concordance(
     ranks: ArrayLike, utilities: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Share of the pairs that rankings state which the utilities order right.
+    """Share of the pairs in rankings that utilities put in the right order.
 
     A tie of utilities counts one half.
 
@@ -497,7 +497,7 @@ def with_metadata(
 
 
 class _WithMetadata:
-    """A scorer of estimators that are told some metadata in each prediction."""
+    """A scorer of estimators whose predictions take metadata."""
 
     def __init__(self, scorer, names):
         self._scorer, self._names = scorer, names
@@ -520,13 +520,13 @@ class _WithMetadata:
         return "sample_weight" in inspect.signature(self._scorer).parameters
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """What is asked for: the names, and what the scorer itself asks for."""
+        """The metadata requested: the names, and those of the scorer itself."""
         aliases = {name: alias for name, alias in self._names.items() if alias is not True}
         return _request(self, {**self._names, **self._own, **aliases})
 
 
 class _Told:
-    """An estimator whose predictions are told metadata."""
+    """An estimator whose predictions get metadata."""
 
     def __init__(self, estimator, metadata):
         self._estimator, self._metadata = estimator, metadata

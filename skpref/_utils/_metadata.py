@@ -1,4 +1,4 @@
-"""What answers carry beside X and y: what a fit was told, and what scikit-learn's scorers drop."""
+"""Metadata beside X and y: those of a fit, and those that scikit-learn's scorers drop."""
 
 import sys
 from collections.abc import Mapping
@@ -78,7 +78,7 @@ def refuse_dropped(dropped: Mapping[str, str]) -> None:
 
 
 def _asking(aliases):
-    """How scores come to what is passed under its own name, or under aliases."""
+    """Advice on passing metadata to scorers, under their own names or aliases."""
     if not aliases:
         return (
             "leave scoring out, or take a scorer that passes them on: one of skpref.metrics, or "

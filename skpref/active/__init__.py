@@ -1,4 +1,4 @@
-"""Active learning: which duel to ask about next, by what its answer is expected to tell.
+"""Active learning: the next duel to ask about, by the expected information of its answer.
 
 Scores of candidate duels from a posterior: BALD, entropy, committees, information on the best item.
 `query` ranks a pool by one of them, for one user or many, one duel or a varied batch at a time.

@@ -146,7 +146,7 @@ def diverse(
     pending: NDArray[np.intp],
     of_variance: bool = False,
 ) -> NDArray[np.intp]:
-    """As `ranked`, each score less what the answers to the duels before it are expected to tell.
+    """As `ranked`, each score less the information expected of the duels before it.
 
     What answers y_B tell of an answer y is I(y; f) − I(y; f | y_B), as y and y_B share f alone.
 
@@ -197,7 +197,7 @@ def diverse(
 
 
 def _open(worlds, of, rows, of_variance):
-    """What answers would still tell, or the variances that would be left, mean over the worlds."""
+    """Remaining information of answers, or remaining variances, as a mean over the worlds."""
     if of_variance:
         return worlds.weight @ worlds.variance
     lead = np.broadcast_to(of.lead[rows], worlds.mean.shape).ravel()

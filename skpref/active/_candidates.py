@@ -1,4 +1,4 @@
-"""What is scored: duels in the forms of their user, and what a posterior says of their margins."""
+"""Candidate duels, and the posterior moments of their margins."""
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -23,7 +23,7 @@ from skpref.likelihoods import Likelihood
 
 @runtime_checkable
 class DuelPosterior(Protocol):
-    """What every score needs of a posterior: `Posterior` has it.
+    """The methods that every score needs of a posterior; `Posterior` has them.
 
     An estimator of many users offers it by a method ``posterior_for(users)``, which is given one
     user for each duel and returns an object whose rows are about these users in this order.
@@ -121,7 +121,7 @@ def item_codes(duels: Any, more: Any = None) -> NDArray[np.intp]:
 
 
 class Candidates(NamedTuple):
-    """Duels that are scored, and what the posterior says of their margins.
+    """Candidate duels, and the posterior moments of their margins.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Scores of candidate duels: how much is to be learned by asking about each."""
+"""Scores of candidate duels: the expected information of each answer."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -228,7 +228,7 @@ def _closed_form(of):
 
 
 def entropy(posterior: DuelPosterior, duels: Any, *, order: ArrayLike = 1) -> Array:
-    """Entropy of the predicted answer, in nats: what is most open, for whatever reason.
+    """Entropy of the predicted answer, in nats, from noise and uncertainty together.
 
     A duel of two items that are known to be equally good has the largest of all, though its answer
     would tell nothing.
@@ -282,7 +282,7 @@ def margin_variance(posterior: DuelPosterior, duels: Any) -> Array:
 def random_scores(
     posterior: DuelPosterior, duels: Any, *, random_state: RandomLike = None
 ) -> Array:
-    """Scores drawn at random, uniform on [0, 1): every duel is as good as another.
+    """Random scores, uniform on [0, 1), as a baseline.
 
     Parameters
     ----------

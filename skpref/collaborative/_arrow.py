@@ -28,12 +28,12 @@ class Covariances(NamedTuple):
 
     @property
     def of_features(self) -> Array:
-        """Of the part that features tell; nothing without features."""
+        """Covariance of the part that features explain; 0 without features."""
         return np.zeros_like(self.own) if self.shared is None else self.shared
 
 
 class Features(NamedTuple):
-    """Features ψ of users, (n_users, r), and the variance that they leave, (n_users,)."""
+    """Features ψ of users, (n_users, r), and their FITC residual variances, (n_users,)."""
 
     psi: Array
     rest: Array
@@ -100,7 +100,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class ByUser:
-    """Single duels, whose they are, and which margin each of them reads.
+    """Single duels, the user of each, and the margin of each.
 
     Attributes
     ----------
@@ -218,7 +218,7 @@ class Weighed(NamedTuple):
 
 
 class Tastes(NamedTuple):
-    """q of the tastes of the users that were fitted, and what is known of all others.
+    """q of the tastes of the fitted users, and the conditional prior of all others.
 
     The population's utility deviates from its mean by rootᵀ ε, ε standard normal (m,); tastes by
     slopes in ε and by what is independent of it.
@@ -332,7 +332,7 @@ class Tastes(NamedTuple):
         return own, between, found.sway
 
     def _of_new(self, rest):
-        """Covariance of a taste that was not fitted but for what inducing users tell of it."""
+        """Covariance of a taste that was not fitted, given those of the inducing users."""
         return self.prior.own + (1.0 if np.isnan(rest) else rest) * self.prior.of_features
 
     @property
@@ -384,12 +384,12 @@ class Local(NamedTuple):
 
     @property
     def pull(self) -> Array:
-        """Slopes of the mean in what features tell, (n_users, d, d)."""
+        """Slopes of the mean in the part that features explain, (n_users, d, d)."""
         return self.cov / self.variance[:, None]
 
 
 class Seen(NamedTuple):
-    """What the answers of some users say of (b, F), their tastes integrated out.
+    """Likelihood of (b, F) by the answers of some users, their tastes integrated out.
 
     Attributes
     ----------
@@ -412,7 +412,7 @@ class Seen(NamedTuple):
     log_det: float
 
     def plus(self, other: "Seen") -> "Seen":
-        """What both say."""
+        """The product of both likelihoods."""
         return Seen(
             gain=self.gain + other.gain,
             shift=self.shift + other.shift,
@@ -468,7 +468,7 @@ class Common(NamedTuple):
 
 
 def look_at(block: Block, table: Array, d: int, told: tuple[Array, Array], basis: Basis):
-    """Tastes of the users of a block given F and b, and what they say of these.
+    """Tastes of the users of a block given F and b, and the likelihood of F and b.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""CollaborativePreferenceRegressor: parameters and words for people."""
+"""CollaborativePreferenceRegressor: parameters and messages."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Self
@@ -250,7 +250,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
 
     @available_if(_never)
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Never there: all answers are needed at once."""
+        """Not available: all answers are needed at once."""
         return self
 
     # -- prediction ----------------------------------------------------------------------
@@ -371,7 +371,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         return self._study.log_evidence(self._found, theta, eval_gradient)
 
     def posterior_for(self, users: ArrayLike) -> CollaborativePosterior | Posterior:
-        """The posterior whose i-th row, whatever is asked of it, is about the i-th user.
+        """The posterior for given users: row i of any input is about user i.
 
         Parameters
         ----------
@@ -422,7 +422,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         check_featured(self, users)
 
     def _asked(self, X, users):
-        """What the posterior of the users of each row is asked about."""
+        """The posterior for the users of each row, and its query."""
         check_is_fitted(self)
         posterior = self.posterior_
         if users is not None:
@@ -430,7 +430,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         return Asked(posterior, self._query(X))
 
     def _answers(self, method, X, users, order):
-        """What a method is asked about duels or sets."""
+        """The query of a method on duels or sets."""
         asked = self._asked(X, users)
         self._refuse_items(asked.query)
         self._check_metadata(method, users=users, order=order)

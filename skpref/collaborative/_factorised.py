@@ -40,7 +40,7 @@ class Normals(NamedTuple):
 
     @classmethod
     def flat(cls, *shape: int) -> Self:
-        """Those that say nothing."""
+        """Flat factors, of precision 0."""
         return cls(*np.zeros((2, *shape)))
 
     @classmethod
@@ -54,7 +54,7 @@ class Normals(NamedTuple):
         return Normals(self.precision - other.precision, self.shift - other.shift)
 
     def towards(self, other: "Normals", share: float) -> "Normals":
-        """A step to others, where these are normals at all."""
+        """A damped step to other factors, where these are proper normals."""
         share_of = np.where(other.precision > 0.0, share, 0.0)
         return Normals(*(a + share_of * (b - a) for a, b in zip(self, other, strict=True)))
 
@@ -151,7 +151,7 @@ def squares(psi: Array, cov: Array) -> Array:
 
 
 class Cells(NamedTuple):
-    """Which user's weights and which margin's functions each asked-about margin of a user is of."""
+    """Cells of the table of users and margins: the user and the margin of each queried pair."""
 
     user: NDArray[np.intp]
     margin: NDArray[np.intp]
@@ -233,7 +233,7 @@ def bound_of(
 
 
 class Factorised(NamedTuple):
-    """q of weights and functions where nothing moves any more.
+    """q of weights and functions at the fixed point.
 
     Attributes
     ----------
@@ -342,7 +342,7 @@ class State:
         self._weights = self._weights._replace(mean=of_users.draw(d, rng))
 
     def refine(self, share: float) -> float:
-        """A pass, which goes a share of the way; how far the margins went, in their deviations."""
+        """One damped pass. Returns how far the margins moved, in standard deviations."""
         at = self._of_margins.given(self.functions_told)
         wanted = Normals.of(at.mean, at.variance).over(self.functions_told)
         self._functions_before = self._functions_before.towards(wanted, share)
@@ -370,7 +370,7 @@ class State:
         return Normals(*(np.bincount(self._cell, copies * part, n) for part in self._sites))
 
     def _ask(self, share):
-        """The factors of the answers, by expectation propagation; their part of the evidence."""
+        """Update the answers' factors by expectation propagation; their part of the evidence."""
         one, by_user = self._sites, self._by_user
         total = [a + b for a, b in zip(self._margins_told, self._told, strict=True)]
         variance = 1.0 / total[0][self._cell]

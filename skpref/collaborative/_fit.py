@@ -41,7 +41,7 @@ class Joint(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What a pass over the answers found.
+    """Result of a pass over the answers.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ def everybody(crew: Crew, at: Joint) -> Tastes:
 
 
 def look(by_user: ByUser, crew: Crew, at: Joint) -> Look:
-    """The factors that answers ask for at q, by expectation propagation."""
+    """The updated factors of the answers at q, by expectation propagation."""
     sites = Sites(*np.empty((4, len(by_user.user))))
     value = -0.5 * (at.common.quadratic + at.common.log_det)
     own = np.zeros((len(at.basis.level),) * 2)
@@ -107,7 +107,7 @@ _FAR = 1e100
 
 
 class Stride(NamedTuple):
-    """Share of the way to the factors that the answers ask for.
+    """Damping: the share of the step to the updated factors.
 
     Where many users agree, their factors move together and overshoot together; the passes then go
     to and fro, and half the way is too far. Where they do not, the whole way is the shortest.
@@ -207,7 +207,7 @@ class Task:
 
     @property
     def total(self) -> float:
-        """Variance of what sets a user apart."""
+        """Variance of a taste."""
         return self.own + (0.0 if self.features is None else self.shared)
 
     def scatter(self) -> Array:
@@ -234,7 +234,7 @@ class Functions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """q where nothing moves any more.
+    """q at the fixed point.
 
     Attributes
     ----------
@@ -304,7 +304,7 @@ def fit(
 
 
 def functions_of(task: Task) -> Functions:
-    """The functions of a task, by default those that matter most to the margins asked about."""
+    """The functions of a task, by default those with most variance on the margins."""
     if task.functions is not None:
         return task.functions
     m = task.space.margin_features.shape[1]
@@ -373,7 +373,7 @@ def learned(task: Task, n_jobs: int | None = None) -> Task:
 
 
 def _of_some_users(task):
-    """The task of so many users, drawn at random but always the same."""
+    """The task of a fixed random sample of users."""
     by_user = task.by_user
     order = np.random.default_rng(0).permutation(by_user.n_users)
     counts = np.bincount(by_user.user, minlength=by_user.n_users)[order]

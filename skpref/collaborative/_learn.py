@@ -75,7 +75,7 @@ class Answered(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Named(Model):
-    """A model whose hyperparameters are called as those of the estimator."""
+    """A model whose hyperparameters have the estimator's names."""
 
     called: tuple[str, ...] = ()
 
@@ -87,7 +87,7 @@ class _Named(Model):
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """The answers of some users, drawn at random but always the same, and what they are to teach.
+    """The answers of a fixed random sample of users, from which hyperparameters are learned.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ class Lesson:
         return taken_apart(self.start, model, self.population)
 
     def _noisier(self):
-        """A start of more noise, for a search that explains no more than coins would.
+        """A start with more noise, for a search that explains no more than chance.
 
         There everything is noise, so that no hyperparameter has a slope that leads away; where
         noise starts small the way to better ones may lead through it.
@@ -347,7 +347,7 @@ class People:
         self._whiten = whitening(kernel(Z)) / np.sqrt(self.level)
 
     def seen(self, ids: list) -> tuple[Array, Array]:
-        """ψ of users, (n, r), and the variance that it leaves, (n,); NaN where none are known."""
+        """ψ of users, (n, r), and its residual variance, (n,); NaN for users without features."""
         place = self._table.places(ids)
         psi = self._kernel(self._table.rows[place], self._Z) @ self._whiten.T
         rest = self._kernel.diag(self._table.rows[place]) / self.level
@@ -384,7 +384,7 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Answers of several users, and all that a fit of them needs but hyperparameters.
+    """Answers of several users, and all else that a fit needs, except hyperparameters.
 
     Attributes
     ----------
@@ -425,7 +425,7 @@ class Study:
         return None if self.table is None else self.table.rows_of(self.names)
 
     def fitted(self, found: Hyperparameters, watch: Callable[[Pass], bool] | None = None) -> Fitted:
-        """The fit, its passes told to ``watch``."""
+        """The fit; ``watch`` gets each pass."""
         people, task = self._prepared(found)
         if self.factorised:
             result: Found | Factorised = _factorised.fit(
@@ -439,7 +439,7 @@ class Study:
     def log_evidence(
         self, found: Hyperparameters, theta: ArrayLike | None, eval_gradient: bool = False
     ) -> float:
-        """Of all answers, at other hyperparameters than were found.
+        """Log evidence of all answers, at any hyperparameters.
 
         Parameters
         ----------

@@ -51,7 +51,7 @@ class CollaborativePosterior(ABC):
     def of(
         self, users: NDArray[np.intp], psi: Array | None = None, rest: Array | None = None
     ) -> Self:
-        """The same, the i-th row of whatever is asked being about the i-th of these users.
+        """The posterior for these users: row i of any input is about user i.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class CollaborativePosterior(ABC):
         return K[:n, :n] + K[n:, n:] - K[:n, n:] - K[n:, :n]
 
     def _asked(self, rows, n):
-        """Who is meant by some rows: codes and features."""
+        """Codes and features of the users of some rows."""
         if self.asked is None:
             return np.full(n, -2), None, None
         return tuple(None if part is None else part[rows] for part in self.asked)

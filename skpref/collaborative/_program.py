@@ -1,4 +1,4 @@
-"""The program of a fit: parameters and answers of several users in, fitted attributes out."""
+"""One fit to several users: from parameters and answers to fitted attributes."""
 
 from typing import Any
 
@@ -243,7 +243,7 @@ def _named(estimator):
 
 
 def forget(estimator: Any, *names: str) -> None:
-    """Take attributes off an estimator, by default those that only a fit of several users sets."""
+    """Delete attributes of an estimator, by default those that only a fit of several users sets."""
     for name in names or _OF_SEVERAL:
         if hasattr(estimator, name):
             delattr(estimator, name)
@@ -260,7 +260,7 @@ def _sizes(estimator, method, model, comparisons, factorised):
 
 
 def _engine_of(estimator, engine):
-    """Expectation propagation, with the options that it came with."""
+    """Expectation propagation, with the options of ``inference``."""
     if engine is None:
         return EP()
     if not isinstance(engine, EP):

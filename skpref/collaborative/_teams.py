@@ -71,7 +71,7 @@ class Sites(NamedTuple):
 
 
 class View(NamedTuple):
-    """How the margins look under q, but for users' tastes.
+    """The margins under q, without users' tastes.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class View(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """What a team found in a pass.
+    """Result of a team's pass.
 
     Attributes
     ----------
@@ -211,7 +211,7 @@ class Team:
     def look(
         self, local: list[Local], view: View, rest: Array, precision: Array, shift: Array
     ) -> Looked:
-        """The factors that answers ask for at q, by expectation propagation.
+        """The updated factors of the answers at q, by expectation propagation.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ def factors(
     rest: Array | float,
     before: tuple[Array, Array],
 ) -> tuple[Sites, Array]:
-    """The factors that answers ask for, by expectation propagation, and what they gain each.
+    """The updated factors of the answers, by expectation propagation, and their log normalisers.
 
     Parameters
     ----------
@@ -417,7 +417,7 @@ _HERE = Store[_Known](_RUNS)
 
 
 def _work(run: str, number: int, question: tuple[bytes, bytes], team: bytes | None) -> bytes | None:
-    """What a team tells or finds; None if this process does not know it."""
+    """The result of a team; None if this process does not have the team."""
     known = _HERE.get(run, number)
     if known is None:
         if team is None:

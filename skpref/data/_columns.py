@@ -171,7 +171,7 @@ def read_grades(
 
 
 def _by_number(values, names):
-    """Codes of outcomes without texts; None if they are labels, or nothing that is known."""
+    """Codes of outcomes without texts; None if they are labels, or not recognised."""
     present = [value for value in values if not is_missing(value)]
     if not all(isinstance(value, Real) for value in present):
         return None
@@ -233,7 +233,7 @@ def _loose(value, name):
 
 
 def _plain(word):
-    """A word without what people write in many ways; anything else as it is."""
+    """A word in lower case with single spaces for "-" and "_"; anything else as it is."""
     return _spelled(word) if isinstance(word, str) else word
 
 
@@ -326,7 +326,7 @@ def _none_read(values, names, sides):
 
 
 class LongRankings(NamedTuple):
-    """Rankings that say something, in the order in which their rankers appear.
+    """Rankings that order at least two items, in the order in which their rankers appear.
 
     Attributes
     ----------
@@ -537,8 +537,8 @@ def from_columns(
         encode. A float array if the columns are numbers, their labels no strings and no ``names``
         given.
     y : ndarray of int64 of shape (n_duels,)
-        As in `from_pairs`: where one side won all, every second duel is turned round. A warning tells
-        of that where ``outcome`` was given and ``order`` was not.
+        As in `from_pairs`: where one side won all, every second duel is turned round. Where ``outcome``
+        was given, a warning says so, unless ``order`` came.
     order : ndarray of int8 of shape (n_duels,)
         With ``order`` alone: of the duels that are left, with the other sign where one was turned.
 
@@ -655,7 +655,7 @@ def _check_ids(ids: Any) -> tuple:
 
 
 def _sides(first: list, second: list, ids: tuple | None) -> list[tuple[str, str]]:
-    """What the columns call the two sides, whole names before the words in which they differ."""
+    """Names of the two sides in the columns, whole names before the words in which they differ."""
     pairs = ([] if ids is None else [ids]) + list(zip(first, second, strict=True))
     pairs = [pair for pair in pairs if all(isinstance(name, str) for name in pair)]
     differ = [_common(*pair) for pair in pairs]
@@ -685,7 +685,7 @@ def _labels(first: list, second: list, names: Sequence[str] | None) -> list:
 
 
 def _common_labels(first: list, second: list) -> list:
-    """What the names of both sides have in common, or the names of the first side.
+    """The common part of the names of both sides, or the names of the first side.
 
     The words that differ must be the same pair everywhere, as "home" and "away".
     """

@@ -1,4 +1,4 @@
-"""What was answered about which items, as inequalities between noisy utilities."""
+"""Comparisons of items, as inequalities between noisy utilities."""
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -12,7 +12,7 @@ from skpref.data._kinds import DUEL, INEQUALITY, SET, TIE
 
 
 class Answers(NamedTuple):
-    """What was answered, a row a distinct answer; margins are those of its winner over its loser.
+    """Distinct answers, one a row; the margin is that of the winner over the loser.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class Rows(ByValue):
 
     @cached_property
     def answers(self) -> Answers:
-        """What a likelihood is told of each row."""
+        """The rows as a likelihood takes them."""
         return Answers(self.kind, self.lead, self.judge)
 
     @cached_property
@@ -199,7 +199,7 @@ class Rows(ByValue):
         return replace(self, kind=duel)
 
     def merged(self, at: NDArray[np.intp], other: "Rows", other_at: NDArray[np.intp]) -> "Rows":
-        """These answers and others', which become numbers ``at`` and ``other_at`` of both."""
+        """These answers and others, at positions ``at`` and ``other_at`` of the result."""
         answer = np.concatenate([at[self.answer], other_at[other.answer]])
         order = np.argsort(answer, kind="stable")
         columns: dict[str, Any] = {}
@@ -250,7 +250,7 @@ class Inequalities(NamedTuple):
 
 
 def inequalities(rank: NDArray[np.integer]) -> Inequalities:
-    """What ranks state: each item is better than every one of the next rank.
+    """Inequalities of ranks: each item is better than every one of the next rank.
 
     Parameters
     ----------
@@ -647,7 +647,7 @@ class Comparisons(ByValue):
         return type(self)(distinct, positions, order, kind, weight, judge, ordered=self.ordered)
 
     def spread(self, size: int) -> Self:
-        """So many of the answers, evenly spread."""
+        """A part of the answers, evenly spread."""
         n = len(self.positions)
         return self if n <= size else self.part(np.linspace(0, n - 1, size).astype(np.intp))
 
@@ -678,7 +678,7 @@ class Comparisons(ByValue):
 
     @cached_property
     def duels(self) -> Duels:
-        """Distinct duels, ties and grades among them, with their counts, whoever judged."""
+        """Distinct duels, ties and grades among them, with their counts over all judges."""
         if self.judge is not None:
             return replace(self, judge=None).duels
         rows = self.rows
@@ -694,7 +694,7 @@ class Comparisons(ByValue):
         return int(self.weight @ np.bincount(self.rows.answer)[self.of_answer])
 
     def singles(self) -> Singles:
-        """The rows of every single answer, in their order; one of weight w stands w times.
+        """The rows of every single answer, in order; an answer of weight w is repeated w times.
 
         Raises
         ------
@@ -738,7 +738,7 @@ def _first_seen_items(items, shown):
 
 
 def match(before: Comparisons, now: Comparisons, *, single: bool) -> NDArray[np.intp]:
-    """Where the rows of now were before: those of distinct answers, or of single ones.
+    """Earlier positions of the present rows, of distinct answers or of single ones.
 
     Parameters
     ----------
@@ -788,7 +788,7 @@ ENOUGH, ENOUGH_OF_NAMES, ENOUGH_FOR_POINTS, ENOUGH_SPARSE = 1000, 2000, 800, 500
 
 
 def random_part(comparisons: Comparisons, size: int, among_few: bool = False) -> Comparisons:
-    """So many of the answers and the items in them, the same ones every time.
+    """A random part of the answers, the same one every time, and its items.
 
     Of every kind of answer there is at least one, where there is room.
 

@@ -1,4 +1,4 @@
-"""Kinds of answer: how each is written in y, stated as inequalities, predicted in columns and told.
+"""Kinds of answer: the labels in y, inequalities, columns of probabilities and arguments of `tell`.
 
 `KINDS` is the table. Its first three are one axis, the noisy margin of the first item over the
 second, cut by thresholds into the outcomes of a duel: a `DuelScale`, which the readers of y, the
@@ -69,7 +69,7 @@ KINDS = {
 
 
 class DuelScale(NamedTuple):
-    """What may come of a duel, from the clearest win of the second to that of the first.
+    """Outcomes of a duel, from the clearest win of the second item to that of the first.
 
     Attributes
     ----------

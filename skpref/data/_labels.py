@@ -1,4 +1,4 @@
-"""Labels: what y says of duels and of sets, and who was shown first."""
+"""Labels of duels and of sets in y, and the item shown first."""
 
 from collections.abc import Callable
 from numbers import Real
@@ -42,7 +42,7 @@ class Outcomes(NamedTuple):
 
 
 def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, known: bool = False) -> Outcomes:
-    """What labels say.
+    """Outcomes of labels.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def _bad(y, scale):
 
 
 class Ranks(NamedTuple):
-    """What is said of sets.
+    """Ranks of the items of sets.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ def check_outcomes(y: Any, n_duels: int, scale: DuelScale = PLAIN, known: bool =
 
 
 def check_ranks(y: Any, there: NDArray[np.bool_]) -> Ranks:
-    """What y says of sets.
+    """Ranks in y of sets.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def refuse_order() -> NoReturn:
 
 
 def check_order(order: Any, n: int, k: int) -> NDArray[np.int8] | None:
-    """Who was shown first: 1 the first item, -1 the second of two, 0 none; None stays None.
+    """The item shown first: 1 the first, -1 the second of two, 0 none; None stays None.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The reader of X: what it is, which items it names, and their features as finite floats."""
+"""The reader of X: its kind, the items in it, and their features as finite floats."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -106,7 +106,7 @@ def read(
     text_sets: bool = False,
     items: bool = False,
 ) -> Shown:
-    """What X is: every X that anyone passes is read here, once.
+    """Read X once: its kind, items and features.
 
     ========================================  ====================================================
     X                                         read as
@@ -453,7 +453,7 @@ def check_known(X: np.ndarray, table: ItemTable | None) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """What is known of items since a fit, and how whatever shows them is read.
+    """Reads items for predictions, with the table, ids and columns of the fit.
 
     Attributes
     ----------
@@ -482,7 +482,7 @@ class Reader:
         return cls(table.n_features, names, place, table=table)
 
     def remember(self, estimator: BaseEstimator) -> None:
-        """Set what a fitted estimator shows of its items, once all of the fit has succeeded."""
+        """Set the fitted attributes of the items, once all of the fit has succeeded."""
         estimator.n_features_in_ = self.n_features
         if self.feature_names is not None:
             estimator.feature_names_in_ = np.array(self.feature_names, dtype=object)
@@ -492,7 +492,7 @@ class Reader:
         estimator.items_ = self.table
 
     def answers(self, X: Any, estimator: BaseEstimator) -> Shown:
-        """Items, duels or sets that an estimator is asked about, as finite floats."""
+        """Items, duels or sets of a prediction, as finite floats."""
         shown = check_X(X, self.table)
         if shown.kind == "items":
             if isinstance(X, ItemTable):
@@ -511,7 +511,7 @@ class Reader:
         return replace(found, rows=float_rows(found.rows, slice(None)))
 
     def items(self, X: Any) -> Array:
-        """Items that a posterior is asked about, as a finite float array (n, n_features).
+        """Items of a query of a posterior, as a finite float array (n, n_features).
 
         Parameters
         ----------
@@ -527,7 +527,7 @@ class Reader:
         return X.rows if isinstance(X, Shown) else self._rows(X, self._alone(X))
 
     def sides(self, A: Any, B: Any) -> tuple[Array, Array]:
-        """Items on two sides, each as by `items`; names and ids never heard of are told apart."""
+        """Items on two sides, each as by `items`; unknown names and ids are kept apart."""
         if isinstance(A, Shown) and isinstance(B, Shown):
             return A.rows, B.rows
         a, b, reader = self._alone(A), self._alone(B), self
@@ -554,7 +554,7 @@ class Reader:
         return read(X, table=self.table, items=True)
 
     def _rows(self, X: Any, shown: Shown) -> Array:
-        """Items that a posterior is asked about, as they were read."""
+        """Items of a query of a posterior, as they were read."""
         if shown.kind == "positions":
             rows, places = shown.table.X, shown.rows
             return float_rows(rows, check_positions(places, len(rows)) if len(places) else places)
@@ -567,7 +567,7 @@ class Reader:
     def _of_table(
         self, asked: ItemTable, shown: Shown, estimator: BaseEstimator | None = None
     ) -> Array:
-        """Items of a table that is asked about, which need not be the fitted one."""
+        """Items of a table that a query brings, which need not be the fitted one."""
         featured = self.table is None or self.table.has_features
         if asked.has_features != featured:
             subject = "posterior is of" if estimator is None else "model was fitted on"
@@ -582,7 +582,7 @@ class Reader:
 
 
 def _text_ids(rows: Any, place: int | None) -> list | None:
-    """Ids that are still to get their codes, None if there are none."""
+    """Ids without codes so far, None if there are none."""
     if place is None or len(rows.shape) != 2 or place >= rows.shape[1]:
         return None
     if is_frame(rows):
@@ -599,7 +599,7 @@ def _names_of(X: Any, shown: Shown) -> list | None:
 
 
 def named_rows(names: Any, table: ItemTable) -> Array:
-    """Rows of items by name; where items have no features one never heard of gets a row of its own.
+    """Rows of items by name; without features an unknown name gets a new row.
 
     Of such an item the prior is all that is known.
 

@@ -1,4 +1,4 @@
-"""What stands beside each answer: who gave it, its weight, and its group."""
+"""Metadata of each answer: its user or judge, its weight, and its group."""
 
 from collections.abc import Mapping, Set
 from typing import Any
@@ -59,7 +59,7 @@ def check_respondents(ids: Any, n: int, role: str) -> list:
 
 
 def check_judges(judges: Any, n: int, k: int | None) -> "Respondents":
-    """Who gave each of n answers.
+    """The judge of each of n answers.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def check_judges(judges: Any, n: int, k: int | None) -> "Respondents":
 
 
 class Respondents:
-    """Ids of those that were fitted, in order of first appearance.
+    """Ids of the fitted users or judges, in order of first appearance.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class Respondents:
         return names
 
     def codes(self, ids: list) -> NDArray[np.intp]:
-        """Code of each id; −1 for none, −2, −3 and so on for those that were not fitted.
+        """Code of each id; −1 where there is none, −2, −3 and so on for ids that were not fitted.
 
         Warns of ids of another type.
         """

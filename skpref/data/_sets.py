@@ -91,7 +91,7 @@ def used_rows(sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def gathered(values: np.ndarray, sets: np.ndarray) -> np.ndarray:
-    """What items are like, set by set; NaN (None among objects) where there is none.
+    """Features of items, set by set; NaN (None among objects) where there is no item.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def _is_padding(value):
 
 
 def plain_lists(lists: Any, what: str = "Ranking") -> list[list]:
-    """Lists of what names items, without their padding.
+    """Lists of names or positions of items, without their padding.
 
     Parameters
     ----------

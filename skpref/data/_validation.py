@@ -1,4 +1,4 @@
-"""What `fit` is given: X, y and what stands beside them become answers."""
+"""The arguments of `fit`: X, y and metadata become comparisons."""
 
 import copy
 from dataclasses import replace
@@ -35,7 +35,7 @@ from skpref.data._respondents import (
 
 
 class TakesAnswers(Protocol):
-    """What a likelihood says of the answers that it takes."""
+    """What a likelihood declares of the answers that it takes."""
 
     @property
     def kinds(self) -> frozenset[int]:
@@ -47,7 +47,7 @@ class TakesAnswers(Protocol):
 
 
 class Training(NamedTuple):
-    """What `fit` was given.
+    """The checked arguments of `fit`.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The one fitting program: answers and a model in, a posterior out."""
+"""The fit: from comparisons and a model to a posterior."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from skpref.inference import Approximation, Engine, Pass, State, check_answers
 
 
 class Start(NamedTuple):
-    """What one fit hands to the next.
+    """State that one fit hands to the next.
 
     Attributes
     ----------

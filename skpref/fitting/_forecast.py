@@ -1,4 +1,4 @@
-"""How long and how large an exact fit will be, told before it begins.
+"""Time and memory of a fit, forecast before it begins.
 
 Seconds are those of a machine like most: this machine is not looked at, so that a fit is the same
 everywhere. Two thresholds: where `chosen_engine` takes inducing points, where `warn_cost` warns.
@@ -75,7 +75,7 @@ def _exact(cost):
 
 
 def _searched(model):
-    """Times that which learning takes."""
+    """Number of evaluations in a search for hyperparameters, as a factor."""
     return _SEARCHED * len(model.theta) ** 0.25 if len(model.theta) else 1.0
 
 
@@ -145,7 +145,7 @@ def learning_part(
 
 
 def seconds_of(operations: float) -> float:
-    """Of so many floating-point operations of products of matrices, on a machine like most."""
+    """Seconds of floating-point operations of matrix products, on a typical machine."""
     return operations / (2.0 * _PROBE**3) * _NOMINAL
 
 

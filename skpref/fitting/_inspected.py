@@ -1,4 +1,4 @@
-"""What is inspected: the posterior of a fitted model, and items as their user names them."""
+"""The posterior of a fitted model, and its items under their names, for inspection."""
 
 import copy
 from collections.abc import Callable
@@ -57,7 +57,7 @@ class Relative(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Inspected:
-    """A posterior, and how items come to it.
+    """A posterior, and the reader of its items.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Inspected:
 
     @classmethod
     def of(cls, model: Any, user: Any = None) -> Self:
-        """Of a posterior, or of anything fitted that has one.
+        """From a posterior, or from a fitted object that has one.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class Inspected:
         return cls(posterior, encode, encoder, column, training, names, source)
 
     def rows_of(self, items: Any) -> Array:
-        """Items as the user has them to rows that the posterior sees."""
+        """Items as given, as rows of the posterior."""
         return self.posterior.check_items(self.encode(items))
 
     def items(self, items: Any = None) -> tuple[Array, NDArray[Any] | None]:
@@ -159,7 +159,7 @@ class Inspected:
         return rows, self._names_of(items, rows)
 
     def _names_of(self, items, rows):
-        """What to call items: by their names, their ids, the index of their frame."""
+        """Labels of items: their names, their ids, or the index of their frame."""
         if isinstance(items, ItemTable):
             if items.names is not None and all_strings(items.names):
                 return items.names
@@ -192,7 +192,7 @@ class Inspected:
         return self._decoded(rows) if ids is None else _objects(ids)
 
     def _decoded(self, rows):
-        """Ids of rows that the posterior sees; of codes that nobody has, these."""
+        """Ids of rows of the posterior; a code without an id stays a code."""
         place = self.posterior.reader.id_column
         if place is None:
             return None
@@ -236,7 +236,7 @@ class Inspected:
 
 
 def estimator_of(model: Any) -> Any:
-    """What a search has chosen, or a learner fitted; else the model itself."""
+    """The best estimator of a search, the estimator of a learner, or the model itself."""
     if hasattr(model, "_to_rank") and hasattr(model, "estimator_"):
         return model.estimator_
     return getattr(model, "best_estimator_", model)

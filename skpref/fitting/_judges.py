@@ -1,4 +1,4 @@
-"""Judges for people: what is expected of them, what was found of each, how each sees a duel."""
+"""Judges: their prior, the posterior of each, and how each sees a duel."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from skpref.gp import Components, defended, pair_moments, stacked
 
 
 class JudgePrior(BaseEstimator):
-    """What is expected of judges before they answer.
+    """Prior of judges' reliability and order effects.
 
     A judge answers about reliability × margin. Reliable judges have a positive reliability,
     adversarial ones a negative one, which log-normal distributions of the same variance describe;
@@ -192,12 +192,12 @@ class Judges:
 
     @property
     def probability_random(self) -> Array:
-        """That a judge answers at random."""
+        """Probability that a judge answers at random."""
         return self.marginals.weights[:, -1]
 
     @property
     def probability_adversarial(self) -> Array:
-        """That reliability is negative."""
+        """Probability that a judge is adversarial: reliability is negative."""
         return self.marginals.cdf(0.0, below=True)
 
     def reliability_interval(self, level: float = 0.95) -> Array:

@@ -1,4 +1,4 @@
-"""The fitting program for judges of different reliability: hyperparameters and judges by turns."""
+"""The fit with judges of different reliability: hyperparameters and reliability by turns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -42,7 +42,7 @@ _THETA_TOL = 0.02
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """What is known of the judges.
+    """Posterior of the judges.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Beliefs:
 
     @classmethod
     def before(cls, law: Law, order_variance: float | None, n_judges: int) -> Self:
-        """Before any answer: all judges are the reference judge, for certain."""
+        """Before any answer: all judges have reliability 1, for certain."""
         order = None if order_variance is None else Marginals.certain(0.0, n_judges)
         return cls(Marginals.certain(1.0, n_judges), law, order, order_variance)
 
@@ -256,7 +256,7 @@ def _judged(model, beliefs):
 
 
 def _warn_turns(moved):
-    """Warn of hyperparameters and judges that still move each other by much."""
+    """Warn where the turns of hyperparameters and reliability have not converged."""
     if moved < _NOT_CONVERGED:
         return
     warn(

@@ -28,7 +28,7 @@ class Evaluation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What the posterior of answers depends on, beside the answers.
+    """All that the posterior depends on, except the answers.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Model:
 
     @property
     def linear(self) -> NDArray[np.bool_]:
-        """Which elements of `theta` are no logarithms, shape (n_theta,)."""
+        """Which elements of `theta` are not logarithms, shape (n_theta,)."""
         own = [name in self.likelihood.linear for name in self.likelihood.free]
         return np.array([False] * len(self.kernel.theta) + own, dtype=bool)
 

@@ -1,4 +1,4 @@
-"""Predictions: what a posterior says of items, duels or sets that it is asked about."""
+"""Predictions of a posterior for items, duels or sets."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from skpref.gp import choice_proba
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A posterior, and what it is asked about.
+    """A posterior and a query: items, duels or sets, with judges and order.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a long fit says while it lasts: lines on standard output, and scikit-learn's callbacks."""
+"""Progress of a fit: lines on standard output, and scikit-learn's callbacks."""
 
 import sys
 from collections import Counter
@@ -78,7 +78,7 @@ def reported(estimator: Any, what: str, names: list[str], some: str) -> Iterator
 
 
 class Report:
-    """What a fit is told to, and tells on: lines and callbacks.
+    """Passes the progress of a fit on to lines and callbacks.
 
     Parameters
     ----------

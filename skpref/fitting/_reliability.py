@@ -121,7 +121,7 @@ class GridLikelihood:
         n_judges: int,
         near: Self | None = None,
     ) -> Self:
-        """Wherever it counts under a normal prior, or one that is narrower.
+        """On a grid where the product with a normal prior, or a narrower one, is not negligible.
 
         Parameters
         ----------
@@ -245,13 +245,13 @@ class Law(NamedTuple):
         return float(np.exp(self.weights @ np.log(self.variances)))
 
     def relevant(self) -> Self:
-        """Without variances that are out of the question."""
+        """Without variances of negligible probability."""
         some = self.weights > _COUNTS
         weights = self.weights[some] / self.weights[some].sum()
         return self._replace(variances=self.variances[some], weights=weights)
 
     def marginals(self) -> Marginals:
-        """Reliability of a judge of whom nothing is known."""
+        """Reliability of a judge without answers."""
         x = np.linspace(-_PRIOR_REACH, _PRIOR_REACH, _PRIOR_POINTS)
         mass = np.exp(-0.5 * x**2) / np.exp(-0.5 * x**2).sum()
         few = self.relevant()
@@ -289,7 +289,7 @@ class ReliabilityLikelihood(NamedTuple):
         n_judges: int,
         near: Self | None = None,
     ) -> Self:
-        """On grids where it counts under a law.
+        """On grids where the product with a law is not negligible.
 
         Parameters
         ----------

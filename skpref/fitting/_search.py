@@ -70,7 +70,7 @@ class Ratios:
         limits: Array,
         noise: int | None,
     ) -> Self:
-        """The coordinates around a point: what is at a bound there is no ratio.
+        """The coordinates around a point; a hyperparameter at its bound is not a ratio.
 
         Parameters
         ----------
@@ -189,11 +189,11 @@ class WarmStart:
         self._known: deque[tuple[NDArray[np.float64], State]] = deque(maxlen=_KEPT)
 
     def add(self, theta: NDArray[np.float64], state: State) -> None:
-        """The engine has ended here."""
+        """Keep the state of a run at these hyperparameters."""
         self._known.append((np.array(theta), state))
 
     def near(self, theta: NDArray[np.float64]) -> State | None:
-        """The state to start from: that of the nearest, moved as others near it say."""
+        """The state to start from: that of the nearest θ, extrapolated by its neighbours."""
         if not self._known:
             return self._first
         ranked = sorted(self._known, key=lambda known: float(np.sum((known[0] - theta) ** 2)))
@@ -233,7 +233,7 @@ _BINDING = 0.5
 
 
 class Step(NamedTuple):
-    """One evaluation of the objective, as monitors are told of it.
+    """One evaluation of the objective, as monitors get it.
 
     Attributes
     ----------

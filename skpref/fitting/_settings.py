@@ -1,4 +1,4 @@
-"""The regressor's parameters, checked, as the parts that a fit works with."""
+"""The regressor's parameters, checked, as the parts of a fit."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -37,7 +37,7 @@ class Settings(NamedTuple):
 
 
 def check_settings(estimator) -> Settings:
-    """Check every parameter of an estimator that no data are needed for."""
+    """Check every parameter of an estimator that needs no data."""
     kernel = estimator.kernel
     if kernel is not None and not isinstance(kernel, Kernel):
         raise TypeError(
@@ -106,7 +106,7 @@ def likelihood_of(estimator) -> Likelihood:
 
 
 def held(fitted: BaseEstimator) -> BaseEstimator:
-    """An estimator that is not fitted, with the hyperparameters of one that is, and no search.
+    """An unfitted estimator with the hyperparameters of a fitted one, held fixed.
 
     Parameters
     ----------

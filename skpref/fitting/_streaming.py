@@ -1,4 +1,4 @@
-"""Answers that come in pieces: what the pieces so far have told is the prior of the next.
+"""Answers in pieces: the posterior given the pieces so far is the prior of the next.
 
 Beside what was told, a random sample of the answers is kept. Whenever there are twice as many as
 when hyperparameters and inducing points were found last, they are found again on the sample, and
@@ -48,14 +48,14 @@ def takes_streams(estimator) -> bool:
 
 
 def held_engine(estimator, engine: Engine | None) -> Engine:
-    """The engine of further pieces: what "auto" came to where ``engine`` is None."""
+    """The engine of further pieces: the one that "auto" took where ``engine`` is None."""
     if engine is not None:
         return engine
     return estimator.engine_
 
 
 def refuse_judged(estimator, judges: ArrayLike | None = None) -> None:
-    """Raise ValueError where judges come or came to a fit: no stream learns their reliability."""
+    """Raise ValueError if there are, or were, judges: streams do not learn reliability."""
     if judges is not None:
         raise ValueError(
             "partial_fit takes no judges=: it does not learn how reliable they are. Fit all "
@@ -106,7 +106,7 @@ class Sample(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """What a stream of answers has told.
+    """The posterior and the sample of a stream of answers.
 
     Attributes
     ----------
@@ -241,7 +241,7 @@ def at_points(model: Model, Z: NDArray[np.float64] | None) -> Model:
 
 
 def grown(items: NDArray[np.float64], model: Model, unseen: float) -> NDArray[np.float64]:
-    """The inducing points, and after them those of the items that they leave unexplained."""
+    """The inducing points, followed by further items that they do not explain."""
     Z, kernel = _rule(model).points, model.kernel
     named, measured = seen_columns(kernel, items.shape[1])
     if named and not measured:

@@ -81,7 +81,7 @@ class Weights(NamedTuple):
         return Weights(factor * self.gain, factor * self.shift)
 
     def plus(self, other: "Weights") -> "Weights":
-        """What two sets of answers tell."""
+        """Weights of both sets of answers."""
         return Weights(self.gain + other.gain, self.shift + other.shift)
 
     def told(self, at: "Moments") -> float:
@@ -94,7 +94,7 @@ class Weights(NamedTuple):
         return float(self.shift @ mean) - 0.5 * inner - total
 
     def wider(self, m: int) -> "Weights":
-        """With further points at the end, of which no answer has told anything yet."""
+        """With further points at the end, about which there is no answer yet."""
         more = m - len(self.shift)
         return Weights(np.pad(self.gain, (0, more)), np.pad(self.shift, (0, more)))
 
@@ -150,7 +150,7 @@ def unexplained(kernel: Kernel, items: Array, Z: Array) -> Array:
 
 
 def unexplained_share(kernel: Kernel, items: Array, Z: Array) -> Array:
-    """Share of the items' prior variances that is left given the utilities of the points."""
+    """Residual share of the items' prior variances given the utilities of the points."""
     phi = kernel(items, Z) @ whitening(kernel(Z)).T
     prior = kernel.diag(items)
     return 1.0 - np.einsum("ij,ij->i", phi, phi) / np.where(prior > 0.0, prior, 1.0)
@@ -238,7 +238,7 @@ class Inducing(Prior):
 
     @cached_property
     def _rest(self):
-        """Variance of every margin that the points do not explain."""
+        """FITC residual variance of every margin."""
         return floor_variance(self._prior_variance() - self._squares(self._features), 0.0)
 
     @cached_property
@@ -266,7 +266,7 @@ class Inducing(Prior):
 
     @property
     def rest(self) -> Array:
-        """Variance of every margin that the points do not explain, shape (n_margins,)."""
+        """FITC residual variance of every margin, shape (n_margins,)."""
         return self._rest
 
     @cached_property
@@ -467,7 +467,7 @@ _DISTANCES = 2**22
 
 
 def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDArray[np.float64]:
-    """Inducing points for items: all of them if they are no more than n, else centres of clusters.
+    """Inducing points for items: all items, if there are at most n, else centres of clusters.
 
     Features are scaled to their spread. Where a part of the kernel tells items by their names alone
     (`Identity`), the centres' nearest items are taken, as nothing lies between names; where no
@@ -602,13 +602,13 @@ class InducingPoints(PriorRule):
 
 
 def cost_of_points(comparisons: Comparisons, m: int) -> Cost:
-    """What a prior by so many points takes."""
+    """Cost of a prior by so many points."""
     rows = min(len(comparisons.items), len(comparisons.rows.margins.first))
     return Cost(float(rows) * m**2, float(m), 8.0 * m * (rows + 4.0 * m))
 
 
 def _warn_far(Z, comparisons, kernel):
-    """Warn of points that tell next to nothing of the items' utilities."""
+    """Warn of points that explain next to nothing of the items' utilities."""
     items = comparisons.items
     some = items[np.linspace(0, len(items) - 1, min(len(items), _LOOKED_AT)).astype(np.intp)]
     left = float(np.mean(unexplained_share(kernel, some, Z)))
@@ -621,7 +621,7 @@ def _warn_far(Z, comparisons, kernel):
 
 
 def _moved(Z, comparisons, kernel, likelihood, bound):
-    """Points a few steps up the bound, where they leave much of the items' variance.
+    """Points moved a few steps up the bound, if the residual variance is large.
 
     Some of the answers are looked at; the spread of their items is the unit of each feature.
     """

@@ -107,7 +107,7 @@ BLOCK = 2**21
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """What a `Posterior` is made of, its means and its covariances; the fields are told there."""
+    """Fields, means and covariances of a `Posterior`, where the fields are documented."""
 
     kernel: Kernel
     likelihood: Likelihood
@@ -122,7 +122,7 @@ class Components:
             object.__setattr__(self, "reader", Reader(self.anchors.shape[1]))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what can be found again."""
+        """Without caches."""
         return {name: part for name, part in vars(self).items() if name not in _FOUND_AGAIN}
 
     @property

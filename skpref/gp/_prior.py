@@ -1,4 +1,4 @@
-"""The contract of priors: what an engine may ask of the prior on the margins of some answers.
+"""The contract of priors on the margins of comparisons.
 
 Every prior here is a Gaussian on the margins z of some comparisons, at given hyperparameters of a
 kernel: z ~ N(0, S). Given Gaussian sites it says what the margins are, and in the end the
@@ -71,7 +71,7 @@ class MarginErrors(NamedTuple):
 
 
 class MarginMoments(NamedTuple):
-    """What likelihoods see of the margins, shape (n_margins,) each.
+    """Moments of the margins as likelihoods take them, shape (n_margins,) each.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class MarginMoments(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What a prior takes.
+    """Cost of a prior.
 
     Attributes
     ----------
@@ -224,7 +224,7 @@ class Prior(ABC):
         return 0.5 * UNIT * float(self.variance @ dual**2)
 
     def check_digits(self, posterior: Posterior, marginals: Marginals) -> None:
-        """Raise ValueError if rounding has left a posterior too little of what an engine found."""
+        """Raise ValueError if rounding has lost too many digits of a posterior."""
         return None
 
 
@@ -281,7 +281,7 @@ class PriorRule:
         return _cheapest(kernel, comparisons, likelihood)[0]
 
     def tells_items_apart(self, comparisons: Comparisons) -> bool:
-        """Whether a part of an item's utility that no other item shares can be learned."""
+        """Whether item effects can be learned."""
         return True
 
 

@@ -1,4 +1,4 @@
-"""The contract of engines: what they are given, what they return, what they can do."""
+"""The contract of engines: problem, approximation, capabilities."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -24,7 +24,7 @@ State = dict[str, NDArray[np.float64]]
 
 
 class Pass(NamedTuple):
-    """One pass of an engine over the answers, as those that watch it are told.
+    """One pass of an engine over the answers, as ``watch`` gets it.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ WORST = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Problem(Generic[PriorT]):
-    """Answers over a prior at given hyperparameters: all an engine sees.
+    """Comparisons, their prior and likelihood at given hyperparameters: all that an engine sees.
 
     A row is an inequality of a distinct answer, written so that its winner's margin is positive
     where f agrees.
@@ -80,7 +80,7 @@ class Problem(Generic[PriorT]):
         return rows.apart() if self.apart else rows
 
     def in_duels(self) -> "Problem":
-        """The same with joint answers taken apart."""
+        """The same with joint answers broken into duels."""
         prior = self.prior.on_duels(self.comparisons.rows.apart().margins)
         return Problem(prior, self.comparisons, self.likelihood, apart=True)
 
@@ -101,7 +101,7 @@ class Problem(Generic[PriorT]):
 
     @cached_property
     def answers(self) -> Answers:
-        """What a likelihood is told of each row."""
+        """The rows as a likelihood takes them."""
         return self.rows.answers
 
     @cached_property
@@ -135,7 +135,7 @@ class Problem(Generic[PriorT]):
 
 
 class Approximation(NamedTuple, Generic[Found]):
-    """What an engine found.
+    """Result of an engine.
 
     Attributes
     ----------
@@ -238,7 +238,7 @@ class Engine(BaseEstimator, ABC):
 
     @property
     def prior_rule(self) -> PriorRule:
-        """How it comes to its prior."""
+        """The rule that chooses its prior."""
         return PriorRule()
 
     @abstractmethod

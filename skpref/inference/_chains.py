@@ -1,4 +1,4 @@
-"""Chains of the noisy margins: how they run, their diagnostics, and what answers make of them."""
+"""Chains of the noisy margins: runs, diagnostics, and the posterior's components."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -147,7 +147,7 @@ class Budget:
         return int(min(n, max(1.0, self.left // each)))
 
     def spend(self, work: float) -> None:
-        """Take note of work that was done."""
+        """Count work that was done."""
         self.left -= work
 
 

@@ -336,7 +336,7 @@ class _Sweep:
         return float(np.max(floor))
 
     def settle_repeats(self, problem):
-        """Let the sites of equal duels ask for their common fixed point."""
+        """Set the sites of equal duels to their common fixed point."""
         # Of joint answers there is one site a margin: the prior counts them.
         counts, update = problem.shared, self.update
         variance = update.cav_var * update.cav_share
@@ -371,7 +371,7 @@ def _sweep(problem, site_precision, site_shift, conditioned=None):
 
 
 class _Path:
-    """The way of the sites: Anderson's extrapolation in (log τ, ν/√τ), with a way back.
+    """Anderson's extrapolation of the sites in (log τ, ν/√τ), with a fallback.
 
     In these coordinates sites that differ by orders of magnitude weigh alike and precisions
     stay positive.

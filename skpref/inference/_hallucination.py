@@ -1,4 +1,4 @@
-"""Engines that believe: hallucinations (one sample of the answers), the mode and constant lies."""
+"""Believers: engines that condition on one value of every noisy margin."""
 
 from abc import abstractmethod
 from typing import ClassVar

@@ -30,7 +30,7 @@ def available() -> float:
 
 
 def check_memory(n_bytes: float, what: str, remedy: str) -> None:
-    """Raise MemoryError if so many bytes are not to be had.
+    """Raise MemoryError if so many bytes are not available.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def check_memory(n_bytes: float, what: str, remedy: str) -> None:
 
 
 def fits(n_bytes: float) -> bool:
-    """Whether so many bytes are to be had."""
+    """Whether so many bytes are available."""
     return n_bytes <= _SMALL or n_bytes <= available()
 
 

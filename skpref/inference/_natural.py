@@ -31,7 +31,7 @@ _SQUARED = 1e-13
 
 
 def nothing(m: int) -> Weights:
-    """What no answer tells of so many points."""
+    """Weights of no answers on so many points."""
     return Weights(np.zeros((m, m)), np.zeros(m))
 
 
@@ -88,7 +88,7 @@ class Batch:
         return self.told(at).after(self.before)
 
     def told(self, at: Moments) -> "Look":
-        """The same of these answers alone, whatever earlier ones told."""
+        """The same of these answers alone, without earlier ones."""
         margins = self.prior.under(at)
         mean, variance, rest = self.seen(margins)
         expected = self.likelihood.expected(mean, variance, rest, self.answers)
@@ -114,8 +114,8 @@ class Look(NamedTuple):
 
     ``fit`` is the expected log-probability of its answers, ``wanted`` the q whose precision and
     shift are those of the ``sites`` on the margins that they ask for: a natural-gradient step of
-    length 1. ``pulled`` is minus the derivative of the fit in the log of the FITC residual variance;
-    ``goal`` is what such steps raise of the answers' side, where that is not ``fit``.
+    length 1. ``pulled`` is minus the derivative of the fit in the log of the FITC residual
+    variance; ``goal`` is what such steps raise of the answers' side, where that is not ``fit``.
     """
 
     at: Moments
@@ -132,13 +132,13 @@ class Look(NamedTuple):
 
     @property
     def height(self) -> float:
-        """What the way leads up."""
+        """The function that the ascent raises."""
         if self.goal is None:
             return self.bound
         return self.goal - 0.5 * float(self.at.mean @ self.at.mean)
 
     def after(self, before: Weights | None) -> "Look":
-        """The same, what earlier answers told being part of the prior."""
+        """The same, with earlier answers as part of the prior."""
         if before is None:
             return self
         goal, mean = self.goal, self.at.mean
@@ -161,7 +161,7 @@ class Look(NamedTuple):
 
 
 class Ascent(NamedTuple):
-    """Where a way uphill ended.
+    """End of an ascent.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ def ascend(
     max_iter: int,
     watch: Callable[[Pass], bool] | None = None,
 ) -> Ascent:
-    """Steps that see all answers, until the wanted one is short.
+    """Steps on all answers, until the natural-gradient step is short.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def ascend(
 
 
 class Path:
-    """The way of q uphill: Anderson's extrapolation over the last natural-gradient steps.
+    """Ascent of q: Anderson's extrapolation over the last natural-gradient steps.
 
     Where it would lower the bound, a plain step is made, and shortened until it does not. Steps are
     then extrapolated over at that length: those of full length swing about their end where answers
@@ -359,7 +359,7 @@ class Gamma(NamedTuple):
 
 
 def updated(prior: Gamma, now: Gamma, at: Moments, pulled: float) -> Gamma:
-    """q(λ) that raises the bound, to its maximum where the answers do not pull.
+    """q(λ) that raises the bound, to its maximum where the answers have no slope in λ.
 
     Parameters
     ----------
@@ -477,12 +477,12 @@ def _secant(before, now, off):
 
 
 def after(watch: Callable[[Pass], bool], number: int, gap: float = 0.0) -> Callable[[Pass], bool]:
-    """Told of passes that come after so many, whose bound lacks ``gap``."""
+    """A ``watch`` of later passes, numbered after so many, whose bound lacks ``gap``."""
     return lambda seen: watch(seen._replace(number=number + seen.number, bound=seen.bound + gap))
 
 
 class Tally(NamedTuple):
-    """What the duels of a pair come to, a row each for whoever won.
+    """Sums over the duels of a pair, one row for each winner.
 
     Attributes
     ----------

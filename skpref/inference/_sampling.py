@@ -334,7 +334,7 @@ def is_warm(start: State | None) -> bool:
 def needed(
     rng: np.random.Generator | None, gaussian: Approximation | None
 ) -> tuple[np.random.Generator, Approximation]:
-    """Both, or a TypeError: draws need a generator and an approximation to start from."""
+    """Both arguments, or a TypeError: draws need a generator and a Gaussian approximation."""
     if rng is None or gaussian is None:
         raise TypeError(
             "An engine that samples needs rng=, a numpy Generator, and gaussian=, the "

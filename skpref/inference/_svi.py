@@ -133,7 +133,7 @@ def drift(
     prior: Gamma | None = None,
     scale: float = 1.0,
 ) -> Drift:
-    """Take stochastic steps while they come nearer, and average those of the last pass.
+    """Take stochastic steps while they approach the optimum, and average the last pass.
 
     A pass sees every answer once, so that the sum of what its batches wanted, less the mean of q
     over the pass, is free of the batches' differences: it falls from pass to pass until noise is
@@ -227,7 +227,7 @@ def _under(batch, now):
 
 
 class Course(NamedTuple):
-    """How the engine went.
+    """Course of the bound.
 
     Attributes
     ----------
@@ -272,7 +272,7 @@ def q_of(start: State | None, prior: Inducing, total: float) -> Weights | None:
 def found(
     end: Ascent, total: float, inverse_scale: Gamma | None = None, before: Drift | None = None
 ) -> Approximation:
-    """What a way uphill ended with, perhaps after stochastic steps."""
+    """Result of an ascent, perhaps after stochastic steps."""
     history, smoothed, n_iter, stopped = end.history, [], end.n_iter, end.stopped
     if before is not None:
         if before.stopped:  # the last look was not a pass

@@ -46,7 +46,7 @@ _TRIES = 3
 
 
 class Store(Generic[T]):
-    """What this process knows of numbered parts of work, of the runs that last asked.
+    """Parts of work that this process holds, by run and number.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Store(Generic[T]):
 
 
 class SharedOut:
-    """Numbered parts of work, about which whatever workers joblib has are asked.
+    """Numbered parts of work, shared out to joblib's workers.
 
     A worker is sent a part once, keeps it, and from then on is sent questions about it. One that
     does not know a part, because it is new or was restarted, says so and is sent it.

@@ -1,4 +1,4 @@
-"""What a likelihood is: the probability of an answer given the margin, and what engines ask of it.
+"""The contract of likelihoods: the probability of an answer given the margin.
 
 A margin is f(winner) − f(loser), so that a likelihood need not know which item was written first;
 of a tie, f of the one item minus f of the other. All methods are vectorised over rows, one a
@@ -124,7 +124,7 @@ class Likelihood(BaseEstimator, ABC):
 
     @property
     def uses_order(self) -> bool:
-        """Whether probabilities depend, or may come to depend, on who was shown first."""
+        """Whether probabilities depend on who was shown first, now or at other hyperparameters."""
         return False
 
     @property
@@ -134,7 +134,7 @@ class Likelihood(BaseEstimator, ABC):
 
     @property
     def duel_scale(self) -> DuelScale:
-        """What may come of a duel."""
+        """The outcomes of a duel."""
         return DuelScale.of(self.kinds)
 
     @property

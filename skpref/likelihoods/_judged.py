@@ -64,7 +64,7 @@ class JudgeReliability(Likelihood):
         self.own_order = own_order
 
     def seen(self, answers: Answers) -> "Seen":
-        """What the judges do to margins."""
+        """Scale and offset of each row's margin by its judge."""
         n = len(answers.kind)
         if answers.judge is None:
             return Seen(np.ones(n), np.zeros(n))
@@ -240,7 +240,7 @@ class JudgeReliability(Likelihood):
 
 
 class Seen(NamedTuple):
-    """What a judge makes of a margin, for each row: reliability × margin + ahead."""
+    """The margin as the judge of each row sees it: reliability × margin + ahead."""
 
     reliability: NDArray[np.float64]
     ahead: NDArray[np.float64]

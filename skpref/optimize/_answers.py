@@ -1,4 +1,4 @@
-"""Answers: what may be said of the items shown, and the ranks that it stands for."""
+"""Answers of `tell`, and the ranks that they stand for."""
 
 from collections.abc import Sequence
 from operator import index
@@ -136,7 +136,7 @@ def _ranking(value, n):
 
 
 def ranks_of(outcome: int | str | dict, n: int) -> tuple[int, ...]:
-    """Rank of each of n items: 1 best; nothing is said between equal ranks, nor of rank 0.
+    """Rank of each of n items: 1 best; equal ranks are not compared, nor is rank 0.
 
     Parameters
     ----------

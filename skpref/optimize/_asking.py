@@ -1,4 +1,4 @@
-"""What everything that asks and is told has: questions, refusals, the way back, what was told."""
+"""Common base of optimizers and learner: questions, refusals, undo, history."""
 
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ _MAX_SKIPS = 100
 
 
 class Asking(CallbackSupportMixin):
-    """What is asked, told, skipped and taken back, for a class with a session and a space.
+    """Ask, tell, skip and undo, for a class with a session and a space.
 
     A subclass has `ask`, `tell` and `recommend`. Where a question is to somebody, it also says how
     the two are one value: `_packed`, `_listed` and `_taken_apart`.
@@ -202,7 +202,7 @@ class Asking(CallbackSupportMixin):
 
 
 def _by_position(outcome):
-    """What a judge said of a set, as a dict."""
+    """A judge's answer about a set, as a dict."""
     if isinstance(outcome, dict):
         return outcome
     several = isinstance(outcome, list | tuple) or np.ndim(outcome) == 1
@@ -210,7 +210,7 @@ def _by_position(outcome):
 
 
 def _tasks(root):
-    """A task for each answer; what is told after an undo repeats the last one."""
+    """A task for each answer; an answer after an undo repeats the last one."""
     task = None
     for _ in range(root.max_subtasks):
         task = root.subcontext("duel")

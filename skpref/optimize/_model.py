@@ -1,4 +1,4 @@
-"""The model behind the questions: fits and hallucinations of what was told.
+"""The model behind the questions: fits and hallucinations of the answers.
 
 All functions are pure: what they need to be quick on the next call (`Memory`) is passed in and
 handed back, so that a run can be written down and taken up again exactly.
@@ -45,7 +45,7 @@ _REFIT = Search(max_iter=12, gtol=1e-2, warn_not_converged=False)
 
 @dataclass(frozen=True)
 class Memory:
-    """What one question hands to the next.
+    """State that one question hands to the next.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ def default_priors(
 
 @dataclass(frozen=True)
 class Models:
-    """The model of a run: before anyone told a tie it may be one without ties.
+    """The model of a run; before the first tie it may be one without ties.
 
     Attributes
     ----------

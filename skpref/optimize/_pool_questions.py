@@ -133,7 +133,7 @@ class PoolConfiguration(NamedTuple):
 
     @property
     def scale(self) -> DuelScale:
-        """What may come of a duel by the estimator's likelihood."""
+        """Outcomes of a duel by the estimator's likelihood."""
         return likelihood_of(last_of(self.estimator)).duel_scale
 
     def check_takes(self, outcome: int | str | dict, n: int) -> None:
@@ -150,7 +150,7 @@ class PoolConfiguration(NamedTuple):
 
 
 class PoolQuestions:
-    """What is asked next, a function of what happened and of the seed alone."""
+    """The next question, a function of the events and the seed alone."""
 
     def __init__(self, space: Any, configuration: PoolConfiguration, seed: int, initial: list):
         self._space, self._configuration, self._seed = space, configuration, seed
@@ -321,7 +321,7 @@ class PoolQuestions:
 
 
 class Askable:
-    """Duels of a pool, each of every user: what may be asked, and what is asked beside it.
+    """Pairs of a user and a duel of the pool that may be asked, and the pending ones.
 
     Parameters
     ----------

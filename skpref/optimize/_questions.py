@@ -32,7 +32,7 @@ _GROWTH = 0.04
 
 
 class Questions:
-    """What is asked next, given all that happened.
+    """The next question, given all events.
 
     ``initial`` are the pairs of items that are asked first, as the space keeps them.
     """
@@ -50,7 +50,7 @@ class Questions:
     # -- the model -----------------------------------------------------------------------
 
     def fit(self, state: State) -> tuple[Fitted, Memory]:
-        """The fit of what was told, and what it leaves to the next."""
+        """The fit of the answers, and the state for the next fit."""
         check_told(state)
         last = self._last
         if last is None or last[0] is not state.told or last[1] is not state.base:
@@ -179,6 +179,6 @@ class Questions:
 
 
 def check_told(state: State) -> None:
-    """Raise unless something was told."""
+    """Raise unless there is an answer."""
     if not state.told:
         raise NotFittedError("No duel was told yet: ask(), then tell(duel, outcome).")

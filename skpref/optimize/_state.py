@@ -1,4 +1,4 @@
-"""The state of an optimisation: what was told, what is pending, what the next question needs."""
+"""The state of a run: answers, pending questions, and the memory of the next question."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ EXACT_UNDOS = 10
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """Every item met so far, in the order in which it was met.
+    """Every item so far, in order of first appearance.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class Skipped(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """What `undo` goes back to: how much was told and skipped, and the rest of the state."""
+    """The state that `undo` goes back to, with the numbers of answers and skips."""
 
     n_told: int
     n_skipped: int

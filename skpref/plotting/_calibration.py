@@ -1,4 +1,4 @@
-"""Are outcomes as frequent as they were said to be probable?"""
+"""Frequencies of outcomes beside their predicted probabilities."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -14,7 +14,7 @@ from skpref.plotting._style import check_matplotlib, new_axes, palette, percent,
 
 
 class Predicted(NamedTuple):
-    """Probabilities of one outcome, and whether it came."""
+    """Probabilities of one outcome, and whether it occurred."""
 
     outcome: str
     proba: Array
@@ -106,7 +106,7 @@ _BOTTOM, _GAP = 0.22, 0.03
 
 
 class Reliability(NamedTuple):
-    """Of one outcome: how probable it was said to be, and how frequent it was, bin by bin.
+    """Predicted probability and frequency of one outcome, bin by bin.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class CalibrationDisplay:
         predict_params: dict | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Predict answers and compare with what came.
+        """Predict answers and compare them with those given.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class CalibrationDisplay:
         level: float = 0.9,
         ax: Any = None,
     ) -> Self:
-        """Compare predicted probabilities with what came.
+        """Compare predicted probabilities with the answers given.
 
         Parameters
         ----------

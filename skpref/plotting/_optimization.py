@@ -22,7 +22,7 @@ from skpref.plotting._style import (
 
 
 class Run(NamedTuple):
-    """What was shown and what came of it, in the order in which it was told.
+    """Items shown and their answers, in order.
 
     Attributes
     ----------
