@@ -302,7 +302,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
     n_restarts_optimizer : int, default=0
         Further starts of the search, drawn log-uniformly within the bounds.
     n_learning_answers : "auto", int or None, default="auto"
-        Number of answers (duels, sets, pairs of rated items) on which hyperparameters are learned: a
+        Number of answers (duels, sets, pairs of rated items) that hyperparameters are learned on: a
         fixed random part. All answers are then fitted with them. "auto": all, unless learning on
         4000 or more would take long, or on 2000 or more a minute; then 1000 (2000 of names alone),
         with a warning. With "svi" it is 800, or 5000 (see `skpref.inference.SVI`), unless all take

@@ -420,7 +420,7 @@ def _check_counts(counts: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
     if counts.dtype.kind == "f" and np.all(np.mod(counts, 1.0) == 0.0):  # not so for NaN, inf
         whole = counts.astype(np.int64)
     if whole is None or whole.min() < 0:
-        raise ValueError(f"{name} must be whole numbers, 0 or more: how often that was seen.")
+        raise ValueError(f"{name} must be whole numbers, 0 or more: counts of duels.")
     if whole.sum() == 0:
         raise ValueError(f"{name} are all 0, so no duel results.")
     return whole

@@ -537,8 +537,8 @@ def from_columns(
         encode. A float array if the columns are numbers, their labels no strings and no ``names``
         given.
     y : ndarray of int64 of shape (n_duels,)
-        As in `from_pairs`: where one side won all, every second duel is turned round. Where ``outcome``
-        was given, a warning says so, unless ``order`` came.
+        As in `from_pairs`: where one side won all, every second duel is turned round. Where
+        ``outcome`` was given, a warning says so, unless ``order`` came.
     order : ndarray of int8 of shape (n_duels,)
         With ``order`` alone: of the duels that are left, with the other sign where one was turned.
 

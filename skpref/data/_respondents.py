@@ -150,13 +150,13 @@ class Respondents:
         asked = next((name for name in ids if not is_missing(name) and str(name) in written), None)
         if asked is not None:
             warn(
-                f"None of the {self._role}s asked about was fitted, so that of all no more is "
-                f"known than how {self._role}s differ; but {written[str(asked)]!r} was, and "
-                f"{asked!r} is not the same. Give ids of the type that fit was given."
+                f"None of these {self._role}s was fitted, so that all are predicted as unknown "
+                f"{self._role}s; but {written[str(asked)]!r} was, and {asked!r} is not the same. "
+                "Give ids of the type that fit was given."
             )
 
 
-# Beyond this a duel is surer than arithmetic is.
+# Larger weights exceed double precision.
 _MOST = 1e12
 
 

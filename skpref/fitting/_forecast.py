@@ -83,7 +83,7 @@ def chosen_engine(
     comparisons: Comparisons, named: bool, kernel: Kernel | None, likelihood: Likelihood
 ) -> Engine:
     """What ``inference="auto"`` stands for: EP, or SVI where EP would take more than a minute, or
-    more memory than is to be had.
+    more memory than is available.
 
     By the numbers of duels and items, and not by the speed of this machine, so that a fit is the
     same wherever it fits. Choices and rankings, which SVI does not take, are left to EP; so are
@@ -104,7 +104,7 @@ def chosen_engine(
         return EP()
     takes = f"some {seconds / 60.0:.0f} minutes"
     if seconds <= _LONG:
-        takes = f"{n_bytes / 1e9:.2g} GB of memory, which are not to be had,"
+        takes = f"{n_bytes / 1e9:.2g} GB of memory, which are not available,"
     warn(
         f"Exact inference would take {takes} for "
         f"{len(comparisons.rows)} distinct duels among {len(comparisons.items)} items, so that "

@@ -208,9 +208,9 @@ class Dense(Prior):
         off = np.abs(self.difference(self.K @ posterior.weights.mean(axis=1)) - mean)[plain]
         if np.any(off > _NOTICED * np.sqrt(variance[plain])):
             raise ValueError(
-                "These answers are surer than arithmetic is: for their weights, or repeats, the "
-                "noise is so small that rounding changes probabilities. Divide all of "
-                "sample_weight by a number, or raise noise_variance and its lower bound."
+                "Rounding errors change probabilities: the noise is too small for the weights, or "
+                "repeats, of these answers. Divide all of sample_weight by a number, or raise "
+                "noise_variance and its lower bound."
             )
 
     def _item_weights(self, dual):

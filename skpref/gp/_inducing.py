@@ -321,7 +321,9 @@ class Inducing(Prior):
     def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
         """See `Prior.pull_back`; the sites' expected logarithm under q is a bound that touches."""
         if push is not None:
-            raise NotImplementedError("A push is not known of the prior by inducing points.")
+            raise NotImplementedError(
+                "The prior by inducing points takes no push. Leave push at None."
+            )
         none = np.zeros(self.n_margins)
         return self.contract(Pull(marginals.dual, -0.5 * precision, none, marginals.root))
 
@@ -615,7 +617,7 @@ def _warn_far(Z, comparisons, kernel):
     if left > _FAR:
         warn(
             f"The inducing points explain {1.0 - left:.1%} of the variance of the items' utilities "
-            f"under {kernel}: what is not explained is predicted as if nothing were known. Give "
+            f"under {kernel}; the rest is predicted by the prior. Give "
             "points among the items, in the units of their features, or leave inducing_points out."
         )
 

@@ -134,7 +134,7 @@ class ByPrecision:
     def given(self, laplacian: Array | csr_array) -> Utilities:
         """The utilities given sites of this L; NoCovarianceError where digits would be lost."""
         if ROUNDING * self._norm * float(np.max(laplacian.diagonal())) ** 1.5 > _LOST:
-            raise NoCovarianceError("answers with hardly any noise leave too few digits")
+            raise NoCovarianceError("almost no noise: rounding leaves too few digits")
         precision = self._inverse.copy(order="F")
         if isinstance(laplacian, csr_array):
             entries = laplacian.tocoo()

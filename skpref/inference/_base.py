@@ -317,7 +317,7 @@ def check_answers(
         if TIE in unknown:
             what, remedy = "ties", "tie_threshold, such as tie_threshold=0.1"
         raise ValueError(
-            f"There are {what}, but {type(likelihood).__name__} knows none. Give {remedy}."
+            f"There are {what}, but {type(likelihood).__name__} takes none. Give {remedy}."
         )
     if rows.joint:
         needed = [each for each in (engine, engine.evidence_engine()) if each is not None]

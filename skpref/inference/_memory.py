@@ -43,8 +43,8 @@ def check_memory(n_bytes: float, what: str, remedy: str) -> None:
     free = available()
     if n_bytes > free:
         raise MemoryError(
-            f"{what} takes about {n_bytes / 1e9:.2g} GB of memory, {free / 1e9:.2g} GB are to be "
-            f"had. {remedy}"
+            f"{what} takes about {n_bytes / 1e9:.2g} GB of memory, {free / 1e9:.2g} GB are "
+            f"available. {remedy}"
         )
 
 

@@ -478,9 +478,9 @@ class HMC(SampledEngine):
     def _check_moved(self, rejected_share):
         if rejected_share == 1.0 and self.max_walls is None:
             raise ValueError(
-                "HMC gave every trajectory up for the walls that it met: these answers contradict "
-                "each other under hardly any noise, and nothing would be drawn. Use "
-                "inference='ep', or raise noise_variance."
+                "HMC rejected every trajectory, as each met too many walls: these answers "
+                "contradict each other at almost no noise. Use inference='ep', or raise "
+                "noise_variance."
             )
 
     def _sample(self, covariance, state, n_draws, rng, box=None, keep=True):
@@ -575,8 +575,8 @@ class Gibbs(SampledEngine):
         check_number("thin", self.thin, low=1, integer=True)
         if comparisons is not None and not comparisons.rows.basis.all():
             raise ValueError(
-                "Gibbs renews one inequality of an answer at a time, which cannot be where some "
-                "follow from others: where several items of a ranking share a rank and several the "
+                "Gibbs draws one inequality of an answer at a time. It cannot where some follow "
+                "from others: where several items of a ranking share a rank and several the "
                 "next. Use inference='hmc' or 'ep'."
             )
         super().check(comparisons, likelihood)

@@ -541,8 +541,8 @@ class Probit(ExpectedProbit):
             )
         if kind.max(initial=0) > max(self.kinds):
             raise ValueError(
-                f"{np.sum(kind > max(self.kinds))} of {len(kind)} answers are of a grade that is "
-                "not known; set grade_thresholds, one number fewer than there are grades."
+                f"{np.sum(kind > max(self.kinds))} of {len(kind)} answers have a grade without "
+                "a threshold; set grade_thresholds, one number fewer than there are grades."
             )
         lower, upper = ends(cuts, kind)
         slabs = np.flatnonzero(np.isfinite(upper))

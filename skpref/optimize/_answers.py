@@ -97,7 +97,7 @@ def _of_duel(outcome, n):
 def _of_set(said, n):
     if "ranking" in said:
         if len(said) > 1:
-            raise ValueError(f"A ranking says all; got more beside it{_beside(said)}.")
+            raise ValueError(f"ranking= is a whole answer; got more beside it{_beside(said)}.")
         return {"ranking": _ranking(said["ranking"], n)}
     found = {name: _position(name, said[name], n) for name in said}
     if found.get("chosen") == found.get("worst"):

@@ -152,7 +152,7 @@ def minimax_draws(
         if proposed * smallest_acceptance > max(found, 10):
             raise RuntimeError(
                 f"Only {found} of {proposed} proposals were accepted (t = {len(tilting.shift)}): "
-                "independent draws are out of reach here; use hmc, or a larger noise variance."
+                "independent draws would take too long; use hmc, or a larger noise variance."
             )
         share = max(found, 1) / proposed
         batch = int(np.clip(1.1 * (n - found) / share + 100, 1000, 100_000))

@@ -128,7 +128,7 @@ def test_an_id_has_an_item_effect_whatever_its_other_features():
     items = np.array([[7.0, 0.0], [7.0, 3.0], [9.0, 0.0], [9.0, 50.0]])
     duels = won(items, [0, 1], [2, 3])
     K = default_kernel(duels, id_column=0)(np.array([[7.0, 0.0], [7.0, 1e9], [9.0, 0.0]]))
-    # Rows of one id, far apart in features, share the item effect alone; two ids the features' part.
+    # Rows of one id, far apart in features, share the item effect; two ids the features' part.
     assert K[0, 1] == pytest.approx(0.1)
     assert K[0, 2] == pytest.approx(1.0)
     assert K[0, 0] == pytest.approx(1.1)

@@ -58,7 +58,7 @@ def test_a_fit_under_a_limit_ends_with_the_estimator_unchanged():
     assert "5000 answers 1000 times takes about" in sampled and "inference='ep'" in sampled
     assert unchanged == "True True"
     assert "Exact inference for 1500 distinct comparisons among 3000 items takes" in exact
-    assert "0.4 GB are to be had. Use inference=SVI(n_inducing=500)" in exact
+    assert "0.4 GB are available. Use inference=SVI(n_inducing=500)" in exact
     assert taken == "SVI"
 
 
@@ -184,7 +184,7 @@ def test_where_exact_inference_does_not_fit_auto_takes_points(monkeypatch):
     monkeypatch.setattr(_memory, "available", lambda: 1e4)
     X = smooth_duels(60)
     model = PairwisePreferenceRegressor(RBF(0.5), optimizer=None, random_state=0)
-    with pytest.warns(UserWarning, match=r"GB of memory, which are not to be had, for 60 distinct"):
+    with pytest.warns(UserWarning, match=r"GB of memory, which are not available, for 60 distinct"):
         model.fit(X)
     assert isinstance(model.engine_, SVI)
     sets = np.random.default_rng(0).random((20, 3, 2))  # which points do not take

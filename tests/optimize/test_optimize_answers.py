@@ -93,7 +93,7 @@ REFUSED = [
         3,
         AnswerArguments(chosen=1, ranking=[0, 1]),
         ValueError,
-        "A ranking says all; got more .*chosen=1",
+        "ranking= is a whole answer; got more .*chosen=1",
     ),
     (
         3,
