@@ -439,7 +439,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
     # -- fitting -------------------------------------------------------------------------
 
     # What scikit-learn routes here without being asked to. It finds these by a part of their names,
-    # so that what is said of predict_proba holds of predict until that is said last.
+    # so that requests of predict_proba count for predict too, unless those of predict come last.
     __metadata_request__fit = {"qid": True, "order": True, "judges": True}  # noqa: RUF012
     __metadata_request__partial_fit = {"qid": True, "order": True, "judges": True}  # noqa: RUF012
     __metadata_request__predict_proba = {"order": True, "judges": True}  # noqa: RUF012

@@ -363,7 +363,7 @@ def win_rates(model: Any, items: Any = None, *, user: Any = None, order: int = 0
     n = len(rows)
     by_mean = np.argsort(-subject.at(n).mean(rows), kind="stable")
     rows, names = rows[by_mean], by_mean if names is None else names[by_mean]
-    # With neither shown first, one half of the table tells the other.
+    # With neither shown first, one half of the table follows from the other.
     i, j = np.triu_indices(n) if order == 0 else np.divmod(np.arange(n * n), n)
     told = np.exp(subject.at(len(i)).outcome_log_proba(rows[i], rows[j], np.full(len(i), order)))
     win, tie = np.empty((n, n)), np.zeros((n, n))

@@ -15,7 +15,7 @@ _COMPARING = frozenset(
 )
 _SEARCH = "sklearn.model_selection._search"
 
-# What is answered where nothing is told.
+# Default of an answer without metadata.
 _WITHOUT = {
     "judges": "the reference judge",
     "order": "people who are shown the first item first",

@@ -22,7 +22,7 @@ from skpref.collaborative._posterior import CollaborativePosterior, same_user
 from skpref.collaborative._teams import factors
 from skpref.inference import Pass
 
-# A pass goes this share of the way that the one before went.
+# Each pass is damped by this factor, relative to the one before.
 _SHORTER = 0.95
 # Sweeps over the functions in a pass, at most, and the growth of the bound that ends them.
 _SWEEPS, _GROWTH = 20, 1e-3

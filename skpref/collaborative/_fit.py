@@ -102,7 +102,7 @@ _LONGER, _SHORTER = 1.2, 0.7
 _LEAST_STRIDE = 0.02
 # Share of the residual that margins must have moved by.
 _SEEN = 1e-4
-# A move larger than any that means something, whose square is a number.
+# Larger than any real move; its square is finite.
 _FAR = 1e100
 
 

@@ -264,7 +264,7 @@ def _words(sides):
     return words
 
 
-# -- what is said of it ----------------------------------------------------------------------
+# -- warnings --------------------------------------------------------------------------------
 
 
 def _warn_dropped(values, missing, unread, ties):

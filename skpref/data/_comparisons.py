@@ -605,7 +605,7 @@ class Comparisons(ByValue):
         places[orders == 0] = -1
         turned = orders < 0
         places[turned, :2] = places[turned, 1::-1]
-        # Best first, of equal ranks as shown, then those of which nothing is said, then nothing.
+        # Best first, equal ranks as shown, then items that are not ranked, then padding.
         key = np.where(ranks > 0, ranks, np.where(sets < 0, 2 * k + 1, 2 * k))
         sort = np.argsort(key, axis=1, kind="stable")
         positions, places, ranks = (

@@ -14,7 +14,7 @@ from skpref.gp import Posterior, mixture_quantile
 from skpref.kernels import features_part
 from skpref.likelihoods import Likelihood
 
-# Of each unit what a picture says of it.
+# Label of each unit in a picture.
 UNITS = {
     "noise": "standard deviations of an item's noise",
     "elo": "Elo points",

@@ -139,7 +139,7 @@ class Ratios:
 
 
 _KEPT = 6
-# Hyperparameters (mostly logarithms) this far from the nearest known tell too little about it.
+# States are not extrapolated to hyperparameters (mostly logarithms) farther than this.
 _FAR = 3.0
 # Sum of the sizes of the weights of an extrapolation, beyond which it is none.
 _BOLD = 2.5
@@ -224,7 +224,7 @@ _FTOL, _NATS = 1e-6, 1e-4
 _FLAT, _DESCENTS, _GAINED = 0.02, 8, 0.01
 # From an objective of so many nats on, its gradient may be of any size.
 _LARGE = 1e3
-# What an engine found that did not converge, and whose residual is larger, is not believed.
+# A result that has not converged is not used where its residual is larger.
 _ASTRAY = 0.1
 # A hyperparameter this near a bound (of its logarithm) is at it; it is held back where the log
 # evidence would grow by more than this if it were larger (smaller) by a factor e (or 1, if linear).

@@ -13,7 +13,7 @@ Array: TypeAlias = NDArray[np.float64]
 # Takes which functions (p,) and arguments (p, m) of each, gives values (p, m).
 Family: TypeAlias = Callable[[NDArray[np.intp], Array], Array]
 
-# A panel is halved while its last Legendre coefficients say that it is not resolved to this.
+# A panel is halved while its last Legendre coefficients are larger than this.
 _TOLERANCE = 2e-9
 _HALVINGS = 40
 # Where more panels of one function than this are unresolved at once, it is rounding that they show.

@@ -130,7 +130,7 @@ class Problem(Generic[PriorT]):
         """Sum over the rows on each margin, weighted, by default by their counts."""
         weights = self.counts if weights is None else weights
         weighted = weights * values
-        # With weights bincount gives floats, which numpy's stub does not tell.
+        # With weights bincount gives floats, which numpy's stub does not know.
         return np.bincount(self.index, weighted, self.prior.n_margins)  # type: ignore[return-value]
 
 

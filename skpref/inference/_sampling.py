@@ -251,7 +251,7 @@ class SampledEngine(AnswerEngine):
     def _check_moved(self, rejected_share):
         """Raise ValueError if it is vain to go on after burn-in."""
 
-    # -- what a subclass says of its sampler ---------------------------------------------
+    # -- what a subclass defines of its sampler ------------------------------------------
 
     # Name of the sampler.
     _name: ClassVar[str]

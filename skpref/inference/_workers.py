@@ -109,7 +109,7 @@ class SharedOut:
     ) -> None:
         self._count, self._part, self._n_jobs = count, part, n_jobs
         self.run = uuid4().hex
-        # By kind of question, parts that somebody may not know of those who are asked.
+        # By kind of question, the parts that a worker may not have.
         self._new: dict[str, set[int]] = {}
         weakref.finalize(self, store.drop, self.run)
 
@@ -142,7 +142,7 @@ class SharedOut:
                 delayed(work)(self.run, k, questions[k], self._part(k) if k in new else None)
                 for k in numbers
             )
-            # Threads unless a `parallel_config` says otherwise: they share what they know.
+            # Threads, which share memory, unless a `parallel_config` sets another backend.
             parallel = Parallel(self._n_jobs, batch_size=1, prefer="threads")
             try:
                 return dict(zip(numbers, parallel(tasks), strict=True))

@@ -164,7 +164,7 @@ def hyperparameter_names(kernel: Kernel) -> list[str]:
             names.append(f"{each.owner} {each.name}{place}")
         else:
             names.append(f"{each.name}{place}")
-    # Of parts that are of one kind, their numbers tell them apart.
+    # Parts of one kind are told apart by their numbers.
     count, seen = Counter(names), Counter[str]()
     for at, name in enumerate(names):
         if count[name] > 1:

@@ -155,7 +155,7 @@ class Asking(CallbackSupportMixin):
         """The user and the items of a question; None where there are no several users."""
         return None, question
 
-    # -- what was told -------------------------------------------------------------------
+    # -- history -------------------------------------------------------------------------
 
     @property
     def history_(self) -> list[HistoryEntry]:

@@ -13,7 +13,7 @@ from scipy.stats import rv_continuous, rv_discrete
 from skpref._utils import warn
 
 # How far apart two categories are, in ranges of a number: near what two numbers drawn at random
-# are, so that what is learned of one category is believed of the next until duels say otherwise.
+# are, so that what is learned of one category holds for the next until duels contradict it.
 _CATEGORY = 0.5
 # Neighbours of longer ranges of integers would be one item up to rounding.
 _MAX_STEPS = 100_000

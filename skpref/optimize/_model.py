@@ -31,7 +31,7 @@ from skpref.optimize._answers import TIE, check_scale, label_of, ranks_of
 
 # Log-normal priors: median and standard deviation of the logarithm.
 LENGTHSCALE_PRIOR = (0.5, 0.75)
-# Of σ², broad: less of it believes a judge who errs, more of it doubts one who does not
+# Of σ², broad: smaller values trust a judge who errs, larger ones distrust one who does not
 # (benchmarks/regret.py with and without --flip 0.1).
 NOISE_PRIOR = (3e-3, 2.0)
 TIE_PRIOR = (0.1, 1.5)

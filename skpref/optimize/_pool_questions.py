@@ -157,7 +157,7 @@ class PoolQuestions:
         self._place = {row.tobytes(): k for k, row in enumerate(space.pool)}
         pairs = np.sort(configuration.pool.pairs, axis=1).tolist()
         self._row = {tuple(pair): row for row, pair in enumerate(pairs)}
-        # What was told, and the estimator fitted to it; the same of the last search.
+        # The answers, and the estimator fitted to them; the same of the last search.
         self._last: tuple[tuple, BaseEstimator] | None = None
         self._searched: tuple[tuple, BaseEstimator] | None = None
 

@@ -14,7 +14,7 @@ from skpref.optimize._model import Memory
 _SAME = 1e-7
 # Two items closer than this (likewise) are not shown together.
 _APART = 1e-6
-# Id of who is asked; None where there are no several users.
+# Id of the user asked; None without several users.
 User = str | int | None
 # How many answers and refusals can be taken back to the very last bit. From before that the
 # hyperparameters are kept, and not where solver and sampler were: all of it would grow as n².

@@ -340,6 +340,6 @@ def _wilson(share: Array, count: NDArray[np.intp], level: float) -> tuple[Array,
     spread = z * np.sqrt(share * (1.0 - share) / count + (z / (2.0 * count)) ** 2)
     centre = share + z**2 / (2.0 * count)
     scale = 1.0 + z**2 / count
-    # The interval always holds the share; rounding must not say otherwise.
+    # The interval always holds the share, whatever the rounding.
     lower, upper = (centre - spread) / scale, (centre + spread) / scale
     return np.minimum(lower, share), np.maximum(upper, share)

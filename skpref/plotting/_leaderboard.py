@@ -26,7 +26,7 @@ from skpref.plotting._style import (
 _LINE, _SMALLEST = 1.25, 5.5
 # Inches of a row, of what is not rows, and of the tallest figure.
 _ROW, _REST, _TALLEST = 0.21, 1.1, 20.0
-# What a leaderboard says of each item.
+# Columns of a leaderboard.
 _OF_ITEMS = (
     "names",
     "utility",
