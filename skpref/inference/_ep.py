@@ -126,7 +126,7 @@ class EP(Engine):
             converged = best.residual < self.tol
             if not converged and n_iter - mark[1] >= _PATIENCE:
                 converged = best.residual <= min(best.rounding(problem), WORST)
-            # Sites of other hyperparameters or answers may lead astray; the caller then starts anew.
+            # Sites of other hyperparameters or answers may mislead; the caller then starts anew.
             if converged or (carried and n_iter >= _TRIED and best.residual > _FAR):
                 break
             sweep.settle_repeats(problem)
