@@ -25,7 +25,7 @@ from skpref.model_selection import ItemShuffleSplit
 candy = load_candy(n_duels=300, random_state=0)
 model = PairwisePreferenceRegressor().fit(candy.X, candy.y)
 
-# 1. Ranking. A utility has no absolute zero, so it is told as the margin over one sweet.
+# 1. Ranking. A utility has no absolute zero, so it is shown as the margin over one sweet.
 names = candy.item_names
 middle = np.argsort(candy.winpercent)[len(names) // 2]
 others = np.delete(np.arange(len(names)), middle)

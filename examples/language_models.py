@@ -6,7 +6,7 @@ of its own, independent of the others before any duel is seen. That is Thurstone
 normal prior, a probit twin of Bradley and Terry's, here with ties: two answers are called equal
 where their utilities, noise included, differ by less than a threshold.
 
-The ranking is told with 95 % credible intervals, for GPT-4 as the judge too.
+The ranking is printed with 95 % credible intervals, for GPT-4 as the judge too.
 """
 
 import numpy as np

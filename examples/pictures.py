@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 from skpref import HallucinationBelieverOptimizer, PairwisePreferenceRegressor
 from skpref.datasets import load_candy
 
-SETTLED = 3.2  # minutes: what the person of the second part likes best
+TRUE_BEST = 3.2  # minutes: what the person of the second part likes best
 
 
 def of_sweets():
@@ -29,7 +29,7 @@ def of_sweets():
 
 def better(first, second):
     """A person who tastes two cups; time counts in ratios."""
-    far = np.abs(np.log([first[0], second[0]]) - np.log(SETTLED))
+    far = np.abs(np.log([first[0], second[0]]) - np.log(TRUE_BEST))
     return far[0] < far[1]
 
 
@@ -42,7 +42,7 @@ def main():
     print(f"{model.score(X_new, y_new):.0%} of {len(X_new)} new duels are called right.")
     optimizer = HallucinationBelieverOptimizer([(0.5, 10.0)], random_state=0)
     best = optimizer.run(better, n_duels=20)
-    print(f"Best after {optimizer.n_told_} cups: {best[0]:.1f} minutes (liked best: {SETTLED}).")
+    print(f"Best after {optimizer.n_told_} cups: {best[0]:.1f} minutes (liked best: {TRUE_BEST}).")
     if folder is None:
         return
 

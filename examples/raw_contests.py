@@ -6,7 +6,7 @@ Who a player is and what a player is like are kept apart: the players' own stren
 their ids, however their features change from contest to contest.
 
 `learned` is the whole way, from the table to the held-out score, in some twenty lines; the table is
-made up by `contests`. Scores are told of later contests among known players, and of contests in
+made up by `contests`. Scores are of later contests among known players, and of contests in
 which somebody is new, each beside those of the same model, tuned as well, without ids. Needs
 pandas; takes some seconds.
 """

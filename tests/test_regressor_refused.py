@@ -10,12 +10,12 @@ from sklearn.gaussian_process.kernels import RBF
 from skpref.inference import EP
 
 # Validation sets these two before it is through with the rest.
-UNSETTLED: set = set()
+NOT_KEPT: set = set()
 
 
 def state(estimator):
-    settled = vars(estimator).keys() - UNSETTLED
-    return {name: joblib.hash(getattr(estimator, name)) for name in settled}
+    kept = vars(estimator).keys() - NOT_KEPT
+    return {name: joblib.hash(getattr(estimator, name)) for name in kept}
 
 
 def check_refused(fitted, data, error=(ValueError, TypeError), match=None, **changed):
