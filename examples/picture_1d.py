@@ -5,7 +5,7 @@ duels; the model sees only who won. The upper panel shows the hidden utility, th
 with its 95 % credible interval, and a few functions drawn from the posterior. The lower panel
 shows the duels: an arc joins the two items, a full dot marks the winner, an open one the loser.
 
-Duels identify differences only, so every curve is drawn relative to its own average over the interval.
+Duels identify differences only, so every curve is drawn relative to its average over the interval.
 Where few duels were fought the interval is wide.
 
 This is one draw of duels, picked to be easy to read: with others, above all with fewer duels, the
