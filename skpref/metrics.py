@@ -414,16 +414,16 @@ def roc_auc_scorer(
 ) -> float:
     """Scorer: area under the ROC curve of the margins, as ``scoring="roc_auc"``.
 
-    It needs both outcomes; with one alone it is NaN, with an ``UndefinedMetricWarning``. Ties and
-    choices are an error, as the curve is one of two outcomes.
+    It needs both outcomes; with one alone it is NaN, with an ``UndefinedMetricWarning``. Ties,
+    grades and choices are an error, as the curve is one of two outcomes.
     """
     labels = set() if y is None else set(np.ravel(unmasked(y)).tolist())
     classes = getattr(estimator, "classes_", ())
     tied = {-1, 0} <= labels or (len(classes) > 2 and min(classes) < 0)
     if _n_shown(X) > 2 or tied:
         raise ValueError(
-            "The ROC curve is one of two outcomes; with ties or choices take log_loss_scorer, "
-            "brier_scorer or accuracy_scorer."
+            "The ROC curve is one of two outcomes; with ties, grades or choices take "
+            "log_loss_scorer, brier_scorer or accuracy_scorer."
         )
     metadata = passed(judges=judges, order=order, users=users)
     if hasattr(estimator, "decision_function"):
