@@ -283,7 +283,8 @@ def test_columns_hold_grades_in_words_or_numbers():
     for outcome, grades, match in (
         (said, {"better": 1}, "'Much  better', 'worse'.*not among those of grades="),
         ([3, 1, 1, 1, 1], 2, "such as 3 are not among those"),
-        (said, {**WORDS, "worse": "x"}, "integer label for each word"),
+        (said, {**WORDS, "worse": "x"}, r"integer label, -99 to 99, for each word"),
+        (said, {**WORDS, "The_Same": 1}, "are then alike. Give each once"),
     ):
         with pytest.raises(ValueError, match=match):
             from_columns(frame, [], [], outcome, ids=("a", "b"), grades=grades)
