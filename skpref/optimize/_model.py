@@ -151,7 +151,7 @@ class Models:
         if outcome not in (0, 1):
             told = [(range(n), outcome)]
             seen = observed(np.arange(float(n))[:, None], told, self.whole)
-            check_answers(self.whole.engine, seen, self.whole.likelihood, self.whole.kernel)
+            check_answers(self.whole.engine, seen, self.whole.likelihood)
 
 
 def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Comparisons:

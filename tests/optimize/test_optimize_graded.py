@@ -4,12 +4,19 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, DotProduct
 
 from skpref import PairwisePreferenceRegressor
 from skpref.optimize import ActiveLearner, HallucinationBelieverOptimizer, PreferenceOptimizer
 
 GRADED = {"grade_thresholds": (0.3, 0.8), "random_state": 0}
+
+
+class Waves2(DotProduct):
+    """That of two features alone."""
+
+    def diag(self, X):
+        return 1.0 + super().diag(X @ np.eye(2))
 
 
 def taste(x):
@@ -130,3 +137,10 @@ def test_a_learner_is_told_ties_and_wins_of_the_first_alone():
         found.append(learner.estimator_.predict([[0.0], [0.25], [1.0]]))
     assert_allclose(*found, atol=1e-8)
     assert found[0][2] > found[0][1]
+
+
+def test_a_kernel_of_so_many_features_is_asked_of_no_others():
+    kernel = Waves2() * RBF(0.5)
+    optimizer = PreferenceOptimizer([[0.0, 1.0]] * 2, kernel=kernel, inference="ep", **GRADED)
+    optimizer.tell([[0.2, 0.1], [0.4, 0.9]], 2).tell([[0.1, 0.3], [0.5, 0.5], [1, 1]], chosen=0)
+    assert optimizer.ask().shape == (2, 2)
