@@ -80,6 +80,19 @@ class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.comparisons_.duels
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of an object that is a parameter as ``name__parameter``."""
+        for name in params:
+            head, nested, _ = name.partition("__")
+            holder = params.get(head, getattr(self, head, self))
+            if nested and head in self._get_param_names() and not hasattr(holder, "get_params"):
+                raise ValueError(
+                    f"{name} is a parameter of the object given as {head}=, but {head} is "
+                    f"{holder!r}. Give the object first, such as judge_prior=JudgePrior(), "
+                    "inference=EP() or kernel=RBF()."
+                )
+        return super().set_params(**params)
+
     # -- fitting one utility -------------------------------------------------------------
 
     def _fit_utility(self, X, y, *, judges=None, judge_prior=None, **given):

@@ -17,7 +17,12 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import get_scorer, roc_auc_score
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+)
 
 from skpref._utils import check_choice, passed
 from skpref.data import DuelScale, parse_outcomes, signed_labels, unmasked
@@ -183,8 +188,7 @@ def ranking_concordance(
     rank = read_ranks(ranks, utility.shape)
     if not np.isfinite(utility[rank > 0]).all():
         raise ValueError("Utilities of items that are ranked must be finite.")
-    weight = np.ones(len(rank)) if sample_weight is None else column_or_1d(sample_weight)
-    check_consistent_length(rank, weight)
+    weight = _check_sample_weight(sample_weight, rank, ensure_non_negative=True)
     right = stated = 0.0
     for j in range(rank.shape[1]):
         above = (rank[:, j, None] > 0) & (rank[:, j, None] < rank)
@@ -309,6 +313,8 @@ def brier(columns: np.ndarray, proba: np.ndarray, weights: Any) -> float:
 
 
 def _average(values: np.ndarray, weights: Any) -> float:
+    if weights is not None:
+        weights = _check_sample_weight(weights, values, ensure_non_negative=True)
     return float(np.average(values, weights=weights))
 
 
@@ -414,16 +420,16 @@ def roc_auc_scorer(
 ) -> float:
     """Scorer: area under the ROC curve of the margins, as ``scoring="roc_auc"``.
 
-    It needs both outcomes; with one alone it is NaN, with an ``UndefinedMetricWarning``. Ties and
-    choices are an error, as the curve is one of two outcomes.
+    It needs both outcomes; with one alone it is NaN, with an ``UndefinedMetricWarning``. Ties,
+    grades and choices are an error, as the curve is one of two outcomes.
     """
     labels = set() if y is None else set(np.ravel(unmasked(y)).tolist())
     classes = getattr(estimator, "classes_", ())
     tied = {-1, 0} <= labels or (len(classes) > 2 and min(classes) < 0)
     if _n_shown(X) > 2 or tied:
         raise ValueError(
-            "The ROC curve is one of two outcomes; with ties or choices take log_loss_scorer, "
-            "brier_scorer or accuracy_scorer."
+            "The ROC curve is one of two outcomes; with ties, grades or choices take "
+            "log_loss_scorer, brier_scorer or accuracy_scorer."
         )
     metadata = passed(judges=judges, order=order, users=users)
     if hasattr(estimator, "decision_function"):

@@ -62,6 +62,30 @@ def test_scores_of_three_outcomes_are_those_of_scikit_learn(weight, dtype):
     assert found == pytest.approx(truths(SIGNS, THREE, [-1, 0, 1], weight), rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("weight", "match"),
+    [
+        (-WEIGHT, "[Nn]egative"),
+        (np.where(WEIGHT > 0.5, np.nan, WEIGHT), "NaN"),
+        (np.zeros(150), "non-zero"),
+        (WEIGHT[:3], r"shape == \(3,\)"),
+        (WEIGHT[:, None], "1D"),
+    ],
+)
+def test_weights_that_are_none_are_refused(weight, match):
+    ranks = np.argsort(FOUR, axis=1) + 1
+    for score, given in (
+        (answer_accuracy, (SIGNS, THREE)),
+        (answer_log_loss, (SIGNS, THREE)),
+        (choice_brier, (CHOSEN, FOUR)),
+        (ranking_concordance, (ranks, FOUR)),
+    ):
+        with pytest.raises(ValueError, match=match):
+            score(*given, sample_weight=weight)
+    with pytest.raises(ValueError, match=match):
+        log_loss_scorer(Given(THREE, [-1, 0, 1]), np.zeros((150, 2, 1)), SIGNS, weight)
+
+
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
 @pytest.mark.parametrize("ranked", [False, True])
 def test_scores_of_choices_are_those_of_scikit_learn(weight, ranked):
@@ -137,7 +161,7 @@ def test_scorers_take_ties_where_x_holds_duels():
 
 def test_the_roc_curve_is_of_two_outcomes():
     X = np.zeros((150, 2, 1))
-    match = "two outcomes; with ties or choices take log_loss_scorer"
+    match = "two outcomes; with ties, grades or choices take log_loss_scorer"
     for estimator, given, y in (
         (Given(THREE, [-1, 0, 1]), X, SIGNS),
         (Given(THREE, [-1, 0, 1]), X, np.where(SIGNS == 1, 1, -1)),

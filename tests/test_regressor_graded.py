@@ -216,7 +216,7 @@ def test_scores_are_those_of_scikit_learn():
     assert answer_brier(y, proba) == pytest.approx(np.mean(((proba - happened) ** 2).sum(axis=1)))
     for scorer in (accuracy_scorer, log_loss_scorer, brier_scorer):
         assert np.all(np.isfinite(cross_val_score(model(), X, y, scoring=scorer, cv=3)))
-    with pytest.raises(ValueError, match="two outcomes"):
+    with pytest.raises(ValueError, match="with ties, grades or choices"):
         roc_auc_scorer(fitted, X, y)
     with pytest.raises(ValueError, match=r"labels must be in \[-2, -1, 1, 2\]"):
         answer_log_loss([3], [[0.1, 0.2, 0.3, 0.4]])
@@ -247,6 +247,8 @@ def test_questions_and_tables_take_grades():
         ({}, [3, -3, 4, 1], r"\{-3, -2, -1, 0, 1, 2, 3\} with 2 grade_thresholds"),
         ({}, [True, False, True, True], "with 2 grade_thresholds"),
         ({}, None, "by what grade each duel was won"),
+        ({}, [0, 1, 2, 3], r"0 and nothing below.*If 0 is the lowest grade of a scale"),
+        ({"grade_thresholds": tuple(range(1, 100))}, [1, -1, 2, 3], "98 at most.*99 came"),
         ({}, [[1, 2]] * 4, "by what grade each duel was won"),
         ({"tie_threshold": None}, [0, 1, -1, 2], "for ties, 0, give tie_threshold too"),
         ({"grade_thresholds": None, "tie_threshold": None}, [2, -1, 1, 1], "give grade_thresholds"),
@@ -281,7 +283,8 @@ def test_columns_hold_grades_in_words_or_numbers():
     for outcome, grades, match in (
         (said, {"better": 1}, "'Much  better', 'worse'.*not among those of grades="),
         ([3, 1, 1, 1, 1], 2, "such as 3 are not among those"),
-        (said, {**WORDS, "worse": "x"}, "integer label for each word"),
+        (said, {**WORDS, "worse": "x"}, r"integer label, -99 to 99, for each word"),
+        (said, {**WORDS, "The_Same": 1}, "are then alike. Give each once"),
     ):
         with pytest.raises(ValueError, match=match):
             from_columns(frame, [], [], outcome, ids=("a", "b"), grades=grades)

@@ -102,7 +102,7 @@ class Processes(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
+class FitcPrior:
     """Prior covariance of the values of each process: ψ ψᵀ plus a diagonal (FITC).
 
     Attributes
@@ -255,7 +255,7 @@ class Factorised(NamedTuple):
     residual: float
 
 
-def users_prior(task: Task) -> Prior:
+def users_prior(task: Task) -> FitcPrior:
     """Of each function's weights: in sum the utilities have the variances of the task."""
     n, columns = task.by_user.n_users, []
     rest = np.full(n, task.own)
@@ -265,7 +265,7 @@ def users_prior(task: Task) -> Prior:
         columns.append(np.sqrt(task.shared) * task.features.psi)
         rest = rest + task.shared * task.features.rest
     features = np.hstack(columns) if columns else np.zeros((n, 0))
-    return Prior(features / np.sqrt(task.n_latent), rest / task.n_latent)
+    return FitcPrior(features / np.sqrt(task.n_latent), rest / task.n_latent)
 
 
 def fit(
@@ -291,7 +291,7 @@ def fit(
     """
     of_users, of_margins = (
         users_prior(task),
-        Prior(task.space.margin_features, task.space.rest),
+        FitcPrior(task.space.margin_features, task.space.rest),
     )
     state = State(task, of_users, of_margins, np.random.default_rng(seed))
     share, residual = 1.0, np.inf
@@ -314,12 +314,12 @@ class State:
     Parameters
     ----------
     task : Task
-    of_users, of_margins : Prior
+    of_users, of_margins : FitcPrior
     rng : Generator
     """
 
     def __init__(
-        self, task: Task, of_users: Prior, of_margins: Prior, rng: np.random.Generator
+        self, task: Task, of_users: FitcPrior, of_margins: FitcPrior, rng: np.random.Generator
     ) -> None:
         self._likelihood, self._by_user = task.likelihood, task.by_user
         self._of_users, self._of_margins = of_users, of_margins

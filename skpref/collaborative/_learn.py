@@ -20,7 +20,7 @@ from skpref.collaborative._factorised import Factorised
 from skpref.collaborative._fit import PRIOR_USERS, Found, Task, fit, learned
 from skpref.collaborative._users import UserTable
 from skpref.data import Comparisons
-from skpref.fitting import LogNormal, Model, Monitor, Prior, Search, learn
+from skpref.fitting import Hyperprior, LogNormal, Model, Monitor, Search, learn
 from skpref.gp import Inducing, place, whitening
 from skpref.inference import EP, Pass
 from skpref.kernels import Identity, OnColumns, lengthscale_indices
@@ -114,7 +114,7 @@ class Lesson:
         start: Hyperparameters,
         answered: Answered,
         n_learning_answers: int | str | None,
-        priors: tuple[Prior, ...],
+        priors: tuple[Hyperprior, ...],
         bounds: tuple[float, float] | str,
         population: bool,
         engine: EP,
@@ -127,7 +127,7 @@ class Lesson:
         answered : Answered
         n_learning_answers : int, "auto" or None
             "auto": 800; None: all.
-        priors : tuple of Prior
+        priors : tuple of Hyperprior
             On the kernel's hyperparameters.
         bounds : (float, float) or "fixed"
             Of ``own`` and ``shared``.

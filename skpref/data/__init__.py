@@ -53,10 +53,9 @@ from skpref.data._kinds import (
     DUEL,
     GRADED,
     INEQUALITY,
-    KINDS,
+    MOST_GRADES,
     SET,
     TIE,
-    AnswerKind,
     DuelScale,
     first_wins,
 )
@@ -75,7 +74,7 @@ from skpref.data._read import (
     read,
 )
 from skpref.data._respondents import Respondents, check_judges, check_respondents, check_weights
-from skpref.data._sets import consecutive, first_there, gathered, used_rows
+from skpref.data._sets import consecutive, first_there, gathered
 from skpref.data._validation import (
     Training,
     as_before,
@@ -91,10 +90,9 @@ __all__ = [
     "ENOUGH_SPARSE",
     "GRADED",
     "INEQUALITY",
-    "KINDS",
+    "MOST_GRADES",
     "SET",
     "TIE",
-    "AnswerKind",
     "Answers",
     "Block",
     "Comparisons",
@@ -156,6 +154,5 @@ __all__ = [
     "signed_labels",
     "take_rows",
     "unmasked",
-    "used_rows",
     "with_column",
 ]

@@ -21,6 +21,7 @@ from skpref.data._containers import (
     unmasked,
 )
 from skpref.data._frame import DuelFrame
+from skpref.data._kinds import MOST_GRADES
 from skpref.data._labels import check_order, finish, finish_signed
 
 # Sides that need no column: of the first argument, of the second.
@@ -134,18 +135,20 @@ def read_grades(
     """
     if isinstance(grades, Mapping):
         known = {_plain(word): label for word, label in grades.items()}
-    else:
-        n = int(
-            check_number(
-                "grades (a dict, or the number of grades)", grades, low=1, high=99, integer=True
+        if len(known) < len(grades):
+            raise ValueError(
+                "Words of grades are read without regard to case, spaces and underscores; some of "
+                f"{list(grades)} are then alike. Give each once."
             )
-        )
+    else:
+        name = "grades (a dict, or the number of grades)"
+        n = int(check_number(name, grades, low=1, high=MOST_GRADES, integer=True))
         known = {label: label for label in range(-n, n + 1)}
-    whole = [isinstance(each, Integral) and abs(each) < 100 for each in known.values()]
+    whole = [isinstance(each, Integral) and abs(each) <= MOST_GRADES for each in known.values()]
     if not known or not all(whole):
         raise ValueError(
-            "grades must have an integer label for each word: above 0 the first won, below it the "
-            f"second, 0 a tie; got {grades!r}."
+            f"grades must have an integer label, -{MOST_GRADES} to {MOST_GRADES}, for each word: "
+            f"above 0 the first won, below it the second, 0 a tie; got {grades!r}."
         )
     values = column_or_1d([None] * n_duels if outcomes is None else unmasked(outcomes)).tolist()
     if len(values) != n_duels:

@@ -1,8 +1,25 @@
 """Kinds of answer: the labels in y, inequalities, columns of probabilities and arguments of `tell`.
 
-`KINDS` is the table. Its first three are one axis, the noisy margin of the first item over the
-second, cut by thresholds into the outcomes of a duel: a `DuelScale`, which the readers of y, the
-likelihoods, the scores, the displays and the optimisers ask.
+m is the margin of the winner over the loser, with noise and order effect; δ is the tie threshold,
+t the thresholds of grades.
+
+======= ============================ ================================== ================ ===========
+kind    label in y                   rows                               predict_proba    tell
+======= ============================ ================================== ================ ===========
+duel    1 the first won, 0 or -1     one DUEL: m > 0                    second won,      1, 0
+        the second                                                      first won
+tie     0 beside -1 and 1            one TIE: -δ < m < δ                in the middle    "tie"
+graded  -L to L, by how much the     one GRADED + l: t[l-1] < m < t[l]  one a label,     ±2, ±3, …;
+        first won                                                       ascending        1, 0: by 1
+choice  position of the item         k - 1 INEQUALITY in one block: the one an item      chosen=,
+        chosen, or ranks 1, 2, 2, …  chosen over each other                              worst=
+ranking ranks 1, 2, 3, …, 0 for what INEQUALITY in one block: each over none             ranking=
+        is not ranked                those of the next rank
+======= ============================ ================================== ================ ===========
+
+The first three are one axis, the noisy margin of the first item over the second, cut by thresholds
+into the outcomes of a duel: a `DuelScale`, which the readers of y, the likelihoods, the scores, the
+displays and the optimisers ask.
 """
 
 from typing import NamedTuple, Self
@@ -18,54 +35,8 @@ DUEL, TIE, INEQUALITY = 0, 1, 2
 SET = 2
 # A win by so many grades, from 1, is of the kind `GRADED` + grade.
 GRADED = 2
-
-
-class AnswerKind(NamedTuple):
-    """One kind of answer.
-
-    Attributes
-    ----------
-    label : str
-        How y says it.
-    rows : str
-        The inequalities that it states; m is the margin of the winner over the loser, with noise
-        and order effect.
-    columns : str
-        Where ``predict_proba`` has its probability.
-    told : str
-        What the ``tell`` of optimisers takes.
-    """
-
-    label: str
-    rows: str
-    columns: str
-    told: str
-
-
-KINDS = {
-    "duel": AnswerKind(
-        "1 the first won, 0 or -1 the second", "one DUEL: m > 0", "second won, first won", "1, 0"
-    ),
-    "tie": AnswerKind("0 beside -1 and 1", "one TIE: -δ < m < δ", "in the middle", "'tie'"),
-    "graded": AnswerKind(
-        "-L to L, by how much the first won",
-        "one GRADED + l: t[l-1] < m < t[l]",
-        "one a label, ascending",
-        "±2, ±3, … where 1 and 0 are wins by grade 1",
-    ),
-    "choice": AnswerKind(
-        "position of the item chosen, or ranks 1, 2, 2, …",
-        "k - 1 INEQUALITY in one block: the chosen over each other",
-        "one an item",
-        "chosen=, worst=",
-    ),
-    "ranking": AnswerKind(
-        "ranks 1, 2, 3, …, 0 for what is not ranked",
-        "INEQUALITY in one block: each over those of the next rank",
-        "none",
-        "ranking=",
-    ),
-}
+# Labels and kinds of row are bytes.
+MOST_GRADES = 99
 
 
 class DuelScale(NamedTuple):

@@ -66,7 +66,7 @@ def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, known: bool = False) -> 
     plain = scale == PLAIN
     if y.dtype.kind == "b":
         if not plain:
-            raise ValueError(_ambiguous("booleans") if scale.levels == 1 else _bad(y, scale))
+            raise ValueError(_ambiguous("booleans", scale) if scale.levels == 1 else _bad(y, scale))
         return _plain(y, np.array([False, True]))
     if y.dtype.kind == "O":
         if any(isinstance(label, str) for label in y.tolist()):
@@ -87,8 +87,9 @@ def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, known: bool = False) -> 
     if not plain:
         if not np.isin(present, scale.labels).all():
             raise ValueError(_bad(y, scale))
-        if scale.levels == 1 and not known and 0 in present and -1 not in present:
-            raise ValueError(_ambiguous("0 and no -1"))
+        if not known and present[0] == 0 and (scale.levels == 1 or len(present) > 1):
+            what = "0 and no -1" if scale.levels == 1 else "0 and nothing below"
+            raise ValueError(_ambiguous(what, scale))
         return Outcomes(y.astype(np.int8), scale, scale.labels)
     for classes in ([0, 1], [-1, 1]):
         if np.isin(present, classes).all():
@@ -100,7 +101,16 @@ def _plain(won, classes):
     return Outcomes(np.where(won, 1, -1).astype(np.int8), PLAIN, classes)
 
 
-def _ambiguous(what):
+def _ambiguous(what, scale):
+    if scale.levels > 1:
+        some = ", ".join(map(str, scale.labels.tolist()))
+        return (
+            f"y holds {what}. With tie_threshold and grade_thresholds the outcomes of duels are "
+            f"{{{some}}}: below 0 the second won, 0 is a tie, above 0 the first won. If 0 is the "
+            "lowest grade of a scale, or stands for 'the second won', encode y so; if 0 is a tie, "
+            "there must be duels that the second won, labelled below 0: turn some round, items and "
+            "label."
+        )
     return (
         f"y holds {what}. With tie_threshold the outcomes of duels are -1 (the second won), 0 (a "
         "tie) and 1 (the first won). If 0 (or False) stands for 'the second won', pass y with -1 "

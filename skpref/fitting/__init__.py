@@ -6,7 +6,7 @@ evidence; one program fits, whatever the answers are; forecasts say beforehand w
 
 from skpref.fitting._fit import Fitted, Start, carried, evidence, fit_posterior
 from skpref.fitting._forecast import forecast, seconds_of
-from skpref.fitting._hyperpriors import LogNormal, Prior, lengthscale_priors, likelihood_priors
+from skpref.fitting._hyperpriors import Hyperprior, LogNormal, lengthscale_priors, likelihood_priors
 from skpref.fitting._inspected import (
     UNITS,
     Inspected,
@@ -47,13 +47,13 @@ __all__ = [
     "UNITS",
     "Asked",
     "Fitted",
+    "Hyperprior",
     "Inspected",
     "JudgePrior",
     "Judges",
     "LogNormal",
     "Model",
     "Monitor",
-    "Prior",
     "Relative",
     "Search",
     "Settings",

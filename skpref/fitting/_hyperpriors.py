@@ -21,7 +21,7 @@ _FREEDOM = 4.0
 _ALLOWED = "'lognormal', None or a pair (median, deviation of the logarithm)"
 
 
-class Prior(Protocol):
+class Hyperprior(Protocol):
     """Anything with a log density."""
 
     def log_density(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -91,7 +91,7 @@ def check_lengthscale_prior(prior: object) -> None:
 
 def lengthscale_priors(
     prior: object, kernel: object, rows: NDArray[np.float64] | None = None
-) -> tuple[Prior, ...]:
+) -> tuple[Hyperprior, ...]:
     """The prior on the free lengthscales of ``kernel``: none, or one.
 
     Parameters
@@ -122,7 +122,7 @@ def lengthscale_priors(
 
 def likelihood_priors(
     likelihood: Likelihood, kernel: Kernel, priors: Mapping[str, tuple[float, float]]
-) -> tuple[Prior, ...]:
+) -> tuple[Hyperprior, ...]:
     """The prior on free hyperparameters of a likelihood: none, or one.
 
     Parameters

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import NoCovarianceError, RandomLike
 from skpref.data import Comparisons
-from skpref.fitting._hyperpriors import Prior
+from skpref.fitting._hyperpriors import Hyperprior
 from skpref.gp import PriorRule
 from skpref.inference import EP, Approximation, Engine, Pass, Problem, State
 from skpref.kernels import amplitude_powers, hyperparameter_names
@@ -36,7 +36,7 @@ class Model:
     likelihood : Likelihood
     engine : Engine
         Its options have been checked.
-    priors : tuple of Prior
+    priors : tuple of Hyperprior
         On the hyperparameters while they are learned.
     prepared : PriorRule or None
         How priors of the margins are made, once that is prepared for some answers.
@@ -45,7 +45,7 @@ class Model:
     kernel: Kernel
     likelihood: Likelihood
     engine: Engine
-    priors: tuple[Prior, ...] = ()
+    priors: tuple[Hyperprior, ...] = ()
     prepared: PriorRule | None = None
 
     @property

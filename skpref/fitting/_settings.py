@@ -12,7 +12,7 @@ from skpref._utils import check_choice, check_number, warn
 from skpref.data import Training
 from skpref.fitting._forecast import chosen_engine
 from skpref.fitting._hyperpriors import (
-    Prior,
+    Hyperprior,
     check_lengthscale_prior,
     lengthscale_priors,
     likelihood_priors,
@@ -176,7 +176,7 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
         kernel = clone(given)
         _warn_measured_ids(kernel, reader.id_column)
     check_answers(engine, comparisons, settings.likelihood, kernel)
-    priors: tuple[Prior, ...] = ()
+    priors: tuple[Hyperprior, ...] = ()
     if learned:
         priors = lengthscale_priors(estimator.lengthscale_prior, kernel, comparisons.items)
         priors += likelihood_priors(settings.likelihood, kernel, settings.likelihood.priors)

@@ -308,7 +308,15 @@ def choose_prior(
 def _cheapest(kernel, comparisons, likelihood):
     """The cheapest exact prior, after what it takes."""
     joint = comparisons.rows.joint
-    known = (*EXACT, *getattr(kernel, "priors", ()))
+    own = getattr(kernel, "priors", ())
+    if not isinstance(own, tuple | list) or not all(
+        isinstance(each, type) and issubclass(each, Prior) for each in own
+    ):
+        raise TypeError(
+            f"priors of the kernel {type(kernel).__name__} must be a tuple of subclasses of "
+            f"skpref.gp.Prior, such as (MyPrior,); got {own!r}."
+        )
+    known = (*EXACT, *own)
     costs = (
         (each.cost(kernel, comparisons, likelihood), each)
         for each in known

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import check_bounds
-from skpref.data import GRADED
+from skpref.data import GRADED, MOST_GRADES
 from skpref.likelihoods._base import Likelihood
 from skpref.likelihoods._probit import Probit
 
@@ -81,6 +81,11 @@ class GradedProbit(Probit):
                 "grade_thresholds must be a sequence of numbers, one fewer than there are grades "
                 f"of a win, such as (1.0,) for labels -2, -1, 1, 2; got {self.grade_thresholds!r}. "
                 "grade_thresholds=None means no grades."
+            )
+        if len(cuts) >= MOST_GRADES:
+            raise ValueError(
+                f"grade_thresholds may be {MOST_GRADES - 1} at most, one fewer than there are "
+                f"grades; {len(cuts)} came. Give fewer grades, or learn from ratings of items."
             )
         check_bounds("grade_threshold_bounds", self.grade_threshold_bounds)
         below = self.tie_threshold or 0.0

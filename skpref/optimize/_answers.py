@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpref.data import DuelScale
+from skpref.data import MOST_GRADES, DuelScale
 
 TIE = "tie"
 # What stands for an outcome that was not given: None is a refusal.
@@ -82,7 +82,7 @@ def _of_duel(outcome, n):
         known = outcome == TIE
     else:
         whole = isinstance(outcome, int | float) and outcome == np.rint(outcome)
-        known = outcome == 0.5 or (whole and abs(outcome) < 100)
+        known = outcome == 0.5 or (whole and abs(outcome) <= MOST_GRADES)
     if not known:
         raise ValueError(
             "Outcomes of duels must be in {0, 1}, {-1, 1}, booleans (1: the first won), grades "

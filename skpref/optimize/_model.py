@@ -15,8 +15,8 @@ from sklearn.gaussian_process.kernels import Kernel, Matern
 from skpref.data import DUEL, Comparisons
 from skpref.fitting import (
     Fitted,
+    Hyperprior,
     Model,
-    Prior,
     Search,
     Start,
     carried,
@@ -76,7 +76,7 @@ def default_priors(
     likelihood: Likelihood,
     own: bool,
     rows: NDArray[np.float64],
-) -> tuple[Prior, ...]:
+) -> tuple[Hyperprior, ...]:
     """Priors on the lengthscales of a kernel of unit-cube rows, and on what a likelihood learns.
 
     Those of the probit that an optimizer makes are the optimizer's ``own``; any other likelihood
@@ -151,7 +151,7 @@ class Models:
         if outcome not in (0, 1):
             told = [(range(n), outcome)]
             seen = observed(np.arange(float(n))[:, None], told, self.whole)
-            check_answers(self.whole.engine, seen, self.whole.likelihood, self.whole.kernel)
+            check_answers(self.whole.engine, seen, self.whole.likelihood)
 
 
 def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Comparisons:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import has_fit_parameter
 
 from skpref.active import all_pairs, query
@@ -169,6 +170,11 @@ class PoolQuestions:
     def fit(self, state: State) -> BaseEstimator:
         """The estimator fitted to what was told; NotFittedError if there is nothing to fit."""
         check_told(state)
+        if all(each.outcome == TIE for each in state.told):
+            raise NotFittedError(
+                f"{len(state.told)} duel(s) were told, all of them ties, which say nothing of what "
+                "is better: ask(), then tell(duel, outcome) until an item wins."
+            )
         if self._last is None or self._last[0] is not state.told:
             n, every = len(state.told), self._configuration.refit_every
             searched = n if n < every else n - n % every
@@ -215,9 +221,9 @@ class PoolQuestions:
             y = np.array([each.outcome for each in told])
         else:
             y = np.array([label_of(each.outcome) for each in told])
-            if scale.levels == 1 and not np.any(y == -1):  # 0 is read as a tie where there is a -1
-                turned = np.flatnonzero(y == 1)[:1]
-                asked[turned], y[turned], order[turned] = asked[turned, ::-1], -1, -1
+            if scale.ties and not np.any(y < 0):  # 0 is read as a tie where a label is below 0
+                turned = np.flatnonzero(y)[:1]
+                asked[turned], y[turned], order[turned] = asked[turned, ::-1], -y[turned], -1
         if not self._space.has_features:
             return asked, y, order
         items = np.array([self._space.to_item(row) for row in self._space.pool[asked.ravel()]])

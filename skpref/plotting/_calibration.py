@@ -198,6 +198,12 @@ class CalibrationDisplay:
             As `from_predictions`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
+        misplaced = sorted({"judges", "order", "users"} & kwargs.keys())
+        if misplaced:
+            raise TypeError(
+                f"{', '.join(misplaced)} came beside the display's own arguments; give what "
+                f"predict_proba takes as predict_params={{{misplaced[0]!r}: ...}}."
+            )
         proba = model.predict_proba(X, **(predict_params or {}))
         kwargs.setdefault("classes", model.classes_)
         return cls.from_predictions(y, proba, **kwargs)

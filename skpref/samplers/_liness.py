@@ -20,13 +20,10 @@ class LinESSChains(NamedTuple):
     draws : ndarray of shape (n_chains, n_draws, t)
     state : ndarray of shape (n_chains, t)
         Last positions: pass them as `start`, with the same generator, to go on exactly.
-    mean_arc : float
-        Mean length of the allowed arc, in radians (π for one coordinate); short arcs mix slowly.
     """
 
     draws: np.ndarray
     state: np.ndarray
-    mean_arc: float
 
 
 def liness(
@@ -83,7 +80,6 @@ def liness(
     v = start_positions(start, n_chains, t)
     n_chains = len(v)
     draws = np.empty((n_chains, n_draws, t))
-    arcs = 0.0
     for k in range(n_draws):
         other = rng.standard_normal((n_chains, t)) @ factor.T
         slope = other / v  # tan φ_i; v_i > 0, so the order of the angles is that of the slopes
@@ -93,5 +89,4 @@ def liness(
         v = v * np.cos(angle)[:, None] + other * np.sin(angle)[:, None]
         np.maximum(v, SMALLEST, out=v)  # the ends of the arc are exact up to rounding
         draws[:, k] = v
-        arcs += (end - begin).mean()
-    return LinESSChains(draws, draws[:, -1].copy(), arcs / n_draws)
+    return LinESSChains(draws, draws[:, -1].copy())

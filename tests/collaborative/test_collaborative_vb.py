@@ -19,8 +19,8 @@ from skpref.collaborative import CollaborativePreferenceRegressor, _factorised
 from skpref.collaborative._arrow import ByUser
 from skpref.collaborative._factorised import (
     Cells,
+    FitcPrior,
     Normals,
-    Prior,
     State,
     Values,
     factorise,
@@ -81,7 +81,7 @@ def check_given(prior, K):
 
 def test_processes_given_factors_are_bayes_rule():
     features, rest = RNG.standard_normal((7, 3)), RNG.exponential(1.0, 7)
-    check_given(Prior(features, rest), features @ features.T + np.diag(rest))
+    check_given(FitcPrior(features, rest), features @ features.T + np.diag(rest))
 
 
 def test_inducing_points_at_all_items_and_users_are_exact():
@@ -90,10 +90,10 @@ def test_inducing_points_at_all_items_and_users_are_exact():
     space = Inducing(kernel, seen.items, margins, seen.items[::-1])
     K = kernel(seen.items)
     ends = np.eye(len(K))[margins.first] - np.eye(len(K))[margins.second]
-    check_given(Prior(space.margin_features, space.rest), ends @ K @ ends.T)
+    check_given(FitcPrior(space.margin_features, space.rest), ends @ K @ ends.T)
     table = UserTable({k: [z] for k, z in enumerate(RNG.standard_normal(6))})
     psi, rest = People(table, kernel, table.rows).seen(list(range(6)))
-    check_given(Prior(psi, rest + 0.3), kernel(table.rows) + 0.3 * np.eye(6))
+    check_given(FitcPrior(psi, rest + 0.3), kernel(table.rows) + 0.3 * np.eye(6))
 
 
 def test_answers_factors_have_the_moments_of_quadrature():
@@ -188,7 +188,7 @@ def test_the_evidence_is_stationary_where_the_factors_settle(monkeypatch):
     by_user = ByUser.of(seen, study.users, 5)
     space = Inducing(RBF(1.0), seen.items, seen.rows.margins, seen.items)
     task = Task(space, by_user, Probit(0.1), 2, 1.0, 0.0, None, True, None)
-    priors = users_prior(task), Prior(space.margin_features, space.rest)
+    priors = users_prior(task), FitcPrior(space.margin_features, space.rest)
     state = State(task, *priors, np.random.default_rng(0))
     for _ in range(300):
         residual = state.refine(0.3)

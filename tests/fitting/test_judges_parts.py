@@ -185,3 +185,18 @@ def test_shards_know_the_judges(monkeypatch):
         fitted = fit_posterior(comparisons, Model(RBF(0.8), likelihood, engine))
         found.append(fitted.posterior.mean(comparisons.items))
     assert_allclose(*found, atol=1e-6)
+
+
+def test_parameters_of_an_object_that_was_not_given_are_refused():
+    given = PairwisePreferenceRegressor(judge_prior=JudgePrior(), inference="ep")
+    assert given.set_params(judge_prior__variance=0.1).judge_prior.variance == 0.1
+    for name, came in (("inference__tol", "'ep'"), ("kernel__length_scale", "None")):
+        with pytest.raises(ValueError, match=f"{name} is a parameter .* is {came}.*Give the obj"):
+            given.set_params(**{name: 0.1})
+    plain = PairwisePreferenceRegressor()
+    with pytest.raises(ValueError, match=r"judge_prior is None.*judge_prior=JudgePrior"):
+        plain.set_params(judge_prior__variance=0.1)
+    both = plain.set_params(judge_prior__variance=0.2, judge_prior=JudgePrior())
+    assert both.judge_prior.variance == 0.2
+    with pytest.raises(ValueError, match="Invalid parameter 'judges'"):
+        plain.set_params(judges__variance=0.1)

@@ -199,3 +199,11 @@ def test_it_is_taken_where_it_is_cheaper_and_can_be():
 
 def test_it_is_short():
     assert len(inspect.getsource(FiniteRank).splitlines()) <= 100
+
+
+@pytest.mark.parametrize("given", [None, FiniteRank, (int,), (FiniteRank, "dense")])
+def test_priors_that_are_none_are_refused(given):
+    kernel = type("Odd", (Waves,), {"priors": given})()
+    X = np.random.default_rng(0).normal(size=(4, 2, 2))
+    with pytest.raises(TypeError, match=r"kernel Odd must be a tuple of subclasses.*\(MyPrior,\)"):
+        PairwisePreferenceRegressor(kernel, optimizer=None).fit(X, [0, 1, 1, 0])

@@ -3,12 +3,20 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import RBF, DotProduct
 
 from skpref import PairwisePreferenceRegressor
 from skpref.optimize import ActiveLearner, HallucinationBelieverOptimizer, PreferenceOptimizer
 
 GRADED = {"grade_thresholds": (0.3, 0.8), "random_state": 0}
+
+
+class Waves2(DotProduct):
+    """That of two features alone."""
+
+    def diag(self, X):
+        return 1.0 + super().diag(X @ np.eye(2))
 
 
 def taste(x):
@@ -112,3 +120,27 @@ def test_other_outcomes_are_refused(given, outcome, match):
     with pytest.raises(ValueError, match=match):
         optimizer.tell(duel, outcome)
     assert optimizer.n_told_ == 0
+
+
+def test_a_learner_is_told_ties_and_wins_of_the_first_alone():
+    """A win told from the other side is the same answer."""
+    found = []
+    for turned in (False, True):
+        model = PairwisePreferenceRegressor(
+            RBF(0.3), tie_threshold=0.1, grade_thresholds=(0.5,), optimizer=None
+        )
+        learner = ActiveLearner(model, np.linspace(0.0, 1.0, 5)[:, None], random_state=0)
+        learner.tell([[0.0], [0.5]], "tie")
+        with pytest.raises(NotFittedError, match=r"all of them ties.*until an item wins"):
+            learner.recommend()
+        learner.tell(*([[[0.25], [1.0]], -2] if turned else [[[1.0], [0.25]], 2]))
+        found.append(learner.estimator_.predict([[0.0], [0.25], [1.0]]))
+    assert_allclose(*found, atol=1e-8)
+    assert found[0][2] > found[0][1]
+
+
+def test_a_kernel_of_so_many_features_is_asked_of_no_others():
+    kernel = Waves2() * RBF(0.5)
+    optimizer = PreferenceOptimizer([[0.0, 1.0]] * 2, kernel=kernel, inference="ep", **GRADED)
+    optimizer.tell([[0.2, 0.1], [0.4, 0.9]], 2).tell([[0.1, 0.3], [0.5, 0.5], [1, 1]], chosen=0)
+    assert optimizer.ask().shape == (2, 2)

@@ -162,3 +162,14 @@ def test_refusals():
         draw(None, np.full((2, 3), 1 / 3))
     with pytest.raises(ValueError, match="strategy must be one of"):
         draw([1], [0.5], strategy="both")
+
+
+def test_who_answered_goes_with_the_predictions():
+    rng = np.random.default_rng(0)
+    X, judges = rng.uniform(size=(12, 2, 1)), np.arange(12) % 2
+    y = (X[:, 0, 0] > X[:, 1, 0]).astype(int)
+    model = PairwisePreferenceRegressor(RBF(0.5), optimizer=None).fit(X, y, judges=judges)
+    with pytest.raises(TypeError, match=r"judges came.*predict_params=\{'judges': \.\.\.\}"):
+        CalibrationDisplay.from_estimator(model, X, y, judges=judges)
+    shown = CalibrationDisplay.from_estimator(model, X, y, predict_params={"judges": judges})
+    assert np.sum(shown.curves[0].size) == 12
