@@ -138,10 +138,16 @@ def test_the_mode_with_ties_is_that_of_scipy(with_ties):
     assert_allclose(fitted.predict(X), apart @ weights, atol=1e-5)
 
 
+def stay(obj_func, initial_theta, bounds):
+    """A search that ends where it begins."""
+    return initial_theta, obj_func(initial_theta)[0]
+
+
 @pytest.mark.parametrize("inference", ["ep", "laplace"])
 def test_the_gradient_with_ties_is_that_of_differences(with_ties, inference):
     X, y = (each[:12] for each in with_ties)
-    fitted = model(inference=inference, likelihood=RaoKupper(), optimizer=None).fit(X, y)
+    fitted = model(inference=inference, likelihood=RaoKupper(), optimizer=stay).fit(X, y)
+    assert len(fitted.likelihood_.theta) == 2
     theta = np.append(fitted.kernel_.theta, fitted.likelihood_.theta)
     gradient = fitted.log_marginal_likelihood(theta, eval_gradient=True)[1]
     truth = central_gradient(fitted.log_marginal_likelihood, theta, 2e-2)
