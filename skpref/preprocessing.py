@@ -152,6 +152,9 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
     [[-1.0, 1.0], [1.0, -1.0], [-1.0, 1.0]]
     """
 
+    _text: bool
+    _columns: Any
+
     def __init__(self, transformer: Any = "passthrough") -> None:
         self.transformer = transformer
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from types import FrameType
 from typing import Any
 
 # Modules that compare predictions with answers. They call predictions with X alone.
@@ -102,7 +103,8 @@ def _by_fold(names, fold):
 
 def _comparing():
     """Name of the outermost function that compares predictions with answers; None: users ask."""
-    found, frame = None, sys._getframe(1)
+    found: str | None = None
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         module, function = frame.f_globals.get("__name__", ""), frame.f_code.co_name
         if module in _COMPARING or (module, function) == (_SEARCH, "score"):

@@ -367,7 +367,10 @@ class State:
     def _told(self):
         """Likelihood of each user's margins."""
         copies, n = self._by_user.copies, len(self._cells.user)
-        return Normals(*(np.bincount(self._cell, copies * part, n) for part in self._sites))
+        precision, shift = np.array(
+            [np.bincount(self._cell, copies * part, n) for part in self._sites], dtype=np.float64
+        )
+        return Normals(precision, shift)
 
     def _ask(self, share):
         """Update the answers' factors by expectation propagation; their part of the evidence."""

@@ -464,7 +464,7 @@ class Study:
         """Users as inducing users see them, and the task."""
         people: People | Nobody = Nobody()
         seen = None
-        if self.table is not None and found.users is not None:
+        if self.table is not None and self.features is not None and found.users is not None:
             Z = place(
                 np.unique(self.features, axis=0), found.users, self.n_inducing_users, self.seed
             )

@@ -205,7 +205,7 @@ class TastesPosterior(CollaborativePosterior):
             spared = phi @ self.functions.spare
             left = floor_variance(prior - np.einsum("nm,nm->n", phi, phi), 0.0)
             wide += self.taste_variance * left + np.einsum("nk,nk->n", spared, spared)
-            if self.centre is not None:
+            if self.centre is not None and self.root is not None:
                 mean[rows] += phi @ self.centre
                 wide += left
                 sway += phi @ self.root.T
@@ -227,7 +227,7 @@ class TastesPosterior(CollaborativePosterior):
             psi = np.where(np.isnan(rest)[:, None], 0.0, psi)
             between += self.shared / self.taste_variance * (psi @ psi.T) * left
         found = np.where(same, own, between)
-        if self.centre is not None:
+        if self.root is not None:
             sway = sway + phi @ self.root.T
             found += unexplained
         found += sway @ sway.T

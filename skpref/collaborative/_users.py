@@ -138,16 +138,18 @@ def _of_frame(frame):
             f"user_features must be numbers; the columns {texts} hold other things. Encode them "
             "(pandas.get_dummies), and set_index(...) a column of ids."
         )
-    return frame.index.tolist(), np.column_stack(columns) if columns else np.zeros((len(frame), 0))
+    numbers = [each for each in columns if each is not None]
+    return frame.index.tolist(), np.column_stack([*numbers, np.zeros((len(frame), 0))])
 
 
 def _numbers(values, what="user_features"):
     values = unmasked(values)
+    found: np.ndarray | None
     try:
         found = np.asarray(values)
     except ValueError:  # lists of unequal lengths
-        found = np.asarray(None)
-    if found.dtype.kind == "O":
+        found = None
+    if found is not None and found.dtype.kind == "O":
         found = column_floats(found) if found.ndim == 1 else None
     if found is None or found.dtype.kind not in "biuf":
         raise ValueError(f"user_features must be {_FORMS}; {what} came as {_shown(values)}.")

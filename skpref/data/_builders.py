@@ -196,7 +196,8 @@ def _cover(low, high, n):
     First those between two items that have none yet, then one for each item left over.
     """
     met = np.zeros(n, dtype=bool)
-    couples, rest = [], []
+    couples: list[int] = []
+    rest: list[int] = []
     for both in (True, False):
         for i, (one, other) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
             if (not met[one] and not met[other]) if both else (not met[one] or not met[other]):

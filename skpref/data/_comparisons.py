@@ -50,7 +50,7 @@ class ByValue:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _same(one, other):
+def _same(one: Any, other: Any) -> bool:
     if one is None or other is None:
         return one is other
     return np.array_equal(one, other)
@@ -169,7 +169,7 @@ class Rows(ByValue):
         sign = np.where(self.first == first[index], 1.0, -1.0)
         return Margins(first, second, index, sign)
 
-    def _with_blocks(self):
+    def _with_blocks(self) -> Margins:
         part = self.kind == INEQUALITY
         shared = self.take(np.flatnonzero(~part)).margins
         n_shared, n_parts = len(shared.first), np.count_nonzero(part)
@@ -180,7 +180,7 @@ class Rows(ByValue):
         second = np.concatenate([shared.second, self.second[part]])
         return Margins(first, second, index, sign, self._blocks(np.flatnonzero(part), index))
 
-    def _blocks(self, parts, index):
+    def _blocks(self, parts: NDArray[np.intp], index: NDArray[np.intp]) -> tuple[Block, ...]:
         begins = np.flatnonzero(np.diff(self.answer[parts], prepend=-1))
         sizes = np.diff([*begins, len(parts)])
         blocks = []
@@ -217,7 +217,7 @@ class Rows(ByValue):
         return Rows(self.n_items, **some)
 
 
-def _equal(one, other):
+def _equal(one: NDArray[np.intp], other: NDArray[np.intp]) -> NDArray[np.float64]:
     return (one[:, :, None] == other[:, None, :]).astype(np.float64)
 
 
@@ -349,7 +349,24 @@ def counted(
     return duels.merged(single, joined, joint), of_answer
 
 
-def _coded_duels(n_items, positions, order, kind, ordered, judge):
+class _Parts(NamedTuple):
+    """Of duels, one each: see `Rows`."""
+
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    kind: NDArray[np.int8]
+    lead: NDArray[np.int8]
+    judge: NDArray[np.intp] | None
+
+
+def _coded_duels(
+    n_items: int,
+    positions: NDArray[np.intp],
+    order: NDArray[np.int8],
+    kind: NDArray[np.int8],
+    ordered: bool,
+    judge: NDArray[np.intp] | None,
+) -> tuple[NDArray[np.intp], _Parts]:
     """Integers that tell duels apart, and the parts of these."""
     first, second = positions[:, 0], positions[:, 1]
     lead = (order[:, 0] == 0).astype(np.int8) - (order[:, 1] == 0)
@@ -365,26 +382,37 @@ def _coded_duels(n_items, positions, order, kind, ordered, judge):
         code = 3 * code + (lead + 1)
     if judge is not None:  # numbers that stay below n × n_judges, however large the codes are
         code = first_seen(code)[1] * (judge.max(initial=0) + 1) + judge
-    return code, (first, second, kind, lead, judge)
+    return code, _Parts(first, second, kind, lead, judge)
 
 
-def _canonical(positions, rank, first, ordered):
+def _canonical(
+    positions: NDArray[np.intp], rank: NDArray[np.int_], first: NDArray[np.bool_], ordered: bool
+) -> list[NDArray[np.intp]]:
     """Positions, ranks and who was shown first, items of one rank in the order of their numbers.
 
     Who was shown first is left out where it does not tell answers apart.
     """
-    first = first.astype(np.intp) if ordered else np.zeros_like(positions)
+    shown = first.astype(np.intp) if ordered else np.zeros_like(positions)
     last = rank.max(initial=0) + 1
-    sort = np.lexsort((first, positions, np.where(rank > 0, rank, last)), axis=1)
-    return [np.take_along_axis(each, sort, axis=1) for each in (positions, rank, first)]
+    sort = np.lexsort((shown, positions, np.where(rank > 0, rank, last)), axis=1)
+    return [np.take_along_axis(each, sort, axis=1) for each in (positions, rank, shown)]
 
 
-def _rows_of(n_items, parts, at, counts):
-    first, second, kind, lead, judge = (None if part is None else part[at] for part in parts)
-    return duel_rows(n_items, first, second, kind, lead, counts, judge)
+def _rows_of(
+    n_items: int, parts: _Parts, at: NDArray[np.intp], counts: NDArray[np.float64]
+) -> Rows:
+    first, second, kind, lead, judge = parts
+    judge = None if judge is None else judge[at]
+    return duel_rows(n_items, first[at], second[at], kind[at], lead[at], counts, judge)
 
 
-def _set_rows(n_items, sets, judge, at, counts):
+def _set_rows(
+    n_items: int,
+    sets: list[NDArray[np.intp]],
+    judge: NDArray[np.intp] | None,
+    at: NDArray[np.intp],
+    counts: NDArray[np.float64],
+) -> Rows:
     """Inequalities of ranked answers; `Rows.answer` is their number among these."""
     positions, rank, first = (part[at] for part in sets)
     stated = inequalities(rank)
@@ -394,8 +422,8 @@ def _set_rows(n_items, sets, judge, at, counts):
     places = np.column_stack([better, worse])
     ends = positions[answer, better], positions[answer, worse]
     whose = None if judge is None else judge[at][answer]
-    told = counts[answer], answer, places, stated.basis, whose
-    return Rows(n_items, *ends, kind, lead, *told)
+    told = counts[answer]
+    return Rows(n_items, *ends, kind, lead, told, answer, places, stated.basis, whose)
 
 
 @dataclass(frozen=True, eq=False)
@@ -718,11 +746,13 @@ class Comparisons(ByValue):
         return Singles(np.arange(len(answer)) + shift[answer], answer)
 
 
-def _kept(kept, *parts):
+def _kept(kept: NDArray, *parts: NDArray | None) -> list[Any]:
     return [None if part is None else part[kept] for part in parts]
 
 
-def _first_seen_items(items, shown):
+def _first_seen_items(
+    items: NDArray, shown: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Distinct items in the order in which they were shown, and which of them each one is."""
     there = shown >= 0
     flat = shown.reshape(-1) if there.all() else shown[there]
@@ -773,7 +803,7 @@ def match(before: Comparisons, now: Comparisons, *, single: bool) -> NDArray[np.
     return np.where(keys[0][found] == keys[1], found, -1)
 
 
-def _nth(codes):
+def _nth(codes: NDArray[np.intp]) -> NDArray[np.intp]:
     """How many equal codes came before each."""
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))

@@ -820,7 +820,8 @@ def _frame_numbers(frame, places):
             f"X must be numeric: columns {others} hold other things. Encode texts and categories "
             "with Itemwise(transformer), such as a ColumnTransformer."
         )
-    return np.column_stack([*columns.values(), np.empty((len(frame), 0))])
+    numbers = [column for column in columns.values() if column is not None]
+    return np.column_stack([*numbers, np.empty((len(frame), 0))])
 
 
 def _check_finite(array, pairs, names, asked):

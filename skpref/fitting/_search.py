@@ -329,9 +329,12 @@ class Objective:
             raise StopSearch("nothing was evaluated")
         return self._best
 
-    def _is_best(self, theta):
+    def _known_at(self, theta):
+        """Value and gradient, where these hyperparameters are the best so far."""
         best = self._best
-        return best is not None and best.gradient is not None and np.array_equal(theta, best.theta)
+        if best is None or best.gradient is None or not np.array_equal(theta, best.theta):
+            return None
+        return best.value, best.gradient.copy()
 
     def state_at(self, theta):
         """The engine's state at hyperparameters, or where it was nearest to them."""
@@ -352,8 +355,8 @@ class Objective:
         return value, max(1.0, float(np.max(np.abs(gradient))))
 
     def __call__(self, theta, eval_gradient=True):
-        if eval_gradient and self._is_best(theta):  # a descent begins
-            return self._best.value, self._best.gradient.copy()
+        if eval_gradient and (best := self._known_at(theta)) is not None:  # a descent begins
+            return best
         began = perf_counter()
         self._number += 1
         try:
@@ -394,7 +397,8 @@ class Objective:
             raise ValueError(f"The engine ended at a residual of {run.residual:.1e}.")
         self.state = run.state
         self._warm.add(theta, self.state)
-        return -value, (-(found.gradient + slope) if eval_gradient else None), sure
+        gradient = None if found.gradient is None else -(found.gradient + slope)
+        return -value, gradient, sure
 
 
 class Learned(NamedTuple):

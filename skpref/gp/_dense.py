@@ -93,6 +93,13 @@ class Dense(Prior):
         shape = (self.n_items, self.n_margins)
         self.incidence = csr_array((signs, (ends, column)), shape=shape)  # Aᵀ
 
+    @property
+    def _shared(self) -> JointNoise:
+        """The noise of joint answers, where there are any."""
+        if self.noise is None:
+            raise ValueError("None of these answers is joint, so that they share no noise.")
+        return self.noise
+
     @classmethod
     def of(
         cls,
@@ -294,7 +301,7 @@ class DenseMargins(Dense):
         """Margins of joint answers are known, the others seen through their sites."""
         known = np.isinf(precision)
         follows = np.zeros(len(known), dtype=bool)
-        for block in self.noise.blocks:
+        for block in self._shared.blocks:
             follows[block.margin[~block.basis]] = True
         used = np.flatnonzero((known & ~follows) | (~known & (precision > 0.0)))
         spread = np.where(known[used], 0.0, 1.0 / precision[used])
@@ -325,9 +332,9 @@ class DenseMargins(Dense):
     def noise_slope(self, marginals, precision):
         """d log Z / dσ² by the noise of joint answers, of one item."""
         half = marginals.root.T * _scale(precision)[:, None]
-        rows = [(block, half[block.margin]) for block in self.noise.blocks]
+        rows = [(block, half[block.margin]) for block in self._shared.blocks]
         gains = ((block, part @ np.swapaxes(part, 1, 2)) for block, part in rows)
-        return self.noise.slope(marginals.dual, gains)
+        return self._shared.slope(marginals.dual, gains)
 
     def response(self, marginals, precision, vector):
         """R S vector with R = τ^½ B⁻¹ τ^½."""
@@ -382,8 +389,8 @@ class DenseItems(Dense):
     def _joint_precision(self, precision):
         """Of z by joint answers, all times each was given."""
         if np.isinf(precision).any():
-            return self.noise.known()
-        seen = self.noise.seen(precision, np.zeros(self.n_margins))
+            return self._shared.known()
+        seen = self._shared.seen(precision, np.zeros(self.n_margins))
         return ((each.block, each.block.counts[:, None, None] * each.precision) for each in seen)
 
     def _pulled_back(self, block, joint):
@@ -425,7 +432,7 @@ class DenseItems(Dense):
     def _with_noise(self, precision, shift, utilities):
         if np.isinf(precision).any():
             return self._given(precision, shift, utilities)
-        seen = list(self.noise.seen(precision, shift))
+        seen = list(self._shared.seen(precision, shift))
         mean, dual = self._noisy_centre(seen, utilities, precision, shift)
         variance, log_det = self._spread(utilities), utilities.log_det
         for each in seen:
@@ -456,7 +463,7 @@ class DenseItems(Dense):
             noisy = mean[at] + np.einsum("bij,bj->bi", each.noise, shift[at])
             mean[at] = np.einsum("bij,bj->bi", each.gain, noisy)
         dual = shift - precision * mean
-        for block in self.noise.blocks:
+        for block in self._shared.blocks:
             dual[block.margin] *= block.counts[:, None]
         return mean, dual
 
@@ -467,7 +474,7 @@ class DenseItems(Dense):
         pull = self._pull(precision, shift)
         mean = self.difference(utilities.times(self.incidence @ pull))
         dual = pull - wide * mean
-        for block, joint in self.noise.known():
+        for block, joint in self._shared.known():
             at = block.margin
             dual[at] = pull[at] - np.einsum("bij,bj...->bi...", joint, mean[at])
             mean[at] = shift[at]
@@ -500,12 +507,12 @@ class DenseItems(Dense):
         """d log Z / dσ² by the noise of joint answers, of one item."""
         covariance = marginals.root.covariance
         dual, gains = marginals.dual.copy(), []
-        for each in self.noise.seen(precision, np.zeros(self.n_margins)):
+        for each in self._shared.seen(precision, np.zeros(self.n_margins)):
             P, at = each.precision, each.block.margin
             spread = among_pairs(covariance, self.first[at], self.second[at])
             gains.append((each.block, P - P @ spread @ P))
             dual[at] /= each.block.counts[:, None]
-        return self.noise.slope(dual, gains)
+        return self._shared.slope(dual, gains)
 
 
 def _scale(precision):

@@ -431,6 +431,7 @@ class Inducing(Prior):
         """Items in blocks, and derivatives of the bound in their k(items, Z)."""
         mean, S = pull.at.mean, pull.at.root.T @ pull.at.root
         dual, known = self.whiten.T @ mean, 2.0 * (S @ self.whiten)
+        sides: tuple[tuple[Array, float], ...]
         if self._by_margins:
             level, seen = pull.by_mean, pull.by_variance[:, None] * self._features
             left = pull.by_rest[:, None] * self._features

@@ -305,7 +305,9 @@ def choose_prior(
     return _cheapest(kernel, comparisons, likelihood)[1]
 
 
-def _cheapest(kernel, comparisons, likelihood):
+def _cheapest(
+    kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood
+) -> tuple[Cost, type[Prior]]:
     """The cheapest exact prior, after what it takes."""
     joint = comparisons.rows.joint
     own = getattr(kernel, "priors", ())

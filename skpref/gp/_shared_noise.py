@@ -6,7 +6,7 @@ with precision P = (N + τ⁻¹)⁻¹. All is done for many answers at once, by 
 inequalities; σ² > 0 and τ ≥ 0 suffice, N may be singular.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -103,7 +103,7 @@ class JointNoise:
             precision = np.where(independent, inverse_blocks(noise)[0], 0.0)
             yield block, block.counts[:, None, None] * precision
 
-    def slope(self, dual: Array, gain: Iterator[tuple[Block, Array]]) -> float:
+    def slope(self, dual: Array, gain: Iterable[tuple[Block, Array]]) -> float:
         """d log Z / dσ² by the noise.
 
         Parameters

@@ -381,7 +381,8 @@ class _Path:
         prior = np.maximum(problem.prior.variance[problem.index], 1e-300)
         self._floor = _FLOOR / prior
         self._step = step
-        self._points, self._moves = deque(maxlen=_MEMORY + 1), deque(maxlen=_MEMORY + 1)
+        self._points: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY + 1)
+        self._moves: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY + 1)
 
     def forward(self, sweep):
         point = self._encode(sweep.site_precision, sweep.site_shift)

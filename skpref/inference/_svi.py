@@ -524,13 +524,14 @@ class SVI(Engine):
         else:
             end, inverse_scale = ascend_with_scale(answers, weights, prior, scale, *run)
         result = found(end, float(problem.counts.sum()), inverse_scale, way)
-        return result if prior is None else self._absorb_output_scale(problem.prior, result)
+        return result if prior is None else self._absorbing(prior, problem.prior.kernel, result)
 
-    def _absorb_output_scale(self, prior, result):
+    def _absorbing(self, prior, kernel, result):
         """The result with the kernel at the scale found, and a prior of the scale to match."""
-        (shape, rate), scale = self.scale_prior, scale_of(result.state)
-        options = {**self.get_params(deep=False), "scale_prior": (shape, rate / scale)}
-        return result._replace(absorbed=(type(self)(**options), with_scale(prior.kernel, scale)))
+        scale = scale_of(result.state)
+        absorbed = prior.shape, prior.rate / scale
+        options = {**self.get_params(deep=False), "scale_prior": absorbed}
+        return result._replace(absorbed=(type(self)(**options), with_scale(kernel, scale)))
 
     def run_after(self, problem: Problem, before: Weights) -> Approximation:
         """Maximise the bound with a prior that has learned from earlier answers.
@@ -552,15 +553,18 @@ class SVI(Engine):
         return found(end, float(problem.counts.sum()))
 
     def _answers(self, problem, before=None):
-        if self._batched(problem):
+        size = self._batch(problem)
+        if size is not None:
             answers = self._looks.of(problem.prior, problem.rows, problem.likelihood, before)
-            return InBatches(problem, answers, self.batch_size)
+            return InBatches(problem, answers, size)
         if self.local == "expected" and self.scale_prior is None:
             return all_answers(problem, self.n_jobs, before)
         return self._looks.of(problem.prior, problem.rows, problem.likelihood, before)
 
-    def _batched(self, problem):
-        return self.batch_size is not None and self.batch_size < len(problem.rows)
+    def _batch(self, problem):
+        """Rows of a batch; None: all are one."""
+        size = self.batch_size
+        return size if size is not None and size < len(problem.rows) else None
 
     @property
     def _looks(self):
@@ -573,7 +577,7 @@ class SVI(Engine):
         weights, scale = q_of(start, prior, total), scale_of(start)
         if weights is not None:
             return weights, scale, n
-        if self._batched(problem):
+        if self._batch(problem) is not None:
             seen = min(-(-n // 4), _BEGIN)
         elif n >= 4 * _BEGIN:
             seen = _BEGIN

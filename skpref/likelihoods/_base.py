@@ -6,7 +6,7 @@ distinct answer, or one an inequality of a joint answer.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -187,7 +187,7 @@ class Likelihood(BaseEstimator, ABC):
         """Bounds of `theta`, shape (n_theta, 2)."""
         return self._scaled([self._bounds_of(name) for name in self.free]).reshape(-1, 2)
 
-    def _scaled(self, values) -> NDArray[np.float64]:
+    def _scaled(self, values: Sequence[Any]) -> NDArray[np.float64]:
         scaled = np.array(values, dtype=np.float64)
         logarithmic = [name not in self.linear for name in self.free]
         scaled[logarithmic] = np.log(scaled[logarithmic])
@@ -248,7 +248,7 @@ class Likelihood(BaseEstimator, ABC):
             rows = [np.vstack([row, each]) for row, each in zip(rows, change, strict=True)]
         return rows[0], rows[1], rows[2]
 
-    def _steps(self):
+    def _steps(self) -> Iterator[tuple[Self, Self]]:
         theta = self.theta
         for step in _STEP * np.eye(len(theta)):
             yield self.at(theta + step), self.at(theta - step)
@@ -409,7 +409,9 @@ class Likelihood(BaseEstimator, ABC):
         answers : Answers
         """
 
-        def log_prob(margin, row):
+        def log_prob(
+            margin: NDArray[np.float64], row: NDArray[np.intp]
+        ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
             return self._averaged(margin, noise[row], answers.take(row))
 
         return _expected.expected(log_prob, mean, variance)
@@ -425,16 +427,20 @@ class Likelihood(BaseEstimator, ABC):
         if not self.free:
             return np.zeros((0, len(mean)))
 
-        def slopes(margin, row):
+        def slopes(margin: NDArray[np.float64], row: NDArray[np.intp]) -> NDArray[np.float64]:
             return self._averaged_slopes(margin, noise[row], answers.take(row))
 
         return _expected.expectations(slopes, mean, variance)
 
-    def _averaged(self, margin, noise, answers):
+    def _averaged(
+        self, margin: NDArray[np.float64], noise: NDArray[np.float64], answers: Answers
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Log of the mean probability over noise on the margin: value, d/dm, d/dnoise."""
         return _expected.averaged(self.log_prob, margin, noise, answers)
 
-    def _averaged_slopes(self, margin, noise, answers):
+    def _averaged_slopes(
+        self, margin: NDArray[np.float64], noise: NDArray[np.float64], answers: Answers
+    ) -> NDArray[np.float64]:
         """Derivatives of it in `theta`."""
         return _expected.averaged_slopes(
             self.log_prob, lambda *at: self.theta_derivatives(*at)[0], margin, noise, answers

@@ -135,7 +135,8 @@ class JudgeReliability(Likelihood):
 
     def _tilted_blind(self, mean, variance, answers, power, blind):
         """The same where some judges answer at random: nothing is integrated over."""
-        found = TiltedMoments(*np.zeros((3, len(mean))), np.ones(len(mean)))
+        log_normaliser, gradient, curvature = np.zeros((3, len(mean)))
+        found = TiltedMoments(log_normaliser, gradient, curvature, np.ones(len(mean)))
         at = self.base.log_prob(self.seen(answers).ahead[blind], answers.take(blind))
         found.log_normaliser[blind] = at.value if power is None else power[blind] * at.value
         rest = mean[~blind], variance[~blind], answers.take(~blind)

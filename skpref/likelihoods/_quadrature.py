@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skpref.data import Answers
+
 _ORDER = 24
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_ORDER)
 _POINTS = np.concatenate([[-1.0], _NODES, [1.0]])
@@ -52,7 +54,7 @@ class Grid(NamedTuple):
     log_normaliser: np.ndarray
     mean: np.ndarray
     variance: np.ndarray
-    answers: object
+    answers: Answers
     power: np.ndarray
 
     def moments(self):

@@ -103,8 +103,8 @@ def _likelihoods(options):
     if options["likelihood"] is not None:
         return check_likelihood(options["likelihood"]), None
     threshold, bounds = options["tie_threshold"], options["tie_threshold_bounds"]
-    names = ("noise_variance", "order_effect", "grade_threshold")
-    names = (*names[:2], "grade_thresholds", *(f"{name}_bounds" for name in names))
+    names = ["noise_variance", "order_effect", "grade_thresholds"]
+    names += ["noise_variance_bounds", "order_effect_bounds", "grade_threshold_bounds"]
     plain = probit(**{name: options[name] for name in names})
     later = threshold is None
     if later and isinstance(bounds, str) and bounds == "fixed":

@@ -113,7 +113,8 @@ class Models:
     @cached_property
     def _in_plain(self):
         """Which hyperparameters are those of the plain model."""
-        return np.array([name in self.plain.names for name in self.whole.names], dtype=bool)
+        known = (self.whole if self.plain is None else self.plain).names
+        return np.array([name in known for name in self.whole.names], dtype=bool)
 
     def _has(self, told):
         """Which hyperparameters the model of some answers has."""

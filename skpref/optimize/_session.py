@@ -154,8 +154,9 @@ class Session:
             initial.append(self._pair(none, duel)[0].values)
         memory = Recalled(Memory(configuration.models.theta))
         start = State(none, memory, memory)
+        self._journal: Journal | None = None
         if journal is None:
-            self._journal, self._state = None, start
+            self._state = start
             seed = _fresh_seed() if seed is None else seed
         else:
             duels = [[space.dump(value) for value in pair] for pair in initial]
@@ -213,6 +214,8 @@ class Session:
         try:
             return self._reader.folded(state, events)
         except ValueError as error:
+            if self._journal is None:
+                raise
             raise ValueError(
                 f"The journal {self._journal.path} is damaged, or of another program: {error}."
             ) from error

@@ -150,7 +150,7 @@ class Box(Space):
                 found.append(moved)
         return np.concatenate(found) if found else np.zeros((0, self.n_columns))
 
-    def _values(self, item):
+    def _values(self, item: Any) -> Any:
         if self.names is None:
             return vector(item, self.n_dimensions)
         if not isinstance(item, dict):
@@ -175,7 +175,7 @@ class Box(Space):
             [each.clean(v) for each, v in zip(self.dimensions, self._values(item), strict=True)]
         )
 
-    def _assemble(self, values):
+    def _assemble(self, values: list) -> Any:
         if self.names is None:
             return np.array(values, dtype=np.float64)
         return dict(zip(self.names, values, strict=True))
@@ -244,7 +244,7 @@ class Pool(Space):
         self.n_columns = self.n_dimensions = table.shape[1]
         self.free = np.zeros(self.n_columns, dtype=bool)
 
-    def _scale(self):
+    def _scale(self) -> tuple[np.ndarray, np.ndarray]:
         low, high = self._items.min(axis=0), self._items.max(axis=0)
         if not self.has_features:
             return np.zeros(1), np.ones(1)
@@ -276,10 +276,10 @@ class Pool(Space):
     def snap(self, rows: np.ndarray) -> np.ndarray:
         return self.pool[[self._nearest(row)[0] for row in rows]]
 
-    def _nearest(self, row):
+    def _nearest(self, row: np.ndarray) -> tuple[int, float]:
         distance = np.abs(self.pool - row).max(axis=1)
         best = int(np.argmin(distance))
-        return best, distance[best]
+        return best, float(distance[best])
 
     def to_row(self, item: Any) -> np.ndarray:
         item = self._in_order(item)
@@ -296,7 +296,7 @@ class Pool(Space):
                 )
         return self.pool[index].copy()
 
-    def _index_of(self, name):
+    def _index_of(self, name: Any) -> int:
         if self.names is None:
             raise ValueError(
                 f"The candidates have no names, {name!r} came. Give rows of features, or "
@@ -310,7 +310,7 @@ class Pool(Space):
                 f"named {self.names[0]!r}, {self.names[1]!r} and so on."
             ) from None
 
-    def _in_order(self, item):
+    def _in_order(self, item: Any) -> Any:
         """Features that came with labels, a dict or a row of a frame, in the order of the pool."""
         labelled = isinstance(item, Mapping) or (hasattr(item, "index") and hasattr(item, "items"))
         if self.feature_names is None or not labelled:
@@ -352,13 +352,14 @@ class Pool(Space):
         return ["pool", list(items.shape), _digest(items.tobytes())]
 
 
-def _digest(content):
+def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def _read(candidates):
+def _read(candidates: Any) -> tuple[np.ndarray, list | None, list | None, bool]:
     """Features, names (or None), names of the features (or None), and whether there are any."""
-    names = columns = None
+    names: Any = None
+    columns: Any = None
     table = candidates
     if isinstance(candidates, ItemTable):
         names, columns = candidates.names, candidates.feature_names
@@ -381,7 +382,7 @@ def _read(candidates):
     return table, names, None if columns is None else list(columns), True
 
 
-def _check_numeric(frame):
+def _check_numeric(frame: Any) -> None:
     kinds = dict(zip(frame.columns, frame.dtypes, strict=True))
     odd = [f"{name!r} ({kind})" for name, kind in kinds.items() if not _is_numeric(kind)]
     if odd:
@@ -392,14 +393,14 @@ def _check_numeric(frame):
         )
 
 
-def _is_numeric(dtype):
+def _is_numeric(dtype: Any) -> bool:
     kind = getattr(dtype, "kind", None)
     if kind is None:  # polars has data types of its own
         return dtype.is_numeric() or str(dtype) == "Boolean"
     return kind in "biuf"
 
 
-def _names_of(frame):
+def _names_of(frame: Any) -> Any:
     """The index of a pandas frame, or None where it just counts the rows."""
     index = getattr(frame, "index", None)
     if index is None or (getattr(index, "start", None) == 0 and getattr(index, "step", 0) == 1):
@@ -441,12 +442,12 @@ def load_tables() -> None:
 
 
 @lru_cache(maxsize=8)
-def _points(n, d, seed):
+def _points(n: int, d: int, seed: int) -> np.ndarray:
     return qmc.Sobol(d, rng=np.random.default_rng([seed, 2**31])).random(n)
 
 
 @lru_cache(maxsize=8)
-def _order(n, seed):
+def _order(n: int, seed: int) -> np.ndarray:
     return np.random.default_rng([seed, 2**31]).permutation(n)
 
 

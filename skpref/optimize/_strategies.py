@@ -216,7 +216,8 @@ def _thompson_incumbent(view):
 
 
 def _random_incumbent(view):
-    return random_question(view.space, apart, view.rng, 2)[0]
+    found = random_question(view.space, apart, view.rng, 2)
+    return view.last_winner if found is None else found[0]
 
 
 _RULES = {
@@ -276,8 +277,8 @@ def _challenger(acquisition, view, members):
     seeds = _top(posterior, view)
     if len(members) > 1 and acquisition == "eubo":
         normals = common_normals(view.size - 1, posterior.n_components, view.rng)
-        surface = BestOf(posterior, members, normals)
-        return maximise(surface, view.space, seeds, view.rng, allowed, _SET_SCREEN)[0]
+        best = BestOf(posterior, members, normals)
+        return maximise(best, view.space, seeds, view.rng, allowed, _SET_SCREEN)[0]
     surface = surface_of(acquisition, posterior, incumbent, view.seen)
     coarse, every = None, posterior.n_components // _COARSE
     if every > 1:

@@ -221,8 +221,8 @@ class LeaderboardDisplay:
         room = ax.get_window_extent().x1 - (_left(ax) if is_laid_out(ax) else room_of(ax)[0])
         ax.set_yticks(rows, [""] * len(rows), fontsize=max(size, _SMALLEST))
         drawn = ax.get_yticklabels()
-        for text, row in zip(drawn, rows, strict=True):
-            shorten_to(text, self.names[row], _NAMES * room)
+        for text, name in zip(drawn, np.asarray(self.names)[rows], strict=True):
+            shorten_to(text, name, _NAMES * room)
         ax.set_yticks(rows, [text.get_text() for text in drawn])
 
     def _scale(self, ax, n, columns):
@@ -259,9 +259,10 @@ class LeaderboardDisplay:
     def _annotated(self, ax, size):
         """Columns at the right: the interval of the rank, the probability of being best."""
         across = ax.get_yaxis_transform()
+        low, high = np.asarray(self.rank_lower), np.asarray(self.rank_upper)
         columns = (
-            (f"rank\n({percent(self.level)})", map(_range, self.rank_lower, self.rank_upper)),
-            ("is best", map(_chance, self.probability_best)),
+            (f"rank\n({percent(self.level)})", map(_range, low, high)),
+            ("is best", map(_chance, np.asarray(self.probability_best))),
         )
         style = {
             "xycoords": across,

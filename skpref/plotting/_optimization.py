@@ -290,12 +290,12 @@ class OptimizationDisplay:
         if kind == "utility" and self.line is None:
             raise ValueError('kind="utility" needs items of one dimension that are numbers.')
         ax = new_axes(ax, (6.4, 4.0))
-        if kind == "utility":
-            self._draw_line(ax)
-        elif self.regret is None:
-            self._draw_course(ax)
+        if kind == "utility" and self.line is not None:
+            self._draw_line(ax, self.line)
+        elif self.regret is not None:
+            self._draw_regret(ax, self.regret)
         else:
-            self._draw_regret(ax)
+            self._draw_course(ax)
         tidy(ax)
         make_room(ax)
         self.ax_, self.figure_ = ax, ax.figure
@@ -306,7 +306,8 @@ class OptimizationDisplay:
 
     def _dots(self, ax, values):
         """Items shown at each answer: the winner, and the others."""
-        won, rest = [], []
+        won: list[tuple[float, float]] = []
+        rest: list[tuple[float, float]] = []
         for step, (shown, best) in enumerate(zip(self.run.shown, self.run.best, strict=True), 1):
             rest += [(step, values[i]) for i in shown if i != best]
             won += [(step, values[best])] if best is not None else []
@@ -341,17 +342,17 @@ class OptimizationDisplay:
         ax.set_ylabel(in_unit("utility above the mean of the items shown", self.unit))
         self._finish_course(ax)
 
-    def _draw_regret(self, ax):
-        self._dots(ax, self.regret)
+    def _draw_regret(self, ax, regret: Array):
+        self._dots(ax, regret)
         (self.best_,) = ax.step(
             self._steps(),
-            self.regret[self.best],
+            regret[self.best],
             where="post",
             color=palette(ax).blue,
             linewidth=2.0,
             label=_RECOMMENDED,
         )
-        if np.any(self.regret > 0.0):
+        if np.any(regret > 0.0):
             ax.set_yscale("log", nonpositive="clip")
         ax.set_ylabel("regret")
         self._finish_course(ax)
@@ -364,8 +365,8 @@ class OptimizationDisplay:
         ax.set_xlim(left=0)
         legend_on_top(ax, 2)
 
-    def _draw_line(self, ax):
-        x, utility, at = self.line
+    def _draw_line(self, ax, line: Line):
+        x, utility, at = line
         self.band_ = ax.fill_between(
             x,
             utility.lower,
@@ -404,7 +405,8 @@ class OptimizationDisplay:
         n = len(self.run.shown)
         heights = np.linspace(_STRIP - 0.04, 0.025, n)
         style = {"transform": ax.get_xaxis_transform(), "markersize": min(4.5, 60.0 / n + 1.5)}
-        won, rest = [], []
+        won: list[tuple[float, float]] = []
+        rest: list[tuple[float, float]] = []
         for height, shown, best in zip(heights, self.run.shown, self.run.best, strict=True):
             ends = [at[shown].min(), at[shown].max()]
             ax.plot(
