@@ -34,7 +34,7 @@ FORMS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)  # not frozen, which makes it slow to make; no one changes it
 class Shown:
     """Items of X in rows, and which of them were shown together.
 
@@ -163,9 +163,7 @@ def read(
         return Shown("items", X.X if frame is None else frame, named=X.feature_names is not None)
     if hasattr(X, "tocsr"):
         return Shown("items", X)
-    frame = is_frame(X)
-    masked = not frame and np.ma.is_masked(X)
-    given = X
+    frame, given = is_frame(X), X
     X = plain_frame(X) if frame else _as_array(unmasked(X))
     if items and not frame:
         return _items_alone(X, given, table)
@@ -197,7 +195,7 @@ def read(
         if found is not None:
             return found
     if table is not None:
-        if masked:
+        if np.ma.is_masked(given):
             raise ValueError(
                 "X is a masked array with masked positions of items; leave these rows out."
             )
@@ -226,7 +224,7 @@ def _items_alone(X: np.ndarray, given: Any, table: ItemTable | None) -> Shown:
     """Items in two dimensions, or in one those of a table."""
     if table is not None and X.ndim == 1:
         if X.dtype.kind in "iu" or X.size == 0:
-            return Shown("positions", X.astype(np.intp), table=table)
+            return Shown("positions", X.astype(np.intp, copy=False), table=table)
         if all_strings(X):
             return Shown("names", X.astype(object), table=table)
     return Shown("items", _objects(X, given))
@@ -436,7 +434,7 @@ def check_positions(X: np.ndarray, n_items: int) -> np.ndarray:
             f"Positions in the table of items must lie in [0, {n_items - 1}], got {wrong}. "
             "Count from 0; the table is the constructor's items=."
         )
-    return X.astype(np.intp)
+    return X.astype(np.intp, copy=False)
 
 
 def check_known(X: np.ndarray, table: ItemTable | None) -> None:
@@ -713,7 +711,7 @@ def check_like(
     n_features : int
     reader : Reader
     """
-    known, name = reader.feature_names, type(estimator).__name__
+    known = reader.feature_names
     if names is not None and known is not None and list(names) != list(known):
         came = f"X has columns {list(names)}, but the model was fitted on {list(known)}"
         if estimator is None:
@@ -726,8 +724,8 @@ def check_like(
         raise ValueError(
             f"The posterior is of items with n_features = {reader.n_features}, got {n_features}."
             if estimator is None
-            else f"X has {n_features} features, but {name} is expecting {reader.n_features} "
-            "features as input."
+            else f"X has {n_features} features, but {type(estimator).__name__} is expecting "
+            f"{reader.n_features} features as input."
         )
 
 
@@ -782,14 +780,12 @@ def _check_asked(rows, reader):
 
 def _floats(rows, place, ids, asked):
     """Rows as floats, the column at ``place`` given by ``ids``."""
+    frame = is_frame(rows)
+    if place is None and not frame:
+        return _array_numbers(rows, asked)
     others = [j for j in range(rows.shape[1]) if j != place]
-    if is_frame(rows):
-        array = _frame_numbers(rows, others)
-    else:
-        array = _array_numbers(rows if place is None else rows[:, others], asked)
-    if place is None:
-        return array
-    return np.insert(array, place, ids, axis=1)
+    array = _frame_numbers(rows, others) if frame else _array_numbers(rows[:, others], asked)
+    return array if place is None else np.insert(array, place, ids, axis=1)
 
 
 def _array_numbers(rows, asked):

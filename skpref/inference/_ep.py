@@ -170,8 +170,8 @@ class SiteUpdate(NamedTuple):
         Of cavity times factor, GPML (3.58).
     site_precision, site_shift : ndarray of shape (n,)
         Sites that give these moments, GPML (3.59); where a cavity is improper, the site before.
-    log_gain : ndarray of shape (n,)
-        Each factor's part of log Z_EP (GPML 3.65), arranged so that no large terms cancel.
+    own_cav_var : ndarray of shape (n,)
+        Variance of the cavities without that ``rest``.
     """
 
     cav_mean: Array
@@ -182,7 +182,13 @@ class SiteUpdate(NamedTuple):
     tilted: TiltedMoments
     site_precision: Array
     site_shift: Array
-    log_gain: Array
+    own_cav_var: Array
+
+    @property
+    def log_gain(self) -> Array:
+        """Each factor's part of log Z_EP (GPML 3.65), arranged so that no large terms cancel."""
+        gain = self.tilted.log_normaliser - 0.5 * np.log(self.cav_share)
+        return gain + 0.5 * self.own_cav_var * self.site_slope**2
 
 
 def site_update(
@@ -191,7 +197,7 @@ def site_update(
     likelihood: Likelihood,
     answers: Answers,
     power: Array | None = None,
-    rest: Array | float = 0.0,
+    rest: Array | float | None = None,
     least_share: float | None = None,
 ) -> SiteUpdate:
     """One step of expectation propagation at every site.
@@ -206,7 +212,7 @@ def site_update(
     answers : Answers
     power : ndarray of shape (n,), optional
         Of each factor, see `Likelihood.tilted`.
-    rest : ndarray of shape (n,) or float
+    rest : ndarray of shape (n,) or float, optional
         Variance of independent noise that the factors see beside the margins.
     least_share : float, optional
         Cavities have at least this share of the marginal's precision. None: a site whose cavity is
@@ -236,16 +242,14 @@ def site_update(
     else:
         proper = cav_share > least_share
         cav_share = np.maximum(cav_share, least_share)
-    inner_var = variance / cav_share  # GPML (3.56)
+    own_cav_var = variance / cav_share  # GPML (3.56)
     site_slope = site_shift - site_precision * mean
-    cav_mean = mean - inner_var * site_slope
-    cav_var = inner_var + rest
+    cav_mean = mean - own_cav_var * site_slope
+    cav_var = own_cav_var if rest is None else own_cav_var + rest
     tilted = likelihood.tilted(cav_mean, cav_var, answers, power)  # GPML (3.58)
-    shrink = tilted.shrink + rest * tilted.curvature
+    shrink = tilted.shrink if rest is None else tilted.shrink + rest * tilted.curvature
     wanted_precision = tilted.curvature / shrink  # GPML (3.59)
     wanted_shift = (tilted.gradient + cav_mean * tilted.curvature) / shrink
-    log_gain = tilted.log_normaliser - 0.5 * np.log(cav_share)
-    log_gain += 0.5 * inner_var * site_slope**2
     stays = least_share is None and not proper.all()
     return SiteUpdate(
         cav_mean,
@@ -256,7 +260,7 @@ def site_update(
         tilted,
         np.where(proper, wanted_precision, site_precision) if stays else wanted_precision,
         np.where(proper, wanted_shift, site_shift) if stays else wanted_shift,
-        log_gain,
+        own_cav_var,
     )
 
 
