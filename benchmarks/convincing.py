@@ -13,6 +13,9 @@ of TF-IDF, learned from the texts of the other topics. Methods:
   1 beside a gamma prior on the inverse of the kernel's scale, and a linearised update.
 - ``svi scale``: the same with the noise and the prior of the paper (shape 200 and rate 20 000, as
   in its authors' code), by the bound; the update is the package's own.
+- ``ekf median``, ``ekf scale``: these two with the paper's linearised update, so that the latter
+  is the paper's setting. ``ekf scale, means``: the same, but the chances are Φ of the difference of
+  the means over the noise, which leave out how sure the means are.
 - ``svi 1000``, ``ep 1000``: with 200 points and by expectation propagation, learned from the same
   1 000 duels of the other topics, drawn at random.
 - ``ep``: by expectation propagation from all duels, hyperparameters from 1 000 of them. Here and in
@@ -42,6 +45,7 @@ from _convincing_features import features
 from _skew_setting import Table
 from common import RESULTS, report
 from regret import sources
+from scipy.stats import norm
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import GroupKFold
 
@@ -51,28 +55,33 @@ from skpref.inference import SVI
 from skpref.kernels import ProductMatern, median_lengthscales
 from skpref.metrics import answer_accuracy, answer_log_loss
 
-METHODS = ("longer", "logistic", "logistic 1000", "svi median", "svi scale", "svi 1000", "svi")
-METHODS += ("ep 1000", "ep")
+METHODS = ("longer", "logistic", "logistic 1000", "svi median", "svi scale", "ekf median")
+METHODS += ("ekf scale", "ekf scale, means", "svi 1000", "svi", "ep 1000", "ep")
 KEYS = ("topic", "method")
 FEW = 1000
 
 
 def gaussian_process(table, method, train, y):
     """A function from pairs to P(first wins), and what was learned."""
-    engine = {"svi median": SVI(100), "ep 1000": "ep", "ep": "ep"}.get(method, SVI(200))
+    engine = {"ep 1000": "ep", "ep": "ep"}.get(method, SVI(200))
     kernel, options = None, {}
-    if method in ("svi median", "svi scale"):
+    scaled = method.startswith(("svi scale", "ekf scale"))
+    if scaled or method in ("svi median", "ekf median"):
         kernel = ProductMatern(median_lengthscales(table), "fixed")
-    if method == "svi scale":
-        engine = SVI(100, scale_prior=(200.0, 20_000.0))
+        local = "ekf" if method.startswith("ekf") else "expected"
+        engine = SVI(100, local=local, scale_prior=(200.0, 20_000.0) if scaled else None)
+    if scaled:
         options = {"noise_variance": 1.0, "noise_variance_bounds": "fixed"}
     model = PairwisePreferenceRegressor(
         kernel, inference=engine, items=ItemTable(table), random_state=0, **options
     )
     model.fit(train, y)
     chosen = f"noise {model.noise_variance_:.3g}"
-    if method == "svi scale":
+    if scaled:
         chosen = f"scale {model.kernel_.k1.constant_value:.3g}"
+    if method.endswith("means"):
+        deviates = model.predict(table) / np.sqrt(2.0)
+        return lambda pairs: norm.cdf(deviates[pairs[:, 0]] - deviates[pairs[:, 1]]), chosen
     return lambda pairs: model.predict_proba(pairs)[:, 1], chosen
 
 

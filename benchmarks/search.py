@@ -9,9 +9,11 @@ how many nats an end is below the best of all ends, the slow search's among them
 L-BFGS-B on the hyperparameters as they are, in small steps, from the best end and from the first
 start. "warned" says of how many ends a warning told. "log-loss" is of 2 000 answers held out, at
 the worst and at the best end. Judges and users learn by turns or on a part of the answers, streams
-on samples, with points placed for the kernel that they began with: of these the evidence (the
-bound) at the end is compared. Seconds are of processor time, of one default search. The table has
-the rows of several runs; "slow search" says which had one (without: ``--no-slow``).
+on samples, with points placed for the kernel that they began with; so do points and items that
+each meet once, where there was no slow search. Of these the evidence (the bound) of all answers at
+the end is compared, which is not what they maximise. Seconds are of processor time, of one default
+search. The table has the rows of several runs; "slow search" says which had one (without:
+``--no-slow``).
 """
 
 import argparse

@@ -16,7 +16,14 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "doc").glob("*.md"))
 WITHOUT_CODE = {
     f"{name}.md"
-    for name in ("glossary", "collaborative_study", "regret_study", "scale_study", "skew_study")
+    for name in (
+        "architecture",
+        "glossary",
+        "collaborative_study",
+        "regret_study",
+        "scale_study",
+        "skew_study",
+    )
 }
 DRAWS = {"looking.md"}
 DISTRIBUTED = {"distributed.md"}
