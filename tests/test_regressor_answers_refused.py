@@ -103,5 +103,5 @@ def test_engines_and_weights_that_cannot_be_are_named():
         clone(regressor).set_params(inference="hmc").fit(X, [0, 1], sample_weight=[1.5, 1.0])
     for inference in ("gibbs", Gibbs()):
         regressor = PairwisePreferenceRegressor(items=TABLE, inference=inference)
-        with pytest.raises(ValueError, match=r"Gibbs renews one.*'hmc' or 'ep'"):
+        with pytest.raises(ValueError, match=r"Gibbs draws one inequality.*'hmc' or 'ep'"):
             regressor.fit([[0, 1, 2, 3]], [[1, 1, 2, 2]])
