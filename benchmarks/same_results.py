@@ -26,7 +26,6 @@ something else, is a difference too.
 """
 
 import argparse
-import importlib
 import os
 import re
 import sys
@@ -34,7 +33,6 @@ import tempfile
 import time
 import warnings
 from functools import partial
-from inspect import signature
 from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -60,6 +58,7 @@ from skpref import (
     CollaborativePreferenceRegressor,
     HallucinationBelieverOptimizer,
     ItemTable,
+    JudgePrior,
     PairwisePreferenceRegressor,
     PreferenceOptimizer,
 )
@@ -91,36 +90,12 @@ OTHER_DRAWS = {"drawn": 0.3, "chance": np.inf}
 CASES = {}
 
 
-# -- names of parameters and attributes in either version ------------------------------------
-
-
 def make(cls, *args, **parameters):
-    """An estimator by the names of its parameters, or by those that they had before."""
-    known = signature(cls).parameters
-    if "n_learning_answers" in parameters and "n_learning_answers" not in known:
-        parameters["learn_on"] = parameters.pop("n_learning_answers")
+    """An estimator, with judges' prior from a dict of its parameters."""
     prior = parameters.pop("judge_prior", None)
-    if prior is not None and "judge_prior" in known:
-        rooms = map(importlib.import_module, ("skpref", "skpref.likelihoods"))
-        parameters["judge_prior"] = next(
-            room.JudgePrior(**prior) for room in rooms if hasattr(room, "JudgePrior")
-        )
-    elif prior is not None:
-        old = {
-            "variance": "judge_care_variance",
-            "variance_bounds": "judge_care_variance_bounds",
-            "order_variance": "judge_order_variance",
-            "order_variance_bounds": "judge_order_variance_bounds",
-        }
-        shares = prior.pop("random", 0.1), prior.pop("adversarial", 0.05)
-        parameters |= {old[name]: value for name, value in prior.items()}
-        parameters["judge_shares"] = shares
+    if prior is not None:
+        parameters["judge_prior"] = JudgePrior(**prior)
     return cls(*args, **parameters)
-
-
-def either(subject, *names):
-    """The attribute of the first of these names that there is."""
-    return next(getattr(subject, name) for name in names if hasattr(subject, name))
 
 
 # -- data ------------------------------------------------------------------------------------
@@ -660,12 +635,12 @@ for _name, _more in JUDGED.items():
             of = model.judges_
             found.put(
                 kind,
-                reliability=either(of, "reliability", "care"),
-                interval=either(of, "reliability_interval", "care_interval")(0.9),
+                reliability=of.reliability,
+                interval=of.reliability_interval(0.9),
                 noise=of.noise_variance,
                 noise_interval=of.noise_interval(0.9),
                 at_random=of.probability_random,
-                adversarial=either(of, "probability_adversarial", "probability_contrary"),
+                adversarial=of.probability_adversarial,
                 n_answers=of.n_answers,
             )
             if of.order_effect is not None:
@@ -945,7 +920,7 @@ def _logistic_judges(found):
     model = PairwisePreferenceRegressor(RBF([0.5, 0.8]), likelihood=Logistic(), optimizer=None)
     model.fit(data.X, data.y, judges=data.judges)
     found.posterior("held", model, data.ask_items)
-    found.put("held", reliability=either(model.judges_, "reliability", "care"))
+    found.put("held", reliability=model.judges_.reliability)
 
 
 # -- streams -----------------------------------------------------------------------------------
