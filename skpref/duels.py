@@ -1,4 +1,4 @@
-"""Duels: the value every engine works on, item tables, and builders of duel arrays."""
+"""Builders of duels and sets from what people have, and item tables: what users need of `data`."""
 
 from skpref.data import (
     DUEL,
