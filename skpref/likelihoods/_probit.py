@@ -18,6 +18,7 @@ from skpref.data import (
     TIE,
     Answers,
 )
+from skpref.likelihoods import _quadrature
 from skpref.likelihoods._base import (
     Derivatives,
     Likelihood,
@@ -454,9 +455,13 @@ class Probit(ExpectedProbit):
         """That of `tilted`, without its derivatives."""
         rows = self._rows(answers)
         noise = self.margin_variance if rows is None else rows.noise
-        powers = power is not None and np.any(_partial(power, variance, rows))
-        if powers or not np.all(noise):
+        if not np.all(noise):
             return super().log_normaliser(mean, variance, answers, power)
+        if power is not None and np.any(partial := _partial(power, variance, rows)):
+            value = self.log_normaliser(mean, variance, answers)
+            rest = mean[partial], variance[partial], answers.take(partial), power[partial]
+            value[partial] = _quadrature.log_normaliser(self.log_prob, *rest)
+            return value
         scale = np.sqrt(variance + noise)
         if rows is None:
             return log_ndtr(mean / scale)

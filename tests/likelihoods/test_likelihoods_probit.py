@@ -195,3 +195,36 @@ def test_a_margin_that_is_surely_known_is_won_lost_or_even():
     mean = np.array([-2.0, 0.0, 2.0])
     np.testing.assert_array_equal(sign_proba(mean, np.zeros(3)), [0, 0.5, 1])
     assert standardise(np.array([0.0]), np.zeros(1))[0] == 0.0
+
+
+@pytest.mark.parametrize("noise", [0.3, 1e-3])
+def test_log_normaliser_of_powers_against_quadrature(noise):
+    likelihood = Probit(noise)
+    mean, variance = np.array([0.4, -1.5, 2.0, 0.1]), np.array([0.05, 0.5, 2.0, 1e-4])
+    power = np.array([0.3, 0.99, 0.05, 1.0])
+    found = likelihood.log_normaliser(mean, variance, duels(4), power)
+    scale = np.sqrt(2.0 * noise)
+    for m, v, w, value in zip(mean, variance, power, found, strict=True):
+
+        def height(z, m=m, v=v, w=w):
+            return np.exp(w * norm.logcdf(z / scale)) * norm.pdf(z, m, np.sqrt(v))
+
+        reach = 12.0 * np.sqrt(v)
+        kink = [p for p in (0.0, m) if m - reach < p < m + reach]
+        at = quad(height, m - reach, m + reach, points=kink, epsabs=0, epsrel=1e-12, limit=500)
+        assert value == pytest.approx(np.log(at[0]), rel=1e-9, abs=1e-9)
+
+
+def test_log_normaliser_of_powers_asks_for_few_points_where_the_factor_is_wide(monkeypatch):
+    asked = []
+    log_prob = Probit.log_prob
+
+    def counted(self, margin, answers):
+        asked.append(len(margin))
+        return log_prob(self, margin, answers)
+
+    monkeypatch.setattr(Probit, "log_prob", counted)
+    power = np.full(50, 0.5)
+    mean = np.linspace(-2.0, 2.0, 50)
+    Probit(0.5).log_normaliser(mean, np.full(50, 0.05), duels(50), power)
+    assert sum(asked) <= 50 * len(power)
