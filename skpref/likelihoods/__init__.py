@@ -1,7 +1,8 @@
 """Likelihoods: how probable an answer is, given the margin of the items.
 
 `Probit` is the one that `PairwisePreferenceRegressor` uses unless another object is passed as
-``likelihood=``; a subclass of `Likelihood` of your own works in the estimator and the optimisers.
+``likelihood=``. A subclass of `Likelihood` of your own works in the estimator and the optimisers;
+its probabilities must be log-concave in the margin.
 """
 
 from skpref.data import DUEL, GRADED, INEQUALITY, TIE, Answers
