@@ -653,9 +653,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
         Returns
         -------
-        ndarray of shape (n_duels, 2), with ties (n_duels, 3), or (n, k)
-            Of duels: second won, (tie,) first won. Of sets: each of their items is the best; 0
-            where there is none.
+        ndarray of shape (n_duels, n_outcomes), or (n, k)
+            Of duels in the order of ``classes_``: second won, (tie,) first won; with grades one a
+            label. Of sets: each of their items is the best; 0 where there is none.
         """
         return self._asked("predict_proba", X, order, judges).proba()
 
@@ -716,7 +716,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         Returns
         -------
         float
-            With ties, the most probable of the three outcomes is called. A choice is called by the
+            With ties or grades, the most probable outcome is called. A choice is called by the
             largest mean utility, order effect included; of rankings the stated pairs count that
             stand in order, within each answer. A margin of exactly zero counts one half.
         """

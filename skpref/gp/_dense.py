@@ -6,6 +6,7 @@ is reached by all margins (matrices of the size of the number of distinct margin
 (matrices of the size of the number of distinct items).
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
@@ -149,13 +150,13 @@ class Dense(Prior):
             return self.difference(semidefinite_root(self.K))
         return super().root()
 
+    @abstractmethod
     def gain(self, marginals: Marginals, precision: Array, shift: Array) -> Gain:
         """D, by which the posterior covariance is K − K D Dᵀ K, and the weights of the items."""
-        raise NotImplementedError
 
+    @abstractmethod
     def gram(self, marginals: Marginals, precision: Array) -> Array:
         """D Dᵀ."""
-        raise NotImplementedError
 
     def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
         """See `Prior.pull_back`: α = Aᵀ w, β = Aᵀ u, and AᵀRA = D Dᵀ."""

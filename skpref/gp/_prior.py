@@ -18,6 +18,10 @@ from skpref.gp._posterior import Posterior
 from skpref.gp._shared_noise import JointNoise
 from skpref.likelihoods import Likelihood
 
+_NO_JOINT = (
+    "{0} does not define {1}, which choices and rankings need. Define it, or leave takes_joint at "
+    "False."
+)
 # A covariance is the end of a few operations (a distance, a root, an exponential, a product).
 UNIT = 4.0 * np.finfo(np.float64).eps
 
@@ -198,11 +202,11 @@ class Prior(ABC):
 
     def noise_slope(self, marginals: Marginals, precision: Array) -> float:
         """d log Z / dσ² by the noise of joint answers, of one item; needed with ``takes_joint``."""
-        raise NotImplementedError
+        raise NotImplementedError(_NO_JOINT.format(type(self).__name__, "noise_slope"))
 
     def on_duels(self, margins: Margins) -> "Prior":
         """The same on margins without noise between the same items; with ``takes_joint``."""
-        raise NotImplementedError
+        raise NotImplementedError(_NO_JOINT.format(type(self).__name__, "on_duels"))
 
     def is_covariance(self) -> bool:
         """Whether the kernel is a covariance function on these items, up to rounding."""

@@ -4,6 +4,7 @@ The noise on each utility has variance σ², so the noise on a margin has varian
 the only place where σ² doubles. All of it is stable hundreds of standard deviations out.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
@@ -150,17 +151,17 @@ class ExpectedProbit(Likelihood):
     """What variational inference asks of `Probit`."""
 
     @property
+    @abstractmethod
     def margin_variance(self) -> float:
-        """Of the noise on a margin."""
-        raise NotImplementedError
+        """Variance of the noise on a margin."""
 
+    @abstractmethod
     def _noisy_rows(self, answers: Answers) -> Intervals | None:
         """Thresholds and order effect of every row; None if there are none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _cuts(self) -> dict[str, NDArray[np.float64]]:
         """How the thresholds move with each hyperparameter that is one."""
-        raise NotImplementedError
 
     def expected(
         self,

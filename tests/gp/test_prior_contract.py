@@ -132,3 +132,9 @@ def test_points_are_placed_and_refined_by_their_rule():
     assert not np.array_equal(refined.points, placed.points)
     own = SVI(inducing_points=placed.points).prior_rule.prepare(SEEN, KERNEL)
     assert own.refine(SEEN, KERNEL, LIKELIHOOD).points is own.points
+
+
+@pytest.mark.parametrize(("member", "given"), [("noise_slope", 2), ("on_duels", 1)])
+def test_a_prior_says_what_it_needs_for_choices_and_rankings(member, given):
+    with pytest.raises(NotImplementedError, match=rf"Inducing does not define {member}, .*False"):
+        getattr(made("points"), member)(*[None] * given)
