@@ -49,7 +49,7 @@ from skpref.fitting import (
     takes_streams,
 )
 from skpref.inference import Engine
-from skpref.likelihoods import JudgeReliability, Likelihood
+from skpref.likelihoods import ANSWER_DEFAULTS, JudgeReliability, Likelihood
 from skpref.metrics import concordance
 
 
@@ -164,7 +164,7 @@ class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     def _keep(self, training: Training, **attributes: Any) -> None:
         """Set the fitted attributes that all fits have."""
         training.reader.remember(self)
-        for name in ("noise_variance", "tie_threshold", "grade_thresholds", "order_effect"):
+        for name in (name for name in ANSWER_DEFAULTS if not name.endswith("_bounds")):
             attributes[f"{name}_"] = getattr(attributes["likelihood_"], name, _ABSENT)
         attributes["classes_"] = _ABSENT if training.classes is None else training.classes
         for name, value in attributes.items():

@@ -236,16 +236,13 @@ def answer_columns(y: Any, proba: Any, kind: str = "duel") -> tuple[np.ndarray, 
     if proba.ndim != 2 or proba.shape[1] < 2:
         raise ValueError(
             f"proba came with shape {proba.shape}; give (n_duels,), that the first item wins, or "
-            "(n_duels, 2) or, with ties or grades, (n_duels, n_outcomes) as predict_proba does. "
+            "(n_duels, n_outcomes) as predict_proba does. "
             "(Probabilities of choices are for kind='choice'.)"
         )
     scale = DuelScale.of_columns(proba.shape[1])
     ranked = np.ndim(y) == 2 and np.shape(y)[1] == 2
-    if scale.levels > 1 and (y is None or ranked):
-        raise ValueError(
-            f"Beside probabilities of {scale.n_columns} outcomes y must say by what grade each "
-            f"duel was won: labels {scale.labels.tolist()}."
-        )
+    if y is None or ranked:
+        scale.check_says_enough("ranks" if ranked else "y=None")
     if y is None:
         return np.full(len(proba), scale.n_columns - 1), proba
     if ranked:
@@ -420,15 +417,15 @@ def roc_auc_scorer(
 ) -> float:
     """Scorer: area under the ROC curve of the margins, as ``scoring="roc_auc"``.
 
-    It needs both outcomes; with one alone it is NaN, with an ``UndefinedMetricWarning``. Ties,
-    grades and choices are an error, as the curve is one of two outcomes.
+    It needs both outcomes; with one alone it is NaN, with an ``UndefinedMetricWarning``. Ties
+    and choices are an error, as the curve is one of two outcomes.
     """
     labels = set() if y is None else set(np.ravel(unmasked(y)).tolist())
     classes = getattr(estimator, "classes_", ())
     tied = {-1, 0} <= labels or (len(classes) > 2 and min(classes) < 0)
     if _n_shown(X) > 2 or tied:
         raise ValueError(
-            "The ROC curve is one of two outcomes; with ties, grades or choices take "
+            "The ROC curve is one of two outcomes; of more, such as ties, and for choices take "
             "log_loss_scorer, brier_scorer or accuracy_scorer."
         )
     metadata = passed(judges=judges, order=order, users=users)
@@ -579,7 +576,7 @@ def answer_accuracy(
     ----------
     y : array-like of shape (n,) or (n, k), or None
         Of duels ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first item won. Beside
-        probabilities of more outcomes -1, 0 for a tie, and 1; with grades -2, -1, 1, 2 and so on.
+        probabilities of more outcomes -1, 0 for a tie, and 1; or -2, -1, 1, 2 and so on.
         None: the first always won. Of choices places of the items chosen, from 0; or ranks, of
         which one in each row is 1, the first choice.
     proba : array-like of shape (n,), (n, n_outcomes) or (n, k)

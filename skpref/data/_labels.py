@@ -1,6 +1,7 @@
 """Labels of duels and of sets in y, and the item shown first."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from numbers import Real
 from typing import Any, NamedTuple, NoReturn
 
@@ -20,7 +21,7 @@ class Outcomes(NamedTuple):
     Attributes
     ----------
     label : ndarray of int8 of shape (n_duels,)
-        Above 0 the first won, below it the second, by so many grades; 0: a tie.
+        Above 0 the first won, below it the second, the further from 0 the clearer; 0: a tie.
     scale : DuelScale
     classes : ndarray of shape (n_outcomes,)
         Labels, as they are written in y.
@@ -47,8 +48,7 @@ def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, known: bool = False) -> 
     Parameters
     ----------
     y : ndarray of shape (n_duels,)
-        Labels in {0, 1}, {-1, 1} or booleans; with ties in {-1, 0, 1}; with grades integers, the
-        sign says who won and the size how clearly.
+        Labels in {0, 1}, {-1, 1} or booleans; of another scale its labels.
     scale : DuelScale, default=PLAIN
         What may come of a duel.
     known : bool, default=False
@@ -65,18 +65,16 @@ def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, known: bool = False) -> 
     """
     plain = scale == PLAIN
     if y.dtype.kind == "b":
-        if not plain:
-            raise ValueError(_ambiguous("booleans", scale) if scale.levels == 1 else _bad(y, scale))
+        if scale.levels > 1:
+            scale.refuse_labels(y)
+        if scale.ties:
+            scale.refuse_ambiguous("booleans")
         return _plain(y, np.array([False, True]))
     if y.dtype.kind == "O":
-        if any(isinstance(label, str) for label in y.tolist()):
-            raise ValueError(_bad(y, scale))
-        try:
-            y = y.astype(np.float64)
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError(_bad(y, scale)) from None
+        with suppress(TypeError, ValueError, OverflowError):  # what is no number is refused below
+            y = y if any(isinstance(each, str) for each in y.tolist()) else y.astype(np.float64)
     if y.dtype.kind not in "iuf":
-        raise ValueError(_bad(y, scale))
+        scale.refuse_labels(y)
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         also = "" if scale.ties else " (ties too, unless tie_threshold is given)"
         raise ValueError(
@@ -86,68 +84,18 @@ def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, known: bool = False) -> 
     present = np.unique(y)
     if not plain:
         if not np.isin(present, scale.labels).all():
-            raise ValueError(_bad(y, scale))
+            scale.refuse_labels(y)
         if not known and present[0] == 0 and (scale.levels == 1 or len(present) > 1):
-            what = "0 and no -1" if scale.levels == 1 else "0 and nothing below"
-            raise ValueError(_ambiguous(what, scale))
+            scale.refuse_ambiguous("0 and no -1" if scale.levels == 1 else "0 and nothing below")
         return Outcomes(y.astype(np.int8), scale, scale.labels)
     for classes in ([0, 1], [-1, 1]):
         if np.isin(present, classes).all():
             return _plain(y == 1, np.array(classes))
-    raise ValueError(_bad(y, scale))
+    scale.refuse_labels(y)
 
 
 def _plain(won, classes):
     return Outcomes(np.where(won, 1, -1).astype(np.int8), PLAIN, classes)
-
-
-def _ambiguous(what, scale):
-    if scale.levels > 1:
-        some = ", ".join(map(str, scale.labels.tolist()))
-        return (
-            f"y holds {what}. With tie_threshold and grade_thresholds the outcomes of duels are "
-            f"{{{some}}}: below 0 the second won, 0 is a tie, above 0 the first won. If 0 is the "
-            "lowest grade of a scale, or stands for 'the second won', encode y so; if 0 is a tie, "
-            "there must be duels that the second won, labelled below 0: turn some round, items and "
-            "label."
-        )
-    return (
-        f"y holds {what}. With tie_threshold the outcomes of duels are -1 (the second won), 0 (a "
-        "tie) and 1 (the first won). If 0 (or False) stands for 'the second won', pass y with -1 "
-        "there, or leave tie_threshold=None; if 0 is a tie, there must be duels that the second "
-        "won, labelled -1: turn some round, items and label."
-    )
-
-
-def _bad(y, scale):
-    some = ", ".join(list(dict.fromkeys(map(repr, y[:1000].tolist())))[:5])
-    if scale.levels > 1:
-        allowed = ", ".join(map(str, scale.labels.tolist()))
-        tie = "0: a tie" if scale.ties else "for ties, 0, give tie_threshold too"
-        return (
-            f"Outcomes of duels must be in {{{allowed}}} with {scale.levels - 1} grade_thresholds "
-            f"(above 0: the first won, the larger the more clearly; below 0: the second; {tie}), "
-            f"got values such as [{some}]. Encode them so, or give one threshold fewer than there "
-            "are grades."
-        )
-    if scale.ties:
-        return (
-            "Outcomes of duels must be in {-1, 0, 1} with tie_threshold (1: the first won, 0: a "
-            f"tie, -1: the second won), got values such as [{some}]. Encode them so."
-        )
-    three = ""
-    if y.dtype.kind in "iuf" and np.isin(y, (-1, 0, 1)).all():
-        three = " If 0 is a tie, give tie_threshold, such as tie_threshold=0.1, to learn from ties."
-    elif y.dtype.kind in "iuf" and np.isin(y, np.arange(-9, 10)).all() and np.any(y < 0):
-        three = (
-            " If they say how much better, -2, -1, 1, 2, give grade_thresholds, such as "
-            "grade_thresholds=(1.0,)."
-        )
-    return (
-        f"Outcomes of duels must be in {{0, 1}}, {{-1, 1}} or booleans (1: the first won), got "
-        f"values such as [{some}].{three} Encode them so, leave out ties, or pass y=None if the "
-        "first item won every duel. Ratings belong to 2-D items, not to duels."
-    )
 
 
 class Ranks(NamedTuple):
@@ -190,12 +138,8 @@ def check_outcomes(y: Any, n_duels: int, scale: DuelScale = PLAIN, known: bool =
         check_real(y, "y")
         y = unmasked(y)
     ranked = y is not None and np.asarray(y).shape == (n_duels, 2) and n_duels > 0
-    if (y is None or ranked) and scale.levels > 1:
-        raise ValueError(
-            f"With grade_thresholds y must say by what grade each duel was won, labels in "
-            f"{scale.labels.tolist()}; got {'ranks' if ranked else 'y=None'}."
-        )
     if y is None or ranked:
+        scale.check_says_enough("ranks" if ranked else "y=None")
         won = np.ones(n_duels, dtype=bool)
         if ranked:
             rank = _check_ranks(np.asarray(y), np.ones((n_duels, 2), dtype=bool))

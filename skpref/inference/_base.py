@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref.data import Comparisons, Rows
+from skpref.data import Comparisons, Rows, check_kinds
 from skpref.gp import Marginals, Moments, Prior, PriorRule, Sites
 from skpref.inference._memory import check_exact
-from skpref.likelihoods import INEQUALITY, TIE, Answers, Likelihood
+from skpref.likelihoods import INEQUALITY, Answers, Likelihood
 
 _SEARCH_TOL = 1e-5
 _SEARCH_ITERATIONS = 100
@@ -311,14 +311,8 @@ def check_answers(
     """Raise ValueError, before any work, if an engine or a likelihood cannot take these answers,
     MemoryError if an exact fit does not fit."""
     rows = comparisons.rows
-    unknown = set(np.unique(rows.kind).tolist()) - likelihood.kinds - {INEQUALITY}
-    if unknown:
-        what, remedy = "grades of a win", "grade_thresholds, such as grade_thresholds=(1.0,)"
-        if TIE in unknown:
-            what, remedy = "ties", "tie_threshold, such as tie_threshold=0.1"
-        raise ValueError(
-            f"There are {what}, but {type(likelihood).__name__} takes none. Give {remedy}."
-        )
+    known = likelihood.kinds | {INEQUALITY}
+    check_kinds(np.unique(rows.kind).tolist(), known, type(likelihood).__name__)
     if rows.joint:
         needed = [each for each in (engine, engine.evidence_engine()) if each is not None]
         unable = [type(each).__name__ for each in needed if not each.capabilities.takes_joint]

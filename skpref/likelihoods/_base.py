@@ -119,7 +119,7 @@ class Likelihood(BaseEstimator, ABC):
 
     @property
     def kinds(self) -> frozenset[int]:
-        """Kinds of row that it takes: `DUEL`, `TIE`, `INEQUALITY`, or `GRADED` + grade."""
+        """Kinds of row that it takes: `INEQUALITY`, and `DUEL` or those of a `DuelScale`."""
         return frozenset({DUEL})
 
     @property
@@ -139,7 +139,7 @@ class Likelihood(BaseEstimator, ABC):
 
     @property
     def n_outcomes(self) -> int:
-        """How many outcomes a duel has: 2, 3 with ties, more with grades."""
+        """How many outcomes a duel has: 2, 3 with ties, or more."""
         return self.duel_scale.n_columns
 
     @property

@@ -6,7 +6,8 @@ the only place where σ² doubles. All of it is stable hundreds of standard devi
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from copy import copy
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,7 @@ from skpref.data import (
     INEQUALITY,
     TIE,
     Answers,
+    check_kinds,
 )
 from skpref.likelihoods import _quadrature
 from skpref.likelihoods._base import (
@@ -98,7 +100,7 @@ def ends(
     Parameters
     ----------
     cuts : ndarray of shape (n_levels,)
-        Thresholds, ascending: that of a tie (0 without ties), then those between grades of a win.
+        Thresholds, ascending: that of a tie (0 without ties), then any further ones.
     kind : ndarray of int8 of shape (n,)
     """
     lower, upper = _ends_of_kinds(cuts)
@@ -116,7 +118,7 @@ def middles(cuts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.
 
 
 def _ends_of_kinds(cuts):
-    lower = np.array([cuts[0], -cuts[0], 0.0, *cuts])  # of DUEL, TIE, INEQUALITY and the grades
+    lower = np.array([cuts[0], -cuts[0], 0.0, *cuts])  # DUEL, TIE, INEQUALITY, between further cuts
     upper = np.array([np.inf, cuts[0], np.inf, *cuts[1:], np.inf])
     return lower, upper
 
@@ -291,6 +293,13 @@ class Probit(ExpectedProbit):
             except ValueError as error:
                 raise ValueError(f"{error} tie_threshold=None means no ties.") from None
         super().check()
+
+    def with_ties(self, threshold: float, bounds: tuple[float, float] | str) -> Self:
+        """The same with ties, whose threshold starts there."""
+        other = copy(self)
+        other.tie_threshold, other.tie_threshold_bounds = threshold, bounds
+        other.check()
+        return other
 
     @property
     def kinds(self) -> frozenset[int]:
@@ -505,7 +514,7 @@ class Probit(ExpectedProbit):
         answers: Answers,
         near: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     ) -> Site:
-        """Common fixed point of equal duels, ties or grades, see `Likelihood.repeated_site`.
+        """Common fixed point of equal answers, see `Likelihood.repeated_site`.
 
         Unknown for joint answers, and for some slabs if they are dozens of deviations of the noise
         wide.
@@ -539,7 +548,7 @@ class Probit(ExpectedProbit):
 
     @property
     def _thresholds(self):
-        """Of ties, and between grades of a win, see `ends`."""
+        """Cuts of the noisy margin, see `ends`."""
         return np.array([self.tie_threshold or 0.0])
 
     def _cuts(self) -> dict[str, NDArray[np.float64]]:
@@ -553,16 +562,9 @@ class Probit(ExpectedProbit):
             return None
         lead = answers.lead.astype(np.float64)
         ahead = self.order_effect * lead
-        if self.tie_threshold is None and np.any(ties := kind == TIE):
-            raise ValueError(
-                f"{np.sum(ties)} of {len(kind)} answers are ties; set tie_threshold to a number to "
-                "learn from them."
-            )
-        if kind.max(initial=0) > max(self.kinds):
-            raise ValueError(
-                f"{np.sum(kind > max(self.kinds))} of {len(kind)} answers have a grade without "
-                "a threshold; set grade_thresholds, one number fewer than there are grades."
-            )
+        unknown = self.tie_threshold is None and bool(np.any(kind == TIE))
+        if unknown or kind.max(initial=0) > max(self.kinds):
+            check_kinds(np.unique(kind).tolist(), self.kinds, type(self).__name__)
         middle, half = middles(cuts)
         slabs = np.flatnonzero(np.isfinite(half)[kind])
         noise = np.where(kind == INEQUALITY, 0.0, self.margin_variance)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpref.data import MOST_GRADES, DuelScale
+from skpref.data import LARGEST_LABEL
 
 TIE = "tie"
 # What stands for an outcome that was not given: None is a refusal.
@@ -28,9 +28,9 @@ class AnswerArguments(NamedTuple):
         Returns
         -------
         int, str or dict
-            Of a duel 1 (the first won), 0 or "tie", or a grade of 2 or more, below 0 where the
-            second won; of more items a dict with the position
-            "chosen", "worst" or both, or with the positions of a "ranking".
+            Of a duel 1 (the first won), 0, "tie", or a further label of a `DuelScale`; of more
+            items a dict with the position "chosen", "worst" or both, or with the positions of a
+            "ranking".
 
         Raises
         ------
@@ -82,12 +82,12 @@ def _of_duel(outcome, n):
         known = outcome == TIE
     else:
         whole = isinstance(outcome, int | float) and outcome == np.rint(outcome)
-        known = outcome == 0.5 or (whole and abs(outcome) <= MOST_GRADES)
+        known = outcome == 0.5 or (whole and abs(outcome) <= LARGEST_LABEL)
     if not known:
         raise ValueError(
-            "Outcomes of duels must be in {0, 1}, {-1, 1}, booleans (1: the first won), grades "
-            "such as 2 and -2, 'tie' or 0.5 (no difference), or None (no answer), neither NaN nor "
-            f"others; got {shown}."
+            "Outcomes of duels must be in {0, 1}, {-1, 1}, booleans (1: the first won), 2, -2 and "
+            "so on (it won clearly), 'tie' or 0.5 (no difference), or None (no answer), neither "
+            f"NaN nor others; got {shown}."
         )
     if outcome in (TIE, 0.5):
         return TIE
@@ -168,16 +168,6 @@ def ranks_of(outcome: int | str | dict, n: int) -> tuple[int, ...]:
     if "chosen" in outcome:
         ranks[outcome["chosen"]] = 1
     return tuple(ranks)
-
-
-def check_scale(outcome: int | str | dict, scale: DuelScale) -> None:
-    """Raise ValueError if an outcome is a grade that the model of an optimizer does not have."""
-    if isinstance(outcome, int) and abs(outcome) > scale.levels:
-        allowed = "{1, 0}" if scale.levels == 1 else f"±1 to ±{scale.levels}"
-        raise ValueError(
-            f"Outcomes of duels must be in {allowed}, got {outcome}. To tell how much better, give "
-            "grade_thresholds, one number fewer than there are grades, such as (1.0,)."
-        )
 
 
 def label_of(outcome: int | str | dict) -> int:

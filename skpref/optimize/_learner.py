@@ -211,9 +211,8 @@ class ActiveLearner(Asking):
             shown. Told again, it is one more answer. With several users a `Question`, or a pair
             ``(user, duel)``.
         outcome : int, bool, "tie", 0.5 or None
-            1 or True: the first won; 0, -1 or False: the second; 2, -2 and so on: the clearer wins,
-            where the estimator has grades; "tie" or 0.5: no difference, where it has ties. None:
-            no answer, as `skip`.
+            1 or True: the first won; 0, -1 or False: the second; "tie" or 0.5: no difference; or
+            another label that the estimator takes, such as 2. None: no answer, as `skip`.
 
         Returns
         -------

@@ -1,20 +1,21 @@
 """Ask and tell: preferential optimisation of what only a judge can compare."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import RandomLike, check_number, seed_of
 from skpref.gp import Posterior
+from skpref.likelihoods import AnswerParameters
 from skpref.optimize._answers import UNSAID, AnswerArguments
 from skpref.optimize._asking import Asking
-from skpref.optimize._configuration import configure
-from skpref.optimize._model import LENGTHSCALE_PRIOR, NOISE_BOUNDS, NOISE_PRIOR, TIE_BOUNDS
+from skpref.optimize._configuration import answer_options, configure
+from skpref.optimize._model import LENGTHSCALE_PRIOR
 from skpref.optimize._questions import check_told
 from skpref.optimize._session import Session
 from skpref.optimize._spaces import make_space
@@ -53,32 +54,11 @@ class PreferenceOptimizer(Asking):
     kernel : sklearn kernel, default=None
         On rows of the unit cube (categories one-hot). None: Matérn-3/2, unit amplitude, one
         lengthscale a column.
-    noise_variance : float, default=3e-3
-        σ² of each utility at each presentation, in units of the kernel's amplitude. The starting
-        value where it is learned, with a broad log-normal prior of median 0.003.
-    noise_variance_bounds : (float, float) or "fixed", default=(1e-5, 1.0)
-        Bounds of the search; "fixed" holds the noise.
-    tie_threshold : float or None, default=None
-        Two items whose utilities, seen with noise, differ by less are a tie; in units of the
-        utility. A number: where the search starts, from the first answer on. None: the model has
-        no ties until one is told; from then on the threshold is learned, with a log-normal prior
-        of median 0.1.
-    tie_threshold_bounds : (float, float) or "fixed", default=(1e-4, 10.0)
-        Bounds of the search; "fixed" holds the number.
-    grade_thresholds : sequence of float, default=None
-        For judges who tell how much better, by outcomes 2, -2 and so on: as in
-        `PairwisePreferenceRegressor`. Each increment has the prior of ``tie_threshold``.
-    grade_threshold_bounds : (float, float) or "fixed", default=(1e-4, 10.0)
-        Bounds of the search; "fixed" holds the increments.
-    order_effect : float, default=0.0
-        What is added to the utility of the item that is shown first.
-    order_effect_bounds : (float, float) or "fixed", default="fixed"
-        Bounds of the search, which has a normal prior of deviation 0.5; "fixed" holds the number.
     lengthscale_prior : (median, deviation), "lognormal" or None, default=(0.5, 0.75)
         As in `PairwisePreferenceRegressor`, in the units of the rows that the kernel sees: here
         those of the unit cube.
     likelihood : Likelihood, default=None
-        Of an answer given the utilities; None: the probit of the numbers above.
+        Of an answer given the utilities; None: the probit of the ``answers``.
     n_initial : int, default=None
         Number of duels before the model is used; those told count, and a set of k items as k/2.
         None: 3 d.
@@ -98,6 +78,13 @@ class PreferenceOptimizer(Asking):
         share it (`AlreadyAnswered`); `read_journal` gives its history.
     random_state : int, RandomState instance, Generator or None, default=None
         The same seed and answers give the same questions.
+    **answers
+        What an answer may tell, and how noisy it is: the parameters ``noise_variance``,
+        ``tie_threshold``, ``order_effect`` and so on of `PairwisePreferenceRegressor`, in units of
+        the kernel's amplitude, each with its bounds. The noise starts at 0.003, with bounds (1e-5,
+        1.0) and a broad log-normal prior of that median. Thresholds have a log-normal prior of
+        median 0.1, the order effect a normal one of deviation 0.5. Without ``tie_threshold`` the
+        model has no ties until one is told; then the threshold is learned.
 
     Attributes
     ----------
@@ -139,14 +126,6 @@ class PreferenceOptimizer(Asking):
         incumbent: str = "posterior_mean",
         acquisition: str | Callable = "log_ei",
         kernel: Kernel | None = None,
-        noise_variance: float = NOISE_PRIOR[0],
-        noise_variance_bounds: tuple[float, float] | str = NOISE_BOUNDS,
-        tie_threshold: float | None = None,
-        tie_threshold_bounds: tuple[float, float] | str = TIE_BOUNDS,
-        grade_thresholds: Sequence[float] | None = None,
-        grade_threshold_bounds: tuple[float, float] | str = TIE_BOUNDS,
-        order_effect: float = 0.0,
-        order_effect_bounds: tuple[float, float] | str = "fixed",
         lengthscale_prior: tuple[float, float] | str | None = LENGTHSCALE_PRIOR,
         likelihood: Any = None,
         n_initial: int | None = None,
@@ -155,6 +134,7 @@ class PreferenceOptimizer(Asking):
         candidates: Any = None,
         journal: str | PathLike | None = None,
         random_state: RandomLike = None,
+        **answers: Unpack[AnswerParameters],
     ):
         self._space = make_space(space, candidates)
         initial = [] if initial_duels is None else list(initial_duels)
@@ -163,14 +143,7 @@ class PreferenceOptimizer(Asking):
             "incumbent": incumbent,
             "acquisition": acquisition,
             "kernel": kernel,
-            "noise_variance": noise_variance,
-            "noise_variance_bounds": noise_variance_bounds,
-            "tie_threshold": tie_threshold,
-            "tie_threshold_bounds": tie_threshold_bounds,
-            "grade_thresholds": grade_thresholds,
-            "grade_threshold_bounds": grade_threshold_bounds,
-            "order_effect": order_effect,
-            "order_effect_bounds": order_effect_bounds,
+            **answer_options({**answers}),
             "lengthscale_prior": lengthscale_prior,
             "likelihood": likelihood,
             "n_initial": n_initial,
@@ -251,9 +224,9 @@ class PreferenceOptimizer(Asking):
             Any different items of the space, asked for or not, in the order in which they were
             shown. Told again, it is one more answer; answers may contradict each other.
         outcome : int, bool, "tie", 0.5 or None
-            Of a duel. 1 or True: the first won; 0, -1 or False: the second; with
-            ``grade_thresholds`` also 2, -2 and so on, the clearer wins; "tie" or 0.5: no
-            difference. None, also of a set: no answer, as `skip`. A dict holds the following.
+            Of a duel. 1 or True: the first won; 0, -1 or False: the second; "tie" or 0.5: no
+            difference; or another label that ``answers`` allow, such as 2. None, also of a set: no
+            answer, as `skip`. A dict holds the following.
         chosen : int, optional
             Position of the best item, from 0.
         worst : int, optional
