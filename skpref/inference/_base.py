@@ -203,6 +203,9 @@ class Capabilities:
     state_of : {"duels", "answers", "points"}
         What the last axis of the arrays of its state runs over; an array of any other length starts
         nothing. Those of inducing points are handed on as they are.
+    matches_moments : bool
+        Its sites match the moments of each answer, as `site_update` does. Hyperparameters of many
+        users, and chains that start from a Gaussian, need such sites.
     site_names : tuple of str
         Names in its state of the precisions and the shifts of Gaussian sites, by which a state is
         extrapolated to other hyperparameters; empty if it has none.
@@ -212,6 +215,7 @@ class Capabilities:
     samples: bool = False
     takes_joint: bool = False
     state_of: str = "duels"
+    matches_moments: bool = False
     site_names: tuple[str, ...] = ()
 
 
