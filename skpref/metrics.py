@@ -25,32 +25,7 @@ from sklearn.utils.validation import (
 )
 
 from skpref._utils import check_choice, passed
-from skpref.data import DuelScale, parse_outcomes, signed_labels, unmasked
-
-
-def read_ranks(ranks: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-    """Ranks as integers: 1 the best, equal ones no statement, 0 not ranked.
-
-    Parameters
-    ----------
-    ranks : array-like of shape (n, k)
-    shape : (int, int)
-        What it must be.
-
-    Raises
-    ------
-    ValueError
-        For another shape, or values that are not whole numbers of at least 0.
-    """
-    given = np.asarray(unmasked(ranks))
-    if given.shape != shape:
-        raise ValueError(f"Ranks must have shape {shape}, one for each item; {given.shape} came.")
-    whole = given.dtype.kind in "iu" or (given.dtype.kind == "f" and np.all(given % 1.0 == 0.0))
-    if not whole or (given < 0).any():
-        raise ValueError(
-            "Ranks must be whole numbers: 1 the best, equal where nothing is stated, 0 not ranked."
-        )
-    return given.astype(np.int64)
+from skpref.data import DuelScale, chosen_of, parse_outcomes, read_ranks, signed_labels, unmasked
 
 
 def _pair_weight(code, weight):
@@ -230,7 +205,7 @@ def answer_columns(y: Any, proba: Any, kind: str = "duel") -> tuple[np.ndarray, 
             raise ValueError(
                 f"proba came with shape {proba.shape}; give (n_sets, k), that each item is chosen."
             )
-        return _chosen(y, proba.shape), proba
+        return chosen_of(y, proba.shape), proba
     if proba.ndim == 1:
         proba = np.column_stack([1.0 - proba, proba])
     if proba.ndim != 2 or proba.shape[1] < 2:
@@ -246,7 +221,7 @@ def answer_columns(y: Any, proba: Any, kind: str = "duel") -> tuple[np.ndarray, 
     if y is None:
         return np.full(len(proba), scale.n_columns - 1), proba
     if ranked:
-        columns = np.where(_chosen(y, (len(proba), 2)) == 0, scale.n_columns - 1, 0)
+        columns = np.where(chosen_of(y, (len(proba), 2)) == 0, scale.n_columns - 1, 0)
     elif scale.n_columns == 2:
         columns = parse_outcomes(y).astype(np.intp)
     else:
@@ -262,30 +237,6 @@ def answer_columns(y: Any, proba: Any, kind: str = "duel") -> tuple[np.ndarray, 
         columns = scale.columns(signs)
     check_consistent_length(columns, proba)
     return columns, proba
-
-
-def _chosen(y: Any, shape: tuple[int, int]) -> np.ndarray:
-    """Place of the item chosen, from places or from ranks."""
-    if np.ndim(y) == 2:
-        best = read_ranks(y, shape) == 1
-        if (best.sum(axis=1) != 1).any():
-            row = int(np.argmax(best.sum(axis=1) != 1))
-            raise ValueError(
-                f"Row {row} of y has {best[row].sum()} items of rank 1, so it is no choice of one. "
-                "For the worst of a set and for rankings take ranking_concordance."
-            )
-        return best.argmax(axis=1)
-    places = column_or_1d(unmasked(y))
-    check_consistent_length(places, np.empty(shape))
-    whole = places.dtype.kind in "iu" or (
-        places.dtype.kind == "f" and np.all(np.mod(places, 1.0) == 0.0)
-    )
-    if not whole or places.min() < 0 or places.max() >= shape[1]:
-        raise ValueError(
-            f"Choices must be places in the sets, integers in [0, {shape[1] - 1}], or ranks of "
-            f"shape {shape}."
-        )
-    return places.astype(np.intp)
 
 
 def accuracy(columns: np.ndarray, proba: np.ndarray, weights: Any) -> float:

@@ -64,11 +64,11 @@ from skpref.data._labels import (
     balance_orientation,
     check_order,
     check_outcomes,
-    check_ranks,
     parse_outcomes,
     refuse_order,
     signed_labels,
 )
+from skpref.data._ranks import check_ranks, chosen_of, ranks_of, read_ranks
 from skpref.data._read import (
     Reader,
     Shown,
@@ -120,6 +120,7 @@ __all__ = [
     "check_respondents",
     "check_training",
     "check_weights",
+    "chosen_of",
     "column_at",
     "column_floats",
     "column_names",
@@ -148,8 +149,10 @@ __all__ = [
     "positions_of",
     "random_part",
     "ranking_groups",
+    "ranks_of",
     "rated_pairs",
     "read",
+    "read_ranks",
     "refuse_order",
     "shallow_copy",
     "shown_together",

@@ -11,14 +11,8 @@ from skpref.data._columns import is_long, read_long, read_winners
 from skpref.data._containers import all_strings, is_frame, unmasked
 from skpref.data._frame import DuelFrame
 from skpref.data._items import ItemTable, distinct_rows, group_rows
-from skpref.data._labels import (
-    balance_orientation,
-    chosen_places,
-    finish,
-    ranked_sets,
-    shown_lists,
-    worst_ranks,
-)
+from skpref.data._labels import balance_orientation, finish
+from skpref.data._ranks import chosen_places, ranked_sets, shown_lists, worst_ranks
 from skpref.data._sets import plain_lists, read_lists
 
 

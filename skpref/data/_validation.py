@@ -14,7 +14,8 @@ from skpref.data._comparisons import Comparisons
 from skpref.data._containers import is_frame, unmasked
 from skpref.data._items import ItemTable, distinct_rows
 from skpref.data._kinds import PLAIN, DuelScale
-from skpref.data._labels import check_order, check_outcomes, check_ranks, check_real, refuse_order
+from skpref.data._labels import check_order, check_outcomes, refuse_order
+from skpref.data._ranks import check_ranks, check_real
 from skpref.data._read import (
     Reader,
     Shown,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpref.data import LARGEST_LABEL
+from skpref.data import LARGEST_LABEL, ranks_of
 
 TIE = "tie"
 # What stands for an outcome that was not given: None is a refusal.
@@ -57,7 +57,7 @@ class AnswerArguments(NamedTuple):
         found = _of_set(said, n)
         if n > 2:
             return found
-        first, second = ranks_of(found, n)
+        first, second = ranks_of(n, **found)
         return int(first < second)
 
     def _by_position(self):
@@ -135,39 +135,13 @@ def _ranking(value, n):
     return found
 
 
-def ranks_of(outcome: int | str | dict, n: int) -> tuple[int, ...]:
-    """Rank of each of n items: 1 best; equal ranks are not compared, nor is rank 0.
-
-    Parameters
-    ----------
-    outcome : int, str or dict
-        As `AnswerArguments.of` gives it.
-    n : int
-
-    Examples
-    --------
-    >>> from skpref.optimize._answers import ranks_of
-    >>> ranks_of({"chosen": 2}, 4), ranks_of({"chosen": 2, "worst": 0}, 4)
-    ((2, 2, 1, 2), (3, 2, 1, 2))
-    >>> ranks_of({"ranking": [2, 0]}, 4)
-    (2, 0, 1, 0)
-    """
+def ranks_told(outcome: int | str | dict, n: int) -> tuple[int, ...]:
+    """Rank of each of n items by an outcome as `AnswerArguments.of` gives it; of a tie all 1."""
+    if isinstance(outcome, dict):
+        return ranks_of(n, **outcome)
     if isinstance(outcome, str):  # a tie
         return (1,) * n
-    if not isinstance(outcome, dict):
-        return (1, 2) if outcome > 0 else (2, 1)
-    ranks = [0] * n
-    if "ranking" in outcome:
-        for rank, position in enumerate(outcome["ranking"], start=1):
-            ranks[position] = rank
-        return tuple(ranks)
-    middle = 1 + ("chosen" in outcome)
-    ranks = [middle] * n
-    if "worst" in outcome:
-        ranks[outcome["worst"]] = middle + 1
-    if "chosen" in outcome:
-        ranks[outcome["chosen"]] = 1
-    return tuple(ranks)
+    return ranks_of(n, chosen=int(outcome <= 0))
 
 
 def label_of(outcome: int | str | dict) -> int:
@@ -179,7 +153,7 @@ def label_of(outcome: int | str | dict) -> int:
 
 def leader(outcome: int | str | dict, n: int) -> int:
     """Position of the best; where several may be, of the first of these that was shown."""
-    return ranks_of(outcome, n).index(1)
+    return ranks_told(outcome, n).index(1)
 
 
 def check_kept(outcome: Any, n: int) -> None:

@@ -27,7 +27,7 @@ from skpref.fitting import (
 from skpref.gp import Posterior
 from skpref.inference import State, check_answers
 from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood
-from skpref.optimize._answers import TIE, label_of, ranks_of
+from skpref.optimize._answers import TIE, label_of, ranks_told
 
 # Log-normal priors: median and standard deviation of the logarithm.
 LENGTHSCALE_PRIOR = (0.5, 0.75)
@@ -171,7 +171,7 @@ def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Compari
     rank = np.zeros((len(told), most), dtype=np.intp)
     for k, (items, outcome, *_) in enumerate(told):
         shown[k, : len(items)] = items
-        rank[k, : len(items)] = ranks_of(outcome, len(items))
+        rank[k, : len(items)] = ranks_told(outcome, len(items))
     kind = scale.kinds([label_of(outcome) for _, outcome, *_ in told])
     kind[[isinstance(outcome, dict) for _, outcome, *_ in told]] = DUEL
     return Comparisons.from_ranks(rows, shown, rank, kind=kind)

@@ -9,7 +9,7 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from skpref._utils import Array, check_choice, check_number
-from skpref.data import DuelScale, parse_outcomes
+from skpref.data import DuelScale, chosen_of, parse_outcomes
 from skpref.plotting._style import check_matplotlib, new_axes, palette, percent, tidy
 
 
@@ -52,7 +52,7 @@ def predicted_outcomes(y: Any, proba: Any, classes: Any = None) -> list[Predicte
     y = np.asarray(y)
     check_consistent_length(y, proba)
     if y.ndim == 2:
-        return [_chosen(_best(y, proba.shape), proba)]
+        return [_chosen(chosen_of(y, proba.shape), proba)]
     if classes is None:
         signed = y.dtype.kind in "if" and np.any(y < 0)  # positions are not below 0
         classes = DuelScale.of_columns(n_columns).labels if signed else np.arange(n_columns)
@@ -77,20 +77,6 @@ def _chosen(column, proba):
     happened[np.arange(len(proba)), column] = True
     there = happened | (proba > 0.0)  # no item, no probability
     return Predicted("chosen", proba[there], happened[there])
-
-
-def _best(ranks, shape):
-    """Position of the only best one of each row of ranks."""
-    if ranks.shape != shape:
-        raise ValueError(f"y holds ranks of shape {ranks.shape}, proba has shape {shape}.")
-    is_best = ranks == 1
-    if np.any(is_best.sum(axis=1) != 1):
-        row = int(np.argmax(is_best.sum(axis=1) != 1))
-        raise ValueError(
-            f"Row {row} of the ranks, {ranks[row].tolist()}, has no single best item; "
-            "probabilities are those of being the best. Leave such rows out."
-        )
-    return is_best.argmax(axis=1)
 
 
 # An outcome keeps its colour and mark, whichever others are drawn.
