@@ -5,9 +5,8 @@ from copy import copy
 from typing import Any, Self, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skpref._utils import check_bounds
+from skpref._utils import Array, check_bounds
 from skpref.data import GRADED, LARGEST_LABEL
 from skpref.likelihoods._probit import Probit
 
@@ -109,7 +108,7 @@ class GradedProbit(Probit):
     def _thresholds(self):
         return np.array([self.tie_threshold or 0.0, *self.grade_thresholds], dtype=np.float64)
 
-    def _cuts(self) -> dict[str, NDArray[np.float64]]:
+    def _cuts(self) -> dict[str, Array]:
         """How the thresholds move with log δ, and with each increment's logarithm."""
         cuts, n = self._thresholds, np.arange(len(self.grade_thresholds) + 1)
         steps = {f"{_INCREMENT}{i}": (n >= i) * (cuts[i] - cuts[i - 1]) for i in n[1:]}

@@ -13,22 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr
 
-from skpref._utils import check_bounds, check_number
-from skpref.data import (
-    DUEL,
-    INEQUALITY,
-    TIE,
-    Answers,
-    check_kinds,
-)
+from skpref._utils import Array, check_bounds, check_number
+from skpref.data import DUEL, INEQUALITY, TIE, Answers, check_kinds
 from skpref.likelihoods import _quadrature
-from skpref.likelihoods._base import (
-    Derivatives,
-    Likelihood,
-    Site,
-    TiltedMoments,
-    TruncationBox,
-)
+from skpref.likelihoods._base import Derivatives, Likelihood, Site, TiltedMoments, TruncationBox
 from skpref.likelihoods._expected import Expected, expected_log_ndtr
 from skpref.likelihoods._normal import Slab, mills, slab, standardise
 from skpref.likelihoods._repeats import equal_sites, equal_slabs
@@ -55,12 +43,12 @@ class Intervals(NamedTuple):
     """
 
     kind: NDArray[np.int8]
-    lead: NDArray[np.float64]
-    ahead: NDArray[np.float64]
-    shift: NDArray[np.float64]
-    noise: NDArray[np.float64]
+    lead: Array
+    ahead: Array
+    shift: Array
+    noise: Array
     slabs: NDArray[np.intp]
-    width: NDArray[np.float64]
+    width: Array
 
     @property
     def half_lines(self) -> NDArray[np.intp]:
@@ -69,12 +57,7 @@ class Intervals(NamedTuple):
         bounded[self.slabs] = True
         return np.flatnonzero(~bounded & (self.noise > 0.0))
 
-    def moved(
-        self,
-        cuts: NDArray[np.float64],
-        by_margin: NDArray[np.float64],
-        by_width: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def moved(self, cuts: Array, by_margin: Array, by_width: Array) -> Array:
         """Derivative of something where the thresholds move by ``cuts``.
 
         Parameters
@@ -92,9 +75,7 @@ class Intervals(NamedTuple):
         return found
 
 
-def ends(
-    cuts: NDArray[np.float64], kind: NDArray[np.int8]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def ends(cuts: Array, kind: NDArray[np.int8]) -> tuple[Array, Array]:
     """Lower and upper ends of the noisy margins that rows of these kinds stand for.
 
     Parameters
@@ -107,7 +88,7 @@ def ends(
     return lower[kind], upper[kind]
 
 
-def middles(cuts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def middles(cuts: Array) -> tuple[Array, Array]:
     """Of every kind the middle of its slab and half the width; of a half line its end and infinity.
 
     There are few kinds and many rows, so that it is quicker to find these once for each kind.
@@ -126,11 +107,11 @@ def _ends_of_kinds(cuts):
 class Factor(NamedTuple):
     """Log-probability, and derivatives as `Mills` has them."""
 
-    value: NDArray[np.float64]
-    gradient: NDArray[np.float64]
-    curvature: NDArray[np.float64]
-    left: NDArray[np.float64]
-    third: NDArray[np.float64]
+    value: Array
+    gradient: Array
+    curvature: Array
+    left: Array
+    third: Array
 
 
 def factor(mean, scale, rows: Intervals | None) -> Factor:
@@ -162,16 +143,10 @@ class ExpectedProbit(Likelihood):
         """Thresholds and order effect of every row; None if there are none."""
 
     @abstractmethod
-    def _cuts(self) -> dict[str, NDArray[np.float64]]:
+    def _cuts(self) -> dict[str, Array]:
         """How the thresholds move with each hyperparameter that is one."""
 
-    def expected(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        noise: NDArray[np.float64],
-        answers: Answers,
-    ) -> Expected:
+    def expected(self, mean: Array, variance: Array, noise: Array, answers: Answers) -> Expected:
         """Expectation of the log-probability, see `Likelihood.expected`."""
         rows, total = self._noisy_rows(answers), self.margin_variance + noise
         if rows is not None and len(rows.slabs):
@@ -188,12 +163,8 @@ class ExpectedProbit(Likelihood):
         return Expected(value, by_mean, by_variance, by_noise)
 
     def expected_theta_gradient(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        noise: NDArray[np.float64],
-        answers: Answers,
-    ) -> NDArray[np.float64]:
+        self, mean: Array, variance: Array, noise: Array, answers: Answers
+    ) -> Array:
         """In log σ², the thresholds and h, see `Likelihood.expected_theta_gradient`."""
         rows = self._noisy_rows(answers)
         if not self.free or (rows is not None and len(rows.slabs)):
@@ -328,13 +299,13 @@ class Probit(ExpectedProbit):
         """σ²."""
         return self.noise_variance
 
-    def item_noise_gradient(self) -> NDArray[np.float64]:
+    def item_noise_gradient(self) -> Array:
         """σ² for log σ², zero for the others."""
         return np.array([self.noise_variance * (name == "noise_variance") for name in self.free])
 
     # -- probabilities -------------------------------------------------------------------
 
-    def log_prob(self, margin: NDArray[np.float64], answers: Answers) -> Derivatives:
+    def log_prob(self, margin: Array, answers: Answers) -> Derivatives:
         """Log-probability of duels and ties, see `Likelihood.log_prob`.
 
         An inequality of a joint answer has no noise of its own, and so no derivatives.
@@ -347,9 +318,7 @@ class Probit(ExpectedProbit):
         third = at.third / scale**3
         return Derivatives(at.value, at.gradient / scale, at.curvature / scale**2, third)
 
-    def theta_derivatives(
-        self, margin: NDArray[np.float64], answers: Answers
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def theta_derivatives(self, margin: Array, answers: Answers) -> tuple[Array, Array, Array]:
         """Derivatives in log σ², log δ and h, see `Likelihood.theta_derivatives`."""
         rows = self._noisy_rows(answers)
         d = self._log_prob(margin, rows)
@@ -382,21 +351,11 @@ class Probit(ExpectedProbit):
         value, gradient, curvature = zip(*(found[name] for name in self.free), strict=True)
         return np.stack(value), np.stack(gradient), np.stack(curvature)
 
-    def outcome_log_proba(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        lead: ArrayLike = 1,
-    ) -> NDArray[np.float64]:
+    def outcome_log_proba(self, mean: Array, variance: Array, lead: ArrayLike = 1) -> Array:
         """Log-probabilities of (second won, [tie,] first won), finite in the tails."""
         return self._outcomes(mean, variance, lead, log_ndtr, np.asarray)
 
-    def outcome_proba(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        lead: ArrayLike = 1,
-    ) -> NDArray[np.float64]:
+    def outcome_proba(self, mean: Array, variance: Array, lead: ArrayLike = 1) -> Array:
         """Probabilities of (second won, [tie,] first won)."""
         return self._outcomes(mean, variance, lead, ndtr, np.exp)
 
@@ -424,11 +383,7 @@ class Probit(ExpectedProbit):
     # -- what engines ask for ------------------------------------------------------------
 
     def tilted(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        answers: Answers,
-        power: NDArray[np.float64] | None = None,
+        self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> TiltedMoments:
         """Moments of N(z; mean, variance) p(answer | z), as GPML (3.58).
 
@@ -456,12 +411,8 @@ class Probit(ExpectedProbit):
         return found
 
     def log_normaliser(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        answers: Answers,
-        power: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64]:
+        self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
+    ) -> Array:
         """That of `tilted`, without its derivatives."""
         rows = self._rows(answers)
         noise = self.margin_variance if rows is None else rows.noise
@@ -484,12 +435,8 @@ class Probit(ExpectedProbit):
         return value
 
     def tilted_theta_gradient(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        answers: Answers,
-        power: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64]:
+        self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
+    ) -> Array:
         """Derivatives of the log normaliser of `tilted` in log σ², the thresholds and h."""
         if not self.free:
             return np.zeros((0, len(mean)))
@@ -508,11 +455,11 @@ class Probit(ExpectedProbit):
 
     def repeated_site(
         self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        counts: NDArray[np.float64],
+        mean: Array,
+        variance: Array,
+        counts: Array,
         answers: Answers,
-        near: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+        near: tuple[Array, Array] | None = None,
     ) -> Site:
         """Common fixed point of equal answers, see `Likelihood.repeated_site`.
 
@@ -551,7 +498,7 @@ class Probit(ExpectedProbit):
         """Cuts of the noisy margin, see `ends`."""
         return np.array([self.tie_threshold or 0.0])
 
-    def _cuts(self) -> dict[str, NDArray[np.float64]]:
+    def _cuts(self) -> dict[str, Array]:
         """How the thresholds move with log δ."""
         return {"tie_threshold": np.array([self.tie_threshold or 0.0])}
 
