@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -453,13 +453,13 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
     # What scikit-learn routes here without being asked to. It finds these by a part of their names,
     # so that requests of predict_proba count for predict too, unless those of predict come last.
-    __metadata_request__fit = {"qid": True, "order": True, "judges": True}  # noqa: RUF012
-    __metadata_request__partial_fit = {"qid": True, "order": True, "judges": True}  # noqa: RUF012
-    __metadata_request__predict_proba = {"order": True, "judges": True}  # noqa: RUF012
-    __metadata_request__predict_log_proba = {"order": True, "judges": True}  # noqa: RUF012
-    __metadata_request__decision_function = {"order": True, "judges": True}  # noqa: RUF012
-    __metadata_request__score = {"qid": True, "order": True, "judges": True}  # noqa: RUF012
-    __metadata_request__predict = {"order": UNUSED, "judges": UNUSED}  # noqa: RUF012
+    __metadata_request__fit: ClassVar = {"qid": True, "order": True, "judges": True}
+    __metadata_request__partial_fit: ClassVar = {"qid": True, "order": True, "judges": True}
+    __metadata_request__predict_proba: ClassVar = {"order": True, "judges": True}
+    __metadata_request__predict_log_proba: ClassVar = {"order": True, "judges": True}
+    __metadata_request__decision_function: ClassVar = {"order": True, "judges": True}
+    __metadata_request__score: ClassVar = {"qid": True, "order": True, "judges": True}
+    __metadata_request__predict: ClassVar = {"order": UNUSED, "judges": UNUSED}
 
     @with_callbacks
     def fit(
