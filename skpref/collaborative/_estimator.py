@@ -52,8 +52,8 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         "cp" is collaborative preferences with independent tastes, "cpu" the same with features of
         users. "auto" is "cpu" if there are ``user_features``, else "cp". The others are for
         comparison. "su" fits a utility for each user; only hyperparameters are shared. "pooled"
-        fits one utility for all users. "birlutiu" learns the covariance of tastes without a prior [2]_.
-        "bonilla" fits one utility of items and features of users [3]_.
+        fits one utility for all users. "birlutiu" learns the covariance of tastes without a prior
+        [2]_. "bonilla" fits one utility of items and features of users [3]_.
     user_features : mapping, DataFrame or array-like, default=None
         Features of users: a mapping of ids to rows of numbers (or to one number), a pandas frame
         whose index holds the ids, or an array whose positions are the ids. With "cpu" and "bonilla"
