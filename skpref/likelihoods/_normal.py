@@ -3,9 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
-
-from skpref._utils import Array
 
 _SQRT_HALF = np.sqrt(0.5)
 _SQRT_2_OVER_PI = np.sqrt(2.0 / np.pi)
@@ -59,17 +58,17 @@ class Slab(NamedTuple):
     ``edge`` is d/dw, ``edge_gradient`` d²/dw dc and ``edge_curvature`` −d³/dw dc².
     """
 
-    value: Array
-    gradient: Array
-    curvature: Array
-    left: Array
-    third: Array
-    edge: Array
-    edge_gradient: Array
-    edge_curvature: Array
+    value: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+    left: NDArray[np.float64]
+    third: NDArray[np.float64]
+    edge: NDArray[np.float64]
+    edge_gradient: NDArray[np.float64]
+    edge_curvature: NDArray[np.float64]
 
 
-def slab(centre: Array, width: Array) -> Slab:
+def slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> Slab:
     """All of `Slab`, to nearly full relative precision.
 
     Parameters
@@ -142,7 +141,9 @@ def _integral(c, w):
     return Slab(value, centre - c, 1.0 - left, left, third, edge, edge * off, -bend)
 
 
-def standardise(mean: Array, variance: Array, noise: float = 0.0) -> Array:
+def standardise(
+    mean: NDArray[np.float64], variance: NDArray[np.float64], noise: float = 0.0
+) -> NDArray[np.float64]:
     """Mean over standard deviation of a margin; a margin that is surely zero gives 0."""
     total = variance + noise
     sure = total <= 0.0
@@ -150,7 +151,9 @@ def standardise(mean: Array, variance: Array, noise: float = 0.0) -> Array:
     return np.where(sure, np.where(mean == 0.0, 0.0, np.copysign(np.inf, mean)), ratio)
 
 
-def sign_proba(mean: Array, variance: Array, log: bool = False) -> Array:
+def sign_proba(
+    mean: NDArray[np.float64], variance: NDArray[np.float64], log: bool = False
+) -> NDArray[np.float64]:
     """P(margin > 0), or its logarithm, finite in the tails."""
     u = standardise(mean, variance)
     return log_ndtr(u) if log else ndtr(u)
