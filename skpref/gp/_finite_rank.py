@@ -7,6 +7,8 @@ answers, and all else is linear in the answers. Most features of a margin are ze
 as all answers about one competitor, those two alone that the margin's items belong to.
 """
 
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -22,7 +24,8 @@ from skpref._utils import (
     semidefinite_root,
     spanning_columns,
 )
-from skpref.data import Comparisons, distinct_rows
+from skpref.data import Comparisons, Margins, distinct_rows
+from skpref.gp._by_vector import ByVector
 from skpref.gp._posterior import Posterior
 from skpref.gp._prior import (
     EXACT,
@@ -30,18 +33,19 @@ from skpref.gp._prior import (
     Cost,
     Marginals,
     MarginErrors,
-    Prior,
     check_finite,
     check_means,
 )
+from skpref.gp._shared_noise import JointNoise
 from skpref.gp._utilities import columns
 from skpref.kernels import FiniteFeatures, Kernel, Term, finite_features
 from skpref.likelihoods import Likelihood
 
 # Groups that are held as dense columns: so few are quicker that way.
 _FEW = 4
-# Multiplications of matrices that one of entries costs, and r³ such a sweep costs.
-_ENTRY, _CUBES = 10.0, 2.8
+# In multiplications of matrices: one of two entries, one of an entry and a dense column, all that
+# a sweep does with a margin beside; and r³ that it costs.
+_ENTRY, _MIXED, _MARGIN, _CUBES = 40.0, 50.0, 100.0, 2.8
 # Square matrices of the features held at once, and numbers a margin of the engines themselves.
 _SQUARES, _OF_ENGINE = 8.0, 40.0
 # Doubles of a block of rows that stays in the cache.
@@ -61,12 +65,11 @@ class _Sides(NamedTuple):
     n_groups: int
 
 
-def _sides(comparisons: Comparisons, term: Term) -> _Sides:
+def _sides(comparisons: Comparisons, term: Term, margins: Margins) -> _Sides:
     """Groups of margins by a term; those are left out that no margin tells apart."""
     alone = term.monomials == ((),)
-    name = "sides", term.group, alone
+    name = "sides", term.group, alone, margins is comparisons.rows.margins
     if name not in comparisons.kept:
-        margins = comparisons.rows.margins
         _, code = distinct_rows(comparisons.items[:, list(term.group)])
         first, second = code[margins.first], code[margins.second]
         if alone:  # of two items in one group nothing is left
@@ -102,7 +105,7 @@ def _size(comparisons: Comparisons, terms: tuple[Term, ...]) -> _Size:
             if not term.group:
                 n_dense += n - (term.monomials[0] == ())
                 continue
-            n_groups = _sides(comparisons, term).n_groups
+            n_groups = _sides(comparisons, term, comparisons.rows.margins).n_groups
             if n_groups <= _FEW:
                 n_dense += n_groups * n
             else:
@@ -121,6 +124,8 @@ class MarginFeatures:
     comparisons : Comparisons
     terms : tuple of Term
         Of the kernel.
+    margins : Margins
+        Between these items.
 
     Attributes
     ----------
@@ -129,8 +134,8 @@ class MarginFeatures:
         Which of the terms' monomials each feature is of.
     """
 
-    def __init__(self, comparisons: Comparisons, terms: tuple[Term, ...]):
-        margins, items = comparisons.rows.margins, comparisons.items
+    def __init__(self, comparisons: Comparisons, terms: tuple[Term, ...], margins: Margins):
+        items = comparisons.items
         n = self.n_margins = len(margins.first)
         self._place: list[NDArray[np.intp]] = []  # one feature of every margin each
         self._entry: list[Array] = []
@@ -146,7 +151,7 @@ class MarginFeatures:
                 dense += list((one - two).T)
                 of_dense += number
                 continue
-            sides = _sides(comparisons, term)
+            sides = _sides(comparisons, term, margins)
             if sides.n_groups <= _FEW:
                 for group in range(sides.n_groups):
                     inside = (sides.first == group)[:, None], (sides.second == group)[:, None]
@@ -174,11 +179,13 @@ class MarginFeatures:
         self._sparse = csr_array(told, shape=(n, self._n_sparse))
 
     @classmethod
-    def of(cls, comparisons: Comparisons, terms: tuple[Term, ...]) -> "MarginFeatures":
-        """Found once for some answers."""
-        name = "features", terms
+    def of(
+        cls, comparisons: Comparisons, terms: tuple[Term, ...], margins: Margins
+    ) -> "MarginFeatures":
+        """Found once for the margins of some answers, and once for those between the same items."""
+        name = "features", terms, margins is comparisons.rows.margins
         if name not in comparisons.kept:
-            comparisons.kept[name] = cls(comparisons, terms)
+            comparisons.kept[name] = cls(comparisons, terms, margins)
         found: MarginFeatures = comparisons.kept[name]
         return found
 
@@ -252,33 +259,66 @@ class MarginFeatures:
         """Some rows of Z."""
         return np.hstack([self._sparse[margins].toarray(), self._dense[margins]])
 
+    def sets(self, at: NDArray[np.intp]) -> Iterator[tuple[slice, Array]]:
+        """Rows of Z for the margins of each row of ``at``, (n, m, rank), in blocks of these."""
+        for some in row_blocks(len(at), at.shape[1] * self.rank, 16 * _BLOCK):
+            yield some, self.rows(at[some].ravel()).reshape(*at[some].shape, self.rank)
 
-class FiniteRank(Prior):
-    """The prior by the weights of finitely many features; see `skpref.kernels` for which kernels.
+
+class _Weights:
+    """The weights given sites: of variance 1 their covariance is L⁻ᵀ L⁻¹, of their own Hᵀ H."""
+
+    def __init__(self, inner: Array, scale: Array):
+        inner.flat[:: len(inner) + 1] += 1.0
+        self.inverse, self.log_det = inverse_cholesky(inner.T)
+        self._half = self.inverse * scale
+
+    def times(self, vector: Array) -> Array:
+        """Their covariance times a vector, or the columns of a matrix."""
+        found: Array = self._half.T @ (self._half @ vector)
+        return found
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Of the weights, (rank, rank)."""
+        found: Array = self._half.T @ self._half
+        return found
+
+
+class FiniteRank(ByVector):
+    """The prior by the weights of finitely many features: `finite_features` says of which kernels.
 
     Parameters
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel
     finite : FiniteFeatures
         Of the kernel.
-    features : MarginFeatures
     comparisons : Comparisons
+    margins : Margins
+        Of these, or others between the same items.
+    noise : JointNoise, optional
+        Needed where there are joint answers.
     """
 
     def __init__(
         self,
         kernel: Kernel,
         finite: FiniteFeatures,
-        features: MarginFeatures,
         comparisons: Comparisons,
+        margins: Margins,
+        noise: JointNoise | None = None,
     ):
-        self.kernel, self._features, self._comparisons = kernel, features, comparisons
+        self.kernel, self.noise = kernel, noise
+        self._finite, self._comparisons, self._margins = finite, comparisons, margins
+        features = self._features = MarginFeatures.of(comparisons, finite.terms, margins)
         self._own = finite.variance[features.source]  # v
-        self._slope = finite.slope[features.source]
         self._scale = np.sqrt(self._own)
-        self.n_margins = features.n_margins
+        self.n_margins, self.n_shared = features.n_margins, margins.n_shared
         self.variance = features.own_squares(self._own)
         check_finite(kernel, np.concatenate([finite.variance, self.variance]))
+        self._largest = float(np.max(self.variance))
+        if noise is not None:
+            self.variance = self.variance + noise.diagonal()
 
     @classmethod
     def of(
@@ -294,8 +334,15 @@ class FiniteRank(Prior):
             raise ValueError(
                 f"The features of the kernel {kernel} are not known to be few. Use DenseItems."
             )
-        features = MarginFeatures.of(comparisons, finite.terms)
-        return cls(kernel, finite, features, comparisons)
+        margins, item_noise = comparisons.rows.margins, likelihood.item_noise
+        noise = None
+        if margins.blocks and item_noise is not None:
+            noise = JointNoise(margins, item_noise)
+        return cls(kernel, finite, comparisons, margins, noise)
+
+    def on_duels(self, margins: Margins) -> "FiniteRank":
+        """See `Prior.on_duels`."""
+        return FiniteRank(self.kernel, self._finite, self._comparisons, margins)
 
     @classmethod
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
@@ -307,9 +354,12 @@ class FiniteRank(Prior):
         if not rank:
             return Cost(np.inf, np.inf, np.inf)
         n = float(len(comparisons.rows.margins.first))
-        linear = n * (_ENTRY * (1.0 + k**2 + k * d) + 2.0 * d**2)
+        n_joint = n - comparisons.rows.margins.n_shared
+        linear = 3.0 * n_joint * float(rank) ** 2 + n * (
+            _MARGIN + _ENTRY * k**2 + _MIXED * k * d + 2.0 * d**2
+        )
         held = n * (4.0 * k + 2.0 * d + _OF_ENGINE) + _SQUARES * float(rank) ** 2
-        return Cost(linear + _CUBES * float(rank) ** 3, float(rank), 8.0 * held)
+        return Cost(linear + _CUBES * float(rank) ** 3, float(rank), 8.0 * held, linear)
 
     def times(self, vector: Array) -> Array:
         """See `Prior.times`."""
@@ -325,45 +375,38 @@ class FiniteRank(Prior):
         """See `Prior.root`."""
         return self._features.rows(slice(None)) * self._scale
 
+    def lifted(self, vector: Array) -> Array:
+        """Z times weights."""
+        return self._features.times(vector)
+
+    def pulled(self, values: Array) -> Array:
+        """Zᵀ times values of the margins."""
+        return self._features.pulled(values)
+
     def _gained(self, precision):
         """What sites add to the precision of the weights, as if those had variance 1."""
-        return self._scale[:, None] * self._features.gram(precision) * self._scale
+        if self.noise is None:
+            found = self._features.gram(precision)
+        else:
+            single = np.where(np.arange(self.n_margins) < self.n_shared, precision, 0.0)
+            found = self._features.gram(single)
+            for block, joint in self._joint_precision(precision):
+                for some, rows in self._features.sets(block.margin):
+                    flat = rows.reshape(-1, rows.shape[2])
+                    found += flat.T @ (joint[some] @ rows).reshape(flat.shape)
+        return self._scale[:, None] * found * self._scale
 
-    def condition(self, precision: Array, shift: Array) -> Marginals:
-        """See `Prior.condition`."""
-        inner = self._gained(precision)
-        inner.flat[:: len(inner) + 1] += 1.0
-        inverse, log_det = inverse_cholesky(inner.T)
-        mean, dual = self._centre(inverse, precision, shift)
-        half = inverse * self._scale
-        variance = floor_variance(self._features.squares(half.T @ half), 0.0)
-        return Marginals(mean, variance, dual, log_det, inverse)
+    def _given_sites(self, precision):
+        return _Weights(self._gained(precision), self._scale)
 
-    def _weights(self, inverse, shift):
-        """Means of the weights, as if those had variance 1."""
-        pulled = (self._scale * self._features.pulled(shift).T).T
-        return inverse.T @ (inverse @ pulled)
+    def _spread(self, vector):
+        return floor_variance(self._features.squares(vector.covariance), 0.0)
 
-    def _centre(self, inverse, precision, shift):
-        mean = self._features.times((self._scale * self._weights(inverse, shift).T).T)
-        return mean, shift - (precision * mean.T).T
-
-    def shifted(self, marginals: Marginals, precision: Array, shift: Array) -> Marginals:
-        """See `Prior.shifted`: without a factorisation."""
-        mean, dual = self._centre(marginals.root, precision, shift)
-        return marginals._replace(mean=mean, dual=dual)
-
-    def centre(self, precision: Array, shift: Array) -> tuple[Array, Array]:
-        """See `Prior.centre`."""
-        inner = self._gained(precision)
-        inner.flat[:: len(inner) + 1] += 1.0
-        return self._centre(inverse_cholesky(inner.T)[0], precision, shift)
-
-    def response(self, marginals: Marginals, precision: Array, vector: Array) -> Array:
-        """See `Prior.response`: R = τ − τ Z V Zᵀ τ, V the covariance of the weights."""
-        margin = self.times(vector)
-        found, _ = self._centre(marginals.root, precision, precision * margin)
-        return precision * (margin - found)
+    def _among(self, vector, at):
+        found = np.empty((*at.shape, at.shape[1]))
+        for some, rows in self._features.sets(at):
+            found[some] = rows @ vector.covariance @ np.swapaxes(rows, 1, 2)
+        return found
 
     def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
         """See `Prior.pull_back`; in the weights' variances v: ½ (Zᵀw)² − ½ (1 − (I + B)⁻¹)/v.
@@ -376,9 +419,10 @@ class FiniteRank(Prior):
         fit = pulled**2
         if push is not None:
             fit += 2.0 * pulled * self._features.pulled(push)
-        left = 1.0 - np.einsum("ij,ij->j", marginals.root, marginals.root)
+        inverse = marginals.root.inverse
+        left = 1.0 - np.einsum("ij,ij->j", inverse, inverse)
         spread = left / np.where(self._own > 0.0, self._own, 1.0)  # without variance, no slope
-        return 0.5 * (fit - spread) @ self._slope
+        return 0.5 * (fit - spread) @ self._finite.slope[self._features.source]
 
     def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
         """See `Prior.posterior`; anchors are the items of margins that span all others."""
@@ -387,10 +431,12 @@ class FiniteRank(Prior):
         inner.flat[:: len(inner) + 1] += 1.0
         # I − (I + B Bᵀ)⁻¹ = B (I + Bᵀ B)⁻¹ Bᵀ
         told = root @ inverse_cholesky(inner.T)[0].T
-        mean = columns(self._weights(marginals.root, sites.shift))
+        pull = columns(self.pulled(self._pull(sites.precision, sites.shift)))
+        inverse = marginals.root.inverse
+        mean = inverse.T @ (inverse @ (self._scale[:, None] * pull))
         chosen, Q, R = self._spanning()
         both = solve_triangular(R, Q.T @ np.hstack([mean, told]))
-        margins, items = self._comparisons.rows.margins, self._comparisons.items
+        margins, items = self._margins, self._comparisons.items
         ends = np.concatenate([margins.first[chosen], margins.second[chosen]])
         used, position = np.unique(ends, return_inverse=True)
         spread = np.zeros((len(used), both.shape[1]))
@@ -403,13 +449,15 @@ class FiniteRank(Prior):
         features, rank = self._features, self._features.rank
         rng = np.random.default_rng(0)
         some = rng.permutation(self.n_margins)[: _CANDIDATES * rank]
-        least, before = _LEFT * np.sqrt(np.max(self.variance)), -1
+        least, before = _LEFT * np.sqrt(self._largest), -1
         while True:
             found, Q, R = spanning_columns((features.rows(some) * self._scale).T, least)
             chosen, size = some[found], len(found)
             beside = self._scale[:, None] * (np.eye(rank) - Q @ Q.T) * self._scale
             left = features.squares(beside)
-            missed = np.flatnonzero(left > np.maximum(_ROUNDED * self.variance, least**2))
+            missed = np.flatnonzero(
+                left > np.maximum(_ROUNDED * features.own_squares(self._own), least**2)
+            )
             if not len(missed) or size <= before:
                 return chosen, Q, R
             most = missed[np.argsort(-left[missed], kind="stable")[:rank]]
@@ -427,6 +475,9 @@ class FiniteRank(Prior):
         unit = UNIT * np.sqrt(self._features.rank)
         mean = self._features.extent(self._own * self._features.reach(np.abs(dual)))
         scale = self._features.extent(self._scale) ** 2
+        if self.noise is not None:
+            noise = self.noise.diagonal()
+            mean, scale = mean + noise * np.abs(dual), scale + noise
         return MarginErrors(mean=unit * mean, variance=unit * scale)
 
     def energy_error(self, dual: Array) -> float:
@@ -436,8 +487,9 @@ class FiniteRank(Prior):
 
     def check_digits(self, posterior: Posterior, marginals: Marginals) -> None:
         """See `Prior.check_digits`; at some of the margins."""
-        some = np.linspace(0, self.n_margins - 1, min(self.n_margins, _LOOKED_AT)).astype(np.intp)
-        margins, items = self._comparisons.rows.margins, self._comparisons.items
+        n = self.n_shared  # of joint answers the means are with their noise
+        some = np.linspace(0, n - 1, min(n, _LOOKED_AT)).astype(np.intp)
+        margins, items = self._margins, self._comparisons.items
         ends = items[margins.first[some]], items[margins.second[some]]
         one, other = (posterior.means_at(rows).mean(axis=1) for rows in ends)
         mean = columns(marginals.mean)[some].mean(axis=1)

@@ -103,11 +103,14 @@ class Cost(NamedTuple):
         Of its largest square matrices.
     n_bytes : float
         Held at most, while hyperparameters are learned.
+    linear : float, default=0.0
+        Of the multiplications, those that are not of square matrices but grow with the answers.
     """
 
     multiplications: float
     side: float
     n_bytes: float
+    linear: float = 0.0
 
 
 class Prior(ABC):
@@ -175,6 +178,13 @@ class Prior(ABC):
     @abstractmethod
     def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
         """The utilities given what an engine found with this prior."""
+
+    @property
+    def _shared(self) -> JointNoise:
+        """The noise of joint answers, where there are any."""
+        if self.noise is None:
+            raise ValueError("None of these answers is joint, so that they share no noise.")
+        return self.noise
 
     # -- what follows from these -----------------------------------------------------------
 

@@ -148,7 +148,7 @@ class _FeaturesView(View[_Form | None]):
         if kind is gp.ConstantKernel and kernel.constant_value >= 0.0:
             value = np.array([float(kernel.constant_value)])
             return _Form([((), ())], value, value[:, None].repeat(kernel.n_dims, axis=1))
-        if kind is gp.DotProduct:
+        if kind is gp.DotProduct and len(every) < _MOST:
             keys: list[tuple[Group, Monomial]] = [((), ()), *(((), (at,)) for at in every)]
             value, slope = np.ones(len(keys)), np.zeros((len(keys), kernel.n_dims))
             value[0] = float(kernel.sigma_0) * float(kernel.sigma_0)  # ∞ where ** raises
