@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
+from skpref._utils import row_blocks
+
 _SQRT_HALF = np.sqrt(0.5)
 _SQRT_2_OVER_PI = np.sqrt(2.0 / np.pi)
 # Below this u + φ/Φ would cancel; at this depth the continued fraction is exact to rounding.
@@ -49,6 +51,8 @@ _LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 _NARROW = 0.1
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _NODES, _WEIGHTS = _NODES[8:, None], _WEIGHTS[8:, None]  # of the upper half; weights sum to 1
+# Slabs taken together: their arrays stay in the cache.
+_BLOCK = 2**12
 
 
 class Slab(NamedTuple):
@@ -77,6 +81,9 @@ def slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> Slab:
     width : ndarray of shape (n,)
         Half of the slab's width; positive.
     """
+    if len(centre) > _BLOCK:
+        every = [slab(centre[rows], width[rows]) for rows in row_blocks(len(centre), 1, _BLOCK)]
+        return Slab(*map(np.concatenate, zip(*every, strict=True)))
     c, side = np.abs(centre), np.sign(centre)
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         found, ratio = _difference(c, width)
