@@ -143,16 +143,21 @@ def learning_part(
     n_answers, cost = len(comparisons.positions), _exact_cost(comparisons, model)
     seconds = _learning(cost, model)
     _, measured = seen_columns(model.kernel, comparisons.items.shape[1])
+    brisk = 0
+    if _exact(cost) * _searched(model) < 0.5 * _BRISK:
+        brisk = int(n_answers * _BRISK / max(seconds, _BRISK))
     if n_learning_answers == "auto" and not model.rule.exact:
         n_learning_answers = ENOUGH_FOR_POINTS if model.learner.rule.exact else ENOUGH_SPARSE
+        if model.learner.rule.exact and cost.linear:
+            n_learning_answers = max(n_learning_answers, brisk)
         if model.learner.rule.exact and seconds <= _HASTE:
             n_learning_answers = None
     elif n_learning_answers == "auto":
         many = n_answers >= 4 * ENOUGH and seconds > _PATIENCE
         many |= n_answers >= 2 * ENOUGH and seconds > _LONG
         enough = ENOUGH if measured else ENOUGH_OF_NAMES
-        if _exact(cost) * _searched(model) < 0.5 * _BRISK:
-            enough = max(enough, int(n_answers * _BRISK / max(seconds, _BRISK)))
+        if cost.linear:
+            enough = max(enough, brisk)
         n_learning_answers = enough if many else None
     if n_learning_answers is None or int(n_learning_answers) >= n_answers or not len(model.theta):
         return comparisons

@@ -8,7 +8,7 @@ which of several items is chosen.
 from skpref.gp._choice import choice_proba
 from skpref.gp._default_kernel import default_kernel, feature_spread
 from skpref.gp._dense import DenseItems, DenseMargins
-from skpref.gp._finite_rank import FiniteRank
+from skpref.gp._finite_rank import FiniteRank, spanning_items
 from skpref.gp._inducing import (
     Inducing,
     InducingPoints,
@@ -73,6 +73,7 @@ __all__ = [
     "moments",
     "pair_moments",
     "place",
+    "spanning_items",
     "stacked",
     "unexplained",
     "unexplained_share",

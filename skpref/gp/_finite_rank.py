@@ -53,6 +53,8 @@ _BLOCK = 2**16
 # Margins that stand for all: candidates for each feature, how small what they leave of another is
 # in shares of the largest, and up to which share rounding hides the square of what is left.
 _CANDIDATES, _LEFT, _ROUNDED = 3, 1e-8, 1e-13
+# Features at most that items are sought for to span.
+MOST_SPANNING = 2048
 # Margins whose means are found once more by the posterior.
 _LOOKED_AT = 1000
 
@@ -498,3 +500,67 @@ class FiniteRank(ByVector):
 
 
 EXACT += [FiniteRank]
+
+
+def spanning_items(items: Array, kernel: Kernel, most: int = MOST_SPANNING) -> Array | None:
+    """Items whose features span those of all, in the order in which they stand.
+
+    Looked for among items of every group and at random, and those where a monomial is largest.
+
+    Parameters
+    ----------
+    items : ndarray of shape (n_items, n_features)
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    most : int, default=2048
+        Features at most.
+
+    Returns
+    -------
+    ndarray of shape (rank, n_features) or None
+        None if the kernel's features are more, or not known to be few.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import DotProduct
+    >>> from skpref.gp import spanning_items
+    >>> items = np.random.default_rng(0).normal(size=(100, 3))
+    >>> spanning_items(items, DotProduct()).shape
+    (4, 3)
+    """
+    finite = finite_features(kernel, items.shape[1])
+    if finite is None or not len(items):
+        return None
+    codes = [_group_codes(items, term) for term in finite.terms]
+    widths = [
+        (int(code.max()) + 1) * len(term.monomials)
+        for code, term in zip(codes, finite.terms, strict=True)
+    ]
+    if sum(widths) > most:
+        return None
+    order = np.random.default_rng(0).permutation(len(items))
+    some = [order[: _CANDIDATES * sum(widths)]]
+    for code, term in zip(codes, finite.terms, strict=True):
+        some.append(np.argmax(np.abs(term.values(items)), axis=0))
+        if term.group:  # of each group as many as it has features, and one more
+            ranked = order[np.argsort(code[order], kind="stable")]
+            starts = np.searchsorted(code[ranked], np.arange(int(code.max()) + 1))
+            nth = np.arange(len(items)) - starts[code[ranked]]
+            some.append(ranked[nth <= len(term.monomials)])
+    rows = np.unique(np.concatenate(some))
+    features, begin, at = np.zeros((len(rows), sum(widths))), 0, 0
+    for code, term, width in zip(codes, finite.terms, widths, strict=True):
+        n = len(term.monomials)
+        values = term.values(items[rows]) * np.sqrt(finite.variance[at : at + n])
+        place = begin + n * code[rows, None] + np.arange(n)
+        features[np.arange(len(rows))[:, None], place] = values
+        begin, at = begin + width, at + n
+    largest = np.sqrt(np.max(np.einsum("ij,ij->i", features, features)))
+    chosen = spanning_columns(features.T, _LEFT * largest)[0]
+    return items[rows[np.sort(chosen)]]
+
+
+def _group_codes(items, term):
+    if not term.group:
+        return np.zeros(len(items), dtype=np.intp)
+    return distinct_rows(items[:, list(term.group)])[1]
