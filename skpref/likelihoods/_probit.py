@@ -133,12 +133,22 @@ class Factor(NamedTuple):
 
 def factor(mean, scale, rows: Intervals | None) -> Factor:
     """Of every row, in units of ``scale``, the deviation of the noisy margin; None: plain duels."""
-    u = (mean if rows is None else mean + rows.shift) / scale
-    found = Factor(log_ndtr(u), *mills(u))
-    if rows is not None and len(rows.slabs):
-        for whole, part in zip(found, slabs_of(mean, scale, rows), strict=False):
-            whole[rows.slabs] = part
+    if rows is None or not len(rows.slabs):
+        return _half_lines((mean if rows is None else mean + rows.shift) / scale)
+    found = Factor(*np.empty((len(Factor._fields), len(mean))))
+    others = np.ones(len(mean), dtype=bool)
+    others[rows.slabs] = False
+    others = np.flatnonzero(others)
+    u = (mean + rows.shift)[others] / np.broadcast_to(scale, mean.shape)[others]
+    for at, parts in ((others, _half_lines(u)), (rows.slabs, slabs_of(mean, scale, rows))):
+        for whole, part in zip(found, parts, strict=False):
+            whole[at] = part
     return found
+
+
+def _half_lines(u):
+    at = mills(u)
+    return Factor(at.value, at.ratio, at.curvature, at.left, at.third)
 
 
 def slabs_of(mean, scale, rows: Intervals) -> Slab:
