@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 from scipy.special import ndtr
 
@@ -450,7 +450,7 @@ def order_effects(
 # -- the likelihood by cavities --------------------------------------------------------------
 
 # Doubles of one intermediate array.
-_BLOCK = 2**19
+_BLOCK = 2**15
 # Iterations, the least share of a precision that is left, and the change of a site that ends.
 _CAVITY, _LEFT, _CLOSE = 50, 1e-3, 1e-6
 # A larger change, in precisions, is none of rounding: there is no such site.
@@ -519,35 +519,52 @@ class Cavities(NamedTuple):
 
     def by_reliability(self, base: Likelihood, own_order: Array | None) -> Callable[[Array], Array]:
         """Log-likelihood of each judge's answers as a function of reliability, all else held."""
-
-        def log_likelihood(grid):
-            order = None if own_order is None else np.repeat(own_order, grid.shape[1])
-            return self._summed(grid.shape, JudgeReliability(base, grid.ravel(), order))
-
-        return log_likelihood
+        order = None if own_order is None else own_order[:, None]
+        sums = self._by_judge()._sums
+        return lambda grid: sums(base, grid.shape, grid, order)
 
     def by_order(self, base: Likelihood, reliability: Array) -> Callable[[Array], Array]:
         """The same as a function of judges' own order effects."""
+        sums = self._by_judge()._sums
+        return lambda grid: sums(base, grid.shape, reliability[:, None], grid)
 
-        def log_likelihood(grid):
-            likelihood = JudgeReliability(base, np.repeat(reliability, grid.shape[1]), grid.ravel())
-            return self._summed(grid.shape, likelihood)
-
-        return log_likelihood
-
-    def _summed(self, shape, likelihood):
-        """Sums over the answers of each judge, one a point of their grid."""
+    def _by_judge(self):
+        """The same answers, those of a judge next to each other."""
         if self.answers.judge is None:
             raise ValueError("The answers do not say who gave them.")
-        judges: NDArray[np.intp] = self.answers.judge
+        rows = np.argsort(self.answers.judge, kind="stable")
+        power = None if self.power is None else self.power[rows]
+        cavities = self.mean[rows], self.variance[rows], self.copies[rows]
+        return Cavities(*cavities, self.answers.take(rows), power)
+
+    def _sums(self, base, shape, reliability, order):
+        """Sums over the answers of each judge, (n_judges, n_points); answers are `_by_judge`.
+
+        Reliability and own order effects (None: there are none) are of judges × points, or of
+        judges × 1.
+        """
+        reliability = np.broadcast_to(reliability, shape).T
+        order = None if order is None else np.broadcast_to(order, shape).T
         total = np.zeros(shape)
         for rows in row_blocks(len(self.mean), shape[1], _BLOCK):
-            each = np.repeat(np.arange(len(self.mean))[rows], shape[1])
-            judge = judges[rows]
-            place = judge[:, None] * shape[1] + np.arange(shape[1])
-            answers = self.answers.take(each)._replace(judge=place.ravel())
-            power = None if self.power is None else self.power[each]
-            found = likelihood.log_normaliser(self.mean[each], self.variance[each], answers, power)
-            value = self.copies[each] * found
-            np.add.at(total, judge, value.reshape(place.shape))
+            mean, variance, copies = self.mean[rows], self.variance[rows], self.copies[rows]
+            answers = self.answers.take(rows)
+            power = None if self.power is None else self.power[rows]
+            begins = np.flatnonzero(np.diff(answers.judge, prepend=-1))
+            r = np.take(reliability, answers.judge, axis=1)
+            if np.all(r):
+                ahead = 0.0 if order is None else order[:, answers.judge] * answers.lead
+                seen = r * mean + ahead, r * r * variance
+                found = base.log_normaliser_sums(*seen, answers, copies, begins, power)
+            else:
+                points = [
+                    (at, None if order is None else order[k]) for k, at in enumerate(reliability)
+                ]
+                each = [
+                    copies
+                    * JudgeReliability(base, *at).log_normaliser(mean, variance, answers, power)
+                    for at in points
+                ]
+                found = np.add.reduceat(each, begins, axis=1)
+            total[answers.judge[begins]] += found.T
         return total
