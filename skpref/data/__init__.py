@@ -81,6 +81,7 @@ from skpref.data._validation import (
     check_training,
     joint_groups,
 )
+from skpref.data._votes import read_votes
 
 __all__ = [
     "DUEL",
@@ -148,6 +149,7 @@ __all__ = [
     "ranking_groups",
     "rated_pairs",
     "read",
+    "read_votes",
     "refuse_order",
     "shallow_copy",
     "shown_together",
