@@ -75,12 +75,14 @@ from skpref.data._read import (
 )
 from skpref.data._respondents import Respondents, check_judges, check_respondents, check_weights
 from skpref.data._sets import consecutive, first_there, gathered
+from skpref.data._soft import from_probabilities
 from skpref.data._validation import (
     Training,
     as_before,
     check_training,
     joint_groups,
 )
+from skpref.data._votes import read_votes
 
 __all__ = [
     "DUEL",
@@ -129,6 +131,7 @@ __all__ = [
     "from_choices",
     "from_columns",
     "from_pairs",
+    "from_probabilities",
     "from_rankings",
     "from_ratings",
     "from_wins",
@@ -148,6 +151,7 @@ __all__ = [
     "ranking_groups",
     "rated_pairs",
     "read",
+    "read_votes",
     "refuse_order",
     "shallow_copy",
     "shown_together",
