@@ -2,20 +2,21 @@
 
 Utilities and votes are probit's: of a difference d the better one wins with probability Φ(d).
 
-``--part ranks``: 100 competitors, utilities N(0, 0.5²), start with 2 000 uniform votes, and get
-1 000 after 1 000 by one strategy. Mean length of the 90 % rank intervals after each, and the share
-of them that hold the true rank.
+``--part ranks``: 100 competitors, utilities N(0, 0.5²), start with 2 000 uniform votes, or with
+9 000 on 90 of them so that ten are new, and get 1 000 after 1 000 by one strategy. Mean length of
+the 90 % rank intervals after each, and the share of them that hold the true rank.
 
-``--part first``: 20 competitors, utilities N(0, 0.5²) whose first two are at least 0.15 apart. Votes
-until `StoppingRule` names one at level 0.05, in batches of 100, each strategy on the same
-tournaments; at most 60 000 votes.
+``--part first``: 20 competitors, utilities N(0, 0.5²) whose first two are at least 0.15 apart.
+Votes until `StoppingRule` names one at level 0.05, in batches of 100, each strategy on the same
+competitors; at most 60 000 votes, which count where it is not settled then.
 
 ``--part peeking``: false "A is best" at level 0.05, looked at after every 100 votes, of
 `StoppingRule` and of the rule "stop once the posterior probability of being best exceeds 0.95".
 Truths are fixed (near ties, equal first two, spread) or drawn anew from the prior of the model.
-Half of the votes are on the two that lead the model, the others uniform. A statement is false if
-another is as good or better. Beside it the share of tournaments settled, and the mean number of
-votes until then (tournaments that are not settled count with all votes).
+Half of the votes are on the two that lead (by the evidence against them, or in the model), the
+others uniform; at most 3 000. A statement is false if another is as good or better. Beside it the
+share of tournaments settled, and the mean number of votes until then, those that are not settled
+counted with all.
 
 Strategies: "uniform" pairs; "ours", `next_pairs`, with the goal of the part; "asap", expected
 information gain on all utilities, pairs of a minimum spanning tree of its inverse, the model being
@@ -28,6 +29,7 @@ Laplace.
 """
 
 import argparse
+import itertools
 import time
 
 import numpy as np
@@ -40,6 +42,8 @@ from skpref.active import StoppingRule, all_pairs, bald, next_pairs
 from skpref.inspection import leaderboard
 
 LEVEL, SPREAD, BATCH = 0.05, 0.5, 100
+# Votes that a board starts with, and how many of the 100 competitors they are on.
+SETTINGS = {"2 000 votes": (2000, 100), "9 000 votes, ten newcomers": (9000, 90)}
 STRATEGIES = ("uniform", "ours", "asap", "arena")
 
 
@@ -61,10 +65,11 @@ class Tournament:
         self.pairs, self.won = np.concatenate([self.pairs, pairs]), np.append(self.won, won)
         return pairs, won
 
-    def uniform(self, n):
-        """Pairs at random."""
-        first = self._rng.integers(self.n, size=n)
-        second = (first + self._rng.integers(1, self.n, size=n)) % self.n
+    def uniform(self, n, among=None):
+        """Pairs at random, of the first few competitors where ``among`` says how many."""
+        among = self.n if among is None else among
+        first = self._rng.integers(among, size=n)
+        second = (first + self._rng.integers(1, among, size=n)) % among
         return np.stack([first, second], axis=1)
 
     def model(self):
@@ -113,33 +118,34 @@ class Tournament:
 def ranks(repeats):
     """Lengths of rank intervals after equally many votes."""
     found = {}
-    for seed in range(repeats):
+    for setting, seed in itertools.product(SETTINGS, range(repeats)):
         for strategy in STRATEGIES:
             rng = np.random.default_rng([1, seed])
             board = Tournament(SPREAD * rng.standard_normal(100), rng)
-            board.vote(board.uniform(2000))
-            for stage in range(6):
-                if stage:
-                    until = 2000 + 1000 * stage
-                    while len(board.won) < until:
-                        board.vote(board.chosen(strategy, until - len(board.won)))
-                table = leaderboard(board.model(), n_draws=4000)
+            board.vote(board.uniform(*SETTINGS[setting]))
+            begun = len(board.won)
+            for further in range(0, 5001, 1000):
+                while len(board.won) < begun + further:
+                    board.vote(board.chosen(strategy, begun + further - len(board.won)))
+                table = leaderboard(board.model(), n_draws=4000, random_state=seed)
                 true = 1 + np.argsort(np.argsort(-board.utility))[table.position]
                 length = np.mean(table.rank_upper - table.rank_lower)
                 held = np.mean((table.rank_lower <= true) & (true <= table.rank_upper))
-                found.setdefault((strategy, 2000 + 1000 * stage), []).append((length, held))
+                found.setdefault((setting, strategy, further), []).append((length, held))
     rows = []
-    for (strategy, votes), values in found.items():
-        values = np.array(values)
-        against = np.array(found["uniform", votes])[:, 0]
+    for (setting, strategy, further), values in found.items():
+        length, held = np.array(values).T
+        ratio = length / np.array(found[setting, "uniform", further])[:, 0]
         rows.append(
             {
+                "start": setting,
                 "strategy": strategy,
-                "votes": votes,
+                "further_votes": further,
                 "tournaments": repeats,
-                "rank_interval": values[:, 0].mean(),
-                "of_uniform": values[:, 0].mean() / against.mean(),
-                "held": values[:, 1].mean(),
+                "rank_interval": length.mean(),
+                "of_uniform": ratio.mean(),
+                "of_uniform_error": ratio.std() / np.sqrt(repeats),
+                "held": held.mean(),
             }
         )
     return rows
@@ -238,7 +244,7 @@ def _one(truth, utility, rule, seed, most):
         if rule == "stopping rule":
             test.update(*new)
             best = test.best
-            score = np.array(test._mean)
+            score = -test.e_values
         else:
             table = leaderboard(board.model(), n_draws=2000, random_state=seed)
             score = np.zeros(len(utility))

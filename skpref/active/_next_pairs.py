@@ -47,7 +47,7 @@ def next_pairs(
     goal : {"ranks", "top"}, default="ranks"
         "ranks": every order of two items counts, so that the intervals of all ranks get shorter.
         "top": an order counts as much as it is probable that one of the two items is among the
-        first ``k``, so that the first k places are settled.
+        first ``k``, and so does a vote on them, so that the first k places are settled.
     k : int, default=1
         Number of first places, of "top".
     items, user
@@ -142,14 +142,13 @@ def next_pairs(
     for a, b in waiting:
         board.observe(a, b)
     board.weigh()
-    wanted = open_pairs * count
-    first = board.gains() * wanted
-    if not first.max() > 0.0:
+    first = board.gains() * open_pairs
+    if not (first * count).max() > 0.0:
         raise ValueError(
             "No vote on an allowed pair tells anything of the order: all orders that count are "
             "known, or all items are one and the same."
         )
-    votes, gain, own = _hand_out(board, wanted, int(n))
+    votes, gain, own = _hand_out(board, open_pairs * count, int(n))
     a, b = np.nonzero(votes)
     swap = mean[b] > mean[a]
     a, b = np.where(swap, b, a), np.where(swap, a, b)
@@ -163,7 +162,7 @@ def next_pairs(
         "votes": votes[at],
         "first_better": ndtr((mean[a] - mean[b]) / np.sqrt(variance)),
         "gain": gain[at],
-        "own": own[at] / gain[at],
+        "own": own[at] / np.maximum(gain[at], np.finfo(float).tiny),
     }
     return Bunch(
         pairs=pairs,
@@ -200,7 +199,7 @@ class _Board:
     """
 
     def __init__(self, mean: Array, cov: Array, precision: Array, count: Array) -> None:
-        self.cov, self.precision, self._count = cov.copy(), precision, count
+        self.cov, self.precision, self._count = 0.5 * (cov + cov.T), precision, count
         self._margin = mean[:, None] - mean[None, :]
         self._prior = _variances(cov)
 
@@ -256,13 +255,14 @@ def _hand_out(board, wanted, n):
     votes = np.zeros((size, size), dtype=np.intp)
     gain, own = np.zeros((size, size)), np.zeros((size, size))
     upper = np.triu(wanted, 1)
-    left, stale = n, 0
+    left, stale, a, b = n, 0, 0, 0
     while left > 0:
         if stale >= step:
             board.weigh()
             stale = 0
         scores = board.gains() * upper
-        a, b = (int(at) for at in divmod(int(np.argmax(scores)), size))
+        if scores.max() > 0.0:  # else all is known: the rest goes where the last vote went
+            a, b = (int(at) for at in divmod(int(np.argmax(scores)), size))
         given = min(portion, left)
         u, scale = board.observe(a, b, given)
         gain[a, b] += scale * board.information(u)

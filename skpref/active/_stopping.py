@@ -66,11 +66,11 @@ class StoppingRule:
     drawn by a fair coin where it matters. Judges who invert their answers on purpose, a best that
     changes, and the choice of pairs or the exclusion of votes by their own outcome are not covered.
 
-    Why it holds: if B is the best, the capital against B is a supermartingale, because each stake is
-    fixed before the vote, and is on an opponent whose expected score is at most one half. By Ville's
+    Why it holds: if B is the best, the capital against B is a supermartingale: each stake is fixed
+    before the vote, and is on an opponent whose expected score is at most one half. By Ville's
     inequality it ever reaches 2/level with a probability of level/2 at most [1]_. A false
     statement about a single best needs that event; where two or more are equally best, one of two
-    or more such events, so that level is enough.
+    such events, so that ``level`` bounds it.
 
     The stakes are those of a gambler who believes in a probit forecast (one Gaussian a competitor,
     updated by each vote): a share 2q − 1 of the capital (at most 0.9) on an opponent that is
@@ -98,9 +98,10 @@ class StoppingRule:
     --------
     >>> from skpref.active import StoppingRule
     >>> rule = StoppingRule(level=0.05)
-    >>> rule.update([["ann", "bob"], ["bob", "cid"]] * 12).contenders.tolist()  # winner first
+    >>> votes = [["ann", "bob"], ["ann", "cid"], ["bob", "cid"]]  # winner first
+    >>> rule.update(votes * 6).contenders.tolist()
     ['ann', 'bob']
-    >>> rule.update([["ann", "bob"]] * 10).best
+    >>> rule.update(votes * 6).best
     'ann'
     """
 
