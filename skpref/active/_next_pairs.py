@@ -18,6 +18,8 @@ _PORTIONS = 1000
 # So often the weights of the orders are found anew while votes are handed out.
 _ROUNDS = 32
 _DRAWS = 2000
+# Matrices of so many rows take 200 MB each.
+_MOST = 5000
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 # Beyond so many deviations an order is known: the rate is below 1e-290 there.
@@ -52,7 +54,8 @@ def next_pairs(
         Number of first places, of "top".
     items, user
         As in `skpref.inspection.leaderboard`: what is on the board. None: the table of the model,
-        else the items that answers are about.
+        else the items that answers are about. Of a model whose features change from vote to vote
+        (controls) pass one row a competitor, with these features held.
     allowed : array-like of int of shape (m, 2), default=None
         Pairs that can be voted on, as rows of ``items``, such as those of items that are still
         served. None: all. The orders of all items count in any case.
@@ -84,8 +87,8 @@ def next_pairs(
     TypeError
         If the model has no posterior, or users and ``user`` is not told.
     ValueError
-        If there are fewer than two items, no pair is allowed, ``k`` exceeds the number of items,
-        or nothing is left to learn.
+        If there are fewer than two items or more than 5000, no pair is allowed, ``k`` exceeds the
+        number of items, or nothing is left to learn.
 
     Notes
     -----
@@ -129,6 +132,11 @@ def next_pairs(
     size = len(rows)
     if size < 2:
         raise ValueError(f"A vote is on two items, and there is {size}. Pass items=.")
+    if size > _MOST:
+        raise ValueError(
+            f"Orders of up to {_MOST} items are weighed, and there are {size}. Pass items=, one row "
+            "a competitor: those that count, with features that change from vote to vote held."
+        )
     check_number("k", k, low=1, high=size, integer=True)
     open_pairs = _mask(allowed, size)
     waiting = _pairs("pending", pending, size)

@@ -15,6 +15,8 @@ _PRIOR_VARIANCE = 0.25
 # The largest share of the capital that is staked on one vote: a surprise never takes all.
 _MOST = 0.9
 _FARTHEST = 30.0
+# In so many votes with ties the second is thought to have won one.
+_CLEAR = 30
 
 
 class StoppingRule:
@@ -65,6 +67,8 @@ class StoppingRule:
     the day; pairs may be chosen by all votes before, as by `next_pairs`. Who is shown first must be
     drawn by a fair coin where it matters. Judges who invert their answers on purpose, a best that
     changes, and the choice of pairs or the exclusion of votes by their own outcome are not covered.
+    It is the best in the votes as they are: no control, such as the length of an answer, is taken
+    out of them.
 
     Why it holds: if B is the best, the capital against B is a supermartingale: each stake is fixed
     before the vote, and is on an opponent whose expected score is at most one half. By Ville's
@@ -185,7 +189,8 @@ class StoppingRule:
         ------
         ValueError
             If X or y has another form, a vote is of a competitor with itself, or on one that is not
-            among ``items``. No vote is then taken in.
+            among ``items``; with ``ties`` if many votes have labels 0 and none below, as 0 then
+            seems to be the second's win. No vote is then taken in.
         """
         pairs = self._read(X)
         scores, labels = self._scores(y, len(pairs))
@@ -233,7 +238,9 @@ class StoppingRule:
     def _read(self, X: Any) -> list[list[Any]]:
         """Names of the two competitors of each vote."""
         X = X.to_numpy() if is_frame(X) and hasattr(X, "to_numpy") else unmasked(X)
-        found = X if isinstance(X, np.ndarray) else np.array(list(X), dtype=object)
+        found = X
+        if not isinstance(X, np.ndarray):
+            found = np.array(list(X) if isinstance(X, Iterable) else X, dtype=object)
         if not found.size:
             return []
         if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind == "f":
@@ -284,6 +291,14 @@ class StoppingRule:
                 raise ValueError(
                     "y holds both 0 and labels below 0, here or since the first votes. If 0 is a "
                     "tie, build StoppingRule(ties=True); if not, write the second's wins one way."
+                )
+        if self.ties and n:
+            labels = (-1, 1) if labels or np.any(value < 0.0) else None
+            if labels is None and np.any(value == 0.0) and self.n_votes + n > _CLEAR:
+                raise ValueError(
+                    f"No label in y was below 0 in {self.n_votes + n} votes. With ties=True 0 is a "
+                    "tie. If it stands for the second's win, pass -1 there; if all winners stand "
+                    "first, turn some votes round, names and label."
                 )
         score = value if share else 0.5 + 0.5 * np.sign(value)
         return score.tolist(), labels

@@ -225,6 +225,8 @@ def test_votes_spread_as_they_are_handed_out():
     few, many = next_pairs(MODEL, n=5), next_pairs(MODEL, n=400)
     assert many.votes.max() < 0.1 * 400
     assert len(many.votes) > len(few.votes)
+    # Not even between two times at which weights are found anew, every 12 votes here.
+    assert np.gcd.reduce(many.votes) == 1
     # By gain alone, without those before, one pair would take all.
     assert many.gain.sum() < 400 * many.gain_of_vote.max()
 
@@ -372,6 +374,11 @@ def test_draws_judges_features_and_users():
 def test_refused(options, said):
     with pytest.raises(ValueError, match=said):
         next_pairs(MODEL, **options)
+
+
+def test_more_items_than_can_be_weighed_are_refused():
+    with pytest.raises(ValueError, match="up to 5000 items"):
+        next_pairs(MODEL, items=["m01", "m02"] * 2501)
 
 
 def test_unfitted_is_refused():

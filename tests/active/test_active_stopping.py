@@ -232,6 +232,7 @@ def test_sure_votes_do_not_overflow():
         ([["a", None]], None, "lacks a name"),
         ([["a", "b", "c"]], None, "shape"),
         (["a", "b"], None, "shape"),
+        (5, None, "shape"),
         (np.zeros((3, 2, 4)), None, "features"),
         (np.zeros((3, 2)), None, "features"),
         ([["a", "b"]], [1, 0], "one label"),
@@ -263,6 +264,10 @@ def test_refused():
         StoppingRule(items=3)
     with pytest.raises(ValueError, match="-1, 0 or 1"):
         StoppingRule(ties=True).update([["a", "b"]], [0.5])
+    with pytest.raises(ValueError, match="0 is a tie"):
+        StoppingRule(ties=True).update([["a", "b"]] * 40, [1, 0] * 20)
+    late = StoppingRule(ties=True).update([["a", "b"]] * 20, [1, 0] * 10)
+    assert late.update([["a", "b"]] * 20, [-1, 0] * 10).update([["a", "b"]] * 9, [0] * 9)
     rule = StoppingRule().update([["a", "b"]], [-1])
     with pytest.raises(ValueError, match="since the first votes"):
         rule.update([["a", "b"]], [0])
