@@ -1,0 +1,299 @@
+"""Averages over hyperparameters: a few points around the best, weighed by their evidence.
+
+Few answers leave hyperparameters open, and the best ones are then often at an end: no noise, or no
+effect of a control. A posterior at these alone is too sure of itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from skpref._utils import Array, blas_threads
+from skpref.data import Comparisons
+from skpref.fitting._forecast import seconds_of_run
+from skpref.fitting._hyperpriors import Hyperprior, LogNormal
+from skpref.fitting._model import Evaluation, Model
+from skpref.fitting._search import Search, learn
+from skpref.gp import Posterior
+
+# The prior on the ratio of a term's deviation to that of the noise, and on that of a threshold:
+# log-normal, its median and the deviation of its logarithm.
+_RATIO, _THRESHOLD, _DEVIATION = 0.7, 0.5, 1.0
+# Terms whose share of the margins' variance is smaller do not count as there.
+_ABSENT = 1e-9
+# Steps of the differences of gradients, in nats.
+_STEP = 0.1
+# Precision along a direction in θ of which answers say nothing: it is held. In others points are
+# at most of this standard deviation, and the spread of the points is so many times Laplace's.
+_OPEN, _WIDEST, _WIDER = 1e-3, 2.0, 1.15
+# Points: so many and so many more a hyperparameter, up to the last.
+_POINTS, _MORE, _MOST = 8, 8, 64
+# A mean over hyperparameters takes this many runs of the engine beside its points and differences.
+_RUNS_TO_MODE = 15
+# It is taken unasked where it is forecast to take no more seconds, of no more answers.
+_PATIENCE, _MANY = 10.0, 20_000
+
+
+class Weighted(NamedTuple):
+    """Hyperparameters, how probable they are beside others, and the posterior at them.
+
+    Attributes
+    ----------
+    weight : float
+        All sum to one.
+    model : Model
+    posterior : Posterior
+        Its reader and, with judges, its likelihood are the model's own.
+    """
+
+    weight: float
+    model: Model
+    posterior: Posterior
+
+
+@dataclass(frozen=True)
+class RatioPrior:
+    """Log-normal ratios of amplitudes and thresholds to the noise, and normal order effects.
+
+    Attributes
+    ----------
+    ratios : ndarray of shape (n_ratios, n_theta)
+        Logarithms of ratios, as sums of elements of θ.
+    centre, deviation : ndarray of shape (n_ratios,)
+        Mean and standard deviation of each.
+    shifts : ndarray of int of shape (n_shifts,)
+        Elements of θ that are numbers, of standard deviation σ around zero.
+    log_deviation : ndarray of shape (n_theta + 1,)
+        log σ as a sum of elements of θ, and of the last number.
+    """
+
+    ratios: Array
+    centre: Array
+    deviation: Array
+    shifts: NDArray[np.intp]
+    log_deviation: Array
+
+    def log_density(self, theta: Array) -> tuple[float, Array]:
+        """Unnormalised log density and its gradient."""
+        offset = (self.ratios @ theta - self.centre) / self.deviation
+        value = -0.5 * float(offset @ offset)
+        gradient = -self.ratios.T @ (offset / self.deviation)
+        slope, rest = self.log_deviation[:-1], self.log_deviation[-1]
+        for at in self.shifts:
+            log_sigma = float(slope @ theta + rest)
+            standardised = theta[at] * np.exp(-log_sigma)
+            value -= 0.5 * float(standardised**2) + log_sigma
+            gradient = gradient + (standardised**2 - 1.0) * slope
+            gradient[at] -= standardised * np.exp(-log_sigma)
+        return value, gradient
+
+
+def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
+    """A weak prior on what answers tell of a model's scales: ratios to the noise.
+
+    The ratio of a term of the kernel is the standard deviation that it gives to the margins of
+    these answers, over that of their noise: no matter in which units its columns are. Its median is
+    0.7 and the deviation of its logarithm 1, so that it lies between 0.1 and 5 with probability
+    0.95. A threshold has a median of half the deviation of an item's noise, an order effect a
+    normal prior of that deviation. The terms whose amplitudes are fixed have a ratio together,
+    where the noise is learned. What has a prior of its own in ``model.priors`` gets none here.
+
+    Parameters
+    ----------
+    model : Model
+        At the hyperparameters by which the shares of its terms in the margins are found.
+    comparisons : Comparisons
+    """
+    theta, powers, linear = model.theta, model.powers, model.linear
+    n, n_kernel = len(theta), len(model.kernel.theta)
+    log_deviation, noise = np.zeros(n + 1), model.noise_index
+    log_deviation[-1] = 0.5 * np.log(model.likelihood.utility_noise)
+    if noise is not None:
+        log_deviation[noise] = 1.0 / powers[noise]
+        log_deviation[-1] -= theta[noise] / powers[noise]
+    sigma, rest = log_deviation[:-1], log_deviation[-1]
+    known = {
+        int(at) for prior in model.priors if isinstance(prior, LogNormal) for at in prior.index
+    }
+    found: list[tuple[Array, float, float]] = []
+
+    def add(row, constant, median, power):
+        """Ratio e^(row θ + constant), a power of one of this median."""
+        found.append((row, power * np.log(median) - constant, power * _DEVIATION))
+
+    total, parts = _shares(model, comparisons)
+    left = total
+    for at in np.flatnonzero(powers[:n_kernel] == 2):
+        if parts[at] > _ABSENT * total:
+            left -= parts[at]
+            if at not in known:
+                row = np.eye(n)[at] - 2.0 * sigma
+                add(row, np.log(0.5 * parts[at]) - theta[at] - 2.0 * rest, _RATIO, 2.0)
+    if noise is not None and noise not in known and left > _ABSENT * total:
+        add(-2.0 * sigma, np.log(0.5 * left) - 2.0 * rest, _RATIO, 2.0)
+    scales = (powers != 0) & (np.arange(n) >= n_kernel)
+    scales[[at for at in known if at >= n_kernel]] = False
+    if noise is not None:
+        scales[noise] = False
+    for at in np.flatnonzero(scales & ~linear):
+        add(np.eye(n)[at] - powers[at] * sigma, -powers[at] * rest, _THRESHOLD, powers[at])
+    rows, centres, deviations = zip(*found, strict=True) if found else ((), (), ())
+    return RatioPrior(
+        np.array(rows).reshape(-1, n),
+        np.array(centres),
+        np.array(deviations),
+        np.flatnonzero(scales & linear),
+        log_deviation,
+    )
+
+
+def _shares(model: Model, comparisons: Comparisons) -> tuple[float, Array]:
+    """Mean prior variance of the margins, and its derivatives in ``kernel.theta``.
+
+    That in the logarithm of a term's variance is what the term adds to it.
+    """
+    prior = model.rule.prior(model.kernel, comparisons, model.likelihood, True)
+    total = float(np.mean(prior.variance))
+    # ½ tr[(w wᵀ − R) dS] with w = 0, and R = τ for sites that say next to nothing.
+    tiny = np.full(prior.n_margins, 1e-9 / float(np.max(prior.variance)))
+    nothing = prior.condition(tiny, np.zeros(prior.n_margins))
+    slopes = prior.pull_back(nothing, tiny)
+    return total, -2.0 * slopes / (tiny[0] * prior.n_margins)
+
+
+def affordable(model: Model, comparisons: Comparisons) -> bool:
+    """Whether an average takes so little that it needs no asking for: seconds at most."""
+    n = len(model.theta)
+    runs = n_points(n) + 2 * n + _RUNS_TO_MODE
+    few = len(comparisons.rows) <= _MANY
+    return few and runs * seconds_of_run(comparisons, model) <= _PATIENCE
+
+
+def n_points(n_theta: int) -> int:
+    """Points of an average over so many hyperparameters."""
+    return min(_POINTS + _MORE * n_theta, _MOST)
+
+
+def average(model: Model, comparisons: Comparisons) -> Sequence[Weighted]:
+    r"""Posteriors at a few hyperparameters, weighed by how probable these are.
+
+    With p(θ | y) the evidence times the priors of the model and `ratio_prior`, within the bounds,
+    its mode θ* is found, and its curvature there by differences of exact gradients. The points are
+    a fixed lattice, taken to the normal distribution around θ* that these tell [1]_, made wider by
+    0.15 as a proposal. A point has the weight p(θ | y) over the density of the proposal, cut off at
+    √n times the mean [2]_: nothing is random, and where the normal is right all weights are equal.
+
+    Parameters
+    ----------
+    model : Model
+        As fitted, with an engine that has evidence and an exact prior.
+    comparisons : Comparisons
+
+    Returns
+    -------
+    list of Weighted
+
+    References
+    ----------
+    .. [1] Rue, Martino, Chopin, "Approximate Bayesian inference for latent Gaussian models by using
+       integrated nested Laplace approximations", JRSS B 2009, section 3.1.
+    .. [2] Ionides, "Truncated importance sampling", JCGS 2008.
+    """
+    prior: Hyperprior = ratio_prior(model, comparisons)
+    weighed = replace(model, priors=(*model.priors, prior))
+    with blas_threads(model.evidence_engine.matrix_size(comparisons)):
+        begin = weighed.at(_inside(prior, model.theta, model.bounds))
+        search = Search(warn_not_converged=False, gtol=1e-2)
+        weighed, state = learn(begin, comparisons, search)
+        mode = weighed.theta
+
+        def run(theta, gradient=False):
+            at = weighed.at(theta)
+            found = at.evaluate(comparisons, state, eval_gradient=gradient)
+            log_prior, slope = at.log_prior(theta)
+            value = found.approximation.sites.log_evidence + log_prior
+            return value, (found.gradient + slope if gradient else None), at, found
+
+        points, spread = _points(mode, _curvature(mode, model.bounds, run))
+        low, high = model.bounds.T
+        inside = np.all((points >= low) & (points <= high), axis=1)
+        if not inside.any():
+            points, spread, inside = mode[None], np.zeros(1), np.ones(1, dtype=bool)
+        logs, kept = [], []
+        for theta, log_proposal in zip(points[inside], spread[inside], strict=True):
+            try:
+                value, _, at, found = run(theta)
+            except ValueError:  # where the model cannot be evaluated
+                continue
+            logs.append(value - log_proposal)
+            kept.append((at, _posterior(at, found)))
+    weights = _truncated(np.array(logs))
+    return [
+        Weighted(float(weight), replace(at, priors=model.priors), posterior)
+        for weight, (at, posterior) in zip(weights, kept, strict=True)
+    ]
+
+
+def _inside(prior, theta, bounds):
+    """Where the search begins: the θ of a fit, which may be at an end, drawn to the prior."""
+    offset = (prior.ratios @ theta - prior.centre) / prior.deviation
+    excess = (offset - np.clip(offset, -2.0, 2.0)) * prior.deviation
+    moved = theta - np.linalg.pinv(prior.ratios) @ excess
+    return np.clip(moved, *bounds.T)
+
+
+def _curvature(mode, bounds, run):
+    """Minus the second derivatives of the log posterior, by differences within the bounds."""
+    n = len(mode)
+    found = np.zeros((n, n))
+    for k, (low, high) in enumerate(bounds):
+        ends = np.repeat(mode[None], 2, axis=0)
+        ends[:, k] = np.clip(mode[k] + np.array([-_STEP, _STEP]), low, high)
+        below, above = (run(each, True)[1] for each in ends)
+        if ends[1, k] > ends[0, k]:
+            found[k] = (below - above) / (ends[1, k] - ends[0, k])
+    return 0.5 * (found + found.T)
+
+
+def _points(mode, curvature):
+    """The points, and the logarithm of the density that they are spread with, up to a constant."""
+    values, vectors = np.linalg.eigh(curvature)
+    told = values > _OPEN
+    values = np.where(told, np.maximum(values, _WIDEST**-2), np.inf)
+    normal = lattice(n_points(len(mode)), int(told.sum()))
+    root = _WIDER * vectors[:, told] / np.sqrt(values[told])
+    return mode + normal @ root.T, -0.5 * np.sum(normal**2, axis=1)
+
+
+def lattice(n_points: int, n: int) -> Array:
+    """Points that are evenly spread by the standard normal of n dimensions, (n_points, n).
+
+    Of one dimension quantiles; of more a lattice of generalised golden ratios, and its mirror
+    image, so that odd moments are zero.
+    """
+    if n == 1:
+        return ndtri((np.arange(n_points) + 0.5) / n_points)[:, None]
+    if n == 0:
+        return np.zeros((1, 0))
+    ratio = 1.0
+    for _ in range(64):  # the root of x^(n + 1) = x + 1
+        ratio = (1.0 + ratio) ** (1.0 / (n + 1))
+    steps = ratio ** -np.arange(1.0, n + 1.0)
+    half = ndtri((0.5 + np.arange(1, n_points // 2 + 1)[:, None] * steps) % 1.0)
+    return np.concatenate([half, -half])
+
+
+def _truncated(logs):
+    """Weights that sum to one, of their logarithms; none above √n times the mean."""
+    weights = np.exp(logs - logs.max())
+    weights = np.minimum(weights, weights.mean() * np.sqrt(len(weights)))
+    return weights / weights.sum()
+
+
+def _posterior(model: Model, found: Evaluation) -> Posterior:
+    marginals, prior = found.approximation.conditioned, found.problem.prior
+    return prior.posterior(found.approximation.sites, marginals, model.likelihood)
