@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from skpref._utils import Array, blas_threads
+from skpref._utils import Array, blas_threads, covariance_of, eigen_root
 from skpref.data import Comparisons
 from skpref.fitting._forecast import seconds_of_run
-from skpref.fitting._hyperpriors import Hyperprior, LogNormal
+from skpref.fitting._hyperpriors import LogNormal
 from skpref.fitting._model import Evaluation, Model
-from skpref.fitting._search import Search, learn
+from skpref.fitting._search import Search, WarmStart, learn
 from skpref.gp import Posterior
 
 # The prior on the ratio of a term's deviation to that of the noise, and on that of a threshold:
@@ -27,9 +27,10 @@ _RATIO, _THRESHOLD, _DEVIATION = 0.7, 0.5, 1.0
 _ABSENT = 1e-9
 # Steps of the differences of gradients, in nats.
 _STEP = 0.1
-# Precision along a direction in θ of which answers say nothing: it is held. In others points are
-# at most of this standard deviation, and the spread of the points is so many times Laplace's.
-_OPEN, _WIDEST, _WIDER = 1e-3, 2.0, 1.15
+# The points are spread so many times as wide as Laplace's normal, of this deviation at most.
+_WIDER, _WIDEST = 1.15, 2.0
+# What no answer tells, the unit of all utilities, is held to this deviation of its logarithm.
+_HELD = 0.05
 # Points: so many and so many more a hyperparameter, up to the last.
 _POINTS, _MORE, _MOST = 8, 8, 64
 # A mean over hyperparameters takes this many runs of the engine beside its points and differences.
@@ -116,14 +117,13 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
         log_deviation[noise] = 1.0 / powers[noise]
         log_deviation[-1] -= theta[noise] / powers[noise]
     sigma, rest = log_deviation[:-1], log_deviation[-1]
-    known = {
-        int(at) for prior in model.priors if isinstance(prior, LogNormal) for at in prior.index
-    }
+    given = [prior.index for prior in model.priors if isinstance(prior, LogNormal)]
+    known = set(np.concatenate(given).tolist()) if given else set()
     found: list[tuple[Array, float, float]] = []
 
-    def add(row, constant, median, power):
+    def add(row, constant, median, power, deviation=_DEVIATION):
         """Ratio e^(row θ + constant), a power of one of this median."""
-        found.append((row, power * np.log(median) - constant, power * _DEVIATION))
+        found.append((row, power * np.log(median) - constant, power * deviation))
 
     total, parts = _shares(model, comparisons)
     left = total
@@ -133,8 +133,11 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
             if at not in known:
                 row = np.eye(n)[at] - 2.0 * sigma
                 add(row, np.log(0.5 * parts[at]) - theta[at] - 2.0 * rest, _RATIO, 2.0)
-    if noise is not None and noise not in known and left > _ABSENT * total:
-        add(-2.0 * sigma, np.log(0.5 * left) - 2.0 * rest, _RATIO, 2.0)
+    if noise is not None and noise not in known:
+        if left > _ABSENT * total:
+            add(-2.0 * sigma, np.log(0.5 * left) - 2.0 * rest, _RATIO, 2.0)
+        else:  # every amplitude is learned, so that their unit is any
+            add(np.eye(n)[noise], -theta[noise], 1.0, 1.0, _HELD)
     scales = (powers != 0) & (np.arange(n) >= n_kernel)
     scales[[at for at in known if at >= n_kernel]] = False
     if noise is not None:
@@ -203,33 +206,38 @@ def average(model: Model, comparisons: Comparisons) -> Sequence[Weighted]:
        integrated nested Laplace approximations", JRSS B 2009, section 3.1.
     .. [2] Ionides, "Truncated importance sampling", JCGS 2008.
     """
-    prior: Hyperprior = ratio_prior(model, comparisons)
+    prior = ratio_prior(model, comparisons)
     weighed = replace(model, priors=(*model.priors, prior))
     with blas_threads(model.evidence_engine.matrix_size(comparisons)):
         begin = weighed.at(_inside(prior, model.theta, model.bounds))
         search = Search(warn_not_converged=False, gtol=1e-2)
         weighed, state = learn(begin, comparisons, search)
-        mode = weighed.theta
+        mode, engine = weighed.theta, weighed.evidence_engine.relaxed()
+        warm = WarmStart(engine, state)
 
         def run(theta, gradient=False):
-            at = weighed.at(theta)
-            found = at.evaluate(comparisons, state, eval_gradient=gradient)
+            at, start = weighed.at(theta), warm.near(theta)
+            found = at.evaluate(comparisons, start, engine=engine, eval_gradient=gradient)
+            warm.add(theta, found.approximation.state)
             log_prior, slope = at.log_prior(theta)
             value = found.approximation.sites.log_evidence + log_prior
-            return value, (found.gradient + slope if gradient else None), at, found
+            return value, None if found.gradient is None else found.gradient + slope, at, found
 
-        points, spread = _points(mode, _curvature(mode, model.bounds, run))
+        normal = lattice(n_points(len(mode)), len(mode))
+        curvature = _curvature(mode, model.bounds, run)
+        spread = _WIDER * eigen_root(covariance_of(curvature, _WIDEST**-2))
+        points, log_proposal = mode + normal @ spread.T, -0.5 * np.sum(normal**2, axis=1)
         low, high = model.bounds.T
         inside = np.all((points >= low) & (points <= high), axis=1)
         if not inside.any():
-            points, spread, inside = mode[None], np.zeros(1), np.ones(1, dtype=bool)
+            points, log_proposal, inside = mode[None], np.zeros(1), np.ones(1, dtype=bool)
         logs, kept = [], []
-        for theta, log_proposal in zip(points[inside], spread[inside], strict=True):
+        for theta, less in zip(points[inside], log_proposal[inside], strict=True):
             try:
                 value, _, at, found = run(theta)
             except ValueError:  # where the model cannot be evaluated
                 continue
-            logs.append(value - log_proposal)
+            logs.append(value - less)
             kept.append((at, _posterior(at, found)))
     weights = _truncated(np.array(logs))
     return [
@@ -242,7 +250,7 @@ def _inside(prior, theta, bounds):
     """Where the search begins: the θ of a fit, which may be at an end, drawn to the prior."""
     offset = (prior.ratios @ theta - prior.centre) / prior.deviation
     excess = (offset - np.clip(offset, -2.0, 2.0)) * prior.deviation
-    moved = theta - np.linalg.pinv(prior.ratios) @ excess
+    moved = theta - np.linalg.lstsq(prior.ratios, excess, rcond=1e-9)[0]
     return np.clip(moved, *bounds.T)
 
 
@@ -259,16 +267,6 @@ def _curvature(mode, bounds, run):
     return 0.5 * (found + found.T)
 
 
-def _points(mode, curvature):
-    """The points, and the logarithm of the density that they are spread with, up to a constant."""
-    values, vectors = np.linalg.eigh(curvature)
-    told = values > _OPEN
-    values = np.where(told, np.maximum(values, _WIDEST**-2), np.inf)
-    normal = lattice(n_points(len(mode)), int(told.sum()))
-    root = _WIDER * vectors[:, told] / np.sqrt(values[told])
-    return mode + normal @ root.T, -0.5 * np.sum(normal**2, axis=1)
-
-
 def lattice(n_points: int, n: int) -> Array:
     """Points that are evenly spread by the standard normal of n dimensions, (n_points, n).
 
@@ -277,8 +275,6 @@ def lattice(n_points: int, n: int) -> Array:
     """
     if n == 1:
         return ndtri((np.arange(n_points) + 0.5) / n_points)[:, None]
-    if n == 0:
-        return np.zeros((1, 0))
     ratio = 1.0
     for _ in range(64):  # the root of x^(n + 1) = x + 1
         ratio = (1.0 + ratio) ** (1.0 / (n + 1))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, RandomLike, check_choice, generator_of
+from skpref._utils import Array, RandomLike, blas_threads, check_choice, generator_of
 from skpref.data import (
     Comparisons,
     IdEncoder,
@@ -320,7 +320,9 @@ class Averaged:
         if len(self.subjects) == 1:
             (subject,) = self.subjects
             return subject.relative(rows, level).per(self._lengths(unit)[0])
-        return self._mixed([subject.centred(rows) for subject in self.subjects], level, unit)
+        with blas_threads(len(rows)):
+            moments = [subject.centred(rows) for subject in self.subjects]
+        return self._mixed(moments, level, unit)
 
     def margins(self, first: Array, second: Array, level: float, unit: str) -> Relative:
         """Mean and central intervals of f(first) − f(second) for pairs of rows, in a unit.
@@ -361,13 +363,13 @@ class Averaged:
             return self.subjects[0].at(len(rows)).sample(rows, n_draws, random_state)
         rng = generator_of(random_state)
         ends = np.round(np.cumsum(self.weights) * n_draws).astype(np.intp)
-        drawn = [
-            subject.at(len(rows)).sample(rows, int(n), rng) / length
-            for subject, n, length in zip(
-                self.subjects, np.diff(ends, prepend=0), self._lengths(unit), strict=True
-            )
-            if n
-        ]
+        counts, lengths = np.diff(ends, prepend=0), self._lengths(unit)
+        with blas_threads(len(rows)):
+            drawn = [
+                subject.at(len(rows)).sample(rows, int(n), rng) / length
+                for subject, n, length in zip(self.subjects, counts, lengths, strict=True)
+                if n
+            ]
         return np.concatenate(drawn, axis=1)
 
     def _lengths(self, unit):
