@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from skpref._utils import Array, blas_threads, covariance_of, eigen_root
+from skpref._utils import (
+    Array,
+    blas_threads,
+    cholesky,
+    covariance_of,
+    eigen_root,
+    solve_lower,
+)
 from skpref.data import Comparisons
 from skpref.fitting._forecast import seconds_of_run
 from skpref.fitting._hyperpriors import LogNormal
@@ -24,7 +31,7 @@ from skpref.gp import Posterior
 # log-normal, its median and the deviation of its logarithm.
 _RATIO, _THRESHOLD, _DEVIATION = 0.7, 0.5, 1.0
 # Terms whose share of the margins' variance is smaller do not count as there.
-_ABSENT = 1e-9
+_ABSENT = 1e-6
 # Steps of the differences of gradients, in nats.
 _STEP = 0.1
 # The points are spread so many times as wide as Laplace's normal, of this deviation at most.
@@ -224,10 +231,12 @@ def average(model: Model, comparisons: Comparisons) -> Sequence[Weighted]:
             return value, None if found.gradient is None else found.gradient + slope, at, found
 
         normal = lattice(n_points(len(mode)), len(mode))
-        curvature = _curvature(mode, model.bounds, run)
+        low, high = model.bounds.T
+        # Bounds tell as much as a uniform distribution between them.
+        known = 12.0 / np.maximum(high - low, 1e-6) ** 2
+        curvature = _curvature(mode, model.bounds, run) + np.diag(known)
         spread = _WIDER * eigen_root(covariance_of(curvature, _WIDEST**-2))
         points, log_proposal = mode + normal @ spread.T, -0.5 * np.sum(normal**2, axis=1)
-        low, high = model.bounds.T
         inside = np.all((points >= low) & (points <= high), axis=1)
         if not inside.any():
             points, log_proposal, inside = mode[None], np.zeros(1), np.ones(1, dtype=bool)
@@ -271,16 +280,18 @@ def lattice(n_points: int, n: int) -> Array:
     """Points that are evenly spread by the standard normal of n dimensions, (n_points, n).
 
     Of one dimension quantiles; of more a lattice of generalised golden ratios, and its mirror
-    image, so that odd moments are zero.
+    image, so that odd moments are zero. Their covariance is the identity.
     """
     if n == 1:
-        return ndtri((np.arange(n_points) + 0.5) / n_points)[:, None]
-    ratio = 1.0
-    for _ in range(64):  # the root of x^(n + 1) = x + 1
-        ratio = (1.0 + ratio) ** (1.0 / (n + 1))
-    steps = ratio ** -np.arange(1.0, n + 1.0)
-    half = ndtri((0.5 + np.arange(1, n_points // 2 + 1)[:, None] * steps) % 1.0)
-    return np.concatenate([half, -half])
+        points = ndtri((np.arange(n_points) + 0.5) / n_points)[:, None]
+    else:
+        ratio = 1.0
+        for _ in range(64):  # the root of x^(n + 1) = x + 1
+            ratio = (1.0 + ratio) ** (1.0 / (n + 1))
+        steps = ratio ** -np.arange(1.0, n + 1.0)
+        half = ndtri((0.5 + np.arange(1, n_points // 2 + 1)[:, None] * steps) % 1.0)
+        points = np.concatenate([half, -half])
+    return solve_lower(cholesky(points.T @ points / n_points), points.T).T
 
 
 def _truncated(logs):
