@@ -35,7 +35,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 from skpref import PairwisePreferenceRegressor
 from skpref.fitting import Inspected, ratio_prior
 from skpref.fitting._search import Search, learn
-from skpref.inspection import leaderboard
+from skpref.inspection import _ranked, _shortest
 from skpref.kernels import Identity, OnColumns
 
 N, LEVEL = 50, 0.9
@@ -45,7 +45,7 @@ TRUTHS = ("normal", "heavy tails", "two groups")
 COMPETITORS = np.zeros((N, 3))
 COMPETITORS[:, 0] = np.arange(N)
 SLOPES = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-EXPECTED = 400  # votes of the expected log-loss
+EXPECTED, DRAWS = 400, 4000  # votes of the expected log-loss, draws of a board
 
 
 def votes(rng, n):
@@ -106,31 +106,31 @@ def most_probable(model):
     return held
 
 
-def measured(over, board, utility, slopes, expected):
+def measured(over, utility, slopes, expected):
     """Shares of intervals that hold, mean widths, and what is expected of a next vote."""
     true = utility - utility.mean()
-    order = board.position
-    rank = (1 + np.argsort(np.argsort(-utility)))[order]
-    half = over.relative(COMPETITORS, 0.5, "noise")
+    rank = 1 + np.argsort(np.argsort(-utility))
+    board, half = (over.relative(COMPETITORS, level, "noise") for level in (LEVEL, 0.5))
     slope = over.margins(SLOPES, np.zeros((2, 3)), LEVEL, "noise")
-    draws = over.sample(COMPETITORS, 4000, 1, "noise")
-    ranks = 1 + np.argsort(np.argsort(-draws, axis=0), axis=0)
-    low, high = (np.quantile(ranks, q, axis=1, method="nearest")[order] for q in (0.05, 0.95))
+    best, ranks = _ranked(over.sample(COMPETITORS, DRAWS, 1, "noise"), np.ones(N, dtype=int))
+    low, high = _shortest(ranks, LEVEL)
+    left, right = np.quantile(ranks, [0.05, 0.95], axis=1, method="nearest")
+    top = np.argmax(board.mean)
     X, proba = expected
     said = sum(
         weight * np.exp(subject.posterior.outcome_log_proba(X[:, 0], X[:, 1], 0))
         for weight, subject in zip(over.weights, over.subjects, strict=True)
     )
     return {
-        "utility_90": np.mean((board.lower <= true[order]) & (true[order] <= board.upper)),
+        "utility_90": np.mean((board.lower <= true) & (true <= board.upper)),
         "utility_50": np.mean((half.lower <= true) & (true <= half.upper)),
-        "rank_90": np.mean((board.rank_lower <= rank) & (rank <= board.rank_upper)),
-        "rank_central": np.mean((low <= rank) & (rank <= high)),
+        "rank_90": np.mean((low <= rank) & (rank <= high)),
+        "rank_central": np.mean((left <= rank) & (rank <= right)),
         "slope_90": np.mean((slope.lower <= slopes) & (slopes <= slope.upper)),
         "width": np.mean(board.upper - board.lower),
         "slope_width": np.mean(slope.upper - slope.lower),
-        "said_best": board.probability_best[0],
-        "is_best": float(rank[0] == 1),
+        "said_best": best[top],
+        "is_best": float(rank[top] == 1),
         "log_loss": -np.mean(np.sum(proba * np.log(said), axis=1)),
     }
 
@@ -148,10 +148,9 @@ def one(truth, seed, points):
 
     def add(name, model, average, seconds=0.0):
         began = time.process_time()
-        board = leaderboard(model, COMPETITORS, average=average, n_draws=4000)
-        seconds += time.process_time() - began
         over = Inspected.of(model).over_hyperparameters(average)
-        found = measured(over, board, utility, slopes, expected)
+        seconds += time.process_time() - began
+        found = measured(over, utility, slopes, expected)
         rows.append({"method": name, "votes": len(y), "seconds": seconds, **found})
 
     add("known", model_of(scale, slope, threshold, learned=False).fit(X, y), False)
