@@ -164,32 +164,38 @@ def one(truth, seed, points):
     return rows
 
 
+def table_of(truth, found):
+    """Means over tournaments of each size and method, and standard errors of the shares."""
+    table = []
+    for low, high in SIZES:
+        inside = [rows for rows in found if low <= rows[0]["votes"] < high]
+        for method in [row["method"] for row in found[0]] if inside else []:
+            part = [row for rows in inside for row in rows if row["method"] == method]
+            line = {"truth": truth, "votes": f"{low} to {high - 1}", "tournaments": len(part)}
+            line["method"] = method
+            for name in [name for name in part[0] if name not in ("method", "votes")]:
+                values = np.array([row[name] for row in part])
+                line[name] = float(values.mean())
+                if name.endswith("_90"):
+                    line[f"{name}_error"] = float(values.std() / np.sqrt(len(values)))
+            table.append(line)
+    return table
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tournaments", type=int, default=300)
     parser.add_argument("--truth", choices=TRUTHS, nargs="*", default=list(TRUTHS))
     parser.add_argument("--points", action="store_true", help="the most probable point too")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--out", default="coverage", help="name of the table")
     options = parser.parse_args()
     table = []
     for truth in options.truth:
         found = Parallel(options.jobs)(
             delayed(one)(truth, seed, options.points) for seed in range(options.tournaments)
         )
-        for low, high in SIZES:
-            inside = [rows for rows in found if low <= rows[0]["votes"] < high]
-            for method in [row["method"] for row in found[0]] if inside else []:
-                part = [row for rows in inside for row in rows if row["method"] == method]
-                line = {"truth": truth, "votes": f"{low} to {high - 1}", "tournaments": len(part)}
-                line["method"] = method
-                for name in [name for name in part[0] if name not in ("method", "votes")]:
-                    values = np.array([row[name] for row in part])
-                    line[name] = float(values.mean())
-                    if name.endswith("_90"):
-                        line[f"{name}_error"] = float(values.std() / np.sqrt(len(values)))
-                table.append(line)
-    report(table, RESULTS / f"{options.out}.csv", items=N, level=LEVEL)
+        table += table_of(truth, found)
+    report(table, RESULTS / "coverage.csv", items=N, level=LEVEL)
 
 
 if __name__ == "__main__":

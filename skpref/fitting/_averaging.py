@@ -30,8 +30,10 @@ from skpref.gp import Posterior
 # The prior on the ratio of a term's deviation to that of the noise, and on that of a threshold:
 # log-normal, its median and the deviation of its logarithm.
 _RATIO, _THRESHOLD, _DEVIATION = 0.7, 0.5, 1.0
-# Terms whose share of the margins' variance is smaller do not count as there.
-_ABSENT = 1e-6
+# Terms of fixed amplitudes whose share of the margins' variance is smaller are rounding.
+_ABSENT = 1e-9
+# An amplitude is made larger by these, in nats, until it adds so much of the whole.
+_RAISED, _SEEN = (0.7, 30.0), 1e-3
 # Steps of the differences of gradients, in nats.
 _STEP = 0.1
 # The points are spread so many times as wide as Laplace's normal, of this deviation at most.
@@ -135,7 +137,7 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
     total, parts = _shares(model, comparisons)
     left = total
     for at in np.flatnonzero(powers[:n_kernel] == 2):
-        if parts[at] > _ABSENT * total:
+        if parts[at] > 0.0:
             left -= parts[at]
             if at not in known:
                 row = np.eye(n)[at] - 2.0 * sigma
@@ -162,17 +164,29 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
 
 
 def _shares(model: Model, comparisons: Comparisons) -> tuple[float, Array]:
-    """Mean prior variance of the margins, and its derivatives in ``kernel.theta``.
+    """Mean prior variance of the margins, and what each amplitude of the kernel adds to it.
 
-    That in the logarithm of a term's variance is what the term adds to it.
+    That of an amplitude is proportional to it, and so found by making it larger: by much, where it
+    is lost beside the others.
     """
-    prior = model.rule.prior(model.kernel, comparisons, model.likelihood, True)
-    total = float(np.mean(prior.variance))
-    # ½ tr[(w wᵀ − R) dS] with w = 0, and R = τ for sites that say next to nothing.
-    tiny = np.full(prior.n_margins, 1e-9 / float(np.max(prior.variance)))
-    nothing = prior.condition(tiny, np.zeros(prior.n_margins))
-    slopes = prior.pull_back(nothing, tiny)
-    return total, -2.0 * slopes / (tiny[0] * prior.n_margins)
+    theta, powers = model.theta, model.powers
+
+    def variance(theta):
+        at = model.at(theta)
+        prior = at.rule.prior(at.kernel, comparisons, at.likelihood)
+        shared = 0.0 if prior.noise is None else prior.noise.diagonal()
+        return float(np.mean(prior.variance - shared))
+
+    total, found = variance(theta), np.zeros(len(model.kernel.theta))
+    for at in np.flatnonzero(powers[: len(found)] == 2):
+        for more in _RAISED:
+            raised = theta.copy()
+            raised[at] += more
+            gain = variance(raised) - total
+            if gain > _SEEN * total:
+                found[at] = gain / np.expm1(more)
+                break
+    return total, found
 
 
 def affordable(model: Model, comparisons: Comparisons) -> bool:

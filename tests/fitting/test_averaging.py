@@ -181,6 +181,19 @@ def test_shares_of_the_terms_are_dense_algebra():
     assert_allclose(prior.deviation, [2.0, 2.0, 1.0])
 
 
+def test_shares_of_choices_are_those_of_their_duels():
+    """The margins of a set without the noise that they share; another engine's prior likewise."""
+    rng = np.random.default_rng(1)
+    sets = np.argsort(rng.uniform(size=(12, 5)), axis=1)[:, :3]
+    kernel = ConstantKernel(0.3) * Identity()
+    model = of_names(kernel=kernel, noise_variance_bounds="fixed").fit(sets, sets.argmin(axis=1))
+    prior = ratio_prior(model._model, model.comparisons_)
+    theta = model._model.theta
+    ratio = np.log(2.0 * np.exp(theta[0]) / (2.0 * 0.5) / 0.49)
+    assert_allclose(prior.ratios @ theta - prior.centre, [ratio], rtol=1e-6)
+    assert leaderboard(model).n_hyperparameters == 16
+
+
 @pytest.mark.parametrize("order", [False, True])
 def test_the_gradient_of_the_prior(order):
     model = controlled(order=order)._model
