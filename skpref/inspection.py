@@ -214,8 +214,8 @@ default=None
         Joint draws of the utilities, for ranks and the probability of being best.
     average : "auto", True or False, default="auto"
         Whether the board is a mean over hyperparameters, see Notes. "auto": where they were learned
-        by an engine with evidence ("ep", "laplace"), and the mean is forecast to take some seconds
-        at most. False: at those of the fit, as if they were known.
+        by an engine with evidence ("ep", "laplace"), from 5 000 distinct answers at most, and the
+        mean is forecast to take seconds. False: at those of the fit, as if they were known.
     random_state : int, RandomState instance, Generator or None, default=0
 
     Returns
@@ -244,8 +244,8 @@ default=None
     TypeError
         If the model has no posterior, or users and ``user`` is not told.
     ValueError
-        If there is no item, ``level`` does not lie in (0, 1), or ``user`` is told and the model
-        has no users.
+        If there is no item, ``level`` does not lie in (0, 1), ``user`` is told and the model has
+        no users, or ``average=True`` comes with users or an engine without evidence.
 
     Notes
     -----
@@ -268,14 +268,16 @@ default=None
     too short, or far too long where the best are at an end. So the board is a mean over some
     points, weighed by evidence times prior. That has a weak prior on ratios to the noise beside the
     priors of the fit: on the deviation that a term of the kernel gives to the margins of the
-    answers (median 0.7, deviation of the logarithm 1) and on thresholds (median 0.5). With judges
-    their reliability stays as it is.
+    answers (median 0.7, deviation of the logarithm 1) and on thresholds (median 0.5). Where nothing
+    was learned, or a `Posterior` came alone, that is the board. With judges their reliability stays
+    as it is. `win_rates` and predictions are those of the fit.
 
     ``utility``, ``lower`` and ``upper`` are exact for the posterior. The rest is Monte Carlo: the
     standard error of a probability p is √(p(1 − p)/n_draws), at most 0.005 by default; the ends
     of a rank interval are quantiles whose level is known to 0.002. Items of equal features have
     one utility; they share their probability of being best, and their rank intervals have room
-    for either order. Time and memory grow as n² + n · n_draws, that of one factorisation as n³.
+    for either order. Time and memory grow as n² + n · n_draws, that of one factorisation as n³; a
+    mean over hyperparameters takes some 50 runs of the engine, the last of a warm start each.
 
     Examples
     --------

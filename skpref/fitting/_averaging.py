@@ -44,8 +44,8 @@ _HELD = 0.05
 _POINTS, _MORE, _MOST = 8, 8, 64
 # A mean over hyperparameters takes this many runs of the engine beside its points and differences.
 _RUNS_TO_MODE = 15
-# It is taken unasked where it is forecast to take no more seconds, of no more answers.
-_PATIENCE, _MANY = 10.0, 20_000
+# It is taken unasked where it is forecast to take no more seconds, of no more distinct answers.
+_PATIENCE, _MANY = 10.0, 5_000
 
 
 class Weighted(NamedTuple):
