@@ -268,7 +268,7 @@ default=None
     too short, or far too long where the best are at an end. So the board is a mean over some
     points, weighed by evidence times prior. That has a weak prior on ratios to the noise beside the
     priors of the fit: on the deviation that a term of the kernel gives to the margins of the
-    answers (median 0.7, deviation of the logarithm 1) and on thresholds (median 0.5). Where nothing
+    answers (median 1, deviation of the logarithm 1) and on thresholds (median 0.5). Where nothing
     was learned, or a `Posterior` came alone, that is the board. With judges their reliability stays
     as it is. `win_rates` and predictions are those of the fit.
 

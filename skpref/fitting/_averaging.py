@@ -29,7 +29,7 @@ from skpref.gp import Posterior
 
 # The prior on the ratio of a term's deviation to that of the noise, and on that of a threshold:
 # log-normal, its median and the deviation of its logarithm.
-_RATIO, _THRESHOLD, _DEVIATION = 0.7, 0.5, 1.0
+_RATIO, _THRESHOLD, _DEVIATION = 1.0, 0.5, 1.0
 # Terms of fixed amplitudes whose share of the margins' variance is smaller are rounding.
 _ABSENT = 1e-9
 # An amplitude is made larger by these, in nats, until it adds so much of the whole.
@@ -107,8 +107,8 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
 
     The ratio of a term of the kernel is the standard deviation that it gives to the margins of
     these answers, over that of their noise: no matter in which units its columns are. Its median is
-    0.7 and the deviation of its logarithm 1, so that it lies between 0.1 and 5 with probability
-    0.95. A threshold has a median of half the deviation of an item's noise, an order effect a
+    1 and the deviation of its logarithm 1, so that it lies between 1/7 and 7 with probability 0.95.
+    A threshold has a median of half the deviation of an item's noise, an order effect a
     normal prior of that deviation. The terms whose amplitudes are fixed have a ratio together,
     where the noise is learned. What has a prior of its own in ``model.priors`` gets none here.
 

@@ -164,7 +164,7 @@ def test_margins_are_those_of_the_mixture():
 
 
 def test_shares_of_the_terms_are_dense_algebra():
-    """The centre of each ratio is where a term has .7 of the deviation of the margins' noise."""
+    """The centre of each ratio is where a term has the deviation of the margins' noise."""
     model = controlled(scale=30.0)
     prior = ratio_prior(model._model, model.comparisons_)
     theta = model._model.theta
@@ -175,7 +175,7 @@ def test_shares_of_the_terms_are_dense_algebra():
     share = np.exp(theta[0]) * np.mean(gap[:, 1] ** 2)
     noise, threshold = model.noise_variance_, model.tie_threshold_
     assert names[1:] == ["noise_variance", "tie_threshold"]
-    ratio = np.log([share / (2 * noise) / 0.49, 2.0 / (2 * noise) / 0.49])
+    ratio = np.log([share / (2 * noise), 2.0 / (2 * noise)])
     ratio = [*ratio, np.log(threshold / np.sqrt(noise) / 0.5)]
     assert_allclose(prior.ratios @ theta - prior.centre, ratio, rtol=1e-6, atol=1e-6)
     assert_allclose(prior.deviation, [2.0, 2.0, 1.0])
@@ -189,7 +189,7 @@ def test_shares_of_choices_are_those_of_their_duels():
     model = of_names(kernel=kernel, noise_variance_bounds="fixed").fit(sets, sets.argmin(axis=1))
     prior = ratio_prior(model._model, model.comparisons_)
     theta = model._model.theta
-    ratio = np.log(2.0 * np.exp(theta[0]) / (2.0 * 0.5) / 0.49)
+    ratio = np.log(2.0 * np.exp(theta[0]) / (2.0 * 0.5))
     assert_allclose(prior.ratios @ theta - prior.centre, [ratio], rtol=1e-6)
     assert leaderboard(model).n_hyperparameters == 16
 
