@@ -5,9 +5,9 @@ Simulated tournaments of 50 competitors with two controls on either side (a leng
 uniform. The model is ``OnColumns(Identity(), [0]) + c OnColumns(DotProduct(0), [1, 2])`` with a
 probit; the truth is drawn from it, in deviations of an item's noise: utilities N(0, s²), slopes
 N(0, c²), threshold δ, with log-normal s, c, δ of medians 1, .3, .5 and deviations of the logarithm
-.6, .6, .4. (The board's own prior on these ratios, medians 1 for competitors and controls and .5, deviations
-1, is another.) Not of its family are utilities from Student's t with 3 degrees of
-freedom of the same variance ("heavy tails"), and two groups at ±s ("two groups").
+.6, .6, .4. (The board's own prior is another: medians 1 of competitors and controls, .5 of the
+threshold, deviations 1.) Not of the family are utilities from Student's t with 3 degrees of freedom
+of the same variance ("heavy tails"), and two groups at ±s ("two groups").
 
 Answers tell nothing but ratios to the noise, and differences: an interval is one of (f(i) − the
 mean of f over the competitors) / σ at controls of zero, a slope one of a difference / σ; the truth
