@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skpref import ItemTable, PairwisePreferenceRegressor
-from skpref.fitting import Inspected, average, lattice, ratio_prior
+from skpref.fitting import Averaged, Inspected, average, lattice, ratio_prior
 from skpref.inference import EP, HMC, SVI
 from skpref.inspection import leaderboard, without_item_effects
 from skpref.kernels import Identity, ItemEffect, OnColumns
@@ -134,20 +134,33 @@ def test_two_hyperparameters_are_quadrature():
     assert_board_is(board, quadrature_board(model, steps, 0.8), 0.03)
 
 
-def test_draws_are_of_the_mixture():
-    model = of_names().fit(*games())
-    over = Inspected.of(model).over_hyperparameters("auto")
-    rows = model.items_.X
-    draws = over.sample(rows, 40_000, 0, "noise")
-    draws -= draws.mean(axis=0)
-    found = over.relative(rows, 0.9, "noise")
-    assert draws.shape == (5, 40_000)
-    error = 4.0 * draws.std(axis=1) / 200.0
-    assert np.all(np.abs(draws.mean(axis=1) - found.mean) < error + 1e-3)
-    for quantile, share in ((found.lower, 0.05), (found.upper, 0.95)):
-        assert_allclose((draws < quantile[:, None]).mean(axis=1), share, atol=0.006)
-    board = leaderboard(model)
+def test_a_board_of_several_hyperparameters_is_whole():
+    board = leaderboard(of_names().fit(*games()), n_draws=1001)
     assert board.probability_best.sum() == pytest.approx(1.0, abs=1e-12)
+    assert np.all((board.lower < board.utility) & (board.utility < board.upper))
+    assert np.all((board.rank_lower >= 1) & (board.rank_lower <= board.rank_upper))
+    assert abs(board.utility.sum()) < 1e-9
+
+
+def test_hyperparameters_count_by_their_weights():
+    """Two of them, far apart and of unequal weight, each in units of its own noise."""
+    fits = [of_names(noise_variance=v, optimizer=None).fit(*games()) for v in (0.1, 3.0)]
+    weights = np.array([0.8, 0.2])
+    over = Averaged(weights, tuple(Inspected.of(fit) for fit in fits))
+    rows, centre = fits[0].items_.X, np.eye(5) - 0.2
+    found = over.relative(rows, 0.9, "noise")
+    sigma = np.sqrt([fit.noise_variance_ for fit in fits])
+    means = np.array([centre @ fit.predict(rows) for fit in fits]) / sigma[:, None]
+    covs = [centre @ fit.posterior_.cov(rows) @ centre for fit in fits]
+    deviations = np.sqrt([np.diag(cov) for cov in covs]) / sigma[:, None]
+    assert_allclose(found.mean, weights @ means, rtol=1e-9)
+    for quantile, share in ((found.lower, 0.05), (found.upper, 0.95)):
+        assert_allclose(weights @ norm.cdf(quantile, means, deviations), share, rtol=1e-6)
+    draws = over.sample(rows, 20_000, 0, "noise")
+    draws -= draws.mean(axis=0)
+    assert draws.shape == (5, 20_000)
+    for quantile, share in ((found.lower, 0.05), (found.upper, 0.95)):
+        assert_allclose((draws < quantile[:, None]).mean(axis=1), share, atol=0.007)
 
 
 def test_margins_are_those_of_the_mixture():
