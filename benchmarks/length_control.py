@@ -27,9 +27,11 @@ import warnings
 import numpy as np
 from common import RESULTS, report
 from scipy.special import logit
+from sklearn import config_context
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 from sklearn.linear_model import LogisticRegressionCV
-from sklearn.model_selection import KFold
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GroupKFold, KFold
 
 from skpref import PairwisePreferenceRegressor
 from skpref.kernels import Identity, OnColumns
@@ -52,7 +54,7 @@ def read(repository):
             continue
         model = name.split("/")[1]
         verdicts = [each for each in json.loads(shown.stdout) if each["preference"] is not None]
-        if len({each["generator_1"] for each in verdicts}) != 1:
+        if all(each["output_1"] == each["output_2"] for each in verdicts):  # the baseline itself
             continue
         models.append(model)
         for each in verdicts:
@@ -78,13 +80,16 @@ def regressions(train, test):
         at, to = model == m, held == m
         X = np.column_stack([train[1][at], np.ones(at.sum())])
         p = train[0][at, 4]
-        fit = LogisticRegressionCV(
-            Cs=10, cv=5, scoring="neg_log_loss", fit_intercept=False, solver="liblinear",
-            random_state=0,
-        )  # fmt: skip
-        order = np.random.default_rng(0).permutation(2 * len(p))
-        twice, label = np.vstack([X, X])[order], np.repeat([1, 0], len(p))[order]
-        fit.fit(twice, label, sample_weight=np.concatenate([p, 1.0 - p])[order])
+        weight, verdict = np.concatenate([p, 1.0 - p]), np.tile(np.arange(len(p)), 2)
+        label = np.repeat([1, 0], len(p))
+        with config_context(enable_metadata_routing=True):
+            scorer = get_scorer("neg_log_loss").set_score_request(sample_weight=True)
+            fit = LogisticRegressionCV(
+                cv=GroupKFold(5), scoring=scorer, l1_ratios=(1.0,), fit_intercept=False,
+                solver="liblinear", random_state=0, use_legacy_attributes=False,
+            )  # fmt: skip
+            fit.set_fit_request(sample_weight=True)
+            fit.fit(np.vstack([X, X]), label, sample_weight=weight, groups=verdict)
         found[to] = fit.predict_proba(np.column_stack([test[1][to], np.ones(to.sum())]))[:, 1]
         odds[m] = float(fit.coef_[0, 1])
     return found, odds
