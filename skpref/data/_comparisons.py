@@ -699,6 +699,15 @@ class Comparisons(ByValue):
         """Inequalities of the distinct answers, counted."""
         return self._counted[0]
 
+    @cached_property
+    def kept(self) -> dict[Any, Any]:
+        """What a prior finds of these answers alone, for all its hyperparameters; not pickled."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is `kept`."""
+        return {name: part for name, part in vars(self).items() if name != "kept"}
+
     @property
     def of_answer(self) -> NDArray[np.intp]:
         """Distinct answer of every answer, shape (n_answers,)."""

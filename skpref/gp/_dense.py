@@ -24,7 +24,16 @@ from skpref._utils import (
 )
 from skpref.data import Comparisons, Margins
 from skpref.gp._posterior import MOST, Posterior
-from skpref.gp._prior import EXACT, UNIT, Cost, Marginals, MarginErrors, Prior, check_finite
+from skpref.gp._prior import (
+    EXACT,
+    UNIT,
+    Cost,
+    Marginals,
+    MarginErrors,
+    Prior,
+    check_finite,
+    check_means,
+)
 from skpref.gp._shared_noise import JointNoise, among_pairs
 from skpref.gp._utilities import (
     ITEM_SIDE,
@@ -50,9 +59,6 @@ _LOSSY = 1e4
 # Square matrices of an exact fit that are held at once: by margins those of their side and of the
 # items', by items; as traced at 400 to 1400 items, learning included.
 _HELD_BY_MARGINS, _HELD_BY_ITEMS = (3.0, 6.0), 10.0
-# An error of a margin's mean, in standard deviations of a noisy duel on it, that is refused: it
-# moves a probability by up to 0.004.
-_NOTICED = 1e-2
 
 
 class Dense(Prior):
@@ -213,13 +219,8 @@ class Dense(Prior):
         plain = np.ones(len(mean), dtype=bool)
         if self.noise is not None:
             plain = self.noise.diagonal() == 0.0
-        off = np.abs(self.difference(self.K @ posterior.weights.mean(axis=1)) - mean)[plain]
-        if np.any(off > _NOTICED * np.sqrt(variance[plain])):
-            raise ValueError(
-                "Rounding errors change probabilities: the noise is too small for the weights, or "
-                "repeats, of these answers. Divide all of sample_weight by a number, or raise "
-                "noise_variance and its lower bound."
-            )
+        found = self.difference(self.K @ posterior.weights.mean(axis=1))
+        check_means(found[plain], mean[plain], variance[plain])
 
     def _item_weights(self, dual):
         return abs(self.incidence) @ np.abs(dual)
