@@ -5,8 +5,8 @@ what probability it prefers a model's answer to that of one baseline, on 805 pro
 effect of length out by one logistic regression for each model: an intercept and a slope in
 tanh(difference of the lengths / its standard deviation). Here one Gaussian process has an effect of
 every model, a slope that all models share and one that each has for itself, all of whose variances
-are learned, and with "prompts" an effect of the baseline's answer to each prompt. Prompts are held
-out, so that the regression's third column, the difficulty of a prompt, is not known of them.
+are learned. Prompts are held out, so that the regression's third column, the difficulty of a
+prompt, is not known of them.
 
 Printed: log-loss of the probabilities on held-out prompts (of the verdicts' probabilities, so that
 a sure verdict's entropy is in it), with the standard error over prompts of the difference to the
@@ -15,7 +15,7 @@ baseline, at equal length, in the logarithm of their mean length, beside that of
 
 The verdicts are read from a clone of github.com/tatsu-lab/alpaca_eval (data: CC BY-NC 4.0, so that
 they are not in this package). Run:
-``python benchmarks/length_control.py --repository PATH [--folds 5]``; some minutes.
+``python benchmarks/length_control.py --repository PATH [--folds 5]``; a minute.
 """
 
 import argparse
@@ -27,6 +27,7 @@ import warnings
 import numpy as np
 from common import RESULTS, report
 from scipy.special import logit
+from scipy.stats import linregress
 from sklearn import config_context
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 from sklearn.linear_model import LogisticRegressionCV
@@ -95,38 +96,30 @@ def regressions(train, test):
     return found, odds
 
 
-def duels(rows, control, prompts):
-    """Items are a model, half the control with its sign, and the prompt of a baseline's answer."""
-    n = len(rows)
-    X = np.zeros((n, 2, 3))
+def duels(rows, control):
+    """Items are a model, and half the control with its sign."""
+    X = np.zeros((len(rows), 2, 2))
     X[:, 0, 0], X[:, 0, 1], X[:, 1, 1] = rows[:, 0], 0.5 * control, -0.5 * control
-    if prompts:
-        X[:, 1, 2] = 1.0 + rows[:, 1]
     return X
 
 
-def joint(train, test, prompts):
+def joint(train, test):
     """Probabilities by one fit of all models, and the log odds at equal length."""
     ids, length = OnColumns(Identity(), [0]), OnColumns(DotProduct(0.0, "fixed"), [1])
     kernel = ConstantKernel(1.0) * ids + ConstantKernel(1.0) * length
     kernel += ConstantKernel(0.1) * ids * length
-    if prompts:
-        kernel += ConstantKernel(0.1) * OnColumns(Identity(), [2])
-    X, p = duels(*train, prompts), train[0][:, 4]
+    X, p = duels(*train), train[0][:, 4]
     twice = np.concatenate([X, X])
     label, weight = np.repeat([1, 0], len(p)), np.concatenate([p, 1.0 - p])
     told = weight > LEAST
-    model = PairwisePreferenceRegressor(kernel, noise_variance=1.0, random_state=0)
+    model = PairwisePreferenceRegressor(kernel, inference="laplace", noise_variance=1.0)
     model.set_params(noise_variance_bounds="fixed")
     model.fit(twice[told], label[told], sample_weight=weight[told])
     models = np.unique(train[0][:, 0])
-    fair = np.zeros((len(models), 2, 3))
-    fair[:, 0, 0] = models
-    if prompts:
-        fair[:, 1, 2] = -1.0  # a prompt that is none of these
+    fair = duels(np.column_stack([models, models]), np.zeros(len(models)))
     odds = logit(model.predict_proba(fair)[:, 1])
-    found = model.predict_proba(duels(*test, prompts))[:, 1]
-    return found, dict(zip(models.astype(int), odds, strict=True)), model
+    found = model.predict_proba(duels(*test))[:, 1]
+    return found, dict(zip(models.astype(int), odds, strict=True))
 
 
 def log_loss(p, found):
@@ -134,19 +127,21 @@ def log_loss(p, found):
     return -p * np.log(found) - (1.0 - p) * np.log1p(-found)
 
 
+def on_length(size, score):
+    """Slope of a least-squares line of the models' scores in the logarithm of their length."""
+    line = linregress(size, score)
+    return {"slope_on_length": float(line.slope), "slope_error": float(line.stderr)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repository", required=True, help="a clone of tatsu-lab/alpaca_eval")
     parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument("--prompts", action="store_true", help="an effect of each prompt too")
     options = parser.parse_args()
     models, n_prompts, rows = read(options.repository)
     control = controls(rows)
     print(f"{len(rows)} verdicts of {len(models) - 1} models on {n_prompts} prompts")
-    kinds = {"regressions": regressions}
-    kinds["joint"] = lambda train, test: joint(train, test, False)
-    if options.prompts:
-        kinds["joint, prompts"] = lambda train, test: joint(train, test, True)
+    kinds = {"regressions": regressions, "joint": joint}
     loss = {name: np.empty(len(rows)) for name in kinds}
     seconds = dict.fromkeys(kinds, 0.0)
     for train, test in KFold(options.folds, shuffle=True, random_state=0).split(range(n_prompts)):
@@ -161,15 +156,15 @@ def main():
     rate = np.array([rows[rows[:, 0] == m, 4].mean() for m in range(1, len(models))])
     rival = np.bincount(rows[:, 1].astype(int), loss["regressions"])
     verdicts = np.bincount(rows[:, 1].astype(int))
-    table = [{"method": "win rates", "slope_on_length": float(np.polyfit(size, logit(rate), 1)[0])}]
+    table = [{"method": "win rates", **on_length(size, logit(rate))}]
     for name, fit in kinds.items():
-        odds = fit((rows, control), (rows[:1], control[:1]))[1]
+        odds = fit((rows, control), (rows, control))[1]
         by_model = np.array([odds[m] for m in range(1, len(models))])
         apart = (np.bincount(rows[:, 1].astype(int), loss[name]) - rival) / verdicts.mean()
         table.append(
             {
                 "method": name,
-                "slope_on_length": float(np.polyfit(size, by_model, 1)[0]),
+                **on_length(size, by_model),
                 "log_loss": float(loss[name].mean()),
                 "less_regressions": float(apart.mean()),
                 "error": float(apart.std(ddof=1) / np.sqrt(n_prompts)),
