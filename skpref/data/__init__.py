@@ -76,12 +76,14 @@ from skpref.data._read import (
 )
 from skpref.data._respondents import Respondents, check_judges, check_respondents, check_weights
 from skpref.data._sets import consecutive, first_there, gathered
+from skpref.data._soft import from_probabilities
 from skpref.data._validation import (
     Training,
     as_before,
     check_training,
     joint_groups,
 )
+from skpref.data._votes import read_votes
 
 __all__ = [
     "DUEL",
@@ -132,6 +134,7 @@ __all__ = [
     "from_choices",
     "from_columns",
     "from_pairs",
+    "from_probabilities",
     "from_rankings",
     "from_ratings",
     "from_wins",
@@ -153,6 +156,7 @@ __all__ = [
     "rated_pairs",
     "read",
     "read_ranks",
+    "read_votes",
     "refuse_order",
     "shallow_copy",
     "shown_together",

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpref.data._items import distinct_rows, equal_rows, float_rows
+from skpref._utils import row_blocks
+from skpref.data._items import all_differ, distinct_rows, equal_rows, float_rows, row_keys
 from skpref.data._kinds import DUEL, INEQUALITY, SET, TIE
 
 
@@ -271,28 +272,43 @@ def inequalities(rank: NDArray[np.integer]) -> Inequalities:
     return Inequalities(answer, better, worse, basis)
 
 
+# Numbers of a block of answers that is looked at, which the processor's cache has room for.
+_BLOCK = 2**16
+
+
 def first_seen(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Distinct integers in order of first appearance, and which of them each value is."""
+    distinct, index, _ = _seen(values)
+    return distinct, index
+
+
+def _seen(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """As `first_seen`, and the place where each of them occurs first."""
     n = len(values)
-    if n and values.min() >= 0 and values.max() <= 4 * n + 1024:  # a table is quicker than a sort
+    if not n or np.all(values[1:] > values[:-1]):
+        return values, np.arange(n), np.arange(n)
+    if values.min() >= 0 and values.max() <= 4 * n + 1024:  # a table is quicker than a sort
         first = first_places(values, int(values.max()) + 1)
         present = np.flatnonzero(first < n)
         order = present[np.argsort(first[present])]
         rank = np.empty(len(first), dtype=np.intp)
         rank[order] = np.arange(len(order))
-        return order, rank[values]
+        return order, rank[values], first[order]
     distinct, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))
-    return distinct[order], rank[inverse.reshape(-1)]
+    return distinct[order], rank[inverse.reshape(-1)], first[order]
 
 
 def first_places(values: NDArray[np.intp], n_values: int) -> NDArray[np.intp]:
     """Where each integer below ``n_values`` occurs first; len(values) where it does not."""
     n = len(values)
     first = np.full(n_values, n)
-    first[values[::-1]] = np.arange(n)[::-1]  # of equal indices the last assignment stays
+    for rows in reversed(row_blocks(n, 1, _BLOCK)):
+        part = values[rows]
+        # Of equal indices the last assignment stays.
+        first[part[::-1]] = np.arange(rows.start + len(part) - 1, rows.start - 1, -1)
     return first
 
 
@@ -324,39 +340,28 @@ def counted(
     positions, order, kind, weight, rank, ordered, judge
         Of the `Comparisons`.
     """
-    code, parts = _coded_duels(n_items, positions, order, kind, ordered, judge)
+    code = _coded_duels(n_items, positions, order, kind, ordered, judge)
+    told = positions, order, kind, judge
     is_set = kind == SET
     if rank is None or not is_set.any():
-        distinct, of_answer = first_seen(code)
+        distinct, of_answer, at = _seen(code)
         counts = np.bincount(of_answer, weight, len(distinct)).astype(np.float64)
-        at = first_places(of_answer, len(distinct))
-        return _rows_of(n_items, parts, at, counts), of_answer
+        return _rows_of(n_items, told, at, counts), of_answer
     sets = _canonical(positions[is_set], rank[is_set], order[is_set] == 0, ordered)
     of_sets = None if judge is None else judge[is_set]
     n_duels = 0
     if not is_set.all():
         distinct, code[~is_set] = first_seen(code[~is_set])
         n_duels = len(distinct)
-    told = sets if of_sets is None else [*sets, of_sets[:, None]]
-    code[is_set] = n_duels + distinct_rows(np.hstack(told).astype(np.float64))[1]
-    distinct, of_answer = first_seen(code)
+    said = sets if of_sets is None else [*sets, of_sets[:, None]]
+    code[is_set] = n_duels + distinct_rows(np.hstack(said).astype(np.float64))[1]
+    distinct, of_answer, at = _seen(code)
     counts = np.bincount(of_answer, weight, len(distinct)).astype(np.float64)
-    at = first_places(of_answer, len(distinct))
     nth = np.cumsum(is_set) - 1  # of an answer among the sets
     single, joint = np.flatnonzero(~is_set[at]), np.flatnonzero(is_set[at])
-    duels = _rows_of(n_items, parts, at[single], counts[single])
+    duels = _rows_of(n_items, told, at[single], counts[single])
     joined = _set_rows(n_items, sets, of_sets, nth[at[joint]], counts[joint])
     return duels.merged(single, joined, joint), of_answer
-
-
-class _Parts(NamedTuple):
-    """Of duels, one each: see `Rows`."""
-
-    first: NDArray[np.intp]
-    second: NDArray[np.intp]
-    kind: NDArray[np.int8]
-    lead: NDArray[np.int8]
-    judge: NDArray[np.intp] | None
 
 
 def _coded_duels(
@@ -366,23 +371,28 @@ def _coded_duels(
     kind: NDArray[np.int8],
     ordered: bool,
     judge: NDArray[np.intp] | None,
-) -> tuple[NDArray[np.intp], _Parts]:
-    """Integers that tell duels apart, and the parts of these."""
-    first, second = positions[:, 0], positions[:, 1]
-    lead = (order[:, 0] == 0).astype(np.int8) - (order[:, 1] == 0)
-    tie = kind == TIE
-    turned = tie & (first > second)
-    if turned.any():  # a tie has no winner: it is written one way
-        first, second = np.where(turned, second, first), np.where(turned, first, second)
-        lead = np.where(turned, -lead, lead)
-    code = first * n_items + second
-    if kind.any():
-        code = code + kind.astype(np.intp) * n_items**2
-    if ordered:
-        code = 3 * code + (lead + 1)
+) -> NDArray[np.intp]:
+    """Integers that tell duels apart."""
+    code = np.empty(len(kind), dtype=np.intp)
+    for rows in row_blocks(len(kind), 1, _BLOCK):
+        first, second, lead = _one_way(positions[rows], order[rows], kind[rows])
+        code[rows] = first * n_items + second + kind[rows].astype(np.intp) * n_items**2
+        if ordered:
+            code[rows] = 3 * code[rows] + (lead + 1)
     if judge is not None:  # numbers that stay below n × n_judges, however large the codes are
         code = first_seen(code)[1] * (judge.max(initial=0) + 1) + judge
-    return code, _Parts(first, second, kind, lead, judge)
+    return code
+
+
+def _one_way(positions, order, kind):
+    """First and second items of duels, and who was shown first; a tie is written one way."""
+    first, second = positions[:, 0], positions[:, 1]
+    lead = (order[:, 0] == 0).astype(np.int8) - (order[:, 1] == 0)
+    turned = (kind == TIE) & (first > second)
+    if turned.any():  # it has no winner
+        first, second = np.where(turned, second, first), np.where(turned, first, second)
+        lead = np.where(turned, -lead, lead)
+    return first, second, lead
 
 
 def _canonical(
@@ -398,12 +408,11 @@ def _canonical(
     return [np.take_along_axis(each, sort, axis=1) for each in (positions, rank, shown)]
 
 
-def _rows_of(
-    n_items: int, parts: _Parts, at: NDArray[np.intp], counts: NDArray[np.float64]
-) -> Rows:
-    first, second, kind, lead, judge = parts
-    judge = None if judge is None else judge[at]
-    return duel_rows(n_items, first[at], second[at], kind[at], lead[at], counts, judge)
+def _rows_of(n_items, told, at, counts):
+    """Rows of the answers ``at``, duels; of all there are positions, order, kind and judge."""
+    positions, order, kind, judge = (None if each is None else each[at] for each in told)
+    first, second, lead = _one_way(positions, order, kind)
+    return duel_rows(n_items, first, second, kind, lead, counts, judge)
 
 
 def _set_rows(
@@ -558,18 +567,19 @@ class Comparisons(ByValue):
         if kind is not None:
             kinds[:] = kind
         orders = None if order is None else np.asarray(order, dtype=np.int8)
-        if not np.all(weight > 0.0):
-            kept = weight > 0.0
+        kept = weight > 0.0
+        if not np.all(kept):
             shown, won, weight = shown[kept], won[kept], weight[kept]
             judges, kinds, orders = _kept(kept, judges, kinds, orders)
         if kind is not None:
             won = won | (kinds == TIE)  # as shown
         distinct, positions = _first_seen_items(items, shown)
-        shown_first, shown_second = positions.T
-        positions = np.empty_like(positions)
-        # x ^ (x ^ y) = y: exchanged where the second won, without a branch for each answer.
-        swap = (shown_first ^ shown_second) & (won.astype(np.intp) - 1)
-        positions[:, 0], positions[:, 1] = shown_first ^ swap, shown_second ^ swap
+        for rows in row_blocks(len(positions), 2, _BLOCK):
+            one, other = positions[rows].T
+            # x ^ (x ^ y) = y: exchanged where the second won, without a branch for each answer.
+            swap = (one ^ other) & (won[rows].astype(np.intp) - 1)
+            one ^= swap
+            other ^= swap
         places = np.empty(positions.shape, dtype=np.int8)
         places[:, 0], places[:, 1] = ~won, won
         if orders is not None:
@@ -699,6 +709,15 @@ class Comparisons(ByValue):
         """Inequalities of the distinct answers, counted."""
         return self._counted[0]
 
+    @cached_property
+    def kept(self) -> dict[Any, Any]:
+        """What a prior finds of these answers alone, for all its hyperparameters; not pickled."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is `kept`."""
+        return {name: part for name, part in vars(self).items() if name != "kept"}
+
     @property
     def of_answer(self) -> NDArray[np.intp]:
         """Distinct answer of every answer, shape (n_answers,)."""
@@ -754,16 +773,21 @@ def _first_seen_items(
     items: NDArray, shown: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Distinct items in the order in which they were shown, and which of them each one is."""
-    there = shown >= 0
-    flat = shown.reshape(-1) if there.all() else shown[there]
-    rows, row = first_seen(flat)
-    first, same = equal_rows(items, rows)
-    codes, code = first_seen(same)
-    distinct = float_rows(items, rows[first[codes]])
-    if there.all():
-        return distinct, code[row].reshape(shown.shape)
+    padded = bool(np.any(shown < 0))
+    there = shown >= 0 if padded else None
+    rows, row = first_seen(shown[there] if padded else shown.reshape(-1))
+    keys = row_keys(items, rows)
+    if all_differ(keys):
+        distinct = float_rows(items, rows)
+    else:
+        first, same = equal_rows(items, rows, keys)
+        codes, code = first_seen(same)
+        distinct = float_rows(items, rows[first[codes]])
+        row = code[row]
+    if not padded:
+        return distinct, row.reshape(shown.shape)
     positions = np.full(shown.shape, -1, dtype=np.intp)
-    positions[there] = code[row]
+    positions[there] = row
     return distinct, positions
 
 

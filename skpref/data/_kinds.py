@@ -165,6 +165,7 @@ class DuelScale(NamedTuple):
             raise ValueError(
                 f"Outcomes of duels must be in {{-1, 0, 1}} with {_TIES.parameter} (1: the first "
                 f"won, 0: a tie, -1: the second won), got values such as [{some}]. Encode them so."
+                f"{_soft(y)}"
             )
         more = ""
         if y.dtype.kind in "iuf" and np.isin(y, (-1, 0, 1)).all():
@@ -177,7 +178,7 @@ class DuelScale(NamedTuple):
         raise ValueError(
             f"Outcomes of duels must be in {{0, 1}}, {{-1, 1}} or booleans (1: the first won), got "
             f"values such as [{some}].{more} Encode them so, leave out ties, or pass y=None if the "
-            "first item won every duel. Ratings belong to 2-D items, not to duels."
+            f"first item won every duel. Ratings belong to 2-D items, not to duels.{_soft(y)}"
         )
 
     def refuse_ambiguous(self, what: str) -> NoReturn:
@@ -208,6 +209,13 @@ class DuelScale(NamedTuple):
             f"The answers so far were learned {what}, which {now!r} does not go with. Set "
             f"{_TIES.parameter}, {_GRADES.parameter} (or likelihood) as they were, or fit anew."
         )
+
+
+def _soft(y: NDArray) -> str:
+    """What to do if these are probabilities."""
+    if y.dtype.kind != "f" or y.min() < 0.0 or y.max() > 1.0:
+        return ""
+    return " Probabilities that the first wins become duels by skpref.duels.from_probabilities."
 
 
 PLAIN = DuelScale()

@@ -328,6 +328,39 @@ class Likelihood(BaseEstimator, ABC):
         """That of `tilted` alone, shape (n,); the same arguments."""
         return self.tilted(mean, variance, answers, power).log_normaliser
 
+    def log_normaliser_sums(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        answers: Answers,
+        copies: NDArray[np.float64],
+        begins: NDArray[np.intp],
+        power: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
+        """Sums of `log_normaliser` over neighbouring answers, several cavities an answer.
+
+        Parameters
+        ----------
+        mean, variance : ndarray of shape (m, n)
+            Of m cavities of each answer.
+        answers : Answers
+        copies : ndarray of shape (n,)
+            How often each answer counts.
+        begins : ndarray of int of shape (n_groups,)
+            Where each group of neighbours begins, ascending from 0; none is empty.
+        power : ndarray of shape (n,), optional
+            As in `log_normaliser`.
+
+        Returns
+        -------
+        ndarray of shape (m, n_groups)
+        """
+        every = np.tile(np.arange(mean.shape[1]), len(mean))
+        powers = None if power is None else power[every]
+        cavities = np.ravel(mean), np.ravel(variance)
+        found = self.log_normaliser(*cavities, answers.take(every), powers)
+        return np.add.reduceat(copies * found.reshape(mean.shape), begins, axis=1)
+
     def tilted_theta_gradient(
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> Array:

@@ -104,6 +104,10 @@ def _ends_of_kinds(cuts):
     return lower, upper
 
 
+# Probabilities above this are multiplied, so many at a time, before a logarithm is taken.
+_TINY, _FACTORS = 1e-30, 8
+
+
 class Factor(NamedTuple):
     """Log-probability, and derivatives as `Mills` has them."""
 
@@ -116,12 +120,22 @@ class Factor(NamedTuple):
 
 def factor(mean, scale, rows: Intervals | None) -> Factor:
     """Of every row, in units of ``scale``, the deviation of the noisy margin; None: plain duels."""
-    u = (mean if rows is None else mean + rows.shift) / scale
-    found = Factor(log_ndtr(u), *mills(u))
-    if rows is not None and len(rows.slabs):
-        for whole, part in zip(found, slabs_of(mean, scale, rows), strict=False):
-            whole[rows.slabs] = part
+    if rows is None or not len(rows.slabs):
+        return _half_lines((mean if rows is None else mean + rows.shift) / scale)
+    found = Factor(*np.empty((len(Factor._fields), len(mean))))
+    others = np.ones(len(mean), dtype=bool)
+    others[rows.slabs] = False
+    others = np.flatnonzero(others)
+    u = (mean + rows.shift)[others] / np.broadcast_to(scale, mean.shape)[others]
+    for at, parts in ((others, _half_lines(u)), (rows.slabs, slabs_of(mean, scale, rows))):
+        for whole, part in zip(found, parts, strict=False):
+            whole[at] = part
     return found
+
+
+def _half_lines(u):
+    at = mills(u)
+    return Factor(at.value, at.ratio, at.curvature, at.left, at.third)
 
 
 def slabs_of(mean, scale, rows: Intervals) -> Slab:
@@ -433,6 +447,42 @@ class Probit(ExpectedProbit):
         with np.errstate(divide="ignore"):
             value[at] = above + np.log(-np.expm1(log_ndtr(-width - centre) - above))
         return value
+
+    def log_normaliser_sums(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        answers: Answers,
+        copies: NDArray[np.float64],
+        begins: NDArray[np.intp],
+        power: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
+        """Sums of log normalisers, as logarithms of products: see `Likelihood.log_normaliser_sums`.
+
+        A product of a few probabilities takes one logarithm in the place of a few.
+        """
+        rows = self._rows(answers)
+        told = mean, variance, answers, copies, begins, power
+        if power is not None or (rows is not None and not np.all(rows.noise)):
+            return super().log_normaliser_sums(*told)
+        scale = np.sqrt(variance + self.margin_variance)
+        u = (mean if rows is None else mean + rows.shift) / scale
+        proba = ndtr(u)
+        if rows is not None and len(rows.slabs):
+            away, width = np.abs(u[:, rows.slabs]), rows.width / scale[:, rows.slabs]
+            proba[:, rows.slabs] = ndtr(width - away) - ndtr(-width - away)
+        if not proba.min(initial=1.0) > _TINY:
+            return super().log_normaliser_sums(*told)
+        if np.any(copies != 1.0):
+            return np.add.reduceat(copies * np.log(proba), begins, axis=1)
+        size = np.diff(begins, append=len(copies))
+        n_products = -(-size // _FACTORS)
+        ahead = np.cumsum(n_products) - n_products
+        nth = np.arange(n_products.sum()) - np.repeat(ahead, n_products)
+        products = np.multiply.reduceat(
+            proba, np.repeat(begins, n_products) + _FACTORS * nth, axis=1
+        )
+        return np.add.reduceat(np.log(products), ahead, axis=1)
 
     def tilted_theta_gradient(
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
