@@ -47,7 +47,7 @@ _FEW = 4
 # a sweep does with a margin beside; and r³ that it costs.
 _ENTRY, _MIXED, _MARGIN, _CUBES = 40.0, 50.0, 100.0, 2.8
 # Square matrices of the features held at once, and numbers a margin of the engines themselves.
-_SQUARES, _OF_ENGINE = 8.0, 40.0
+_SQUARES, _OF_ENGINE = 8.0, 100.0
 # Doubles of a block of rows that stays in the cache.
 _BLOCK = 2**16
 # Margins that stand for all: candidates for each feature, how small what they leave of another is
