@@ -562,12 +562,13 @@ class Probit(ExpectedProbit):
         if not self.free:
             return np.zeros((0, len(mean)))
         rows = self._rows(answers)
-        gradient = self.tilted(mean, variance, answers).gradient
         if rows is None:
             noise = self.margin_variance
-            slopes = (-0.5 * noise * mean * gradient / (variance + noise))[None]
+            total = variance + noise
+            ratio = mills(mean / np.sqrt(total)).ratio
+            slopes = (-0.5 * noise * mean * ratio / total**1.5)[None]
         else:
-            found = self._tilted_slopes(mean, variance, gradient, rows)
+            found = self._tilted_slopes(mean, variance, rows)
             slopes = np.stack([found[name] for name in self.free])
         if power is not None and np.any(partial := _partial(power, variance, rows)):
             rest = mean[partial], variance[partial], answers.take(partial), power[partial]
@@ -641,9 +642,10 @@ class Probit(ExpectedProbit):
                 "a threshold; set grade_thresholds, one number fewer than there are grades."
             )
         middle, half = middles(cuts)
-        slabs = np.flatnonzero(np.isfinite(half)[kind])
+        index = kind.astype(np.intp)  # which numpy would else make of it every time
+        slabs = np.flatnonzero(np.isfinite(half)[index])
         noise = np.where(kind == INEQUALITY, 0.0, self.margin_variance)
-        return Intervals(kind, lead, ahead, ahead - middle[kind], noise, slabs, half[kind[slabs]])
+        return Intervals(kind, lead, ahead, ahead - middle[index], noise, slabs, half[index[slabs]])
 
     def _noisy_rows(self, answers):
         rows = self._rows(answers)
@@ -654,15 +656,23 @@ class Probit(ExpectedProbit):
             )
         return rows
 
-    def _tilted_slopes(self, mean, variance, gradient, rows: Intervals):
+    def _tilted_slopes(self, mean, variance, rows: Intervals):
         """Derivatives of log normalisers, by name."""
         total = variance + rows.noise
-        by_width = np.zeros(0)
-        if len(rows.slabs):
+        sure = total <= 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
             scale = np.sqrt(total)
-            by_width = slabs_of(mean, scale, rows).edge / scale[rows.slabs]
+            gradient, by_width = np.empty(len(mean)), np.zeros(0)
+            others = np.ones(len(mean), dtype=bool)
+            others[rows.slabs] = False
+            others = np.flatnonzero(others)
+            gradient[others] = mills((mean + rows.shift)[others] / scale[others]).ratio
+            if len(rows.slabs):
+                at = slabs_of(mean, scale, rows)
+                gradient[rows.slabs], by_width = at.gradient, at.edge / scale[rows.slabs]
+            gradient = np.where(sure, 0.0, gradient / scale)
         along = rows.moved(self._thresholds, gradient, by_width)
-        share = rows.noise / np.where(total > 0.0, total, 1.0)
+        share = rows.noise / np.where(sure, 1.0, total)
         found = {name: rows.moved(cuts, gradient, by_width) for name, cuts in self._cuts().items()}
         found["noise_variance"] = -0.5 * share * ((mean + rows.ahead) * gradient + along)
         found["order_effect"] = rows.lead * gradient
