@@ -18,7 +18,7 @@ class Answers(NamedTuple):
     Attributes
     ----------
     kind : ndarray of int8 of shape (n,)
-        `DUEL`, `TIE`, `GRADED` + grade, or `INEQUALITY`: one inequality of a joint answer.
+        As `DuelScale.kinds` has them, or `INEQUALITY`: one inequality of a joint answer.
     lead : ndarray of int8 of shape (n,)
         +1 where the first item of the margin (the winner, if there is one) was shown first, −1
         where the second was, 0 where neither was; where equal answers were shown in different
@@ -119,7 +119,7 @@ class Rows(ByValue):
     first, second : ndarray of shape (n_rows,)
         Items of each; where one is better it is the first.
     kind : ndarray of int8 of shape (n_rows,)
-        `DUEL`, `TIE`, `GRADED` + grade, or `INEQUALITY`.
+        As `DuelScale.kinds` has them, or `INEQUALITY`.
     lead : ndarray of int8 of shape (n_rows,)
         1 where the first of the two was shown before all others, −1 where the second was, else 0.
     counts : ndarray of shape (n_rows,)
@@ -448,7 +448,7 @@ class Duels(ByValue):
     counts : ndarray of shape (n_kinds,)
         How often each duel was seen: the sum of its answers' weights.
     kind : ndarray of int8 of shape (n_kinds,)
-        `DUEL`, `TIE` or `GRADED` + grade.
+        As `DuelScale.kinds` has them.
     """
 
     items: NDArray[np.float64]
@@ -489,7 +489,7 @@ class Comparisons(ByValue):
     order : ndarray of int8 of shape (n_answers, k)
         Place, from 0, at which each of them was shown; −1 where none was first.
     kind : ndarray of int8 of shape (n_answers,)
-        `DUEL`, `TIE`, `GRADED` + grade, or `SET`.
+        As `DuelScale.kinds` has them, or `SET`.
     weight : ndarray of shape (n_answers,)
         How often the answer counts; positive.
     judge : ndarray of shape (n_answers,) or None
@@ -551,7 +551,7 @@ class Comparisons(ByValue):
             Non-negative; a duel of weight 0 is left out. By default 1 each.
         judge : array-like of int of shape (n_duels,), optional
         kind : array-like of int of shape (n_duels,), optional
-            `DUEL` (the default), `TIE` or `GRADED` + grade.
+            As `DuelScale.kinds` has them; by default `DUEL`.
         order : array-like of int of shape (n_duels,), optional
             1: what is written first was shown first (the default), −1: the second was, 0: neither.
 
@@ -613,8 +613,8 @@ class Comparisons(ByValue):
         weight, judge
             As in `from_duels`.
         kind : array-like of int of shape (n_answers,), optional
-            Of two items `TIE`, where the ranks do not count, or `GRADED` + grade; `DUEL` (the
-            default) where the ranks say it all.
+            Of two items as `DuelScale.kinds` has it (of a `TIE` the ranks do not count); `DUEL`
+            (the default) where the ranks say it all.
         order : array-like of int of shape (n_answers,), optional
             1: the first shown counts as such (the default), 0: none does; −1: the second of two.
 
@@ -709,6 +709,15 @@ class Comparisons(ByValue):
         """Inequalities of the distinct answers, counted."""
         return self._counted[0]
 
+    @cached_property
+    def kept(self) -> dict[Any, Any]:
+        """What a prior finds of these answers alone, for all its hyperparameters; not pickled."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is `kept`."""
+        return {name: part for name, part in vars(self).items() if name != "kept"}
+
     @property
     def of_answer(self) -> NDArray[np.intp]:
         """Distinct answer of every answer, shape (n_answers,)."""
@@ -716,7 +725,7 @@ class Comparisons(ByValue):
 
     @cached_property
     def duels(self) -> Duels:
-        """Distinct duels, ties and grades among them, with their counts over all judges."""
+        """Distinct duels, of all kinds, with their counts over all judges."""
         if self.judge is not None:
             return replace(self, judge=None).duels
         rows = self.rows

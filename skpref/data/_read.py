@@ -25,7 +25,7 @@ from skpref.data._containers import (
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._items import IdEncoder, ItemTable, float_rows, id_numbers
-from skpref.data._labels import check_real
+from skpref.data._ranks import check_real
 from skpref.data._sets import check_padding, check_sizes, consecutive, numbered, used_rows
 
 FORMS = (
