@@ -173,17 +173,18 @@ def from_votes(
     >>> votes = from_votes(
     ...     {
     ...         "model_a": ["ant", "bee", "cow", "ant", "ant"],
-    ...         "model_b": ["bee", "cow", "ant", "bee", "ant"],
-    ...         "winner": ["model_a", "Model B", "tie (bothbad)", "bee", "model_a"],
+    ...         "model_b": ["bee", "cow", "ant", "bee", "cow"],
+    ...         "winner": ["model_a", "Model B", "tie", "bee", "tie (bothbad)"],
     ...         "length_a": [120, 80, 200, 90, 100],
     ...         "length_b": [100, 90, 150, 110, 100],
     ...     },
     ...     controls="length",
+    ...     both_bad="drop",
     ... )
     >>> votes.X.shape, votes.y.tolist(), votes.item_table.names.tolist(), votes.controls
     ((4, 2, 2), [1, -1, 0, -1], ['ant', 'bee', 'cow'], ['length'])
     >>> votes.summary
-    '4 of 5 votes on 3 competitors; left out: 1 with the same competitor on both sides'
+    '4 of 5 votes on 3 competitors; left out: 1 both bad (both_bad="drop")'
     >>> model = PairwisePreferenceRegressor(**votes.params).fit(votes.X, votes.y)
     >>> votes.item_table.names[model.predict([[0, 0.0], [1, 0.0], [2, 0.0]]).argmax()]
     'cow'
