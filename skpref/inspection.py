@@ -185,6 +185,7 @@ def leaderboard(
     unit: str = "noise",
     level: float = 0.9,
     n_draws: int = 10_000,
+    average: bool | str = "auto",
     random_state: RandomLike = 0,
 ) -> Bunch:
     """Items from best to worst, and how sure their places are.
@@ -211,6 +212,10 @@ default=None
         Probability that an interval holds, of each item for itself.
     n_draws : int, default=10000
         Joint draws of the utilities, for ranks and the probability of being best.
+    average : "auto", True or False, default="auto"
+        Whether the board is a mean over hyperparameters, see Notes. "auto": where they were learned
+        by an engine with evidence ("ep", "laplace"), from 5 000 distinct answers at most, and the
+        mean is forecast to take seconds. False: at those of the fit, as if they were known.
     random_state : int, RandomState instance, Generator or None, default=0
 
     Returns
@@ -223,7 +228,7 @@ default=None
         utility : posterior mean, above the mean of the items, in units
         lower, upper : central interval of that difference
         probability_best : probability of the largest utility, summing to 1
-        rank_lower, rank_upper : central interval of the rank, which holds at least ``level``
+        rank_lower, rank_upper : shortest interval of ranks that holds at least ``level``
         frame : DataFrame of these, one row a rank, where pandas is installed, else None
         level : float
         unit : str
@@ -231,14 +236,16 @@ default=None
             differences of ``utility`` are those of ``predict``
         noise_deviation : σ, the standard deviation of an item's noise, as such a difference; with
             judges that of the reference judge
+        n_hyperparameters : hyperparameters that the board is a mean over, 1 if they are taken as
+            known; ``unit_length`` and ``noise_deviation`` are those of the fit
 
     Raises
     ------
     TypeError
         If the model has no posterior, or users and ``user`` is not told.
     ValueError
-        If there is no item, ``level`` does not lie in (0, 1), or ``user`` is told and the model
-        has no users.
+        If there is no item, ``level`` does not lie in (0, 1), ``user`` is told and the model has
+        no users, or ``average=True`` comes with users or an engine without evidence.
 
     Notes
     -----
@@ -257,14 +264,20 @@ default=None
       1/(1 + 10^(−d/400)). The zero is the mean of the items, where lists of ratings often have
       1000 or 1500.
 
-    Intervals take the hyperparameters as known. In these units they hold their level also where
-    these were learned; with few answers an item they are too short.
+    Few answers leave hyperparameters open, and intervals that take those of the fit as known are
+    too short, or far too long where the best are at an end. So the board is a mean over some
+    points, weighed by evidence times prior. That has a weak prior on ratios to the noise beside the
+    priors of the fit: on the deviation that a term of the kernel gives to the margins of the
+    answers (median 1, deviation of the logarithm 1) and on thresholds (median 0.5). Where nothing
+    was learned, or a `Posterior` came alone, that is the board. With judges their reliability stays
+    as it is. `win_rates` and predictions are those of the fit.
 
     ``utility``, ``lower`` and ``upper`` are exact for the posterior. The rest is Monte Carlo: the
     standard error of a probability p is √(p(1 − p)/n_draws), at most 0.005 by default; the ends
     of a rank interval are quantiles whose level is known to 0.002. Items of equal features have
     one utility; they share their probability of being best, and their rank intervals have room
-    for either order. Time and memory grow as n² + n · n_draws, that of one factorisation as n³.
+    for either order. Time and memory grow as n² + n · n_draws, that of one factorisation as n³; a
+    mean over hyperparameters takes some 50 runs of the engine, the last of a warm start each.
 
     Examples
     --------
@@ -286,13 +299,14 @@ default=None
     rows, names = subject.items(items)
     likelihood = subject.posterior.likelihood
     length = unit_length(likelihood, unit)
-    relative = subject.relative(rows, level).per(length)
+    over = subject.over_hyperparameters(average)
+    relative = over.relative(rows, level, unit)
     # Rounding must not rank items that are one and the same.
     distinct, inverse, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
     inverse = inverse.reshape(-1)
-    draws = subject.at(len(distinct)).sample(distinct, n_draws, random_state)
+    draws = over.sample(distinct, n_draws, random_state, unit)
     best, ranks = _ranked(draws, counts)
-    low, high = _central(ranks, level)
+    low, high = _shortest(ranks, level)
     order = np.argsort(-relative.mean, kind="stable")
     at = inverse[order]
     columns = {
@@ -312,6 +326,7 @@ default=None
         unit=unit,
         unit_length=length,
         noise_deviation=noise_deviation(likelihood),
+        n_hyperparameters=len(over.weights),
     )
 
 
@@ -453,13 +468,28 @@ def _ranked(draws: Array, counts: NDArray[np.intp]) -> tuple[Array, NDArray[np.i
     return wins / (n_draws * counts), ranks.T
 
 
-def _central(ranks: NDArray[np.int32], level: float) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Quantiles of the ranks of each item, outside of which lies at most 1 − level."""
+def _shortest(
+    ranks: NDArray[np.int32], level: float
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Of the ranks of each item the shortest interval that holds at least ``level``.
+
+    Central intervals leave out less than they may at either end, as ranks are whole numbers. Of
+    intervals as short the one that holds most, then the first.
+    """
     n_draws = ranks.shape[1]
-    outside = int(np.floor(0.5 * (1.0 - level) * n_draws + 1e-9))
-    ends = (outside, n_draws - 1 - outside)
-    ordered = np.partition(ranks, ends, axis=1)
-    return ordered[:, ends[0]], ordered[:, ends[1]]
+    needed = int(np.ceil(level * n_draws - 1e-9))
+    ordered = np.sort(ranks, axis=1)
+    # An interval that is shortest begins and ends at a draw.
+    length = ordered[:, needed - 1 :] - ordered[:, : n_draws - needed + 1]
+    n = len(ranks)
+    low, high = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+    for i in range(n):
+        begins = np.unique(ordered[i, np.flatnonzero(length[i] == length[i].min())])
+        ends = begins + length[i].min()
+        within = np.searchsorted(ordered[i], ends, "right") - np.searchsorted(ordered[i], begins)
+        at = int(np.argmax(within))
+        low[i], high[i] = begins[at], ends[at]
+    return low, high
 
 
 def _frame(values: Any, index: Any, columns: Any = None, name: str | None = None) -> Any:

@@ -4,11 +4,13 @@ A model is a kernel, a likelihood, an engine and priors on hyperparameters. The 
 evidence; one program fits, whatever the answers are; forecasts say beforehand what takes long.
 """
 
+from skpref.fitting._averaging import Weighted, average, lattice, ratio_prior
 from skpref.fitting._fit import Fitted, Start, carried, evidence, fit_posterior
 from skpref.fitting._forecast import forecast, seconds_of
 from skpref.fitting._hyperpriors import Hyperprior, LogNormal, lengthscale_priors, likelihood_priors
 from skpref.fitting._inspected import (
     UNITS,
+    Averaged,
     Inspected,
     Relative,
     estimator_of,
@@ -46,6 +48,7 @@ from skpref.fitting._streaming import (
 __all__ = [
     "UNITS",
     "Asked",
+    "Averaged",
     "Fitted",
     "Hyperprior",
     "Inspected",
@@ -60,7 +63,9 @@ __all__ = [
     "Sight",
     "Start",
     "Stream",
+    "Weighted",
     "at_points",
+    "average",
     "begun",
     "carried",
     "check_engine",
@@ -78,6 +83,7 @@ __all__ = [
     "forecast",
     "held",
     "held_engine",
+    "lattice",
     "learn",
     "lengthscale_priors",
     "likelihood_of",
@@ -85,6 +91,7 @@ __all__ = [
     "make_model",
     "noise_deviation",
     "progress",
+    "ratio_prior",
     "refuse_judged",
     "reported",
     "seconds_of",

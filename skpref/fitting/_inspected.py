@@ -8,11 +8,21 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, check_choice
-from skpref.data import IdEncoder, ItemTable, all_strings, column_at, is_frame, is_missing
+from skpref._utils import Array, RandomLike, blas_threads, check_choice, generator_of
+from skpref.data import (
+    Comparisons,
+    IdEncoder,
+    ItemTable,
+    all_strings,
+    column_at,
+    is_frame,
+    is_missing,
+)
+from skpref.fitting._averaging import affordable, average
+from skpref.fitting._model import Model
 from skpref.gp import Posterior, mixture_quantile
 from skpref.kernels import features_part
-from skpref.likelihoods import Likelihood
+from skpref.likelihoods import JudgeReliability, Likelihood
 
 # Label of each unit in a picture.
 UNITS = {
@@ -75,6 +85,8 @@ class Inspected:
         Of the items as the user has them, where they are known.
     source : optimizer, learner or None
         Whose items these are: it shows and names them.
+    learned : (Model, Comparisons) or None
+        The fit of one utility that learned hyperparameters, if there was one.
     """
 
     posterior: Any
@@ -84,6 +96,7 @@ class Inspected:
     training: Array
     feature_names: NDArray[Any] | None
     source: Any = None
+    learned: tuple[Model, Comparisons] | None = None
 
     @classmethod
     def of(cls, model: Any, user: Any = None) -> Self:
@@ -123,7 +136,8 @@ class Inspected:
                 encoder = next((step._ids for step in steps if getattr(step, "_ids", None)), None)
         elif column is not None and reader.feature_names is not None:
             column = reader.feature_names[column]
-        return cls(posterior, encode, encoder, column, training, names, source)
+        learned = _learned(last, posterior)
+        return cls(posterior, encode, encoder, column, training, names, source, learned)
 
     def rows_of(self, items: Any) -> Array:
         """Items as given, as rows of the posterior."""
@@ -210,6 +224,54 @@ class Inspected:
         every = tuple(None if part is None else np.repeat(part, n, axis=0) for part in asked)
         return replace(self.posterior, asked=every)
 
+    def over_hyperparameters(self, averaged: bool | str) -> "Averaged":
+        """The same at several hyperparameters with their weights, or at those of the fit alone.
+
+        Parameters
+        ----------
+        averaged : bool or "auto"
+            "auto": where hyperparameters were learned by an engine that can, in seconds.
+
+        Raises
+        ------
+        ValueError
+            If ``averaged`` is True and there is no fit whose evidence could weigh them.
+        """
+        if not isinstance(averaged, bool | np.bool_):
+            check_choice("average (True, False or 'auto')", averaged, ("auto",))
+        alone = Averaged(np.ones(1), (self,))
+        if averaged is False or averaged is np.False_:
+            return alone
+        if self.learned is None:
+            if averaged != "auto" and not isinstance(self.posterior, Posterior):
+                raise ValueError(
+                    "average=True came with a model of several users, whose hyperparameters are "
+                    "taken as known. Leave average= out."
+                )
+            return alone
+        model, comparisons = self.learned
+        able = model.rule.exact and model.engine.capabilities.has_evidence
+        if averaged != "auto" and not able:
+            raise ValueError(
+                f"average=True needs an engine with evidence and all items; this fit has "
+                f"{type(model.engine).__name__}. Fit with inference='ep' or 'laplace', or leave "
+                "average= out."
+            )
+        if not able or (averaged == "auto" and not affordable(model, comparisons)):
+            return alone
+        found = average(model, comparisons)
+        subjects = tuple(self._with(each.posterior) for each in found)
+        return Averaged(np.array([each.weight for each in found]), subjects)
+
+    def _with(self, posterior):
+        """The same of a posterior at other hyperparameters."""
+        if isinstance(posterior.likelihood, JudgeReliability):
+            posterior = replace(posterior, likelihood=posterior.likelihood.base)
+        posterior = replace(posterior, reader=self.posterior.reader)
+        if self.learned is not None and self.posterior.kernel != self.learned[0].kernel:
+            posterior = explained(posterior)
+        return replace(self, posterior=posterior)
+
     def without_item_effects(self) -> Self:
         """The same of the utility that features explain, see `explained`."""
         return replace(self, posterior=explained(self.posterior))
@@ -220,6 +282,13 @@ class Inspected:
         Answers tell differences alone; those from the mean of the rows are free of whatever all
         utilities share. Their distributions are mixtures of normals, so nothing is drawn.
         """
+        means, deviation = self.centred(rows)
+        tail = 0.5 * (1.0 - level)
+        lower, upper = (mixture_quantile(q, means, deviation) for q in (tail, 1.0 - tail))
+        return Relative(means.mean(axis=1), lower, upper)
+
+    def centred(self, rows: Array) -> tuple[Array, Array]:
+        """Components' means (n, n_components) and deviation (n,) of f(x) less its mean."""
         posterior = self.at(len(rows))
         if isinstance(posterior, Posterior):
             # All components share the covariance.
@@ -229,10 +298,92 @@ class Inspected:
         means = means - means.mean(axis=0)
         by_row = cov.mean(axis=1)
         variance = np.diagonal(cov) - 2.0 * by_row + by_row.mean()
-        deviation = np.sqrt(np.maximum(variance, 0.0))
-        tail = 0.5 * (1.0 - level)
-        lower, upper = (mixture_quantile(q, means, deviation) for q in (tail, 1.0 - tail))
-        return Relative(means.mean(axis=1), lower, upper)
+        return means, np.sqrt(np.maximum(variance, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Averaged:
+    """What is inspected at one or several hyperparameters, each in units of its own noise.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_points,)
+        They sum to one.
+    subjects : tuple of Inspected
+    """
+
+    weights: Array
+    subjects: tuple[Inspected, ...]
+
+    def relative(self, rows: Array, level: float, unit: str) -> Relative:
+        """`Inspected.relative` in a unit: of the mixture over hyperparameters."""
+        if len(self.subjects) == 1:
+            (subject,) = self.subjects
+            return subject.relative(rows, level).per(self._lengths(unit)[0])
+        with blas_threads(len(rows)):
+            moments = [subject.centred(rows) for subject in self.subjects]
+        return self._mixed(moments, level, unit)
+
+    def margins(self, first: Array, second: Array, level: float, unit: str) -> Relative:
+        """Mean and central intervals of f(first) − f(second) for pairs of rows, in a unit.
+
+        That of two rows that differ in one column by one is the slope of a linear control.
+        """
+        return self._mixed(
+            [
+                (means, np.sqrt(variance))
+                for means, variance in (
+                    subject.at(len(first)).component_margins(first, second)
+                    for subject in self.subjects
+                )
+            ],
+            level,
+            unit,
+        )
+
+    def _mixed(self, moments, level, unit):
+        """Of mixtures: means (n, n_components) and deviation (n,) at each hyperparameters."""
+        means, deviations, weights = [], [], []
+        for weight, (mean, deviation), length in zip(
+            self.weights, moments, self._lengths(unit), strict=True
+        ):
+            n = mean.shape[1]
+            means.append(mean / length)
+            deviations.append(np.tile(deviation[:, None] / length, n))
+            weights.append(np.full(n, weight / n))
+        mean, deviation = np.hstack(means), np.hstack(deviations)
+        share, tail = np.concatenate(weights), 0.5 * (1.0 - level)
+        lower, upper = (mixture_quantile(q, mean, deviation, share) for q in (tail, 1.0 - tail))
+        return Relative(mean @ share, lower, upper)
+
+    def sample(self, rows: Array, n_draws: int, random_state: RandomLike, unit: str) -> Array:
+        """Joint draws of the utilities in a unit, (n, n_draws), by each point as many as its
+        weight."""
+        if len(self.subjects) == 1:
+            return self.subjects[0].at(len(rows)).sample(rows, n_draws, random_state)
+        rng = generator_of(random_state)
+        ends = np.round(np.cumsum(self.weights) * n_draws).astype(np.intp)
+        counts, lengths = np.diff(ends, prepend=0), self._lengths(unit)
+        with blas_threads(len(rows)):
+            drawn = [
+                subject.at(len(rows)).sample(rows, int(n), rng) / length
+                for subject, n, length in zip(self.subjects, counts, lengths, strict=True)
+                if n
+            ]
+        return np.concatenate(drawn, axis=1)
+
+    def _lengths(self, unit):
+        return [unit_length(subject.posterior.likelihood, unit) for subject in self.subjects]
+
+
+def _learned(last, posterior):
+    """The model and the answers of a fit that learned hyperparameters of one utility."""
+    model = getattr(last, "_model", None)
+    if model is None or not isinstance(posterior, Posterior) or not len(model.theta):
+        return None
+    if getattr(last, "optimizer", None) is None or posterior is not last.posterior_:
+        return None
+    return model, last.comparisons_
 
 
 def estimator_of(model: Any) -> Any:
