@@ -83,9 +83,10 @@ def from_votes(
     Parameters
     ----------
     frame : DataFrame, pyarrow.Table, dict of array-likes, str or path
-        A frame of any library, or a file with a header: CSV (".csv", ".tsv", ".txt", also with
-        ".gz"; UTF-8, separated by commas, semicolons, tabs or bars; read with the standard
-        library) or Parquet (".parquet"; read with polars or pandas).
+        A frame of any library, or a file that names its columns: CSV (".csv", ".tsv", ".txt";
+        UTF-8, separated by commas, semicolons, tabs or bars) and JSON (".json", ".jsonl": records),
+        also with ".gz" and read with the standard library, or Parquet (".parquet"; read with polars
+        or pandas).
     a, b : column names, default=None
         Who the first and the second competitor are. None: "model_a" and "model_b", "left" and
         "right", "a" and "b" and the like; "winner" and "loser" if there are no others, and then
@@ -106,9 +107,10 @@ def from_votes(
         holds the difference of the first and the second. A pair of column names, or
         "length_a-length_b", says which two they are.
     soft : bool, default=False
-        Whether ``winner`` holds the probability that the first won, or those of the outcomes in its
-        columns: each vote becomes a row for each outcome that is possible, with weights, see
-        `from_probabilities`. 0.5 is then no tie.
+        Whether ``winner`` holds the probability that the first won (or numbers from 1, the first
+        surely, to 2, the second), or those of the outcomes in its columns: each vote becomes a row
+        for each outcome that is possible, with weights, see `from_probabilities`. 0.5 is then no
+        tie.
     both_bad : {"tie", "drop"}, default="tie"
         Whether votes that both are bad are ties or left out. They say that the two are alike, and
         how good they are beside others not in the vote, which a model of duels does not use.

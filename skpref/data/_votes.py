@@ -480,7 +480,11 @@ def _probabilities(columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool
     """
     every = [column.values for column in columns]
     if len(every) == 1:
-        every = [every[0], 1.0 - every[0]]
+        one = every[0]
+        there = one[~np.isnan(one)]
+        by_place = there.max(initial=0.0) > 1.0 and there.min(initial=1.0) >= 1.0
+        first = 2.0 - one if by_place else one
+        every = [first, 1.0 - first]
     table = np.stack([every[1], *every[2:], every[0]], axis=1)
     out.drop(np.isnan(table).any(axis=1), "without an outcome")
     read = out.left(np.ones(len(table), dtype=bool))
@@ -488,8 +492,9 @@ def _probabilities(columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool
     if beyond.any():
         row = int(beyond.argmax())
         raise ValueError(
-            f"Probabilities must be from 0 to 1; row {row} says {[float(e[row]) for e in every]}, "
-            f"and {beyond.sum()} rows are beyond."
+            f"Probabilities must be from 0 to 1 (or all from 1, the first, to 2, the second); row "
+            f"{row} has {[float(each.values[row]) for each in columns]}, and {beyond.sum()} rows "
+            "are beyond."
         )
     if not soft and not np.isin(table[read], (0.0, 1.0)).all():
         raise ValueError(

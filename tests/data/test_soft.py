@@ -270,8 +270,13 @@ def test_votes_that_are_probabilities():
     assert later.rows.tolist() == [1, 1, 2] and later.judges.tolist() == [2, 2, 3]
     with pytest.raises(ValueError, match="say soft=True"):
         from_votes(table, winner="p")
-    with pytest.raises(ValueError, match="row 1 says"):
+    with pytest.raises(ValueError, match=r"row 1 has \[1\.5\]"):
         from_votes({**table, "p": [0.5, 1.5, 0.1]}, winner="p", soft=True)
+    with pytest.raises(ValueError, match="No vote is left: 3 without an outcome"):
+        from_votes({**table, "p": [None] * 3}, winner="p", soft=True)
+    by_place = from_votes({**table, "p": [1.1, 1.5, 1.0]}, winner="p", soft=True)
+    assert_array_equal(by_place.y, votes.y)
+    assert_allclose(by_place.sample_weight, votes.sample_weight)
     columns = {"p_a": [0.5, 0.2, 0.0], "p_b": [0.3, 0.8, 0.0], "p_tie": [0.2, 0.0, 1.0]}
     three = from_votes({**table, **columns}, winner=tuple(columns), soft=True)
     assert three.y.tolist() == [-1, 0, 1, -1, 1, 0] and "tie_threshold" in three.params

@@ -1,6 +1,7 @@
 """Votes as arenas publish them: frames and files, every way of writing, what is left out."""
 
 import gzip
+import json
 import sys
 import warnings
 
@@ -150,13 +151,34 @@ def test_columns_of_pyarrow_tables():
     assert said(from_votes(Table())) == (A, B, TRUTH)
 
 
-@pytest.mark.parametrize("kind", ["bom", "tabs", "semicolons", "gzip", "utf-16", "parquet"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "bom",
+        "tabs",
+        "semicolons",
+        "gzip",
+        "utf-16",
+        "parquet",
+        "json",
+        "columns",
+        "jsonl",
+        "jsonl.gz",
+    ],
+)
 def test_files(kind, tmp_path):
     table = {**TABLE, "judge": ["é", "ñ", "é", "ü", "ñ"]}
     if kind == "parquet":
         pl = pytest.importorskip("polars")
         path = tmp_path / "votes.parquet"
         pl.DataFrame(table).write_parquet(path)
+    elif kind in ("json", "columns", "jsonl", "jsonl.gz"):
+        rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+        rows[0]["conversation"] = [{"said": "hello"}]
+        lines = "\n".join(map(json.dumps, rows)) + "\n"
+        text = {"json": json.dumps(rows), "columns": json.dumps(table)}.get(kind, lines)
+        path = tmp_path / f"votes.{'json' if kind == 'columns' else kind}"
+        path.write_bytes(gzip.compress(text.encode()) if "gz" in kind else text.encode())
     elif kind == "gzip":
         path = tmp_path / "votes.csv.gz"
         path.write_bytes(gzip.compress(write(tmp_path / "votes.csv", table).read_bytes()))
@@ -241,6 +263,10 @@ def test_other_sources_are_refused(tmp_path):
     (tmp_path / "votes.csv.gz").write_bytes(b"no gzip")
     with pytest.raises(ValueError, match="cannot be read"):
         from_votes(tmp_path / "votes.csv.gz")
+    for text, match in (("{", "cannot be read as JSON"), ('{"a": 1}', "list of records")):
+        (tmp_path / "votes.json").write_text(text, encoding="utf-8")
+        with pytest.raises(ValueError, match=match):
+            from_votes(tmp_path / "votes.json")
     with pytest.raises(ValueError, match="list came"):
         from_votes([["ant", "bee", "a"]])
     with pytest.raises(ValueError, match="differ in length"):
