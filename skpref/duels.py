@@ -71,6 +71,7 @@ def from_votes(
     both_bad: str = "tie",
     ties: bool = True,
     missing: str = "drop",
+    like: Bunch | None = None,
 ) -> Bunch:
     """Duels from a table of votes as arenas publish them, one vote a row.
 
@@ -118,6 +119,10 @@ def from_votes(
         False: ties are left out.
     missing : {"drop", "mean"}, default="drop"
         Votes that lack a control are left out, or get its mean (of a difference 0).
+    like : Bunch, default=None
+        Votes that these follow, as the next piece of a stream or a test set do: competitors keep
+        their positions, new ones come after them, controls have the same units, and y the same
+        labels.
 
     Returns
     -------
@@ -204,6 +209,7 @@ def from_votes(
         both_bad=both_bad,
         ties=ties,
         missing=missing,
+        like=like,
     )
     params: dict[str, Any] = {"items": found.item_table}
     found.kernel = Identity()
@@ -213,7 +219,8 @@ def from_votes(
         found.kernel = OnColumns(Identity(), [0]) + OnColumns(slopes, columns)
         params = {"id_column": 0}
     params["kernel"] = found.kernel
-    if (found.y == 0).any() and (found.y < 0).any():
+    tied = (found.y == 0).any() and (found.y < 0).any()
+    if tied or (like is not None and "tie_threshold" in like.params):
         params["tie_threshold"] = 0.1
     found.params = params
     return found

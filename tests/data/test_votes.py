@@ -497,6 +497,39 @@ def test_nothing_hangs_on_pandas(tmp_path, monkeypatch):
         from_votes(tmp_path / "votes.parquet")
 
 
+def test_votes_that_follow_others():
+    before = from_votes({**TABLE, **LENGTHS}, controls="length")
+    later = {"model_a": ["eel", "bee"], "model_b": ["cow", "ape"], "winner": ["b", "a"]}
+    later |= {"length_a": [100.0, 7.0], "length_b": [20.0, 7.0]}
+    votes = from_votes(later, controls="length", like=before)
+    assert votes.item_table.names.tolist() == ["ant", "bee", "cow", "dog", "ape", "eel"]
+    assert votes.X[:, :, 0].tolist() == [[5.0, 2.0], [1.0, 4.0]]
+    assert votes.y.tolist() == [-1, 1]  # 0 is a tie there
+    back = votes.X[:, :, 1] * before.control_scale + before.control_center
+    assert_allclose(back, [[100.0, 20.0], [7.0, 7.0]])
+    assert votes.params.keys() == before.params.keys()
+    again = from_votes({**TABLE, **LENGTHS}, controls="length", like=before)
+    assert_array_equal(again.X, before.X)
+    ties = {**later, "winner": ["tie", "tie"]}
+    assert from_votes(ties, controls="length", like=before).y.tolist() == [0, 0]
+    with pytest.raises(ValueError, match=r"have the controls \['length'\], these \[\]"):
+        from_votes(later, like=before)
+    names = from_votes({"a": [3], "b": ["x"], "winner": ["a"]}, like=from_votes(TABLE))
+    assert names.item_table.names.tolist()[4:] == ["3", "x"]
+
+
+def test_a_stream_of_votes():
+    pieces = [
+        {name: column[part] for name, column in TABLE.items()} for part in (slice(3), slice(3, 5))
+    ]
+    first = from_votes(pieces[0])
+    second = from_votes(pieces[1], like=first)
+    model = PairwisePreferenceRegressor(**first.params, inference="svi", optimizer=None)
+    model.partial_fit(first.X, first.y)
+    model.set_params(items=second.item_table).partial_fit(second.X, second.y)
+    assert model.predict([3]).shape == (1,) and second.y.tolist() == [-1, 1]
+
+
 def test_many_rows_in_blocks(tmp_path):
     rng = np.random.default_rng(0)
     n = 3000
