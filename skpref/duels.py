@@ -71,6 +71,7 @@ def from_votes(
     both_bad: str = "tie",
     ties: bool = True,
     missing: str = "drop",
+    like: Bunch | None = None,
 ) -> Bunch:
     """Duels from a table of votes as arenas publish them, one vote a row.
 
@@ -83,9 +84,10 @@ def from_votes(
     Parameters
     ----------
     frame : DataFrame, pyarrow.Table, dict of array-likes, str or path
-        A frame of any library, or a file with a header: CSV (".csv", ".tsv", ".txt", also with
-        ".gz"; UTF-8, separated by commas, semicolons, tabs or bars; read with the standard
-        library) or Parquet (".parquet"; read with polars or pandas).
+        A frame of any library, or a file that names its columns: CSV (".csv", ".tsv", ".txt";
+        UTF-8, separated by commas, semicolons, tabs or bars) and JSON (".json", ".jsonl": records),
+        also with ".gz" and read with the standard library, or Parquet (".parquet"; read with polars
+        or pandas).
     a, b : column names, default=None
         Who the first and the second competitor are. None: "model_a" and "model_b", "left" and
         "right", "a" and "b" and the like; "winner" and "loser" if there are no others, and then
@@ -106,9 +108,10 @@ def from_votes(
         holds the difference of the first and the second. A pair of column names, or
         "length_a-length_b", says which two they are.
     soft : bool, default=False
-        Whether ``winner`` holds the probability that the first won, or those of the outcomes in its
-        columns: each vote becomes a row for each outcome that is possible, with weights, see
-        `from_probabilities`. 0.5 is then no tie.
+        Whether ``winner`` holds the probability that the first won (or numbers from 1, the first
+        surely, to 2, the second), or those of the outcomes in its columns: each vote becomes a row
+        for each outcome that is possible, with weights, see `from_probabilities`. 0.5 is then no
+        tie.
     both_bad : {"tie", "drop"}, default="tie"
         Whether votes that both are bad are ties or left out. They say that the two are alike, and
         how good they are beside others not in the vote, which a model of duels does not use.
@@ -116,6 +119,10 @@ def from_votes(
         False: ties are left out.
     missing : {"drop", "mean"}, default="drop"
         Votes that lack a control are left out, or get its mean (of a difference 0).
+    like : Bunch, default=None
+        Votes that these follow, as the next piece of a stream or a test set do: competitors keep
+        their positions, new ones come after them, controls have the same units, and y the same
+        labels.
 
     Returns
     -------
@@ -173,17 +180,18 @@ def from_votes(
     >>> votes = from_votes(
     ...     {
     ...         "model_a": ["ant", "bee", "cow", "ant", "ant"],
-    ...         "model_b": ["bee", "cow", "ant", "bee", "ant"],
-    ...         "winner": ["model_a", "Model B", "tie (bothbad)", "bee", "model_a"],
+    ...         "model_b": ["bee", "cow", "ant", "bee", "cow"],
+    ...         "winner": ["model_a", "Model B", "tie", "bee", "tie (bothbad)"],
     ...         "length_a": [120, 80, 200, 90, 100],
     ...         "length_b": [100, 90, 150, 110, 100],
     ...     },
     ...     controls="length",
+    ...     both_bad="drop",
     ... )
     >>> votes.X.shape, votes.y.tolist(), votes.item_table.names.tolist(), votes.controls
     ((4, 2, 2), [1, -1, 0, -1], ['ant', 'bee', 'cow'], ['length'])
     >>> votes.summary
-    '4 of 5 votes on 3 competitors; left out: 1 with the same competitor on both sides'
+    '4 of 5 votes on 3 competitors; left out: 1 both bad (both_bad="drop")'
     >>> model = PairwisePreferenceRegressor(**votes.params).fit(votes.X, votes.y)
     >>> votes.item_table.names[model.predict([[0, 0.0], [1, 0.0], [2, 0.0]]).argmax()]
     'cow'
@@ -201,6 +209,7 @@ def from_votes(
         both_bad=both_bad,
         ties=ties,
         missing=missing,
+        like=like,
     )
     params: dict[str, Any] = {"items": found.item_table}
     found.kernel = Identity()
@@ -210,7 +219,8 @@ def from_votes(
         found.kernel = OnColumns(Identity(), [0]) + OnColumns(slopes, columns)
         params = {"id_column": 0}
     params["kernel"] = found.kernel
-    if (found.y == 0).any() and (found.y < 0).any():
+    tied = (found.y == 0).any() and (found.y < 0).any()
+    if tied or (like is not None and "tie_threshold" in like.params):
         params["tie_threshold"] = 0.1
     found.params = params
     return found

@@ -1,6 +1,7 @@
 """Votes as arenas publish them: frames and files, every way of writing, what is left out."""
 
 import gzip
+import json
 import sys
 import warnings
 
@@ -10,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 
 from skpref import PairwisePreferenceRegressor
-from skpref.duels import from_votes
+from skpref.duels import from_columns, from_votes
 from skpref.kernels import Identity, OnColumns
 
 # Who met whom, and the truth: 1 the first, -1 the second, 0 neither.
@@ -150,13 +151,36 @@ def test_columns_of_pyarrow_tables():
     assert said(from_votes(Table())) == (A, B, TRUTH)
 
 
-@pytest.mark.parametrize("kind", ["bom", "tabs", "semicolons", "gzip", "utf-16", "parquet"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "bom",
+        "tabs",
+        "semicolons",
+        "gzip",
+        "utf-16",
+        "parquet",
+        "json",
+        "columns",
+        "jsonl",
+        "jsonl.gz",
+    ],
+)
 def test_files(kind, tmp_path):
     table = {**TABLE, "judge": ["é", "ñ", "é", "ü", "ñ"]}
     if kind == "parquet":
         pl = pytest.importorskip("polars")
         path = tmp_path / "votes.parquet"
         pl.DataFrame(table).write_parquet(path)
+    elif kind in ("json", "columns", "jsonl", "jsonl.gz"):
+        rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+        rows[0]["conversation"] = [{"said": "hello"}]
+        if kind != "columns":
+            rows.append({"model_b": "ant", "winner": "a"})  # without its first side
+        lines = "\n".join(map(json.dumps, rows)) + "\n"
+        text = {"json": json.dumps(rows), "columns": json.dumps(table)}.get(kind, lines)
+        path = tmp_path / f"votes.{'json' if kind == 'columns' else kind}"
+        path.write_bytes(gzip.compress(text.encode()) if "gz" in kind else text.encode())
     elif kind == "gzip":
         path = tmp_path / "votes.csv.gz"
         path.write_bytes(gzip.compress(write(tmp_path / "votes.csv", table).read_bytes()))
@@ -164,7 +188,10 @@ def test_files(kind, tmp_path):
         separator = {"tabs": "\t", "semicolons": ";"}.get(kind, ",")
         encoding = {"bom": "utf-8-sig", "utf-16": "utf-16"}.get(kind, "utf-8")
         path = write(tmp_path / "votes.csv", table, separator, encoding=encoding)
-    for votes in (from_votes(path), from_votes(str(path))):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = from_votes(path), from_votes(str(path))
+    for votes in found:
         assert said(votes) == (A, B, TRUTH)
         assert votes.judges.tolist() == table["judge"]
 
@@ -218,6 +245,7 @@ def test_a_hostile_csv(tmp_path):
         (b"model_a,model_b,winner\nant,bee,tie\n", "All 1 votes .* ties"),
         (b"model_a,model_b,winner\nant,ant,a\n", "No vote is left: 1 with the same"),
         (b"model_a,model_b,winner\nant,bee,a\nbee,ant,cat\n", "only wins of the first"),
+        (b"model_a,model_b,winner\nant,bee,a\nbee,bee,b\nbee,ant,cat\n", "only wins of the first"),
         (b"model_a,model_b,winner\nant,bee,0.3\nbee,ant,2.5\n", "0, 0.5, 1, or 1, 1.5, 2"),
     ],
 )
@@ -240,6 +268,10 @@ def test_other_sources_are_refused(tmp_path):
     (tmp_path / "votes.csv.gz").write_bytes(b"no gzip")
     with pytest.raises(ValueError, match="cannot be read"):
         from_votes(tmp_path / "votes.csv.gz")
+    for text, match in (("{", "cannot be read as JSON"), ('{"a": 1}', "list of records")):
+        (tmp_path / "votes.json").write_text(text, encoding="utf-8")
+        with pytest.raises(ValueError, match=match):
+            from_votes(tmp_path / "votes.json")
     with pytest.raises(ValueError, match="list came"):
         from_votes([["ant", "bee", "a"]])
     with pytest.raises(ValueError, match="differ in length"):
@@ -382,6 +414,22 @@ def test_controls_of_sides_by_other_names(names):
     assert_array_equal(votes.X, from_votes({**TABLE, **LENGTHS}, controls="length").X)
 
 
+def test_rows_that_repeat_are_read_as_one_by_one():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    first = rng.integers(4, size=400)
+    second = (first + rng.integers(1, 4, size=400)) % 4
+    names = np.array(["ant", "bee", "cow", "dog"])
+    words = np.array([*names, "model_a", "B", "tie", "who?", "both bad", ""])
+    frame = pd.DataFrame({"model_a": names[first], "model_b": names[second]})
+    frame["winner"] = words[rng.integers(len(words), size=400)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        votes = from_votes(frame)
+        X, y = from_columns(frame, [], [], "winner", ids=("model_a", "model_b"))
+    assert said(votes) == (X.first["id"].tolist(), X.second["id"].tolist(), y.tolist())
+
+
 def test_missing_controls(tmp_path):
     holes = {"length_a": [10.0, None, 30.0, "n/a", 50.0], "length_b": LENGTHS["length_b"]}
     table = {**TABLE, **holes}
@@ -452,6 +500,39 @@ def test_nothing_hangs_on_pandas(tmp_path, monkeypatch):
     (tmp_path / "votes.parquet").write_bytes(b"PAR1")
     with pytest.raises(ImportError, match="needs polars, or pandas"):
         from_votes(tmp_path / "votes.parquet")
+
+
+def test_votes_that_follow_others():
+    before = from_votes({**TABLE, **LENGTHS}, controls="length")
+    later = {"model_a": ["eel", "bee"], "model_b": ["cow", "ape"], "winner": ["b", "a"]}
+    later |= {"length_a": [100.0, 7.0], "length_b": [20.0, 7.0]}
+    votes = from_votes(later, controls="length", like=before)
+    assert votes.item_table.names.tolist() == ["ant", "bee", "cow", "dog", "ape", "eel"]
+    assert votes.X[:, :, 0].tolist() == [[5.0, 2.0], [1.0, 4.0]]
+    assert votes.y.tolist() == [-1, 1]  # 0 is a tie there
+    back = votes.X[:, :, 1] * before.control_scale + before.control_center
+    assert_allclose(back, [[100.0, 20.0], [7.0, 7.0]])
+    assert votes.params.keys() == before.params.keys()
+    again = from_votes({**TABLE, **LENGTHS}, controls="length", like=before)
+    assert_array_equal(again.X, before.X)
+    ties = {**later, "winner": ["tie", "tie"]}
+    assert from_votes(ties, controls="length", like=before).y.tolist() == [0, 0]
+    with pytest.raises(ValueError, match=r"have the controls \['length'\], these \[\]"):
+        from_votes(later, like=before)
+    names = from_votes({"a": [3], "b": [4], "winner": ["a"]}, like=from_votes(TABLE))
+    assert names.item_table.names.tolist()[4:] == ["3", "4"]
+
+
+def test_a_stream_of_votes():
+    pieces = [
+        {name: column[part] for name, column in TABLE.items()} for part in (slice(3), slice(3, 5))
+    ]
+    first = from_votes(pieces[0])
+    second = from_votes(pieces[1], like=first)
+    model = PairwisePreferenceRegressor(**first.params, inference="svi", optimizer=None)
+    model.partial_fit(first.X, first.y)
+    model.set_params(items=second.item_table).partial_fit(second.X, second.y)
+    assert model.predict([3]).shape == (1,) and second.y.tolist() == [-1, 1]
 
 
 def test_many_rows_in_blocks(tmp_path):
