@@ -134,8 +134,8 @@ def next_pairs(
         raise ValueError(f"A vote is on two items, and there is {size}. Pass items=.")
     if size > _MOST:
         raise ValueError(
-            f"Orders of up to {_MOST} items are weighed, and there are {size}. Pass items=, one row "
-            "a competitor: those that count, with features that change from vote to vote held."
+            f"Orders of up to {_MOST} items are weighed, and there are {size}. Pass items=, one "
+            "row a competitor: those that count, with features that change from vote to vote held."
         )
     check_number("k", k, low=1, high=size, integer=True)
     open_pairs = _mask(allowed, size)
