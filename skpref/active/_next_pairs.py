@@ -149,7 +149,7 @@ def next_pairs(
         count = _at_stake(mean, cov, k, generator_of(random_state))[every]
     board = _Board(mean, cov, precision, count)
     board.weigh()
-    place = board.square(np.arange(len(margin))).astype(np.intp)
+    place = board.square(np.arange(len(margin), dtype=np.float64)).astype(np.intp)
     for a, b in waiting:
         board.vote(place[a, b])
     board.weigh()
