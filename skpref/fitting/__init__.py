@@ -10,6 +10,7 @@ from skpref.fitting._hyperpriors import Hyperprior, LogNormal, lengthscale_prior
 from skpref.fitting._inspected import (
     UNITS,
     Inspected,
+    Moments,
     Relative,
     estimator_of,
     explained,
@@ -53,6 +54,7 @@ __all__ = [
     "Judges",
     "LogNormal",
     "Model",
+    "Moments",
     "Monitor",
     "Relative",
     "Search",

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, check_choice
+from skpref._utils import Array, RandomLike, check_choice, eigen_root, generator_of
 from skpref.data import IdEncoder, ItemTable, all_strings, column_at, is_frame, is_missing
 from skpref.gp import Posterior, mixture_quantile
-from skpref.kernels import features_part
+from skpref.kernels import features_part, identity_columns, seen_columns
 from skpref.likelihoods import Likelihood
 
 # Label of each unit in a picture.
@@ -41,6 +41,36 @@ def unit_length(likelihood: Likelihood, unit: str) -> float:
 def noise_deviation(likelihood: Likelihood) -> float:
     """σ, the standard deviation of an item's noise."""
     return float(np.sqrt(likelihood.utility_noise))
+
+
+class Moments(NamedTuple):
+    """Joint moments of n utilities: a mixture of normals of one covariance.
+
+    Attributes
+    ----------
+    means : ndarray of shape (n, n_components)
+    cov : ndarray of shape (n, n)
+    """
+
+    means: Array
+    cov: Array
+
+    def relative(self, level: float) -> "Relative":
+        """Means and central intervals of each less the mean of all."""
+        means = self.means - self.means.mean(axis=0)
+        by_row = self.cov.mean(axis=1)
+        variance = np.diagonal(self.cov) - 2.0 * by_row + by_row.mean()
+        deviation = np.sqrt(np.maximum(variance, 0.0))
+        tail = 0.5 * (1.0 - level)
+        lower, upper = (mixture_quantile(q, means, deviation) for q in (tail, 1.0 - tail))
+        return Relative(means.mean(axis=1), lower, upper)
+
+    def draws(self, n: int, rng: RandomLike) -> Array:
+        """Joint draws, (n_utilities, n)."""
+        rng = generator_of(rng)
+        means = self.means[:, rng.integers(self.means.shape[1], size=n)]
+        root = eigen_root(self.cov)
+        return means + root @ rng.standard_normal((root.shape[1], n))
 
 
 class Relative(NamedTuple):
@@ -75,6 +105,12 @@ class Inspected:
         Of the items as the user has them, where they are known.
     source : optimizer, learner or None
         Whose items these are: it shows and names them.
+    id_place : int or None
+        The column of the posterior's rows that says who an item is.
+    columns : ndarray of shape (n_features,) or None
+        Names of the columns of these rows, where they are known.
+    shown : ndarray of shape (n_items,) or None
+        How often each item of ``training`` was shown; None where nothing is known of it.
     """
 
     posterior: Any
@@ -84,6 +120,9 @@ class Inspected:
     training: Array
     feature_names: NDArray[Any] | None
     source: Any = None
+    id_place: int | None = None
+    columns: NDArray[Any] | None = None
+    shown: Array | None = None
 
     @classmethod
     def of(cls, model: Any, user: Any = None) -> Self:
@@ -123,7 +162,18 @@ class Inspected:
                 encoder = next((step._ids for step in steps if getattr(step, "_ids", None)), None)
         elif column is not None and reader.feature_names is not None:
             column = reader.feature_names[column]
-        return cls(posterior, encode, encoder, column, training, names, source)
+        place, columns = reader.id_column, reader.feature_names
+        if steps:
+            columns = _names_out(model[:-1]) if columns is None else columns
+            if place is None and column is not None:
+                place = _only_identity(posterior)
+        shown = None if comparisons is None else _times_shown(comparisons)
+        return cls(
+            *(posterior, encode, encoder, column, training, names, source),
+            id_place=place,
+            columns=columns,
+            shown=shown,
+        )
 
     def rows_of(self, items: Any) -> Array:
         """Items as given, as rows of the posterior."""
@@ -147,7 +197,7 @@ class Inspected:
             return self.rows_of(items), _objects(names)
         table = self.posterior.reader.table
         if items is None and table is None:
-            return self.training, self._decoded(self.training)
+            return self.training, self.ids(self.training)
         if items is None:
             rows = self.posterior.check_items(table)
             return rows, self._names_of(table, rows)
@@ -189,11 +239,11 @@ class Inspected:
             if not isinstance(at, str):
                 return _objects(column_at(items, at).to_list())
         ids = None if is_frame(items) or items is None else self.posterior.reader.ids_in(items)
-        return self._decoded(rows) if ids is None else _objects(ids)
+        return self.ids(rows) if ids is None else _objects(ids)
 
-    def _decoded(self, rows):
+    def ids(self, rows: Array) -> NDArray[Any] | None:
         """Ids of rows of the posterior; a code without an id stays a code."""
-        place = self.posterior.reader.id_column
+        place = self.id_place
         if place is None:
             return None
         codes = [int(code) if code.is_integer() else code for code in rows[:, place].tolist()]
@@ -220,19 +270,54 @@ class Inspected:
         Answers tell differences alone; those from the mean of the rows are free of whatever all
         utilities share. Their distributions are mixtures of normals, so nothing is drawn.
         """
+        return self.moments(rows).relative(level)
+
+    def moments(self, rows: Array) -> "Moments":
+        """Means of the components and their common covariance, of the utilities of some rows."""
         posterior = self.at(len(rows))
         if isinstance(posterior, Posterior):
-            # All components share the covariance.
-            means, cov = posterior.component_means(rows), posterior.component_cov(rows)
-        else:
-            means, cov = posterior.mean(rows)[:, None], posterior.cov(rows)
-        means = means - means.mean(axis=0)
-        by_row = cov.mean(axis=1)
-        variance = np.diagonal(cov) - 2.0 * by_row + by_row.mean()
-        deviation = np.sqrt(np.maximum(variance, 0.0))
-        tail = 0.5 * (1.0 - level)
-        lower, upper = (mixture_quantile(q, means, deviation) for q in (tail, 1.0 - tail))
-        return Relative(means.mean(axis=1), lower, upper)
+            return Moments(posterior.component_means(rows), posterior.component_cov(rows))
+        return Moments(posterior.mean(rows)[:, None], posterior.cov(rows))
+
+    def averages(self, rows: Array, shares: Array) -> "Moments":
+        """The same of n averages of utilities.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n, m, n_features)
+        shares : ndarray of shape (m,)
+            Weights of an average, which sum to one.
+        """
+        n, m, _ = rows.shape
+        if m == 1:
+            return self.moments(rows[:, 0])
+        flat = rows.reshape(n * m, -1)
+        if not isinstance(self.posterior, Posterior):
+            found = self.moments(flat)
+            cov = found.cov.reshape(n, m, n, m)
+            means = (found.means.reshape(n, m, -1) * shares[:, None]).sum(axis=1)
+            return Moments(means, np.einsum("iajb,a,b->ij", cov, shares, shares))
+        posterior, prior = self.posterior, np.zeros((n, n))
+        cross = np.zeros((n, len(posterior.anchors)))
+        for k, share in enumerate(shares):  # the matrix of all rows would be m² times as large
+            cross += share * posterior.cross(rows[:, k])
+            across = posterior.kernel(rows[:, k], flat).reshape(n, n, m)
+            prior += share * (across @ shares)
+        half = cross @ posterior.factor
+        return Moments(cross @ posterior.weights, 0.5 * (prior + prior.T) - half @ half.T)
+
+    def margins(self, first: Array, second: Array) -> tuple[Array, Array]:
+        """Means of the components (n, n_components) and common variances (n,) of f(a) − f(b)."""
+        posterior = self.at(len(first))
+        if isinstance(posterior, Posterior):
+            return posterior.component_margins(first, second)
+        mean, variance = posterior.margin(first, second)
+        return mean[:, None], variance
+
+    def seen_columns(self) -> tuple[set[int], set[int]]:
+        """Columns of categories, and those of numbers that the kernel measures, without the ids."""
+        named, measured = seen_columns(self.posterior.kernel, self.training.shape[1], whole=False)
+        return set(named) - {self.id_place}, set(measured) - {self.id_place}
 
 
 def estimator_of(model: Any) -> Any:
@@ -301,6 +386,27 @@ def explained(posterior: Any) -> Any:
     if isinstance(posterior, Posterior):
         return replace(posterior, kernel=kernel, utilities=None)
     return replace(posterior, kernel=kernel)
+
+
+def _names_out(steps: Any) -> NDArray[Any] | None:
+    """Names of what the steps before a model give, where they tell them."""
+    try:
+        return np.asarray(steps.get_feature_names_out(), dtype=object)
+    except (AttributeError, ValueError):  # a step has none, or does not know what it saw
+        return None
+
+
+def _only_identity(posterior: Any) -> int | None:
+    """The one column that an `Identity` sees alone, None if there are none or several."""
+    alone = identity_columns(posterior.kernel)
+    return alone[0] if len(alone) == 1 else None
+
+
+def _times_shown(comparisons: Any) -> Array:
+    """How often each item of the answers was shown, by their weights."""
+    there = comparisons.positions >= 0
+    weight = np.broadcast_to(comparisons.weight[:, None], there.shape)[there]
+    return np.bincount(comparisons.positions[there], weight, minlength=len(comparisons.items))
 
 
 def _objects(names):

@@ -1,0 +1,295 @@
+"""Who is ranked: one row an id, with the columns that change from answer to answer held."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpref._utils import Array, RandomLike
+from skpref.data import group_rows
+from skpref.fitting import Inspected, Moments
+from skpref.gp import defended, mixture_quantile
+from skpref.likelihoods import sign_proba
+
+# Rows that are looked at to average over categories, at most.
+_MOST_ROWS = 50_000
+# Numbers of a block of pairs.
+_BLOCK = 2**20
+
+
+class Columns:
+    """What the columns of a posterior's rows are, beside that of the ids.
+
+    Parameters
+    ----------
+    subject : Inspected
+        With an ``id_place``.
+    rows : ndarray of shape (n, n_features), default=None
+        Rows beside those of the answers.
+
+    Attributes
+    ----------
+    categories, measured : set of int
+        Columns of which the kernel sees the names, and those whose values it measures.
+    varying : set of int
+        Columns that differ between rows of one id.
+    """
+
+    def __init__(self, subject: Inspected, rows: Array | None = None):
+        self._subject = subject
+        self.categories, self.measured = subject.seen_columns()
+        self.varying = _varying(subject.training, subject.id_place)
+        if rows is not None and rows is not subject.training:
+            self.varying |= _varying(rows, subject.id_place)
+
+    def label(self, place: int) -> Any:
+        """Name of a column, its position where it has none."""
+        names = self._subject.columns
+        return place if names is None else names[place]
+
+    def place(self, column: Any) -> int:
+        """Position of a column, of which the name or the position came."""
+        names = self._subject.columns
+        listed = [] if names is None else list(names)
+        n = self._subject.training.shape[1]
+        if column in listed:
+            place = listed.index(column)
+        elif isinstance(column, int | np.integer) and not isinstance(column, bool):
+            place = int(column)
+        else:
+            place = -1
+        if not 0 <= place < n:
+            known = f"columns {listed}" if listed else f"columns 0 to {n - 1}, without names"
+            raise ValueError(f"There is no column {column!r}; the model has {known}.")
+        if place == self._subject.id_place:
+            raise ValueError(f"Column {column!r} holds the ids that are ranked; name another.")
+        return place
+
+    def told(self, at: Any) -> dict[int, float]:
+        """What ``at`` holds, by the positions of the columns."""
+        if at is None:
+            return {}
+        if not isinstance(at, Mapping):
+            others = list(range(self._subject.training.shape[1]))
+            others.remove(self._subject.id_place)
+            given = np.asarray(at)
+            if given.shape != (len(others),):
+                raise ValueError(
+                    f"at has shape {given.shape}; give a dict of column and value, or one value "
+                    f"for each of the {len(others)} columns {[self.label(j) for j in others]}."
+                )
+            at = dict(zip(others, given.tolist(), strict=True))
+        found = {self.place(column): _number(column, value) for column, value in at.items()}
+        for j in found.keys() & self.categories:
+            values = np.unique(self._subject.training[:, j])
+            if found[j] not in values:
+                shown = ", ".join(f"{value:g}" for value in values[:8])
+                raise ValueError(
+                    f"No answer has {found[j]:g} in column {self.label(j)!r}, which holds "
+                    f"categories; there are {shown}{', …' if len(values) > 8 else ''}."
+                )
+        return found
+
+    @property
+    def weight(self) -> Array:
+        """How often each row of the answers was shown."""
+        shown = self._subject.shown
+        return np.ones(len(self._subject.training)) if shown is None else shown
+
+    def mean(self, place: int) -> float:
+        """Mean of a column over all that was shown."""
+        return float(np.average(self._subject.training[:, place], weights=self.weight))
+
+    def spread(self, place: int) -> float:
+        """Standard deviation of a column over all that was shown."""
+        column = self._subject.training[:, place]
+        apart = column - np.average(column, weights=self.weight)
+        return float(np.sqrt(np.average(apart**2, weights=self.weight)))
+
+    def by_id(self, place: int, ids: Array) -> Array:
+        """Mean of a column over what was shown of each id; of ids never shown, of all."""
+        training, weight = self._subject.training, self.weight
+        known, code = np.unique(training[:, self._subject.id_place], return_inverse=True)
+        code = code.reshape(-1)
+        total = np.bincount(code, weight * training[:, place]) / np.bincount(code, weight)
+        at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+        return np.where(known[at] == ids, total[at], self.mean(place))
+
+    def combinations(self, places: list[int]) -> tuple[Array, Array]:
+        """Values of some columns that came together, and their shares of what was shown."""
+        values = np.ascontiguousarray(self._subject.training[:, places])
+        first, inverse = group_rows(values)
+        shares = np.bincount(inverse, self.weight)
+        return values[first], shares / shares.sum()
+
+
+def _number(column, value):
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not np.isfinite(number):
+        raise ValueError(f"at holds column {column!r} at {value!r}; give a finite number.")
+    return number
+
+
+def _varying(rows, place):
+    """Columns that differ between rows of one value in column ``place``."""
+    _, first, code = np.unique(rows[:, place], return_index=True, return_inverse=True)
+    same = first[code.reshape(-1)]
+    return {j for j in range(rows.shape[1]) if np.any(rows[:, j] != rows[same, j])}
+
+
+@dataclass(frozen=True, eq=False)
+class Contenders:
+    """Who is ranked, each by an average of utilities.
+
+    Attributes
+    ----------
+    subject : Inspected
+    names : ndarray of shape (n,) or None
+    rows : ndarray of shape (n, m, n_features)
+        What the posterior is asked about.
+    shares : ndarray of shape (m,)
+        Weights of the averages.
+    held : dict
+        Columns that were held, and their values; None where a category was averaged over.
+    columns : Columns or None
+        None where the rows are those that came.
+    """
+
+    subject: Inspected
+    names: NDArray[Any] | None
+    rows: Array
+    shares: Array
+    held: dict[Any, float | None]
+    columns: Columns | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Joint moments of the averages."""
+        return self.subject.averages(self.rows, self.shares)
+
+    def take(self, order: NDArray[np.intp]) -> Self:
+        """Some of them, or all in another order."""
+        names = order if self.names is None else self.names[order]
+        return replace(self, names=names, rows=self.rows[order])
+
+    def by_mean(self) -> Self:
+        """The best first."""
+        return self.take(np.argsort(-self.moments.means.mean(axis=1), kind="stable"))
+
+    def draws(self, n: int, rng: RandomLike) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
+        """Joint draws of the distinct ones, (n_distinct, n), which is whose, and how many are."""
+        flat = self.rows.reshape(len(self), -1)
+        # Rounding must not rank items that are one and the same.
+        distinct, place, counts = np.unique(flat, axis=0, return_inverse=True, return_counts=True)
+        place = place.reshape(-1)
+        if len(self.shares) == 1:
+            return self.subject.at(len(distinct)).sample(distinct, n, rng), place, counts
+        rows = distinct.reshape(len(distinct), *self.rows.shape[1:])
+        return self.subject.averages(rows, self.shares).draws(n, rng), place, counts
+
+
+class Margins(NamedTuple):
+    """Margins between pairs of contenders.
+
+    Attributes
+    ----------
+    mean, lower, upper : ndarray of shape (n,)
+    probability : ndarray of shape (n,)
+        That the first is the better one.
+    """
+
+    mean: Array
+    lower: Array
+    upper: Array
+    probability: Array
+
+
+def better(moments: Moments, first: NDArray[np.intp], second: NDArray[np.intp]) -> Array:
+    """P(the first utility is the larger one) of pairs."""
+    step = max(1, _BLOCK // moments.means.shape[1])
+    found = np.empty(len(first))
+    for start in range(0, len(first), step):
+        block = slice(start, start + step)
+        means, variance = _margin(moments, first[block], second[block])
+        none = np.zeros(len(means))
+        found[block] = defended(lambda m, v, _: sign_proba(m, v), means, variance, none, False)
+    return found
+
+
+def margins(
+    moments: Moments, first: NDArray[np.intp], second: NDArray[np.intp], level: float
+) -> Margins:
+    """Means, central intervals and signs of the margins of pairs."""
+    means, variance = _margin(moments, first, second)
+    tail, deviation = 0.5 * (1.0 - level), np.sqrt(variance)
+    lower, upper = (mixture_quantile(q, means, deviation) for q in (tail, 1.0 - tail))
+    return Margins(means.mean(axis=1), lower, upper, better(moments, first, second))
+
+
+def _margin(moments, first, second):
+    cov, own = moments.cov, np.diagonal(moments.cov)
+    variance = own[first] + own[second] - 2.0 * cov[first, second]
+    return moments.means[first] - moments.means[second], np.maximum(variance, 0.0)
+
+
+def contenders(subject: Inspected, items: Any = None, at: Any = None) -> Contenders:
+    """Who is ranked.
+
+    Items that came are ranked as they are. Else, where the model knows ids of which some were shown
+    in several versions, each id has one row: columns that differ between its versions are held, and
+    those that never do are its own.
+
+    Parameters
+    ----------
+    subject : Inspected
+    items, at
+        As in `leaderboard`.
+    """
+    answered = items is None and subject.source is None and subject.posterior.reader.table is None
+    rows, names = (subject.training, None) if answered else subject.items(items)
+    if subject.id_place is None:
+        if at is not None:
+            raise ValueError(
+                "at= holds what changes from answer to answer while ids are compared, and the "
+                "model knows no ids. Build the duels with ids= of from_columns or from_votes, or "
+                "say id_column=; or pass items with the features that are to be compared."
+            )
+        return Contenders(subject, names, rows[:, None], np.ones(1), {})
+    ids, first = np.unique(rows[:, subject.id_place], return_index=True)
+    came = items is not None or subject.source is not None
+    if at is None and (came or len(ids) == len(rows)):
+        names = subject.ids(rows) if answered else names
+        return Contenders(subject, names, rows[:, None], np.ones(1), {})
+    first.sort()
+    columns = Columns(subject, rows)
+    held, base = columns.told(at), rows[first]
+    free = columns.varying - held.keys()
+    held |= {j: columns.mean(j) for j in free - columns.categories}
+    base[:, list(held)] = list(held.values())
+    open_ = sorted(free & columns.categories)
+    shares, every = np.ones(1), base[:, None]
+    if open_:
+        values, shares = columns.combinations(open_)
+        if len(base) * len(values) > _MOST_ROWS:
+            raise ValueError(
+                f"The board averages over {len(values)} combinations of the categories in columns "
+                f"{[columns.label(j) for j in open_]}, which is too much for {len(base)} ids. "
+                "Hold some of them: at={column: value}."
+            )
+        every = np.repeat(every, len(values), axis=1)
+        every[:, :, open_] = values
+    said = {columns.label(j): held.get(j) for j in sorted([*held, *open_])}
+    if not came:
+        names = subject.ids(base)
+    elif names is not None:
+        names = names[first]
+    return Contenders(subject, names, every, shares, said, columns)
