@@ -406,7 +406,9 @@ def _times_shown(comparisons: Any) -> Array:
     """How often each item of the answers was shown, by their weights."""
     there = comparisons.positions >= 0
     weight = np.broadcast_to(comparisons.weight[:, None], there.shape)[there]
-    return np.bincount(comparisons.positions[there], weight, minlength=len(comparisons.items))
+    found = np.zeros(len(comparisons.items))
+    np.add.at(found, comparisons.positions[there], weight)
+    return found
 
 
 def _objects(names):

@@ -73,8 +73,8 @@ class Columns:
         if at is None:
             return {}
         if not isinstance(at, Mapping):
-            others = list(range(self._subject.training.shape[1]))
-            others.remove(self._subject.id_place)
+            n = self._subject.training.shape[1]
+            others = [j for j in range(n) if j != self._subject.id_place]
             given = np.asarray(at)
             if given.shape != (len(others),):
                 raise ValueError(
@@ -150,7 +150,8 @@ class Contenders:
     Attributes
     ----------
     subject : Inspected
-    names : ndarray of shape (n,) or None
+    names : ndarray of shape (n,)
+        Positions where they have none.
     rows : ndarray of shape (n, m, n_features)
         What the posterior is asked about.
     shares : ndarray of shape (m,)
@@ -162,7 +163,7 @@ class Contenders:
     """
 
     subject: Inspected
-    names: NDArray[Any] | None
+    names: NDArray[Any]
     rows: Array
     shares: Array
     held: dict[Any, float | None]
@@ -178,8 +179,7 @@ class Contenders:
 
     def take(self, order: NDArray[np.intp]) -> Self:
         """Some of them, or all in another order."""
-        names = order if self.names is None else self.names[order]
-        return replace(self, names=names, rows=self.rows[order])
+        return replace(self, names=self.names[order], rows=self.rows[order])
 
     def by_mean(self) -> Self:
         """The best first."""
@@ -263,12 +263,11 @@ def contenders(subject: Inspected, items: Any = None, at: Any = None) -> Contend
                 "model knows no ids. Build the duels with ids= of from_columns or from_votes, or "
                 "say id_column=; or pass items with the features that are to be compared."
             )
-        return Contenders(subject, names, rows[:, None], np.ones(1), {})
+        return _as_they_are(subject, names, rows)
     ids, first = np.unique(rows[:, subject.id_place], return_index=True)
     came = items is not None or subject.source is not None
     if at is None and (came or len(ids) == len(rows)):
-        names = subject.ids(rows) if answered else names
-        return Contenders(subject, names, rows[:, None], np.ones(1), {})
+        return _as_they_are(subject, subject.ids(rows) if answered else names, rows)
     first.sort()
     columns = Columns(subject, rows)
     held, base = columns.told(at), rows[first]
@@ -288,8 +287,13 @@ def contenders(subject: Inspected, items: Any = None, at: Any = None) -> Contend
         every = np.repeat(every, len(values), axis=1)
         every[:, :, open_] = values
     said = {columns.label(j): held.get(j) for j in sorted([*held, *open_])}
-    if not came:
-        names = subject.ids(base)
-    elif names is not None:
-        names = names[first]
-    return Contenders(subject, names, every, shares, said, columns)
+    names = subject.ids(base) if not came or names is None else names[first]
+    return Contenders(subject, _named(names, len(base)), every, shares, said, columns)
+
+
+def _as_they_are(subject: Inspected, names: NDArray[Any] | None, rows: Array) -> Contenders:
+    return Contenders(subject, _named(names, len(rows)), rows[:, None], np.ones(1), {})
+
+
+def _named(names: NDArray[Any] | None, n: int) -> NDArray[Any]:
+    return np.arange(n) if names is None else names

@@ -147,7 +147,7 @@ default=None
     order = np.argsort(-relative.mean, kind="stable")
     at_rank = inverse[order]
     columns = {
-        "names": order if ranked.names is None else ranked.names[order],
+        "names": ranked.names[order],
         "utility": relative.mean[order],
         "lower": relative.lower[order],
         "upper": relative.upper[order],
@@ -173,7 +173,7 @@ def _lead(ranked: Contenders, order: NDArray[np.intp], level: float, length: flo
         return None
     found = margins(ranked.moments, order[:1], order[1:2], level)
     return Bunch(
-        names=order[:2] if ranked.names is None else ranked.names[order[:2]],
+        names=ranked.names[order[:2]],
         margin=float(found.mean[0] / length),
         lower=float(found.lower[0] / length),
         upper=float(found.upper[0] / length),
@@ -316,7 +316,7 @@ def undecided_pairs(
     >>> model = PairwisePreferenceRegressor(items=players, noise_variance=0.5, optimizer=None)
     >>> pairs = undecided_pairs(model.fit(games))
     >>> list(zip(pairs.first.tolist(), pairs.second.tolist())), pairs.probability.round(2).tolist()
-    ([('ann', 'bob'), ('bob', 'cid')], [0.92, 0.77])
+    ([('ann', 'bob'), ('bob', 'cid')], [0.89, 0.74])
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     check_choice("unit", unit, tuple(UNITS))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 
-from skpref.data import read
+from skpref.data import column_at, column_floats, is_frame, read
 from skpref.kernels._contracts import Kernel
 from skpref.kernels._leaves import Identity
 from skpref.kernels._wrappers import OnColumns
@@ -54,7 +54,7 @@ def leaderboard_kernel(X: Any, *, id_column: Any = None, by: Any = None) -> Kern
     rows = shown.rows
     if len(rows.shape) != 2:
         raise ValueError(f"X of shape {rows.shape} has no columns; give duels with ids.")
-    named = list(getattr(rows, "columns", ()))
+    named = list(rows.columns) if is_frame(rows) else []
     chosen = shown.id_column if id_column is None else id_column
     if chosen is None:
         raise ValueError(
@@ -62,9 +62,9 @@ def leaderboard_kernel(X: Any, *, id_column: Any = None, by: Any = None) -> Kern
             "ids= of from_columns or from_votes."
         )
     d = rows.shape[1]
-    place = _place(chosen, named, d)
-    groups = [] if by is None else [by] if isinstance(by, str | int | np.integer) else list(by)
-    groups = [_place(each, named, d) for each in groups]
+    place: int = _place(chosen, named, d)
+    several = [by] if isinstance(by, str | int | np.integer) else [] if by is None else by
+    groups: list[int] = [_place(each, named, d) for each in several]
     if place in groups:
         raise ValueError(f"by={by!r} names the column of ids; groups have a column of their own.")
     ids = OnColumns(Identity(), [place])
@@ -84,24 +84,21 @@ def leaderboard_kernel(X: Any, *, id_column: Any = None, by: Any = None) -> Kern
 def _place(column: Any, named: list, d: int) -> int:
     if column in named:
         return named.index(column)
-    whole = isinstance(column, int | np.integer) and not isinstance(column, bool)
-    if not whole or not 0 <= column < d:
-        known = f"columns {named}" if named else f"columns 0 to {d - 1}, without names"
-        raise ValueError(f"There is no column {column!r}; X has {known}.")
-    return int(column)
+    if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < d:
+        return int(column)
+    known = f"columns {named}" if named else f"columns 0 to {d - 1}, without names"
+    raise ValueError(f"There is no column {column!r}; X has {known}.")
 
 
 def _difference(shown: Any, j: int, name: Any) -> float:
     """A typical difference of a column between items that were shown together, 1 if it has none."""
     rows = shown.rows
-    column = rows.iloc[:, j] if hasattr(rows, "iloc") else rows[:, j]
-    try:
-        values = np.asarray(column, dtype=np.float64)
-    except (TypeError, ValueError):
+    values = column_floats(column_at(rows, j) if is_frame(rows) else rows[:, j])
+    if values is None:
         raise ValueError(
             f"Column {name!r} is to be controlled for, and holds other things than numbers. "
             "Leave it out, name it in by=, or encode it by numbers."
-        ) from None
+        )
     if shown.pairs is None:
         apart = values - values.mean()
     else:

@@ -255,15 +255,15 @@ def seen_columns(
 ) -> tuple[list[int], list[int]]:
     """Columns of which a kernel sees the names (`Identity`), and those whose values it measures.
 
-    With ``whole=False`` what sees all columns as one item does not count: an `ItemEffect`, or an
-    `Identity` on all of several.
+    With ``whole=False`` effects of single items do not count: an `ItemEffect` or an `Identity`
+    that sees all of several columns because it was told none.
     """
     named: set[int] = set()
     measured: set[int] = set()
     for leaf, columns in fold(kernel, SEEN):
         if not isinstance(leaf, (ConstantKernel, WhiteKernel)):
             every = range(n_features) if columns is None else columns
-            one = isinstance(leaf, Identity | ItemEffect) and len(every) == n_features > 1
+            one = isinstance(leaf, Identity | ItemEffect) and columns is None and n_features > 1
             if one and not whole:
                 continue
             (named if isinstance(leaf, Identity) else measured).update(every)
