@@ -111,6 +111,8 @@ class Inspected:
         Names of the columns of these rows, where they are known.
     shown : ndarray of shape (n_items,) or None
         How often each item of ``training`` was shown; None where nothing is known of it.
+    center, scale : ndarray of shape (n_features,) or None
+        Of the columns as the user has them, where rows hold (column - center) / scale.
     """
 
     posterior: Any
@@ -123,6 +125,8 @@ class Inspected:
     id_place: int | None = None
     columns: NDArray[Any] | None = None
     shown: Array | None = None
+    center: Array | None = None
+    scale: Array | None = None
 
     @classmethod
     def of(cls, model: Any, user: Any = None) -> Self:
@@ -173,6 +177,34 @@ class Inspected:
             id_place=place,
             columns=columns,
             shown=shown,
+        )
+
+    def of_votes(self, votes: Any) -> Self:
+        """The same with the names and units of what `skpref.duels.from_votes` gave.
+
+        Raises
+        ------
+        ValueError
+            If the model has fewer columns than the votes.
+        """
+        table, controls = votes["item_table"], list(votes["controls"])
+        n, known = self.training.shape[1], 1 + len(controls)
+        if self.posterior.reader.table is not None and not controls:
+            return self  # the model knows the names itself
+        if n < known or self.id_place != 0:
+            raise ValueError(
+                f"These votes have competitors and controls {controls}, {known} columns; the model "
+                f"has {n}. Fit it to them: PairwisePreferenceRegressor(**votes.params)"
+                ".fit(votes.X, votes.y)."
+            )
+        columns, rest = np.arange(n).astype(object), n - known
+        columns[1:known] = controls
+        return replace(
+            self,
+            encoder=IdEncoder(table.names),
+            columns=columns,
+            center=np.array([0.0, *votes["control_center"], *[0.0] * rest]),
+            scale=np.array([1.0, *votes["control_scale"], *[1.0] * rest]),
         )
 
     def rows_of(self, items: Any) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import Array, RandomLike
-from skpref.data import group_rows
+from skpref.data import ItemTable, group_rows, is_frame
 from skpref.fitting import Inspected, Moments
 from skpref.gp import defended, mixture_quantile
 from skpref.likelihoods import sign_proba
@@ -44,6 +44,18 @@ class Columns:
         self.varying = _varying(subject.training, subject.id_place)
         if rows is not None and rows is not subject.training:
             self.varying |= _varying(rows, subject.id_place)
+
+    def users(self, place: int, value: float) -> float:
+        """A value of a column as the user has it."""
+        center, scale = self._subject.center, self._subject.scale
+        return value if center is None or scale is None else value * scale[place] + center[place]
+
+    def unit(self, place: int) -> float:
+        """One more of a row's column, in the user's."""
+        return self.users(place, 1.0) - self.users(place, 0.0)
+
+    def _rows_own(self, place: int, value: float) -> float:
+        return (value - self.users(place, 0.0)) / self.unit(place)
 
     def label(self, place: int) -> Any:
         """Name of a column, its position where it has none."""
@@ -82,7 +94,8 @@ class Columns:
                     f"for each of the {len(others)} columns {[self.label(j) for j in others]}."
                 )
             at = dict(zip(others, given.tolist(), strict=True))
-        found = {self.place(column): _number(column, value) for column, value in at.items()}
+        users = {self.place(column): _number(column, value) for column, value in at.items()}
+        found = {place: self._rows_own(place, value) for place, value in users.items()}
         for j in found.keys() & self.categories:
             values = np.unique(self._subject.training[:, j])
             if found[j] not in values:
@@ -241,7 +254,7 @@ def _margin(moments, first, second):
     return moments.means[first] - moments.means[second], np.maximum(variance, 0.0)
 
 
-def contenders(subject: Inspected, items: Any = None, at: Any = None) -> Contenders:
+def contenders(model: Any, items: Any = None, user: Any = None, at: Any = None) -> Contenders:
     """Who is ranked.
 
     Items that came are ranked as they are. Else, where the model knows ids of which some were shown
@@ -250,17 +263,44 @@ def contenders(subject: Inspected, items: Any = None, at: Any = None) -> Contend
 
     Parameters
     ----------
-    subject : Inspected
-    items, at
+    model, items, user, at
         As in `leaderboard`.
     """
+    subject = Inspected.of(model, user)
+    if isinstance(items, Mapping) and "item_table" in items:
+        subject, items = subject.of_votes(items), None
+    ids = _ids_alone(subject, items)
+    if ids is None:
+        return _of_items(subject, items, at)
+    every = _of_items(subject, None, {} if at is None else at)
+    place = {name: i for i, name in enumerate(every.names.tolist())}
+    unknown = [name for name in ids if name not in place]
+    if unknown:
+        raise ValueError(
+            f"The model knows no id {unknown[0]!r}; it has {len(place)}, such as "
+            f"{every.names[0]!r}. Give ids that took part in an answer, or rows with features."
+        )
+    return every.take(np.array([place[name] for name in ids], dtype=np.intp))
+
+
+def _ids_alone(subject: Inspected, items: Any) -> list | None:
+    """Ids without features, in one dimension; None if something else came."""
+    if subject.id_place is None or subject.source is not None or items is None or is_frame(items):
+        return None
+    if subject.posterior.reader.table is not None or isinstance(items, ItemTable):
+        return None
+    listed = items.tolist() if hasattr(items, "tolist") else list(items)
+    return listed if listed and all(np.ndim(name) == 0 for name in listed) else None
+
+
+def _of_items(subject: Inspected, items: Any, at: Any) -> Contenders:
     answered = items is None and subject.source is None and subject.posterior.reader.table is None
     rows, names = (subject.training, None) if answered else subject.items(items)
     if subject.id_place is None:
         if at is not None:
             raise ValueError(
-                "at= holds what changes from answer to answer while ids are compared, and the "
-                "model knows no ids. Build the duels with ids= of from_columns or from_votes, or "
+                "Ids are compared here while other columns are held (at=), and the model knows no "
+                "ids. Build the duels with ids= of from_columns, or by from_votes, or "
                 "say id_column=; or pass items with the features that are to be compared."
             )
         return _as_they_are(subject, names, rows)
@@ -286,7 +326,8 @@ def contenders(subject: Inspected, items: Any = None, at: Any = None) -> Contend
             )
         every = np.repeat(every, len(values), axis=1)
         every[:, :, open_] = values
-    said = {columns.label(j): held.get(j) for j in sorted([*held, *open_])}
+    said: dict[Any, float | None] = dict.fromkeys(map(columns.label, sorted([*held, *open_])))
+    said |= {columns.label(j): float(columns.users(j, value)) for j, value in held.items()}
     names = subject.ids(base) if not came or names is None else names[first]
     return Contenders(subject, _named(names, len(base)), every, shares, said, columns)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 
 from skpref._utils import Array, check_choice, check_number
 from skpref.data import table_frame
-from skpref.fitting import UNITS, Inspected, unit_length
+from skpref.fitting import UNITS, unit_length
 from skpref.gp import defended, mixture_quantile
 from skpref.inspection._contenders import Columns, Contenders, contenders
 from skpref.likelihoods import sign_proba
@@ -27,6 +27,7 @@ _AWAY = 1.7
 
 def control_effects(
     model: Any,
+    votes: Any = None,
     *,
     user: Any = None,
     at: Mapping | ArrayLike | None = None,
@@ -39,6 +40,9 @@ def control_effects(
     ----------
     model, user, at
         As in `leaderboard`; the model knows ids.
+    votes : Bunch, default=None
+        What `skpref.duels.from_votes` gave, for the names of the controls; slopes are then per unit
+        of the columns as they stand in the table of votes.
     unit : {"noise", "elo", "logit"}, default="noise"
         Of utilities, see `leaderboard`.
     level : float, default=0.9
@@ -99,9 +103,9 @@ def control_effects(
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     check_choice("unit", unit, tuple(UNITS))
-    subject = Inspected.of(model, user)
-    ranked = contenders(subject, None, {} if at is None else at)
-    columns = ranked.columns if ranked.columns is not None else Columns(subject)
+    ranked = contenders(model, votes, user, {} if at is None else at)
+    subject = ranked.subject
+    columns = ranked.columns or Columns(subject)
     places = [
         place
         for place in sorted(columns.measured - columns.categories)
@@ -119,7 +123,10 @@ def control_effects(
         held[:, :, place] = columns.mean(place)
     ranked = replace(ranked, rows=held)
     length = unit_length(subject.posterior.likelihood, unit)
-    slopes = [_slope(ranked, place, columns.spread(place), level, length) for place in places]
+    slopes = [
+        _slope(ranked, place, columns.spread(place), level, length).per(columns.unit(place))
+        for place in places
+    ]
     own = {place: columns.by_id(place, held[:, 0, subject.id_place]) for place in places}
     moves = [_moves(ranked, {place: own[place]}) for place in places]
     together = _moves(ranked, own)
@@ -136,7 +143,10 @@ def control_effects(
         moved_together=together.moved,
         level=level,
         unit=unit,
-        held={**ranked.held, **{columns.label(j): float(held[0, 0, j]) for j in places}},
+        held={
+            **ranked.held,
+            **{columns.label(j): float(columns.users(j, held[0, 0, j])) for j in places},
+        },
     )
 
 
@@ -147,6 +157,15 @@ class _Slope(NamedTuple):
     probability_positive: float
     spread: float
     linear: bool
+
+    def per(self, unit: float) -> Self:
+        """The same for a column in which one more is so much."""
+        return self._replace(
+            slope=self.slope / unit,
+            lower=self.lower / unit,
+            upper=self.upper / unit,
+            spread=self.spread * unit,
+        )
 
 
 def _slope(ranked: Contenders, place: int, spread: float, level: float, length: float) -> _Slope:

@@ -9,7 +9,7 @@ from sklearn.utils import Bunch
 
 from skpref._utils import Array, RandomLike, check_choice, check_number
 from skpref.data import first_wins, table_frame
-from skpref.fitting import UNITS, Inspected, noise_deviation, unit_length
+from skpref.fitting import UNITS, noise_deviation, unit_length
 from skpref.inspection._contenders import Columns, Contenders, better, contenders, margins
 
 # Draws are ranked in blocks of at most this many numbers (8 MiB).
@@ -38,11 +38,13 @@ def leaderboard(
     ----------
     model : estimator, pipeline, search, optimizer, learner or Posterior
         Anything fitted that has a ``posterior_``, or that posterior.
-    items : ItemTable, DataFrame, array-like of shape (n, n_features), names or positions, \
-default=None
+    items : ItemTable, DataFrame, array-like of shape (n, n_features), names, ids or positions, \
+or votes, default=None
         As the model's ``predict`` takes them (of an optimizer: as it shows them). None: the table
         of the model or the candidates of an optimizer, else the items that answers are about; of
         a model that knows ids (``ids=`` of the builders, ``id_column=``) each id once, see ``at``.
+        What `skpref.duels.from_votes` gave stands for None: it brings the names of competitors and
+        of controls, and their units. Ids alone, in one dimension, are those to be ranked.
     user : id, default=None
         Whose utility, of a `CollaborativePreferenceRegressor` that was fitted with users. An id
         that it does not know stands for somebody of the population.
@@ -137,7 +139,7 @@ default=None
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     check_number("n_draws", n_draws, low=1, integer=True)
     check_choice("unit", unit, tuple(UNITS))
-    ranked = contenders(Inspected.of(model, user), items, at)
+    ranked = contenders(model, items, user, at)
     likelihood = ranked.subject.posterior.likelihood
     length = unit_length(likelihood, unit)
     relative = ranked.moments.relative(level).per(length)
@@ -233,26 +235,23 @@ def leaderboards(
     >>> {group: board.names.tolist() for group, board in leaderboards(model, by=1).items()}
     {0: [7, 8], 1: [8, 7]}
     """
-    subject = Inspected.of(model, user)
-    if subject.id_place is None:
-        raise ValueError(
-            "Boards by group rank ids, and the model knows none. Build the duels with ids= of "
-            "from_columns or from_votes, or say id_column=."
-        )
-    columns = Columns(subject)
+    ranked = contenders(model, items, user, {} if at is None else at)
+    columns = ranked.columns or Columns(ranked.subject)
     place = columns.place(by)
     if place not in columns.categories | columns.measured:
         raise ValueError(
-            f"The kernel {subject.posterior.kernel} does not see column {by!r}: all groups would "
-            "have one board. Give it a term for ids within groups, as "
+            f"The kernel {ranked.subject.posterior.kernel} does not see column {by!r}: all groups "
+            "would have one board. Give it a term for ids within groups, as "
             "skpref.kernels.leaderboard_kernel(X, by=...) does."
         )
     held = columns.told(at)
     if place in held:
         raise ValueError(f"at= holds column {by!r}, which tells the groups apart; leave it out.")
+    held = {j: columns.users(j, value) for j, value in held.items()}
     values, shares = columns.combinations([place])
     boards = {}
     for value in values[np.argsort(-shares, kind="stable"), 0].tolist():
+        value = columns.users(place, value)
         boards[int(value) if value.is_integer() else value] = leaderboard(
             model,
             items,
@@ -320,7 +319,7 @@ def undecided_pairs(
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     check_choice("unit", unit, tuple(UNITS))
-    ranked = contenders(Inspected.of(model, user), items, at).by_mean()
+    ranked = contenders(model, items, user, at).by_mean()
     length = unit_length(ranked.subject.posterior.likelihood, unit)
     first, second = np.triu_indices(len(ranked), 1)
     sure = better(ranked.moments, first, second)
@@ -392,7 +391,7 @@ def win_rates(
     (['ann', 'bob', 'cid'], [[0.5, 0.79, 0.88], [0.21, 0.5, 0.67], [0.12, 0.33, 0.5]])
     """
     check_number("order", order, low=-1, high=1, integer=True)
-    ranked = contenders(Inspected.of(model, user), items, at)
+    ranked = contenders(model, items, user, at)
     n = len(ranked)
     by_mean = np.argsort(-ranked.moments.means.mean(axis=1), kind="stable")
     ranked = ranked.take(by_mean)
