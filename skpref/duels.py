@@ -1,5 +1,10 @@
 """Builders of duels and sets from what people have, and item tables: what users need of `data`."""
 
+from typing import Any
+
+from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
+from sklearn.utils import Bunch
+
 from skpref.data import (
     DUEL,
     SET,
@@ -21,7 +26,9 @@ from skpref.data import (
     parse_outcomes,
     ranking_groups,
     rated_pairs,
+    read_votes,
 )
+from skpref.kernels import Identity, OnColumns
 
 __all__ = [
     "DUEL",
@@ -40,8 +47,157 @@ __all__ = [
     "from_pairs",
     "from_rankings",
     "from_ratings",
+    "from_votes",
     "from_wins",
     "parse_outcomes",
     "ranking_groups",
     "rated_pairs",
 ]
+
+
+def from_votes(
+    votes: Any,
+    a: Any = None,
+    b: Any = None,
+    winner: Any = None,
+    judge: Any = None,
+    controls: Any = None,
+    prompt: Any = None,
+    time: Any = None,
+    *,
+    both_bad: str = "tie",
+    ties: bool = True,
+    missing: str = "drop",
+) -> Bunch:
+    """Duels from a table of votes as arenas publish them, one vote a row.
+
+    Columns are found by their names, upper or lower case, spaces, dashes and underscores aside;
+    those that are not named are guessed from the names that arenas use. What cannot be used is
+    left out, counted in ``dropped``, said in ``summary``, and a warning says so if it is more than
+    a twentieth. Names of competitors are stripped of spaces around them; those that differ in case
+    are different.
+
+    Parameters
+    ----------
+    votes : DataFrame, pyarrow.Table, dict of array-likes, str or path
+        A frame of any library, or a file with a header: CSV (".csv", ".tsv", ".txt", also with
+        ".gz"; UTF-8, separated by commas, semicolons, tabs or bars; read with the standard
+        library) or Parquet (".parquet"; read with polars or pandas).
+    a, b : column names, default=None
+        Who the first and the second competitor are. None: "model_a" and "model_b", "left" and
+        "right", "a" and "b" and the like; "winner" and "loser" if there are no others, and then
+        there is no ``winner``.
+    winner : column name, default=None
+        The name of either competitor or side ("model_a", "left", "A"), a word for a tie ("tie",
+        "draw") or for two bad answers ("tie (bothbad)", "both bad", "neither"); or numbers: -1, 0
+        and 1, or 0, 0.5 and 1, or 1 (the first), 1.5 and 2. None: "winner", "vote", "verdict" and
+        the like.
+    judge, prompt, time : column name, default=None
+        Who voted, about what, and when. If named, votes without a judge or time are left out.
+        None: "judge", "annotator" and the like; "question_id", "prompt" and the like; "tstamp",
+        "timestamp" and the like, if there is one.
+    controls : str, pair of str, or list of these, default=None
+        What else may decide a vote, as numbers: "length" stands for the columns "length_a" and
+        "length_b" (or whatever the two sides are called), or for one column of this name, which
+        holds the difference of the first and the second. A pair of column names, or
+        "length_a-length_b", says which two they are.
+    both_bad : {"tie", "drop"}, default="tie"
+        Whether votes that both are bad are ties or left out. They say that the two are alike, and
+        how good they are beside others not in the vote, which a model of duels does not use.
+    ties : bool, default=True
+        False: ties are left out.
+    missing : {"drop", "mean"}, default="drop"
+        Votes that lack a control are left out, or get its mean (of a difference 0).
+
+    Returns
+    -------
+    votes : Bunch
+        X : ndarray of int of shape (n_votes, 2), or of float of shape (n_votes, 2, 1 + n_controls)
+            Positions in ``item_table``; with controls these positions, then the controls of the
+            side, each less its mean and in root mean squares of the differences a - b. A
+            difference d is d / 2 beside -d / 2, so that margins are right.
+        y : ndarray of int64 of shape (n_votes,)
+            1 if the first won, and 0 if the second did; with ties -1 if the second won, and 0 for
+            a tie. Where one side won all, every second vote is turned round.
+        item_table : ItemTable
+            The competitors, sorted by name; ``item_table.names`` are their names.
+        judges, prompts, times : ndarray of shape (n_votes,) or None
+            None in ``judges`` and ``prompts``, and NaN in ``times``, where a vote has none. Dates
+            are days since 1970-01-01.
+        order : ndarray of int8 of shape (n_votes,)
+            For ``fit(..., order=)``: 1 if the competitor in column ``a`` is the first of the row
+            of X, -1 if the vote was turned round, 0 throughout where columns are of winners and
+            losers.
+        rows : ndarray of int of shape (n_votes,)
+            Rows of the table that the votes are from.
+        controls : list of str
+            Names of the controls.
+        control_center, control_scale : ndarray of shape (n_controls,)
+            A control in X is ``(value - control_center) / control_scale``; an effect a unit of the
+            user's is that of X divided by ``control_scale``.
+        n_read : int
+            Rows of the table.
+        dropped : dict of str to int
+            Number of votes left out by reason.
+        summary : str
+            The same in one line.
+        kernel : kernel
+            Independent competitors, and with controls a linear part, whose variance is learned.
+        params : dict
+            Parameters for ``PairwisePreferenceRegressor(**votes.params)``: the kernel, where X
+            has the competitors (``items`` or ``id_column``), and ``tie_threshold`` with ties.
+
+    Raises
+    ------
+    ValueError
+        For columns that are not there or are there twice, files that cannot be read, outcomes of
+        which none can be read or only wins of one side, controls without numbers or that never
+        differ, or if no vote is left.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.duels import from_votes
+    >>> votes = from_votes(
+    ...     {
+    ...         "model_a": ["ant", "bee", "cow", "ant", "ant"],
+    ...         "model_b": ["bee", "cow", "ant", "bee", "ant"],
+    ...         "winner": ["model_a", "Model B", "tie (bothbad)", "bee", "model_a"],
+    ...         "length_a": [120, 80, 200, 90, 100],
+    ...         "length_b": [100, 90, 150, 110, 100],
+    ...     },
+    ...     controls="length",
+    ... )
+    >>> votes.X.shape, votes.y.tolist(), votes.item_table.names.tolist(), votes.controls
+    ((4, 2, 2), [1, -1, 0, -1], ['ant', 'bee', 'cow'], ['length'])
+    >>> votes.summary
+    '4 of 5 votes on 3 competitors; left out: 1 with the same competitor on both sides'
+    >>> model = PairwisePreferenceRegressor(**votes.params).fit(votes.X, votes.y)
+    >>> votes.item_table.names[model.predict([[0, 0.0], [1, 0.0], [2, 0.0]]).argmax()]
+    'cow'
+    """
+    found = read_votes(
+        votes,
+        a,
+        b,
+        winner,
+        judge,
+        controls,
+        prompt,
+        time,
+        both_bad=both_bad,
+        ties=ties,
+        missing=missing,
+    )
+    params: dict[str, Any] = {"items": found.item_table}
+    found.kernel = Identity()
+    if found.controls:
+        columns = list(range(1, 1 + len(found.controls)))
+        slopes = ConstantKernel(1.0, (1e-4, 1e4)) * DotProduct(0.0, "fixed")
+        found.kernel = OnColumns(Identity(), [0]) + OnColumns(slopes, columns)
+        params = {"id_column": 0}
+    params["kernel"] = found.kernel
+    if (found.y < 0).any():
+        params["tie_threshold"] = 0.1
+    found.params = params
+    return found

@@ -82,6 +82,7 @@ from skpref.data._validation import (
     check_training,
     joint_groups,
 )
+from skpref.data._votes import read_votes
 
 __all__ = [
     "DUEL",
@@ -149,6 +150,7 @@ __all__ = [
     "ranking_groups",
     "rated_pairs",
     "read",
+    "read_votes",
     "refuse_order",
     "shallow_copy",
     "shown_together",

@@ -1,0 +1,538 @@
+"""Votes as arenas publish them: who met whom, who won, who judged, and what to control for."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from skpref._utils import check_choice, warn
+from skpref.data._columns import (
+    MISSING,
+    UNREAD,
+    codes_by_word,
+    common_part,
+    one_sided,
+    side_words,
+)
+from skpref.data._items import ItemTable
+from skpref.data._labels import finish
+from skpref.data._tables import Coded, Numbers, Table, open_table
+
+# Names of columns that arenas use, the surest first.
+_PAIRS = (
+    *(("model a", "model b"), ("model 1", "model 2"), ("model left", "model right")),
+    *(("left model", "right model"), ("generator 1", "generator 2"), ("left", "right"), ("a", "b")),
+    *(("item a", "item b"), ("player a", "player b"), ("player 1", "player 2")),
+    *(("first", "second"), ("home", "away"), ("white", "black"), ("winner", "loser")),
+)
+_WINNER = (
+    *("winner", "winner name", "vote", "verdict", "outcome", "result", "preference"),
+    *("preferred", "choice", "judgment", "judgement", "label"),
+)
+_JUDGE = (
+    *("judge", "judge id", "judge name", "judge hash", "annotator", "annotator id"),
+    *("worker", "worker id", "rater", "rater id", "voter", "voter id", "user", "user id"),
+)
+_PROMPT = ("question id", "prompt id", "prompt", "question", "instruction")
+_TIME = ("tstamp", "timestamp", "time", "date", "created at")
+# What the two sides may be called in the names of columns and in outcomes.
+_SIDES = (
+    *(("model a", "model b"), ("a", "b"), ("left", "right"), ("1", "2"), ("first", "second")),
+    *(("model 1", "model 2"), ("model left", "model right"), ("response a", "response b")),
+    *(("assistant a", "assistant b"), ("home", "away")),
+)
+_BOTH_BAD = re.compile(r".*\bboth\s?(are )?bad\b|neither\b", re.IGNORECASE)
+# Left out for what they lack: from this share on a warning says so.
+_MUCH = 0.05
+
+
+class Control(NamedTuple):
+    """What differs between the two sides beside who they are.
+
+    Attributes
+    ----------
+    label : str
+    columns : tuple of int
+        Positions of the column of either side, or of the one that holds their difference.
+    """
+
+    label: str
+    columns: tuple[int, ...]
+
+
+class _Names:
+    """Finds columns by their names, whatever their case, spaces, dashes and underscores."""
+
+    def __init__(self, names: list) -> None:
+        self._names = names
+        self._plain = [_plain(name) for name in names]
+
+    def find(self, name: Any) -> int | None:
+        """Position of a column, None if there is none."""
+        for names, wanted in ((self._names, name), (self._plain, _plain(name))):
+            found = [
+                i for i, one in enumerate(names) if type(one) is type(wanted) and one == wanted
+            ]
+            if len(found) > 1:
+                raise ValueError(
+                    f"{len(found)} columns are named {self._names[found[0]]!r}, or the same in "
+                    "other case or spacing; rename or drop all but one."
+                )
+            if found:
+                return found[0]
+        return None
+
+    def need(self, name: Any, what: str) -> int:
+        found = self.find(name)
+        if found is None:
+            raise ValueError(f"There is no column {name!r} ({what}); there are {self._names}.")
+        return found
+
+    def guess(self, candidates: Sequence[str]) -> int | None:
+        """The first of some names that a column has."""
+        found = (self.find(name) for name in candidates)
+        return next((position for position in found if position is not None), None)
+
+    def pair(self, candidates: Sequence[tuple[str, str]]) -> tuple[int, int] | None:
+        """The first pair of names that two columns have."""
+        for one, other in candidates:
+            found = self.find(one), self.find(other)
+            if found[0] is not None and found[1] is not None:
+                return found[0], found[1]
+        return None
+
+    def __getitem__(self, position: int) -> Any:
+        return self._names[position]
+
+    def __str__(self) -> str:
+        return str(self._names)
+
+
+def _plain(name: Any) -> Any:
+    return (
+        " ".join(re.split(r"[\s_.-]+", name.strip())).casefold() if isinstance(name, str) else name
+    )
+
+
+class _Chosen(NamedTuple):
+    """Positions of the columns that a reading takes, None for those that there are not."""
+
+    a: int
+    b: int
+    winner: int | None
+    judge: int | None
+    prompt: int | None
+    time: int | None
+
+
+def _choose(names: _Names, a: Any, b: Any, winner: Any, others: Sequence[Any]) -> _Chosen:
+    if (a is None) != (b is None):
+        raise ValueError("Only one of a= and b= came; give both columns, or neither to guess them.")
+    if a is not None:
+        sides = names.need(a, "a="), names.need(b, "b=")
+    else:
+        guessed = names.pair(_PAIRS)
+        if guessed is None:
+            raise ValueError(
+                "No two columns are named as competitors are in votes, such as 'model_a' and "
+                f"'model_b'; there are {names}. Say which by a= and b=."
+            )
+        sides = guessed
+    if sides[0] == sides[1]:
+        raise ValueError(f"a= and b= are one column, {names[sides[0]]!r}; give two.")
+    decided = winner is None and [_plain(names[i]) for i in sides] == ["winner", "loser"]
+    won = None
+    if winner is not None:
+        won = names.need(winner, "winner=")
+    elif not decided:
+        won = names.guess(_WINNER)
+        if won is None:
+            raise ValueError(
+                f"No column is named as winners are in votes, such as 'winner'; there are {names}. "
+                "Say which by winner=."
+            )
+    found = [
+        names.guess(candidates) if name is None else names.need(name, f"{what}=")
+        for name, what, candidates in zip(
+            others, ("judge", "prompt", "time"), (_JUDGE, _PROMPT, _TIME), strict=True
+        )
+    ]
+    taken = {*sides, won}
+    for i, name in enumerate(others):
+        if found[i] in taken and name is None:
+            found[i] = None
+    return _Chosen(*sides, won, *found)
+
+
+def _find_controls(names: _Names, controls: Any, chosen: _Chosen) -> list[Control]:
+    listed = [controls] if isinstance(controls, str) else list(controls or ())
+    pairs = [*side_words([], [], (names[chosen.a], names[chosen.b])), *_SIDES]
+    found = [_find_control(names, each, pairs) for each in listed]
+    repeated = [label for label, n in Counter(each.label for each in found).items() if n > 1]
+    if repeated:
+        raise ValueError(f"Controls came twice: {repeated}. Give each once.")
+    return found
+
+
+def _find_control(names: _Names, control: Any, pairs: list) -> Control:
+    if isinstance(control, tuple):
+        if len(control) != 2:
+            raise ValueError(
+                f"The control {control!r} has {len(control)} columns; give that of either side, or "
+                "the name of one that holds their difference."
+            )
+        columns = tuple(names.need(each, "controls=") for each in control)
+        common = common_part(*control)
+        return Control(common[0] if common else f"{control[0]} - {control[1]}", columns)
+    if not isinstance(control, str):
+        raise ValueError(
+            f"A control must be the name of a column or pair of columns; {control!r} came."
+        )
+    itself = names.find(control)
+    name = control.strip()
+    two = names.pair([each for pair in pairs for each in _sided(name, pair)])
+    if itself is not None and two is not None:
+        raise ValueError(
+            f"The control {control!r} may be the column of this name, a difference, or "
+            f"{names[two[0]]!r} and {names[two[1]]!r}; say which: rename the column, or give "
+            f"({names[two[0]]!r}, {names[two[1]]!r})."
+        )
+    if itself is not None:
+        return Control(name, (itself,))
+    if two is not None:
+        return Control(name, two)
+    for at in (match.start() for match in re.finditer("[-\u2212]", control)):
+        sides = names.find(control[:at].strip()), names.find(control[at + 1 :].strip())
+        if sides[0] is not None and sides[1] is not None:
+            common = common_part(names[sides[0]], names[sides[1]])
+            return Control(common[0] if common else name, (sides[0], sides[1]))
+    raise ValueError(
+        f"There is no control {control!r}: no column has this name, none are "
+        f"'{name}_a' and '{name}_b', and it is no difference of two such as "
+        f"'length_a-length_b'; there are {names}."
+    )
+
+
+def _sided(name: str, sides: tuple[str, str]) -> list[tuple[str, str]]:
+    """How the columns of either side may be named."""
+    one, other = sides
+    return [(f"{name} {one}", f"{name} {other}"), (f"{one} {name}", f"{other} {name}")]
+
+
+def read_votes(
+    votes: Any,
+    a: Any = None,
+    b: Any = None,
+    winner: Any = None,
+    judge: Any = None,
+    controls: Any = None,
+    prompt: Any = None,
+    time: Any = None,
+    *,
+    both_bad: str = "tie",
+    ties: bool = True,
+    missing: str = "drop",
+) -> Bunch:
+    """Votes as `skpref.duels.from_votes` gives them, but for the kernel."""
+    check_choice("both_bad", both_bad, ("tie", "drop"))
+    check_choice("missing", missing, ("drop", "mean"))
+    table: Table = open_table(votes)
+    names = _Names(table.names)
+    chosen = _choose(names, a, b, winner, (judge, prompt, time))
+    wanted = _find_controls(names, controls, chosen)
+    positions = list(dict.fromkeys(i for each in wanted for i in each.columns))
+    labels = [i for i in chosen if i is not None]
+    columns, numbers = table.read(labels, positions)
+    column = dict(zip(labels, columns, strict=True))
+    values = dict(zip(positions, numbers, strict=True))
+    first, second, known = _competitors(column[chosen.a], column[chosen.b])
+    n_rows = len(first)
+    if n_rows == 0:
+        raise ValueError("The table has no row, so no vote.")
+    out = _LeftOut(n_rows)
+    out.drop((first < 0) | (second < 0), "without a competitor's name")
+    out.drop((first == second) & (first >= 0), "with the same competitor on both sides")
+    if chosen.winner is None:
+        codes = np.ones(n_rows, dtype=np.int64)
+    else:
+        sides = side_words([], [], (names[chosen.a], names[chosen.b]))
+        codes = _outcomes(column[chosen.winner], first, second, known, sides, out, both_bad)
+    out.drop((codes == 0) & (not ties), "ties (ties=False)", meant=True)
+    for position, name, what in ((chosen.judge, judge, "judge"), (chosen.time, time, "time")):
+        if name is not None and position is not None:
+            out.drop(column[position].codes < 0, f"without a {what}")
+    for each in wanted:
+        for position in each.columns:
+            _check_numbers(names[position], values[position])
+        gaps = np.any([np.isnan(values[i].values) for i in each.columns], axis=0)
+        if missing == "drop":
+            out.drop(gaps, f"without a number for {each.label!r}")
+        else:
+            out.fill(gaps, each.label)
+    rows = out.rows()
+    present = np.unique(np.concatenate([first[rows], second[rows]]))
+    items = ItemTable.from_names([known[i] for i in present])
+    place = np.full(len(known), -1, dtype=np.int64)
+    place[present] = np.arange(len(present))
+    X = np.stack([place[first[rows]], place[second[rows]]], axis=1)
+    codes = codes[rows]
+    center, scale = np.zeros(len(wanted)), np.ones(len(wanted))
+    if wanted:
+        whole = np.empty((len(rows), 2, 1 + len(wanted)))
+        whole[:, :, 0] = X
+        for j, each in enumerate(wanted):
+            both = _sides_of(each, [values[i].values[rows] for i in each.columns])
+            whole[:, :, 1 + j], center[j], scale[j] = _standard(each.label, both)
+        X = whole
+    tied = bool((codes == 0).any())
+    done = finish(X, codes if tied else (codes == 1).astype(np.int64), tied or False)
+    order = np.zeros(len(rows)) if chosen.winner is None else np.where(done.turned, -1, 1)
+    _warn_alike(items.names)
+    out.warn()
+    return Bunch(
+        X=done.X,
+        y=done.y,
+        item_table=items,
+        judges=_listed(column, chosen.judge, rows),
+        prompts=_listed(column, chosen.prompt, rows),
+        times=_times(column, chosen.time, rows, names, guessed=time is None),
+        order=order.astype(np.int8),
+        rows=rows,
+        controls=[each.label for each in wanted],
+        control_center=center,
+        control_scale=scale,
+        n_read=n_rows,
+        dropped=out.counts,
+        summary=out.summary(len(items)),
+    )
+
+
+class _LeftOut:
+    """Which rows are left out, and why."""
+
+    def __init__(self, n_rows: int) -> None:
+        self._left = np.ones(n_rows, dtype=bool)
+        self._unmeant = 0
+        self._filled: list[str] = []
+        self.counts: dict[str, int] = {}
+
+    def drop(self, rows: np.ndarray, reason: str, meant: bool = False) -> None:
+        """Leave out rows that are not yet left out."""
+        n = int((rows & self._left).sum())
+        if n:
+            self._left &= ~rows
+            self.counts[reason] = n
+            self._unmeant += 0 if meant else n
+
+    def fill(self, rows: np.ndarray, label: str) -> None:
+        n = int((rows & self._left).sum())
+        if n:
+            self._filled.append(f"{n} without a number for {label!r} have its mean")
+
+    def left(self, rows: np.ndarray) -> np.ndarray:
+        return rows & self._left
+
+    def rows(self) -> np.ndarray:
+        found = np.flatnonzero(self._left)
+        if not len(found):
+            raise ValueError(f"No vote is left: {self._reasons()}.")
+        return found
+
+    def _reasons(self) -> str:
+        return ", ".join(f"{n} {reason}" for reason, n in self.counts.items())
+
+    def summary(self, n_items: int) -> str:
+        """What was read and what was left out, in one line."""
+        text = f"{self._left.sum()} of {len(self._left)} votes on {n_items} competitors"
+        if self.counts:
+            text += f"; left out: {self._reasons()}"
+        return "; ".join([text, *self._filled])
+
+    def warn(self) -> None:
+        if self._unmeant > _MUCH * len(self._left):
+            warn(
+                f"{self._unmeant} of {len(self._left)} votes cannot be used: {self._reasons()}. "
+                "Look at a few of them; what is left may not speak for all."
+            )
+
+
+def _competitors(one: Coded, other: Coded) -> tuple[np.ndarray, np.ndarray, list]:
+    """Codes of the two sides in one sorted list of names, and this list."""
+    values = [_tidy(value) for value in (*one.values, *other.values)]
+    if len({isinstance(value, str) for value in values}) > 1:
+        values = [str(value) for value in values]
+    known = sorted(set(values))
+    code = {name: i for i, name in enumerate(known)}
+    number = np.array([code[value] for value in values], dtype=np.int64)
+    sides = np.split(number, [len(one.values)])
+    return *(np.append(n, -1)[c.codes] for n, c in zip(sides, (one, other), strict=True)), known
+
+
+def _tidy(name: Any) -> Any:
+    if isinstance(name, str):
+        return name.strip()
+    if isinstance(name, bool | np.bool_) or not isinstance(name, Real):
+        return str(name)
+    return int(name) if isinstance(name, float) and name.is_integer() else name
+
+
+def _outcomes(
+    column: Coded,
+    first: np.ndarray,
+    second: np.ndarray,
+    known: list,
+    sides: list,
+    out: _LeftOut,
+    both_bad: str,
+) -> np.ndarray:
+    """1, 0 or -1 for each row; rows without an outcome are left out."""
+    out.drop(column.codes < 0, "without an outcome")
+    numbers = _by_number(column.values, first, second, column.codes, known, out)
+    if numbers is not None:
+        return np.append(numbers, MISSING)[column.codes]
+    # A few combinations of competitors and words stand for all rows.
+    width = len(known) + 1
+    key = ((column.codes + 1) * width + first + 1) * width + second + 1
+    _, rows, inverse = np.unique(key, return_index=True, return_inverse=True)
+    names = [*known, None]
+    value = [[*column.values, None][column.codes[row]] for row in rows]
+    one, other = ([names[side[row]] for row in rows] for side in (first, second))
+    found = codes_by_word(value, (one, other), [*sides, *_SIDES], rows)[inverse.reshape(-1)]
+    bad = np.array([_is_both_bad(each) for each in column.values] + [False], dtype=bool)
+    bad = bad[column.codes] & ((found == 0) | (found == UNREAD))
+    found[bad] = 0
+    unread = out.left(found == UNREAD)
+    if unread.any():
+        kept = out.left(found != MISSING)
+        if not ((found[kept] == 1).any() and (found[kept] == -1).any()):
+            words = [[*column.values, None][code] for code in column.codes[kept]]
+            raise ValueError(one_sided(words, found[kept]))
+        some = Counter(column.values[code] for code in column.codes[unread]).most_common(3)
+        shown = ", ".join(f"{word!r} ({n})" for word, n in some)
+        out.drop(unread, f"whose outcome is neither side nor a tie ({shown})")
+    if both_bad == "drop":
+        out.drop(bad, 'both bad (both_bad="drop")', meant=True)
+    return found
+
+
+def _is_both_bad(value: Any) -> bool:
+    return isinstance(value, str) and _BOTH_BAD.match(_plain(value)) is not None
+
+
+def _by_number(
+    values: list,
+    first: np.ndarray,
+    second: np.ndarray,
+    codes: np.ndarray,
+    known: list,
+    out: _LeftOut,
+) -> np.ndarray | None:
+    """1, 0 or -1 for each distinct outcome; None if they are no such numbers."""
+    if not values or not all(isinstance(value, Real | np.bool_) for value in values):
+        return None
+    found = set(values)
+    if not all(isinstance(name, str) for name in known):
+        rows = out.left(codes >= 0)
+        numbers = np.array(values, dtype=np.float64)[codes[rows]]
+        sides = [np.array([*known, np.nan], dtype=np.float64)[s[rows]] for s in (first, second)]
+        if ((numbers == sides[0]) | (numbers == sides[1])).all() and not found <= {0, 1}:
+            return None  # ids of the winners
+    for levels in ({-1: -1, 0: 0, 1: 1}, {0: -1, 0.5: 0, 1: 1}, {1: 1, 1.5: 0, 2: -1}):
+        lowest = min(levels)
+        plain = lowest != -1 or -1 in found  # without -1, 0 is a defeat
+        if found <= set(levels) and plain:
+            return np.array([levels[value] for value in values], dtype=np.int64)
+    raise ValueError(
+        f"Outcomes as numbers are -1, 0, 1, or 0, 0.5, 1, or 1, 1.5, 2 (the first, a tie, the "
+        f"second); values such as {sorted(found)[:5]} came."
+    )
+
+
+def _check_numbers(name: Any, numbers: Numbers) -> None:
+    if len(numbers.values) and np.isnan(numbers.values).all():
+        some = f"it holds such as {numbers.odd}" if numbers.odd else "all its cells are empty"
+        raise ValueError(f"The control column {name!r} has no number: {some}.")
+
+
+def _sides_of(control: Control, columns: list[np.ndarray]) -> np.ndarray:
+    """Values of a control on both sides, gaps filled."""
+    if len(columns) == 1:
+        half = np.nan_to_num(columns[0]) / 2.0
+        return np.stack([half, -half], axis=1)
+    sides = np.stack(columns, axis=1)
+    return np.where(np.isnan(sides), np.nanmean(sides), sides)
+
+
+def _standard(label: str, sides: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """Values less their mean, in root mean squares of their differences."""
+    center = float(sides.mean())
+    scale = float(np.sqrt(np.mean((sides[:, 0] - sides[:, 1]) ** 2)))
+    if not scale > 0.0 or not np.isfinite(scale):
+        raise ValueError(
+            f"The control {label!r} is the same on both sides of every vote, so that its effect "
+            "cannot be told; leave it out."
+        )
+    return (sides - center) / scale, center, scale
+
+
+def _warn_alike(names: np.ndarray) -> None:
+    plain: dict = {}
+    for name in names.tolist():
+        plain.setdefault(_plain(name), []).append(name)
+    alike = [each for each in plain.values() if len(each) > 1]
+    if alike:
+        shown = "; ".join(", ".join(map(repr, each)) for each in alike[:3])
+        warn(
+            f"Names that differ in case, spaces or dashes alone are taken for different "
+            f"competitors: {shown}. Write them alike if they are one."
+        )
+
+
+def _listed(column: dict, position: int | None, rows: np.ndarray) -> np.ndarray | None:
+    """Values of the rows, None where one is missing; None if there is no column."""
+    if position is None:
+        return None
+    codes, values = column[position]
+    kinds = {type(value) for value in values}
+    if kinds and kinds <= {int, float} and not (codes[rows] < 0).any():
+        return np.array(values)[codes[rows]]
+    array = np.empty(len(values) + 1, dtype=object)
+    array[:-1] = values
+    return array[codes[rows]]
+
+
+def _times(
+    column: dict, position: int | None, rows: np.ndarray, names: _Names, guessed: bool
+) -> np.ndarray | None:
+    """Numbers as they are, dates in days since 1970; NaN where there is none."""
+    if position is None:
+        return None
+    codes, values = column[position]
+    try:
+        times = np.array([*map(_moment, values), np.nan])
+    except (TypeError, ValueError):
+        if guessed:
+            return None
+        raise ValueError(
+            f"The times in column {names[position]!r} must be numbers or dates such as "
+            f"2024-05-17 or 2024-05-17T12:30:00; values such as {values[:3]} came."
+        ) from None
+    return times[codes[rows]]
+
+
+def _moment(value: Any) -> float:
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            value = datetime.fromisoformat(value.strip())
+    if isinstance(value, Real):
+        return float(value)
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.timestamp() / 86400.0
+    return float(np.datetime64(value, "us").astype(np.int64)) / 86400e6
