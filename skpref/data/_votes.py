@@ -312,6 +312,13 @@ def read_votes(
     )
 
 
+def read_labels(votes: Any, column: Any) -> Coded:
+    """One more column of a table of votes, found by its name as others are."""
+    table = open_table(votes)
+    labels, _ = table.read([_Names(table.names).need(column, "by=")], [])
+    return labels[0]
+
+
 class _LeftOut:
     """Which rows are left out, and why."""
 
