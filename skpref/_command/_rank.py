@@ -51,6 +51,8 @@ def rank_votes(told: Any) -> Report:
     groups = None
     if told.by is not None:
         votes, groups = _with_groups(votes, told.votes, told.by)
+    if told.out is not None:  # what cannot be written is better known before the fit
+        told.out.mkdir(parents=True, exist_ok=True)
     more: dict[str, Any] = {"order": votes.order} if told.order else {}
     if told.judge is not None:
         more["judges"] = votes.judges

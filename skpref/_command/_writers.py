@@ -39,14 +39,13 @@ svg { max-width: 100%; height: auto; }
 
 
 def write(report: Report, folder: Path) -> list[str]:
-    """Write all files of a report into a folder, which is made.
+    """Write all files of a report into a folder.
 
     Returns
     -------
     list of str
         Names of the files, and what is missing in them.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     picture = _picture(report)
     files = {
         "board.csv": _csv(report.table),
@@ -277,7 +276,7 @@ def _picture(report: Report) -> str | None:
     from skpref.plotting import LeaderboardDisplay
 
     # Letters are the browser's, so that no glyph is missing; the same board gives the same file.
-    style = {"svg.fonttype": "none", "svg.hashsalt": "skpref", "font.family": "sans-serif"}
+    style: Any = {"svg.fonttype": "none", "svg.hashsalt": "skpref", "font.family": "sans-serif"}
     with matplotlib.rc_context(style), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         display = LeaderboardDisplay.from_board(report.board, top=_MOST_DRAWN)
