@@ -56,7 +56,7 @@ __all__ = [
 
 
 def from_votes(
-    votes: Any,
+    frame: Any,
     a: Any = None,
     b: Any = None,
     winner: Any = None,
@@ -79,7 +79,7 @@ def from_votes(
 
     Parameters
     ----------
-    votes : DataFrame, pyarrow.Table, dict of array-likes, str or path
+    frame : DataFrame, pyarrow.Table, dict of array-likes, str or path
         A frame of any library, or a file with a header: CSV (".csv", ".tsv", ".txt", also with
         ".gz"; UTF-8, separated by commas, semicolons, tabs or bars; read with the standard
         library) or Parquet (".parquet"; read with polars or pandas).
@@ -177,7 +177,7 @@ def from_votes(
     'cow'
     """
     found = read_votes(
-        votes,
+        frame,
         a,
         b,
         winner,

@@ -18,7 +18,7 @@ from skpref.data._containers import column_at, is_frame, is_missing, unmasked
 
 # Cells of a CSV that say nothing, as pandas reads them.
 _EMPTY = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"}
-_ROWS = 2**16  # of a CSV that are held as texts
+_ROWS = 512  # of a CSV at a time: more do not fit into the caches of a processor
 _SEPARATORS = ",;\t|"
 
 
