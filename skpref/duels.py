@@ -145,7 +145,8 @@ def from_votes(
             Independent competitors, and with controls a linear part, whose variance is learned.
         params : dict
             Parameters for ``PairwisePreferenceRegressor(**votes.params)``: the kernel, where X
-            has the competitors (``items`` or ``id_column``), and ``tie_threshold`` with ties.
+            has the competitors (``items`` or ``id_column``), the noise to start from with its
+            bounds, and with ties the threshold.
 
     Raises
     ------
@@ -198,6 +199,9 @@ def from_votes(
         params = {"id_column": 0}
     params["kernel"] = found.kernel
     if (found.y < 0).any():
-        params["tie_threshold"] = 0.1
+        params |= {"tie_threshold": 0.1, "tie_threshold_bounds": (1e-4, 1e2)}
+    # From a small noise the first step of the search may lead where no control has an effect.
+    # Competitors may be nearly alike: their differences are then small beside the noise.
+    params |= {"noise_variance": 1.0, "noise_variance_bounds": (1e-3, 1e3)}
     found.params = params
     return found

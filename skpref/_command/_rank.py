@@ -20,7 +20,7 @@ from skpref.kernels import Identity, OnColumns
 # Variance of what a group does to a competitor, beside that of the competitors; and its bounds.
 _GROUP, _GROUP_BOUNDS = 0.1, (1e-4, 10.0)
 # Where the search for the order effect may go, in deviations of the competitors.
-_ORDER_BOUNDS = (-3.0, 3.0)
+_ORDER_BOUNDS = (-30.0, 30.0)
 
 
 def rank_votes(told: Any) -> Report:

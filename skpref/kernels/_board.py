@@ -42,6 +42,11 @@ def leaderboard_kernel(X: Any, *, id_column: Any = None, by: Any = None) -> Kern
     ValueError
         If there is no column of ids, or none of a name or position; if a control is no number.
 
+    Notes
+    -----
+    Start the search for the noise at the variance of the ids, ``noise_variance=1.0``: from a noise
+    that is much too small its first step may end where no control has an effect.
+
     Examples
     --------
     >>> import numpy as np

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.collaborative import CollaborativePreferenceRegressor
-from skpref.duels import DuelFrame
+from skpref.duels import DuelFrame, from_votes
 from skpref.inference import ConstantLiar
 from skpref.inspection import (
     control_effects,
@@ -553,3 +553,84 @@ def test_columns_that_never_differ_and_refusals_of_the_kernel():
     duels = DuelFrame(texts, np.arange(2 * N).reshape(N, 2), id_column="id")
     with pytest.raises(ValueError, match="Column 'topic' is to be controlled for, and holds other"):
         leaderboard_kernel(duels)
+
+
+# -- votes ------------------------------------------------------------------------------------
+
+
+def votes_of(seed, n=300):
+    """Four competitors, those that are better also give longer answers, and longer ones win."""
+    rng = np.random.default_rng(seed)
+    strength = {"ant": 0.6, "bee": 0.3, "cow": -0.2, "dog": -0.7}
+    pairs = [rng.permutation(list(strength))[:2] for _ in range(n)]
+    skill = np.array([[strength[name] for name in pair] for pair in pairs])
+    length = np.round(300.0 + 150.0 * skill + 80.0 * rng.normal(size=(n, 2)))
+    utility = skill + 0.005 * length + rng.normal(size=(n, 2))
+    return {
+        "model_a": [pair[0] for pair in pairs],
+        "model_b": [pair[1] for pair in pairs],
+        "winner": np.where(utility[:, 0] > utility[:, 1], "model_a", "model_b"),
+        "length_a": length[:, 0],
+        "length_b": length[:, 1],
+    }
+
+
+@pytest.mark.parametrize("seed", [0, 4, 7])
+def test_the_search_does_not_end_where_no_control_has_an_effect(seed):
+    """From a small noise it did, though the start had the larger evidence."""
+    votes = from_votes(votes_of(seed, 150), controls="length")
+    model = PairwisePreferenceRegressor(**votes.params).fit(votes.X, votes.y)
+    effects = control_effects(model, votes, level=0.99)
+    assert 0.0 < effects.lower[0] < 0.005 < effects.upper[0]
+
+
+def test_votes_name_competitors_and_controls_in_their_own_units():
+    table = votes_of(0, 60)
+    votes = from_votes(table, controls="length")
+    params = votes.params | {"optimizer": None}
+    model = PairwisePreferenceRegressor(**params).fit(votes.X, votes.y)
+    plain, board = leaderboard(model), leaderboard(model, votes)
+    assert board.names.tolist() == votes.item_table.names[plain.names.astype(int)].tolist()
+    lengths = np.concatenate([table["length_a"], table["length_b"]])
+    assert board.held == {"length": pytest.approx(lengths.mean())}
+    slope = control_effects(model).slope / votes.control_scale
+    np.testing.assert_allclose(control_effects(model, votes).slope, slope)
+    assert undecided_pairs(model, votes).first[0] in table["model_a"]
+    assert win_rates(model, votes).names.tolist() == board.names.tolist()
+    pair = leaderboard(model, [2, 0]).names.tolist()
+    assert sorted(pair) == [0, 2]
+    # A difference of the table is that of the model in its own units.
+    kernel = OnColumns(Identity(), [0]) * OnColumns(RBF(1.0), [1])
+    curved = PairwisePreferenceRegressor(kernel, id_column=0, optimizer=None)
+    curved.fit(votes.X, votes.y)
+    board = leaderboard(curved, votes, at={"length": 410.0})
+    own = (410.0 - votes.control_center[0]) / votes.control_scale[0]
+    mean = np.sort(curved.predict([[k, own] for k in range(4)]))[::-1]
+    np.testing.assert_allclose(board.utility * board.unit_length, mean - mean.mean(), atol=1e-9)
+
+
+def test_votes_without_controls_and_votes_of_another_model(additive):
+    table = votes_of(1, 40)
+    votes = from_votes({name: table[name] for name in ("model_a", "model_b", "winner")})
+    model = PairwisePreferenceRegressor(**votes.params).fit(votes.X, votes.y)
+    assert leaderboard(model, votes).names.tolist() == leaderboard(model).names.tolist()
+    controls = [name for name in table if name.startswith("length")]
+    more = from_votes({**table, **{f"x_{c}": table[c] for c in controls}}, controls="length")
+    wide = more | {
+        "controls": list("abcd"),
+        "control_center": [0.0] * 4,
+        "control_scale": [1.0] * 4,
+    }
+    with pytest.raises(ValueError, match=r"5 columns; the model has 4\. Fit it to them"):
+        leaderboard(additive, wide)
+
+
+def test_ids_alone_are_those_to_be_ranked(additive):
+    board = leaderboard(additive, [3, 1])
+    rows = held_rows(FLAT[:, 1].mean(), FLAT[:, 2].mean())[[3, 1]]
+    mean = additive.predict(rows)
+    assert board.names.tolist() == [[3, 1][k] for k in np.argsort(-mean)]
+    assert board.lead.margin * board.unit_length == pytest.approx(np.ptp(mean))
+    assert leaderboard(additive, np.array([2.0])).names.tolist() == [2]
+    with pytest.raises(ValueError, match="The model knows no id 8; it has 4, such as"):
+        leaderboard(additive, [3, 8])
