@@ -223,11 +223,10 @@ def test_groups_are_those_of_a_kernel_of_ids_within_groups(votes_csv, tmp_path):
     votes = from_votes({name: [part[k] for k in kept] for name, part in rows.items()})
     codes = np.array([["en", "de"].index(rows["language"][k]) for k in kept], dtype=float)
     X = np.dstack([votes.X.astype(float), np.repeat(codes[:, None], 2, axis=1)])
-    params = {"id_column": 0, "tie_threshold": 0.1, "noise_variance": 1.0, "random_state": 0}
-    params |= {"noise_variance_bounds": (1e-3, 1e3)}
-    model = PairwisePreferenceRegressor(leaderboard_kernel(X, id_column=0, by=1), **params).fit(
-        X, votes.y
-    )
+    kernel = leaderboard_kernel(X, id_column=0, by=1)
+    params = {name: value for name, value in votes.params.items() if name != "items"}
+    params |= {"kernel": kernel, "id_column": 0, "random_state": 0}
+    model = PairwisePreferenceRegressor(**params).fit(X, votes.y)
     boards = leaderboards(model, 1)
     assert run("rank", votes_csv, "--by", "Language", "--out", tmp_path) == 0
     groups = rows_of(tmp_path / "groups.csv")
