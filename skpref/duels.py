@@ -20,6 +20,7 @@ from skpref.data import (
     from_choices,
     from_columns,
     from_pairs,
+    from_probabilities,
     from_rankings,
     from_ratings,
     from_wins,
@@ -45,6 +46,7 @@ __all__ = [
     "from_choices",
     "from_columns",
     "from_pairs",
+    "from_probabilities",
     "from_rankings",
     "from_ratings",
     "from_votes",
@@ -65,6 +67,7 @@ def from_votes(
     prompt: Any = None,
     time: Any = None,
     *,
+    soft: bool = False,
     both_bad: str = "tie",
     ties: bool = True,
     missing: str = "drop",
@@ -87,11 +90,12 @@ def from_votes(
         Who the first and the second competitor are. None: "model_a" and "model_b", "left" and
         "right", "a" and "b" and the like; "winner" and "loser" if there are no others, and then
         there is no ``winner``.
-    winner : column name, default=None
+    winner : column name, or tuple of two or three of them, default=None
         The name of either competitor or side ("model_a", "left", "A"), a word for a tie ("tie",
         "draw") or for two bad answers ("tie (bothbad)", "both bad", "neither"); or numbers: -1, 0
-        and 1, or 0, 0.5 and 1, or 1 (the first), 1.5 and 2. None: "winner", "vote", "verdict" and
-        the like.
+        and 1, or 0, 0.5 and 1, or 1 (the first), 1.5 and 2. A tuple: columns that are 1 where the
+        first won, where the second did, and where there was a tie. None: "winner", "vote",
+        "verdict" and the like, or "winner_model_a", "winner_model_b" and "winner_tie".
     judge, prompt, time : column name, default=None
         Who voted, about what, and when. If named, votes without a judge or time are left out.
         None: "judge", "annotator" and the like; "question_id", "prompt" and the like; "tstamp",
@@ -101,6 +105,10 @@ def from_votes(
         "length_b" (or whatever the two sides are called), or for one column of this name, which
         holds the difference of the first and the second. A pair of column names, or
         "length_a-length_b", says which two they are.
+    soft : bool, default=False
+        Whether ``winner`` holds the probability that the first won, or those of the outcomes in its
+        columns: each vote becomes a row for each outcome that is possible, with weights, see
+        `from_probabilities`. 0.5 is then no tie.
     both_bad : {"tie", "drop"}, default="tie"
         Whether votes that both are bad are ties or left out. They say that the two are alike, and
         how good they are beside others not in the vote, which a model of duels does not use.
@@ -118,7 +126,8 @@ def from_votes(
             difference d is d / 2 beside -d / 2, so that margins are right.
         y : ndarray of int64 of shape (n_votes,)
             1 if the first won, and 0 if the second did; with ties -1 if the second won, and 0 for
-            a tie. Where one side won all, every second vote is turned round.
+            a tie; -1 and 1 of soft votes. Where one side won all, every second vote is turned
+            round.
         item_table : ItemTable
             The competitors, sorted by name; ``item_table.names`` are their names.
         judges, prompts, times : ndarray of shape (n_votes,) or None
@@ -129,7 +138,10 @@ def from_votes(
             of X, -1 if the vote was turned round, 0 throughout where columns are of winners and
             losers.
         rows : ndarray of int of shape (n_votes,)
-            Rows of the table that the votes are from.
+            Rows of the table that the votes are from; of soft votes ``groups=rows`` keeps those of
+            one vote in one fold.
+        sample_weight : ndarray of float64 of shape (n_votes,) or None
+            Of soft votes.
         controls : list of str
             Names of the controls.
         control_center, control_scale : ndarray of shape (n_controls,)
@@ -152,8 +164,8 @@ def from_votes(
     ------
     ValueError
         For columns that are not there or are there twice, files that cannot be read, outcomes of
-        which none can be read or only wins of one side, controls without numbers or that never
-        differ, or if no vote is left.
+        which none can be read or only wins of one side, ties alone, controls without numbers or
+        that never differ, or if no vote is left.
 
     Examples
     --------
@@ -162,17 +174,18 @@ def from_votes(
     >>> votes = from_votes(
     ...     {
     ...         "model_a": ["ant", "bee", "cow", "ant", "ant"],
-    ...         "model_b": ["bee", "cow", "ant", "bee", "ant"],
-    ...         "winner": ["model_a", "Model B", "tie (bothbad)", "bee", "model_a"],
+    ...         "model_b": ["bee", "cow", "ant", "bee", "cow"],
+    ...         "winner": ["model_a", "Model B", "tie", "bee", "tie (bothbad)"],
     ...         "length_a": [120, 80, 200, 90, 100],
     ...         "length_b": [100, 90, 150, 110, 100],
     ...     },
     ...     controls="length",
+    ...     both_bad="drop",
     ... )
     >>> votes.X.shape, votes.y.tolist(), votes.item_table.names.tolist(), votes.controls
     ((4, 2, 2), [1, -1, 0, -1], ['ant', 'bee', 'cow'], ['length'])
     >>> votes.summary
-    '4 of 5 votes on 3 competitors; left out: 1 with the same competitor on both sides'
+    '4 of 5 votes on 3 competitors; left out: 1 both bad (both_bad="drop")'
     >>> model = PairwisePreferenceRegressor(**votes.params).fit(votes.X, votes.y)
     >>> votes.item_table.names[model.predict([[0, 0.0], [1, 0.0], [2, 0.0]]).argmax()]
     'cow'
@@ -186,6 +199,7 @@ def from_votes(
         controls,
         prompt,
         time,
+        soft=soft,
         both_bad=both_bad,
         ties=ties,
         missing=missing,
@@ -198,7 +212,7 @@ def from_votes(
         found.kernel = OnColumns(Identity(), [0]) + OnColumns(slopes, columns)
         params = {"id_column": 0}
     params["kernel"] = found.kernel
-    if (found.y < 0).any():
+    if (found.y == 0).any() and (found.y < 0).any():
         params |= {"tie_threshold": 0.1, "tie_threshold_bounds": (1e-4, 1e2)}
     # From a small noise the first step of the search may lead where no control has an effect.
     # Competitors may be nearly alike: their differences are then small beside the noise.

@@ -76,6 +76,7 @@ from skpref.data._read import (
 )
 from skpref.data._respondents import Respondents, check_judges, check_respondents, check_weights
 from skpref.data._sets import consecutive, first_there, gathered
+from skpref.data._soft import from_probabilities
 from skpref.data._validation import (
     Training,
     as_before,
@@ -131,6 +132,7 @@ __all__ = [
     "from_choices",
     "from_columns",
     "from_pairs",
+    "from_probabilities",
     "from_rankings",
     "from_ratings",
     "from_wins",

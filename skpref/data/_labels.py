@@ -133,7 +133,7 @@ def _bad(y, scale):
     if scale.ties:
         return (
             "Outcomes of duels must be in {-1, 0, 1} with tie_threshold (1: the first won, 0: a "
-            f"tie, -1: the second won), got values such as [{some}]. Encode them so."
+            f"tie, -1: the second won), got values such as [{some}]. Encode them so.{_soft(y)}"
         )
     three = ""
     if y.dtype.kind in "iuf" and np.isin(y, (-1, 0, 1)).all():
@@ -146,8 +146,15 @@ def _bad(y, scale):
     return (
         f"Outcomes of duels must be in {{0, 1}}, {{-1, 1}} or booleans (1: the first won), got "
         f"values such as [{some}].{three} Encode them so, leave out ties, or pass y=None if the "
-        "first item won every duel. Ratings belong to 2-D items, not to duels."
+        f"first item won every duel. Ratings belong to 2-D items, not to duels.{_soft(y)}"
     )
+
+
+def _soft(y):
+    """What to do if these are probabilities."""
+    if y.dtype.kind != "f" or y.min() < 0.0 or y.max() > 1.0:
+        return ""
+    return " Probabilities that the first wins become duels by skpref.duels.from_probabilities."
 
 
 class Ranks(NamedTuple):

@@ -314,7 +314,7 @@ def _complete(block: list, width: int, path: Path, rows: Any) -> list:
 
 
 def _of_texts(codes: np.ndarray, texts: list) -> Coded:
-    """A column of a CSV; its values are numbers, or truth values, where all are."""
+    """A column of a CSV."""
     gone = np.array([text.strip().casefold() in _EMPTY for text in texts], dtype=bool)
     left = [text for text, missing in zip(texts, gone, strict=True) if not missing]
     number = np.cumsum(~gone) - 1
@@ -323,15 +323,12 @@ def _of_texts(codes: np.ndarray, texts: list) -> Coded:
 
 
 def _typed(texts: list) -> list:
+    """Integers or truth values where all are; 007 and 4.10 are names."""
     plain = [text.strip() for text in texts]
-    for kind in (int, float):
-        try:
-            values = [kind(text) for text in plain]
-        except ValueError:
-            continue
-        # Such as 007 are names, and 12_000 is none either.
-        if kind is float or all(str(v) == t for v, t in zip(values, plain, strict=True)):
-            return values if all("_" not in text for text in plain) else texts
+    with suppress(ValueError):
+        whole = [int(text) for text in plain]
+        if list(map(str, whole)) == plain:
+            return whole
     truth = {"true": True, "false": False}
     if plain and all(text.casefold() in truth for text in plain):
         return [truth[text.casefold()] for text in plain]

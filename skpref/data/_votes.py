@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from numbers import Real
 from typing import Any, NamedTuple
@@ -20,7 +21,8 @@ from skpref.data._columns import (
     side_words,
 )
 from skpref.data._items import ItemTable
-from skpref.data._labels import finish
+from skpref.data._labels import Finished, finish
+from skpref.data._soft import ROUNDED, soft_rows
 from skpref.data._tables import Coded, Numbers, Table, open_table
 
 # Names of columns that arenas use, the surest first.
@@ -120,14 +122,25 @@ def _plain(name: Any) -> Any:
 
 
 class _Chosen(NamedTuple):
-    """Positions of the columns that a reading takes, None for those that there are not."""
+    """Positions of the columns that a reading takes, None for those that there are not.
+
+    ``won`` are columns of outcomes: none where the two sides are the winner and the loser, one of
+    words or numbers, two or three of numbers for the outcomes.
+    """
 
     a: int
     b: int
-    winner: int | None
+    won: tuple[int, ...]
     judge: int | None
     prompt: int | None
     time: int | None
+
+    @property
+    def labels(self) -> list[int]:
+        """Columns that are read as they are."""
+        single = self.won if len(self.won) == 1 else ()
+        every = (self.a, self.b, *single, self.judge, self.prompt, self.time)
+        return [position for position in every if position is not None]
 
 
 def _choose(names: _Names, a: Any, b: Any, winner: Any, others: Sequence[Any]) -> _Chosen:
@@ -145,28 +158,43 @@ def _choose(names: _Names, a: Any, b: Any, winner: Any, others: Sequence[Any]) -
         sides = guessed
     if sides[0] == sides[1]:
         raise ValueError(f"a= and b= are one column, {names[sides[0]]!r}; give two.")
-    decided = winner is None and [_plain(names[i]) for i in sides] == ["winner", "loser"]
-    won = None
-    if winner is not None:
-        won = names.need(winner, "winner=")
-    elif not decided:
-        won = names.guess(_WINNER)
-        if won is None:
-            raise ValueError(
-                f"No column is named as winners are in votes, such as 'winner'; there are {names}. "
-                "Say which by winner=."
-            )
+    plain = [_plain(names[i]) for i in sides]
+    won = _choose_winner(names, winner, decided=winner is None and plain == ["winner", "loser"])
     found = [
         names.guess(candidates) if name is None else names.need(name, f"{what}=")
         for name, what, candidates in zip(
             others, ("judge", "prompt", "time"), (_JUDGE, _PROMPT, _TIME), strict=True
         )
     ]
-    taken = {*sides, won}
+    taken = {*sides, *won}
     for i, name in enumerate(others):
         if found[i] in taken and name is None:
             found[i] = None
     return _Chosen(*sides, won, *found)
+
+
+def _choose_winner(names: _Names, winner: Any, decided: bool) -> tuple[int, ...]:
+    if isinstance(winner, tuple):
+        if len(winner) not in (2, 3):
+            raise ValueError(
+                f"winner= has {len(winner)} columns; give two, where the first and where the "
+                "second won, and a third for ties, or one that says who won."
+            )
+        return tuple(names.need(name, "winner=") for name in winner)
+    if decided:
+        return ()
+    if winner is not None:
+        return (names.need(winner, "winner="),)
+    one = names.guess(_WINNER)
+    if one is not None:
+        return (one,)
+    every = [names.find(f"winner {side}") for side in ("model a", "model b", "tie")]
+    if every[0] is not None and every[1] is not None:
+        return tuple(position for position in every if position is not None)
+    raise ValueError(
+        f"No column is named as winners are in votes, such as 'winner'; there are {names}. Say "
+        "which by winner=."
+    )
 
 
 def _find_controls(names: _Names, controls: Any, chosen: _Chosen) -> list[Control]:
@@ -234,6 +262,7 @@ def read_votes(
     prompt: Any = None,
     time: Any = None,
     *,
+    soft: bool = False,
     both_bad: str = "tie",
     ties: bool = True,
     missing: str = "drop",
@@ -246,7 +275,11 @@ def read_votes(
     chosen = _choose(names, a, b, winner, (judge, prompt, time))
     wanted = _find_controls(names, controls, chosen)
     positions = list(dict.fromkeys(i for each in wanted for i in each.columns))
-    labels = [i for i in chosen if i is not None]
+    labels = list(dict.fromkeys(chosen.labels))
+    if soft and not chosen.won:
+        raise ValueError("Winners and losers are no probabilities; say by winner= which are.")
+    if soft or len(chosen.won) > 1:
+        positions = list(dict.fromkeys([*positions, *chosen.won]))
     columns, numbers = table.read(labels, positions)
     column = dict(zip(labels, columns, strict=True))
     values = dict(zip(positions, numbers, strict=True))
@@ -257,12 +290,15 @@ def read_votes(
     out = _LeftOut(n_rows)
     out.drop((first < 0) | (second < 0), "without a competitor's name")
     out.drop((first == second) & (first >= 0), "with the same competitor on both sides")
-    if chosen.winner is None:
-        codes = np.ones(n_rows, dtype=np.int64)
-    else:
+    codes, proba = np.ones(n_rows, dtype=np.int64), None
+    if soft or len(chosen.won) > 1:
+        proba = _probabilities([values[i] for i in chosen.won], out, soft, ties)
+        codes = proba[:, -1] - proba[:, 0]
+    elif chosen.won:
         sides = side_words([], [], (names[chosen.a], names[chosen.b]))
-        codes = _outcomes(column[chosen.winner], first, second, known, sides, out, both_bad)
-    out.drop((codes == 0) & (not ties), "ties (ties=False)", meant=True)
+        codes = _outcomes(column[chosen.won[0]], first, second, known, sides, out, both_bad)
+    if not soft:
+        out.drop((codes == 0) & (not ties), "ties (ties=False)", meant=True)
     for position, name, what in ((chosen.judge, judge, "judge"), (chosen.time, time, "time")):
         if name is not None and position is not None:
             out.drop(column[position].codes < 0, f"without a {what}")
@@ -280,7 +316,6 @@ def read_votes(
     place = np.full(len(known), -1, dtype=np.int64)
     place[present] = np.arange(len(present))
     X = np.stack([place[first[rows]], place[second[rows]]], axis=1)
-    codes = codes[rows]
     center, scale = np.zeros(len(wanted)), np.ones(len(wanted))
     if wanted:
         whole = np.empty((len(rows), 2, 1 + len(wanted)))
@@ -289,14 +324,27 @@ def read_votes(
             both = _sides_of(each, [values[i].values[rows] for i in each.columns])
             whole[:, :, 1 + j], center[j], scale[j] = _standard(each.label, both)
         X = whole
-    tied = bool((codes == 0).any())
-    done = finish(X, codes if tied else (codes == 1).astype(np.int64), tied or False)
-    order = np.zeros(len(rows)) if chosen.winner is None else np.where(done.turned, -1, 1)
+    weight = None
+    if soft and proba is not None:
+        of_vote, labels_of, weight = soft_rows(proba[rows], len(rows))
+        X, rows = X[of_vote], rows[of_vote]
+        done = Finished(X, labels_of, np.zeros(len(rows), dtype=bool))
+    else:
+        signs = codes[rows].astype(np.int64)
+        if not signs.any():
+            raise ValueError(
+                f"All {len(rows)} votes that can be read are ties, which put no competitor above "
+                "another."
+            )
+        tied = bool((signs == 0).any())
+        done = finish(X, signs if tied else (signs == 1).astype(np.int64), tied)
+    order = np.where(done.turned, -1, 1) if chosen.won else np.zeros(len(rows))
     _warn_alike(items.names)
     out.warn()
     return Bunch(
         X=done.X,
         y=done.y,
+        sample_weight=weight,
         item_table=items,
         judges=_listed(column, chosen.judge, rows),
         prompts=_listed(column, chosen.prompt, rows),
@@ -385,7 +433,12 @@ def _tidy(name: Any) -> Any:
         return name.strip()
     if isinstance(name, bool | np.bool_) or not isinstance(name, Real):
         return str(name)
-    return int(name) if isinstance(name, float) and name.is_integer() else name
+    return _whole(name)
+
+
+def _whole(value: Any) -> Any:
+    """An integer for a float that is one, as columns of integers with gaps have."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _outcomes(
@@ -399,7 +452,7 @@ def _outcomes(
 ) -> np.ndarray:
     """1, 0 or -1 for each row; rows without an outcome are left out."""
     out.drop(column.codes < 0, "without an outcome")
-    numbers = _by_number(column.values, first, second, column.codes, known, out)
+    numbers = _by_number(_as_floats(column.values), first, second, column.codes, known, out)
     if numbers is not None:
         return np.append(numbers, MISSING)[column.codes]
     # A few combinations of competitors and words stand for all rows.
@@ -427,8 +480,47 @@ def _outcomes(
     return found
 
 
+def _probabilities(columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool) -> np.ndarray:
+    """Probabilities that the second won, that none did if columns say so, and that the first did.
+
+    Rows that say nothing are left out; where they are not soft, all are 0 or 1.
+    """
+    every = [column.values for column in columns]
+    if len(every) == 1:
+        every = [every[0], 1.0 - every[0]]
+    table = np.stack([every[1], *every[2:], every[0]], axis=1)
+    out.drop(np.isnan(table).any(axis=1), "without an outcome")
+    read = out.left(np.ones(len(table), dtype=bool))
+    beyond = read & ((table < 0.0) | (table > 1.0)).any(axis=1)
+    if beyond.any():
+        row = int(beyond.argmax())
+        raise ValueError(
+            f"Probabilities must be from 0 to 1; row {row} says {[float(e[row]) for e in every]}, "
+            f"and {beyond.sum()} rows are beyond."
+        )
+    if not soft and not np.isin(table[read], (0.0, 1.0)).all():
+        raise ValueError(
+            "The columns of winner= must be 0 or 1 each. If they are probabilities, say soft=True."
+        )
+    out.drop(np.abs(table.sum(axis=1) - 1.0) > ROUNDED, "whose outcomes do not sum to 1")
+    if soft and not ties and table.shape[1] == 3:
+        table = table[:, ::2]
+        total = table.sum(axis=1)
+        out.drop(total <= 0.0, "sure ties (ties=False)", meant=True)
+        table = table / np.where(total > 0.0, total, 1.0)[:, None]
+    return table
+
+
 def _is_both_bad(value: Any) -> bool:
     return isinstance(value, str) and _BOTH_BAD.match(_plain(value)) is not None
+
+
+def _as_floats(values: list) -> list:
+    """Texts as numbers, where all are."""
+    if all(isinstance(value, str) for value in values):
+        with suppress(ValueError):
+            return [float(value) for value in values]
+    return values
 
 
 def _by_number(
@@ -456,7 +548,8 @@ def _by_number(
             return np.array([levels[value] for value in values], dtype=np.int64)
     raise ValueError(
         f"Outcomes as numbers are -1, 0, 1, or 0, 0.5, 1, or 1, 1.5, 2 (the first, a tie, the "
-        f"second); values such as {sorted(found)[:5]} came."
+        f"second); values such as {sorted(found)[:5]} came. If they are probabilities that the "
+        "first won, say soft=True."
     )
 
 
@@ -505,6 +598,7 @@ def _listed(column: dict, position: int | None, rows: np.ndarray) -> np.ndarray 
     if position is None:
         return None
     codes, values = column[position]
+    values = [_whole(value) for value in values]
     kinds = {type(value) for value in values}
     if kinds and kinds <= {int, float} and not (codes[rows] < 0).any():
         return np.array(values)[codes[rows]]
