@@ -92,7 +92,18 @@ def _parser() -> argparse.ArgumentParser:
     rank.add_argument("votes", type=Path, help="a table with one vote a row: CSV or Parquet")
     rank.add_argument("--a", metavar="COLUMN", help="the first competitor")
     rank.add_argument("--b", metavar="COLUMN", help="the second competitor")
-    rank.add_argument("--winner", metavar="COLUMN", help="who won, or that it was a tie")
+    rank.add_argument(
+        "--winner",
+        metavar="COLUMN",
+        nargs="+",
+        help="who won, or that it was a tie; two or three columns with --soft",
+    )
+    rank.add_argument(
+        "--soft",
+        action="store_true",
+        help="the winner column holds the probability that a won, or two or three columns those "
+        "that a won, that b won, and of a tie",
+    )
     rank.add_argument(
         "--controls",
         metavar="CONTROL",

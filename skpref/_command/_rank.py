@@ -41,12 +41,13 @@ def rank_votes(told: Any) -> Report:
         told.votes,
         told.a,
         told.b,
-        told.winner,
+        _winner(told.winner),
         told.judge,
         told.controls or None,
         both_bad=told.both_bad,
         ties=told.ties == "model",
         missing=told.missing,
+        soft=told.soft,
     )
     groups = None
     if told.by is not None:
@@ -56,6 +57,8 @@ def rank_votes(told: Any) -> Report:
     more: dict[str, Any] = {"order": votes.order} if told.order else {}
     if told.judge is not None:
         more["judges"] = votes.judges
+    if votes.sample_weight is not None:
+        more["sample_weight"] = votes.sample_weight
     if told.order:
         votes.params["order_effect_bounds"] = _ORDER_BOUNDS
     model = PairwisePreferenceRegressor(
@@ -64,6 +67,12 @@ def rank_votes(told: Any) -> Report:
     with contextlib.redirect_stdout(sys.stderr):  # the board alone goes to standard output
         model.fit(votes.X, votes.y, **more)
     return _report(told, votes, groups, model)
+
+
+def _winner(columns: list[str] | None) -> Any:
+    if columns is None or len(columns) == 1:
+        return columns[0] if columns else None
+    return tuple(columns)
 
 
 def _with_groups(votes: Bunch, source: Any, by: str) -> tuple[Bunch, list]:
@@ -83,8 +92,8 @@ def _with_groups(votes: Bunch, source: Any, by: str) -> tuple[Bunch, list]:
     params = {name: value for name, value in votes.params.items() if name != "items"}
     dropped = dict(votes.dropped)
     if not kept.all():
-        dropped[f"without a value in column {by!r}"] = int((~kept).sum())
-    of_votes = ("y", "judges", "prompts", "times", "order", "rows")
+        dropped[f"without a value in column {by!r}"] = len(np.unique(votes.rows[~kept]))
+    of_votes = ("y", "judges", "prompts", "times", "order", "rows", "sample_weight")
     parts = {name: None if votes[name] is None else votes[name][kept] for name in of_votes}
     changed = {
         "X": X,
@@ -94,7 +103,7 @@ def _with_groups(votes: Bunch, source: Any, by: str) -> tuple[Bunch, list]:
         "control_center": np.append(votes.control_center, 0.0),
         "control_scale": np.append(votes.control_scale, 1.0),
         "dropped": dropped,
-        "summary": _summary(votes, int(kept.sum()), dropped),
+        "summary": _summary(votes, len(np.unique(votes.rows[kept])), dropped),
     }
     return Bunch(**{**votes, **parts, **changed}), found.values
 
@@ -127,7 +136,7 @@ def _report(told: Any, votes: Bunch, groups: list | None, model: Any) -> Report:
         source=told.votes.name,
         summary=votes.summary,
         dropped=votes.dropped,
-        n_votes=len(votes.y),
+        n_votes=len(np.unique(votes.rows)),
         n_read=votes.n_read,
         unit=told.unit,
         unit_in_words=UNITS[told.unit],
@@ -148,8 +157,10 @@ def _report(told: Any, votes: Bunch, groups: list | None, model: Any) -> Report:
 def _votes_of(votes: Bunch) -> dict[Any, int]:
     """Number of votes about each competitor, by its name."""
     ids = votes.X if votes.X.ndim == 2 else votes.X[:, :, 0]
-    names = votes.item_table.names
-    count = np.bincount(ids.astype(np.intp).ravel(), minlength=len(names))
+    ids, names = ids.astype(np.intp), votes.item_table.names
+    # Of a soft vote there is a row for each outcome.
+    once = np.unique(votes.rows, return_index=True)[1]
+    count = np.bincount(ids[once].ravel(), minlength=len(names))
     return dict(zip(names.tolist(), count.tolist(), strict=True))
 
 

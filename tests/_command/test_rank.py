@@ -260,6 +260,28 @@ def test_parquet(tmp_path, capsys):
     assert "79 of 80 votes" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_soft_votes_and_their_groups(tmp_path, capsys, several):
+    rng = np.random.default_rng(0)
+    rows = table(30)
+    share = rng.uniform(size=30)
+    rows["p"], rows["q"], rows["r"] = (share * part for part in (0.8, 0.0, 0.2))
+    rows["q"] = 1.0 - rows["p"] - rows["r"]
+    winner = ("--winner", "p", "q", "r") if several else ("--winner", "p")
+    path = write(tmp_path / "soft.csv", rows)
+    assert run("rank", path, *winner, "--soft", "--by", "language", "--out", tmp_path) == 0
+    votes = from_votes(path, winner=winner[1:] if several else "p", soft=True)
+    model = PairwisePreferenceRegressor(**votes.params, random_state=0)
+    board = leaderboard(model.fit(votes.X, votes.y, sample_weight=votes.sample_weight))
+    found = json.loads((tmp_path / "board.json").read_text("utf-8"))
+    assert found["n_votes"] == 29 and found["n_read"] == 30  # one has no language
+    assert sum(row["votes"] for row in found["board"]) == 2 * 29
+    assert "29 of 30 votes" in capsys.readouterr().out
+    assert run("rank", path, *winner, "--soft", "--out", tmp_path) == 0
+    utility = column(rows_of(tmp_path / "board.csv"), "utility")
+    np.testing.assert_allclose(utility, board.utility, rtol=1e-9)
+
+
 def test_one_competitor_that_always_wins_and_two_votes(tmp_path, capsys):
     rows = {"a": ["x", "y"], "b": ["y", "x"], "winner": ["a", "b"]}
     assert run("rank", write(tmp_path / "few.csv", rows), "--out", tmp_path) == 0
