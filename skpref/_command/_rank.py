@@ -5,20 +5,15 @@ import sys
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import ConstantKernel
 from sklearn.utils import Bunch
 
 from skpref import PairwisePreferenceRegressor
 from skpref._command._report import Report, Table
 from skpref._utils import check_number
-from skpref.data import read_labels
 from skpref.duels import from_votes
 from skpref.fitting import UNITS
 from skpref.inspection import control_effects, leaderboard, leaderboards, undecided_pairs
-from skpref.kernels import Identity, OnColumns
 
-# Variance of what a group does to a competitor, beside that of the competitors; and its bounds.
-_GROUP, _GROUP_BOUNDS = 0.1, (1e-4, 10.0)
 # Where the search for the order effect may go, in deviations of the competitors.
 _ORDER_BOUNDS = (-30.0, 30.0)
 
@@ -47,11 +42,9 @@ def rank_votes(told: Any) -> Report:
         both_bad=told.both_bad,
         ties=told.ties == "model",
         missing=told.missing,
+        by=told.by,
         soft=told.soft,
     )
-    groups = None
-    if told.by is not None:
-        votes, groups = _with_groups(votes, told.votes, told.by)
     if told.out is not None:  # what cannot be written is better known before the fit
         told.out.mkdir(parents=True, exist_ok=True)
     more: dict[str, Any] = {"order": votes.order} if told.order else {}
@@ -66,7 +59,7 @@ def rank_votes(told: Any) -> Report:
     )
     with contextlib.redirect_stdout(sys.stderr):  # the board alone goes to standard output
         model.fit(votes.X, votes.y, **more)
-    return _report(told, votes, groups, model)
+    return _report(told, votes, model)
 
 
 def _winner(columns: list[str] | None) -> Any:
@@ -75,62 +68,14 @@ def _winner(columns: list[str] | None) -> Any:
     return tuple(columns)
 
 
-def _with_groups(votes: Bunch, source: Any, by: str) -> tuple[Bunch, list]:
-    """Votes with the codes of a column as a last column of X, and the values of the codes."""
-    found = read_labels(source, by)
-    codes = found.codes[votes.rows]
-    kept = codes >= 0
-    if not kept.any():
-        raise ValueError(f"No vote that is left has a value in column {by!r}.")
-    X = votes.X if votes.controls else votes.X[:, :, None].astype(np.float64)
-    column = np.broadcast_to(codes[:, None, None], (len(codes), 2, 1))
-    X = np.concatenate([X, column], axis=2)[kept]
-    d = X.shape[2] - 1
-    # Without controls the competitors had no column of their own.
-    kernel = votes.kernel if votes.controls else OnColumns(Identity(), [0])
-    kernel = kernel + ConstantKernel(_GROUP, _GROUP_BOUNDS) * OnColumns(Identity(), [0, d])
-    params = {name: value for name, value in votes.params.items() if name != "items"}
-    dropped = dict(votes.dropped)
-    if not kept.all():
-        dropped[f"without a value in column {by!r}"] = len(np.unique(votes.rows[~kept]))
-    of_votes = ("y", "judges", "prompts", "times", "order", "rows", "sample_weight")
-    parts = {name: None if votes[name] is None else votes[name][kept] for name in of_votes}
-    changed = {
-        "X": X,
-        "kernel": kernel,
-        "params": {**params, "kernel": kernel, "id_column": 0},
-        "controls": [*votes.controls, by],
-        "control_center": np.append(votes.control_center, 0.0),
-        "control_scale": np.append(votes.control_scale, 1.0),
-        "dropped": dropped,
-        "summary": _summary(votes, len(np.unique(votes.rows[kept])), dropped),
-    }
-    return Bunch(**{**votes, **parts, **changed}), found.values
-
-
-def _summary(votes: Bunch, n: int, dropped: dict[str, int]) -> str:
-    """That of the votes, after some more were left out."""
-    said = [f"{n} of {votes.n_read} votes on {len(votes.item_table)} competitors"]
-    if dropped:
-        said.append("left out: " + ", ".join(f"{many} {why}" for why, many in dropped.items()))
-    others = votes.summary.split("; ")[1:]
-    return "; ".join([*said, *(each for each in others if not each.startswith("left out: "))])
-
-
-def _report(told: Any, votes: Bunch, groups: list | None, model: Any) -> Report:
+def _report(told: Any, votes: Bunch, model: Any) -> Report:
     asked = {"unit": told.unit, "level": told.level}
     drawn = {**asked, "random_state": told.seed}
     board = leaderboard(model, votes, **drawn)
     pairs = undecided_pairs(model, votes, **asked)
     counts = _votes_of(votes)
-    controls = [name for name in votes.controls if name != told.by]
-    effects = control_effects(model, votes, **asked) if controls else None
-    boards = {}
-    if groups is not None:
-        boards = {
-            groups[int(code)]: found
-            for code, found in leaderboards(model, told.by, votes, **drawn).items()
-        }
+    effects = control_effects(model, votes, **asked) if votes.controls else None
+    boards = {} if votes.by is None else leaderboards(model, votes.by, votes, **drawn)
     return Report(
         title=told.title or told.votes.name,
         source=told.votes.name,
@@ -147,7 +92,7 @@ def _report(told: Any, votes: Bunch, groups: list | None, model: Any) -> Report:
         n_pairs=len(pairs.first) + pairs.n_decided,
         effects=effects,
         controls=None if effects is None else _controls_table(effects),
-        by=told.by,
+        by=votes.by,
         groups={name: _board_table(found, None, told.level) for name, found in boards.items()},
         judges=_judges_table(model) if told.judge is not None else None,
         learned=_learned(model, board),

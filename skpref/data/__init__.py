@@ -83,7 +83,7 @@ from skpref.data._validation import (
     check_training,
     joint_groups,
 )
-from skpref.data._votes import read_labels, read_votes
+from skpref.data._votes import read_votes
 
 __all__ = [
     "DUEL",
@@ -152,7 +152,6 @@ __all__ = [
     "ranking_groups",
     "rated_pairs",
     "read",
-    "read_labels",
     "read_votes",
     "refuse_order",
     "shallow_copy",

@@ -262,6 +262,7 @@ def read_votes(
     prompt: Any = None,
     time: Any = None,
     *,
+    by: Any = None,
     soft: bool = False,
     both_bad: str = "tie",
     ties: bool = True,
@@ -275,7 +276,8 @@ def read_votes(
     chosen = _choose(names, a, b, winner, (judge, prompt, time))
     wanted = _find_controls(names, controls, chosen)
     positions = list(dict.fromkeys(i for each in wanted for i in each.columns))
-    labels = list(dict.fromkeys(chosen.labels))
+    grouped = None if by is None else names.need(by, "by=")
+    labels = list(dict.fromkeys([*chosen.labels, *([] if grouped is None else [grouped])]))
     if soft and not chosen.won:
         raise ValueError("Winners and losers are no probabilities; say by winner= which are.")
     if soft or len(chosen.won) > 1:
@@ -302,6 +304,8 @@ def read_votes(
     for position, name, what in ((chosen.judge, judge, "judge"), (chosen.time, time, "time")):
         if name is not None and position is not None:
             out.drop(column[position].codes < 0, f"without a {what}")
+    if grouped is not None:
+        out.drop(column[grouped].codes < 0, f"without a value in {names[grouped]!r}")
     for each in wanted:
         for position in each.columns:
             _check_numbers(names[position], values[position])
@@ -324,6 +328,13 @@ def read_votes(
             both = _sides_of(each, [values[i].values[rows] for i in each.columns])
             whole[:, :, 1 + j], center[j], scale[j] = _standard(each.label, both)
         X = whole
+    groups = None
+    if grouped is not None:
+        group, groups = _most_first(column[grouped], rows)
+        columns_of = X if X.ndim == 3 else X[:, :, None]
+        X = np.concatenate(
+            [columns_of, np.tile(group[:, None, None], (1, 2, 1))], axis=2, dtype=float
+        )
     weight = None
     if soft and proba is not None:
         of_vote, labels_of, weight = soft_rows(proba[rows], len(rows))
@@ -354,17 +365,21 @@ def read_votes(
         controls=[each.label for each in wanted],
         control_center=center,
         control_scale=scale,
+        by=None if grouped is None else names[grouped],
+        groups=groups,
         n_read=n_rows,
         dropped=out.counts,
         summary=out.summary(len(items)),
     )
 
 
-def read_labels(votes: Any, column: Any) -> Coded:
-    """One more column of a table of votes, found by its name as others are."""
-    table = open_table(votes)
-    labels, _ = table.read([_Names(table.names).need(column, "by=")], [])
-    return labels[0]
+def _most_first(column: Coded, rows: np.ndarray) -> tuple[np.ndarray, list]:
+    """Number of the value of each row, that of most rows 0, and the values."""
+    count = np.bincount(column.codes[rows], minlength=len(column.values))
+    order = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
+    number = np.full(len(count), -1)
+    number[order] = np.arange(len(order))
+    return number[column.codes[rows]], [column.values[code] for code in order]
 
 
 class _LeftOut:

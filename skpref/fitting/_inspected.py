@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -113,6 +113,8 @@ class Inspected:
         How often each item of ``training`` was shown; None where nothing is known of it.
     center, scale : ndarray of shape (n_features,) or None
         Of the columns as the user has them, where rows hold (column - center) / scale.
+    groups : dict of int to list
+        Of columns that hold numbers of groups, the groups.
     """
 
     posterior: Any
@@ -127,6 +129,7 @@ class Inspected:
     shown: Array | None = None
     center: Array | None = None
     scale: Array | None = None
+    groups: dict[int, list] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: Any, user: Any = None) -> Self:
@@ -187,24 +190,28 @@ class Inspected:
         ValueError
             If the model has fewer columns than the votes.
         """
-        table, controls = votes["item_table"], list(votes["controls"])
-        n, known = self.training.shape[1], 1 + len(controls)
-        if self.posterior.reader.table is not None and not controls:
+        table, controls, groups = votes["item_table"], list(votes["controls"]), votes["groups"]
+        by = [] if groups is None else [votes["by"]]
+        n, known = self.training.shape[1], 1 + len(controls) + len(by)
+        if self.posterior.reader.table is not None and known == 1:
             return self  # the model knows the names itself
         if n < known or self.id_place != 0:
             raise ValueError(
-                f"These votes have competitors and controls {controls}, {known} columns; the model "
+                f"These votes have competitors and {[*controls, *by]}, {known} columns; the model "
                 f"has {n}. Fit it to them: PairwisePreferenceRegressor(**votes.params)"
                 ".fit(votes.X, votes.y)."
             )
-        columns, rest = np.arange(n).astype(object), n - known
-        columns[1:known] = controls
+        columns, center, scale = np.arange(n).astype(object), np.zeros(n), np.ones(n)
+        columns[1:known] = [*controls, *by]
+        of_controls = slice(1, 1 + len(controls))
+        center[of_controls], scale[of_controls] = votes["control_center"], votes["control_scale"]
         return replace(
             self,
             encoder=IdEncoder(table.names),
             columns=columns,
-            center=np.array([0.0, *votes["control_center"], *[0.0] * rest]),
-            scale=np.array([1.0, *votes["control_scale"], *[1.0] * rest]),
+            center=center,
+            scale=scale,
+            groups={} if groups is None else {known - 1: list(groups)},
         )
 
     def rows_of(self, items: Any) -> Array:

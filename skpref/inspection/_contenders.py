@@ -45,17 +45,28 @@ class Columns:
         if rows is not None and rows is not subject.training:
             self.varying |= _varying(rows, subject.id_place)
 
-    def users(self, place: int, value: float) -> float:
+    def users(self, place: int, value: float) -> Any:
         """A value of a column as the user has it."""
+        if place in self._subject.groups:
+            return self._subject.groups[place][int(value)]
         center, scale = self._subject.center, self._subject.scale
-        return value if center is None or scale is None else value * scale[place] + center[place]
+        if center is not None and scale is not None:
+            value = float(value * scale[place] + center[place])
+        return float(value)
 
     def unit(self, place: int) -> float:
         """One more of a row's column, in the user's."""
         return self.users(place, 1.0) - self.users(place, 0.0)
 
-    def _rows_own(self, place: int, value: float) -> float:
-        return (value - self.users(place, 0.0)) / self.unit(place)
+    def _in_rows(self, place: int, value: Any) -> float:
+        """A value as the user has it, as the rows have it."""
+        if place not in self._subject.groups:
+            number = _number(self.label(place), value)
+            return (number - self.users(place, 0.0)) / self.unit(place)
+        groups = self._subject.groups[place]
+        if value not in groups:
+            raise ValueError(f"No vote has {value!r} in {self.label(place)!r}; there are {groups}.")
+        return float(groups.index(value))
 
     def label(self, place: int) -> Any:
         """Name of a column, its position where it has none."""
@@ -94,9 +105,9 @@ class Columns:
                     f"for each of the {len(others)} columns {[self.label(j) for j in others]}."
                 )
             at = dict(zip(others, given.tolist(), strict=True))
-        users = {self.place(column): _number(column, value) for column, value in at.items()}
-        found = {place: self._rows_own(place, value) for place, value in users.items()}
-        for j in found.keys() & self.categories:
+        places = {self.place(column): value for column, value in at.items()}
+        found = {place: self._in_rows(place, value) for place, value in places.items()}
+        for j in found.keys() & self.categories - self._subject.groups.keys():
             values = np.unique(self._subject.training[:, j])
             if found[j] not in values:
                 shown = ", ".join(f"{value:g}" for value in values[:8])
@@ -179,7 +190,7 @@ class Contenders:
     names: NDArray[Any]
     rows: Array
     shares: Array
-    held: dict[Any, float | None]
+    held: dict[Any, Any]
     columns: Columns | None = None
 
     def __len__(self) -> int:
@@ -326,8 +337,8 @@ def _of_items(subject: Inspected, items: Any, at: Any) -> Contenders:
             )
         every = np.repeat(every, len(values), axis=1)
         every[:, :, open_] = values
-    said: dict[Any, float | None] = dict.fromkeys(map(columns.label, sorted([*held, *open_])))
-    said |= {columns.label(j): float(columns.users(j, value)) for j, value in held.items()}
+    said: dict[Any, Any] = dict.fromkeys(map(columns.label, sorted([*held, *open_])))
+    said |= {columns.label(j): columns.users(j, value) for j, value in held.items()}
     names = subject.ids(base) if not came or names is None else names[first]
     return Contenders(subject, _named(names, len(base)), every, shares, said, columns)
 

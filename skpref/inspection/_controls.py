@@ -145,7 +145,7 @@ def control_effects(
         unit=unit,
         held={
             **ranked.held,
-            **{columns.label(j): float(columns.users(j, held[0, 0, j])) for j in places},
+            **{columns.label(j): columns.users(j, held[0, 0, j]) for j in places},
         },
     )
 

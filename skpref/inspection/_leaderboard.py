@@ -214,7 +214,8 @@ def leaderboards(
     -------
     boards : dict
         A board, as `leaderboard` gives it, for each value of the column, that of most answers
-        first. Their average over the groups, by how often each was shown, is `leaderboard`.
+        first; under the groups' own names where ``items`` are votes that tell them. Their average
+        over the groups, by how often each was shown, is `leaderboard`.
 
     Raises
     ------
@@ -251,12 +252,13 @@ def leaderboards(
     values, shares = columns.combinations([place])
     boards = {}
     for value in values[np.argsort(-shares, kind="stable"), 0].tolist():
-        value = columns.users(place, value)
-        boards[int(value) if value.is_integer() else value] = leaderboard(
+        said = columns.users(place, value)
+        whole = isinstance(said, float) and said.is_integer()
+        boards[int(said) if whole else said] = leaderboard(
             model,
             items,
             user=user,
-            at={**held, place: value},
+            at={**held, place: said},
             unit=unit,
             level=level,
             n_draws=n_draws,

@@ -203,7 +203,7 @@ def test_groups_judges_and_who_was_shown_first(votes_csv, tmp_path, capsys):
     assert run("rank", votes_csv, *arguments, "--out", tmp_path) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "78 of 80 votes on 4 competitors" in said
-    assert "1 without a value in column 'language'" in said
+    assert "1 without a value in 'language'" in said
     assert "language: en" in said and "The first side has an advantage of" in said
     groups = rows_of(tmp_path / "groups.csv")
     assert [row["group"] for row in groups] == ["en"] * 4 + ["de"] * 4

@@ -624,6 +624,38 @@ def test_votes_without_controls_and_votes_of_another_model(additive):
         leaderboard(additive, wide)
 
 
+@pytest.mark.parametrize("controls", [None, "length"])
+def test_votes_name_their_groups(controls):
+    table = votes_of(2, 60)
+    table["Language"] = np.array(["de", "en", ""])[[1] * 40 + [0] * 19 + [2]]
+    votes = from_votes(table, controls=controls, by="language")
+    assert (votes.by, votes.groups) == ("Language", ["en", "de"])
+    assert votes.X.shape == (59, 2, 3 if controls else 2)
+    assert votes.X[:, 0, -1].tolist() == votes.X[:, 1, -1].tolist() == [0.0] * 40 + [1.0] * 19
+    assert votes.dropped == {"without a value in 'Language'": 1}
+    params = votes.params | {"optimizer": None}
+    model = PairwisePreferenceRegressor(**params).fit(votes.X, votes.y)
+    boards = leaderboards(model, "Language", votes)
+    assert list(boards) == ["en", "de"]
+    for code, (name, board) in enumerate(boards.items()):
+        assert board.held["Language"] == name
+        between = [
+            (board.held[control] - center) / scale
+            for control, center, scale in zip(
+                votes.controls, votes.control_center, votes.control_scale, strict=True
+            )
+        ]
+        mean = np.sort(model.predict([[k, *between, code] for k in range(4)]))[::-1]
+        np.testing.assert_allclose(board.utility * board.unit_length, mean - mean.mean())
+        again = leaderboard(model, votes, at={"Language": name})
+        assert again.utility.tolist() == board.utility.tolist()
+        assert set(again.names) <= {"ant", "bee", "cow", "dog"}
+    with pytest.raises(
+        ValueError, match=r"No vote has 'fr' in 'Language'; there are \['en', 'de'\]"
+    ):
+        leaderboard(model, votes, at={"Language": "fr"})
+
+
 def test_ids_alone_are_those_to_be_ranked(additive):
     board = leaderboard(additive, [3, 1])
     rows = held_rows(FLAT[:, 1].mean(), FLAT[:, 2].mean())[[3, 1]]
