@@ -252,6 +252,9 @@ def test_votes_that_are_probabilities():
     assert votes.y.tolist() == [-1, 1, -1, 1, 1] and "tie_threshold" not in votes.params
     assert_allclose(votes.sample_weight, [0.1, 0.9, 0.5, 0.5, 1.0])
     assert votes.X.shape == (5, 2, 2) and votes.summary == "3 of 3 votes on 3 competitors"
+    with pytest.warns(UserWarning, match="1 of 3"):
+        later = from_votes({**table, "a": ["y", *table["a"][1:]]}, winner="p", soft=True)
+    assert later.rows.tolist() == [1, 1, 2] and later.judges.tolist() == [2, 2, 3]
     with pytest.raises(ValueError, match="say soft=True"):
         from_votes(table, winner="p")
     with pytest.raises(ValueError, match="row 1 says"):

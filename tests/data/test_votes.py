@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 
 from skpref import PairwisePreferenceRegressor
-from skpref.duels import from_votes
+from skpref.duels import from_columns, from_votes
 from skpref.kernels import Identity, OnColumns
 
 # Who met whom, and the truth: 1 the first, -1 the second, 0 neither.
@@ -218,6 +218,7 @@ def test_a_hostile_csv(tmp_path):
         (b"model_a,model_b,winner\nant,bee,tie\n", "All 1 votes .* ties"),
         (b"model_a,model_b,winner\nant,ant,a\n", "No vote is left: 1 with the same"),
         (b"model_a,model_b,winner\nant,bee,a\nbee,ant,cat\n", "only wins of the first"),
+        (b"model_a,model_b,winner\nant,bee,a\nbee,bee,b\nbee,ant,cat\n", "only wins of the first"),
         (b"model_a,model_b,winner\nant,bee,0.3\nbee,ant,2.5\n", "0, 0.5, 1, or 1, 1.5, 2"),
     ],
 )
@@ -380,6 +381,22 @@ def test_controls_of_sides_by_other_names(names):
     sides = dict(zip(names, LENGTHS.values(), strict=True))
     votes = from_votes({**TABLE, **sides}, controls="len")
     assert_array_equal(votes.X, from_votes({**TABLE, **LENGTHS}, controls="length").X)
+
+
+def test_rows_that_repeat_are_read_as_one_by_one():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    first = rng.integers(4, size=400)
+    second = (first + rng.integers(1, 4, size=400)) % 4
+    names = np.array(["ant", "bee", "cow", "dog"])
+    words = np.array([*names, "model_a", "B", "tie", "who?", "both bad", ""])
+    frame = pd.DataFrame({"model_a": names[first], "model_b": names[second]})
+    frame["winner"] = words[rng.integers(len(words), size=400)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        votes = from_votes(frame)
+        X, y = from_columns(frame, [], [], "winner", ids=("model_a", "model_b"))
+    assert said(votes) == (X.first["id"].tolist(), X.second["id"].tolist(), y.tolist())
 
 
 def test_missing_controls(tmp_path):
