@@ -1,6 +1,7 @@
 """Arguments of the command, its errors, and what it says."""
 
 import argparse
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -60,7 +61,13 @@ def _show(report: Report, top: int, out: Path | None, names: list[str]) -> None:
     lines = as_text(report, top)
     if out is not None:
         lines += ["", f"Written to {out}: {', '.join(names)}."]
-    sys.stdout.write("\n".join(lines) + "\n")
+    text, encoding = "\n".join(lines) + "\n", sys.stdout.encoding or "utf-8"
+    try:
+        # Letters that a terminal does not have are no reason to fail.
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+        sys.stdout.flush()
+    except BrokenPipeError:  # by "| head"; nothing more can be written, at the end neither
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell(line: str) -> None:

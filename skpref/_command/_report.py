@@ -79,8 +79,8 @@ class Report:
         """By what margin the first is first."""
         lead = self.board.lead
         if lead is None:
-            return f"{self.board.names[0]} is alone."
-        first, second = lead.names
+            return f"{in_one_line(self.board.names[0])} is alone."
+        first, second = map(in_one_line, lead.names)
         return (
             f"{first} is first, by {self.number(lead.margin)} over {second} ({self.percent} "
             f"interval {self.number(lead.lower)} to {self.number(lead.upper)}). The probability "
@@ -143,3 +143,8 @@ def _chance(probability: float) -> str:
     if probability >= 0.9995:
         return "above 0.999"
     return "below 0.001" if probability < 0.0005 else f"{probability:.3f}"
+
+
+def in_one_line(value: Any) -> str:
+    """A name without line ends and what else steers a terminal."""
+    return "".join(letter if letter.isprintable() else " " for letter in str(value))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from skpref._command._report import Report, Table
+from skpref._command._report import Report, Table, in_one_line
 
 # Heads of columns on paper; files have the names themselves.
 _HEADS = {
@@ -102,7 +102,7 @@ def _on_paper(report: Report, table: Table, top: int | None = None) -> tuple[lis
         formats |= dict.fromkeys(("lower", "upper"), formats["slope"])
     rows = table.rows(top)
     cells = {
-        name: [formats.get(name, str)(row[j]) for row in rows]
+        name: [formats.get(name, in_one_line)(row[j]) for row in rows]
         for j, name in enumerate(table.columns)
     }
     if "rank_lower" in cells:
@@ -139,7 +139,7 @@ def as_text(report: Report, top: int) -> list[str]:
     if report.controls is not None:
         lines += ["", *_lines(report, report.controls), *_wrapped(*report.about_controls())]
     for name, table in report.groups.items():
-        lines += ["", f"{report.by}: {name}", *_lines(report, table, min(top, 5))]
+        lines += ["", f"{report.by}: {in_one_line(name)}", *_lines(report, table, min(top, 5))]
     return lines
 
 
@@ -189,7 +189,7 @@ def as_markdown(report: Report) -> str:
     if report.controls is not None:
         parts += ["## Controls", _markdown(report, report.controls), *report.about_controls()]
     for name, table in report.groups.items():
-        parts += [f"## {_plain(report.by)}: {_plain(name)}", _markdown(report, table)]
+        parts += [f"## {_plain(report.by)}: {_plain(in_one_line(name))}", _markdown(report, table)]
     if report.judges is not None:
         parts += ["## Judges", _markdown(report, report.judges)]
     if len(report.undecided):

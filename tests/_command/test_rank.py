@@ -282,6 +282,32 @@ def test_soft_votes_and_their_groups(tmp_path, capsys, several):
     np.testing.assert_allclose(utility, board.utility, rtol=1e-9)
 
 
+def test_names_of_any_kind(tmp_path, capsys):
+    """Line ends and what steers a terminal stay out of tables; numbers are names too."""
+    odd = ["one\ntwo", "\x1b[31mred", "three"]
+    i, j = np.array([(i, j) for i in range(3) for j in range(3) if i != j]).T
+    for names in (odd, [101, 7, 30]):
+        rows = {
+            "a": [names[k] for k in i],
+            "b": [names[k] for k in j],
+            "winner": ["a"] * 3 + ["b"] * 3,
+        }
+        assert run("rank", write(tmp_path / "v.csv", rows), "--out", tmp_path) == 0
+        said = capsys.readouterr().out
+        assert "\x1b" not in said and "one\ntwo" not in said
+        ranked = [row["name"] for row in rows_of(tmp_path / "board.csv")]
+        assert sorted(ranked) == sorted(map(str, names))
+        lines = (tmp_path / "board.md").read_text("utf-8").splitlines()
+        assert len([line for line in lines if line.startswith(("| 1 ", "| 2 ", "| 3 "))]) == 3
+
+
+def test_a_screen_of_few_letters(votes_csv):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "skpref", "rank", str(votes_csv)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
+    assert done.returncode == 0 and "?" in done.stdout and not done.stderr
+
+
 def test_one_competitor_that_always_wins_and_two_votes(tmp_path, capsys):
     rows = {"a": ["x", "y"], "b": ["y", "x"], "winner": ["a", "b"]}
     assert run("rank", write(tmp_path / "few.csv", rows), "--out", tmp_path) == 0
