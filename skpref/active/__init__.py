@@ -5,6 +5,7 @@ Scores of candidate duels from a posterior: BALD, entropy, committees, informati
 """
 
 from skpref.active._candidates import DuelPosterior, all_pairs
+from skpref.active._next_pairs import next_pairs
 from skpref.active._query import STRATEGIES, query
 from skpref.active._scores import (
     bald,
@@ -15,16 +16,19 @@ from skpref.active._scores import (
     margin_variance,
     random_scores,
 )
+from skpref.active._stopping import StoppingRule
 
 __all__ = [
     "STRATEGIES",
     "DuelPosterior",
+    "StoppingRule",
     "all_pairs",
     "bald",
     "best_item_information",
     "committee_disagreement",
     "entropy",
     "margin_variance",
+    "next_pairs",
     "query",
     "random_scores",
 ]

@@ -21,7 +21,7 @@ from skpref.data._containers import (
     unmasked,
 )
 from skpref.data._frame import DuelFrame
-from skpref.data._kinds import MOST_GRADES
+from skpref.data._kinds import LARGEST_LABEL
 from skpref.data._labels import check_order, finish, finish_signed
 
 # Sides that need no column: of the first argument, of the second.
@@ -143,13 +143,13 @@ def read_grades(
             )
     else:
         name = "grades (a dict, or the number of grades)"
-        n = int(check_number(name, grades, low=1, high=MOST_GRADES, integer=True))
+        n = int(check_number(name, grades, low=1, high=LARGEST_LABEL, integer=True))
         known = {label: label for label in range(-n, n + 1)}
-    whole = [isinstance(each, Integral) and abs(each) <= MOST_GRADES for each in known.values()]
+    whole = [isinstance(each, Integral) and abs(each) <= LARGEST_LABEL for each in known.values()]
     if not known or not all(whole):
         raise ValueError(
-            f"grades must have an integer label, -{MOST_GRADES} to {MOST_GRADES}, for each word: "
-            f"above 0 the first won, below it the second, 0 a tie; got {grades!r}."
+            f"grades must have an integer label for each word, -{LARGEST_LABEL} to "
+            f"{LARGEST_LABEL}: above 0 the first won, below it the second, 0 a tie; got {grades!r}."
         )
     values = column_or_1d([None] * n_duels if outcomes is None else unmasked(outcomes)).tolist()
     if len(values) != n_duels:

@@ -4,15 +4,39 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, RandomLike, check_choice, eigen_root, generator_of
-from skpref.data import IdEncoder, ItemTable, all_strings, column_at, is_frame, is_missing
-from skpref.gp import Posterior, mixture_quantile
+from skpref._utils import (
+    Array,
+    RandomLike,
+    blas_threads,
+    check_choice,
+    eigen_root,
+    generator_of,
+)
+from skpref.data import (
+    Comparisons,
+    IdEncoder,
+    ItemTable,
+    all_strings,
+    column_at,
+    is_frame,
+    is_missing,
+)
+from skpref.fitting._averaging import Weighted, affordable, average
+from skpref.fitting._model import Model
+from skpref.gp import Posterior, defended, mixture_quantile
 from skpref.kernels import features_part, identity_columns, seen_columns
-from skpref.likelihoods import Likelihood
+from skpref.likelihoods import JudgeReliability, Likelihood, sign_proba
+
+# Numbers of a block of pairs.
+_BLOCK = 2**20
+# Posteriors over hyperparameters are kept, those of one fit, up to so many numbers (128 MiB).
+_KEPT = 2**24
+_LAST: WeakKeyDictionary[Posterior, list[Weighted]] = WeakKeyDictionary()
 
 # Label of each unit in a picture.
 UNITS = {
@@ -55,15 +79,25 @@ class Moments(NamedTuple):
     means: Array
     cov: Array
 
-    def relative(self, level: float) -> "Relative":
-        """Means and central intervals of each less the mean of all."""
-        means = self.means - self.means.mean(axis=0)
+    def per(self, unit: float) -> Self:
+        """The same in a unit."""
+        return type(self)(self.means / unit, self.cov / unit**2)
+
+    def centred(self) -> tuple[Array, Array]:
+        """Components' means (n, n_components) and deviations (n,) of each less the mean of all."""
         by_row = self.cov.mean(axis=1)
         variance = np.diagonal(self.cov) - 2.0 * by_row + by_row.mean()
-        deviation = np.sqrt(np.maximum(variance, 0.0))
-        tail = 0.5 * (1.0 - level)
-        lower, upper = (mixture_quantile(q, means, deviation) for q in (tail, 1.0 - tail))
-        return Relative(means.mean(axis=1), lower, upper)
+        return self.means - self.means.mean(axis=0), np.sqrt(np.maximum(variance, 0.0))
+
+    def margins(self, first: Any, second: Any) -> tuple[Array, Array]:
+        """Components' means (k, n_components) and variances (k,) of the margins of pairs."""
+        own = np.diagonal(self.cov)
+        variance = own[first] + own[second] - 2.0 * self.cov[first, second]
+        return self.means[first] - self.means[second], np.maximum(variance, 0.0)
+
+    def relative(self, level: float) -> "Relative":
+        """Means and central intervals of each less the mean of all."""
+        return mixed(np.ones(1), [self.centred()], level)
 
     def draws(self, n: int, rng: RandomLike) -> Array:
         """Joint draws, (n_utilities, n)."""
@@ -71,6 +105,89 @@ class Moments(NamedTuple):
         means = self.means[:, rng.integers(self.means.shape[1], size=n)]
         root = eigen_root(self.cov)
         return means + root @ rng.standard_normal((root.shape[1], n))
+
+
+class Mixture(NamedTuple):
+    """Joint moments of n utilities in a unit, at several hyperparameters.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_points,)
+        Of the hyperparameters; they sum to one.
+    parts : tuple of Moments
+    """
+
+    weights: Array
+    parts: tuple[Moments, ...]
+
+    @property
+    def mean(self) -> Array:
+        """Of each utility, (n,)."""
+        means = [part.means.mean(axis=1) for part in self.parts]
+        return np.stack(means, axis=1) @ self.weights
+
+    def relative(self, level: float) -> "Relative":
+        """Means and central intervals of each less the mean of all."""
+        return mixed(self.weights, [part.centred() for part in self.parts], level)
+
+    def margins(self, first: Any, second: Any, level: float) -> "Relative":
+        """Means and central intervals of the margins of pairs."""
+        found = [part.margins(first, second) for part in self.parts]
+        return mixed(self.weights, [(means, np.sqrt(var)) for means, var in found], level)
+
+    def better(self, first: Any, second: Any) -> Array:
+        """P(the first utility is the larger one) of pairs."""
+        found = np.zeros(len(first))
+        for weight, part in zip(self.weights, self.parts, strict=True):
+            step = max(1, _BLOCK // part.means.shape[1])
+            for start in range(0, len(first), step):
+                block = slice(start, start + step)
+                means, variance = part.margins(first[block], second[block])
+                found[block] += weight * positive(means, variance)
+        return found
+
+    def draws(self, n: int, rng: RandomLike) -> Array:
+        """Joint draws, (n_utilities, n), by each part as many as its weight."""
+        rng = generator_of(rng)
+        ends = np.round(np.cumsum(self.weights) * n).astype(np.intp)
+        counts = np.diff(ends, prepend=0)
+        drawn = [part.draws(int(k), rng) for part, k in zip(self.parts, counts, strict=True) if k]
+        return np.concatenate(drawn, axis=1)
+
+
+def positive(means: Array, variance: Array) -> Array:
+    """P(a mixture of normals is above zero), of n mixtures (n, n_components)."""
+    none = np.zeros(len(means))
+    return defended(lambda m, v, _: sign_proba(m, v), means, variance, none, False)
+
+
+def mixed(weights: Array, moments: list[tuple[Array, Array]], level: float) -> "Relative":
+    """Means and central intervals of mixtures over hyperparameters.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_points,)
+    moments : list of (ndarray of shape (n, n_components), ndarray of shape (n,))
+        Means of the components and their common deviation at each of the hyperparameters.
+    level : float
+    """
+    if len(moments) == 1:
+        mean, deviation = moments[0]
+        share, of = np.full(mean.shape[1], 1.0 / mean.shape[1]), None
+    else:
+        mean = np.hstack([mean for mean, _ in moments])
+        deviation = np.hstack(
+            [np.tile(deviation[:, None], mean.shape[1]) for mean, deviation in moments]
+        )
+        of = share = np.concatenate(
+            [
+                np.full(mean.shape[1], weight / mean.shape[1])
+                for weight, (mean, _) in zip(weights, moments, strict=True)
+            ]
+        )
+    tail = 0.5 * (1.0 - level)
+    lower, upper = (mixture_quantile(q, mean, deviation, of) for q in (tail, 1.0 - tail))
+    return Relative(mean @ share, lower, upper)
 
 
 class Relative(NamedTuple):
@@ -105,6 +222,8 @@ class Inspected:
         Of the items as the user has them, where they are known.
     source : optimizer, learner or None
         Whose items these are: it shows and names them.
+    learned : (Model, Comparisons) or None
+        The fit of one utility that learned hyperparameters, if there was one.
     id_place : int or None
         The column of the posterior's rows that says who an item is.
     columns : ndarray of shape (n_features,) or None
@@ -124,6 +243,7 @@ class Inspected:
     training: Array
     feature_names: NDArray[Any] | None
     source: Any = None
+    learned: tuple[Model, Comparisons] | None = None
     id_place: int | None = None
     columns: NDArray[Any] | None = None
     shown: Array | None = None
@@ -177,6 +297,7 @@ class Inspected:
         shown = None if comparisons is None else _times_shown(comparisons)
         return cls(
             *(posterior, encode, encoder, column, training, names, source),
+            learned=_learned(last, posterior),
             id_place=place,
             columns=columns,
             shown=shown,
@@ -299,6 +420,54 @@ class Inspected:
         every = tuple(None if part is None else np.repeat(part, n, axis=0) for part in asked)
         return replace(self.posterior, asked=every)
 
+    def over_hyperparameters(self, averaged: bool | str) -> "Averaged":
+        """The same at several hyperparameters with their weights, or at those of the fit alone.
+
+        Parameters
+        ----------
+        averaged : bool or "auto"
+            "auto": where hyperparameters were learned by an engine that can, in seconds.
+
+        Raises
+        ------
+        ValueError
+            If ``averaged`` is True and there is no fit whose evidence could weigh them.
+        """
+        if not isinstance(averaged, bool | np.bool_):
+            check_choice("average (True, False or 'auto')", averaged, ("auto",))
+        alone = Averaged(np.ones(1), (self,))
+        if averaged is False or averaged is np.False_:
+            return alone
+        if self.learned is None:
+            if averaged != "auto" and not isinstance(self.posterior, Posterior):
+                raise ValueError(
+                    "average=True came with a model of several users, whose hyperparameters are "
+                    "taken as known. Leave average= out."
+                )
+            return alone
+        model, comparisons = self.learned
+        able = model.rule.exact and model.engine.capabilities.has_evidence
+        if averaged != "auto" and not able:
+            raise ValueError(
+                f"average=True needs an engine with evidence and all items; this fit has "
+                f"{type(model.engine).__name__}. Fit with inference='ep' or 'laplace', or leave "
+                "average= out."
+            )
+        if not able or (averaged == "auto" and not affordable(model, comparisons)):
+            return alone
+        found = _averaged(self.posterior, model, comparisons)
+        subjects = tuple(self._with(each.posterior) for each in found)
+        return Averaged(np.array([each.weight for each in found]), subjects)
+
+    def _with(self, posterior):
+        """The same of a posterior at other hyperparameters."""
+        if isinstance(posterior.likelihood, JudgeReliability):
+            posterior = replace(posterior, likelihood=posterior.likelihood.base)
+        posterior = replace(posterior, reader=self.posterior.reader)
+        if self.learned is not None and self.posterior.kernel != self.learned[0].kernel:
+            posterior = explained(posterior)
+        return replace(self, posterior=posterior)
+
     def without_item_effects(self) -> Self:
         """The same of the utility that features explain, see `explained`."""
         return replace(self, posterior=explained(self.posterior))
@@ -310,6 +479,10 @@ class Inspected:
         utilities share. Their distributions are mixtures of normals, so nothing is drawn.
         """
         return self.moments(rows).relative(level)
+
+    def centred(self, rows: Array) -> tuple[Array, Array]:
+        """Components' means (n, n_components) and deviation (n,) of f(x) less its mean."""
+        return self.moments(rows).centred()
 
     def moments(self, rows: Array) -> "Moments":
         """Means of the components and their common covariance, of the utilities of some rows."""
@@ -357,6 +530,106 @@ class Inspected:
         """Columns of categories, and those of numbers that the kernel measures, without the ids."""
         named, measured = seen_columns(self.posterior.kernel, self.training.shape[1], whole=False)
         return set(named) - {self.id_place}, set(measured) - {self.id_place}
+
+
+@dataclass(frozen=True, eq=False)
+class Averaged:
+    """What is inspected at one or several hyperparameters, each in units of its own noise.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_points,)
+        They sum to one.
+    subjects : tuple of Inspected
+    """
+
+    weights: Array
+    subjects: tuple[Inspected, ...]
+
+    def relative(self, rows: Array, level: float, unit: str) -> Relative:
+        """`Inspected.relative` in a unit: of the mixture over hyperparameters."""
+        if len(self.subjects) == 1:
+            (subject,) = self.subjects
+            return subject.relative(rows, level).per(self.lengths(unit)[0])
+        with blas_threads(len(rows)):
+            moments = [subject.centred(rows) for subject in self.subjects]
+        return self._mixed(moments, level, unit)
+
+    def margins(self, first: Array, second: Array, level: float, unit: str) -> Relative:
+        """Mean and central intervals of f(first) − f(second) for pairs of rows, in a unit.
+
+        That of two rows that differ in one column by one is the slope of a linear control.
+        """
+        return self._mixed(
+            [
+                (means, np.sqrt(variance))
+                for means, variance in (
+                    subject.at(len(first)).component_margins(first, second)
+                    for subject in self.subjects
+                )
+            ],
+            level,
+            unit,
+        )
+
+    def averages(self, rows: Array, shares: Array, unit: str) -> "Mixture":
+        """`Inspected.averages` in a unit, at each of the hyperparameters."""
+        with blas_threads(len(rows)):
+            parts = tuple(
+                subject.averages(rows, shares).per(length)
+                for subject, length in zip(self.subjects, self.lengths(unit), strict=True)
+            )
+        return Mixture(self.weights, parts)
+
+    def _mixed(self, moments, level, unit):
+        """Of mixtures: means (n, n_components) and deviation (n,) at each hyperparameters."""
+        lengths = self.lengths(unit)
+        scaled = [
+            (mean / length, deviation / length)
+            for (mean, deviation), length in zip(moments, lengths, strict=True)
+        ]
+        return mixed(self.weights, scaled, level)
+
+    def sample(self, rows: Array, n_draws: int, random_state: RandomLike, unit: str) -> Array:
+        """Joint draws of the utilities in a unit, (n, n_draws), by each point as many as its
+        weight."""
+        if len(self.subjects) == 1:
+            return self.subjects[0].at(len(rows)).sample(rows, n_draws, random_state)
+        rng = generator_of(random_state)
+        ends = np.round(np.cumsum(self.weights) * n_draws).astype(np.intp)
+        counts, lengths = np.diff(ends, prepend=0), self.lengths(unit)
+        with blas_threads(len(rows)):
+            drawn = [
+                subject.at(len(rows)).sample(rows, int(n), rng) / length
+                for subject, n, length in zip(self.subjects, counts, lengths, strict=True)
+                if n
+            ]
+        return np.concatenate(drawn, axis=1)
+
+    def lengths(self, unit: str) -> list[float]:
+        """One unit at each of the hyperparameters."""
+        return [unit_length(subject.posterior.likelihood, unit) for subject in self.subjects]
+
+
+def _averaged(posterior: Posterior, model: Model, comparisons: Comparisons) -> list[Weighted]:
+    """`average`, once for several tables of one fit."""
+    if posterior in _LAST:
+        return _LAST[posterior]
+    found = list(average(model, comparisons))
+    _LAST.clear()
+    if sum(each.posterior.factor.size for each in found) <= _KEPT:
+        _LAST[posterior] = found
+    return found
+
+
+def _learned(last, posterior):
+    """The model and the answers of a fit that learned hyperparameters of one utility."""
+    model = getattr(last, "_model", None)
+    if model is None or not isinstance(posterior, Posterior) or not len(model.theta):
+        return None
+    if getattr(last, "optimizer", None) is None or posterior is not last.posterior_:
+        return None
+    return model, last.comparisons_
 
 
 def estimator_of(model: Any) -> Any:

@@ -79,7 +79,10 @@ class EP(Engine):
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        has_evidence=True, takes_joint=True, site_names=("precision", "shift")
+        has_evidence=True,
+        takes_joint=True,
+        matches_moments=True,
+        site_names=("precision", "shift"),
     )
 
     def __init__(self, max_iter: int = 500, tol: float = 5e-9, damping: float = 0.0):

@@ -2,22 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import Array, RandomLike
 from skpref.data import ItemTable, group_rows, is_frame
-from skpref.fitting import Inspected, Moments
-from skpref.gp import defended, mixture_quantile
-from skpref.likelihoods import sign_proba
+from skpref.fitting import Averaged, Inspected
 
 # Rows that are looked at to average over categories, at most.
 _MOST_ROWS = 50_000
-# Numbers of a block of pairs.
-_BLOCK = 2**20
 
 
 class Columns:
@@ -196,73 +191,28 @@ class Contenders:
     def __len__(self) -> int:
         return len(self.rows)
 
-    @cached_property
-    def moments(self) -> Moments:
-        """Joint moments of the averages."""
-        return self.subject.averages(self.rows, self.shares)
+    def means(self) -> Array:
+        """Posterior mean of each, at the hyperparameters of the fit."""
+        flat = self.rows.reshape(-1, self.rows.shape[2])
+        means = self.subject.at(len(flat)).mean(flat)
+        return means.reshape(self.rows.shape[:2]) @ self.shares
 
     def take(self, order: NDArray[np.intp]) -> Self:
         """Some of them, or all in another order."""
         return replace(self, names=self.names[order], rows=self.rows[order])
 
-    def by_mean(self) -> Self:
-        """The best first."""
-        return self.take(np.argsort(-self.moments.means.mean(axis=1), kind="stable"))
-
-    def draws(self, n: int, rng: RandomLike) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
+    def draws(
+        self, over: Averaged, unit: str, n: int, rng: RandomLike
+    ) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
         """Joint draws of the distinct ones, (n_distinct, n), which is whose, and how many are."""
         flat = self.rows.reshape(len(self), -1)
         # Rounding must not rank items that are one and the same.
         distinct, place, counts = np.unique(flat, axis=0, return_inverse=True, return_counts=True)
         place = place.reshape(-1)
         if len(self.shares) == 1:
-            return self.subject.at(len(distinct)).sample(distinct, n, rng), place, counts
+            return over.sample(distinct, n, rng, unit), place, counts
         rows = distinct.reshape(len(distinct), *self.rows.shape[1:])
-        return self.subject.averages(rows, self.shares).draws(n, rng), place, counts
-
-
-class Margins(NamedTuple):
-    """Margins between pairs of contenders.
-
-    Attributes
-    ----------
-    mean, lower, upper : ndarray of shape (n,)
-    probability : ndarray of shape (n,)
-        That the first is the better one.
-    """
-
-    mean: Array
-    lower: Array
-    upper: Array
-    probability: Array
-
-
-def better(moments: Moments, first: NDArray[np.intp], second: NDArray[np.intp]) -> Array:
-    """P(the first utility is the larger one) of pairs."""
-    step = max(1, _BLOCK // moments.means.shape[1])
-    found = np.empty(len(first))
-    for start in range(0, len(first), step):
-        block = slice(start, start + step)
-        means, variance = _margin(moments, first[block], second[block])
-        none = np.zeros(len(means))
-        found[block] = defended(lambda m, v, _: sign_proba(m, v), means, variance, none, False)
-    return found
-
-
-def margins(
-    moments: Moments, first: NDArray[np.intp], second: NDArray[np.intp], level: float
-) -> Margins:
-    """Means, central intervals and signs of the margins of pairs."""
-    means, variance = _margin(moments, first, second)
-    tail, deviation = 0.5 * (1.0 - level), np.sqrt(variance)
-    lower, upper = (mixture_quantile(q, means, deviation) for q in (tail, 1.0 - tail))
-    return Margins(means.mean(axis=1), lower, upper, better(moments, first, second))
-
-
-def _margin(moments, first, second):
-    cov, own = moments.cov, np.diagonal(moments.cov)
-    variance = own[first] + own[second] - 2.0 * cov[first, second]
-    return moments.means[first] - moments.means[second], np.maximum(variance, 0.0)
+        return over.averages(rows, self.shares, unit).draws(n, rng), place, counts
 
 
 def contenders(model: Any, items: Any = None, user: Any = None, at: Any = None) -> Contenders:

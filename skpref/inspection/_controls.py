@@ -11,10 +11,8 @@ from sklearn.utils import Bunch
 
 from skpref._utils import Array, check_choice, check_number
 from skpref.data import table_frame
-from skpref.fitting import UNITS, unit_length
-from skpref.gp import defended, mixture_quantile
+from skpref.fitting import UNITS, Averaged, mixed, positive
 from skpref.inspection._contenders import Columns, Contenders, contenders
-from skpref.likelihoods import sign_proba
 
 # A prior variance beside that of the slope from which on slopes differ, and rounding beside that of
 # the utilities.
@@ -33,6 +31,7 @@ def control_effects(
     at: Mapping | ArrayLike | None = None,
     unit: str = "noise",
     level: float = 0.9,
+    average: bool | str = "auto",
 ) -> Bunch:
     """Effect of each column beside the ids, and how much holding it changes the order of ids.
 
@@ -47,6 +46,8 @@ def control_effects(
         Of utilities, see `leaderboard`.
     level : float, default=0.9
         Probability that an interval holds, of each column for itself.
+    average : "auto", True or False, default="auto"
+        Whether slopes are means over hyperparameters, as in `leaderboard`.
 
     Returns
     -------
@@ -122,9 +123,9 @@ def control_effects(
     for place in set(places) - columns.varying - columns.told(at).keys():
         held[:, :, place] = columns.mean(place)
     ranked = replace(ranked, rows=held)
-    length = unit_length(subject.posterior.likelihood, unit)
+    over = subject.over_hyperparameters(average)
     slopes = [
-        _slope(ranked, place, columns.spread(place), level, length).per(columns.unit(place))
+        _slope(ranked, over, unit, place, columns.spread(place), level).per(columns.unit(place))
         for place in places
     ]
     own = {place: columns.by_id(place, held[:, 0, subject.id_place]) for place in places}
@@ -168,7 +169,9 @@ class _Slope(NamedTuple):
         )
 
 
-def _slope(ranked: Contenders, place: int, spread: float, level: float, length: float) -> _Slope:
+def _slope(
+    ranked: Contenders, over: Averaged, unit: str, place: int, spread: float, level: float
+) -> _Slope:
     """Of one column, over a standard deviation about where it is held."""
     n, m, d = ranked.rows.shape
     rows = ranked.rows.reshape(n * m, d)
@@ -177,23 +180,21 @@ def _slope(ranked: Contenders, place: int, spread: float, level: float, length: 
     rows, weight = rows[some], weight[some] / weight[some].sum()
     up, down = _about(rows, place, 0.5 * spread), _about(rows, place, -0.5 * spread)
     linear = _one_slope(ranked, up, down, place, spread)
-    if linear:
-        means, variance = ranked.subject.margins(up[:1], down[:1])
-    else:
-        signed = np.concatenate([weight, -weight])
-        found = ranked.subject.moments(np.concatenate([up, down]))
-        means = (signed @ found.means)[None]
-        variance = np.maximum(signed @ found.cov @ signed, 0.0)[None]
     step = up[0, place] - down[0, place]  # as rounded
-    means, deviation = means / (step * length), np.sqrt(variance) / (step * length)
-    tail = 0.5 * (1.0 - level)
-    lower, upper = (mixture_quantile(q, means, deviation) for q in (tail, 1.0 - tail))
-    above = defended(
-        lambda m, v, _: sign_proba(m, v), means, deviation**2, np.zeros(len(means)), False
-    )
-    return _Slope(
-        float(means.mean()), float(lower[0]), float(upper[0]), float(above[0]), spread, linear
-    )
+    found, above = [], 0.0
+    for share, subject, length in zip(over.weights, over.subjects, over.lengths(unit), strict=True):
+        if linear:
+            means, variance = subject.margins(up[:1], down[:1])
+        else:
+            signed = np.concatenate([weight, -weight])
+            moments = subject.moments(np.concatenate([up, down]))
+            means = (signed @ moments.means)[None]
+            variance = np.maximum(signed @ moments.cov @ signed, 0.0)[None]
+        found.append((means / (step * length), np.sqrt(variance) / (step * length)))
+        above += share * float(positive(means, variance)[0])
+    slope = mixed(over.weights, found, level)
+    ends = float(slope.mean[0]), float(slope.lower[0]), float(slope.upper[0])
+    return _Slope(*ends, above, spread, linear)
 
 
 def _about(rows: Array, place: int, by: float) -> Array:
@@ -224,17 +225,11 @@ def _moves(ranked: Contenders, own: dict[int, Array]) -> _Moves:
     free = ranked.rows.copy()
     for place, values in own.items():
         free[:, :, place] = values[:, None]
-    held, let_go = (_means(replace(ranked, rows=rows)) for rows in (ranked.rows, free))
+    held, let_go = ranked.means(), replace(ranked, rows=free).means()
     if len(held) < 2:
         return _Moves(np.nan, 0)
     ranks = [np.argsort(np.argsort(-means, kind="stable")) for means in (held, let_go)]
     return _Moves(float(kendalltau(held, let_go).statistic), int(np.abs(ranks[0] - ranks[1]).max()))
-
-
-def _means(ranked: Contenders) -> Array:
-    flat = ranked.rows.reshape(-1, ranked.rows.shape[2])
-    means = ranked.subject.at(len(flat)).mean(flat)
-    return means.reshape(ranked.rows.shape[:2]) @ ranked.shares
 
 
 def _labels(labels: list) -> Any:

@@ -9,8 +9,8 @@ from sklearn.utils import Bunch
 
 from skpref._utils import Array, RandomLike, check_choice, check_number
 from skpref.data import first_wins, table_frame
-from skpref.fitting import UNITS, noise_deviation, unit_length
-from skpref.inspection._contenders import Columns, Contenders, better, contenders, margins
+from skpref.fitting import UNITS, Mixture, noise_deviation, unit_length
+from skpref.inspection._contenders import Columns, Contenders, contenders
 
 # Draws are ranked in blocks of at most this many numbers (8 MiB).
 _BLOCK = 2**20
@@ -25,6 +25,7 @@ def leaderboard(
     unit: str = "noise",
     level: float = 0.9,
     n_draws: int = 10_000,
+    average: bool | str = "auto",
     random_state: RandomLike = 0,
 ) -> Bunch:
     """Items from best to worst, and how sure their places are.
@@ -62,6 +63,10 @@ or votes, default=None
         Probability that an interval holds, of each item for itself.
     n_draws : int, default=10000
         Joint draws of the utilities, for ranks and the probability of being best.
+    average : "auto", True or False, default="auto"
+        Whether the board is a mean over hyperparameters, see Notes. "auto": where they were learned
+        by an engine with evidence ("ep", "laplace"), from 5 000 distinct answers at most, and the
+        mean is forecast to take seconds. False: at those of the fit, as if they were known.
     random_state : int, RandomState instance, Generator or None, default=0
 
     Returns
@@ -74,7 +79,7 @@ or votes, default=None
         utility : posterior mean, above the mean of the items, in units
         lower, upper : central interval of that difference
         probability_best : probability of the largest utility, summing to 1
-        rank_lower, rank_upper : central interval of the rank, which holds at least ``level``
+        rank_lower, rank_upper : shortest interval of ranks that holds at least ``level``
         frame : DataFrame of these, one row a rank, where pandas is installed, else None
         level : float
         unit : str
@@ -82,6 +87,8 @@ or votes, default=None
             differences of ``utility`` are those of ``predict``
         noise_deviation : σ, the standard deviation of an item's noise, as such a difference; with
             judges that of the reference judge
+        n_hyperparameters : hyperparameters that the board is a mean over, 1 if they are taken as
+            known; ``unit_length`` and ``noise_deviation`` are those of the fit
         lead : Bunch or None
             By how much the first leads the second: their ``names``, the ``margin`` with ``lower``
             and ``upper`` in units, and the ``probability`` that the first is better than the
@@ -95,7 +102,8 @@ or votes, default=None
         If the model has no posterior, or users and ``user`` is not told.
     ValueError
         If there is no item, ``level`` does not lie in (0, 1), ``user`` is told and the model has
-        no users, or ``at`` and the model knows no ids or not that column.
+        no users, ``average=True`` comes with users or an engine without evidence, or ``at`` comes
+        and the model knows no ids or not that column.
 
     Notes
     -----
@@ -114,14 +122,20 @@ or votes, default=None
       1/(1 + 10^(−d/400)). The zero is the mean of the items, where lists of ratings often have
       1000 or 1500.
 
-    Intervals take the hyperparameters as known. In these units they hold their level also where
-    these were learned; with few answers an item they are too short.
+    Few answers leave hyperparameters open, and intervals that take those of the fit as known are
+    too short, or far too long where the best are at an end. So the board is a mean over some
+    points, weighed by evidence times prior. That has a weak prior on ratios to the noise beside the
+    priors of the fit: on the deviation that a term of the kernel gives to the margins of the
+    answers (median 1, deviation of the logarithm 1) and on thresholds (median 0.5). Where nothing
+    was learned, or a `Posterior` came alone, that is the board. With judges their reliability stays
+    as it is. `win_rates` and predictions are those of the fit.
 
     ``utility``, ``lower`` and ``upper`` are exact for the posterior. The rest is Monte Carlo: the
     standard error of a probability p is √(p(1 − p)/n_draws), at most 0.005 by default; the ends
     of a rank interval are quantiles whose level is known to 0.002. Items of equal features have
     one utility; they share their probability of being best, and their rank intervals have room
-    for either order. Time and memory grow as n² + n · n_draws, that of one factorisation as n³.
+    for either order. Time and memory grow as n² + n · n_draws, that of one factorisation as n³; a
+    mean over hyperparameters takes some 50 runs of the engine, the last of a warm start each.
 
     Examples
     --------
@@ -142,10 +156,12 @@ or votes, default=None
     ranked = contenders(model, items, user, at)
     likelihood = ranked.subject.posterior.likelihood
     length = unit_length(likelihood, unit)
-    relative = ranked.moments.relative(level).per(length)
-    draws, inverse, counts = ranked.draws(n_draws, random_state)
+    over = ranked.subject.over_hyperparameters(average)
+    mixture = over.averages(ranked.rows, ranked.shares, unit)
+    relative = mixture.relative(level)
+    draws, inverse, counts = ranked.draws(over, unit, n_draws, random_state)
     best, ranks = _ranked(draws, counts)
-    low, high = _central(ranks, level)
+    low, high = _shortest(ranks, level)
     order = np.argsort(-relative.mean, kind="stable")
     at_rank = inverse[order]
     columns = {
@@ -165,21 +181,25 @@ or votes, default=None
         unit=unit,
         unit_length=length,
         noise_deviation=noise_deviation(likelihood),
-        lead=_lead(ranked, order, level, length),
+        n_hyperparameters=len(over.weights),
+        lead=_lead(ranked, mixture, order, level),
         held=ranked.held,
     )
 
 
-def _lead(ranked: Contenders, order: NDArray[np.intp], level: float, length: float) -> Bunch | None:
+def _lead(
+    ranked: Contenders, mixture: Mixture, order: NDArray[np.intp], level: float
+) -> Bunch | None:
     if len(order) < 2:
         return None
-    found = margins(ranked.moments, order[:1], order[1:2], level)
+    first, second = order[:1], order[1:2]
+    found = mixture.margins(first, second, level)
     return Bunch(
         names=ranked.names[order[:2]],
-        margin=float(found.mean[0] / length),
-        lower=float(found.lower[0] / length),
-        upper=float(found.upper[0] / length),
-        probability=float(found.probability[0]),
+        margin=float(found.mean[0]),
+        lower=float(found.lower[0]),
+        upper=float(found.upper[0]),
+        probability=float(mixture.better(first, second)[0]),
     )
 
 
@@ -193,6 +213,7 @@ def leaderboards(
     unit: str = "noise",
     level: float = 0.9,
     n_draws: int = 10_000,
+    average: bool | str = "auto",
     random_state: RandomLike = 0,
 ) -> dict[Any, Bunch]:
     """A leaderboard for each group of answers: a category of prompts, a kind of judge, a language.
@@ -207,7 +228,7 @@ def leaderboards(
         As in `leaderboard`; it knows ids, and its kernel sees the column of the groups.
     by : str or int
         That column, by its name or position. Both items of an answer have the same value.
-    items, user, at, unit, level, n_draws, random_state
+    items, user, at, unit, level, n_draws, average, random_state
         As in `leaderboard`.
 
     Returns
@@ -262,6 +283,7 @@ def leaderboards(
             unit=unit,
             level=level,
             n_draws=n_draws,
+            average=average,
             random_state=random_state,
         )
     return boards
@@ -275,6 +297,7 @@ def undecided_pairs(
     at: Mapping | ArrayLike | None = None,
     unit: str = "noise",
     level: float = 0.9,
+    average: bool | str = "auto",
 ) -> Bunch:
     """Pairs of items of which the answers do not say which is better.
 
@@ -285,6 +308,8 @@ def undecided_pairs(
     level : float, default=0.9
         A pair is undecided if neither is better with a probability above 1 - (1 - level)/2, .95 by
         default: the central interval of their margin holds zero.
+    average : "auto", True or False, default="auto"
+        As in `leaderboard`.
 
     Returns
     -------
@@ -321,21 +346,23 @@ def undecided_pairs(
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     check_choice("unit", unit, tuple(UNITS))
-    ranked = contenders(model, items, user, at).by_mean()
-    length = unit_length(ranked.subject.posterior.likelihood, unit)
-    first, second = np.triu_indices(len(ranked), 1)
-    sure = better(ranked.moments, first, second)
+    ranked = contenders(model, items, user, at)
+    over = ranked.subject.over_hyperparameters(average)
+    mixture = over.averages(ranked.rows, ranked.shares, unit)
+    order = np.argsort(-mixture.mean, kind="stable")
+    first, second = (order[each] for each in np.triu_indices(len(order), 1))
+    sure = mixture.better(first, second)
     tail = 0.5 * (1.0 - level)
     open_ = (sure > tail) & (sure < 1.0 - tail)
-    first, second = first[open_], second[open_]
-    found = margins(ranked.moments, first, second, level)
+    first, second, sure = first[open_], second[open_], sure[open_]
+    found = mixture.margins(first, second, level)
     columns = {
         "first": ranked.names[first],
         "second": ranked.names[second],
-        "probability": found.probability,
-        "margin": found.mean / length,
-        "lower": found.lower / length,
-        "upper": found.upper / length,
+        "probability": sure,
+        "margin": found.mean,
+        "lower": found.lower,
+        "upper": found.upper,
     }
     frame = table_frame(columns, range(len(first)))
     n_decided = len(open_) - len(first)
@@ -395,7 +422,7 @@ def win_rates(
     check_number("order", order, low=-1, high=1, integer=True)
     ranked = contenders(model, items, user, at)
     n = len(ranked)
-    by_mean = np.argsort(-ranked.moments.means.mean(axis=1), kind="stable")
+    by_mean = np.argsort(-ranked.means(), kind="stable")
     ranked = ranked.take(by_mean)
     # With neither shown first, one half of the table follows from the other.
     i, j = np.triu_indices(n) if order == 0 else np.divmod(np.arange(n * n), n)
@@ -443,10 +470,25 @@ def _ranked(draws: Array, counts: NDArray[np.intp]) -> tuple[Array, NDArray[np.i
     return wins / (n_draws * counts), ranks.T
 
 
-def _central(ranks: NDArray[np.int32], level: float) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Quantiles of the ranks of each item, outside of which lies at most 1 − level."""
+def _shortest(
+    ranks: NDArray[np.int32], level: float
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Of the ranks of each item the shortest interval that holds at least ``level``.
+
+    Central intervals leave out less than they may at either end, as ranks are whole numbers. Of
+    intervals as short the one that holds most, then the first.
+    """
     n_draws = ranks.shape[1]
-    outside = int(np.floor(0.5 * (1.0 - level) * n_draws + 1e-9))
-    ends = (outside, n_draws - 1 - outside)
-    ordered = np.partition(ranks, ends, axis=1)
-    return ordered[:, ends[0]], ordered[:, ends[1]]
+    needed = int(np.ceil(level * n_draws - 1e-9))
+    ordered = np.sort(ranks, axis=1)
+    # An interval that is shortest begins and ends at a draw.
+    length = ordered[:, needed - 1 :] - ordered[:, : n_draws - needed + 1]
+    n = len(ranks)
+    low, high = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+    for i in range(n):
+        begins = np.unique(ordered[i, np.flatnonzero(length[i] == length[i].min())])
+        ends = begins + length[i].min()
+        within = np.searchsorted(ordered[i], ends, "right") - np.searchsorted(ordered[i], begins)
+        at = int(np.argmax(within))
+        low[i], high[i] = begins[at], ends[at]
+    return low, high

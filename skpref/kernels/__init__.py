@@ -6,6 +6,7 @@ all that is asked of it: values, gradients in hyperparameters and inputs, spectr
 
 from skpref.kernels._board import leaderboard_kernel
 from skpref.kernels._contracts import Kernel, difference_steps, paired
+from skpref.kernels._features import FiniteFeatures, Term, finite_features
 from skpref.kernels._gradients import (
     CrossKernel,
     across,

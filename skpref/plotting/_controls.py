@@ -73,6 +73,7 @@ class ControlEffectsDisplay:
         at: Mapping | ArrayLike | None = None,
         unit: str = "noise",
         level: float = 0.9,
+        average: bool | str = "auto",
         ax: Any = None,
         color: Any = None,
     ) -> Self:
@@ -80,7 +81,7 @@ class ControlEffectsDisplay:
 
         Parameters
         ----------
-        model, votes, user, at, unit, level
+        model, votes, user, at, unit, level, average
             See `skpref.inspection.control_effects`.
         ax : matplotlib Axes, default=None
         color : matplotlib color, default=None
@@ -97,7 +98,9 @@ class ControlEffectsDisplay:
             As `control_effects`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        found = control_effects(model, votes, user=user, at=at, unit=unit, level=level)
+        found = control_effects(
+            model, votes, user=user, at=at, unit=unit, level=level, average=average
+        )
         shown = {name: found[name] for name in ("names", "slope", "lower", "upper", "spread")}
         return cls(**shown, level=level, unit=unit).plot(ax=ax, color=color)
 

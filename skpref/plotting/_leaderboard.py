@@ -101,6 +101,7 @@ class LeaderboardDisplay:
         unit: str = "noise",
         level: float = 0.9,
         n_draws: int = 10_000,
+        average: bool | str = "auto",
         random_state: RandomLike = 0,
         top: int | None = None,
         ax: Any = None,
@@ -111,7 +112,7 @@ class LeaderboardDisplay:
 
         Parameters
         ----------
-        model, items, user, at, unit, level, n_draws, random_state
+        model, items, user, at, unit, level, n_draws, average, random_state
             See `skpref.inspection.leaderboard`.
         top : int, default=None
             Show the best so many only; ranks and the zero stay those among all.
@@ -141,6 +142,7 @@ class LeaderboardDisplay:
             unit=unit,
             level=level,
             n_draws=n_draws,
+            average=average,
             random_state=random_state,
         )
         return cls.from_board(board, top=top, ax=ax, annotate=annotate, color=color)

@@ -107,7 +107,7 @@ def test_files_hold_the_numbers_of_the_functions(written):
 
 def test_slopes_are_per_unit_of_the_column_that_came(written):
     _, votes, model = written
-    effects = control_effects(model, votes)
+    effects = control_effects(model, votes, average=False)
     lengths = np.array([[each] for each in (350.0, 250.0)])
     first, second = (
         np.array([[0.0, *(each - votes.control_center) / votes.control_scale]]) for each in lengths

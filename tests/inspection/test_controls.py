@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.duels import DuelFrame, from_votes
+from skpref.fitting import Inspected, average
 from skpref.inference import ConstantLiar
 from skpref.inspection import (
     control_effects,
@@ -665,3 +666,53 @@ def test_ids_alone_are_those_to_be_ranked(additive):
     assert leaderboard(additive, np.array([2.0])).names.tolist() == [2]
     with pytest.raises(ValueError, match="The model knows no id 8; it has 4, such as"):
         leaderboard(additive, [3, 8])
+
+
+# -- over hyperparameters ---------------------------------------------------------------------
+
+
+def test_slopes_leads_and_pairs_are_means_over_hyperparameters():
+    votes = from_votes(votes_of(3, 60), controls="length")
+    model = PairwisePreferenceRegressor(**votes.params).fit(votes.X, votes.y)
+    board, alone = (leaderboard(model, votes, average=each) for each in ("auto", False))
+    assert board.n_hyperparameters > 1 and alone.n_hyperparameters == 1
+    over = Inspected.of(model).over_hyperparameters(True)
+    # A linear control: the slope is the margin of two rows that differ by one.
+    found = over.margins(np.array([[0.0, 1.0]]), np.array([[0.0, 0.0]]), 0.9, "noise")
+    effects = control_effects(model, votes)
+    per = votes.control_scale[0]
+    for name, value in zip(("slope", "lower", "upper"), found, strict=True):
+        assert effects[name][0] == pytest.approx(value[0] / per, rel=1e-6)
+    assert control_effects(model, votes, average=False).slope[0] != effects.slope[0]
+    at = (board.held["length"] - votes.control_center[0]) / per
+    codes = [votes.item_table.names.tolist().index(name) for name in board.lead.names]
+    first, second = (np.array([[code, at]]) for code in codes)
+    lead = over.margins(first, second, 0.9, "noise")
+    assert board.lead.margin == pytest.approx(lead.mean[0], abs=1e-8)
+    assert board.lead.upper == pytest.approx(lead.upper[0], abs=1e-8)
+    sure = sum(
+        weight * subject.posterior.win_probability(first, second, noise=False)[0]
+        for weight, subject in zip(over.weights, over.subjects, strict=True)
+    )
+    assert board.lead.probability == pytest.approx(sure, abs=1e-8)
+    pairs = undecided_pairs(model, votes, level=0.9999999)
+    assert pairs.probability[0] == pytest.approx(sure, abs=1e-8)
+    assert pairs.upper[0] > undecided_pairs(model, votes, level=0.9, average=True).upper[0]
+
+
+def test_a_mean_over_hyperparameters_is_found_once_for_all_tables(monkeypatch):
+    votes = from_votes(votes_of(3, 40), by="winner")
+    model = PairwisePreferenceRegressor(**votes.params).fit(votes.X, votes.y)
+    calls = []
+
+    def counted(*arguments):
+        calls.append(1)
+        return average(*arguments)
+
+    monkeypatch.setattr("skpref.fitting._inspected.average", counted)
+    leaderboards(model, "winner", votes, average=True)
+    undecided_pairs(model, votes, average=True)
+    assert len(calls) == 1
+    other = PairwisePreferenceRegressor(**votes.params).fit(votes.X[:30], votes.y[:30])
+    leaderboard(other, votes, average=True)
+    assert len(calls) == 2
