@@ -72,6 +72,7 @@ def from_votes(
     both_bad: str = "tie",
     ties: bool = True,
     missing: str = "drop",
+    like: Bunch | None = None,
 ) -> Bunch:
     """Duels from a table of votes as arenas publish them, one vote a row.
 
@@ -84,9 +85,10 @@ def from_votes(
     Parameters
     ----------
     frame : DataFrame, pyarrow.Table, dict of array-likes, str or path
-        A frame of any library, or a file with a header: CSV (".csv", ".tsv", ".txt", also with
-        ".gz"; UTF-8, separated by commas, semicolons, tabs or bars; read with the standard
-        library) or Parquet (".parquet"; read with polars or pandas).
+        A frame of any library, or a file that names its columns: CSV (".csv", ".tsv", ".txt";
+        UTF-8, separated by commas, semicolons, tabs or bars) and JSON (".json", ".jsonl": records),
+        also with ".gz" and read with the standard library, or Parquet (".parquet"; read with polars
+        or pandas).
     a, b : column names, default=None
         Who the first and the second competitor are. None: "model_a" and "model_b", "left" and
         "right", "a" and "b" and the like; "winner" and "loser" if there are no others, and then
@@ -111,9 +113,10 @@ def from_votes(
         has an effect of its own, see `skpref.inspection.leaderboards`. Votes without a value are
         left out.
     soft : bool, default=False
-        Whether ``winner`` holds the probability that the first won, or those of the outcomes in its
-        columns: each vote becomes a row for each outcome that is possible, with weights, see
-        `from_probabilities`. 0.5 is then no tie.
+        Whether ``winner`` holds the probability that the first won (or numbers from 1, the first
+        surely, to 2, the second), or those of the outcomes in its columns: each vote becomes a row
+        for each outcome that is possible, with weights, see `from_probabilities`. 0.5 is then no
+        tie.
     both_bad : {"tie", "drop"}, default="tie"
         Whether votes that both are bad are ties or left out. They say that the two are alike, and
         how good they are beside others not in the vote, which a model of duels does not use.
@@ -121,6 +124,10 @@ def from_votes(
         False: ties are left out.
     missing : {"drop", "mean"}, default="drop"
         Votes that lack a control are left out, or get its mean (of a difference 0).
+    like : Bunch, default=None
+        Votes that these follow, as the next piece of a stream or a test set do: competitors keep
+        their positions, new ones come after them, controls have the same units, and y the same
+        labels.
 
     Returns
     -------
@@ -214,6 +221,7 @@ def from_votes(
         both_bad=both_bad,
         ties=ties,
         missing=missing,
+        like=like,
     )
     params: dict[str, Any] = {"items": found.item_table}
     found.kernel = Identity()
@@ -227,7 +235,8 @@ def from_votes(
     if found.groups is not None:
         found.kernel += ConstantKernel(0.1, (1e-4, 10.0)) * OnColumns(Identity(), [0, last])
     params["kernel"] = found.kernel
-    if (found.y == 0).any() and (found.y < 0).any():
+    tied = (found.y == 0).any() and (found.y < 0).any()
+    if tied or (like is not None and "tie_threshold" in like.params):
         params |= {"tie_threshold": 0.1, "tie_threshold_bounds": (1e-4, 1e2)}
     # From a small noise the first step of the search may lead where no control has an effect.
     # Competitors may be nearly alike: their differences are then small beside the noise.

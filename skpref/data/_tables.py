@@ -1,8 +1,9 @@
-"""Tables from wherever they are: frames of any library, dicts of columns, CSV and Parquet files."""
+"""Tables from wherever they are: frames of any library, dicts of columns, CSV, JSON, Parquet."""
 
 import csv
 import gzip
 import io
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -77,8 +78,8 @@ def open_table(source: Any) -> Table:
     Parameters
     ----------
     source : DataFrame, pyarrow.Table, dict of array-likes, str or path
-        Of a path the suffix says what it is: ".csv", ".tsv" or ".txt", also with ".gz", or
-        ".parquet".
+        Of a path the suffix says what it is: ".csv", ".tsv", ".txt", ".json" or ".jsonl", also
+        with ".gz", or ".parquet".
 
     Raises
     ------
@@ -96,7 +97,7 @@ def open_table(source: Any) -> Table:
     if not is_frame(source):
         raise ValueError(
             "The votes must be a DataFrame, a pyarrow table, a dict of columns, or the path of a "
-            f"CSV or Parquet file; {type(source).__name__} came."
+            f"CSV, JSON or Parquet file; {type(source).__name__} came."
         )
     names = list(getattr(source, "column_names", source.columns))  # pyarrow's are the first
     if hasattr(source, "column_names"):
@@ -200,9 +201,11 @@ def _open_file(path: Path) -> Table:
         return _open_parquet(path)
     if kind.removesuffix(".gz") in (".csv", ".tsv", ".txt"):
         return _open_csv(path)
+    if kind.removesuffix(".gz") in (".json", ".jsonl"):
+        return _open_json(path, lines=".jsonl" in kind)
     raise ValueError(
-        f"{path.name!r} is no CSV (.csv, .tsv, .txt, also with .gz) and no Parquet file "
-        "(.parquet). Read it into a DataFrame and give that."
+        f"{path.name!r} is no CSV (.csv, .tsv, .txt), JSON (.json, .jsonl; all also with .gz) or "
+        "Parquet file (.parquet). Read it into a DataFrame and give that."
     )
 
 
@@ -229,6 +232,28 @@ def _open_parquet(path: Path) -> Table:
             "the votes as CSV."
         ) from None
     return open_table(frame)
+
+
+def _open_json(path: Path, lines: bool) -> Table:
+    """A list of records, or one record a line; what a record lacks is missing."""
+    opener = gzip.open if path.suffix.lower() == ".gz" else open
+    try:
+        with opener(path, "rt", encoding="utf-8-sig") as stream:
+            if lines:
+                records = [json.loads(line) for line in stream if line.strip()]
+            else:
+                records = json.load(stream)
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(f"{path.name!r} cannot be read as JSON: {error}.") from None
+    if isinstance(records, dict) and all(isinstance(each, list) for each in records.values()):
+        return open_table(records)
+    if not isinstance(records, list) or not all(isinstance(each, dict) for each in records):
+        raise ValueError(
+            f"{path.name!r} must hold a list of records, [{{...}}, {{...}}], one record a line "
+            "(.jsonl), or lists by column."
+        )
+    names = list(dict.fromkeys(name for record in records for name in record))
+    return _of_arrays(names, lambda i: _array([record.get(names[i]) for record in records]))
 
 
 @contextmanager

@@ -267,6 +267,7 @@ def read_votes(
     both_bad: str = "tie",
     ties: bool = True,
     missing: str = "drop",
+    like: Bunch | None = None,
 ) -> Bunch:
     """Votes as `skpref.duels.from_votes` gives them, but for the kernel."""
     check_choice("both_bad", both_bad, ("tie", "drop"))
@@ -275,8 +276,18 @@ def read_votes(
     names = _Names(table.names)
     chosen = _choose(names, a, b, winner, (judge, prompt, time))
     wanted = _find_controls(names, controls, chosen)
+    if like is not None and [each.label for each in wanted] != like.controls:
+        raise ValueError(
+            f"The votes of like= have the controls {like.controls}, these "
+            f"{[each.label for each in wanted]}; give controls= of the same names."
+        )
     positions = list(dict.fromkeys(i for each in wanted for i in each.columns))
     grouped = None if by is None else names.need(by, "by=")
+    if like is not None and (grouped is None) != (like.groups is None):
+        raise ValueError(
+            f"The votes of like= came with by={like.by!r}, these with by={by!r}; give both groups, "
+            "or none."
+        )
     labels = list(dict.fromkeys([*chosen.labels, *([] if grouped is None else [grouped])]))
     if soft and not chosen.won:
         raise ValueError("Winners and losers are no probabilities; say by winner= which are.")
@@ -285,7 +296,8 @@ def read_votes(
     columns, numbers = table.read(labels, positions)
     column = dict(zip(labels, columns, strict=True))
     values = dict(zip(positions, numbers, strict=True))
-    first, second, known = _competitors(column[chosen.a], column[chosen.b])
+    before = [] if like is None else like.item_table.names.tolist()
+    first, second, known = _competitors(column[chosen.a], column[chosen.b], before)
     n_rows = len(first)
     if n_rows == 0:
         raise ValueError("The table has no row, so no vote.")
@@ -316,9 +328,9 @@ def read_votes(
             out.fill(gaps, each.label)
     rows = out.rows()
     present = np.unique(np.concatenate([first[rows], second[rows]]))
-    items = ItemTable.from_names([known[i] for i in present])
+    items = ItemTable.from_names([*before, *(known[i] for i in present)])
     place = np.full(len(known), -1, dtype=np.int64)
-    place[present] = np.arange(len(present))
+    place[present] = items.index([known[i] for i in present])
     X = np.stack([place[first[rows]], place[second[rows]]], axis=1)
     center, scale = np.zeros(len(wanted)), np.ones(len(wanted))
     if wanted:
@@ -326,11 +338,16 @@ def read_votes(
         whole[:, :, 0] = X
         for j, each in enumerate(wanted):
             both = _sides_of(each, [values[i].values[rows] for i in each.columns])
-            whole[:, :, 1 + j], center[j], scale[j] = _standard(each.label, both)
+            if like is None:
+                center[j], scale[j] = _unit(each.label, both)
+            else:
+                center[j], scale[j] = like.control_center[j], like.control_scale[j]
+            whole[:, :, 1 + j] = (both - center[j]) / scale[j]
         X = whole
     groups = None
     if grouped is not None:
-        group, groups = _most_first(column[grouped], rows)
+        known_groups = [] if like is None else like.groups
+        group, groups = _most_first(column[grouped], rows, known_groups)
         columns_of = X if X.ndim == 3 else X[:, :, None]
         X = np.concatenate(
             [columns_of, np.tile(group[:, None, None], (1, 2, 1))], axis=2, dtype=float
@@ -342,12 +359,12 @@ def read_votes(
         done = Finished(X, labels_of, np.zeros(len(rows), dtype=bool))
     else:
         signs = codes[rows].astype(np.int64)
-        if not signs.any():
+        if like is None and not signs.any():
             raise ValueError(
                 f"All {len(rows)} votes that can be read are ties, which put no competitor above "
                 "another."
             )
-        tied = bool((signs == 0).any())
+        tied = bool((signs == 0).any()) or (like is not None and "tie_threshold" in like.params)
         done = finish(X, signs if tied else (signs == 1).astype(np.int64), tied)
     order = np.where(done.turned, -1, 1) if chosen.won else np.zeros(len(rows))
     _warn_alike(items.names)
@@ -369,17 +386,18 @@ def read_votes(
         groups=groups,
         n_read=n_rows,
         dropped=out.counts,
-        summary=out.summary(len(items)),
+        summary=out.summary(len(present)),
     )
 
 
-def _most_first(column: Coded, rows: np.ndarray) -> tuple[np.ndarray, list]:
-    """Number of the value of each row, that of most rows 0, and the values."""
+def _most_first(column: Coded, rows: np.ndarray, before: list) -> tuple[np.ndarray, list]:
+    """Number of the value of each row, and the values: those from before, then by frequency."""
     count = np.bincount(column.codes[rows], minlength=len(column.values))
     order = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
-    number = np.full(len(count), -1)
-    number[order] = np.arange(len(order))
-    return number[column.codes[rows]], [column.values[code] for code in order]
+    values = list(dict.fromkeys([*before, *(column.values[code] for code in order)]))
+    number = {value: i for i, value in enumerate(values)}
+    codes = np.array([number.get(value, -1) for value in column.values])
+    return codes[column.codes[rows]], values
 
 
 class _LeftOut:
@@ -431,10 +449,10 @@ class _LeftOut:
             )
 
 
-def _competitors(one: Coded, other: Coded) -> tuple[np.ndarray, np.ndarray, list]:
+def _competitors(one: Coded, other: Coded, before: list) -> tuple[np.ndarray, np.ndarray, list]:
     """Codes of the two sides in one sorted list of names, and this list."""
     values = [_tidy(value) for value in (*one.values, *other.values)]
-    if len({isinstance(value, str) for value in values}) > 1:
+    if len({isinstance(value, str) for value in (*values, *before)}) > 1:
         values = [str(value) for value in values]
     known = sorted(set(values))
     code = {name: i for i, name in enumerate(known)}
@@ -502,7 +520,11 @@ def _probabilities(columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool
     """
     every = [column.values for column in columns]
     if len(every) == 1:
-        every = [every[0], 1.0 - every[0]]
+        one = every[0]
+        there = one[~np.isnan(one)]
+        by_place = there.max(initial=0.0) > 1.0 and there.min(initial=1.0) >= 1.0
+        first = 2.0 - one if by_place else one
+        every = [first, 1.0 - first]
     table = np.stack([every[1], *every[2:], every[0]], axis=1)
     out.drop(np.isnan(table).any(axis=1), "without an outcome")
     read = out.left(np.ones(len(table), dtype=bool))
@@ -510,8 +532,9 @@ def _probabilities(columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool
     if beyond.any():
         row = int(beyond.argmax())
         raise ValueError(
-            f"Probabilities must be from 0 to 1; row {row} says {[float(e[row]) for e in every]}, "
-            f"and {beyond.sum()} rows are beyond."
+            f"Probabilities must be from 0 to 1 (or all from 1, the first, to 2, the second); row "
+            f"{row} has {[float(each.values[row]) for each in columns]}, and {beyond.sum()} rows "
+            "are beyond."
         )
     if not soft and not np.isin(table[read], (0.0, 1.0)).all():
         raise ValueError(
@@ -583,16 +606,15 @@ def _sides_of(control: Control, columns: list[np.ndarray]) -> np.ndarray:
     return np.where(np.isnan(sides), np.nanmean(sides), sides)
 
 
-def _standard(label: str, sides: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """Values less their mean, in root mean squares of their differences."""
-    center = float(sides.mean())
+def _unit(label: str, sides: np.ndarray) -> tuple[float, float]:
+    """The mean of a control, and the root mean square of its differences."""
     scale = float(np.sqrt(np.mean((sides[:, 0] - sides[:, 1]) ** 2)))
     if not scale > 0.0 or not np.isfinite(scale):
         raise ValueError(
             f"The control {label!r} is the same on both sides of every vote, so that its effect "
             "cannot be told; leave it out."
         )
-    return (sides - center) / scale, center, scale
+    return float(sides.mean()), scale
 
 
 def _warn_alike(names: np.ndarray) -> None:

@@ -417,9 +417,9 @@ class Probit(ExpectedProbit):
             _settle_sure(found, mean + rows.ahead, total)
         if power is None or not np.any(partial := _partial(power, variance, rows)):
             return found
-        rest = super().tilted(
-            mean[partial], variance[partial], answers.take(partial), power[partial]
-        )
+        parts = mean[partial], variance[partial], answers.take(partial), power[partial]
+        smooth = variance[partial] <= _SMOOTH * np.broadcast_to(noise, partial.shape)[partial]
+        rest = _quadrature.moments(self.log_prob, *parts, smooth)
         for whole, part in zip(found, rest, strict=True):
             whole[partial] = part
         return found
@@ -589,6 +589,10 @@ class Probit(ExpectedProbit):
         found["noise_variance"] = -0.5 * share * ((mean + rows.ahead) * gradient + along)
         found["order_effect"] = rows.lead * gradient
         return found
+
+
+# Up to so many variances of its noise a factor is smooth on the scale of the Gaussian.
+_SMOOTH = 4.0
 
 
 def _partial(power, variance, rows):

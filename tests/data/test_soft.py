@@ -138,26 +138,39 @@ def test_samplers_refuse_before_work(engine):
     assert fitted(whole, inference=engine, random_state=0).predict([0]).shape == (1,)
 
 
-def test_judges_and_users():
-    rng = np.random.default_rng(0)
-    X, p = rng.normal(size=(16, 2, 2)), rng.random(16)
-    soft = from_probabilities(X, p)
-    judges = np.arange(16) % 2
-    judged = PairwisePreferenceRegressor(optimizer=None).fit(
+def test_judges():
+    judges = np.array([0, 1, 0, 1])
+    soft = from_probabilities(PAIRS, PROBA)
+    judged = model(inference="laplace").fit(
         soft.X, soft.y, sample_weight=soft.sample_weight, judges=judges[soft.rows]
     )
-    doubled = from_probabilities(np.concatenate([X, X]), np.tile(p, 2), sample_weight=0.5)
-    again = PairwisePreferenceRegressor(optimizer=None).fit(
-        doubled.X,
-        doubled.y,
-        sample_weight=doubled.sample_weight,
-        judges=np.tile(judges, 2)[doubled.rows],
+    # The same said twice, at half the weight.
+    twice = from_probabilities(np.tile(PAIRS, (2, 1)), np.tile(PROBA, 2), sample_weight=0.5)
+    again = model(inference="laplace").fit(
+        twice.X,
+        twice.y,
+        sample_weight=twice.sample_weight,
+        judges=np.tile(judges, 2)[twice.rows],
     )
-    assert_allclose(judged.predict(X), again.predict(X), atol=1e-6)
-    users = CollaborativePreferenceRegressor(optimizer=None).fit(
-        soft.X, soft.y, sample_weight=soft.sample_weight, users=judges[soft.rows]
-    )
-    assert np.isfinite(users.predict_proba(X, users=judges)).all()
+    assert_allclose(again.predict(np.arange(3)), judged.predict(np.arange(3)), atol=1e-9)
+
+
+def test_users():
+    rng = np.random.default_rng(0)
+    X, p, users = rng.normal(size=(16, 2, 2)), rng.random(16), np.arange(16) % 2
+    soft = from_probabilities(X, p)
+
+    def proba(soft, users):
+        fitted = CollaborativePreferenceRegressor(optimizer=None).fit(
+            soft.X, soft.y, sample_weight=soft.sample_weight, users=users[soft.rows]
+        )
+        return fitted.predict_proba(X, users=np.arange(16) % 2)
+
+    turned = from_probabilities(X[:, ::-1], 1.0 - p)
+    assert_allclose(proba(soft, users), proba(turned, users), atol=1e-6)
+    whole = from_probabilities(X, np.rint(p))
+    expected = CollaborativePreferenceRegressor(optimizer=None).fit(X, np.rint(p), users=users)
+    assert_allclose(proba(whole, users), expected.predict_proba(X, users=users), atol=1e-9)
 
 
 def test_streams():
@@ -257,8 +270,13 @@ def test_votes_that_are_probabilities():
     assert later.rows.tolist() == [1, 1, 2] and later.judges.tolist() == [2, 2, 3]
     with pytest.raises(ValueError, match="say soft=True"):
         from_votes(table, winner="p")
-    with pytest.raises(ValueError, match="row 1 says"):
+    with pytest.raises(ValueError, match=r"row 1 has \[1\.5\]"):
         from_votes({**table, "p": [0.5, 1.5, 0.1]}, winner="p", soft=True)
+    with pytest.raises(ValueError, match="No vote is left: 3 without an outcome"):
+        from_votes({**table, "p": [None] * 3}, winner="p", soft=True)
+    by_place = from_votes({**table, "p": [1.1, 1.5, 1.0]}, winner="p", soft=True)
+    assert_array_equal(by_place.y, votes.y)
+    assert_allclose(by_place.sample_weight, votes.sample_weight)
     columns = {"p_a": [0.5, 0.2, 0.0], "p_b": [0.3, 0.8, 0.0], "p_tie": [0.2, 0.0, 1.0]}
     three = from_votes({**table, **columns}, winner=tuple(columns), soft=True)
     assert three.y.tolist() == [-1, 0, 1, -1, 1, 0] and "tie_threshold" in three.params

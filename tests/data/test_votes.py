@@ -1,6 +1,7 @@
 """Votes as arenas publish them: frames and files, every way of writing, what is left out."""
 
 import gzip
+import json
 import sys
 import warnings
 
@@ -150,13 +151,34 @@ def test_columns_of_pyarrow_tables():
     assert said(from_votes(Table())) == (A, B, TRUTH)
 
 
-@pytest.mark.parametrize("kind", ["bom", "tabs", "semicolons", "gzip", "utf-16", "parquet"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "bom",
+        "tabs",
+        "semicolons",
+        "gzip",
+        "utf-16",
+        "parquet",
+        "json",
+        "columns",
+        "jsonl",
+        "jsonl.gz",
+    ],
+)
 def test_files(kind, tmp_path):
     table = {**TABLE, "judge": ["é", "ñ", "é", "ü", "ñ"]}
     if kind == "parquet":
         pl = pytest.importorskip("polars")
         path = tmp_path / "votes.parquet"
         pl.DataFrame(table).write_parquet(path)
+    elif kind in ("json", "columns", "jsonl", "jsonl.gz"):
+        rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+        rows[0]["conversation"] = [{"said": "hello"}]
+        lines = "\n".join(map(json.dumps, rows)) + "\n"
+        text = {"json": json.dumps(rows), "columns": json.dumps(table)}.get(kind, lines)
+        path = tmp_path / f"votes.{'json' if kind == 'columns' else kind}"
+        path.write_bytes(gzip.compress(text.encode()) if "gz" in kind else text.encode())
     elif kind == "gzip":
         path = tmp_path / "votes.csv.gz"
         path.write_bytes(gzip.compress(write(tmp_path / "votes.csv", table).read_bytes()))
@@ -241,6 +263,10 @@ def test_other_sources_are_refused(tmp_path):
     (tmp_path / "votes.csv.gz").write_bytes(b"no gzip")
     with pytest.raises(ValueError, match="cannot be read"):
         from_votes(tmp_path / "votes.csv.gz")
+    for text, match in (("{", "cannot be read as JSON"), ('{"a": 1}', "list of records")):
+        (tmp_path / "votes.json").write_text(text, encoding="utf-8")
+        with pytest.raises(ValueError, match=match):
+            from_votes(tmp_path / "votes.json")
     with pytest.raises(ValueError, match="list came"):
         from_votes([["ant", "bee", "a"]])
     with pytest.raises(ValueError, match="differ in length"):
@@ -469,6 +495,39 @@ def test_nothing_hangs_on_pandas(tmp_path, monkeypatch):
     (tmp_path / "votes.parquet").write_bytes(b"PAR1")
     with pytest.raises(ImportError, match="needs polars, or pandas"):
         from_votes(tmp_path / "votes.parquet")
+
+
+def test_votes_that_follow_others():
+    before = from_votes({**TABLE, **LENGTHS}, controls="length")
+    later = {"model_a": ["eel", "bee"], "model_b": ["cow", "ape"], "winner": ["b", "a"]}
+    later |= {"length_a": [100.0, 7.0], "length_b": [20.0, 7.0]}
+    votes = from_votes(later, controls="length", like=before)
+    assert votes.item_table.names.tolist() == ["ant", "bee", "cow", "dog", "ape", "eel"]
+    assert votes.X[:, :, 0].tolist() == [[5.0, 2.0], [1.0, 4.0]]
+    assert votes.y.tolist() == [-1, 1]  # 0 is a tie there
+    back = votes.X[:, :, 1] * before.control_scale + before.control_center
+    assert_allclose(back, [[100.0, 20.0], [7.0, 7.0]])
+    assert votes.params.keys() == before.params.keys()
+    again = from_votes({**TABLE, **LENGTHS}, controls="length", like=before)
+    assert_array_equal(again.X, before.X)
+    ties = {**later, "winner": ["tie", "tie"]}
+    assert from_votes(ties, controls="length", like=before).y.tolist() == [0, 0]
+    with pytest.raises(ValueError, match=r"have the controls \['length'\], these \[\]"):
+        from_votes(later, like=before)
+    names = from_votes({"a": [3], "b": ["x"], "winner": ["a"]}, like=from_votes(TABLE))
+    assert names.item_table.names.tolist()[4:] == ["3", "x"]
+
+
+def test_a_stream_of_votes():
+    pieces = [
+        {name: column[part] for name, column in TABLE.items()} for part in (slice(3), slice(3, 5))
+    ]
+    first = from_votes(pieces[0])
+    second = from_votes(pieces[1], like=first)
+    model = PairwisePreferenceRegressor(**first.params, inference="svi", optimizer=None)
+    model.partial_fit(first.X, first.y)
+    model.set_params(items=second.item_table).partial_fit(second.X, second.y)
+    assert model.predict([3]).shape == (1,) and second.y.tolist() == [-1, 1]
 
 
 def test_many_rows_in_blocks(tmp_path):

@@ -657,6 +657,18 @@ def test_votes_name_their_groups(controls):
         leaderboard(model, votes, at={"Language": "fr"})
 
 
+def test_votes_that_follow_others_keep_their_groups():
+    table = votes_of(2, 60)
+    table["language"] = np.array(["en", "de"])[[0] * 40 + [1] * 20]
+    votes = from_votes(table, by="language")
+    table["language"] = np.array(["fr", "de", "en"])[[0] * 40 + [1] * 15 + [2] * 5]
+    later = from_votes(table, by="language", like=votes)
+    assert later.groups == ["en", "de", "fr"]
+    assert later.X[:, 0, 1].tolist() == [2.0] * 40 + [1.0] * 15 + [0.0] * 5
+    with pytest.raises(ValueError, match="came with by='language', these with by=None"):
+        from_votes(table, like=votes)
+
+
 def test_ids_alone_are_those_to_be_ranked(additive):
     board = leaderboard(additive, [3, 1])
     rows = held_rows(FLAT[:, 1].mean(), FLAT[:, 2].mean())[[3, 1]]
