@@ -30,13 +30,14 @@ from skpref.kernels._hyperparameters import (
     shortest_lengths,
     surely_covariance,
 )
-from skpref.kernels._leaves import Identity, ItemEffect, ProductMatern
+from skpref.kernels._leaves import Identity, ItemEffect, Linear, ProductMatern
 from skpref.kernels._views import features_part
 from skpref.kernels._wrappers import OnColumns, PreferenceKernel
 
 __all__ = [
     "Identity",
     "ItemEffect",
+    "Linear",
     "OnColumns",
     "PreferenceKernel",
     "ProductMatern",
