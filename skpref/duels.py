@@ -67,6 +67,7 @@ def from_votes(
     prompt: Any = None,
     time: Any = None,
     *,
+    by: Any = None,
     soft: bool = False,
     both_bad: str = "tie",
     ties: bool = True,
@@ -107,6 +108,10 @@ def from_votes(
         "length_b" (or whatever the two sides are called), or for one column of this name, which
         holds the difference of the first and the second. A pair of column names, or
         "length_a-length_b", says which two they are.
+    by : column name, default=None
+        Groups of votes, such as a category of prompts or a language, in each of which a competitor
+        has an effect of its own, see `skpref.inspection.leaderboards`. Votes without a value are
+        left out.
     soft : bool, default=False
         Whether ``winner`` holds the probability that the first won (or numbers from 1, the first
         surely, to 2, the second), or those of the outcomes in its columns: each vote becomes a row
@@ -130,7 +135,8 @@ def from_votes(
         X : ndarray of int of shape (n_votes, 2), or of float of shape (n_votes, 2, 1 + n_controls)
             Positions in ``item_table``; with controls these positions, then the controls of the
             side, each less its mean and in root mean squares of the differences a - b. A
-            difference d is d / 2 beside -d / 2, so that margins are right.
+            difference d is d / 2 beside -d / 2, so that margins are right. With ``by`` the last
+            column is the number of the group.
         y : ndarray of int64 of shape (n_votes,)
             1 if the first won, and 0 if the second did; with ties -1 if the second won, and 0 for
             a tie; -1 and 1 of soft votes. Where one side won all, every second vote is turned
@@ -154,6 +160,9 @@ def from_votes(
         control_center, control_scale : ndarray of shape (n_controls,)
             A control in X is ``(value - control_center) / control_scale``; an effect a unit of the
             user's is that of X divided by ``control_scale``.
+        by : column name or None
+        groups : list or None
+            The values of that column, that of most votes first.
         n_read : int
             Rows of the table.
         dropped : dict of str to int
@@ -161,10 +170,12 @@ def from_votes(
         summary : str
             The same in one line.
         kernel : kernel
-            Independent competitors, and with controls a linear part, whose variance is learned.
+            Independent competitors, with controls a linear part, with groups an effect of each
+            competitor in each; the variances of the latter are learned.
         params : dict
             Parameters for ``PairwisePreferenceRegressor(**votes.params)``: the kernel, where X
-            has the competitors (``items`` or ``id_column``), and ``tie_threshold`` with ties.
+            has the competitors (``items`` or ``id_column``), the noise to start from with its
+            bounds, and with ties the threshold.
 
     Raises
     ------
@@ -205,6 +216,7 @@ def from_votes(
         controls,
         prompt,
         time,
+        by=by,
         soft=soft,
         both_bad=both_bad,
         ties=ties,
@@ -213,14 +225,21 @@ def from_votes(
     )
     params: dict[str, Any] = {"items": found.item_table}
     found.kernel = Identity()
-    if found.controls:
-        columns = list(range(1, 1 + len(found.controls)))
-        slopes = ConstantKernel(1.0, (1e-4, 1e4)) * DotProduct(0.0, "fixed")
-        found.kernel = OnColumns(Identity(), [0]) + OnColumns(slopes, columns)
+    if found.X.ndim == 3:
+        found.kernel = OnColumns(Identity(), [0])
         params = {"id_column": 0}
+    last = 1 + len(found.controls)
+    if found.controls:
+        slopes = ConstantKernel(1.0, (1e-4, 1e4)) * DotProduct(0.0, "fixed")
+        found.kernel += OnColumns(slopes, list(range(1, last)))
+    if found.groups is not None:
+        found.kernel += ConstantKernel(0.1, (1e-4, 10.0)) * OnColumns(Identity(), [0, last])
     params["kernel"] = found.kernel
     tied = (found.y == 0).any() and (found.y < 0).any()
     if tied or (like is not None and "tie_threshold" in like.params):
-        params["tie_threshold"] = 0.1
+        params |= {"tie_threshold": 0.1, "tie_threshold_bounds": (1e-4, 1e2)}
+    # From a small noise the first step of the search may lead where no control has an effect.
+    # Competitors may be nearly alike: their differences are then small beside the noise.
+    params |= {"noise_variance": 1.0, "noise_variance_bounds": (1e-3, 1e3)}
     found.params = params
     return found

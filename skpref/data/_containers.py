@@ -176,3 +176,12 @@ def frame_floats(frame: Any) -> np.ndarray | None:
     found = [column_floats(column_at(frame, j)) for j in range(frame.shape[1])]
     columns = [column for column in found if column is not None]
     return np.column_stack(columns) if columns and len(columns) == len(found) else None
+
+
+def table_frame(values: Any, index: Any, columns: Any = None, name: str | None = None) -> Any:
+    """A frame where pandas is installed, else None."""
+    try:
+        import pandas as pd
+    except ImportError:
+        return None
+    return pd.DataFrame(values, index=pd.Index(index, name=name), columns=columns)

@@ -262,6 +262,7 @@ def read_votes(
     prompt: Any = None,
     time: Any = None,
     *,
+    by: Any = None,
     soft: bool = False,
     both_bad: str = "tie",
     ties: bool = True,
@@ -281,7 +282,13 @@ def read_votes(
             f"{[each.label for each in wanted]}; give controls= of the same names."
         )
     positions = list(dict.fromkeys(i for each in wanted for i in each.columns))
-    labels = list(dict.fromkeys(chosen.labels))
+    grouped = None if by is None else names.need(by, "by=")
+    if like is not None and (grouped is None) != (like.groups is None):
+        raise ValueError(
+            f"The votes of like= came with by={like.by!r}, these with by={by!r}; give both groups, "
+            "or none."
+        )
+    labels = list(dict.fromkeys([*chosen.labels, *([] if grouped is None else [grouped])]))
     if soft and not chosen.won:
         raise ValueError("Winners and losers are no probabilities; say by winner= which are.")
     if soft or len(chosen.won) > 1:
@@ -309,6 +316,8 @@ def read_votes(
     for position, name, what in ((chosen.judge, judge, "judge"), (chosen.time, time, "time")):
         if name is not None and position is not None:
             out.drop(column[position].codes < 0, f"without a {what}")
+    if grouped is not None:
+        out.drop(column[grouped].codes < 0, f"without a value in {names[grouped]!r}")
     for each in wanted:
         for position in each.columns:
             _check_numbers(names[position], values[position])
@@ -335,6 +344,14 @@ def read_votes(
                 center[j], scale[j] = like.control_center[j], like.control_scale[j]
             whole[:, :, 1 + j] = (both - center[j]) / scale[j]
         X = whole
+    groups = None
+    if grouped is not None:
+        known_groups = [] if like is None else like.groups
+        group, groups = _most_first(column[grouped], rows, known_groups)
+        columns_of = X if X.ndim == 3 else X[:, :, None]
+        X = np.concatenate(
+            [columns_of, np.tile(group[:, None, None], (1, 2, 1))], axis=2, dtype=float
+        )
     weight = None
     if soft and proba is not None:
         of_vote, labels_of, weight = soft_rows(proba[rows], len(rows))
@@ -365,10 +382,22 @@ def read_votes(
         controls=[each.label for each in wanted],
         control_center=center,
         control_scale=scale,
+        by=None if grouped is None else names[grouped],
+        groups=groups,
         n_read=n_rows,
         dropped=out.counts,
         summary=out.summary(len(present)),
     )
+
+
+def _most_first(column: Coded, rows: np.ndarray, before: list) -> tuple[np.ndarray, list]:
+    """Number of the value of each row, and the values: those from before, then by frequency."""
+    count = np.bincount(column.codes[rows], minlength=len(column.values))
+    order = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
+    values = list(dict.fromkeys([*before, *(column.values[code] for code in order)]))
+    number = {value: i for i, value in enumerate(values)}
+    codes = np.array([number.get(value, -1) for value in column.values])
+    return codes[column.codes[rows]], values
 
 
 class _LeftOut:
