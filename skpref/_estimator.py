@@ -302,7 +302,10 @@ class PairwisePreferenceRegressor(UtilityEstimator):
     id_column : int or str, default=None
         Position or name of the column of X with the items' ids. The other columns are features,
         which may change from duel to duel. None: the column of a `DuelFrame` built with ids, if
-        any. The default kernel then gives each id an item effect.
+        any. The default kernel then gives each id an item effect, and adds to it a linear part and
+        an RBF of the features, with a learned variance each. Half-Cauchy priors on the deviations
+        of these two (median 0.5, where 1 is the median of the item effects') let go of features
+        that say nothing; the level of "lognormal" lengthscales has a standard deviation of 0.5.
     inference : {"auto", "ep", "laplace", "hmc", "gibbs", "svi"} or engine, default="auto"
         How the posterior is computed ("hmc" and "gibbs" sample it, "svi" is for many answers and
         many items, which `partial_fit` takes in pieces). "auto" is "ep". Where that would take more

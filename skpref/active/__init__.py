@@ -2,6 +2,7 @@
 
 Scores of candidate duels from a posterior: BALD, entropy, committees, information on the best item.
 `query` ranks a pool by one of them, for one user or many, one duel or a varied batch at a time.
+Of a live leaderboard `next_pairs` hands out votes, and `StoppingRule` says when the best is known.
 """
 
 from skpref.active._candidates import DuelPosterior, all_pairs

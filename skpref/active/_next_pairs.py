@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr, ndtr
+from scipy.special import erfcx, ndtr
 from sklearn.utils import Bunch
 
 from skpref._utils import Array, RandomLike, check_choice, check_number, eigen_root, generator_of
@@ -22,8 +22,6 @@ _DRAWS = 2000
 _MOST = 5000
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
-# Beyond so many deviations an order is known: the rate is below 1e-290 there.
-_KNOWN = 36.0
 
 
 def next_pairs(
@@ -134,21 +132,26 @@ def next_pairs(
         raise ValueError(f"A vote is on two items, and there is {size}. Pass items=.")
     if size > _MOST:
         raise ValueError(
-            f"Orders of up to {_MOST} items are weighed, and there are {size}. Pass items=, one row "
-            "a competitor: those that count, with features that change from vote to vote held."
+            f"Orders of up to {_MOST} items are weighed, and there are {size}. Pass items=, one "
+            "row a competitor: those that count, with features that change from vote to vote held."
         )
     check_number("k", k, low=1, high=size, integer=True)
-    open_pairs = _mask(allowed, size)
+    every = np.triu_indices(size, 1)
+    open_pairs = _mask(allowed, size)[every]
     waiting = _pairs("pending", pending, size)
     posterior = subject.at(size)
     mean, cov = posterior.mean(rows), posterior.cov(rows)
-    precision = _vote_precision(posterior.likelihood, mean, cov)
-    count = np.ones((size, size))
+    variance = _variances(cov)[every]
+    margin = mean[every[0]] - mean[every[1]]
+    precision = _vote_precision(posterior.likelihood, margin, variance)
+    count = np.ones(len(margin))
     if goal == "top":
-        count = _at_stake(mean, cov, k, generator_of(random_state))
+        count = _at_stake(mean, cov, k, generator_of(random_state))[every]
     board = _Board(mean, cov, precision, count)
+    board.weigh()
+    place = board.square(np.arange(len(margin), dtype=np.float64)).astype(np.intp)
     for a, b in waiting:
-        board.observe(a, b)
+        board.vote(place[a, b])
     board.weigh()
     first = board.gains() * open_pairs
     if not (first * count).max() > 0.0:
@@ -157,18 +160,15 @@ def next_pairs(
             "known, or all items are one and the same."
         )
     votes, gain, own = _hand_out(board, open_pairs * count, int(n))
-    a, b = np.nonzero(votes)
-    swap = mean[b] > mean[a]
-    a, b = np.where(swap, b, a), np.where(swap, a, b)
-    at = np.minimum(a, b), np.maximum(a, b)
-    order = np.lexsort((at[1], at[0], -gain[at], -votes[at]))
-    a, b, at = a[order], b[order], (at[0][order], at[1][order])
-    variance = _variances(cov)[at]
-    position = np.stack([a, b], axis=1)
+    at = np.flatnonzero(votes)
+    at = at[np.lexsort((at, -gain[at], -votes[at]))]
+    position = np.stack([part[at] for part in every], axis=1)
+    behind = margin[at] < 0.0
+    position[behind] = position[behind, ::-1]
     pairs = position if names is None else np.asarray(names)[position]
     columns = {
         "votes": votes[at],
-        "first_better": ndtr((mean[a] - mean[b]) / np.sqrt(variance)),
+        "first_better": ndtr(np.abs(margin[at]) / np.sqrt(variance[at])),
         "gain": gain[at],
         "own": own[at] / np.maximum(gain[at], np.finfo(float).tiny),
     }
@@ -177,7 +177,7 @@ def next_pairs(
         position=position,
         **columns,
         frame=_frame(pairs, columns),
-        gain_of_vote=first,
+        gain_of_vote=board.square(first),
     )
 
 
@@ -188,95 +188,109 @@ def order_rate(z: Array) -> Array:
     of its sign with an observation that takes the share s of its variance is s/2 times this, as
     s → 0.
     """
-    z = np.minimum(np.abs(z), _KNOWN)
-    rate = np.exp(-z * z - log_ndtr(-z)) / (2.0 * np.pi * ndtr(z))
-    return np.where(z < _KNOWN, rate, 0.0)
+    z = np.abs(z)
+    peak, tail = np.exp(-0.5 * z * z), erfcx(z / np.sqrt(2.0))
+    return peak / (np.pi * tail * (1.0 - 0.5 * peak * tail))
 
 
 class _Board:
-    """Utilities while votes on them are expected.
+    """Utilities while votes on them are expected; of pairs a vector, in the order of triu_indices.
 
     Parameters
     ----------
     mean : ndarray of shape (n,)
     cov : ndarray of shape (n, n)
-    precision : ndarray of shape (n, n)
+    precision : ndarray of shape (n_pairs,)
         Expected of a vote on each pair.
-    count : ndarray of shape (n, n)
+    count : ndarray of shape (n_pairs,)
         By how much each order counts.
+
+    Attributes
+    ----------
+    cov : ndarray of shape (n, n)
+        After the votes so far.
+    weight : ndarray of shape (n_pairs,)
+        Nats on an order, of what is taken from the variance of its margin, times its count.
     """
 
     def __init__(self, mean: Array, cov: Array, precision: Array, count: Array) -> None:
-        self.cov, self.precision, self._count = 0.5 * (cov + cov.T), precision, count
-        self._margin = mean[:, None] - mean[None, :]
-        self._prior = _variances(cov)
+        self.first, self.second = np.triu_indices(len(mean), 1)
+        self.cov, self._precision, self._count = 0.5 * (cov + cov.T), precision, count
+        self._margin = self._difference(mean)
+        self._prior = self._variances(self.cov)
 
-    def observe(self, a: int, b: int, votes: int = 1) -> tuple[Array, float]:
-        """Take in votes on a pair: what they take from the covariance is scale · u uᵀ."""
-        u = self.cov[:, a] - self.cov[:, b]
-        precision = votes * self.precision[a, b]
-        scale = precision / (1.0 + precision * max(u[a] - u[b], 0.0))
-        self.cov -= scale * np.outer(u, u)
-        return u, float(scale)
+    def _difference(self, vector: Array) -> Array:
+        return vector[self.first] - vector[self.second]
+
+    def _variances(self, cov: Array) -> Array:
+        return _variances(cov)[self.first, self.second]
 
     def weigh(self) -> None:
         """Find the weights of the orders where the covariance is now, and what follows of them."""
-        variance = np.minimum(_variances(self.cov), self._prior)
-        i, j = np.triu_indices(len(variance), 1)
-        now, before = variance[i, j], self._prior[i, j]
-        known = now <= 1e-12 * self._prior.max()
-        deviation = np.sqrt(np.where(known, 1.0, now))
-        moved = np.sqrt(np.maximum(before - now, 0.0))
+        self._variance = np.minimum(self._variances(self.cov), self._prior)
+        known = self._variance <= 1e-12 * self._prior.max()
+        deviation = np.sqrt(np.where(known, 1.0, self._variance))
         # The mean moves by what the variance lost.
-        rate = np.zeros(len(i))
-        for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-            rate += weight * order_rate((self._margin[i, j] + node * moved) / deviation)
-        rate *= self._count[i, j] / (2.0 * deviation**2)
-        self.weight = np.zeros_like(variance)
-        self.weight[i, j] = self.weight[j, i] = np.where(known, 0.0, rate)
-        self._laplacian = np.diag(self.weight.sum(axis=1)) - self.weight
-        self._seen = self.cov @ self._laplacian @ self.cov
-
-    def follow(self, u: Array, scale: float) -> None:
-        """Keep the scores in step with the covariance, the weights as they are."""
-        pushed = self._laplacian @ u
-        # Before this vote the covariance was larger by scale · u uᵀ.
-        half = self.cov @ pushed + (0.5 * scale * (u @ pushed)) * u
-        change = scale * np.outer(u, half)
-        self._seen -= change + change.T
-
-    def information(self, u: Array) -> float:
-        """Nats on the orders that count, of an observation that takes u uᵀ from the covariance."""
-        return float(u @ self._laplacian @ u)
+        moved = np.sqrt(self._prior - self._variance)
+        rate = np.zeros(len(known))
+        for node, share in zip(_NODES, _WEIGHTS, strict=True):
+            rate += share * order_rate((self._margin + node * moved) / deviation)
+        self.weight = np.where(known, 0.0, 0.5 * self._count * rate / deviation**2)
+        weights = self.square(self.weight)
+        self._laplacian = np.diag(weights.sum(axis=1)) - weights
+        self._seen = self._variances(self.cov @ self._laplacian @ self.cov)
 
     def gains(self) -> Array:
-        """Nats on the orders that count, expected of the next vote on each pair, (n, n)."""
-        total = _variances(self._seen)
-        return self.precision * total / (1.0 + self.precision * _variances(self.cov))
+        """Nats on the orders that count, expected of the next vote on each pair."""
+        return self._precision * self._seen / (1.0 + self._precision * self._variance)
+
+    def vote(self, pair: int, votes: int = 1) -> tuple[float, float]:
+        """Take in votes on a pair: the covariance loses a rank, the weights stay as they are.
+
+        Returns
+        -------
+        gain, own : float
+            Nats on the orders that count, and those on the order of the two alone.
+        """
+        a, b = self.first[pair], self.second[pair]
+        u = self.cov[:, a] - self.cov[:, b]
+        precision = votes * self._precision[pair]
+        scale = precision / (1.0 + precision * max(u[a] - u[b], 0.0))
+        self.cov -= np.outer(scale * u, u)
+        # With V' = V − s u uᵀ: V L V − V' L V' = s (u hᵀ + h uᵀ), h = V' L u + ½ s (uᵀ L u) u.
+        pushed = self._laplacian @ u
+        told = scale * float(u @ pushed)
+        step = self._difference(u)
+        self._seen -= 2.0 * scale * step * self._difference(self.cov @ pushed + 0.5 * told * u)
+        self._variance -= scale * step * step
+        return told, float(scale * self.weight[pair] * step[pair] ** 2)
+
+    def square(self, values: Array) -> Array:
+        """Values of pairs as a symmetric matrix, zero on the diagonal."""
+        found = np.zeros(self.cov.shape)
+        found[self.first, self.second] = found[self.second, self.first] = values
+        return found
 
 
 def _hand_out(board, wanted, n):
-    """Votes of each pair, their expected nats, and those on the pair's own order; above a < b."""
-    size = len(wanted)
+    """Votes of each pair, their expected nats, and those on the pair's own order."""
     portion = -(-n // _PORTIONS)
     step = max(1, n // _ROUNDS)
-    votes = np.zeros((size, size), dtype=np.intp)
-    gain, own = np.zeros((size, size)), np.zeros((size, size))
-    upper = np.triu(wanted, 1)
-    left, stale, a, b = n, 0, 0, 0
+    votes = np.zeros(len(wanted), dtype=np.intp)
+    gain, own = np.zeros(len(wanted)), np.zeros(len(wanted))
+    left, stale, pair = n, 0, 0
     while left > 0:
         if stale >= step:
             board.weigh()
             stale = 0
-        scores = board.gains() * upper
-        if scores.max() > 0.0:  # else all is known: the rest goes where the last vote went
-            a, b = (int(at) for at in divmod(int(np.argmax(scores)), size))
+        scores = board.gains() * wanted
+        best = int(np.argmax(scores))
+        pair = best if scores[best] > 0.0 else pair  # else all is known
         given = min(portion, left)
-        u, scale = board.observe(a, b, given)
-        gain[a, b] += scale * board.information(u)
-        own[a, b] += scale * board.weight[a, b] * (u[a] - u[b]) ** 2
-        board.follow(u, scale)
-        votes[a, b] += given
+        told = board.vote(pair, given)
+        gain[pair] += told[0]
+        own[pair] += told[1]
+        votes[pair] += given
         left -= given
         stale += given
     return votes, gain, own
@@ -288,14 +302,11 @@ def _variances(cov: Array) -> Array:
     return np.maximum(own[:, None] + own[None, :] - 2.0 * cov, 0.0)
 
 
-def _vote_precision(likelihood: Likelihood, mean: Array, cov: Array) -> Array:
+def _vote_precision(likelihood: Likelihood, margin: Array, variance: Array) -> Array:
     """Precision of a Gaussian observation that takes from a margin what a vote is expected to."""
-    size = len(mean)
-    precision = np.zeros((size, size))
-    i, j = np.triu_indices(size, 1)
-    margin, variance = mean[i] - mean[j], _variances(cov)[i, j]
-    wide = variance > 1e-12 * max(variance.max(), 1e-300)
-    i, j, margin, variance = i[wide], j[wide], margin[wide], variance[wide]
+    precision = np.zeros(len(margin))
+    wide = variance > 1e-12 * variance.max()
+    margin, variance = margin[wide], variance[wide]
     leads = (1, -1) if likelihood.uses_order else (0,)
     curvature = np.zeros(len(margin))
     for lead in leads:
@@ -303,7 +314,7 @@ def _vote_precision(likelihood: Likelihood, mean: Array, cov: Array) -> Array:
         curvature += (of.probability * of.curvature).sum(axis=0) / len(leads)
     # The share of the variance that a vote takes.
     taken = np.clip(curvature * variance, 0.0, 1.0 - 1e-9)
-    precision[i, j] = precision[j, i] = taken / (variance * (1.0 - taken))
+    precision[wide] = taken / (variance * (1.0 - taken))
     return precision
 
 

@@ -85,9 +85,10 @@ class StoppingRule:
     The cost: a competitor is dropped by its own votes alone, of which it takes at least six, and
     about 2 ln(2/level)/d² beyond what learning costs, where its opponent wins with probability
     ½ + d/2 and d is small. Votes between two others do not count against it. A posterior
-    probability of being best that is watched until it exceeds 1 − level needs fewer votes, and is
-    right on average over truths drawn from the prior, even if watched; given that the first two
-    are nearly equal it is wrong far more often.
+    probability of being best that is watched until it exceeds 1 − level needs about half of the
+    votes, and is right on average over truths drawn from the prior, even if watched; where the
+    first two are equal it names one of them in half of the cases within 3000 votes, and where they
+    differ by next to nothing half of these statements are false.
 
     If no contender is left, votes contradict the assumptions: the best has changed, or there is a
     cycle of which each beats the next.

@@ -181,19 +181,28 @@ def _normal_masses(grid, step, mean, variances, narrow):
     """
     spread, step = np.sqrt(variances)[:, None], step[:, None]
     u = (grid[:, None] - mean) / spread
-    density = np.exp(-0.5 * u**2) / np.sqrt(2.0 * np.pi)
-    if not np.all(narrow):
-        masses = density * step / spread
-        if not np.any(narrow):
-            return masses
-        u, density, spread = u[:, narrow], density[:, narrow], spread[narrow]
-    excess = spread * (density - u * ndtr(-u))  # E[(x − point)₊]
+    masses = u * u
+    masses *= -0.5
+    np.exp(masses, out=masses)
+    masses /= np.sqrt(2.0 * np.pi)
+    if not np.any(narrow):
+        return masses * (step / spread)
+    every = np.all(narrow)
+    u, spread = (u, spread) if every else (u[:, narrow], spread[narrow])
+    excess = ndtr(-u)
+    excess *= u
+    np.subtract(masses if every else masses[:, narrow], excess, out=excess)
+    excess *= spread  # E[(x − point)₊]
     hats = np.zeros_like(u)
-    hats[..., 1:-1] = (excess[..., :-2] - 2.0 * excess[..., 1:-1] + excess[..., 2:]) / step
-    beyond = np.abs(u) * spread > _SURE * spread + step
-    hats = np.where(beyond, 0.0, np.maximum(hats, 0.0))
-    if np.all(narrow):
+    inner = hats[..., 1:-1]
+    np.add(excess[..., :-2], excess[..., 2:], out=inner)
+    inner -= 2.0 * excess[..., 1:-1]
+    inner /= step
+    np.maximum(hats, 0.0, out=hats)
+    hats[np.abs(u) > _SURE + step / spread] = 0.0
+    if every:
         return hats
+    masses *= step / np.sqrt(variances)[:, None]
     masses[:, narrow] = hats
     return masses
 
@@ -571,28 +580,29 @@ class Cavities(NamedTuple):
         Reliability and own order effects (None: there are none) are of judges × points, or of
         judges × 1.
         """
-        reliability = np.broadcast_to(reliability, shape).T
-        order = None if order is None else np.broadcast_to(order, shape).T
+        reliability = np.broadcast_to(reliability, shape)
+        order = None if order is None else np.broadcast_to(order, shape)
         total = np.zeros(shape)
         for rows in row_blocks(len(self.mean), shape[1], _BLOCK):
             mean, variance, copies = self.mean[rows], self.variance[rows], self.copies[rows]
             answers = self.answers.take(rows)
             power = None if self.power is None else self.power[rows]
             begins = np.flatnonzero(np.diff(answers.judge, prepend=-1))
-            r = np.take(reliability, answers.judge, axis=1)
-            if np.all(r):
-                ahead = 0.0 if order is None else order[:, answers.judge] * answers.lead
-                seen = r * mean + ahead, r * r * variance
-                found = base.log_normaliser_sums(*seen, answers, copies, begins, power)
+            judges = answers.judge[begins]
+            scale = reliability[judges].T
+            if np.all(scale):
+                ahead = None if order is None else order[judges].T
+                told = mean, variance, answers, copies, begins, scale, ahead, power
+                found = base.log_normaliser_sums(*told)
             else:
-                points = [
-                    (at, None if order is None else order[k]) for k, at in enumerate(reliability)
+                by_point = [
+                    JudgeReliability(
+                        base, reliability[:, k], None if order is None else order[:, k]
+                    )
+                    for k in range(shape[1])
                 ]
-                each = [
-                    copies
-                    * JudgeReliability(base, *at).log_normaliser(mean, variance, answers, power)
-                    for at in points
-                ]
+                told = mean, variance, answers, power
+                each = [copies * likelihood.log_normaliser(*told) for likelihood in by_point]
                 found = np.add.reduceat(each, begins, axis=1)
-            total[answers.judge[begins]] += found.T
+            total[judges] += found.T
         return total

@@ -16,6 +16,7 @@ from skpref.fitting._hyperpriors import (
     check_lengthscale_prior,
     lengthscale_priors,
     likelihood_priors,
+    variance_priors,
 )
 from skpref.fitting._model import Model
 from skpref.fitting._search import Search
@@ -164,6 +165,7 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     if engine is None:
         named = not has_features if given is None else _names_alone(given, comparisons.items)
         engine = chosen_engine(comparisons, named, given, settings.likelihood)
+    beside_ids = given is None and reader.id_column is not None
     if given is None:
         teacher = engine.evidence_engine(search=True) or EP()
         own = learned and teacher.prior_rule.tells_items_apart(comparisons)
@@ -175,7 +177,11 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     check_answers(engine, comparisons, settings.likelihood, kernel)
     priors: tuple[Hyperprior, ...] = ()
     if learned:
-        priors = lengthscale_priors(estimator.lengthscale_prior, kernel, comparisons.items)
+        of_variances = variance_priors(kernel) if beside_ids else ()
+        priors = lengthscale_priors(
+            estimator.lengthscale_prior, kernel, comparisons.items, bool(of_variances)
+        )
+        priors += of_variances
         priors += likelihood_priors(settings.likelihood, kernel, settings.likelihood.priors)
     return Model(kernel, settings.likelihood, engine, priors)
 

@@ -253,13 +253,13 @@ def grown(items: NDArray[np.float64], model: Model, unseen: float) -> NDArray[np
     """The inducing points, followed by further items that they do not explain."""
     Z, kernel = _rule(model).points, model.kernel
     named, measured = seen_columns(kernel, items.shape[1])
-    spanning = spanning_items(items, kernel)
-    if spanning is not None:  # every feature that is new counts
-        unseen, items, room = _NEW, spanning, _GROWTH * _rule(model).n - len(Z)
-    elif named and not measured:
+    room = _GROWTH * _rule(model).n - len(Z)
+    if named and not measured:
         room = len(items)
+    elif (spanning := spanning_items(items, kernel)) is not None:  # each new feature counts
+        unseen, items = _NEW, spanning
     else:
-        room, items = _GROWTH * _rule(model).n - len(Z), _some(items)
+        items = _some(items)
     if room <= 0:
         return Z
     least = unseen * float(np.max(kernel.diag(items)))

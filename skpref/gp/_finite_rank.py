@@ -47,7 +47,7 @@ _FEW = 4
 # a sweep does with a margin beside; and r³ that it costs.
 _ENTRY, _MIXED, _MARGIN, _CUBES = 40.0, 50.0, 100.0, 2.8
 # Square matrices of the features held at once, and numbers a margin of the engines themselves.
-_SQUARES, _OF_ENGINE = 8.0, 40.0
+_SQUARES, _OF_ENGINE = 8.0, 100.0
 # Doubles of a block of rows that stays in the cache.
 _BLOCK = 2**16
 # Margins that stand for all: candidates for each feature, how small what they leave of another is
@@ -170,6 +170,8 @@ class MarginFeatures:
             of_entries.append(np.tile(np.array(number), sides.n_groups))
             self._n_sparse += len(number) * sides.n_groups
         kept = [k for k, column in enumerate(dense) if np.any(column)]
+        if not kept and not self._n_sparse:  # no margin has a variance: one feature, of zeros
+            dense, of_dense, kept = [np.zeros(n)], [0], [0]
         self._dense = np.stack([dense[k] for k in kept], axis=1) if kept else np.zeros((n, 0))
         self.source = np.concatenate([*of_entries, np.array(of_dense, dtype=np.intp)[kept]])
         self.source = self.source.astype(np.intp)
@@ -436,8 +438,12 @@ class FiniteRank(ByVector):
         pull = columns(self.pulled(self._pull(sites.precision, sites.shift)))
         inverse = marginals.root.inverse
         mean = inverse.T @ (inverse @ (self._scale[:, None] * pull))
-        chosen, Q, R = self._spanning()
-        both = solve_triangular(R, Q.T @ np.hstack([mean, told]))
+        both = np.hstack([mean, told])
+        if self._largest > 0.0:
+            chosen, Q, R = self._spanning()
+            both = solve_triangular(R, Q.T @ both)
+        else:  # nothing is learned
+            chosen, both = np.zeros(1, dtype=np.intp), np.zeros((1, both.shape[1]))
         margins, items = self._margins, self._comparisons.items
         ends = np.concatenate([margins.first[chosen], margins.second[chosen]])
         used, position = np.unique(ends, return_inverse=True)
@@ -529,8 +535,12 @@ def spanning_items(items: Array, kernel: Kernel, most: int = MOST_SPANNING) -> A
     (4, 3)
     """
     finite = finite_features(kernel, items.shape[1])
-    if finite is None or not len(items):
-        return None
+    chosen = None if finite is None else spanning_rows(items, finite, most)
+    return None if chosen is None else items[chosen]
+
+
+def spanning_rows(items: Array, finite: FiniteFeatures, most: int) -> NDArray[np.intp] | None:
+    """Which rows of items span the features of all, see `spanning_items`."""
     codes = [_group_codes(items, term) for term in finite.terms]
     widths = [
         (int(code.max()) + 1) * len(term.monomials)
@@ -557,7 +567,7 @@ def spanning_items(items: Array, kernel: Kernel, most: int = MOST_SPANNING) -> A
         begin, at = begin + width, at + n
     largest = np.sqrt(np.max(np.einsum("ij,ij->i", features, features)))
     chosen = spanning_columns(features.T, _LEFT * largest)[0]
-    return items[rows[np.sort(chosen)]]
+    return rows[np.sort(chosen)]
 
 
 def _group_codes(items, term):

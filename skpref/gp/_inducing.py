@@ -35,7 +35,7 @@ from skpref._utils import (
 )
 from skpref.data import Comparisons, distinct_rows
 from skpref.gp._default_kernel import feature_spread
-from skpref.gp._finite_rank import spanning_items
+from skpref.gp._finite_rank import spanning_items, spanning_rows
 from skpref.gp._posterior import Posterior
 from skpref.gp._prior import Cost, Marginals, MarginMoments, Prior, PriorRule, check_finite
 from skpref.kernels import (
@@ -43,6 +43,7 @@ from skpref.kernels import (
     across,
     contracted_input_gradient,
     finite_features,
+    finite_parts,
     kernel_with_gradient,
     paired,
     seen_columns,
@@ -548,6 +549,41 @@ def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDAr
     return items[some[np.unique(np.concatenate(nearest))]]
 
 
+def _crossed(items: Array, kernel: Kernel, n: int, seed: int) -> Array | None:
+    """Points for a kernel of which some terms have few features, in columns that no other sees.
+
+    One item is varied in these columns, so that nothing of these terms is left open, and in all
+    others as `place` chooses: a difference of the first is one of the features alone. The first
+    come on top of the ``n`` points.
+
+    Returns
+    -------
+    ndarray of shape (m, n_features) or None
+        None where there are no such terms, or they have more than ``n`` features.
+    """
+    d = items.shape[1]
+    few, rest = finite_parts(kernel, d)
+    if few is None or rest is None or len(items) <= n:
+        return None
+    finite = finite_features(few, d)
+    seen = {column for columns in seen_columns(rest, d) for column in columns}
+    own = None if finite is None else finite.apart_from(seen)
+    if own is None:
+        return None
+    chosen = spanning_rows(items, own, n)
+    if chosen is None:
+        return None
+    varied = sorted(
+        {c for term in own.terms for each in (term.group, *term.monomials) for c in each}
+    )
+    along, across_them = items[chosen], items.copy()
+    others = np.setdiff1d(np.arange(d), varied)
+    along[:, others] = along[0, others]
+    across_them[:, varied] = along[0, varied]
+    placed = place(distinct_rows(across_them)[0], kernel, n, seed)
+    return distinct_rows(np.concatenate([along, placed]))[0]
+
+
 # At most so many answers are used to move the points.
 _MOVED = 5000
 # Points are moved where the residual variance is at least this share of the items' variance. With
@@ -607,7 +643,11 @@ class InducingPoints(PriorRule):
         spanning = spanning_items(items, kernel)
         if spanning is not None and len(spanning) <= min(self.n, len(items) - 1):
             return replace(self, Z=spanning, bound=None)
-        Z = place(items, kernel, self.n, seed_of(rng) or 0)
+        seed = seed_of(rng) or 0
+        crossed = _crossed(items, kernel, self.n, seed)
+        if crossed is not None:
+            return replace(self, Z=crossed, bound=None)
+        Z = place(items, kernel, self.n, seed)
         movable = not seen_columns(kernel, items.shape[1])[0] and len(Z) < len(items)
         return replace(self, Z=Z, bound=self.bound if movable else None)
 

@@ -148,7 +148,7 @@ or votes, default=None
     >>> print(*board.names, board.utility.round(2))
     ann bob cid [ 1.3  -0.22 -1.09]
     >>> board.rank_lower.tolist(), board.rank_upper.tolist()
-    ([1, 1, 2], [2, 3, 3])
+    ([1, 2, 2], [2, 3, 3])
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     check_number("n_draws", n_draws, low=1, integer=True)

@@ -6,7 +6,7 @@ all that is asked of it: values, gradients in hyperparameters and inputs, spectr
 
 from skpref.kernels._board import leaderboard_kernel
 from skpref.kernels._contracts import Kernel, difference_steps, paired
-from skpref.kernels._features import FiniteFeatures, Term, finite_features
+from skpref.kernels._features import FiniteFeatures, Term, finite_features, finite_parts
 from skpref.kernels._gradients import (
     CrossKernel,
     across,
@@ -30,13 +30,14 @@ from skpref.kernels._hyperparameters import (
     shortest_lengths,
     surely_covariance,
 )
-from skpref.kernels._leaves import Identity, ItemEffect, ProductMatern
+from skpref.kernels._leaves import Identity, ItemEffect, Linear, ProductMatern
 from skpref.kernels._views import features_part
 from skpref.kernels._wrappers import OnColumns, PreferenceKernel
 
 __all__ = [
     "Identity",
     "ItemEffect",
+    "Linear",
     "OnColumns",
     "PreferenceKernel",
     "ProductMatern",

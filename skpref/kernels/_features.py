@@ -6,7 +6,7 @@ k(x, x') = Σ_c v_c [x and x' are of one group of c] m_c(x) m_c(x'), m_c a produ
 features do not depend on the hyperparameters, their variances v_c alone do.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
@@ -15,7 +15,7 @@ from sklearn.gaussian_process import kernels as gp
 
 from skpref.kernels._contracts import Array, Kernel
 from skpref.kernels._leaves import Identity
-from skpref.kernels._wrappers import View, fold
+from skpref.kernels._wrappers import OnColumns, View, fold
 
 # Columns of a monomial, ascending; one that occurs twice is squared; () is 1.
 Monomial: TypeAlias = tuple[int, ...]
@@ -66,6 +66,21 @@ class FiniteFeatures(NamedTuple):
     variance: Array
     slope: Array
 
+    def apart_from(self, columns: Collection[int]) -> "FiniteFeatures | None":
+        """Those of other columns alone; None if there are none that differ among items."""
+        terms, kept, at = [], [], 0
+        for term in self.terms:
+            free = not set(term.group) & set(columns)
+            monomials = [free and not set(each) & set(columns) for each in term.monomials]
+            some = tuple(each for each, keep in zip(term.monomials, monomials, strict=True) if keep)
+            if some:
+                terms.append(Term(term.group, some))
+            kept += [at + k for k, keep in enumerate(monomials) if keep]
+            at += len(monomials)
+        if all(term == Term((), ((),)) for term in terms):
+            return None
+        return FiniteFeatures(tuple(terms), self.variance[kept], self.slope[kept])
+
 
 def finite_features(kernel: Kernel, n_columns: int) -> FiniteFeatures | None:
     """The features of a kernel on items of so many columns; None if they are not known to be few.
@@ -103,6 +118,66 @@ def finite_features(kernel: Kernel, n_columns: int) -> FiniteFeatures | None:
         for group, each in groupby(keys, key=lambda key: key[0])
     )
     return FiniteFeatures(terms, form.value[order], form.slope[order])
+
+
+def finite_parts(kernel: Kernel, n_columns: int) -> tuple[Kernel | None, Kernel | None]:
+    """The terms of a kernel that have few features, and all others; None where there are none.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    n_columns : int
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from skpref.kernels import Identity, OnColumns, finite_parts
+    >>> for part in finite_parts(0.25 * (OnColumns(RBF(), [1]) + OnColumns(Identity(), [0])), 2):
+    ...     print(part)
+    0.5**2 * OnColumns(Identity(), columns=[0])
+    0.5**2 * OnColumns(RBF(length_scale=1), columns=[1])
+    """
+    return fold(kernel, _PARTS, np.empty((0, n_columns)))
+
+
+class _PartsView(View[tuple[Kernel | None, Kernel | None]]):
+    def leaf(self, kernel: Kernel, *rows: Array) -> tuple[Kernel | None, Kernel | None]:
+        return (kernel, None) if fold(kernel, _FEATURES, *rows) is not None else (None, kernel)
+
+    def sum(self, one, two):
+        return _added(one[0], two[0]), _added(one[1], two[1])
+
+    def product(self, one, two):
+        finite, rest = None, None
+        for at, left in enumerate(one):
+            for of, right in enumerate(two):
+                if left is not None and right is not None:
+                    if at == of == 0:
+                        finite = left * right
+                    else:
+                        rest = _added(rest, left * right)
+        return finite, rest
+
+    def power(self, base, exponent):
+        whole = _added(*base)
+        few = base[1] is None and _is_whole(exponent)
+        return (whole**exponent, None) if few else (None, whole**exponent)
+
+    def on_columns(self, inner, columns, *rows):
+        return tuple(None if each is None else OnColumns(each, columns) for each in inner)
+
+    def of_duels(self, inner, kernel, *rows):
+        return None, kernel
+
+
+def _is_whole(exponent: float) -> bool:
+    return exponent == int(exponent) and 1 <= exponent <= _STEEPEST
+
+
+def _added(one: Kernel | None, two: Kernel | None) -> Kernel | None:
+    if one is None or two is None:
+        return two if one is None else one
+    return one + two
 
 
 class _Form(NamedTuple):
@@ -170,7 +245,7 @@ class _FeaturesView(View[_Form | None]):
         return None if one is None or two is None else one.times(two, shared=False)
 
     def power(self, base: _Form | None, exponent: float) -> _Form | None:
-        if base is None or exponent != int(exponent) or not 1 <= exponent <= _STEEPEST:
+        if base is None or not _is_whole(exponent):
             return None
         found: _Form | None = base
         for _ in range(int(exponent) - 1):
@@ -195,4 +270,4 @@ class _FeaturesView(View[_Form | None]):
         return None
 
 
-_FEATURES = _FeaturesView()
+_FEATURES, _PARTS = _FeaturesView(), _PartsView()

@@ -335,19 +335,24 @@ class Likelihood(BaseEstimator, ABC):
         answers: Answers,
         copies: NDArray[np.float64],
         begins: NDArray[np.intp],
+        scale: NDArray[np.float64],
+        ahead: NDArray[np.float64] | None = None,
         power: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
-        """Sums of `log_normaliser` over neighbouring answers, several cavities an answer.
+        """Sums of `log_normaliser` over neighbouring answers, their margins on several scales.
 
         Parameters
         ----------
-        mean, variance : ndarray of shape (m, n)
-            Of m cavities of each answer.
+        mean, variance : ndarray of shape (n,)
         answers : Answers
         copies : ndarray of shape (n,)
             How often each answer counts.
         begins : ndarray of int of shape (n_groups,)
             Where each group of neighbours begins, ascending from 0; none is empty.
+        scale : ndarray of shape (m, n_groups)
+            What the margins of a group are multiplied by; of either sign, not 0.
+        ahead : ndarray of shape (m, n_groups), optional
+            What is then added to the margin of the item that was shown first.
         power : ndarray of shape (n,), optional
             As in `log_normaliser`.
 
@@ -355,11 +360,15 @@ class Likelihood(BaseEstimator, ABC):
         -------
         ndarray of shape (m, n_groups)
         """
-        every = np.tile(np.arange(mean.shape[1]), len(mean))
+        size = np.diff(begins, append=len(mean))
+        r, every = np.repeat(scale, size, axis=1), np.tile(np.arange(len(mean)), len(scale))
+        centre = r * mean
+        if ahead is not None:
+            centre += np.repeat(ahead, size, axis=1) * answers.lead
+        cavities = centre.ravel(), (r * r * variance).ravel()
         powers = None if power is None else power[every]
-        cavities = np.ravel(mean), np.ravel(variance)
         found = self.log_normaliser(*cavities, answers.take(every), powers)
-        return np.add.reduceat(copies * found.reshape(mean.shape), begins, axis=1)
+        return np.add.reduceat(copies * found.reshape(r.shape), begins, axis=1)
 
     def tilted_theta_gradient(
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None

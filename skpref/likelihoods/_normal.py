@@ -56,8 +56,9 @@ def mills(u: np.ndarray) -> Mills:
 # Below this, 2 w c + 1.3 w², the mass beyond the slab is more than a tenth of that above its lower
 # end, so that digits would be lost to cancellation; above it, the nodes of the quadrature are few.
 _NARROW, _ROUND = np.log(10.0), 1.3
-# Slabs that are looked at together, which the processor's cache has room for.
-_BLOCK = 4096
+# Slabs that are looked at together, which the processor's cache has room for; wide ones are few
+# where there are fewer than one in so many.
+_BLOCK, _FEW = 4096, 5
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 _NODES, _WEIGHTS = _NODES[6:, None], _WEIGHTS[6:, None]  # of the upper half; weights sum to 1
 _HALF_SQUARES = -0.5 * _NODES**2
@@ -93,11 +94,14 @@ def slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> Slab:
     c, side = np.abs(centre), np.sign(centre)
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         narrow = width * (2.0 * c + _ROUND * width) < _NARROW
-        found = Slab(*np.empty((len(Slab._fields), *c.shape)))
-        for some, of in ((narrow, _integral), (~narrow, _difference)):
-            rows = np.flatnonzero(some)
-            for begin in range(0, len(rows), _BLOCK):
-                at = rows[begin : begin + _BLOCK]
+        found, wide = Slab(*np.empty((len(Slab._fields), *c.shape))), np.flatnonzero(~narrow)
+        # Where few are wide all are integrated, and these are then found anew.
+        most = _FEW * len(wide) < c.size
+        rows = np.arange(c.size) if most else np.flatnonzero(narrow)
+        for some, of in ((rows, _integral), (wide, _difference)):
+            for begin in range(0, len(some), _BLOCK):
+                at = slice(begin, min(begin + _BLOCK, c.size))
+                at = at if most and of is _integral else some[at]
                 for whole, part in zip(found, of(c[at], width[at]), strict=True):
                     whole[at] = part
     for odd in (found.gradient, found.third, found.edge_gradient):

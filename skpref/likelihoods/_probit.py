@@ -455,34 +455,61 @@ class Probit(ExpectedProbit):
         answers: Answers,
         copies: NDArray[np.float64],
         begins: NDArray[np.intp],
+        scale: NDArray[np.float64],
+        ahead: NDArray[np.float64] | None = None,
         power: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         """Sums of log normalisers, as logarithms of products: see `Likelihood.log_normaliser_sums`.
 
-        A product of a few probabilities takes one logarithm in the place of a few.
+        A product of a few probabilities takes one logarithm in the place of a few. What is the same
+        for all of a group is done once for it: the noise, not the margin, is scaled.
         """
-        rows = self._rows(answers)
-        told = mean, variance, answers, copies, begins, power
+        rows, size = self._rows(answers), np.diff(begins, append=len(mean))
+        told = mean, variance, answers, copies, begins, scale, ahead, power
         if power is not None or (rows is not None and not np.all(rows.noise)):
             return super().log_normaliser_sums(*told)
-        scale = np.sqrt(variance + self.margin_variance)
-        u = (mean if rows is None else mean + rows.shift) / scale
+
+        def spread(values):
+            return np.repeat(values, size, axis=1)
+
+        deviation = spread(self.margin_variance / scale**2)
+        deviation += variance
+        np.sqrt(deviation, out=deviation)
+        away = mean
+        if ahead is not None:
+            away = away + spread(ahead / scale) * answers.lead
+        if rows is not None:
+            away = away + spread(1.0 / scale) * rows.shift
+        u = away / deviation
+        if np.any(scale < 0.0):
+            u *= spread(np.sign(scale))
         proba = ndtr(u)
         if rows is not None and len(rows.slabs):
-            away, width = np.abs(u[:, rows.slabs]), rows.width / scale[:, rows.slabs]
-            proba[:, rows.slabs] = ndtr(width - away) - ndtr(-width - away)
-        if not proba.min(initial=1.0) > _TINY:
-            return super().log_normaliser_sums(*told)
+            centre = np.abs(u[:, rows.slabs])
+            width = spread(1.0 / np.abs(scale))[:, rows.slabs] * rows.width
+            width /= deviation[:, rows.slabs]
+            proba[:, rows.slabs] = ndtr(width - centre) - ndtr(-width - centre)
+        few = np.flatnonzero(~(proba.ravel() > _TINY))
+        proba.ravel()[few] = 1.0
         if np.any(copies != 1.0):
-            return np.add.reduceat(copies * np.log(proba), begins, axis=1)
-        size = np.diff(begins, append=len(copies))
-        n_products = -(-size // _FACTORS)
-        ahead = np.cumsum(n_products) - n_products
-        nth = np.arange(n_products.sum()) - np.repeat(ahead, n_products)
-        products = np.multiply.reduceat(
-            proba, np.repeat(begins, n_products) + _FACTORS * nth, axis=1
-        )
-        return np.add.reduceat(np.log(products), ahead, axis=1)
+            found = np.add.reduceat(copies * np.log(proba), begins, axis=1)
+        else:
+            n_products = -(-size // _FACTORS)
+            first = np.cumsum(n_products) - n_products
+            nth = np.arange(n_products.sum()) - np.repeat(first, n_products)
+            at = np.repeat(begins, n_products) + _FACTORS * nth
+            products = np.multiply.reduceat(proba, at, axis=1)
+            found = np.add.reduceat(np.log(products), first, axis=1)
+        if len(few):  # by their logarithms, which are finite where they are not
+            m, n = np.divmod(few, len(mean))
+            group = np.repeat(np.arange(len(begins)), size)[n]
+            r = scale[m, group]
+            centre = r * mean[n]
+            if ahead is not None:
+                centre += ahead[m, group] * answers.lead[n]
+            logs = self.log_normaliser(centre, r * r * variance[n], answers.take(n))
+            np.add.at(found, (m, group), copies[n] * logs)
+        return found
 
     def tilted_theta_gradient(
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
@@ -491,12 +518,13 @@ class Probit(ExpectedProbit):
         if not self.free:
             return np.zeros((0, len(mean)))
         rows = self._rows(answers)
-        gradient = self.tilted(mean, variance, answers).gradient
         if rows is None:
             noise = self.margin_variance
-            slopes = (-0.5 * noise * mean * gradient / (variance + noise))[None]
+            total = variance + noise
+            ratio = mills(mean / np.sqrt(total)).ratio
+            slopes = (-0.5 * noise * mean * ratio / total**1.5)[None]
         else:
-            found = self._tilted_slopes(mean, variance, gradient, rows)
+            found = self._tilted_slopes(mean, variance, rows)
             slopes = np.stack([found[name] for name in self.free])
         if power is not None and np.any(partial := _partial(power, variance, rows)):
             rest = mean[partial], variance[partial], answers.take(partial), power[partial]
@@ -563,9 +591,10 @@ class Probit(ExpectedProbit):
         if unknown or kind.max(initial=0) > max(self.kinds):
             check_kinds(np.unique(kind).tolist(), self.kinds, type(self).__name__)
         middle, half = middles(cuts)
-        slabs = np.flatnonzero(np.isfinite(half)[kind])
+        index = kind.astype(np.intp)  # which numpy would else make of it every time
+        slabs = np.flatnonzero(np.isfinite(half)[index])
         noise = np.where(kind == INEQUALITY, 0.0, self.margin_variance)
-        return Intervals(kind, lead, ahead, ahead - middle[kind], noise, slabs, half[kind[slabs]])
+        return Intervals(kind, lead, ahead, ahead - middle[index], noise, slabs, half[index[slabs]])
 
     def _noisy_rows(self, answers):
         rows = self._rows(answers)
@@ -576,15 +605,23 @@ class Probit(ExpectedProbit):
             )
         return rows
 
-    def _tilted_slopes(self, mean, variance, gradient, rows: Intervals):
+    def _tilted_slopes(self, mean, variance, rows: Intervals):
         """Derivatives of log normalisers, by name."""
         total = variance + rows.noise
-        by_width = np.zeros(0)
-        if len(rows.slabs):
+        sure = total <= 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
             scale = np.sqrt(total)
-            by_width = slabs_of(mean, scale, rows).edge / scale[rows.slabs]
+            gradient, by_width = np.empty(len(mean)), np.zeros(0)
+            others = np.ones(len(mean), dtype=bool)
+            others[rows.slabs] = False
+            others = np.flatnonzero(others)
+            gradient[others] = mills((mean + rows.shift)[others] / scale[others]).ratio
+            if len(rows.slabs):
+                at = slabs_of(mean, scale, rows)
+                gradient[rows.slabs], by_width = at.gradient, at.edge / scale[rows.slabs]
+            gradient = np.where(sure, 0.0, gradient / scale)
         along = rows.moved(self._thresholds, gradient, by_width)
-        share = rows.noise / np.where(total > 0.0, total, 1.0)
+        share = rows.noise / np.where(sure, 1.0, total)
         found = {name: rows.moved(cuts, gradient, by_width) for name, cuts in self._cuts().items()}
         found["noise_variance"] = -0.5 * share * ((mean + rows.ahead) * gradient + along)
         found["order_effect"] = rows.lead * gradient

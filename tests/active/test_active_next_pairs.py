@@ -46,6 +46,12 @@ def order_information(mean, cov, voted, ordered, noise):
     return entropy(table.sum(0)) + entropy(table.sum(1)) - entropy(table.ravel())
 
 
+def board_of(mean, cov, likelihood):
+    i, j = np.triu_indices(len(mean), 1)
+    precision = _vote_precision(likelihood, mean[i] - mean[j], _variances(cov)[i, j])
+    return _Board(mean, cov, precision, np.ones(len(i)))
+
+
 def make_board(seed=0, n=12, n_votes=150, **options):
     rng = np.random.default_rng(seed)
     names = [f"m{i:02d}" for i in range(n)]
@@ -86,15 +92,14 @@ def test_gain_is_information_on_all_orders(seed):
     n, noise = 4, 400.0  # one vote tells little, so that the rate is exact
     mean, cov = beliefs(seed, n, 1.0)
     likelihood = Probit(noise / 2)
-    board = _Board(mean, cov, _vote_precision(likelihood, mean, cov), np.ones((n, n)))
+    board = board_of(mean, cov, likelihood)
     board.weigh()
-    gains = board.gains()
     pairs = np.stack(np.triu_indices(n, 1), axis=1)
     brute = [
         sum(order_information(mean, cov, voted, ordered, noise) for ordered in pairs)
         for voted in pairs
     ]
-    assert_allclose([gains[a, b] for a, b in pairs], brute, rtol=0.05)
+    assert_allclose(board.gains(), brute, rtol=0.05)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +114,8 @@ def test_gain_is_information_on_all_orders(seed):
 )
 def test_precision_leaves_the_expected_variance(likelihood):
     mean, cov = beliefs(3, 3, 1.2)
-    precision = _vote_precision(likelihood, mean, cov)
-    assert_allclose(precision, precision.T)
     v = _variances(cov)[0, 1]
+    precision = _vote_precision(likelihood, mean[:1] - mean[1], np.array([v]))[0]
     margin = mean[0] - mean[1] + np.sqrt(v) * np.linspace(-8, 8, 4001)
     prior = norm.pdf(np.linspace(-8, 8, 4001))
     prior /= prior.sum()
@@ -122,34 +126,39 @@ def test_precision_leaves_the_expected_variance(likelihood):
             joint = prior * outcome
             centre = joint @ margin / joint.sum()
             left.append(joint @ (margin - centre) ** 2)
-    assert_allclose(v / (1 + precision[0, 1] * v), 0.5 * sum(left), rtol=1e-4)
+    assert_allclose(v / (1 + precision * v), 0.5 * sum(left), rtol=1e-4)
 
 
 def test_scores_follow_the_votes():
     mean, cov = beliefs(5, 6, 1.0)
-    precision = _vote_precision(Probit(0.5), mean, cov)
-    board = _Board(mean, cov, precision, np.ones((6, 6)))
+    board = board_of(mean, cov, Probit(0.5))
     board.weigh()
-    known = np.linalg.inv(cov)
-    for a, b, votes in ((0, 3, 1), (3, 5, 4), (0, 3, 2)):
-        board.follow(*board.observe(a, b, votes))
-        d = np.zeros(6)
-        d[a], d[b] = 1.0, -1.0
-        known += votes * precision[a, b] * np.outer(d, d)
+    precision = board._precision
+    pairs = np.stack(np.triu_indices(6, 1), axis=1)
+    known, told = np.linalg.inv(cov), []
+    differences = np.zeros((15, 6))
+    differences[np.arange(15), pairs[:, 0]], differences[np.arange(15), pairs[:, 1]] = 1.0, -1.0
+    for pair, votes in ((2, 1), (11, 4), (2, 2)):
+        d = differences[pair]
+        before = np.linalg.inv(known)
+        known = known + votes * precision[pair] * np.outer(d, d)
+        lost = before - np.linalg.inv(known)
+        by_order = board.weight * np.einsum("pi,ij,pj->p", differences, lost, differences)
+        told.append((board.vote(pair, votes), (by_order.sum(), by_order[pair])))
     left = np.linalg.inv(known)
     assert_allclose(board.cov, left, atol=1e-10)
-    weight = board.weight
-    laplacian = np.diag(weight.sum(0)) - weight
-    total = _variances(left @ laplacian @ left)
-    assert_allclose(
-        board.gains(), precision * total / (1 + precision * _variances(left)), rtol=1e-8, atol=1e-12
-    )
+    assert_allclose(*zip(*told, strict=True), rtol=1e-8)
+    laplacian = differences.T @ np.diag(board.weight) @ differences
+    total = np.einsum("pi,ij,pj->p", differences, left @ laplacian @ left, differences)
+    variance = np.einsum("pi,ij,pj->p", differences, left, differences)
+    assert_allclose(board.gains(), precision * total / (1 + precision * variance), rtol=1e-8)
 
 
 def test_weights_average_over_where_means_go():
     mean, cov = np.array([0.9, 0.0]), np.diag([1.0, 0.6])
-    board = _Board(mean, cov, np.array([[0.0, 2.0], [2.0, 0.0]]), np.ones((2, 2)))
-    board.observe(0, 1)
+    board = _Board(mean, cov, np.array([2.0]), np.ones(1))
+    board.weigh()
+    board.vote(0)
     board.weigh()
     left = 1 / (1 / 1.6 + 2.0)
 
@@ -158,7 +167,7 @@ def test_weights_average_over_where_means_go():
         return norm.pdf(z) ** 2 / (norm.cdf(z) * norm.cdf(-z)) * norm.pdf(step)
 
     # Nine nodes.
-    assert_allclose(board.weight[0, 1], quad(of, -8, 8)[0] / (2 * left), rtol=0.01)
+    assert_allclose(board.weight[0], quad(of, -8, 8)[0] / (2 * left), rtol=0.01)
 
 
 def test_what_is_at_stake_is_who_may_be_first():
@@ -235,7 +244,8 @@ def test_votes_tell_more_than_uniform_ones():
     n = len(MODEL.items_)
     rows = MODEL.posterior_.check_items(MODEL.items_)
     mean, cov = MODEL.posterior_.mean(rows), MODEL.posterior_.cov(rows)
-    precision = _vote_precision(MODEL.likelihood_, mean, cov)
+    precision = board_of(mean, cov, MODEL.likelihood_)
+    precision = precision.square(precision._precision)
 
     def undecided(pairs, votes):
         """Expected entropy of all orders, by draws of where the means go."""

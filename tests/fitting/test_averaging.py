@@ -129,7 +129,7 @@ def test_two_hyperparameters_are_quadrature():
     model = of_names(tie_threshold=0.3, tie_threshold_bounds=WIDE).fit(*games(ties=True))
     board = leaderboard(model, level=0.8)
     assert board.n_hyperparameters == 24
-    noise, threshold = np.meshgrid(np.linspace(-6.0, 6.0, 12), np.linspace(-4.0, 3.0, 10))
+    noise, threshold = np.meshgrid(np.linspace(-5.0, 6.0, 10), np.linspace(-3.0, 2.0, 7))
     steps = np.stack([noise.ravel(), threshold.ravel()], axis=1)
     assert_board_is(board, quadrature_board(model, steps, 0.8), 0.03)
 
@@ -245,10 +245,10 @@ def same_board(one, other, atol=2e-3):
         assert_allclose(one[name], other[name], atol=atol)
 
 
-def test_the_unit_of_utilities_and_of_a_control_change_nothing():
+@pytest.mark.parametrize("units", [{"scale": 200.0}, {"unit": 5.0}])
+def test_the_unit_of_utilities_or_of_a_control_changes_nothing(units):
     board = leaderboard(controlled(), competitors())
-    same_board(board, leaderboard(controlled(scale=200.0), competitors()))
-    same_board(board, leaderboard(controlled(unit=5.0), competitors()))
+    same_board(board, leaderboard(controlled(**units), competitors()))
 
 
 def test_the_order_of_votes_changes_nothing():

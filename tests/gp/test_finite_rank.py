@@ -121,6 +121,22 @@ def test_features_of_any_unit(units):
     close(own[2].cov(items), dense[2].cov(items))
 
 
+@pytest.mark.parametrize("kind", ["ties", "choices"])
+def test_features_that_no_answer_tells_apart(kind):
+    rng = np.random.default_rng(3)
+    seen, likelihood = random_answers(rng, kind), LIKELIHOODS[kind]
+    seen.items[:, 1:3] = 2.0  # the same everywhere
+    kernel = OnColumns(Identity(), [1]) + ConstantKernel(2.0) * OnColumns(DotProduct(), [2])
+    for each in (kernel, ConstantKernel(0.0, "fixed") * SLOPES, ConstantKernel(3.0)):
+        dense, own = both(each, seen, likelihood, ENGINES["ep"])
+        close(own[1].sites.log_evidence, dense[1].sites.log_evidence)
+        truth, slopes = (ENGINES["ep"].evidence_gradient(*run[:2]) for run in (dense, own))
+        close(slopes.kernel, truth.kernel)
+        close(slopes.likelihood, truth.likelihood)
+        close(own[2].mean(seen.items[:3]), np.zeros(3))
+        close(own[2].cov(seen.items[:3]), each(seen.items[:3]))
+
+
 def test_strong_answers_converge_and_keep_their_digits():
     rng = np.random.default_rng(2)
     seen = random_answers(rng, "duels")

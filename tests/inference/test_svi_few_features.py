@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 
 from skpref import PairwisePreferenceRegressor
+from skpref.duels import Comparisons
 from skpref.gp import InducingPoints, spanning_items, unexplained_share
 from skpref.inference import SVI
 from skpref.kernels import Identity, OnColumns
@@ -91,6 +92,68 @@ def test_a_stream_takes_every_new_id_as_a_feature():
     off = np.abs(stream.posterior_.mean(asked) - whole.posterior_.mean(asked))
     assert np.all(off < 0.05 * deviation)
     assert_allclose(np.sqrt(stream.posterior_.var(asked)), deviation, rtol=0.02)
+
+
+SMOOTH = OnColumns(RBF(0.2), [1])
+MIXED = SMOOTH + 0.5 * OnColumns(Identity(), [0]) + 0.3 * OnColumns(DotProduct(0.5), [2])
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [MIXED, 0.7 * (MIXED + 0.1 * OnColumns(Identity(), [0]) * OnColumns(DotProduct(), [2]))],
+)
+def test_what_points_leave_open_is_of_the_smooth_part_alone(kernel):
+    rng = np.random.default_rng(0)
+    items = np.column_stack([rng.integers(15, size=400), rng.normal(size=(400, 2))])
+    Z = SVI(40).prior_rule.prepare(rows_of(items), kernel, 0).points
+    assert len(Z) <= 40 + (15 + 1 if kernel is MIXED else 30)
+    asked = items[:60]
+    left = unexplained_share(kernel, asked, Z) * kernel.diag(asked)
+    scale = 1.0 if kernel is MIXED else 0.7
+    smooth = scale * unexplained_share(SMOOTH, asked, Z)
+    assert np.max(smooth) > 0.5 * scale  # there is something to compare
+    # Of the item that is varied the two parts are told apart by the other points alone.
+    assert np.all(np.abs(left - smooth) < 0.06 * scale)
+
+
+def rows_of(items):
+    """Duels that show these items."""
+    return Comparisons.from_duels(
+        items, *np.arange(len(items)).reshape(2, -1), np.ones(len(items) // 2)
+    )
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        RBF(1.0) + 0.5 * OnColumns(Identity(), [0]),  # which sees all columns
+        SMOOTH * OnColumns(Identity(), [0]),
+        SMOOTH + ConstantKernel(2.0),
+        SMOOTH + OnColumns(DotProduct(), [1]),
+        SMOOTH + OnColumns(Identity(), [2]),  # one for every item
+    ],
+)
+def test_other_kernels_have_points_as_before(monkeypatch, kernel):
+    rng = np.random.default_rng(0)
+    items = np.column_stack([rng.integers(15, size=200), rng.normal(size=(200, 2))])
+    rule = SVI(40).prior_rule
+    own = rule.prepare(rows_of(items), kernel, 0).points
+    monkeypatch.setattr("skpref.gp._inducing._crossed", lambda *_: None)
+    assert_allclose(own, rule.prepare(rows_of(items), kernel, 0).points)
+
+
+def test_ids_beside_a_smooth_part_are_predicted_as_by_all_items():
+    rng = np.random.default_rng(0)
+    X, y = contest(260, 20)
+    X[:, :, 1] = rng.random((260, 2))
+    opts = {"optimizer": None, "noise_variance": 0.3, "random_state": 0}
+    few, exact = (
+        PairwisePreferenceRegressor(MIXED, inference=engine, **opts).fit(X[:200], y[:200])
+        for engine in (SVI(30), "ep")
+    )
+    assert len(few.posterior_.anchors) <= 30 + 21
+    off = few.posterior_.mean(X[200:, 0]) - exact.posterior_.mean(X[200:, 0])
+    assert np.sqrt(np.mean(off**2)) < 0.02
 
 
 def test_points_of_the_users_own_stay():

@@ -25,6 +25,7 @@ from skpref.kernels import (
     PreferenceKernel,
     ProductMatern,
     finite_features,
+    finite_parts,
 )
 
 
@@ -134,3 +135,23 @@ def test_hyperparameters_move_variances_alone():
     one, two = (finite_features(each, 3) for each in (kernel, other))
     assert one.terms == two.terms
     assert not np.allclose(one.variance, two.variance)
+
+
+def test_parts_make_up_the_kernel():
+    rng = np.random.default_rng(0)
+    X = random_items(rng, 9)
+    smooth, rough = OnColumns(RBF(0.7), [2]), 0.3 * Matern(1.1, nu=0.5)
+    few = 0.5 * OnColumns(Identity(), [0]) + OnColumns(DotProduct(0.2), [3])
+    for kernel in (
+        smooth + few,
+        (few + 2.0) * (smooth + rough + OnColumns(Identity(), [1])),
+        OnColumns(few + smooth, [1, 3, 0, 2]) * OnColumns(DotProduct(), [1]),
+        (few + rough) ** 2 + few**2,
+        OnColumns(Identity(), [0]) ** 1.5 + few,
+    ):
+        own, rest = finite_parts(kernel, N_COLUMNS)
+        assert finite_features(own, N_COLUMNS) is not None
+        assert finite_parts(rest, N_COLUMNS)[0] is None
+        assert_allclose(own(X) + rest(X), kernel(X), rtol=1e-12)
+    assert finite_parts(few, N_COLUMNS)[1] is None
+    assert finite_parts(PreferenceKernel(LINEAR), N_COLUMNS)[0] is None
