@@ -69,6 +69,12 @@ def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[flo
     return seconds, bytes_
 
 
+def seconds_of_run(comparisons: Comparisons, model: Model) -> float:
+    """Seconds that EP is expected to take at given hyperparameters, from a start near its end."""
+    cost = _exact_cost(comparisons, model)
+    return max(_exact(cost), seconds_of(2.0 * cost.multiplications) * _SWEEPS) / _SEARCHED
+
+
 def _exact_cost(comparisons, model):
     """Of the cheapest exact prior."""
     return PriorRule().cost(model.kernel, comparisons, model.likelihood)

@@ -347,12 +347,22 @@ class Inducing(Prior):
 
     def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
         """See `Prior.pull_back`; the sites' expected logarithm under q is a bound that touches."""
-        if push is not None:
-            raise NotImplementedError(
-                "The prior by inducing points takes no push. Leave push at None."
-            )
-        none = np.zeros(self.n_margins)
-        return self.contract(Pull(marginals.dual, -0.5 * precision, none, marginals.root))
+        dual, none = marginals.dual, np.zeros(self.n_margins)
+        gradient = self.contract(Pull(dual, -0.5 * precision, none, marginals.root))
+        return gradient if push is None else gradient + self._pushed(dual, push)
+
+    def _pushed(self, w, u):
+        """uᵀ dS w, as the difference of two quadratic forms of vectors equally long."""
+        size = np.linalg.norm(u) / (np.linalg.norm(w) or 1.0)
+        if size == 0.0 or not np.any(w):
+            return np.zeros(len(self.kernel.theta))
+        no, m = np.zeros(self.n_margins), len(self.Z)
+        parts = []
+        for v in (w + u / size, w - u / size):
+            on_items = v if self._by_margins else self.incidence @ v
+            at = Moments(self._features.T @ on_items, np.zeros((m, m)), 0.0, 0.0)
+            parts.append(self.contract(Pull(v, no, no, at)))
+        return 0.5 * size * (parts[0] - parts[1])
 
     def under(self, found: Moments) -> MarginMoments:
         """Means and variances of the margins under q, see `Prior.under`."""
