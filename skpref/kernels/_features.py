@@ -17,7 +17,7 @@ from skpref.kernels._contracts import Array, Kernel
 from skpref.kernels._leaves import Identity, Linear, lengths_of
 from skpref.kernels._wrappers import OnColumns, View, fold
 
-# Columns of a monomial, ascending, and what is subtracted of each; () is 1, and a column that occurs
+# Columns of a monomial, ascending, and what is subtracted of each; () is 1; a column that occurs
 # twice is squared.
 Monomial: TypeAlias = tuple[tuple[int, float], ...]
 # Columns by whose values items are grouped; (): all items are one group.
