@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from skpref.data._containers import is_frame, take_rows, unmasked
-from skpref.data._kinds import MOST_GRADES, DuelScale
+from skpref.data._kinds import LARGEST_LABEL, DuelScale
 from skpref.data._respondents import check_weights
 
 # By so much the probabilities of one answer may miss 1, as they are rounded.
@@ -117,7 +117,7 @@ def soft_rows(proba: Any, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if table.ndim == 1:
         table = np.minimum(table, 1.0)
         table = np.stack([1.0 - table, table], axis=1)
-    if not 2 <= table.shape[1] <= 2 * MOST_GRADES + 1:
+    if not 2 <= table.shape[1] <= 2 * LARGEST_LABEL + 1:
         raise ValueError(
             f"{table.shape[1]} columns of probabilities came; two say who wins, three that or a "
             "tie."
