@@ -21,6 +21,9 @@ of TF-IDF, learned from the texts of the other topics. Methods:
 - ``ep``: by expectation propagation from all duels, hyperparameters from 1 000 of them. Here and in
   ``ep 1000`` every text has a item effect that its features do not explain, which inducing
   points fewer than texts cannot carry.
+- ``ep linear``: as ``ep``, with a linear part, slopes of every topic's own beside those of all
+  topics, an RBF of one lengthscale, √32, and the item effects; their four variances are learned. On
+  a topic held out its own slopes are unknown, which widens what is predicted there.
 - ``logistic``: logistic regression on differences, its C by the log-loss of groups of topics held
   out within the training part.
 - ``logistic 1000``: the same on the 1 000 duels.
@@ -46,25 +49,44 @@ from _skew_setting import Table
 from common import RESULTS, report
 from regret import sources
 from scipy.stats import norm
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import GroupKFold
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.datasets import load_convincing_arguments
 from skpref.inference import SVI
-from skpref.kernels import ProductMatern, median_lengthscales
+from skpref.kernels import (
+    Identity,
+    ItemEffect,
+    Linear,
+    OnColumns,
+    ProductMatern,
+    median_lengthscales,
+)
 from skpref.metrics import answer_accuracy, answer_log_loss
 
 METHODS = ("longer", "logistic", "logistic 1000", "svi median", "svi scale", "ekf median")
-METHODS += ("ekf scale", "ekf scale, means", "svi 1000", "svi", "ep 1000", "ep")
+METHODS += ("ekf scale", "ekf scale, means", "svi 1000", "svi", "ep 1000", "ep", "ep linear")
 KEYS = ("topic", "method")
 FEW = 1000
 
 
+def linear_by_topic(n_features):
+    """A kernel on features that are followed by the topic."""
+    features, topic = list(range(n_features)), OnColumns(Identity(), [n_features])
+    linear = OnColumns(Linear(np.sqrt(n_features)), features)
+    smooth = OnColumns(RBF(np.sqrt(n_features), "fixed"), features)
+    own = OnColumns(ItemEffect(), features)
+    return 0.5 * linear + 0.3 * (linear * topic) + 0.3 * smooth + 0.3 * own
+
+
 def gaussian_process(table, method, train, y):
     """A function from pairs to P(first wins), and what was learned."""
-    engine = {"ep 1000": "ep", "ep": "ep"}.get(method, SVI(200))
+    engine = "ep" if method.startswith("ep") else SVI(200)
     kernel, options = None, {}
+    if method == "ep linear":
+        kernel = linear_by_topic(table.shape[1] - 1)
     scaled = method.startswith(("svi scale", "ekf scale"))
     if scaled or method in ("svi median", "ekf median"):
         kernel = ProductMatern(median_lengthscales(table), "fixed")
@@ -121,6 +143,8 @@ def run(data, topic, method):
         few = np.random.default_rng(topic).choice(len(y), FEW, replace=False)
         train, y, groups = train[few], y[few], groups[few]
     table = features(data.texts, known, 20)
+    if method == "ep linear":
+        table = np.column_stack([table, data.text_topic])
     began = time.process_time()
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")

@@ -6,11 +6,12 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import check_lognormal
 from skpref.gp import feature_spread
-from skpref.kernels import lengthscale_indices
+from skpref.kernels import amplitude_powers, lengthscale_indices
 from skpref.likelihoods import Likelihood
 
 # Logarithms of lengthscales share a normal level and deviate from it by Student's t: many like
@@ -18,6 +19,12 @@ from skpref.likelihoods import Likelihood
 _LEVEL = 1.0
 _DEVIATION = 0.3
 _FREEDOM = 4.0
+# Deviation of the level beside item effects by ids: what is rough in features they explain too.
+_LEVEL_BESIDE_IDS = 0.5
+# Of the default kernel beside ids: deviation of the logarithm of the item effects' variance, whose
+# median is 1, and median of the deviations of the parts that features add to these effects.
+_UNIT = 2.0
+_PART = 0.5
 _ALLOWED = "'lognormal', None or a pair (median, deviation of the logarithm)"
 
 
@@ -54,8 +61,8 @@ class LogNormal:
 
 @dataclass(frozen=True)
 class SharedLevel:
-    """Logarithms that share a normal level (standard deviation 1) and deviate from it by Student's
-    t (scale 0.3, 4 degrees of freedom).
+    """Logarithms that share a normal level and deviate from it by Student's t (scale 0.3, 4
+    degrees of freedom).
 
     Attributes
     ----------
@@ -63,10 +70,13 @@ class SharedLevel:
         Where they are in θ.
     centre : ndarray of shape (k,)
         Their medians.
+    level : float
+        Standard deviation of the level.
     """
 
     index: NDArray[np.intp]
     centre: NDArray[np.float64]
+    level: float = _LEVEL
 
     def log_density(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Unnormalised log density and its gradient."""
@@ -75,9 +85,40 @@ class SharedLevel:
         mean = offset.mean()
         scaled = (offset - mean) / _DEVIATION
         slopes = (_FREEDOM + 1.0) * scaled / (_FREEDOM + scaled**2) / _DEVIATION
-        gradient[self.index] = slopes.mean() - slopes - mean / _LEVEL**2 / len(offset)
+        gradient[self.index] = slopes.mean() - slopes - mean / self.level**2 / len(offset)
         tails = 0.5 * (_FREEDOM + 1.0) * np.log1p(scaled**2 / _FREEDOM)
-        return -float(tails.sum()) - 0.5 * float(mean / _LEVEL) ** 2, gradient
+        return -float(tails.sum()) - 0.5 * float(mean / self.level) ** 2, gradient
+
+
+@dataclass(frozen=True)
+class HalfCauchy:
+    """Independent half-Cauchy densities of deviations, the roots of some of the hyperparameters.
+
+    The density is that of the deviation, not of its logarithm, so that it is largest at 0: what the
+    answers do not ask for goes away. Its tail is long, so that what they do ask for stays [1]_.
+
+    Attributes
+    ----------
+    index : ndarray of int of shape (k,)
+        Where the variances are in θ.
+    scale : ndarray of shape (k,)
+        Medians of the deviations.
+
+    References
+    ----------
+    .. [1] Gelman, "Prior distributions for variance parameters in hierarchical models", Bayesian
+       Analysis 1 (2006).
+    """
+
+    index: NDArray[np.intp]
+    scale: NDArray[np.float64]
+
+    def log_density(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Unnormalised log density and its gradient."""
+        excess = theta[self.index] - 2.0 * np.log(self.scale)
+        gradient = np.zeros(len(theta))
+        gradient[self.index] = -expit(excess)
+        return -float(np.sum(np.logaddexp(0.0, excess))), gradient
 
 
 def check_lengthscale_prior(prior: object) -> None:
@@ -90,7 +131,10 @@ def check_lengthscale_prior(prior: object) -> None:
 
 
 def lengthscale_priors(
-    prior: object, kernel: object, rows: NDArray[np.float64] | None = None
+    prior: object,
+    kernel: object,
+    rows: NDArray[np.float64] | None = None,
+    beside_ids: bool = False,
 ) -> tuple[Hyperprior, ...]:
     """The prior on the free lengthscales of ``kernel``: none, or one.
 
@@ -102,6 +146,9 @@ def lengthscale_priors(
     kernel : Kernel
     rows : ndarray of shape (n_items, n_features), optional
         Needed for "lognormal".
+    beside_ids : bool, default=False
+        The kernel is the default one, with item effects by ids: the level of "lognormal" then has
+        half the standard deviation.
     """
     if prior is None:
         return ()
@@ -117,7 +164,24 @@ def lengthscale_priors(
         return ()
     spread = np.log(feature_spread(rows)) + 0.5 * np.log(rows.shape[1])
     centre = [spread.mean() if feature is None else spread[feature] for _, feature in found]
-    return (SharedLevel(index, np.array(centre)),)
+    level = _LEVEL_BESIDE_IDS if beside_ids else _LEVEL
+    return (SharedLevel(index, np.array(centre), level),)
+
+
+def variance_priors(kernel: Kernel) -> tuple[Hyperprior, ...]:
+    """Priors on the variances of the default kernel beside ids: none, or two.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A sum of parts with a variance each, that of the item effects first. With one variance at
+        most there is nothing beside it that would have to be shrunk.
+    """
+    effects, *parts = np.flatnonzero(amplitude_powers(kernel)) if kernel.n_dims else [0]
+    if not parts:
+        return ()
+    unit = LogNormal(np.array([effects]), np.zeros(1), np.array([_UNIT]))
+    return unit, HalfCauchy(np.array(parts), np.full(len(parts), _PART))
 
 
 def likelihood_priors(

@@ -16,15 +16,14 @@ from skpref.fitting._hyperpriors import (
     check_lengthscale_prior,
     lengthscale_priors,
     likelihood_priors,
+    variance_priors,
 )
 from skpref.fitting._model import Model
 from skpref.fitting._search import Search
 from skpref.gp import default_kernel
 from skpref.inference import ENGINES, EP, Engine, check_answers
 from skpref.kernels import check_hyperparameters, measures, seen_columns
-from skpref.likelihoods import GradedProbit, Likelihood, probit
-
-_OF_PROBIT = list(GradedProbit().get_params())
+from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood, probit
 
 
 class Settings(NamedTuple):
@@ -101,8 +100,9 @@ def check_engine(
 
 def likelihood_of(estimator) -> Likelihood:
     """The likelihood that the parameters of an estimator stand for, a copy."""
-    of_probit = {name: getattr(estimator, name) for name in _OF_PROBIT}
-    return check_likelihood(estimator.likelihood, **of_probit)
+    if estimator.likelihood is not None:
+        return check_likelihood(estimator.likelihood)
+    return probit(**{name: getattr(estimator, name) for name in ANSWER_DEFAULTS})
 
 
 def held(fitted: BaseEstimator) -> BaseEstimator:
@@ -119,10 +119,8 @@ def held(fitted: BaseEstimator) -> BaseEstimator:
     return made
 
 
-def check_likelihood(likelihood, **of_probit) -> Likelihood:
-    """``likelihood=`` itself, or the probit of these parameters."""
-    if likelihood is None:
-        return probit(**of_probit)
+def check_likelihood(likelihood) -> Likelihood:
+    """``likelihood=`` itself, checked; a copy."""
     if not isinstance(likelihood, Likelihood):
         raise TypeError(
             f"likelihood must be None or an object of skpref.likelihoods.Likelihood, got "
@@ -167,6 +165,7 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     if engine is None:
         named = not has_features if given is None else _names_alone(given, comparisons.items)
         engine = chosen_engine(comparisons, named, given, settings.likelihood)
+    beside_ids = given is None and reader.id_column is not None
     if given is None:
         teacher = engine.evidence_engine(search=True) or EP()
         own = learned and teacher.prior_rule.tells_items_apart(comparisons)
@@ -178,7 +177,11 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     check_answers(engine, comparisons, settings.likelihood, kernel)
     priors: tuple[Hyperprior, ...] = ()
     if learned:
-        priors = lengthscale_priors(estimator.lengthscale_prior, kernel, comparisons.items)
+        of_variances = variance_priors(kernel) if beside_ids else ()
+        priors = lengthscale_priors(
+            estimator.lengthscale_prior, kernel, comparisons.items, bool(of_variances)
+        )
+        priors += of_variances
         priors += likelihood_priors(settings.likelihood, kernel, settings.likelihood.priors)
     return Model(kernel, settings.likelihood, engine, priors)
 

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 
 from skpref.data import Comparisons
-from skpref.kernels import Identity, ItemEffect, OnColumns
+from skpref.kernels import Identity, ItemEffect, Linear, OnColumns
 from skpref.likelihoods import INEQUALITY
 
 # Bounds of the lengthscales are their start times and over this.
@@ -13,6 +13,10 @@ _RANGE = 1e3
 # Variance of the item effects, the part of a utility that no feature explains, and its bounds.
 _OWN = 0.1
 _OWN_BOUNDS = (1e-4, 10.0)
+# Variances of the linear and of the smooth part of features beside ids, in units of the item
+# effects: where their search starts, and their bounds.
+_PART = 0.1
+_PART_BOUNDS = (1e-5, 1e5)
 # Items this near, in standard deviations of a feature, are the same one up to rounding.
 _SAME = 1e-4
 
@@ -36,13 +40,17 @@ def default_kernel(
 
     Lengthscales start at √d standard deviations, which keeps the correlation of two random items
     the same whatever their number of features. Where hyperparameters are ``learned`` and items meet
-    more than one opponent, each item also has an effect that its features do not explain. With an
-    ``id_column`` that effect belongs to the id, and the RBF sees the other columns.
+    more than one opponent, each item also has an effect that its features do not explain.
+
+    With an ``id_column`` that effect belongs to the id, and the RBF sees the other columns. Where
+    hyperparameters are learned, it is the unit beside which the other columns have a linear part
+    and the RBF, each with a variance of its own: with both of these 0 it is the kernel of names
+    alone, to which the priors of `skpref.fitting` draw it.
     """
     if not has_features:
         return Identity()
     if id_column is not None:
-        return _with_ids(comparisons.items, id_column)
+        return _with_ids(comparisons.items, id_column, learned)
     items = comparisons.items
     kernel, spread = _of_features(items)
     if learned and _meet_again(comparisons.rows):
@@ -50,13 +58,22 @@ def default_kernel(
     return kernel
 
 
-def _with_ids(items, id_column):
+def _with_ids(items, id_column, learned):
     others = [j for j in range(items.shape[1]) if j != id_column]
     own = OnColumns(Identity(), [id_column])
     if not others:
         return own
-    kernel, _ = _of_features(items[:, others])
-    return OnColumns(kernel, others) + ConstantKernel(_OWN, _OWN_BOUNDS) * own
+    features = items[:, others]
+    smooth, spread = _of_features(features)
+    smooth = OnColumns(smooth, others)
+    if not learned:
+        return smooth + ConstantKernel(_OWN, _OWN_BOUNDS) * own
+    linear = Linear(np.sqrt(len(others)) * spread, centre=features.mean(axis=0))
+    return (
+        ConstantKernel(1.0, _PART_BOUNDS) * own
+        + ConstantKernel(_PART, _PART_BOUNDS) * OnColumns(linear, others)
+        + ConstantKernel(_PART, _PART_BOUNDS) * smooth
+    )
 
 
 def _of_features(items):

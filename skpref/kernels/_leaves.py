@@ -159,7 +159,91 @@ class ProductMatern(gp.StationaryKernelMixin, gp.NormalizedKernelMixin, gp.Kerne
         return f"{type(self).__name__}(length_scale={f'[{shown}]' if len(lengths) > 1 else shown})"
 
 
-def lengths_of(kernel: ProductMatern, n_features: int) -> Array:
+class Linear(gp.Kernel):
+    """k(x, x') = Σ_d (x_d − c_d) (x'_d − c_d) / l_d²: a utility that is linear in the features.
+
+    Slope d has a prior deviation of 1 / l_d. Scikit-learn's `DotProduct` has neither a unit for
+    every feature nor a centre c, at which the utility is 0: margins do not depend on c, deviations
+    of single utilities do. Lengthscales are held unless they are given bounds; multiply by a
+    `ConstantKernel` to learn one scale for all features.
+
+    Parameters
+    ----------
+    length_scale : float or array-like of shape (n_features,), default=1.0
+        One for all features, or one a feature.
+    length_scale_bounds : "fixed", (float, float) or array-like, default="fixed"
+    centre : float or array-like of shape (n_features,), default=0.0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.kernels import Linear
+    >>> Linear([1.0, 2.0], centre=[0.0, 4.0])(np.array([[1.0, 4.0], [3.0, 6.0]]))
+    array([[ 1.,  3.],
+           [ 3., 10.]])
+    """
+
+    def __init__(
+        self,
+        length_scale: Scales = 1.0,
+        length_scale_bounds: tuple[float, float] | ArrayLike | str = "fixed",
+        centre: Scales = 0.0,
+    ) -> None:
+        self.length_scale = length_scale
+        self.length_scale_bounds = length_scale_bounds
+        self.centre = centre
+
+    @property
+    def anisotropic(self) -> bool:
+        """Whether every feature has a lengthscale of its own."""
+        return np.iterable(self.length_scale) and np.size(self.length_scale) > 1
+
+    @property
+    def hyperparameter_length_scale(self) -> gp.Hyperparameter:
+        """The lengthscales."""
+        bounds, n = self.length_scale_bounds, np.size(self.length_scale)
+        return gp.Hyperparameter("length_scale", "numeric", bounds, n)
+
+    def scaled(self, X: Array) -> Array:
+        """(x − c) / l of rows (n, d)."""
+        centre = np.atleast_1d(np.asarray(self.centre, dtype=np.float64))
+        if centre.ndim > 1 or len(centre) not in (1, X.shape[1]):
+            raise ValueError(
+                f"{type(self).__name__} has a centre of shape {centre.shape}, but X has "
+                f"{X.shape[1]} features. Give one number, or one a feature."
+            )
+        return (X - centre) / lengths_of(self, X.shape[1])
+
+    def __call__(
+        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """Covariances of the rows of X (n, d) and Y (m, d), and their gradient (n, n, n_theta)."""
+        if Y is not None and eval_gradient:
+            raise ValueError("The gradient is that of K(X, X): leave Y out with eval_gradient.")
+        x = self.scaled(np.atleast_2d(X))
+        K = x @ (x if Y is None else self.scaled(np.atleast_2d(Y))).T
+        if not eval_gradient:
+            return K
+        if self.hyperparameter_length_scale.fixed:
+            return K, np.empty((*K.shape, 0))
+        slopes = -2.0 * x[:, None, :] * x[None, :, :]
+        return K, slopes if self.anisotropic else slopes.sum(axis=-1, keepdims=True)
+
+    def diag(self, X: ArrayLike) -> Array:
+        """Variances k(x, x), (n,)."""
+        return np.sum(self.scaled(np.atleast_2d(X)) ** 2, axis=1)
+
+    def is_stationary(self) -> bool:
+        """False: variances grow with the distance to the centre."""
+        return False
+
+    def __repr__(self) -> str:
+        lengths = np.atleast_1d(self.length_scale)
+        shown = ", ".join(f"{each:.3g}" for each in lengths)
+        return f"{type(self).__name__}(length_scale={f'[{shown}]' if len(lengths) > 1 else shown})"
+
+
+def lengths_of(kernel: "ProductMatern | Linear", n_features: int) -> Array:
     """A lengthscale for each feature."""
     lengths = np.atleast_1d(np.asarray(kernel.length_scale, dtype=np.float64))
     if lengths.ndim > 1 or len(lengths) not in (1, n_features):
@@ -431,6 +515,40 @@ class _Dot(Leaf):
         return Across(value + variance, lambda weight: [2.0 * variance * weight.sum()])
 
 
+class _Linear(Leaf):
+    def pairs(self, kernel: Kernel, X: Array) -> Pairs:
+        x = kernel.scaled(X)
+
+        def contract(off: Array, diag: Array) -> Array:
+            weighted = assemble(off, diag, len(x)) @ x
+            each = -2.0 * np.einsum("ij,ij->j", x, weighted)
+            return np.array(each if kernel.anisotropic else [np.sum(each)])
+
+        return Pairs(condense(x @ x.T), np.einsum("ij,ij->i", x, x), contract)
+
+    def cross(self, kernel: Kernel, X: Array, Z: Array) -> Cross:
+        x, z = kernel.scaled(X), kernel.scaled(Z)
+        slope = z / lengths_of(kernel, X.shape[1])
+
+        def gradient(factor: Array | float) -> Array:
+            return np.broadcast_to(factor, (len(X), len(Z)))[:, :, None] * slope
+
+        return Cross(x @ z.T, [(1.0, Slope(gradient, lambda weight: weight @ slope))])
+
+    def diagonal(self, kernel: Kernel, X: Array) -> Diagonal:
+        return Diagonal(kernel.diag(X), 2.0 * kernel.scaled(X) / lengths_of(kernel, X.shape[1]))
+
+    def across(self, kernel: Kernel, X: Array, Z: Array, aligned: bool) -> Across:
+        x, z = kernel.scaled(X), kernel.scaled(Z)
+
+        def contract(weight: Array) -> Array:
+            of_z = weight[:, None] * z if aligned else weight @ z
+            each = -2.0 * np.einsum("ij,ij->j", x, of_z)
+            return np.array(each if kernel.anisotropic else [np.sum(each)])
+
+        return Across(np.einsum("ij,ij->i", x, z) if aligned else x @ z.T, contract)
+
+
 class _Radial(Leaf):
     """RBF and Matérn, and what they share with other functions of a distance."""
 
@@ -601,6 +719,7 @@ LEAVES: dict[type, Leaf] = {
     Identity: _Identity(),
     ItemEffect: _Radial(),
     ProductMatern: _ProductMatern(),
+    Linear: _Linear(),
 }
 OTHER = Leaf()
 

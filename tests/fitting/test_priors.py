@@ -2,15 +2,22 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from oracles import central_gradient
 from scipy.integrate import quad
-from scipy.stats import norm, t
+from scipy.stats import halfcauchy, norm, t
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
-from skpref.fitting._hyperpriors import LogNormal, SharedLevel, lengthscale_priors
+from skpref.fitting._hyperpriors import (
+    HalfCauchy,
+    LogNormal,
+    SharedLevel,
+    lengthscale_priors,
+    variance_priors,
+)
 from skpref.fitting._model import Model
 from skpref.inference import EP
-from skpref.kernels import Identity
+from skpref.kernels import Identity, OnColumns
 from skpref.likelihoods import Probit
 
 # Log lengthscales about their medians.
@@ -143,3 +150,37 @@ def test_priors_of_several_kinds_add_up():
     np.testing.assert_allclose(gradient, central_gradient(reference, theta), atol=1e-7)
     alone = Model(kernel, Probit(0.1), EP()).log_prior(theta)
     assert alone[0] == 0.0 and not np.any(alone[1])
+
+
+def test_half_cauchy_is_scipys_of_the_deviation():
+    prior = HalfCauchy(np.array([2, 0]), np.array([0.3, 2.0]))
+    thetas = np.random.default_rng(0).normal(scale=3.0, size=(4, 3))
+    truth = [
+        halfcauchy.logpdf(np.exp(0.5 * theta[2]), scale=0.3)
+        + halfcauchy.logpdf(np.exp(0.5 * theta[0]), scale=2.0)
+        for theta in thetas
+    ]
+    found = [prior.log_density(theta)[0] for theta in thetas]
+    assert_allclose(np.diff(found), np.diff(truth), rtol=1e-12)  # up to a constant
+    for theta in thetas:
+        change = [
+            (prior.log_density(theta + step)[0] - prior.log_density(theta - step)[0]) / 2e-6
+            for step in 1e-6 * np.eye(3)
+        ]
+        assert_allclose(prior.log_density(theta)[1], change, atol=1e-8)
+    value, gradient = prior.log_density(np.array([-2000.0, 0.0, 2000.0]))
+    assert np.isfinite(value)
+    assert np.all(np.isfinite(gradient))
+
+
+def test_variances_of_parts_beside_item_effects_are_shrunk():
+    kernel = 1.0 * OnColumns(Identity(), [0]) + 0.1 * OnColumns(RBF([1.0, 2.0]), [1, 2]) + 2.0
+    unit, parts = variance_priors(kernel)
+    assert unit.index.tolist() == [0]
+    assert parts.index.tolist() == [1, 4]
+    # Names alone, of unit variance and nothing beside them, are the most probable before the fact.
+    low = np.array([0.0, -50.0, 0.0, 0.0, -50.0])
+    values = [sum(p.log_density(low + step)[0] for p in (unit, parts)) for step in np.eye(5)]
+    assert sum(p.log_density(low)[0] for p in (unit, parts)) >= max(values)
+    assert variance_priors(RBF() + 0.1 * OnColumns(Identity(), [0])) == ()
+    assert variance_priors(Identity()) == ()

@@ -127,10 +127,64 @@ def test_the_unit_of_a_feature_changes_nothing(scale):
 def test_an_id_has_an_item_effect_whatever_its_other_features():
     items = np.array([[7.0, 0.0], [7.0, 3.0], [9.0, 0.0], [9.0, 50.0]])
     duels = won(items, [0, 1], [2, 3])
-    K = default_kernel(duels, id_column=0)(np.array([[7.0, 0.0], [7.0, 1e9], [9.0, 0.0]]))
+    rows = np.array([[7.0, 0.0], [7.0, 1e9], [9.0, 0.0]])
+    K = default_kernel(duels, learned=False, id_column=0)(rows)
     # Rows of one id, far apart in features, share the item effect; two ids the features' part.
     assert K[0, 1] == pytest.approx(0.1)
     assert K[0, 2] == pytest.approx(1.0)
     assert K[0, 0] == pytest.approx(1.1)
     alone = default_kernel(won(items[:, :1], [0], [2]), id_column=0)
     assert_array_equal(alone(np.array([[7.0], [9.0], [7.0]])), [[1, 0, 1], [0, 1, 0], [1, 0, 1]])
+
+
+def test_beside_ids_features_have_a_linear_and_a_smooth_part():
+    items = np.array([[7.0, 0.0], [7.0, 3.0], [9.0, 1.0], [9.0, 4.0]])
+    kernel = default_kernel(won(items, [0, 1], [2, 3]), id_column=0)
+    spread, middle = np.std(items[:, 1]), items[:, 1].mean()
+    scaled = (items[:, 1] - middle) / spread
+    same = np.equal.outer(items[:, 0], items[:, 0])
+    smooth = np.exp(-0.5 * np.subtract.outer(scaled, scaled) ** 2)
+    expected = same + 0.1 * np.outer(scaled, scaled) + 0.1 * smooth
+    np.testing.assert_allclose(kernel(items), expected, atol=1e-12)
+    assert len(kernel.theta) == 4  # three variances and a lengthscale
+
+
+def _contests(effect, seed=0, n=150):
+    """Twelve items of which each is as strong as it is, and two covariates of every contest."""
+    rng = np.random.default_rng(seed)
+    strength = rng.standard_normal(12)
+    first = rng.integers(12, size=n)
+    ids = np.stack([first, (first + rng.integers(1, 12, n)) % 12], axis=1)
+    values = rng.standard_normal((n, 2, 2))
+    utility = strength[ids] + effect * values[:, :, 0] + 0.3 * rng.standard_normal((n, 2))
+    X = np.concatenate([ids[:, :, None].astype(float), values], axis=2)
+    return ids, X, (utility[:, 0] > utility[:, 1]).astype(int)
+
+
+def test_covariates_that_say_nothing_leave_names_alone():
+    ids, X, y = _contests(0.0)
+    table = ItemTable.from_names([f"item {k:02d}" for k in range(12)])
+    names = PairwisePreferenceRegressor(items=table).fit(ids, y)
+    model = PairwisePreferenceRegressor(id_column=0).fit(X, y)
+    found = model.predict_proba(X)[:, 1]
+    np.testing.assert_allclose(found, names.predict_proba(ids)[:, 1], atol=5e-3)
+
+
+def test_covariates_that_say_something_are_learned():
+    _, X, y = _contests(1.0)
+    model = PairwisePreferenceRegressor(id_column=0).fit(X, y)
+    # Two days of an item that differ in one covariate: the first is worth about its effect of 1.
+    items = np.array([[3.0, 1.0, 0.0], [3.0, 0.0, 0.0], [3.0, 0.0, 1.0]])
+    one, zero, other = model.predict(items) / np.sqrt(model.noise_variance_) * 0.3
+    assert 0.6 < one - zero < 1.6
+    assert abs(other - zero) < 0.3
+
+
+def test_the_unit_of_a_covariate_changes_nothing_beside_ids():
+    _, X, y = _contests(1.0, n=60)
+    units = np.array([1.0, 1e6, 1e-3])
+    found, other = (
+        PairwisePreferenceRegressor(id_column=0).fit(each, y).predict_proba(each)
+        for each in (X, X * units + [0.0, 0.0, 5.0])
+    )
+    np.testing.assert_allclose(found, other, atol=2e-3)

@@ -1,177 +1,16 @@
-"""Tables of many items by a fitted model, and the importance of features."""
+"""Items from best to worst, for all answers or a group of them."""
 
-import copy
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from skpref._utils import Array, RandomLike, check_choice, check_number, generator_of, passed
-from skpref.data import (
-    Shown,
-    column_at,
-    column_names,
-    first_wins,
-    group_rows,
-    is_frame,
-    read,
-    shown_together,
-    take_rows,
-    with_column,
-)
-from skpref.fitting import (
-    UNITS,
-    Inspected,
-    estimator_of,
-    explained,
-    explained_estimator,
-    noise_deviation,
-    unit_length,
-)
-from skpref.gp import Posterior
-from skpref.metrics import with_metadata
-
-
-def permutation_importance(
-    model: Any,
-    X: Any,
-    y: ArrayLike | None = None,
-    *,
-    scoring: str | Callable | None = None,
-    n_repeats: int = 5,
-    sample_weight: ArrayLike | None = None,
-    qid: ArrayLike | None = None,
-    judges: ArrayLike | None = None,
-    order: ArrayLike | None = None,
-    users: ArrayLike | None = None,
-    random_state: RandomLike = 0,
-) -> Bunch:
-    """Importance of each feature of items: what the score loses once they have exchanged it.
-
-    The distinct items of X exchange their values of one feature at random, so that an item has one
-    value wherever it is shown, on either side of a duel. `sklearn.inspection` has a function of
-    this name for two dimensions, where the two sides of a duel are different features.
-
-    Parameters
-    ----------
-    model : fitted estimator, pipeline or search
-    X, y : array-like
-        Answers as the model's ``score`` takes them, best ones that it has not seen: duels, sets or
-        rated items with features; positions or names where its ``items=`` have features.
-    scoring : str or callable, default=None
-        A name such as "neg_log_loss", or a scorer, which is told the metadata as by
-        `skpref.metrics.with_metadata`. None: the model's ``score``.
-    n_repeats : int, default=5
-        How often each feature is exchanged.
-    sample_weight, qid, judges, order, users : array-like of shape (n,), default=None
-        What the answers carry. What `fit` was told has to be told here.
-    random_state : int, RandomState instance, Generator or None, default=0
-
-    Returns
-    -------
-    importance : Bunch
-        importances_mean, importances_std : ndarray of shape (n_features,)
-        importances : ndarray of shape (n_features, n_repeats)
-            Score of X less that after the exchange.
-        feature_names : ndarray of shape (n_features,) or None
-
-    Raises
-    ------
-    ValueError
-        If X has no features, or `fit` was told what is not told here.
-
-    Notes
-    -----
-    The result depends neither on the order of the answers nor on which item of a duel stands first.
-    Features that are alike share their importance, and each may then seem to have none. What both
-    items of a duel have in common (its topic, say) differs between them after the exchange.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skpref import PairwisePreferenceRegressor
-    >>> from skpref.inspection import permutation_importance
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(size=(60, 2, 2))
-    >>> y = X[:, 0, 0] > X[:, 1, 0]  # the first feature decides
-    >>> model = PairwisePreferenceRegressor(optimizer=None).fit(X, y)
-    >>> found = permutation_importance(model, X, y, scoring="neg_log_loss")
-    >>> bool(found.importances_mean[0] > 10.0 * abs(found.importances_mean[1]))
-    True
-    """
-    check_number("n_repeats", n_repeats, low=1, integer=True)
-    told = passed(judges=judges, order=order, users=users)
-    more = passed(sample_weight=sample_weight, qid=qid)
-    value = _own_score if scoring is None else with_metadata(scoring, tuple(told))
-    baseline = value(model, X, y, **told, **more)
-    featured = _featured(model, X)
-    rows, pairs, id_column = featured.rows, featured.pairs, featured.id_column
-    first, inverse = group_rows(rows)
-    distinct = take_rows(rows, first)
-    rng = generator_of(random_state)
-    losses = np.empty((distinct.shape[1], n_repeats))
-    for j in range(len(losses)):
-        for k in range(n_repeats):
-            items = _exchanged(distinct, j, rng.permutation(len(first)))
-            shown = _shown(items, inverse, pairs, id_column)
-            losses[j, k] = baseline - value(model, shown, y, **told, **more)
-    return Bunch(
-        importances_mean=losses.mean(axis=1),
-        importances_std=losses.std(axis=1),
-        importances=losses,
-        feature_names=_names(model, rows),
-    )
-
-
-def _own_score(model: Any, X: Any, y: Any, **metadata: Any) -> float:
-    return model.score(X, y, **metadata)
-
-
-def _featured(model: Any, X: Any) -> Shown:
-    """Items of X with their features, and which of them were shown together."""
-    last = getattr(model, "best_estimator_", model)
-    last = last[-1] if hasattr(last, "steps") else last
-    shown = read(X, table=getattr(last, "items_", None))
-    table = shown.table
-    if shown.kind == "texts" or (shown.kind != "items" and not table.has_features):
-        raise ValueError(
-            "X has no features that items could exchange: it holds "
-            f"{'texts' if shown.kind == 'texts' else 'items of a table without features'}. Pass "
-            "items with features; of texts, what the transformer before the model makes of them, "
-            "and the model behind it."
-        )
-    if shown.kind != "items":
-        places = shown.rows if shown.kind == "positions" else table.index(shown.rows)
-        features = table.X if table.frame is None else table.frame
-        shown = Shown("items", take_rows(features, places), shown.pairs)
-    elif hasattr(shown.rows, "tocsr"):
-        shown = Shown("items", shown.rows.toarray())
-    return shown.used()
-
-
-def _exchanged(items, feature, permutation):
-    """Distinct items, each with another's value of a feature."""
-    if is_frame(items):
-        return with_column(items, feature, take_rows(column_at(items, feature), permutation))
-    items = items.copy()
-    items[:, feature] = items[permutation, feature]
-    return items
-
-
-def _shown(items, inverse, pairs, id_column):
-    if pairs is None:
-        return take_rows(items, inverse)
-    return shown_together(items, np.where(pairs < 0, -1, inverse[pairs]), id_column)
-
-
-def _names(model, rows) -> NDArray[Any] | None:
-    named = column_names(rows) if is_frame(rows) else getattr(model, "feature_names_in_", None)
-    return named if named is not None and len(named) == rows.shape[1] else None
-
-
-__all__ = ["leaderboard", "permutation_importance", "win_rates", "without_item_effects"]
+from skpref._utils import Array, RandomLike, check_choice, check_number
+from skpref.data import first_wins, table_frame
+from skpref.fitting import UNITS, Mixture, noise_deviation, unit_length
+from skpref.inspection._contenders import Columns, Contenders, contenders
 
 # Draws are ranked in blocks of at most this many numbers (8 MiB).
 _BLOCK = 2**20
@@ -182,6 +21,7 @@ def leaderboard(
     items: Any = None,
     *,
     user: Any = None,
+    at: Mapping | ArrayLike | None = None,
     unit: str = "noise",
     level: float = 0.9,
     n_draws: int = 10_000,
@@ -199,13 +39,24 @@ def leaderboard(
     ----------
     model : estimator, pipeline, search, optimizer, learner or Posterior
         Anything fitted that has a ``posterior_``, or that posterior.
-    items : ItemTable, DataFrame, array-like of shape (n, n_features), names or positions, \
-default=None
+    items : ItemTable, DataFrame, array-like of shape (n, n_features), names, ids or positions, \
+or votes, default=None
         As the model's ``predict`` takes them (of an optimizer: as it shows them). None: the table
-        of the model or the candidates of an optimizer, else the items that answers are about.
+        of the model or the candidates of an optimizer, else the items that answers are about; of
+        a model that knows ids (``ids=`` of the builders, ``id_column=``) each id once, see ``at``.
+        What `skpref.duels.from_votes` gave stands for None: it brings the names of competitors and
+        of controls, and their units. Ids alone, in one dimension, are those to be ranked.
     user : id, default=None
         Whose utility, of a `CollaborativePreferenceRegressor` that was fitted with users. An id
         that it does not know stands for somebody of the population.
+    at : dict or array-like of shape (n_features - 1,), default=None
+        Where the columns beside the ids are held while ids are compared: a value a column, by its
+        name or position, or values of all of them. Columns that are not said, of which some id was
+        shown with several values, are held at their mean over all that was shown; over the
+        categories of a column that the kernel sees by `skpref.kernels.Identity` the utility is
+        averaged, by how often each was shown. A column of which every id has one value is the
+        id's own. With ``items`` None holds nothing. Behind a pipeline the columns are those that
+        the model at its end sees.
     unit : {"noise", "elo", "logit"}, default="noise"
         Of utilities, see Notes.
     level : float, default=0.9
@@ -238,6 +89,12 @@ default=None
             judges that of the reference judge
         n_hyperparameters : hyperparameters that the board is a mean over, 1 if they are taken as
             known; ``unit_length`` and ``noise_deviation`` are those of the fit
+        lead : Bunch or None
+            By how much the first leads the second: their ``names``, the ``margin`` with ``lower``
+            and ``upper`` in units, and the ``probability`` that the first is better than the
+            second. None where there is one item. See `undecided_pairs` for all pairs.
+        held : dict
+            Value at which each column was held; None where categories were averaged over.
 
     Raises
     ------
@@ -245,7 +102,8 @@ default=None
         If the model has no posterior, or users and ``user`` is not told.
     ValueError
         If there is no item, ``level`` does not lie in (0, 1), ``user`` is told and the model has
-        no users, or ``average=True`` comes with users or an engine without evidence.
+        no users, ``average=True`` comes with users or an engine without evidence, or ``at`` comes
+        and the model knows no ids or not that column.
 
     Notes
     -----
@@ -295,48 +153,237 @@ default=None
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     check_number("n_draws", n_draws, low=1, integer=True)
     check_choice("unit", unit, tuple(UNITS))
-    subject = Inspected.of(model, user)
-    rows, names = subject.items(items)
-    likelihood = subject.posterior.likelihood
+    ranked = contenders(model, items, user, at)
+    likelihood = ranked.subject.posterior.likelihood
     length = unit_length(likelihood, unit)
-    over = subject.over_hyperparameters(average)
-    relative = over.relative(rows, level, unit)
-    # Rounding must not rank items that are one and the same.
-    distinct, inverse, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
-    inverse = inverse.reshape(-1)
-    draws = over.sample(distinct, n_draws, random_state, unit)
+    over = ranked.subject.over_hyperparameters(average)
+    mixture = over.averages(ranked.rows, ranked.shares, unit)
+    relative = mixture.relative(level)
+    draws, inverse, counts = ranked.draws(over, unit, n_draws, random_state)
     best, ranks = _ranked(draws, counts)
     low, high = _shortest(ranks, level)
     order = np.argsort(-relative.mean, kind="stable")
-    at = inverse[order]
+    at_rank = inverse[order]
     columns = {
-        "names": order if names is None else names[order],
+        "names": ranked.names[order],
         "utility": relative.mean[order],
         "lower": relative.lower[order],
         "upper": relative.upper[order],
-        "probability_best": best[at],
-        "rank_lower": low[at],
-        "rank_upper": (high + counts - 1)[at],
+        "probability_best": best[at_rank],
+        "rank_lower": low[at_rank],
+        "rank_upper": (high + counts - 1)[at_rank],
     }
     return Bunch(
         **columns,
         position=order,
-        frame=_frame(columns, range(1, len(rows) + 1), name="rank"),
+        frame=table_frame(columns, range(1, len(order) + 1), name="rank"),
         level=level,
         unit=unit,
         unit_length=length,
         noise_deviation=noise_deviation(likelihood),
         n_hyperparameters=len(over.weights),
+        lead=_lead(ranked, mixture, order, level),
+        held=ranked.held,
     )
 
 
-def win_rates(model: Any, items: Any = None, *, user: Any = None, order: int = 0) -> Bunch:
+def _lead(
+    ranked: Contenders, mixture: Mixture, order: NDArray[np.intp], level: float
+) -> Bunch | None:
+    if len(order) < 2:
+        return None
+    first, second = order[:1], order[1:2]
+    found = mixture.margins(first, second, level)
+    return Bunch(
+        names=ranked.names[order[:2]],
+        margin=float(found.mean[0]),
+        lower=float(found.lower[0]),
+        upper=float(found.upper[0]),
+        probability=float(mixture.better(first, second)[0]),
+    )
+
+
+def leaderboards(
+    model: Any,
+    by: Any,
+    items: Any = None,
+    *,
+    user: Any = None,
+    at: Mapping | ArrayLike | None = None,
+    unit: str = "noise",
+    level: float = 0.9,
+    n_draws: int = 10_000,
+    average: bool | str = "auto",
+    random_state: RandomLike = 0,
+) -> dict[Any, Bunch]:
+    """A leaderboard for each group of answers: a category of prompts, a kind of judge, a language.
+
+    Groups share what they have in common as the kernel says it. With one effect for each id and one
+    for each id in each group, as in `skpref.kernels.leaderboard_kernel`, the board of a group is
+    drawn to that of all answers, the more so the fewer answers the group has (partial pooling).
+
+    Parameters
+    ----------
+    model
+        As in `leaderboard`; it knows ids, and its kernel sees the column of the groups.
+    by : str or int
+        That column, by its name or position. Both items of an answer have the same value.
+    items, user, at, unit, level, n_draws, average, random_state
+        As in `leaderboard`.
+
+    Returns
+    -------
+    boards : dict
+        A board, as `leaderboard` gives it, for each value of the column, that of most answers
+        first; under the groups' own names where ``items`` are votes that tell them. Their average
+        over the groups, by how often each was shown, is `leaderboard`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As by `leaderboard`; if the kernel does not see the column, so that all boards were one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.inspection import leaderboards
+    >>> from skpref.kernels import leaderboard_kernel
+    >>> group = np.repeat([0.0, 1.0], 60)  # ids 7 and 8: each is the better one of a group
+    >>> X = np.stack([np.c_[np.full(120, side), group] for side in (7.0, 8.0)], axis=1)
+    >>> y = (np.arange(120) % 5 > 0) == (group == 0)
+    >>> kernel = leaderboard_kernel(X, id_column=0, by=1)
+    >>> model = PairwisePreferenceRegressor(kernel, id_column=0, optimizer=None).fit(X, y)
+    >>> {group: board.names.tolist() for group, board in leaderboards(model, by=1).items()}
+    {0: [7, 8], 1: [8, 7]}
+    """
+    ranked = contenders(model, items, user, {} if at is None else at)
+    columns = ranked.columns or Columns(ranked.subject)
+    place = columns.place(by)
+    if place not in columns.categories | columns.measured:
+        raise ValueError(
+            f"The kernel {ranked.subject.posterior.kernel} does not see column {by!r}: all groups "
+            "would have one board. Give it a term for ids within groups, as "
+            "skpref.kernels.leaderboard_kernel(X, by=...) does."
+        )
+    held = columns.told(at)
+    if place in held:
+        raise ValueError(f"at= holds column {by!r}, which tells the groups apart; leave it out.")
+    held = {j: columns.users(j, value) for j, value in held.items()}
+    values, shares = columns.combinations([place])
+    boards = {}
+    for value in values[np.argsort(-shares, kind="stable"), 0].tolist():
+        said = columns.users(place, value)
+        whole = isinstance(said, float) and said.is_integer()
+        boards[int(said) if whole else said] = leaderboard(
+            model,
+            items,
+            user=user,
+            at={**held, place: said},
+            unit=unit,
+            level=level,
+            n_draws=n_draws,
+            average=average,
+            random_state=random_state,
+        )
+    return boards
+
+
+def undecided_pairs(
+    model: Any,
+    items: Any = None,
+    *,
+    user: Any = None,
+    at: Mapping | ArrayLike | None = None,
+    unit: str = "noise",
+    level: float = 0.9,
+    average: bool | str = "auto",
+) -> Bunch:
+    """Pairs of items of which the answers do not say which is better.
+
+    Parameters
+    ----------
+    model, items, user, at, unit
+        As in `leaderboard`.
+    level : float, default=0.9
+        A pair is undecided if neither is better with a probability above 1 - (1 - level)/2, .95 by
+        default: the central interval of their margin holds zero.
+    average : "auto", True or False, default="auto"
+        As in `leaderboard`.
+
+    Returns
+    -------
+    pairs : Bunch
+        Arrays of shape (n_pairs,), in the order of the board.
+
+        first, second : names as in `leaderboard`; the first has the larger posterior mean
+        probability : that the first is better, without noise
+        margin, lower, upper : by how much, in units
+        n_decided : number of the other pairs
+        frame : DataFrame of these arrays where pandas is installed, else None
+        level, unit
+
+    Raises
+    ------
+    TypeError, ValueError
+        As by `leaderboard`.
+
+    Notes
+    -----
+    Nothing is drawn. Each pair is looked at for itself: of many pairs that are called decided, some
+    are not. Time and memory grow as the square of the number of items.
+
+    Examples
+    --------
+    >>> from skpref import ItemTable, PairwisePreferenceRegressor
+    >>> from skpref.inspection import undecided_pairs
+    >>> games = [["ann", "bob"], ["ann", "cid"], ["bob", "cid"], ["ann", "bob"]]  # winner first
+    >>> players = ItemTable.from_names(games)
+    >>> model = PairwisePreferenceRegressor(items=players, noise_variance=0.5, optimizer=None)
+    >>> pairs = undecided_pairs(model.fit(games))
+    >>> list(zip(pairs.first.tolist(), pairs.second.tolist())), pairs.probability.round(2).tolist()
+    ([('ann', 'bob'), ('bob', 'cid')], [0.89, 0.74])
+    """
+    check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
+    check_choice("unit", unit, tuple(UNITS))
+    ranked = contenders(model, items, user, at)
+    over = ranked.subject.over_hyperparameters(average)
+    mixture = over.averages(ranked.rows, ranked.shares, unit)
+    order = np.argsort(-mixture.mean, kind="stable")
+    first, second = (order[each] for each in np.triu_indices(len(order), 1))
+    sure = mixture.better(first, second)
+    tail = 0.5 * (1.0 - level)
+    open_ = (sure > tail) & (sure < 1.0 - tail)
+    first, second, sure = first[open_], second[open_], sure[open_]
+    found = mixture.margins(first, second, level)
+    columns = {
+        "first": ranked.names[first],
+        "second": ranked.names[second],
+        "probability": sure,
+        "margin": found.mean,
+        "lower": found.lower,
+        "upper": found.upper,
+    }
+    frame = table_frame(columns, range(len(first)))
+    n_decided = len(open_) - len(first)
+    return Bunch(**columns, n_decided=n_decided, frame=frame, level=level, unit=unit)
+
+
+def win_rates(
+    model: Any,
+    items: Any = None,
+    *,
+    user: Any = None,
+    at: Mapping | ArrayLike | None = None,
+    order: int = 0,
+) -> Bunch:
     """How often each item is expected to beat each other one, the judge's noise included.
 
     Parameters
     ----------
-    model, items, user
-        As in `leaderboard`; with judges the rates are those of the reference judge.
+    model, items, user, at
+        As in `leaderboard`; with judges the rates are those of the reference judge. Over
+        categories the rates are averaged.
     order : {0, 1, -1}, default=0
         Who is shown first, where there is an order effect: 1 the item of the row, -1 that of the
         column, 0 neither.
@@ -373,14 +420,17 @@ def win_rates(model: Any, items: Any = None, *, user: Any = None, order: int = 0
     (['ann', 'bob', 'cid'], [[0.5, 0.79, 0.88], [0.21, 0.5, 0.67], [0.12, 0.33, 0.5]])
     """
     check_number("order", order, low=-1, high=1, integer=True)
-    subject = Inspected.of(model, user)
-    rows, names = subject.items(items)
-    n = len(rows)
-    by_mean = np.argsort(-subject.at(n).mean(rows), kind="stable")
-    rows, names = rows[by_mean], by_mean if names is None else names[by_mean]
+    ranked = contenders(model, items, user, at)
+    n = len(ranked)
+    by_mean = np.argsort(-ranked.means(), kind="stable")
+    ranked = ranked.take(by_mean)
     # With neither shown first, one half of the table follows from the other.
     i, j = np.triu_indices(n) if order == 0 else np.divmod(np.arange(n * n), n)
-    told = np.exp(subject.at(len(i)).outcome_log_proba(rows[i], rows[j], np.full(len(i), order)))
+    subject, shown_first = ranked.subject.at(len(i)), np.full(len(i), order)
+    told = sum(
+        share * np.exp(subject.outcome_log_proba(rows[i], rows[j], shown_first))
+        for share, rows in zip(ranked.shares, np.moveaxis(ranked.rows, 1, 0), strict=True)
+    )
     win, tie = np.empty((n, n)), np.zeros((n, n))
     if order == 0:
         win[j, i] = first_wins(told[:, ::-1])
@@ -392,57 +442,9 @@ def win_rates(model: Any, items: Any = None, *, user: Any = None, order: int = 0
     scores = win + 0.5 * tie
     against = scores.sum(axis=1) - np.diagonal(scores)
     score = against / (n - 1) if n > 1 else np.full(1, np.nan)
-    frame = _frame(win, list(names), list(names))
+    names = ranked.names
+    frame = table_frame(win, list(names), list(names))
     return Bunch(names=names, position=by_mean, win=win, tie=tie, score=score, frame=frame)
-
-
-def without_item_effects(model: Any) -> Any:
-    """The model of the utility that features explain, without the effects of single items.
-
-    The default kernel gives items that meet several opponents an effect each, beside what their
-    features explain. A curve along a feature then has a spike wherever it passes an item, and a
-    band that stays wide between them. The returned model has neither: for partial dependence, for
-    curves of one's own, for the worth of features. `skpref.plotting.UtilityDisplay` uses it.
-
-    Parameters
-    ----------
-    model : estimator, pipeline, search or Posterior
-        Fitted; it is left as it is.
-
-    Returns
-    -------
-    model : estimator, pipeline or Posterior
-        A copy whose ``posterior_`` is that of g, where the utility is g plus item effects: terms of
-        the kernel that are `skpref.kernels.ItemEffect`, `skpref.kernels.Identity` on all columns or
-        on that of the ids, or scikit-learn's ``WhiteKernel``. Of a search its best estimator. Where
-        there are none, nothing is changed.
-
-    Raises
-    ------
-    TypeError
-        If the model has no posterior.
-    ValueError
-        If its items have effects alone, as those that have no features.
-
-    Examples
-    --------
-    >>> from sklearn.inspection import partial_dependence
-    >>> from skpref import PairwisePreferenceRegressor
-    >>> from skpref.datasets import load_candy
-    >>> from skpref.inspection import without_item_effects
-    >>> candy = load_candy(n_duels=200)
-    >>> model = without_item_effects(PairwisePreferenceRegressor().fit(candy.X, candy.y))
-    >>> curve = partial_dependence(model, candy.item_table, [10])
-    """
-    if isinstance(model, Posterior):
-        return explained(model)
-    model = estimator_of(model)
-    steps = list(getattr(model, "steps", []))
-    if not steps:
-        return explained_estimator(model)
-    whole = copy.copy(model)
-    whole.steps = [*steps[:-1], (steps[-1][0], explained_estimator(steps[-1][1]))]
-    return whole
 
 
 def _ranked(draws: Array, counts: NDArray[np.intp]) -> tuple[Array, NDArray[np.int32]]:
@@ -490,12 +492,3 @@ def _shortest(
         at = int(np.argmax(within))
         low[i], high[i] = begins[at], ends[at]
     return low, high
-
-
-def _frame(values: Any, index: Any, columns: Any = None, name: str | None = None) -> Any:
-    """A frame where pandas is installed, else None."""
-    try:
-        import pandas as pd
-    except ImportError:
-        return None
-    return pd.DataFrame(values, index=pd.Index(index, name=name), columns=columns)
