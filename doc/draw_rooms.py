@@ -15,6 +15,8 @@ WIDTH, HEIGHT, ACROSS, DOWN = 176, 70, 22, 40
 LETTERS = 30  # of a line in a box
 # Columns of the rooms, by hand, so that few arrows cross; the rows follow from the imports.
 COLUMNS = {
+    "__main__": 1.0,
+    "_command": 1.0,
     "collaborative": 1.0,
     "plotting": 2.0,
     "optimize": 4.5,

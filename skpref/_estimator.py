@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,7 +49,7 @@ from skpref.fitting import (
     takes_streams,
 )
 from skpref.inference import Engine
-from skpref.likelihoods import JudgeReliability, Likelihood
+from skpref.likelihoods import ANSWER_DEFAULTS, JudgeReliability, Likelihood
 from skpref.metrics import concordance
 
 
@@ -164,7 +164,7 @@ class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     def _keep(self, training: Training, **attributes: Any) -> None:
         """Set the fitted attributes that all fits have."""
         training.reader.remember(self)
-        for name in ("noise_variance", "tie_threshold", "grade_thresholds", "order_effect"):
+        for name in (name for name in ANSWER_DEFAULTS if not name.endswith("_bounds")):
             attributes[f"{name}_"] = getattr(attributes["likelihood_"], name, _ABSENT)
         attributes["classes_"] = _ABSENT if training.classes is None else training.classes
         for name, value in attributes.items():
@@ -456,13 +456,13 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
     # What scikit-learn routes here without being asked to. It finds these by a part of their names,
     # so that requests of predict_proba count for predict too, unless those of predict come last.
-    __metadata_request__fit = {"qid": True, "order": True, "judges": True}  # noqa: RUF012
-    __metadata_request__partial_fit = {"qid": True, "order": True, "judges": True}  # noqa: RUF012
-    __metadata_request__predict_proba = {"order": True, "judges": True}  # noqa: RUF012
-    __metadata_request__predict_log_proba = {"order": True, "judges": True}  # noqa: RUF012
-    __metadata_request__decision_function = {"order": True, "judges": True}  # noqa: RUF012
-    __metadata_request__score = {"qid": True, "order": True, "judges": True}  # noqa: RUF012
-    __metadata_request__predict = {"order": UNUSED, "judges": UNUSED}  # noqa: RUF012
+    __metadata_request__fit: ClassVar = {"qid": True, "order": True, "judges": True}
+    __metadata_request__partial_fit: ClassVar = {"qid": True, "order": True, "judges": True}
+    __metadata_request__predict_proba: ClassVar = {"order": True, "judges": True}
+    __metadata_request__predict_log_proba: ClassVar = {"order": True, "judges": True}
+    __metadata_request__decision_function: ClassVar = {"order": True, "judges": True}
+    __metadata_request__score: ClassVar = {"qid": True, "order": True, "judges": True}
+    __metadata_request__predict: ClassVar = {"order": UNUSED, "judges": UNUSED}
 
     @with_callbacks
     def fit(

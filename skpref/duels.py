@@ -1,5 +1,10 @@
 """Builders of duels and sets from what people have, and item tables: what users need of `data`."""
 
+from typing import Any
+
+from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
+from sklearn.utils import Bunch
+
 from skpref.data import (
     DUEL,
     SET,
@@ -15,13 +20,16 @@ from skpref.data import (
     from_choices,
     from_columns,
     from_pairs,
+    from_probabilities,
     from_rankings,
     from_ratings,
     from_wins,
     parse_outcomes,
     ranking_groups,
     rated_pairs,
+    read_votes,
 )
+from skpref.kernels import Identity, OnColumns
 
 __all__ = [
     "DUEL",
@@ -38,10 +46,200 @@ __all__ = [
     "from_choices",
     "from_columns",
     "from_pairs",
+    "from_probabilities",
     "from_rankings",
     "from_ratings",
+    "from_votes",
     "from_wins",
     "parse_outcomes",
     "ranking_groups",
     "rated_pairs",
 ]
+
+
+def from_votes(
+    frame: Any,
+    a: Any = None,
+    b: Any = None,
+    winner: Any = None,
+    judge: Any = None,
+    controls: Any = None,
+    prompt: Any = None,
+    time: Any = None,
+    *,
+    by: Any = None,
+    soft: bool = False,
+    both_bad: str = "tie",
+    ties: bool = True,
+    missing: str = "drop",
+    like: Bunch | None = None,
+) -> Bunch:
+    """Duels from a table of votes as arenas publish them, one vote a row.
+
+    Columns are found by their names, upper or lower case, spaces, dashes and underscores aside;
+    those that are not named are guessed from the names that arenas use. What cannot be used is
+    left out, counted in ``dropped``, said in ``summary``, and a warning says so if it is more than
+    a twentieth. Names of competitors are stripped of spaces around them; those that differ in case
+    are different.
+
+    Parameters
+    ----------
+    frame : DataFrame, pyarrow.Table, dict of array-likes, str or path
+        A frame of any library, or a file that names its columns: CSV (".csv", ".tsv", ".txt";
+        UTF-8, separated by commas, semicolons, tabs or bars) and JSON (".json", ".jsonl": records),
+        also with ".gz" and read with the standard library, or Parquet (".parquet"; read with polars
+        or pandas).
+    a, b : column names, default=None
+        Who the first and the second competitor are. None: "model_a" and "model_b", "left" and
+        "right", "a" and "b" and the like; "winner" and "loser" if there are no others, and then
+        there is no ``winner``.
+    winner : column name, or tuple of two or three of them, default=None
+        The name of either competitor or side ("model_a", "left", "A"), a word for a tie ("tie",
+        "draw") or for two bad answers ("tie (bothbad)", "both bad", "neither"); or numbers: -1, 0
+        and 1, or 0, 0.5 and 1, or 1 (the first), 1.5 and 2. A tuple: columns that are 1 where the
+        first won, where the second did, and where there was a tie. None: "winner", "vote",
+        "verdict" and the like, or "winner_model_a", "winner_model_b" and "winner_tie".
+    judge, prompt, time : column name, default=None
+        Who voted, about what, and when. If named, votes without a judge or time are left out.
+        None: "judge", "annotator" and the like; "question_id", "prompt" and the like; "tstamp",
+        "timestamp" and the like, if there is one.
+    controls : str, pair of str, or list of these, default=None
+        What else may decide a vote, as numbers: "length" stands for the columns "length_a" and
+        "length_b" (or whatever the two sides are called), or for one column of this name, which
+        holds the difference of the first and the second. A pair of column names, or
+        "length_a-length_b", says which two they are.
+    by : column name, default=None
+        Groups of votes, such as a category of prompts or a language, in each of which a competitor
+        has an effect of its own, see `skpref.inspection.leaderboards`. Votes without a value are
+        left out.
+    soft : bool, default=False
+        Whether ``winner`` holds the probability that the first won (or numbers from 1, the first
+        surely, to 2, the second), or those of the outcomes in its columns: each vote becomes a row
+        for each outcome that is possible, with weights, see `from_probabilities`. 0.5 is then no
+        tie.
+    both_bad : {"tie", "drop"}, default="tie"
+        Whether votes that both are bad are ties or left out. They say that the two are alike, and
+        how good they are beside others not in the vote, which a model of duels does not use.
+    ties : bool, default=True
+        False: ties are left out.
+    missing : {"drop", "mean"}, default="drop"
+        Votes that lack a control are left out, or get its mean (of a difference 0).
+    like : Bunch, default=None
+        Votes that these follow, as the next piece of a stream or a test set do: competitors keep
+        their positions, new ones come after them, controls have the same units, and y the same
+        labels.
+
+    Returns
+    -------
+    votes : Bunch
+        X : ndarray of int of shape (n_votes, 2), or of float of shape (n_votes, 2, 1 + n_controls)
+            Positions in ``item_table``; with controls these positions, then the controls of the
+            side, each less its mean and in root mean squares of the differences a - b. A
+            difference d is d / 2 beside -d / 2, so that margins are right. With ``by`` the last
+            column is the number of the group.
+        y : ndarray of int64 of shape (n_votes,)
+            1 if the first won, and 0 if the second did; with ties -1 if the second won, and 0 for
+            a tie; -1 and 1 of soft votes. Where one side won all, every second vote is turned
+            round.
+        item_table : ItemTable
+            The competitors, sorted by name; ``item_table.names`` are their names.
+        judges, prompts, times : ndarray of shape (n_votes,) or None
+            None in ``judges`` and ``prompts``, and NaN in ``times``, where a vote has none. Dates
+            are days since 1970-01-01.
+        order : ndarray of int8 of shape (n_votes,)
+            For ``fit(..., order=)``: 1 if the competitor in column ``a`` is the first of the row
+            of X, -1 if the vote was turned round, 0 throughout where columns are of winners and
+            losers.
+        rows : ndarray of int of shape (n_votes,)
+            Rows of the table that the votes are from; of soft votes ``groups=rows`` keeps those of
+            one vote in one fold.
+        sample_weight : ndarray of float64 of shape (n_votes,) or None
+            Of soft votes.
+        controls : list of str
+            Names of the controls.
+        control_center, control_scale : ndarray of shape (n_controls,)
+            A control in X is ``(value - control_center) / control_scale``; an effect a unit of the
+            user's is that of X divided by ``control_scale``.
+        by : column name or None
+        groups : list or None
+            The values of that column, that of most votes first.
+        n_read : int
+            Rows of the table.
+        dropped : dict of str to int
+            Number of votes left out by reason.
+        summary : str
+            The same in one line.
+        kernel : kernel
+            Independent competitors, with controls a linear part, with groups an effect of each
+            competitor in each; the variances of the latter are learned.
+        params : dict
+            Parameters for ``PairwisePreferenceRegressor(**votes.params)``: the kernel, where X
+            has the competitors (``items`` or ``id_column``), the noise to start from with its
+            bounds, and with ties the threshold.
+
+    Raises
+    ------
+    ValueError
+        For columns that are not there or are there twice, files that cannot be read, outcomes of
+        which none can be read or only wins of one side, ties alone, controls without numbers or
+        that never differ, or if no vote is left.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.duels import from_votes
+    >>> votes = from_votes(
+    ...     {
+    ...         "model_a": ["ant", "bee", "cow", "ant", "ant"],
+    ...         "model_b": ["bee", "cow", "ant", "bee", "cow"],
+    ...         "winner": ["model_a", "Model B", "tie", "bee", "tie (bothbad)"],
+    ...         "length_a": [120, 80, 200, 90, 100],
+    ...         "length_b": [100, 90, 150, 110, 100],
+    ...     },
+    ...     controls="length",
+    ...     both_bad="drop",
+    ... )
+    >>> votes.X.shape, votes.y.tolist(), votes.item_table.names.tolist(), votes.controls
+    ((4, 2, 2), [1, -1, 0, -1], ['ant', 'bee', 'cow'], ['length'])
+    >>> votes.summary
+    '4 of 5 votes on 3 competitors; left out: 1 both bad (both_bad="drop")'
+    >>> model = PairwisePreferenceRegressor(**votes.params).fit(votes.X, votes.y)
+    >>> votes.item_table.names[model.predict([[0, 0.0], [1, 0.0], [2, 0.0]]).argmax()]
+    'cow'
+    """
+    found = read_votes(
+        frame,
+        a,
+        b,
+        winner,
+        judge,
+        controls,
+        prompt,
+        time,
+        by=by,
+        soft=soft,
+        both_bad=both_bad,
+        ties=ties,
+        missing=missing,
+        like=like,
+    )
+    params: dict[str, Any] = {"items": found.item_table}
+    found.kernel = Identity()
+    if found.X.ndim == 3:
+        found.kernel = OnColumns(Identity(), [0])
+        params = {"id_column": 0}
+    last = 1 + len(found.controls)
+    if found.controls:
+        slopes = ConstantKernel(1.0, (1e-4, 1e4)) * DotProduct(0.0, "fixed")
+        found.kernel += OnColumns(slopes, list(range(1, last)))
+    if found.groups is not None:
+        found.kernel += ConstantKernel(0.1, (1e-4, 10.0)) * OnColumns(Identity(), [0, last])
+    params["kernel"] = found.kernel
+    tied = (found.y == 0).any() and (found.y < 0).any()
+    if tied or (like is not None and "tie_threshold" in like.params):
+        params |= {"tie_threshold": 0.1, "tie_threshold_bounds": (1e-4, 1e2)}
+    # From a small noise the first step of the search may lead where no control has an effect.
+    # Competitors may be nearly alike: their differences are then small beside the noise.
+    params |= {"noise_variance": 1.0, "noise_variance_bounds": (1e-3, 1e3)}
+    found.params = params
+    return found

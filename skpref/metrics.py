@@ -25,32 +25,7 @@ from sklearn.utils.validation import (
 )
 
 from skpref._utils import check_choice, passed
-from skpref.data import DuelScale, parse_outcomes, signed_labels, unmasked
-
-
-def read_ranks(ranks: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-    """Ranks as integers: 1 the best, equal ones no statement, 0 not ranked.
-
-    Parameters
-    ----------
-    ranks : array-like of shape (n, k)
-    shape : (int, int)
-        What it must be.
-
-    Raises
-    ------
-    ValueError
-        For another shape, or values that are not whole numbers of at least 0.
-    """
-    given = np.asarray(unmasked(ranks))
-    if given.shape != shape:
-        raise ValueError(f"Ranks must have shape {shape}, one for each item; {given.shape} came.")
-    whole = given.dtype.kind in "iu" or (given.dtype.kind == "f" and np.all(given % 1.0 == 0.0))
-    if not whole or (given < 0).any():
-        raise ValueError(
-            "Ranks must be whole numbers: 1 the best, equal where nothing is stated, 0 not ranked."
-        )
-    return given.astype(np.int64)
+from skpref.data import DuelScale, chosen_of, parse_outcomes, read_ranks, signed_labels, unmasked
 
 
 def _pair_weight(code, weight):
@@ -230,26 +205,23 @@ def answer_columns(y: Any, proba: Any, kind: str = "duel") -> tuple[np.ndarray, 
             raise ValueError(
                 f"proba came with shape {proba.shape}; give (n_sets, k), that each item is chosen."
             )
-        return _chosen(y, proba.shape), proba
+        return chosen_of(y, proba.shape), proba
     if proba.ndim == 1:
         proba = np.column_stack([1.0 - proba, proba])
     if proba.ndim != 2 or proba.shape[1] < 2:
         raise ValueError(
             f"proba came with shape {proba.shape}; give (n_duels,), that the first item wins, or "
-            "(n_duels, 2) or, with ties or grades, (n_duels, n_outcomes) as predict_proba does. "
+            "(n_duels, n_outcomes) as predict_proba does. "
             "(Probabilities of choices are for kind='choice'.)"
         )
     scale = DuelScale.of_columns(proba.shape[1])
     ranked = np.ndim(y) == 2 and np.shape(y)[1] == 2
-    if scale.levels > 1 and (y is None or ranked):
-        raise ValueError(
-            f"Beside probabilities of {scale.n_columns} outcomes y must say by what grade each "
-            f"duel was won: labels {scale.labels.tolist()}."
-        )
+    if y is None or ranked:
+        scale.check_says_enough("ranks" if ranked else "y=None")
     if y is None:
         return np.full(len(proba), scale.n_columns - 1), proba
     if ranked:
-        columns = np.where(_chosen(y, (len(proba), 2)) == 0, scale.n_columns - 1, 0)
+        columns = np.where(chosen_of(y, (len(proba), 2)) == 0, scale.n_columns - 1, 0)
     elif scale.n_columns == 2:
         columns = parse_outcomes(y).astype(np.intp)
     else:
@@ -265,30 +237,6 @@ def answer_columns(y: Any, proba: Any, kind: str = "duel") -> tuple[np.ndarray, 
         columns = scale.columns(signs)
     check_consistent_length(columns, proba)
     return columns, proba
-
-
-def _chosen(y: Any, shape: tuple[int, int]) -> np.ndarray:
-    """Place of the item chosen, from places or from ranks."""
-    if np.ndim(y) == 2:
-        best = read_ranks(y, shape) == 1
-        if (best.sum(axis=1) != 1).any():
-            row = int(np.argmax(best.sum(axis=1) != 1))
-            raise ValueError(
-                f"Row {row} of y has {best[row].sum()} items of rank 1, so it is no choice of one. "
-                "For the worst of a set and for rankings take ranking_concordance."
-            )
-        return best.argmax(axis=1)
-    places = column_or_1d(unmasked(y))
-    check_consistent_length(places, np.empty(shape))
-    whole = places.dtype.kind in "iu" or (
-        places.dtype.kind == "f" and np.all(np.mod(places, 1.0) == 0.0)
-    )
-    if not whole or places.min() < 0 or places.max() >= shape[1]:
-        raise ValueError(
-            f"Choices must be places in the sets, integers in [0, {shape[1] - 1}], or ranks of "
-            f"shape {shape}."
-        )
-    return places.astype(np.intp)
 
 
 def accuracy(columns: np.ndarray, proba: np.ndarray, weights: Any) -> float:
@@ -420,15 +368,15 @@ def roc_auc_scorer(
 ) -> float:
     """Scorer: area under the ROC curve of the margins, as ``scoring="roc_auc"``.
 
-    It needs both outcomes; with one alone it is NaN, with an ``UndefinedMetricWarning``. Ties,
-    grades and choices are an error, as the curve is one of two outcomes.
+    It needs both outcomes; with one alone it is NaN, with an ``UndefinedMetricWarning``. Ties
+    and choices are an error, as the curve is one of two outcomes.
     """
     labels = set() if y is None else set(np.ravel(unmasked(y)).tolist())
     classes = getattr(estimator, "classes_", ())
     tied = {-1, 0} <= labels or (len(classes) > 2 and min(classes) < 0)
     if _n_shown(X) > 2 or tied:
         raise ValueError(
-            "The ROC curve is one of two outcomes; with ties, grades or choices take "
+            "The ROC curve is one of two outcomes; of more, such as ties, and for choices take "
             "log_loss_scorer, brier_scorer or accuracy_scorer."
         )
     metadata = passed(judges=judges, order=order, users=users)
@@ -579,7 +527,7 @@ def answer_accuracy(
     ----------
     y : array-like of shape (n,) or (n, k), or None
         Of duels ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first item won. Beside
-        probabilities of more outcomes -1, 0 for a tie, and 1; with grades -2, -1, 1, 2 and so on.
+        probabilities of more outcomes -1, 0 for a tie, and 1; or -2, -1, 1, 2 and so on.
         None: the first always won. Of choices places of the items chosen, from 0; or ranks, of
         which one in each row is 1, the first choice.
     proba : array-like of shape (n,), (n, n_outcomes) or (n, k)

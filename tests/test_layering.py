@@ -33,6 +33,8 @@ ROOMS = (
     "optimize",
     "plotting",
     "__init__",
+    "_command",
+    "__main__",
 )
 RANK = {name: rank for rank, name in enumerate(ROOMS)}
 FOLDERS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))

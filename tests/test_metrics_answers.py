@@ -161,7 +161,7 @@ def test_scorers_take_ties_where_x_holds_duels():
 
 def test_the_roc_curve_is_of_two_outcomes():
     X = np.zeros((150, 2, 1))
-    match = "two outcomes; with ties, grades or choices take log_loss_scorer"
+    match = "two outcomes; of more, such as ties, and for choices take log_loss_scorer"
     for estimator, given, y in (
         (Given(THREE, [-1, 0, 1]), X, SIGNS),
         (Given(THREE, [-1, 0, 1]), X, np.where(SIGNS == 1, 1, -1)),

@@ -22,6 +22,7 @@ from skpref._utils._linalg import (
     row_blocks,
     semidefinite_root,
     solve_lower,
+    spanning_columns,
 )
 from skpref._utils._metadata import passed, refuse_dropped
 from skpref._utils._parameters import check_bounds, check_choice, check_lognormal, check_number
@@ -58,5 +59,6 @@ __all__ = [
     "semidefinite_root",
     "solve_lower",
     "source_of",
+    "spanning_columns",
     "warn",
 ]

@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import eigh, lapack, solve_triangular
+from scipy.linalg import eigh, lapack, qr, solve_triangular
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -127,6 +127,29 @@ def eigen_root(matrix: Array) -> Array:
     """F with F Fᵀ equal to a symmetric matrix whose negative eigenvalues are rounding."""
     values, vectors = eigh(matrix)
     return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+def spanning_columns(matrix: Array, least: float) -> tuple[NDArray[np.intp], Array, Array]:
+    """Columns of a matrix that span all, by a factorisation of them.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, m)
+    least : float
+        Length of what the columns before leave of another that counts as nothing.
+
+    Returns
+    -------
+    chosen : ndarray of shape (rank,)
+        At least one, if there is any.
+    Q : ndarray of shape (n, rank)
+        Orthonormal columns.
+    R : ndarray of shape (rank, rank)
+        Upper triangular; ``matrix[:, chosen] = Q @ R``.
+    """
+    Q, R, order = qr(matrix, mode="economic", pivoting=True)
+    rank = max(int(np.count_nonzero(np.abs(np.diagonal(R)) > least)), 1)
+    return order[:rank].astype(np.intp), Q[:, :rank], R[:rank, :rank]
 
 
 def jointly_diagonal(one: Array, other: Array | None) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ _COMPARING = frozenset(
         "sklearn.inspection._permutation_importance",
         "sklearn.metrics._scorer",
         "sklearn.model_selection._validation",
-        "skpref.inspection",
+        "skpref.inspection._features",
     }
 )
 _SEARCH = "sklearn.model_selection._search"

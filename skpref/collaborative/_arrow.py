@@ -1,4 +1,11 @@
-"""The prior of many users: the population's utility and each user's own, as an arrow."""
+"""The prior of many users: the population's utility and each user's own, as an arrow.
+
+A `skpref.gp.Prior` is conditioned on sites and then asked for its margins. Here the two are taken
+apart, so that users may be at other processes: `look_at` gives the tastes of some users given what
+all have in common, and their answers' likelihood of that; `common` conditions it on the sum of
+these; `marginal` and `View.moments` give the margins of the same users under both. The `Inducing`
+prior of the population's utility gives the features.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -618,6 +625,71 @@ def marginal(local: Local, at: Common, psi: Array, by_feature_cov: Array) -> Mar
     own += flat @ flat.T
     own.flat[:: d + 1] += (1.0 - share).sum(axis=0)
     return Marginal(mean, slope, cov, own, float(np.vdot(own_mean, share * own_mean)))
+
+
+class Margins(NamedTuple):
+    """The distinct margins.
+
+    Attributes
+    ----------
+    heights : ndarray of shape (n_margins, d)
+        Differences of the functions that tastes weigh, δh.
+    features : ndarray of shape (n_margins, m)
+        Whitened features of the population's utility; m = 0 where there is none.
+    rest : ndarray of shape (n_margins,)
+        Variance of ε.
+    """
+
+    heights: Array
+    features: Array
+    rest: Array
+
+    def turned(self, basis: Basis) -> Array:
+        """Functions in a basis, and features behind them, (n_margins, d + m)."""
+        return np.hstack([self.heights @ basis.turn, self.features])
+
+
+class View(NamedTuple):
+    """The margins under q, without users' tastes.
+
+    Attributes
+    ----------
+    common : Common
+    level : ndarray of shape (n_margins,)
+        Mean of the population's utility.
+    table : ndarray of shape (n_margins, d + m)
+        Functions in the basis, and slopes of the population's utility.
+    wide : ndarray of shape (r r, d d)
+        Covariance of what features of users tell, given the population's utility.
+    """
+
+    common: Common
+    level: Array
+    table: Array
+    wide: Array
+
+    @classmethod
+    def of(cls, margins: Margins, basis: Basis, at: Common) -> Self:
+        """Under q of what users have in common."""
+        table = np.hstack([margins.heights @ basis.turn, margins.features @ at.root.T])
+        return cls(at, margins.features @ at.mean, table, at.by_feature_cov)
+
+    def moments(self, margin: NDArray[np.intp], q: Marginal) -> tuple[Array, Array]:
+        """Means and variances of margins of users, (n_users, n) each.
+
+        Parameters
+        ----------
+        margin : ndarray of int of shape (n_users, n)
+            Which margins.
+        q : Marginal
+            Tastes of these users.
+        """
+        rows, d = self.table[margin], q.mean.shape[1]
+        high = rows[:, :, :d]
+        sway = rows[:, :, d:] + np.matmul(high, q.slope)
+        variance = np.einsum("und,und->un", np.matmul(high, q.cov), high)
+        variance += np.einsum("unm,unm->un", sway, sway)
+        return self.level[margin] + times(high, q.mean), variance
 
 
 def _gram(rows):

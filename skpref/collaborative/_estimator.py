@@ -1,7 +1,7 @@
 """CollaborativePreferenceRegressor: parameters and messages."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,11 +33,11 @@ def _never(estimator):
 class CollaborativePreferenceRegressor(UtilityEstimator):
     r"""Utilities of many users, each learned from few duels with the help of all others'.
 
-    The utility of user u is f_u(x) = f(x) + Σ_d w_ud h_d(x): the population's utility f, a Gaussian
-    process, and the user's taste w_u, which weighs functions h that all users share [1]_. Tastes
-    are normal with a covariance that is learned (so that what one user's answers tell of one item
-    says something of others): independent from user to user, or, with features of users, alike
-    where these are alike.
+    The utility of user u is f_u(x) = f(x) + Σ_d w_ud h_d(x). The population's utility f is a
+    Gaussian process. The user's taste w_u weighs functions h that all users share [1]_. Tastes are
+    normal. Their covariance is learned, so that a user's answers about one item also tell something
+    about others. Tastes of different users are independent. With features of users they are alike
+    where the features are alike.
 
     Parameters
     ----------
@@ -45,72 +45,76 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
     grade_thresholds, grade_threshold_bounds, order_effect, order_effect_bounds, \
     lengthscale_prior, items, id_column, optimizer, n_restarts_optimizer, random_state, \
     likelihood, verbose
-        As in `PairwisePreferenceRegressor`. With users ``inference`` is expectation propagation,
-        "ep", or an `EP` object whose options hold while hyperparameters are learned; or "vb", which
-        takes functions h for unknown, as [1]_ does (methods "cp" and "cpu").
+        As in `PairwisePreferenceRegressor`. With users ``inference`` is "ep", expectation
+        propagation, or an `EP` object, whose options apply while hyperparameters are learned. With
+        "vb" the functions h are unknown too, as in [1]_; it is for the methods "cp" and "cpu".
     method : {"auto", "cp", "cpu", "su", "pooled", "birlutiu", "bonilla"}, default="auto"
-        "cp": collaborative preferences, tastes independent; "cpu": with features of users; "auto":
-        "cpu" if there are ``user_features``, else "cp". The others are for comparison: "su" a
-        utility for each user without the others' help (hyperparameters shared), "pooled" one for
-        all, "birlutiu" tastes of a covariance that is learned without a prior [2]_, "bonilla" one
-        utility of items and features of users [3]_.
+        "cp" is collaborative preferences with independent tastes, "cpu" the same with features of
+        users. "auto" is "cpu" if there are ``user_features``, else "cp". The others are for
+        comparison. "su" fits a utility for each user; only hyperparameters are shared. "pooled"
+        fits one utility for all users. "birlutiu" learns the covariance of tastes without a prior
+        [2]_. "bonilla" fits one utility of items and features of users [3]_.
     user_features : mapping, DataFrame or array-like, default=None
         Features of users: a mapping of ids to rows of numbers (or to one number), a pandas frame
-        whose index holds the ids, or an array whose positions are the ids. Users that are fitted
-        with "cpu" or "bonilla" must be in it; others may be, and are then predicted by it.
+        whose index holds the ids, or an array whose positions are the ids. With "cpu" and "bonilla"
+        it must have all users of `fit`. It may have others, who are then predicted by it.
     user_kernel : Kernel, default=None
         Covariance over features of users, which are in units of their spread. None: RBF.
     taste_variance, taste_variance_bounds : default=1.0, (1e-6, 1e4) or "fixed"
-        Variance of a user's own utility in units of the kernel, that of the population: where the
-        search for it starts, and its bounds; "fixed" holds it.
+        Variance of a user's own utility, in units of the kernel, which is that of the population.
+        The search starts at the variance and stays within the bounds; "fixed" holds it.
     n_latent : int, default=40
-        Functions h at most: all that the items allow if these are fewer, else those along which
-        tastes are found to differ most. What they leave out counts as noise. With "vb" so many.
+        Number of functions h, at most. If the items allow fewer, all of these are taken, else those
+        along which tastes differ most. The others count as noise. With "vb" it is the number.
     n_inducing, n_inducing_users : int, default=100, 25
-        Inducing points for items (with fewer items nothing is approximated) and features of users.
+        Inducing points for items and for features of users. With fewer items nothing is
+        approximated.
     n_learning_answers : "auto", int or None, default="auto"
-        How many answers hyperparameters are learned on, of as few users as give so many, 24 of one
-        unless the others have no more. "auto": 800. None: all; the cost grows as the third
-        power of users times items that each met. (Without users as in
-        `PairwisePreferenceRegressor`.)
+        Number of answers that hyperparameters are learned on. They are of as few users as possible,
+        with 24 answers of each, or more where there are no other users. "auto": 800. None: all; the
+        cost grows as the third power of users times items that each met. Without users it is as in
+        `PairwisePreferenceRegressor`.
     max_iter : int, default=100
-        Passes over the answers, at most. ``verbose=2`` and callbacks tell of each.
+        Passes over the answers, at most. ``verbose=2`` and callbacks report each.
     tol : float, default=2e-3
-        Root mean square change of margins in a pass, in their deviations, that ends it.
+        The fit ends where the root mean square change of the margins in a pass, in units of their
+        deviations, is below it.
     n_jobs : int, default=None
-        Users in parallel by joblib: in threads, or at the workers of a `joblib.parallel_config`.
+        Users are fitted in parallel by joblib, in threads or at the workers of a
+        `joblib.parallel_config`.
 
     Attributes
     ----------
     posterior_ : CollaborativePosterior or Posterior
-        Of the utilities; the latter if all answers are one user's.
+        Posterior of the utilities; a `Posterior` if all answers are of one user.
     users_ : ndarray of shape (n_users,)
         Ids of the users that were fitted.
     taste_variance_, taste_variance_by_features_ : float
-        As learned, before the covariance of tastes was.
+        As learned with hyperparameters, before the covariance of tastes.
     user_kernel_ : Kernel or None
         With the hyperparameters used.
     engine_, diagnostics_ : Engine, None
-        What found the hyperparameters; without users both as in `PairwisePreferenceRegressor`.
+        The engine that found the hyperparameters. Without users both are as in
+        `PairwisePreferenceRegressor`.
     n_iter_, log_marginal_likelihood_value_ : int, float
-        Passes over the answers, and log evidence of all of them.
+        Passes over the answers, and the log evidence of all answers.
     kernel_, likelihood_, noise_variance_, tie_threshold_, grade_thresholds_, order_effect_, \
     classes_, comparisons_, duels_, items_, n_features_in_, feature_names_in_
         As in `PairwisePreferenceRegressor`.
 
     Notes
     -----
-    The parameters come in groups. What users have in common and how they differ is ``method`` to
-    ``n_inducing_users``, their answers are ``likelihood`` to ``lengthscale_prior``, the items are
-    ``items`` and ``id_column``, and the rest says how all is computed.
+    The parameters come in groups: the users (``method`` to ``n_inducing_users``), their answers
+    (``likelihood`` to ``lengthscale_prior``), the items (``items`` and ``id_column``), and the
+    computation (the rest).
 
-    Where users are not told, or all answers are of one, this is `PairwisePreferenceRegressor`. In
-    predictions a user that was not fitted, or None, is somebody of the population: the mean is the
-    population's, and probabilities are averages over how people differ.
+    Without users, or if all answers are of one user, this is `PairwisePreferenceRegressor`. In
+    predictions a user that was not fitted, or None, is somebody of the population. The mean is then
+    the population's, and probabilities are averages over how people differ.
 
-    Answers of several users are duels, ties among them, or rated items, ``X`` of shape (n_items,
-    n_features) with the user of each row: pairs within a user (and ``qid``) then make duels. The
-    cost of a fit is linear in the number of users.
+    Answers of several users are duels, which may be ties, or rated items. Rated items have ``X`` of
+    shape (n_items, n_features) and the user of each row; pairs within a user (and ``qid``) make
+    duels. The cost of a fit is linear in the number of users.
 
     References
     ----------
@@ -134,12 +138,12 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
 
     _engines = ENGINES | {"vb": EP}  # of one user's answers nothing else is left of it
     # What scikit-learn routes here without being asked to; on the order see the other regressor.
-    __metadata_request__fit = {"users": True, "qid": True, "order": True}  # noqa: RUF012
-    __metadata_request__predict_proba = {"users": True, "order": True}  # noqa: RUF012
-    __metadata_request__predict_log_proba = {"users": True, "order": True}  # noqa: RUF012
-    __metadata_request__decision_function = {"users": True, "order": True}  # noqa: RUF012
-    __metadata_request__score = {"users": True, "qid": True, "order": True}  # noqa: RUF012
-    __metadata_request__predict = {"users": True, "order": UNUSED}  # noqa: RUF012
+    __metadata_request__fit: ClassVar = {"users": True, "qid": True, "order": True}
+    __metadata_request__predict_proba: ClassVar = {"users": True, "order": True}
+    __metadata_request__predict_log_proba: ClassVar = {"users": True, "order": True}
+    __metadata_request__decision_function: ClassVar = {"users": True, "order": True}
+    __metadata_request__score: ClassVar = {"users": True, "qid": True, "order": True}
+    __metadata_request__predict: ClassVar = {"users": True, "order": UNUSED}
 
     def __init__(
         self,
@@ -222,10 +226,11 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         Parameters
         ----------
         X, y, qid, sample_weight, order
-            As in `PairwisePreferenceRegressor.fit`; of several users duels or rated items. Items
-            are compared within a user alone.
+            As in `PairwisePreferenceRegressor.fit`. Several users answer duels or rate items.
+            Rated items are compared within a user alone.
         users : array-like of shape (n_duels,) or (n_items,), default=None
-            Who gave each answer: ids of any hashable kind, none missing. None: all are one user's.
+            The user of each answer: ids of any hashable kind, none missing. None: all answers are
+            of one user.
 
         Returns
         -------

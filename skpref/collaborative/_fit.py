@@ -13,11 +13,12 @@ from skpref.collaborative._arrow import (
     Common,
     Covariances,
     Features,
+    Margins,
     Tastes,
     common,
     marginal,
 )
-from skpref.collaborative._teams import Crew, Margins, Sites, crew_of, in_teams
+from skpref.collaborative._teams import Crew, Sites, crew_of, in_teams
 from skpref.gp import Inducing
 from skpref.inference import Pass
 from skpref.likelihoods import Likelihood

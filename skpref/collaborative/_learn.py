@@ -22,7 +22,7 @@ from skpref.collaborative._users import UserTable
 from skpref.data import Comparisons
 from skpref.fitting import Hyperprior, LogNormal, Model, Monitor, Search, learn
 from skpref.gp import Inducing, place, whitening
-from skpref.inference import EP, Pass
+from skpref.inference import EP, Engine, Pass
 from skpref.kernels import Identity, OnColumns, lengthscale_indices
 from skpref.likelihoods import Likelihood
 
@@ -117,7 +117,7 @@ class Lesson:
         priors: tuple[Hyperprior, ...],
         bounds: tuple[float, float] | str,
         population: bool,
-        engine: EP,
+        engine: Engine,
     ) -> Self:
         """What is learned on so many answers.
 
@@ -132,7 +132,7 @@ class Lesson:
         bounds : (float, float) or "fixed"
             Of ``own`` and ``shared``.
         population : bool
-        engine : EP
+        engine : Engine
         """
         rows = _rows(answered.user, n_learning_answers)
         n_items = answered.comparisons.items.shape[1]
@@ -181,7 +181,7 @@ def joint_model(
     features: Array | None,
     bounds: tuple[float, float] | str,
     population: bool,
-    engine: EP,
+    engine: Engine,
 ) -> Model:
     """All users at once, their ids and features being further features of items.
 

@@ -263,7 +263,7 @@ def _engine_of(estimator, engine):
     """Expectation propagation, with the options of ``inference``."""
     if engine is None:
         return EP()
-    if not isinstance(engine, EP):
+    if not engine.capabilities.matches_moments:
         raise ValueError(
             f"inference={estimator.inference!r} is for answers of one user. Those of several are "
             "fitted by expectation propagation: leave inference at 'ep', or pass EP(...), whose "

@@ -19,38 +19,17 @@ from skpref.collaborative._arrow import (
     Common,
     Features,
     Local,
+    Margins,
     Seen,
+    View,
     look_at,
     marginal,
-    times,
 )
 from skpref.inference import SharedOut, Store, site_update
 from skpref.likelihoods import Answers, Likelihood
 
 # Blocks of users that a team has.
 _TOGETHER = 16
-
-
-class Margins(NamedTuple):
-    """The distinct margins.
-
-    Attributes
-    ----------
-    heights : ndarray of shape (n_margins, d)
-        Differences of the functions that tastes weigh, δh.
-    features : ndarray of shape (n_margins, m)
-        Whitened features of the population's utility; m = 0 where there is none.
-    rest : ndarray of shape (n_margins,)
-        Variance of ε.
-    """
-
-    heights: Array
-    features: Array
-    rest: Array
-
-    def turned(self, basis: Basis) -> Array:
-        """Functions in a basis, and features behind them, (n_margins, d + m)."""
-        return np.hstack([self.heights @ basis.turn, self.features])
 
 
 class Sites(NamedTuple):
@@ -68,32 +47,6 @@ class Sites(NamedTuple):
     shift: Array
     mean: Array
     variance: Array
-
-
-class View(NamedTuple):
-    """The margins under q, without users' tastes.
-
-    Attributes
-    ----------
-    common : Common
-    level : ndarray of shape (n_margins,)
-        Mean of the population's utility.
-    table : ndarray of shape (n_margins, d + m)
-        Functions in the basis, and slopes of the population's utility.
-    wide : ndarray of shape (r r, d d)
-        Covariance of what features of users tell, given the population's utility.
-    """
-
-    common: Common
-    level: Array
-    table: Array
-    wide: Array
-
-    @classmethod
-    def of(cls, margins: Margins, basis: Basis, at: Common) -> Self:
-        """Under q of what users have in common."""
-        table = np.hstack([margins.heights @ basis.turn, margins.features @ at.root.T])
-        return cls(at, margins.features @ at.mean, table, at.by_feature_cov)
 
 
 class Looked(NamedTuple):
@@ -228,15 +181,9 @@ class Team:
         for block, known in zip(self.blocks, local, strict=True):
             q = marginal(known, view.common, self.psi[block.users], view.wide)
             own, value = own + q.own, value - 0.5 * q.quadratic
-            d, margin = q.mean.shape[1], self.margin[block.rows]
-            rows = view.table[margin]
-            high = rows[:, :, :d]
-            centre = view.level[margin] + times(high, q.mean)
-            sway = rows[:, :, d:] + np.matmul(high, q.slope)
-            wide = np.einsum("und,und->un", np.matmul(high, q.cov), high)
-            wide += np.einsum("unm,unm->un", sway, sway)
             here = block.rows[block.there]
-            mean[here], variance[here] = centre[block.there], wide[block.there]
+            found = view.moments(self.margin[block.rows], q)
+            mean[here], variance[here] = (part[block.there] for part in found)
         wanted, gained = factors(
             self.likelihood, self, (mean, variance), rest[self.margin], (precision, shift)
         )

@@ -43,6 +43,7 @@ from skpref.data._containers import (
     is_missing,
     plain_frame,
     shallow_copy,
+    table_frame,
     take_rows,
     unmasked,
     with_column,
@@ -53,21 +54,22 @@ from skpref.data._kinds import (
     DUEL,
     GRADED,
     INEQUALITY,
-    MOST_GRADES,
+    LARGEST_LABEL,
     SET,
     TIE,
     DuelScale,
+    check_kinds,
     first_wins,
 )
 from skpref.data._labels import (
     balance_orientation,
     check_order,
     check_outcomes,
-    check_ranks,
     parse_outcomes,
     refuse_order,
     signed_labels,
 )
+from skpref.data._ranks import check_ranks, chosen_of, ranks_of, read_ranks
 from skpref.data._read import (
     Reader,
     Shown,
@@ -75,12 +77,14 @@ from skpref.data._read import (
 )
 from skpref.data._respondents import Respondents, check_judges, check_respondents, check_weights
 from skpref.data._sets import consecutive, first_there, gathered
+from skpref.data._soft import from_probabilities
 from skpref.data._validation import (
     Training,
     as_before,
     check_training,
     joint_groups,
 )
+from skpref.data._votes import read_votes
 
 __all__ = [
     "DUEL",
@@ -90,7 +94,7 @@ __all__ = [
     "ENOUGH_SPARSE",
     "GRADED",
     "INEQUALITY",
-    "MOST_GRADES",
+    "LARGEST_LABEL",
     "SET",
     "TIE",
     "Answers",
@@ -112,12 +116,14 @@ __all__ = [
     "as_table",
     "balance_orientation",
     "check_judges",
+    "check_kinds",
     "check_order",
     "check_outcomes",
     "check_ranks",
     "check_respondents",
     "check_training",
     "check_weights",
+    "chosen_of",
     "column_at",
     "column_floats",
     "column_names",
@@ -129,6 +135,7 @@ __all__ = [
     "from_choices",
     "from_columns",
     "from_pairs",
+    "from_probabilities",
     "from_rankings",
     "from_ratings",
     "from_wins",
@@ -146,12 +153,16 @@ __all__ = [
     "positions_of",
     "random_part",
     "ranking_groups",
+    "ranks_of",
     "rated_pairs",
     "read",
+    "read_ranks",
+    "read_votes",
     "refuse_order",
     "shallow_copy",
     "shown_together",
     "signed_labels",
+    "table_frame",
     "take_rows",
     "unmasked",
     "with_column",

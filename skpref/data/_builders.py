@@ -11,14 +11,8 @@ from skpref.data._columns import is_long, read_long, read_winners
 from skpref.data._containers import all_strings, is_frame, unmasked
 from skpref.data._frame import DuelFrame
 from skpref.data._items import ItemTable, distinct_rows, group_rows
-from skpref.data._labels import (
-    balance_orientation,
-    chosen_places,
-    finish,
-    ranked_sets,
-    shown_lists,
-    worst_ranks,
-)
+from skpref.data._labels import balance_orientation, finish
+from skpref.data._ranks import chosen_places, ranked_sets, shown_lists, worst_ranks
 from skpref.data._sets import plain_lists, read_lists
 
 
@@ -340,16 +334,16 @@ def from_pairs(
     Parameters
     ----------
     items : array-like or DataFrame of shape (n_items, n_features), ItemTable or None
-        What the pairs refer to. A DataFrame's index names its items. None: the pairs hold names,
-        or positions in a table that the estimator has.
+        The items of the pairs. The index of a DataFrame names its items. None: the pairs hold
+        names, or positions in the table of the estimator.
     pairs : array-like of shape (n_pairs, 2)
         Names, if ``items`` has names; integer positions otherwise.
     outcomes : array-like of shape (n_pairs,), default=None
-        ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first of the pair won; or -1, 0 for a tie,
-        and 1, see ``ties``; or 0, 0.5 for a tie, and 1; or names of winners and other words, as in
+        ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first of the pair won. With ties -1, 0
+        and 1 (see ``ties``), or 0, 0.5 and 1. Or names of winners and other words, as in
         `from_columns`. None: the first of each pair won.
     counts : array-like of int of shape (n_pairs,), default=None
-        How often each pair met with that outcome: so many rows come out. None: once each.
+        How often each pair met with that outcome. It gives so many rows. None: once each.
     ties : bool, default=None
         Whether 0 is a tie, and -1 means that the second won. None: where both occur. See
         `from_columns` for ties in words.
@@ -357,13 +351,13 @@ def from_pairs(
     Returns
     -------
     X : ndarray or DuelFrame of shape (n_duels, 2, n_features), or ndarray of shape (n_duels, 2)
-        A `DuelFrame` where the items came in a frame with named columns, else duel arrays;
-        integer pairs where the items have no features, for an estimator with ``items=table``; pairs
-        of names where texts came without items, which an estimator takes as they are.
+        A `DuelFrame` if the items came in a frame with named columns, else duel arrays. Items
+        without features give integer pairs, for an estimator with ``items=table``. Texts without
+        items give pairs of names, which an estimator takes as they are.
     y : ndarray of int64 of shape (n_duels,)
-        ``outcomes``, if both sides won somewhere. Otherwise every second duel is turned round and
-        the labels are 0 and 1; with ties every second one that has a winner, labels -1, 0 and 1. An
-        ``order=`` for `fit` has the other sign there.
+        ``outcomes``, if both sides won somewhere. Otherwise every second duel that has a winner is
+        turned round. The labels are then 0 and 1, with ties -1, 0 and 1. An ``order=`` for `fit`
+        has the other sign in the duels that were turned.
 
     Raises
     ------
@@ -433,11 +427,11 @@ def from_wins(wins: Any, items: Any = None) -> tuple[np.ndarray | DuelFrame, np.
     Parameters
     ----------
     wins : array-like, sparse matrix or DataFrame of shape (n_items, n_items)
-        ``wins[i, j]``: how often item i beat item j; the diagonal is 0. A DataFrame has the same
+        ``wins[i, j]`` is how often item i beat item j; the diagonal is 0. A DataFrame has the same
         names along both sides.
     items : array-like or DataFrame of shape (n_items, n_features) or ItemTable, default=None
-        As in `from_pairs`. Rows of a DataFrame ``wins`` are then looked up by name, if the items
-        have names. None: positions come out, in the order of the rows.
+        As in `from_pairs`. If the items have names, rows of a DataFrame ``wins`` are looked up by
+        name. None: X holds positions, in the order of the rows.
 
     Returns
     -------
@@ -500,39 +494,40 @@ def from_rankings(
     Parameters
     ----------
     rankings : list of lists, 2-D array or DataFrame
-        Best first, lengths may differ. Trailing -1, NaN or None pad shorter ones. Names, if
-        ``items`` has names or is None; integer positions otherwise. Or, in long form, a DataFrame
+        Best first. Lengths may differ; trailing -1, NaN or None pad shorter ones. Names, if
+        ``items`` has names or is None; integer positions otherwise. In long form it is a DataFrame
         with one row for each ranker and item.
     items : array-like or DataFrame of shape (n_items, n_features) or ItemTable, default=None
         As in `from_pairs`; None: texts stay names.
     ranker, item, rank : column names, default=None
-        Of the long form: whose ranking it is, what is ranked, and the rank, a number: the smallest
-        is the best, items of equal rank are ties, of which nothing is said. Rows without a rank and
-        rankings that tell no two items apart are left out, and a warning counts them.
+        Columns of the long form: the ranker, the item and its rank, a number. The smallest rank is
+        the best. Items of equal rank are not compared. Rows without a rank, and rankings that tell
+        no two items apart, are left out, and a warning counts them.
     adjacent : bool, default=False
         Only neighbours in a list meet (items of neighbouring ranks), instead of all pairs.
     joint : bool, default=False
-        One row a ranking, instead of duels that the model would take as made one by one.
+        X has one row a ranking, whose items the judge saw together. Otherwise it has duels, which
+        the model takes for answers one by one.
     shown : list of lists, 2-D array or DataFrame, default=None
-        All items of which each ranking names the best, in the order shown; for ``joint``. None:
-        those that are ranked.
+        With ``joint``, all items of each set in the order shown; the ranking names the best of
+        them. None: the ranked items.
 
     Returns
     -------
     X : ndarray or DuelFrame of shape (n_duels, 2, n_features), or ndarray of shape (n_duels, 2)
         Duels list by list, every second one turned round. See `ranking_groups` for their lists.
-        With ``joint``, sets (n_rankings, k, n_features) or (n_rankings, k) as in `from_choices`:
-        in the order of ``shown``, else in an order that tells nothing of the ranks (ascending
-        positions, each list turned by one place more than the one before).
+        With ``joint``, sets (n_rankings, k, n_features) or (n_rankings, k) as in `from_choices`,
+        in the order of ``shown``. Without ``shown`` the order tells nothing of the ranks: positions
+        ascend, and each list is turned by one place more than the one before.
     y : ndarray of int64 of shape (n_duels,) or (n_rankings, k)
-        With ``joint``, the ranks: 1 the best, 0 for none. Items shown but not ranked share the
-        rank after the last.
+        With ``joint`` the ranks: 1 is the best, 0 where there is no item. Items that are shown and
+        not ranked share the rank after the last.
 
     Raises
     ------
     ValueError
-        If an item is unknown or occurs twice in one list, or no list has two items; with
-        ``joint`` if any list says nothing, or names an item that was not shown.
+        If an item is unknown or occurs twice in one list, or if no list has two items. With
+        ``joint`` also if any list says nothing or names an item that was not shown.
 
     Examples
     --------
@@ -632,7 +627,7 @@ def from_ratings(
     qid : array-like of shape (n_items,), default=None
         Group of each item; only items of one group meet. None: one group.
     max_pairs : int, "auto" or None, default="auto"
-        Never more duels than this. "auto": all pairs up to 2000, five an item beyond; None: all
+        Number of duels, at most. "auto": all pairs up to 2000, five duels an item beyond. None: all
         pairs. See `rated_pairs`.
 
     Returns
@@ -674,7 +669,7 @@ def from_choices(
     Parameters
     ----------
     sets : list of lists, 2-D array or DataFrame
-        Items of each set in the order in which they were shown; lengths may differ. Trailing -1,
+        Items of each set in the order in which they were shown. Lengths may differ; trailing -1,
         NaN or None pad shorter ones. Names, if ``items`` has names; integer positions otherwise.
     chosen : array-like of shape (n_sets,)
         Integers are places in the sets, from 0; anything else is a name.
@@ -686,13 +681,14 @@ def from_choices(
     Returns
     -------
     X : ndarray or DuelFrame of shape (n_sets, k, n_features), or ndarray of shape (n_sets, k)
-        The sets as they were shown; k is the size of the largest. A `DuelFrame` where the items
-        came in a frame with named columns, or have features and sets differ in size; positions,
-        padded by -1, where the items have no features, for an estimator with ``items=table``;
-        names, padded by None, where texts came without items.
+        The sets as they were shown; k is the size of the largest. It is a `DuelFrame` if the items
+        came in a frame with named columns, or if they have features and sets differ in size. Items
+        without features give positions, padded by -1, for an estimator with ``items=table``. Texts
+        without items give names, padded by None.
     y : ndarray of int64 of shape (n_sets,) or (n_sets, k)
-        Places of the chosen. With ``worst``, ranks: 2 for it, 1 for the others, 0 for none. If
-        all sets are of two items they are duels, and y is 1 where the first one won, else 0.
+        Places of the chosen items. With ``worst`` ranks: 2 for the worst, 1 for the others, 0 where
+        there is no item. Sets of two items each are duels; y is then 1 where the first one won,
+        else 0.
 
     Raises
     ------
@@ -702,8 +698,8 @@ def from_choices(
 
     Notes
     -----
-    Nothing is turned round, as `from_pairs` does where the first of each pair won: who was shown
-    first may matter (``order_effect``).
+    No set is turned round, although `from_pairs` turns duels where the first of each pair won. Who
+    was shown first may matter (``order_effect``).
 
     Examples
     --------

@@ -21,13 +21,14 @@ from skpref.data._containers import (
     unmasked,
 )
 from skpref.data._frame import DuelFrame
-from skpref.data._kinds import MOST_GRADES
+from skpref.data._kinds import LARGEST_LABEL
 from skpref.data._labels import check_order, finish, finish_signed
 
 # Sides that need no column: of the first argument, of the second.
 _SIDES = [("model_a", "model_b"), ("a", "b"), ("first", "second")]
 _TIE = re.compile(r"(tie|tied|draw|drawn|both bad|bothbad)\b")
-_MISSING, _UNREAD = 2, 3
+# Codes of outcomes beside 1, 0 and -1: there is none, or it says neither side nor a tie.
+MISSING, UNREAD = 2, 3
 
 
 class Winners(NamedTuple):
@@ -99,17 +100,17 @@ def read_winners(
     if len(values) != n_duels:
         raise ValueError(f"{len(values)} outcomes came for {n_duels} duels; give one for each.")
     if any(isinstance(value, str) for value in values):
-        codes = _by_word(values, names, sides)
+        codes = codes_by_word(values, names, sides)
     else:
         codes = _by_number(values, names)
         if codes is None:
             return None
-    dropped = codes == _MISSING, codes == _UNREAD, (codes == 0) & (ties is False)
+    dropped = codes == MISSING, codes == UNREAD, (codes == 0) & (ties is False)
     kept = np.flatnonzero(~np.any(dropped, axis=0))
     if not len(kept):
         raise ValueError(_none_read(values, names, sides))
     if dropped[1].any() and not ((codes == 1).any() and (codes == -1).any()):
-        raise ValueError(_one_sided(values, codes))
+        raise ValueError(one_sided(values, codes))
     _warn_dropped(values, *dropped)
     return Winners(codes[kept], kept)
 
@@ -142,13 +143,13 @@ def read_grades(
             )
     else:
         name = "grades (a dict, or the number of grades)"
-        n = int(check_number(name, grades, low=1, high=MOST_GRADES, integer=True))
+        n = int(check_number(name, grades, low=1, high=LARGEST_LABEL, integer=True))
         known = {label: label for label in range(-n, n + 1)}
-    whole = [isinstance(each, Integral) and abs(each) <= MOST_GRADES for each in known.values()]
+    whole = [isinstance(each, Integral) and abs(each) <= LARGEST_LABEL for each in known.values()]
     if not known or not all(whole):
         raise ValueError(
-            f"grades must have an integer label, -{MOST_GRADES} to {MOST_GRADES}, for each word: "
-            f"above 0 the first won, below it the second, 0 a tie; got {grades!r}."
+            f"grades must have an integer label for each word, -{LARGEST_LABEL} to "
+            f"{LARGEST_LABEL}: above 0 the first won, below it the second, 0 a tie; got {grades!r}."
         )
     values = column_or_1d([None] * n_duels if outcomes is None else unmasked(outcomes)).tolist()
     if len(values) != n_duels:
@@ -188,28 +189,44 @@ def _by_number(values, names):
         return np.rint(2.0 * np.array(values, dtype=np.float64) - 1.0).astype(np.int64)
     if names is None or not any(value in pair for value, *pair in zip(values, *names, strict=True)):
         return None
-    return _by_word(values, names, ())
+    return codes_by_word(values, names, ())
 
 
-def _by_word(values, names, sides):
+def codes_by_word(
+    values: Sequence,
+    names: tuple[Any, Any] | None,
+    sides: Sequence[tuple[str, str]] = (),
+    rows: np.ndarray | None = None,
+) -> np.ndarray:
+    """1, 0, -1, `MISSING` or `UNREAD` for each outcome, some of which are words.
+
+    Parameters
+    ----------
+    values : sequence of length n
+    names, sides
+        As in `read_winners`.
+    rows : ndarray of int of shape (n,), default=None
+        Rows that messages name. None: the places.
+    """
     known = set() if names is None else {_plain(name) for side in names for name in side}
     own, words = _words(sides), _words([*sides, *_SIDES])
     codes = np.empty(len(values), dtype=np.int64)
     pairs = [(None, None)] * len(values) if names is None else zip(*names, strict=True)
     for row, (value, (first, second)) in enumerate(zip(values, pairs, strict=True)):
         if is_missing(value) or (isinstance(value, str) and not value.strip()):
-            codes[row] = _MISSING
+            codes[row] = MISSING
             continue
         name, plain = _named(value, first, second), _plain(value)
         word = words.get(plain)
         if plain in known and word is not None:  # the name of an item somewhere
             word = own.get(plain)
         if word and plain in known and word != name:
+            where = row if rows is None else rows[row]
             raise ValueError(
-                f"The outcome in row {row} is {value!r}, the word for a side and also the name of "
-                "another item. Say who won by labels, such as frame[winner] == frame[first]."
+                f"The outcome in row {where} is {value!r}, the word for a side and also the name "
+                "of another item. Say who won by labels, such as frame[winner] == frame[first]."
             )
-        codes[row] = name or word or (0 if _is_tie(value) else _UNREAD)
+        codes[row] = name or word or (0 if _is_tie(value) else UNREAD)
     return codes
 
 
@@ -304,13 +321,14 @@ def _warn_ids(values, names):
         )
 
 
-def _one_sided(values, codes):
-    some = Counter(values[i] for i in np.flatnonzero(codes == _UNREAD)).most_common(3)
+def one_sided(values: Sequence, codes: np.ndarray) -> str:
+    """What to say where outcomes are unread, and all that are read are wins of one side."""
+    some = Counter(values[i] for i in np.flatnonzero(codes == UNREAD).tolist()).most_common(3)
     shown = ", ".join(f"{value!r} ({count})" for value, count in some)
     read = [name for code, name in ((1, "first"), (-1, "second")) if (codes == code).any()]
     won = f"only wins of the {read[0]}" if read else "no winner"
     return (
-        f"{(codes == _UNREAD).sum()} of {len(values)} outcomes are neither side nor a tie, such as "
+        f"{(codes == UNREAD).sum()} of {len(values)} outcomes are neither side nor a tie, such as "
         f"{shown}, and all others hold {won}, so that these may well be what is missing. Encode "
         "them (1: the first won, 0: the second), or drop such rows."
     )
@@ -611,7 +629,7 @@ def from_columns(
         frame = frame.iloc[rows]
     elif outcomes is not None:
         who = None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist())
-        said = read_winners(outcomes, len(frame), who, _sides(first, second, ids), ties)
+        said = read_winners(outcomes, len(frame), who, side_words(first, second, ids), ties)
         if said is not None:
             rows, frame = said.kept, frame.iloc[said.kept]
             outcomes, ties = said.said(ties)
@@ -657,11 +675,11 @@ def _check_ids(ids: Any) -> tuple:
     return ids
 
 
-def _sides(first: list, second: list, ids: tuple | None) -> list[tuple[str, str]]:
+def side_words(first: list, second: list, ids: tuple | None) -> list[tuple[str, str]]:
     """Names of the two sides in the columns, whole names before the words in which they differ."""
     pairs = ([] if ids is None else [ids]) + list(zip(first, second, strict=True))
     pairs = [pair for pair in pairs if all(isinstance(name, str) for name in pair)]
-    differ = [_common(*pair) for pair in pairs]
+    differ = [common_part(*pair) for pair in pairs]
     return [*pairs, *(found[1] for found in differ if found is not None)]
 
 
@@ -697,7 +715,7 @@ def _common_labels(first: list, second: list) -> list:
         if one == other:
             labels.append(one)
             continue
-        found = _common(one, other)
+        found = common_part(one, other)
         if found is None:
             return first
         labels.append(found[0])
@@ -705,7 +723,7 @@ def _common_labels(first: list, second: list) -> list:
     return labels if len(sides) < 2 and len(set(labels)) == len(labels) else first
 
 
-def _common(one: Any, other: Any) -> tuple[str, tuple[str, str]] | None:
+def common_part(one: Any, other: Any) -> tuple[str, tuple[str, str]] | None:
     """A name without the word in which it differs from another, and the two words."""
     if not (isinstance(one, str) and isinstance(other, str)):
         return None

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpref.data._items import distinct_rows, equal_rows, float_rows
+from skpref._utils import row_blocks
+from skpref.data._items import all_differ, distinct_rows, equal_rows, float_rows, row_keys
 from skpref.data._kinds import DUEL, INEQUALITY, SET, TIE
 
 
@@ -17,7 +18,7 @@ class Answers(NamedTuple):
     Attributes
     ----------
     kind : ndarray of int8 of shape (n,)
-        `DUEL`, `TIE`, `GRADED` + grade, or `INEQUALITY`: one inequality of a joint answer.
+        As `DuelScale.kinds` has them, or `INEQUALITY`: one inequality of a joint answer.
     lead : ndarray of int8 of shape (n,)
         +1 where the first item of the margin (the winner, if there is one) was shown first, −1
         where the second was, 0 where neither was; where equal answers were shown in different
@@ -118,7 +119,7 @@ class Rows(ByValue):
     first, second : ndarray of shape (n_rows,)
         Items of each; where one is better it is the first.
     kind : ndarray of int8 of shape (n_rows,)
-        `DUEL`, `TIE`, `GRADED` + grade, or `INEQUALITY`.
+        As `DuelScale.kinds` has them, or `INEQUALITY`.
     lead : ndarray of int8 of shape (n_rows,)
         1 where the first of the two was shown before all others, −1 where the second was, else 0.
     counts : ndarray of shape (n_rows,)
@@ -271,28 +272,43 @@ def inequalities(rank: NDArray[np.integer]) -> Inequalities:
     return Inequalities(answer, better, worse, basis)
 
 
+# Numbers of a block of answers that is looked at, which the processor's cache has room for.
+_BLOCK = 2**16
+
+
 def first_seen(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Distinct integers in order of first appearance, and which of them each value is."""
+    distinct, index, _ = _seen(values)
+    return distinct, index
+
+
+def _seen(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """As `first_seen`, and the place where each of them occurs first."""
     n = len(values)
-    if n and values.min() >= 0 and values.max() <= 4 * n + 1024:  # a table is quicker than a sort
+    if not n or np.all(values[1:] > values[:-1]):
+        return values, np.arange(n), np.arange(n)
+    if values.min() >= 0 and values.max() <= 4 * n + 1024:  # a table is quicker than a sort
         first = first_places(values, int(values.max()) + 1)
         present = np.flatnonzero(first < n)
         order = present[np.argsort(first[present])]
         rank = np.empty(len(first), dtype=np.intp)
         rank[order] = np.arange(len(order))
-        return order, rank[values]
+        return order, rank[values], first[order]
     distinct, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))
-    return distinct[order], rank[inverse.reshape(-1)]
+    return distinct[order], rank[inverse.reshape(-1)], first[order]
 
 
 def first_places(values: NDArray[np.intp], n_values: int) -> NDArray[np.intp]:
     """Where each integer below ``n_values`` occurs first; len(values) where it does not."""
     n = len(values)
     first = np.full(n_values, n)
-    first[values[::-1]] = np.arange(n)[::-1]  # of equal indices the last assignment stays
+    for rows in reversed(row_blocks(n, 1, _BLOCK)):
+        part = values[rows]
+        # Of equal indices the last assignment stays.
+        first[part[::-1]] = np.arange(rows.start + len(part) - 1, rows.start - 1, -1)
     return first
 
 
@@ -324,39 +340,28 @@ def counted(
     positions, order, kind, weight, rank, ordered, judge
         Of the `Comparisons`.
     """
-    code, parts = _coded_duels(n_items, positions, order, kind, ordered, judge)
+    code = _coded_duels(n_items, positions, order, kind, ordered, judge)
+    told = positions, order, kind, judge
     is_set = kind == SET
     if rank is None or not is_set.any():
-        distinct, of_answer = first_seen(code)
+        distinct, of_answer, at = _seen(code)
         counts = np.bincount(of_answer, weight, len(distinct)).astype(np.float64)
-        at = first_places(of_answer, len(distinct))
-        return _rows_of(n_items, parts, at, counts), of_answer
+        return _rows_of(n_items, told, at, counts), of_answer
     sets = _canonical(positions[is_set], rank[is_set], order[is_set] == 0, ordered)
     of_sets = None if judge is None else judge[is_set]
     n_duels = 0
     if not is_set.all():
         distinct, code[~is_set] = first_seen(code[~is_set])
         n_duels = len(distinct)
-    told = sets if of_sets is None else [*sets, of_sets[:, None]]
-    code[is_set] = n_duels + distinct_rows(np.hstack(told).astype(np.float64))[1]
-    distinct, of_answer = first_seen(code)
+    said = sets if of_sets is None else [*sets, of_sets[:, None]]
+    code[is_set] = n_duels + distinct_rows(np.hstack(said).astype(np.float64))[1]
+    distinct, of_answer, at = _seen(code)
     counts = np.bincount(of_answer, weight, len(distinct)).astype(np.float64)
-    at = first_places(of_answer, len(distinct))
     nth = np.cumsum(is_set) - 1  # of an answer among the sets
     single, joint = np.flatnonzero(~is_set[at]), np.flatnonzero(is_set[at])
-    duels = _rows_of(n_items, parts, at[single], counts[single])
+    duels = _rows_of(n_items, told, at[single], counts[single])
     joined = _set_rows(n_items, sets, of_sets, nth[at[joint]], counts[joint])
     return duels.merged(single, joined, joint), of_answer
-
-
-class _Parts(NamedTuple):
-    """Of duels, one each: see `Rows`."""
-
-    first: NDArray[np.intp]
-    second: NDArray[np.intp]
-    kind: NDArray[np.int8]
-    lead: NDArray[np.int8]
-    judge: NDArray[np.intp] | None
 
 
 def _coded_duels(
@@ -366,23 +371,28 @@ def _coded_duels(
     kind: NDArray[np.int8],
     ordered: bool,
     judge: NDArray[np.intp] | None,
-) -> tuple[NDArray[np.intp], _Parts]:
-    """Integers that tell duels apart, and the parts of these."""
-    first, second = positions[:, 0], positions[:, 1]
-    lead = (order[:, 0] == 0).astype(np.int8) - (order[:, 1] == 0)
-    tie = kind == TIE
-    turned = tie & (first > second)
-    if turned.any():  # a tie has no winner: it is written one way
-        first, second = np.where(turned, second, first), np.where(turned, first, second)
-        lead = np.where(turned, -lead, lead)
-    code = first * n_items + second
-    if kind.any():
-        code = code + kind.astype(np.intp) * n_items**2
-    if ordered:
-        code = 3 * code + (lead + 1)
+) -> NDArray[np.intp]:
+    """Integers that tell duels apart."""
+    code = np.empty(len(kind), dtype=np.intp)
+    for rows in row_blocks(len(kind), 1, _BLOCK):
+        first, second, lead = _one_way(positions[rows], order[rows], kind[rows])
+        code[rows] = first * n_items + second + kind[rows].astype(np.intp) * n_items**2
+        if ordered:
+            code[rows] = 3 * code[rows] + (lead + 1)
     if judge is not None:  # numbers that stay below n × n_judges, however large the codes are
         code = first_seen(code)[1] * (judge.max(initial=0) + 1) + judge
-    return code, _Parts(first, second, kind, lead, judge)
+    return code
+
+
+def _one_way(positions, order, kind):
+    """First and second items of duels, and who was shown first; a tie is written one way."""
+    first, second = positions[:, 0], positions[:, 1]
+    lead = (order[:, 0] == 0).astype(np.int8) - (order[:, 1] == 0)
+    turned = (kind == TIE) & (first > second)
+    if turned.any():  # it has no winner
+        first, second = np.where(turned, second, first), np.where(turned, first, second)
+        lead = np.where(turned, -lead, lead)
+    return first, second, lead
 
 
 def _canonical(
@@ -398,12 +408,11 @@ def _canonical(
     return [np.take_along_axis(each, sort, axis=1) for each in (positions, rank, shown)]
 
 
-def _rows_of(
-    n_items: int, parts: _Parts, at: NDArray[np.intp], counts: NDArray[np.float64]
-) -> Rows:
-    first, second, kind, lead, judge = parts
-    judge = None if judge is None else judge[at]
-    return duel_rows(n_items, first[at], second[at], kind[at], lead[at], counts, judge)
+def _rows_of(n_items, told, at, counts):
+    """Rows of the answers ``at``, duels; of all there are positions, order, kind and judge."""
+    positions, order, kind, judge = (None if each is None else each[at] for each in told)
+    first, second, lead = _one_way(positions, order, kind)
+    return duel_rows(n_items, first, second, kind, lead, counts, judge)
 
 
 def _set_rows(
@@ -439,7 +448,7 @@ class Duels(ByValue):
     counts : ndarray of shape (n_kinds,)
         How often each duel was seen: the sum of its answers' weights.
     kind : ndarray of int8 of shape (n_kinds,)
-        `DUEL`, `TIE` or `GRADED` + grade.
+        As `DuelScale.kinds` has them.
     """
 
     items: NDArray[np.float64]
@@ -480,7 +489,7 @@ class Comparisons(ByValue):
     order : ndarray of int8 of shape (n_answers, k)
         Place, from 0, at which each of them was shown; −1 where none was first.
     kind : ndarray of int8 of shape (n_answers,)
-        `DUEL`, `TIE`, `GRADED` + grade, or `SET`.
+        As `DuelScale.kinds` has them, or `SET`.
     weight : ndarray of shape (n_answers,)
         How often the answer counts; positive.
     judge : ndarray of shape (n_answers,) or None
@@ -542,7 +551,7 @@ class Comparisons(ByValue):
             Non-negative; a duel of weight 0 is left out. By default 1 each.
         judge : array-like of int of shape (n_duels,), optional
         kind : array-like of int of shape (n_duels,), optional
-            `DUEL` (the default), `TIE` or `GRADED` + grade.
+            As `DuelScale.kinds` has them; by default `DUEL`.
         order : array-like of int of shape (n_duels,), optional
             1: what is written first was shown first (the default), −1: the second was, 0: neither.
 
@@ -558,18 +567,19 @@ class Comparisons(ByValue):
         if kind is not None:
             kinds[:] = kind
         orders = None if order is None else np.asarray(order, dtype=np.int8)
-        if not np.all(weight > 0.0):
-            kept = weight > 0.0
+        kept = weight > 0.0
+        if not np.all(kept):
             shown, won, weight = shown[kept], won[kept], weight[kept]
             judges, kinds, orders = _kept(kept, judges, kinds, orders)
         if kind is not None:
             won = won | (kinds == TIE)  # as shown
         distinct, positions = _first_seen_items(items, shown)
-        shown_first, shown_second = positions.T
-        positions = np.empty_like(positions)
-        # x ^ (x ^ y) = y: exchanged where the second won, without a branch for each answer.
-        swap = (shown_first ^ shown_second) & (won.astype(np.intp) - 1)
-        positions[:, 0], positions[:, 1] = shown_first ^ swap, shown_second ^ swap
+        for rows in row_blocks(len(positions), 2, _BLOCK):
+            one, other = positions[rows].T
+            # x ^ (x ^ y) = y: exchanged where the second won, without a branch for each answer.
+            swap = (one ^ other) & (won[rows].astype(np.intp) - 1)
+            one ^= swap
+            other ^= swap
         places = np.empty(positions.shape, dtype=np.int8)
         places[:, 0], places[:, 1] = ~won, won
         if orders is not None:
@@ -603,8 +613,8 @@ class Comparisons(ByValue):
         weight, judge
             As in `from_duels`.
         kind : array-like of int of shape (n_answers,), optional
-            Of two items `TIE`, where the ranks do not count, or `GRADED` + grade; `DUEL` (the
-            default) where the ranks say it all.
+            Of two items as `DuelScale.kinds` has it (of a `TIE` the ranks do not count); `DUEL`
+            (the default) where the ranks say it all.
         order : array-like of int of shape (n_answers,), optional
             1: the first shown counts as such (the default), 0: none does; −1: the second of two.
 
@@ -699,6 +709,15 @@ class Comparisons(ByValue):
         """Inequalities of the distinct answers, counted."""
         return self._counted[0]
 
+    @cached_property
+    def kept(self) -> dict[Any, Any]:
+        """What a prior finds of these answers alone, for all its hyperparameters; not pickled."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is `kept`."""
+        return {name: part for name, part in vars(self).items() if name != "kept"}
+
     @property
     def of_answer(self) -> NDArray[np.intp]:
         """Distinct answer of every answer, shape (n_answers,)."""
@@ -706,7 +725,7 @@ class Comparisons(ByValue):
 
     @cached_property
     def duels(self) -> Duels:
-        """Distinct duels, ties and grades among them, with their counts over all judges."""
+        """Distinct duels, of all kinds, with their counts over all judges."""
         if self.judge is not None:
             return replace(self, judge=None).duels
         rows = self.rows
@@ -754,16 +773,21 @@ def _first_seen_items(
     items: NDArray, shown: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Distinct items in the order in which they were shown, and which of them each one is."""
-    there = shown >= 0
-    flat = shown.reshape(-1) if there.all() else shown[there]
-    rows, row = first_seen(flat)
-    first, same = equal_rows(items, rows)
-    codes, code = first_seen(same)
-    distinct = float_rows(items, rows[first[codes]])
-    if there.all():
-        return distinct, code[row].reshape(shown.shape)
+    padded = bool(np.any(shown < 0))
+    there = shown >= 0 if padded else None
+    rows, row = first_seen(shown[there] if padded else shown.reshape(-1))
+    keys = row_keys(items, rows)
+    if all_differ(keys):
+        distinct = float_rows(items, rows)
+    else:
+        first, same = equal_rows(items, rows, keys)
+        codes, code = first_seen(same)
+        distinct = float_rows(items, rows[first[codes]])
+        row = code[row]
+    if not padded:
+        return distinct, row.reshape(shown.shape)
     positions = np.full(shown.shape, -1, dtype=np.intp)
-    positions[there] = code[row]
+    positions[there] = row
     return distinct, positions
 
 

@@ -5,6 +5,9 @@ from typing import Any
 
 import numpy as np
 
+# Values of an array that are looked at together as a list.
+_PART = 2**16
+
 
 def is_frame(X: Any) -> bool:
     """Whether X is a DataFrame (of any library)."""
@@ -53,11 +56,36 @@ def all_strings(array: np.ndarray) -> bool:
     """Whether every element of an array is a string."""
     if array.dtype.kind in "UT":
         return True
-    return (
-        array.dtype.kind == "O"
-        and array.size > 0
-        and all(isinstance(value, str) for value in array.ravel().tolist())
+    if array.dtype.kind != "O" or not array.size:
+        return False
+    return all(
+        issubclass(kind, str) for values in _in_parts(array) for kind in set(map(type, values))
     )
+
+
+def distinct_values(array: np.ndarray) -> dict[Any, None]:
+    """Distinct values of an array in order of first appearance, as keys."""
+    found: dict[Any, None] = {}
+    for values in _in_parts(array):
+        found.update(dict.fromkeys(values))
+    return found
+
+
+def looked_up(array: np.ndarray, numbers: dict[Any, int]) -> np.ndarray:
+    """Numbers of the values of an array, of its shape; a KeyError if one has none."""
+    found = np.empty(array.size, dtype=np.intp)
+    begin = 0
+    for values in _in_parts(array):
+        end = begin + len(values)
+        found[begin:end] = list(map(numbers.__getitem__, values))
+        begin = end
+    return found.reshape(array.shape)
+
+
+def _in_parts(array):
+    """The values of an array as lists, which need not all be in memory at a time."""
+    flat = array.reshape(-1)
+    return (flat[begin : begin + _PART].tolist() for begin in range(0, len(flat), _PART))
 
 
 def missing_texts(array: np.ndarray) -> np.ndarray | None:
@@ -148,3 +176,12 @@ def frame_floats(frame: Any) -> np.ndarray | None:
     found = [column_floats(column_at(frame, j)) for j in range(frame.shape[1])]
     columns = [column for column in found if column is not None]
     return np.column_stack(columns) if columns and len(columns) == len(found) else None
+
+
+def table_frame(values: Any, index: Any, columns: Any = None, name: str | None = None) -> Any:
+    """A frame where pandas is installed, else None."""
+    try:
+        import pandas as pd
+    except ImportError:
+        return None
+    return pd.DataFrame(values, index=pd.Index(index, name=name), columns=columns)

@@ -12,17 +12,19 @@ from skpref.data._containers import (
     column_at,
     column_floats,
     column_names,
+    distinct_values,
     frame_floats,
     is_frame,
     is_missing,
+    looked_up,
     own_frame,
     shallow_copy,
     unmasked,
 )
 
 _SHIFT = np.uint64(29)
-# Doubles of a block of rows that is looked at.
-_BLOCK = 2**20
+# Doubles of a block of rows that is looked at, which the processor's cache has room for.
+_BLOCK = 2**16
 
 
 def _hash(bits):
@@ -33,13 +35,31 @@ def _hash(bits):
     return mixed @ odd
 
 
-def equal_rows(items: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def row_keys(items: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """One word of 64 bits for each row, the same where rows are equal, and rarely else."""
+    keys = np.zeros(len(rows), dtype=np.uint64)
+    for block in row_blocks(len(rows), items.shape[1], _BLOCK):
+        keys[block] = _hash(_bits(items, rows[block]))
+    return keys
+
+
+def all_differ(keys: np.ndarray) -> bool:
+    """Whether no two of these words are the same."""
+    ordered = np.sort(keys)
+    return not np.any(ordered[1:] == ordered[:-1])
+
+
+def equal_rows(
+    items: np.ndarray, rows: np.ndarray, keys: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Which rows of a table are equal; features are looked at in blocks, and not copied.
 
     Parameters
     ----------
     items : ndarray of shape (n_items, d)
     rows : ndarray of int of shape (n,)
+    keys : ndarray of shape (n,), optional
+        Their `row_keys`, if these are known.
 
     Returns
     -------
@@ -50,9 +70,7 @@ def equal_rows(items: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndar
     """
     if items.shape[1] == 0:
         return np.zeros(min(len(rows), 1), dtype=np.intp), np.zeros(len(rows), dtype=np.intp)
-    key = np.empty(len(rows), dtype=np.uint64)
-    for block in row_blocks(len(rows), items.shape[1], _BLOCK):
-        key[block] = _hash(_bits(items[rows[block]]))
+    key = row_keys(items, rows) if keys is None else keys
     order = np.argsort(key)
     ordered = key[order]
     starts = np.ones(len(key), dtype=bool)
@@ -63,22 +81,26 @@ def equal_rows(items: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndar
     others = np.flatnonzero(first[inverse] != np.arange(len(rows)))
     for block in row_blocks(len(others), items.shape[1], _BLOCK):
         some = others[block]
-        one, other = items[rows[some]], items[rows[first[inverse[some]]]]
-        if not np.array_equal(_bits(one), _bits(other)):  # a hash collision
-            bits = _bits(items[rows])
+        one, other = _bits(items, rows[some]), _bits(items, rows[first[inverse[some]]])
+        if not np.array_equal(one, other):  # a hash collision
+            bits = _bits(items, rows)
             _, first, inverse = np.unique(bits, axis=0, return_index=True, return_inverse=True)
             break
     return first, inverse.reshape(-1)
 
 
-def _bits(rows):
-    return float_rows(rows, slice(None)).view(np.uint64)
+def _bits(items, rows):
+    return float_rows(items, rows).view(np.uint64)
 
 
 def float_rows(items: np.ndarray, rows: Any) -> np.ndarray:
     """Some rows in double precision, as a new array without negative zeros."""
-    taken = np.ascontiguousarray(items[rows], dtype=np.float64)
-    return taken + 0.0  # -0.0 becomes 0.0
+    taken = np.asarray(items)[rows]
+    own = taken.base is None and taken.flags.c_contiguous
+    if taken.dtype != np.float64 or not own:
+        taken = np.array(taken, dtype=np.float64, order="C")
+    taken += 0.0  # -0.0 becomes 0.0
+    return taken
 
 
 def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -345,7 +367,8 @@ class ItemTable:
         (['ann', 'bob', 'cid'], [0.0, 1.0, 2.0], False)
         """
         names = names.to_numpy() if hasattr(names, "to_numpy") else unmasked(names)
-        distinct = _check_names(dict.fromkeys(_flatten(names)))
+        plain = isinstance(names, np.ndarray) and all_strings(names)
+        distinct = _check_names(distinct_values(names) if plain else dict.fromkeys(_flatten(names)))
         if len(distinct) == 0:
             raise ValueError("No name came; an ItemTable needs at least one item.")
         table = cls.__new__(cls)
@@ -372,20 +395,20 @@ class ItemTable:
         """
         if self.names is None:
             raise ValueError("This ItemTable has no names; give ItemTable(X, names=...) some.")
-        names = np.asarray(unmasked(names), dtype=object)
-        listed = names.ravel().tolist()
-        found = [self._position.get(name, -1) for name in listed]
-        if -1 in found:
-            unknown = dict.fromkeys(n for n, i in zip(listed, found, strict=True) if i < 0)
-            shown = ", ".join(map(repr, list(unknown)[:5])) + (", …" if len(unknown) > 5 else "")
+        names = unmasked(names)
+        names = names if isinstance(names, np.ndarray) else np.asarray(names, dtype=object)
+        try:
+            return looked_up(names, self._position)
+        except KeyError:
+            unknown = [name for name in distinct_values(names) if name not in self._position]
+            shown = ", ".join(map(repr, unknown[:5])) + (", …" if len(unknown) > 5 else "")
             remedy = "add the missing ones or drop the duels."
-            if not all_strings(self.names) and all_strings(np.array(list(unknown), dtype=object)):
+            if not all_strings(self.names) and all_strings(np.array(unknown, dtype=object)):
                 remedy = "the index of a DataFrame names its items: frame.set_index(column)."
             raise ValueError(
                 f"{len(unknown)} unknown name(s) of items: {shown}. The table has {len(self)} "
                 f"items, named {self.names[0]!r} and so on; {remedy}"
-            )
-        return np.array(found, dtype=np.intp).reshape(names.shape)
+            ) from None
 
 
 _EXACT = 2.0**53  # beyond, floats no longer tell all integers apart

@@ -19,10 +19,12 @@ ranking ranks 1, 2, 3, …, 0 for what INEQUALITY in one block: each over none  
 
 The first three are one axis, the noisy margin of the first item over the second, cut by thresholds
 into the outcomes of a duel: a `DuelScale`, which the readers of y, the likelihoods, the scores, the
-displays and the optimisers ask.
+displays and the optimisers ask. It also words what they refuse, so that the parameter that would
+allow a kind of answer is named here alone.
 """
 
-from typing import NamedTuple, Self
+from collections.abc import Iterable
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,7 +38,23 @@ SET = 2
 # A win by so many grades, from 1, is of the kind `GRADED` + grade.
 GRADED = 2
 # Labels and kinds of row are bytes.
-MOST_GRADES = 99
+LARGEST_LABEL = 99
+
+
+class _Beyond(NamedTuple):
+    """What a duel may tell beyond who won: its name, the parameter that allows it, an example."""
+
+    what: str
+    parameter: str
+    example: str
+
+
+_TIES = _Beyond("ties", "tie_threshold", "tie_threshold=0.1")
+_GRADES = _Beyond(
+    "grades",
+    "grade_thresholds",
+    "grade_thresholds=(1.0,), one number fewer than there are grades",
+)
 
 
 class DuelScale(NamedTuple):
@@ -103,8 +121,115 @@ class DuelScale(NamedTuple):
         """Column of each label."""
         return np.searchsorted(self.labels, labels)
 
+    # -- messages --------------------------------------------------------------------------
+
+    @property
+    def beyond(self) -> str:
+        """What there is beyond who won, with the parameters that allow it; empty if nothing is."""
+        found = [_TIES] * self.ties + [_GRADES] * (self.levels > 1)
+        return " or ".join(f"{each.what} ({each.parameter})" for each in found)
+
+    def check_told(self, label: int) -> None:
+        """Raise ValueError unless a label that somebody tells is that of one of these outcomes."""
+        missing = _TIES if label == 0 else _GRADES
+        if abs(label) > self.levels or (label == 0 and not self.ties):
+            allowed = "{1, 0}" if self.levels == 1 else f"±1 to ±{self.levels}"
+            raise ValueError(
+                f"Outcomes of duels must be in {allowed}, got {label or 'a tie'}. To learn from "
+                f"{missing.what}, give {missing.parameter}, such as {missing.example}"
+                f"{', or skip the duel' * (label == 0)}."
+            )
+
+    def check_says_enough(self, came: str) -> None:
+        """Raise ValueError if there are grades; what came says who won, and no more."""
+        if self.levels > 1:
+            raise ValueError(
+                f"With {_GRADES.parameter}, or probabilities of {self.n_columns} outcomes, y must "
+                f"say by what grade each duel was won, labels in {self.labels.tolist()}; got "
+                f"{came}."
+            )
+
+    def refuse_labels(self, y: NDArray) -> NoReturn:
+        """Raise ValueError for labels of which some are none of these."""
+        some = ", ".join(list(dict.fromkeys(map(repr, y[:1000].tolist())))[:5])
+        if self.levels > 1:
+            allowed = ", ".join(map(str, self.labels.tolist()))
+            tie = "0: a tie" if self.ties else f"for ties, 0, give {_TIES.parameter} too"
+            raise ValueError(
+                f"Outcomes of duels must be in {{{allowed}}} with {self.levels - 1} "
+                f"{_GRADES.parameter} (above 0: the first won, the larger the more clearly; below "
+                f"0: the second; {tie}), got values such as [{some}]. Encode them so, or give one "
+                "threshold fewer than there are grades."
+            )
+        if self.ties:
+            raise ValueError(
+                f"Outcomes of duels must be in {{-1, 0, 1}} with {_TIES.parameter} (1: the first "
+                f"won, 0: a tie, -1: the second won), got values such as [{some}]. Encode them so."
+                f"{_soft(y)}"
+            )
+        more = ""
+        if y.dtype.kind in "iuf" and np.isin(y, (-1, 0, 1)).all():
+            more = f" If 0 is a tie, give {_TIES.parameter}, such as {_TIES.example}."
+        elif y.dtype.kind in "iuf" and np.isin(y, np.arange(-9, 10)).all() and np.any(y < 0):
+            more = (
+                f" If they say how much better, -2, -1, 1, 2, give {_GRADES.parameter}, such as "
+                f"{_GRADES.example}."
+            )
+        raise ValueError(
+            f"Outcomes of duels must be in {{0, 1}}, {{-1, 1}} or booleans (1: the first won), got "
+            f"values such as [{some}].{more} Encode them so, leave out ties, or pass y=None if the "
+            f"first item won every duel. Ratings belong to 2-D items, not to duels.{_soft(y)}"
+        )
+
+    def refuse_ambiguous(self, what: str) -> NoReturn:
+        """Raise ValueError where it is not clear whether 0 is a tie."""
+        if self.levels > 1:
+            some = ", ".join(map(str, self.labels.tolist()))
+            raise ValueError(
+                f"y holds {what}. With {_TIES.parameter} and {_GRADES.parameter} the outcomes of "
+                f"duels are {{{some}}}: below 0 the second won, 0 is a tie, above 0 the first won. "
+                "If 0 is the lowest grade of a scale, or stands for 'the second won', encode y so; "
+                "if 0 is a tie, there must be duels that the second won, labelled below 0: turn "
+                "some round, items and label."
+            )
+        raise ValueError(
+            f"y holds {what}. With {_TIES.parameter} the outcomes of duels are -1 (the second "
+            "won), 0 (a tie) and 1 (the first won). If 0 (or False) stands for 'the second won', "
+            f"pass y with -1 there, or leave {_TIES.parameter}=None; if 0 is a tie, there must be "
+            "duels that the second won, labelled -1: turn some round, items and label."
+        )
+
+    def check_same(self, other: Self, now: Any) -> None:
+        """Raise ValueError unless answers of another scale, that of ``now``, may follow these."""
+        if self == other:
+            return
+        ties = f"with{'' if self.ties else 'out'} ties"
+        what = ties if self.ties != other.ties else f"with {self.levels} grades"
+        raise ValueError(
+            f"The answers so far were learned {what}, which {now!r} does not go with. Set "
+            f"{_TIES.parameter}, {_GRADES.parameter} (or likelihood) as they were, or fit anew."
+        )
+
+
+def _soft(y: NDArray) -> str:
+    """What to do if these are probabilities."""
+    if y.dtype.kind != "f" or y.min() < 0.0 or y.max() > 1.0:
+        return ""
+    return " Probabilities that the first wins become duels by skpref.duels.from_probabilities."
+
 
 PLAIN = DuelScale()
+
+
+def check_kinds(kinds: Iterable[int], known: frozenset[int], who: str) -> None:
+    """Raise ValueError unless a likelihood, named so, takes answers of these kinds of row."""
+    unknown = set(kinds) - known
+    if unknown:
+        missing = _TIES if TIE in unknown else _GRADES
+        raise ValueError(
+            f"There are {missing.what} among the answers that {who} does not take. Give "
+            f"{missing.parameter}, such as {missing.example}."
+        )
 
 
 def first_wins(proba: NDArray[np.float64], log: bool = False) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ from skpref.data._containers import (
     column_at,
     column_floats,
     column_names,
+    distinct_values,
     is_frame,
     is_missing,
     missing_rows,
@@ -24,7 +25,7 @@ from skpref.data._containers import (
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._items import IdEncoder, ItemTable, float_rows, id_numbers
-from skpref.data._labels import check_real
+from skpref.data._ranks import check_real
 from skpref.data._sets import check_padding, check_sizes, consecutive, numbered, used_rows
 
 FORMS = (
@@ -56,6 +57,8 @@ class Shown:
         Whether columns of ``rows`` have names that count; a duel array never has.
     table : ItemTable or None
         Of the positions or names.
+    in_order : bool
+        Whether ``pairs`` are known to count the rows one after the other.
     """
 
     kind: str
@@ -64,6 +67,7 @@ class Shown:
     id_column: Any = None
     named: bool = False
     table: Any = None  # an ItemTable, or None
+    in_order: bool = False
 
     def __len__(self) -> int:
         return self.rows.shape[0] if self.pairs is None else len(self.pairs)
@@ -87,11 +91,15 @@ class Shown:
             places = check_positions(self.rows, len(self.table))
         if self.pairs is None:
             return places
+        if self.in_order:
+            return places.reshape(self.pairs.shape)
         return np.where(self.pairs < 0, -1, places[self.pairs])
 
     def used(self) -> "Shown":
         """Without the items that were never shown."""
         if self.pairs is None:
+            return self
+        if self.in_order:
             return self
         used, pairs = used_rows(self.pairs)
         return replace(self, rows=take_rows(self.rows, used), pairs=pairs)
@@ -185,7 +193,7 @@ def read(
         return _of_array(X)
     if X.ndim == 1 or (X.ndim == 2 and X.shape[1] == 2):
         if named is not None and X.dtype.kind in "UTO" and X.size:
-            return _unit("names", X.astype(object), named)
+            return _unit("names", X, named)
         if all_strings(X):
             return _unit("texts", X)
         _refuse_missing_texts(X)
@@ -249,16 +257,19 @@ def _names_in(X: Any, given: Any) -> np.ndarray | None:
         names = _objects(X, given)
     if names.shape[1] < 2 or names.size == 0 or not all_strings(names[:, :2]):
         return None
-    values = names.ravel().tolist()
-    named = all(isinstance(value, str) or is_missing(value) for value in values)
+    try:
+        distinct = distinct_values(names)
+    except TypeError:  # what cannot be hashed is no name
+        return None
+    named = all(isinstance(value, str) or is_missing(value) for value in distinct)
     return names if named else None
 
 
 def _with_names(table: ItemTable | None, names: np.ndarray) -> ItemTable:
     """A table of names alone: those of another, then these."""
-    listed = [name for name in names.ravel().tolist() if isinstance(name, str) and name]
     known = [] if table is None or table.names is None else table.names.tolist()
-    return ItemTable.from_names([*known, *listed])
+    new = [name for name in distinct_values(names) if isinstance(name, str) and name]
+    return ItemTable.from_names([*known, *new])
 
 
 def _of_array(X: np.ndarray) -> Shown:
@@ -273,7 +284,7 @@ def _of_array(X: np.ndarray) -> Shown:
     rows = X.reshape(len(X) * n_shown, X.shape[2])
     absent = missing_rows(X) if n_shown > 2 else None
     if absent is None or not absent.any():
-        return Shown("items", rows, consecutive(len(X), n_shown))
+        return Shown("items", rows, consecutive(len(X), n_shown), in_order=True)
     check_sizes(absent)
     return Shown("items", rows[~absent.reshape(-1)], numbered(absent))
 
@@ -287,8 +298,9 @@ def _of_duel_frame(X: DuelFrame) -> Shown:
 
 def _unit(kind: str, X: np.ndarray, table: ItemTable | None = None) -> Shown:
     """One value an item: (n,) items or (n, 2) duels."""
-    pairs = consecutive(len(X), 2) if X.ndim == 2 and X.shape[1] == 2 else None
-    return Shown(kind, X.reshape(-1), pairs, table=table)
+    duels = X.ndim == 2 and X.shape[1] == 2
+    pairs = consecutive(len(X), 2) if duels else None
+    return Shown(kind, X.reshape(-1), pairs, table=table, in_order=duels)
 
 
 def _padded(
@@ -783,6 +795,13 @@ def _floats(rows, place, ids, asked):
     frame = is_frame(rows)
     if place is None and not frame:
         return _array_numbers(rows, asked)
+    if not frame and rows.dtype.kind in "biuf":
+        array = np.asarray(rows, dtype=np.float64)
+        if ids is None or np.array_equal(ids, array[:, place]):
+            return array
+        array = array.copy()
+        array[:, place] = ids
+        return array
     others = [j for j in range(rows.shape[1]) if j != place]
     array = _frame_numbers(rows, others) if frame else _array_numbers(rows[:, others], asked)
     return array if place is None else np.insert(array, place, ids, axis=1)

@@ -14,7 +14,8 @@ from skpref.data._comparisons import Comparisons
 from skpref.data._containers import is_frame, unmasked
 from skpref.data._items import ItemTable, distinct_rows
 from skpref.data._kinds import PLAIN, DuelScale
-from skpref.data._labels import check_order, check_outcomes, check_ranks, check_real, refuse_order
+from skpref.data._labels import check_order, check_outcomes, refuse_order
+from skpref.data._ranks import check_ranks, check_real
 from skpref.data._read import (
     Reader,
     Shown,
@@ -191,14 +192,7 @@ def as_before(
         If they are not of the same form, or to be understood in another way.
     """
     fitted = estimator.likelihood_
-    scale, scale_before = (DuelScale.of(each.kinds) for each in (likelihood, fitted))
-    if scale != scale_before:
-        ties = f"with{'' if scale_before.ties else 'out'} ties"
-        what = ties if scale.ties != scale_before.ties else f"with {scale_before.levels} grades"
-        raise ValueError(
-            f"The answers so far were learned {what}, which {likelihood!r} does not go with. Set "
-            "tie_threshold, grade_thresholds (or likelihood) as they were, or fit anew."
-        )
+    DuelScale.of(fitted.kinds).check_same(DuelScale.of(likelihood.kinds), likelihood)
     if likelihood.uses_order and not fitted.uses_order:
         raise ValueError(
             "The answers so far were counted without regard to who was shown first, so that "
@@ -334,7 +328,7 @@ def _rated(
             f"X of shape {X.shape} reads as rated items, of which each with the larger of the two "
             "labels in y beats each with the smaller. If its rows are differences of the two "
             "sides of duels, pass the duels instead: fit(np.stack([first, second], axis=1), y). "
-            "If they are items of two grades, qid=np.zeros(len(y)) says so."
+            "If they are items with two ratings, qid=np.zeros(len(y)) says so."
         )
     winner, loser = rated_pairs(y, group, tiebreak=distinct_rows(X)[1])
     weight = pair_weights(sample_weight, len(X), winner, loser)

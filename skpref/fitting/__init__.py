@@ -4,17 +4,23 @@ A model is a kernel, a likelihood, an engine and priors on hyperparameters. The 
 evidence; one program fits, whatever the answers are; forecasts say beforehand what takes long.
 """
 
+from skpref.fitting._averaging import Weighted, average, lattice, ratio_prior
 from skpref.fitting._fit import Fitted, Start, carried, evidence, fit_posterior
 from skpref.fitting._forecast import forecast, seconds_of
 from skpref.fitting._hyperpriors import Hyperprior, LogNormal, lengthscale_priors, likelihood_priors
 from skpref.fitting._inspected import (
     UNITS,
+    Averaged,
     Inspected,
+    Mixture,
+    Moments,
     Relative,
     estimator_of,
     explained,
     explained_estimator,
+    mixed,
     noise_deviation,
+    positive,
     unit_length,
 )
 from skpref.fitting._judges import JudgePrior, Judges, Sight, check_judge_prior
@@ -46,13 +52,16 @@ from skpref.fitting._streaming import (
 __all__ = [
     "UNITS",
     "Asked",
+    "Averaged",
     "Fitted",
     "Hyperprior",
     "Inspected",
     "JudgePrior",
     "Judges",
     "LogNormal",
+    "Mixture",
     "Model",
+    "Moments",
     "Monitor",
     "Relative",
     "Search",
@@ -60,7 +69,9 @@ __all__ = [
     "Sight",
     "Start",
     "Stream",
+    "Weighted",
     "at_points",
+    "average",
     "begun",
     "carried",
     "check_engine",
@@ -78,13 +89,17 @@ __all__ = [
     "forecast",
     "held",
     "held_engine",
+    "lattice",
     "learn",
     "lengthscale_priors",
     "likelihood_of",
     "likelihood_priors",
     "make_model",
+    "mixed",
     "noise_deviation",
+    "positive",
     "progress",
+    "ratio_prior",
     "refuse_judged",
     "reported",
     "seconds_of",

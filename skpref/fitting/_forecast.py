@@ -27,6 +27,11 @@ _SEARCHED = 3.0
 # Such products that a thousand draws cost at a side of `_PROBE` duels, repeated ones counted each,
 # and the power of the side that they grow by: as measured at 600, 1 500 and 4 000 duels.
 _DRAWN: dict[type, tuple[float, float]] = {HMC: (80.0, 2.0), Gibbs: (340.0, 2.8)}
+# Seconds of a run of EP for each multiplication that grows with the answers alone; an evaluation of
+# the search takes a run each, and so many times as many as those of large matrices are taken for.
+_PASSED, _EVALUATED = 1.7e-9, 18.0
+# Seconds of learning on a part of answers whose number such multiplications bear.
+_BRISK = 2.5
 # Seconds from which on inference="auto" takes inducing points, and a warning tells of a fit.
 _LONG, _TOLD = 60.0, 60.0
 # Inducing points that inference="auto" takes.
@@ -52,7 +57,7 @@ def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[flo
         Whether hyperparameters are searched for.
     """
     cost = _exact_cost(comparisons, model)
-    seconds = _exact(cost) * (_searched(model) if learned else 1.0)
+    seconds = _learning(cost, model) if learned else _exact(cost) + _PASSED * cost.linear
     if type(model.engine) in _DRAWN:
         products, power = _DRAWN[type(model.engine)]
         share = model.engine.get_params()["draws"] / 1000.0
@@ -64,19 +69,31 @@ def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[flo
     return seconds, bytes_
 
 
+def seconds_of_run(comparisons: Comparisons, model: Model) -> float:
+    """Seconds that EP is expected to take at given hyperparameters, from a start near its end."""
+    cost = _exact_cost(comparisons, model)
+    return max(_exact(cost), seconds_of(2.0 * cost.multiplications) * _SWEEPS) / _SEARCHED
+
+
 def _exact_cost(comparisons, model):
     """Of the cheapest exact prior."""
     return PriorRule().cost(model.kernel, comparisons, model.likelihood)
 
 
 def _exact(cost):
-    """Seconds of EP at given hyperparameters."""
+    """Seconds of EP at given hyperparameters, of its square matrices."""
     return _NOMINAL * (cost.side / _PROBE) ** 3 * _SWEEP * _SWEEPS
 
 
 def _searched(model):
     """Number of evaluations in a search for hyperparameters, as a factor."""
     return _SEARCHED * len(model.theta) ** 0.25 if len(model.theta) else 1.0
+
+
+def _learning(cost, model):
+    """Seconds of a search for hyperparameters."""
+    evaluated = _EVALUATED if len(model.theta) else 1.0
+    return (_exact(cost) + evaluated * _PASSED * cost.linear) * _searched(model)
 
 
 def chosen_engine(
@@ -126,19 +143,28 @@ def learning_part(
     n_learning_answers : int, "auto" or None
         "auto": with inducing points 800, or 5000 if by their own bound, unless all take EP some 2 s
         at most; else 1000 (2000 where nothing but names is known) of at least 4000
-        where all would take more than some 20 s, of at least 2000 where a minute. None: all.
+        where all would take more than some 20 s, of at least 2000 where a minute; where the prior
+        has few features, as many more as take some 3 s. None: all.
     """
-    n_answers = len(comparisons.positions)
-    seconds = _exact(_exact_cost(comparisons, model)) * _searched(model)
+    n_answers, cost = len(comparisons.positions), _exact_cost(comparisons, model)
+    seconds = _learning(cost, model)
     _, measured = seen_columns(model.kernel, comparisons.items.shape[1])
+    brisk = 0
+    if _exact(cost) * _searched(model) < 0.5 * _BRISK:
+        brisk = int(n_answers * _BRISK / max(seconds, _BRISK))
     if n_learning_answers == "auto" and not model.rule.exact:
         n_learning_answers = ENOUGH_FOR_POINTS if model.learner.rule.exact else ENOUGH_SPARSE
+        if model.learner.rule.exact and cost.linear:
+            n_learning_answers = max(n_learning_answers, brisk)
         if model.learner.rule.exact and seconds <= _HASTE:
             n_learning_answers = None
     elif n_learning_answers == "auto":
         many = n_answers >= 4 * ENOUGH and seconds > _PATIENCE
         many |= n_answers >= 2 * ENOUGH and seconds > _LONG
-        n_learning_answers = (ENOUGH if measured else ENOUGH_OF_NAMES) if many else None
+        enough = ENOUGH if measured else ENOUGH_OF_NAMES
+        if cost.linear:
+            enough = max(enough, brisk)
+        n_learning_answers = enough if many else None
     if n_learning_answers is None or int(n_learning_answers) >= n_answers or not len(model.theta):
         return comparisons
     return random_part(comparisons, int(n_learning_answers), among_few=not measured)

@@ -2,17 +2,41 @@
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, check_choice
-from skpref.data import IdEncoder, ItemTable, all_strings, column_at, is_frame, is_missing
-from skpref.gp import Posterior, mixture_quantile
-from skpref.kernels import features_part
-from skpref.likelihoods import Likelihood
+from skpref._utils import (
+    Array,
+    RandomLike,
+    blas_threads,
+    check_choice,
+    eigen_root,
+    generator_of,
+)
+from skpref.data import (
+    Comparisons,
+    IdEncoder,
+    ItemTable,
+    all_strings,
+    column_at,
+    is_frame,
+    is_missing,
+)
+from skpref.fitting._averaging import Weighted, affordable, average
+from skpref.fitting._model import Model
+from skpref.gp import Posterior, defended, mixture_quantile
+from skpref.kernels import features_part, identity_columns, seen_columns
+from skpref.likelihoods import JudgeReliability, Likelihood, sign_proba
+
+# Numbers of a block of pairs.
+_BLOCK = 2**20
+# Posteriors over hyperparameters are kept, those of one fit, up to so many numbers (128 MiB).
+_KEPT = 2**24
+_LAST: WeakKeyDictionary[Posterior, list[Weighted]] = WeakKeyDictionary()
 
 # Label of each unit in a picture.
 UNITS = {
@@ -41,6 +65,129 @@ def unit_length(likelihood: Likelihood, unit: str) -> float:
 def noise_deviation(likelihood: Likelihood) -> float:
     """σ, the standard deviation of an item's noise."""
     return float(np.sqrt(likelihood.utility_noise))
+
+
+class Moments(NamedTuple):
+    """Joint moments of n utilities: a mixture of normals of one covariance.
+
+    Attributes
+    ----------
+    means : ndarray of shape (n, n_components)
+    cov : ndarray of shape (n, n)
+    """
+
+    means: Array
+    cov: Array
+
+    def per(self, unit: float) -> Self:
+        """The same in a unit."""
+        return type(self)(self.means / unit, self.cov / unit**2)
+
+    def centred(self) -> tuple[Array, Array]:
+        """Components' means (n, n_components) and deviations (n,) of each less the mean of all."""
+        by_row = self.cov.mean(axis=1)
+        variance = np.diagonal(self.cov) - 2.0 * by_row + by_row.mean()
+        return self.means - self.means.mean(axis=0), np.sqrt(np.maximum(variance, 0.0))
+
+    def margins(self, first: Any, second: Any) -> tuple[Array, Array]:
+        """Components' means (k, n_components) and variances (k,) of the margins of pairs."""
+        own = np.diagonal(self.cov)
+        variance = own[first] + own[second] - 2.0 * self.cov[first, second]
+        return self.means[first] - self.means[second], np.maximum(variance, 0.0)
+
+    def relative(self, level: float) -> "Relative":
+        """Means and central intervals of each less the mean of all."""
+        return mixed(np.ones(1), [self.centred()], level)
+
+    def draws(self, n: int, rng: RandomLike) -> Array:
+        """Joint draws, (n_utilities, n)."""
+        rng = generator_of(rng)
+        means = self.means[:, rng.integers(self.means.shape[1], size=n)]
+        root = eigen_root(self.cov)
+        return means + root @ rng.standard_normal((root.shape[1], n))
+
+
+class Mixture(NamedTuple):
+    """Joint moments of n utilities in a unit, at several hyperparameters.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_points,)
+        Of the hyperparameters; they sum to one.
+    parts : tuple of Moments
+    """
+
+    weights: Array
+    parts: tuple[Moments, ...]
+
+    @property
+    def mean(self) -> Array:
+        """Of each utility, (n,)."""
+        means = [part.means.mean(axis=1) for part in self.parts]
+        return np.stack(means, axis=1) @ self.weights
+
+    def relative(self, level: float) -> "Relative":
+        """Means and central intervals of each less the mean of all."""
+        return mixed(self.weights, [part.centred() for part in self.parts], level)
+
+    def margins(self, first: Any, second: Any, level: float) -> "Relative":
+        """Means and central intervals of the margins of pairs."""
+        found = [part.margins(first, second) for part in self.parts]
+        return mixed(self.weights, [(means, np.sqrt(var)) for means, var in found], level)
+
+    def better(self, first: Any, second: Any) -> Array:
+        """P(the first utility is the larger one) of pairs."""
+        found = np.zeros(len(first))
+        for weight, part in zip(self.weights, self.parts, strict=True):
+            step = max(1, _BLOCK // part.means.shape[1])
+            for start in range(0, len(first), step):
+                block = slice(start, start + step)
+                means, variance = part.margins(first[block], second[block])
+                found[block] += weight * positive(means, variance)
+        return found
+
+    def draws(self, n: int, rng: RandomLike) -> Array:
+        """Joint draws, (n_utilities, n), by each part as many as its weight."""
+        rng = generator_of(rng)
+        ends = np.round(np.cumsum(self.weights) * n).astype(np.intp)
+        counts = np.diff(ends, prepend=0)
+        drawn = [part.draws(int(k), rng) for part, k in zip(self.parts, counts, strict=True) if k]
+        return np.concatenate(drawn, axis=1)
+
+
+def positive(means: Array, variance: Array) -> Array:
+    """P(a mixture of normals is above zero), of n mixtures (n, n_components)."""
+    none = np.zeros(len(means))
+    return defended(lambda m, v, _: sign_proba(m, v), means, variance, none, False)
+
+
+def mixed(weights: Array, moments: list[tuple[Array, Array]], level: float) -> "Relative":
+    """Means and central intervals of mixtures over hyperparameters.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_points,)
+    moments : list of (ndarray of shape (n, n_components), ndarray of shape (n,))
+        Means of the components and their common deviation at each of the hyperparameters.
+    level : float
+    """
+    if len(moments) == 1:
+        mean, deviation = moments[0]
+        share, of = np.full(mean.shape[1], 1.0 / mean.shape[1]), None
+    else:
+        mean = np.hstack([mean for mean, _ in moments])
+        deviation = np.hstack(
+            [np.tile(deviation[:, None], mean.shape[1]) for mean, deviation in moments]
+        )
+        of = share = np.concatenate(
+            [
+                np.full(mean.shape[1], weight / mean.shape[1])
+                for weight, (mean, _) in zip(weights, moments, strict=True)
+            ]
+        )
+    tail = 0.5 * (1.0 - level)
+    lower, upper = (mixture_quantile(q, mean, deviation, of) for q in (tail, 1.0 - tail))
+    return Relative(mean @ share, lower, upper)
 
 
 class Relative(NamedTuple):
@@ -75,6 +222,18 @@ class Inspected:
         Of the items as the user has them, where they are known.
     source : optimizer, learner or None
         Whose items these are: it shows and names them.
+    learned : (Model, Comparisons) or None
+        The fit of one utility that learned hyperparameters, if there was one.
+    id_place : int or None
+        The column of the posterior's rows that says who an item is.
+    columns : ndarray of shape (n_features,) or None
+        Names of the columns of these rows, where they are known.
+    shown : ndarray of shape (n_items,) or None
+        How often each item of ``training`` was shown; None where nothing is known of it.
+    center, scale : ndarray of shape (n_features,) or None
+        Of the columns as the user has them, where rows hold (column - center) / scale.
+    groups : dict of int to list
+        Of columns that hold numbers of groups, the groups.
     """
 
     posterior: Any
@@ -84,6 +243,13 @@ class Inspected:
     training: Array
     feature_names: NDArray[Any] | None
     source: Any = None
+    learned: tuple[Model, Comparisons] | None = None
+    id_place: int | None = None
+    columns: NDArray[Any] | None = None
+    shown: Array | None = None
+    center: Array | None = None
+    scale: Array | None = None
+    groups: dict[int, list] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: Any, user: Any = None) -> Self:
@@ -123,7 +289,51 @@ class Inspected:
                 encoder = next((step._ids for step in steps if getattr(step, "_ids", None)), None)
         elif column is not None and reader.feature_names is not None:
             column = reader.feature_names[column]
-        return cls(posterior, encode, encoder, column, training, names, source)
+        place, columns = reader.id_column, reader.feature_names
+        if steps:
+            columns = _names_out(model[:-1]) if columns is None else columns
+            if place is None and column is not None:
+                place = _only_identity(posterior)
+        shown = None if comparisons is None else _times_shown(comparisons)
+        return cls(
+            *(posterior, encode, encoder, column, training, names, source),
+            learned=_learned(last, posterior),
+            id_place=place,
+            columns=columns,
+            shown=shown,
+        )
+
+    def of_votes(self, votes: Any) -> Self:
+        """The same with the names and units of what `skpref.duels.from_votes` gave.
+
+        Raises
+        ------
+        ValueError
+            If the model has fewer columns than the votes.
+        """
+        table, controls, groups = votes["item_table"], list(votes["controls"]), votes["groups"]
+        by = [] if groups is None else [votes["by"]]
+        n, known = self.training.shape[1], 1 + len(controls) + len(by)
+        if self.posterior.reader.table is not None and known == 1:
+            return self  # the model knows the names itself
+        if n < known or self.id_place != 0:
+            raise ValueError(
+                f"These votes have competitors and {[*controls, *by]}, {known} columns; the model "
+                f"has {n}. Fit it to them: PairwisePreferenceRegressor(**votes.params)"
+                ".fit(votes.X, votes.y)."
+            )
+        columns, center, scale = np.arange(n).astype(object), np.zeros(n), np.ones(n)
+        columns[1:known] = [*controls, *by]
+        of_controls = slice(1, 1 + len(controls))
+        center[of_controls], scale[of_controls] = votes["control_center"], votes["control_scale"]
+        return replace(
+            self,
+            encoder=IdEncoder(table.names),
+            columns=columns,
+            center=center,
+            scale=scale,
+            groups={} if groups is None else {known - 1: list(groups)},
+        )
 
     def rows_of(self, items: Any) -> Array:
         """Items as given, as rows of the posterior."""
@@ -147,7 +357,7 @@ class Inspected:
             return self.rows_of(items), _objects(names)
         table = self.posterior.reader.table
         if items is None and table is None:
-            return self.training, self._decoded(self.training)
+            return self.training, self.ids(self.training)
         if items is None:
             rows = self.posterior.check_items(table)
             return rows, self._names_of(table, rows)
@@ -189,11 +399,11 @@ class Inspected:
             if not isinstance(at, str):
                 return _objects(column_at(items, at).to_list())
         ids = None if is_frame(items) or items is None else self.posterior.reader.ids_in(items)
-        return self._decoded(rows) if ids is None else _objects(ids)
+        return self.ids(rows) if ids is None else _objects(ids)
 
-    def _decoded(self, rows):
+    def ids(self, rows: Array) -> NDArray[Any] | None:
         """Ids of rows of the posterior; a code without an id stays a code."""
-        place = self.posterior.reader.id_column
+        place = self.id_place
         if place is None:
             return None
         codes = [int(code) if code.is_integer() else code for code in rows[:, place].tolist()]
@@ -210,6 +420,54 @@ class Inspected:
         every = tuple(None if part is None else np.repeat(part, n, axis=0) for part in asked)
         return replace(self.posterior, asked=every)
 
+    def over_hyperparameters(self, averaged: bool | str) -> "Averaged":
+        """The same at several hyperparameters with their weights, or at those of the fit alone.
+
+        Parameters
+        ----------
+        averaged : bool or "auto"
+            "auto": where hyperparameters were learned by an engine that can, in seconds.
+
+        Raises
+        ------
+        ValueError
+            If ``averaged`` is True and there is no fit whose evidence could weigh them.
+        """
+        if not isinstance(averaged, bool | np.bool_):
+            check_choice("average (True, False or 'auto')", averaged, ("auto",))
+        alone = Averaged(np.ones(1), (self,))
+        if averaged is False or averaged is np.False_:
+            return alone
+        if self.learned is None:
+            if averaged != "auto" and not isinstance(self.posterior, Posterior):
+                raise ValueError(
+                    "average=True came with a model of several users, whose hyperparameters are "
+                    "taken as known. Leave average= out."
+                )
+            return alone
+        model, comparisons = self.learned
+        able = model.rule.exact and model.engine.capabilities.has_evidence
+        if averaged != "auto" and not able:
+            raise ValueError(
+                f"average=True needs an engine with evidence and all items; this fit has "
+                f"{type(model.engine).__name__}. Fit with inference='ep' or 'laplace', or leave "
+                "average= out."
+            )
+        if not able or (averaged == "auto" and not affordable(model, comparisons)):
+            return alone
+        found = _averaged(self.posterior, model, comparisons)
+        subjects = tuple(self._with(each.posterior) for each in found)
+        return Averaged(np.array([each.weight for each in found]), subjects)
+
+    def _with(self, posterior):
+        """The same of a posterior at other hyperparameters."""
+        if isinstance(posterior.likelihood, JudgeReliability):
+            posterior = replace(posterior, likelihood=posterior.likelihood.base)
+        posterior = replace(posterior, reader=self.posterior.reader)
+        if self.learned is not None and self.posterior.kernel != self.learned[0].kernel:
+            posterior = explained(posterior)
+        return replace(self, posterior=posterior)
+
     def without_item_effects(self) -> Self:
         """The same of the utility that features explain, see `explained`."""
         return replace(self, posterior=explained(self.posterior))
@@ -220,19 +478,158 @@ class Inspected:
         Answers tell differences alone; those from the mean of the rows are free of whatever all
         utilities share. Their distributions are mixtures of normals, so nothing is drawn.
         """
+        return self.moments(rows).relative(level)
+
+    def centred(self, rows: Array) -> tuple[Array, Array]:
+        """Components' means (n, n_components) and deviation (n,) of f(x) less its mean."""
+        return self.moments(rows).centred()
+
+    def moments(self, rows: Array) -> "Moments":
+        """Means of the components and their common covariance, of the utilities of some rows."""
         posterior = self.at(len(rows))
         if isinstance(posterior, Posterior):
-            # All components share the covariance.
-            means, cov = posterior.component_means(rows), posterior.component_cov(rows)
-        else:
-            means, cov = posterior.mean(rows)[:, None], posterior.cov(rows)
-        means = means - means.mean(axis=0)
-        by_row = cov.mean(axis=1)
-        variance = np.diagonal(cov) - 2.0 * by_row + by_row.mean()
-        deviation = np.sqrt(np.maximum(variance, 0.0))
-        tail = 0.5 * (1.0 - level)
-        lower, upper = (mixture_quantile(q, means, deviation) for q in (tail, 1.0 - tail))
-        return Relative(means.mean(axis=1), lower, upper)
+            return Moments(posterior.component_means(rows), posterior.component_cov(rows))
+        return Moments(posterior.mean(rows)[:, None], posterior.cov(rows))
+
+    def averages(self, rows: Array, shares: Array) -> "Moments":
+        """The same of n averages of utilities.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n, m, n_features)
+        shares : ndarray of shape (m,)
+            Weights of an average, which sum to one.
+        """
+        n, m, _ = rows.shape
+        if m == 1:
+            return self.moments(rows[:, 0])
+        flat = rows.reshape(n * m, -1)
+        if not isinstance(self.posterior, Posterior):
+            found = self.moments(flat)
+            cov = found.cov.reshape(n, m, n, m)
+            means = (found.means.reshape(n, m, -1) * shares[:, None]).sum(axis=1)
+            return Moments(means, np.einsum("iajb,a,b->ij", cov, shares, shares))
+        posterior, prior = self.posterior, np.zeros((n, n))
+        cross = np.zeros((n, len(posterior.anchors)))
+        for k, share in enumerate(shares):  # the matrix of all rows would be m² times as large
+            cross += share * posterior.cross(rows[:, k])
+            across = posterior.kernel(rows[:, k], flat).reshape(n, n, m)
+            prior += share * (across @ shares)
+        half = cross @ posterior.factor
+        return Moments(cross @ posterior.weights, 0.5 * (prior + prior.T) - half @ half.T)
+
+    def margins(self, first: Array, second: Array) -> tuple[Array, Array]:
+        """Means of the components (n, n_components) and common variances (n,) of f(a) − f(b)."""
+        posterior = self.at(len(first))
+        if isinstance(posterior, Posterior):
+            return posterior.component_margins(first, second)
+        mean, variance = posterior.margin(first, second)
+        return mean[:, None], variance
+
+    def seen_columns(self) -> tuple[set[int], set[int]]:
+        """Columns of categories, and those of numbers that the kernel measures, without the ids."""
+        named, measured = seen_columns(self.posterior.kernel, self.training.shape[1], whole=False)
+        return set(named) - {self.id_place}, set(measured) - {self.id_place}
+
+
+@dataclass(frozen=True, eq=False)
+class Averaged:
+    """What is inspected at one or several hyperparameters, each in units of its own noise.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_points,)
+        They sum to one.
+    subjects : tuple of Inspected
+    """
+
+    weights: Array
+    subjects: tuple[Inspected, ...]
+
+    def relative(self, rows: Array, level: float, unit: str) -> Relative:
+        """`Inspected.relative` in a unit: of the mixture over hyperparameters."""
+        if len(self.subjects) == 1:
+            (subject,) = self.subjects
+            return subject.relative(rows, level).per(self.lengths(unit)[0])
+        with blas_threads(len(rows)):
+            moments = [subject.centred(rows) for subject in self.subjects]
+        return self._mixed(moments, level, unit)
+
+    def margins(self, first: Array, second: Array, level: float, unit: str) -> Relative:
+        """Mean and central intervals of f(first) − f(second) for pairs of rows, in a unit.
+
+        That of two rows that differ in one column by one is the slope of a linear control.
+        """
+        return self._mixed(
+            [
+                (means, np.sqrt(variance))
+                for means, variance in (
+                    subject.at(len(first)).component_margins(first, second)
+                    for subject in self.subjects
+                )
+            ],
+            level,
+            unit,
+        )
+
+    def averages(self, rows: Array, shares: Array, unit: str) -> "Mixture":
+        """`Inspected.averages` in a unit, at each of the hyperparameters."""
+        with blas_threads(len(rows)):
+            parts = tuple(
+                subject.averages(rows, shares).per(length)
+                for subject, length in zip(self.subjects, self.lengths(unit), strict=True)
+            )
+        return Mixture(self.weights, parts)
+
+    def _mixed(self, moments, level, unit):
+        """Of mixtures: means (n, n_components) and deviation (n,) at each hyperparameters."""
+        lengths = self.lengths(unit)
+        scaled = [
+            (mean / length, deviation / length)
+            for (mean, deviation), length in zip(moments, lengths, strict=True)
+        ]
+        return mixed(self.weights, scaled, level)
+
+    def sample(self, rows: Array, n_draws: int, random_state: RandomLike, unit: str) -> Array:
+        """Joint draws of the utilities in a unit, (n, n_draws), by each point as many as its
+        weight."""
+        if len(self.subjects) == 1:
+            return self.subjects[0].at(len(rows)).sample(rows, n_draws, random_state)
+        rng = generator_of(random_state)
+        ends = np.round(np.cumsum(self.weights) * n_draws).astype(np.intp)
+        counts, lengths = np.diff(ends, prepend=0), self.lengths(unit)
+        with blas_threads(len(rows)):
+            drawn = [
+                subject.at(len(rows)).sample(rows, int(n), rng) / length
+                for subject, n, length in zip(self.subjects, counts, lengths, strict=True)
+                if n
+            ]
+        return np.concatenate(drawn, axis=1)
+
+    def lengths(self, unit: str) -> list[float]:
+        """One unit at each of the hyperparameters."""
+        return [unit_length(subject.posterior.likelihood, unit) for subject in self.subjects]
+
+
+def _averaged(posterior: Posterior, model: Model, comparisons: Comparisons) -> list[Weighted]:
+    """`average`, once for several tables of one fit."""
+    if posterior in _LAST:
+        return _LAST[posterior]
+    found = list(average(model, comparisons))
+    _LAST.clear()
+    if sum(each.posterior.factor.size for each in found) <= _KEPT:
+        _LAST[posterior] = found
+    return found
+
+
+def _learned(last, posterior):
+    """The model and the answers of a fit that learned hyperparameters of one utility."""
+    model = getattr(last, "_model", None)
+    if model is None or not isinstance(posterior, Posterior) or not len(model.theta):
+        return None
+    if getattr(last, "optimizer", None) is None or posterior is not last.posterior_:
+        return None
+    return model, last.comparisons_
 
 
 def estimator_of(model: Any) -> Any:
@@ -301,6 +698,29 @@ def explained(posterior: Any) -> Any:
     if isinstance(posterior, Posterior):
         return replace(posterior, kernel=kernel, utilities=None)
     return replace(posterior, kernel=kernel)
+
+
+def _names_out(steps: Any) -> NDArray[Any] | None:
+    """Names of what the steps before a model give, where they tell them."""
+    try:
+        return np.asarray(steps.get_feature_names_out(), dtype=object)
+    except (AttributeError, ValueError):  # a step has none, or does not know what it saw
+        return None
+
+
+def _only_identity(posterior: Any) -> int | None:
+    """The one column that an `Identity` sees alone, None if there are none or several."""
+    alone = identity_columns(posterior.kernel)
+    return alone[0] if len(alone) == 1 else None
+
+
+def _times_shown(comparisons: Any) -> Array:
+    """How often each item of the answers was shown, by their weights."""
+    there = comparisons.positions >= 0
+    weight = np.broadcast_to(comparisons.weight[:, None], there.shape)[there]
+    found = np.zeros(len(comparisons.items))
+    np.add.at(found, comparisons.positions[there], weight)
+    return found
 
 
 def _objects(names):

@@ -172,7 +172,7 @@ def fit_judged(
         model = judging.learned(model, beliefs, replace(again, warn_not_converged=True), monitor)
     beliefs = judging.fixed_point(model, beliefs)
     fitted = fit_posterior(comparisons, _judged(model, beliefs), start, rng, watch=watch)
-    found = judging.look(fitted.evaluation, fitted.model, beliefs)
+    found = judging.look(fitted.evaluation, fitted.model, beliefs, last=True)
     reference = replace(fitted.model, likelihood=model.likelihood)
     deviation = reference_deviation(comparisons, reference, beliefs.means, search)
     judges = Judges(
@@ -230,16 +230,27 @@ class _Judging:
                 beliefs = looked.part_of_the_way(beliefs, share)
         return beliefs
 
-    def look(self, evaluation: Evaluation, judged: Model, beliefs: Beliefs, free=False) -> Beliefs:
-        """Judges given the posterior at present beliefs; ``free``: the median is found too."""
+    def look(
+        self,
+        evaluation: Evaluation,
+        judged: Model,
+        beliefs: Beliefs,
+        free: bool = False,
+        last: bool = False,
+    ) -> Beliefs:
+        """Judges given the posterior at present beliefs.
+
+        ``free``: the median of the law is found too; ``last``: how uncertain it is.
+        """
         cavities, base = Cavities.of(evaluation), judged.likelihood.base
         (reliability, order), law = beliefs.means, beliefs.law
         by_reliability = cavities.by_reliability(base, order)
         found = ReliabilityLikelihood.of(by_reliability, law, self._n_judges, self._start)
         self._start, median_variance = found, 0.0
         if self._is_learned:
-            median, median_variance = found.best_median(law, self._expected)
-            law = law._replace(median=median) if free else law
+            if free or last:
+                median, median_variance = found.best_median(law, self._expected)
+                law = law._replace(median=median) if free else law
             law = found.learned(law, self._expected)
         own_order, variance = None, beliefs.order_variance
         if variance is not None:

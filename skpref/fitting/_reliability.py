@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 from scipy.special import ndtr
 
@@ -13,6 +13,9 @@ from skpref._utils import Array, row_blocks
 from skpref.fitting._model import Evaluation
 from skpref.inference import SiteUpdate, site_update
 from skpref.likelihoods import Answers, JudgeReliability, Likelihood
+
+# Doubles of one intermediate array, which the processor's cache has room for.
+_BLOCK = 2**15
 
 # -- distributions of one number for each judge ----------------------------------------------
 
@@ -163,31 +166,44 @@ class GridLikelihood:
         """Distance of the points, shape (n_judges, 1)."""
         return self.grid[:, 1:2] - self.grid[:, :1]
 
-    def log_masses(self, mean: float, variances: Array) -> Array:
-        """Log of likelihood times normal prior, (n_judges, n_points, n_variances)."""
-        masses = _normal_masses(self.grid, self.step, mean, variances)
-        return self.log_likelihood[:, :, None] + _log(masses)
+    def log_masses(self, mean: float, variances: Array, judges: slice = slice(None)) -> Array:
+        """Log of likelihood times normal prior, (n_judges, n_variances, n_points)."""
+        narrow = np.sqrt(variances) < _NARROW * self.step.max()
+        masses = _normal_masses(self.grid[judges], self.step[judges], mean, variances, narrow)
+        return self.log_likelihood[judges, None] + _log(masses)
 
 
-def _normal_masses(grid, step, mean, variances):
-    """Probabilities that normals give to points, (n_judges, n_points, n_variances).
+def _normal_masses(grid, step, mean, variances, narrow):
+    """Probabilities that normals give to points, (n_judges, n_variances, n_points).
 
-    Of one narrower than the distance of the points those under which linear functions between the
-    points have their expectation.
+    Of those that are ``narrow``, beside the distance of the points, the ones under which linear
+    functions between the points have their expectation.
     """
-    spread = np.sqrt(variances)
-    step = step[:, :, None]
-    u = (grid[:, :, None] - mean) / spread
-    density = np.exp(-0.5 * u**2) / np.sqrt(2.0 * np.pi)
-    masses = density * step / spread
-    narrow = spread < _NARROW * step.max()
-    if np.any(narrow):
-        u, density, spread = u[..., narrow], density[..., narrow], spread[narrow]
-        excess = spread * (density - u * ndtr(-u))  # E[(x − point)₊]
-        hats = np.zeros_like(u)
-        hats[:, 1:-1] = (excess[:, :-2] - 2.0 * excess[:, 1:-1] + excess[:, 2:]) / step
-        beyond = np.abs(u) * spread > _SURE * spread + step
-        masses[..., narrow] = np.where(beyond, 0.0, np.maximum(hats, 0.0))
+    spread, step = np.sqrt(variances)[:, None], step[:, None]
+    u = (grid[:, None] - mean) / spread
+    masses = u * u
+    masses *= -0.5
+    np.exp(masses, out=masses)
+    masses /= np.sqrt(2.0 * np.pi)
+    if not np.any(narrow):
+        return masses * (step / spread)
+    every = np.all(narrow)
+    u, spread = (u, spread) if every else (u[:, narrow], spread[narrow])
+    excess = ndtr(-u)
+    excess *= u
+    np.subtract(masses if every else masses[:, narrow], excess, out=excess)
+    excess *= spread  # E[(x − point)₊]
+    hats = np.zeros_like(u)
+    inner = hats[..., 1:-1]
+    np.add(excess[..., :-2], excess[..., 2:], out=inner)
+    inner -= 2.0 * excess[..., 1:-1]
+    inner /= step
+    np.maximum(hats, 0.0, out=hats)
+    hats[np.abs(u) > _SURE + step / spread] = 0.0
+    if every:
+        return hats
+    masses *= step / np.sqrt(variances)[:, None]
+    masses[:, narrow] = hats
     return masses
 
 
@@ -199,8 +215,8 @@ _PRIOR_POINTS, _PRIOR_REACH = 41, 6.0
 _EXPECTED = 10.0
 # Deviation of the log of the variance of log reliability; variances that are weighed, a decade.
 _SPREAD, _PER_DECADE = 1.5, 3
-# Probability of a variance that counts.
-_COUNTS = 1e-3
+# Probability of a variance that counts; of one that changes no digit of a mixture.
+_COUNTS, _HARDLY = 1e-3, 1e-25
 # Steps of EM for the shares; a step of the log median, and how many at most.
 _EM, _ASIDE, _FURTHER = 5, 0.2, 8
 
@@ -311,22 +327,35 @@ class ReliabilityLikelihood(NamedTuple):
 
     def marginals(self, law: Law) -> Marginals:
         """Posterior of reliability under a law."""
-        kinds, shares = self._kinds(law), law.shares
-        every = _log_evidence(kinds, shares)
-        over = np.where(np.isfinite(every), -every, -np.inf)  # a variance of no probability
-        over = over + _log(law.weights)
-        found = [
-            np.exp(each.log_masses(np.log(law.median), law.variances) + (over + share)[:, None])
-            for each, share in zip(self.sides, _log(shares[:2]), strict=True)
-        ]
-        none = np.exp(kinds[..., 2] + over + _log(law.random)).sum(axis=1)[:, None]
-        weights = np.hstack([*(each.sum(axis=2) for each in found), none])
-        # The logarithms may be of size 10⁶, with rounding in proportion.
-        weights = weights / weights.sum(axis=1, keepdims=True)
+        some = law.weights > _HARDLY
+        weights = self._weights(
+            law._replace(variances=law.variances[some], weights=law.weights[some])
+        )
+        if not np.isfinite(weights).all():  # a judge whom the probable variances do not allow
+            weights = self._weights(law)
         size = [np.exp(each.grid) for each in self.sides]
         width = [at * each.step for at, each in zip(size, self.sides, strict=True)]
         zero = np.zeros((len(weights), 1))
         return Marginals(np.hstack([size[0], -size[1], zero]), np.hstack([*width, zero]), weights)
+
+    def _weights(self, law):
+        """Probabilities of the points of both sides, and of a judge who answers at random."""
+        n_points = [each.grid.shape[1] for each in self.sides]
+        weights = np.empty((len(self.random), sum(n_points) + 1))
+        for judges, masses in self._masses(law):
+            kinds = self._of_masses(judges, masses)
+            every = _log_evidence(kinds, law.shares)
+            over = np.where(np.isfinite(every), -every, -np.inf)  # a variance of no probability
+            over = over + _log(law.weights)
+            found = [
+                np.exp(each + (over + share)[..., None]).sum(axis=1)
+                for each, share in zip(masses, _log(law.shares[:2]), strict=True)
+            ]
+            found.append(np.exp(kinds[..., 2] + over + _log(law.random)).sum(axis=1)[:, None])
+            weights[judges] = np.hstack(found)
+        with np.errstate(invalid="ignore"):
+            # The logarithms may be of size 10⁶, with rounding in proportion.
+            return weights / weights.sum(axis=1, keepdims=True)
 
     def best_median(self, law: Law, expected: Law) -> tuple[float, float]:
         """The median of greatest evidence, and the variance of its logarithm.
@@ -378,9 +407,19 @@ class ReliabilityLikelihood(NamedTuple):
 
     def _kinds(self, law):
         """Log evidence if reliable, adversarial or random, (n_judges, n_variances, 3)."""
-        masses = (each.log_masses(np.log(law.median), law.variances) for each in self.sides)
-        found = [_log_sum(mass, axis=1) for mass in masses]
-        found.append(np.broadcast_to(self.random[:, None], found[0].shape))
+        return np.concatenate([self._of_masses(*part) for part in self._masses(law)])
+
+    def _masses(self, law):
+        """Judges, block by block, and of both sides the `GridLikelihood.log_masses`."""
+        width = self.sides[0].grid.shape[1] * len(law.variances)
+        for judges in row_blocks(len(self.random), width, _BLOCK):
+            at = np.log(law.median), law.variances, judges
+            yield judges, [each.log_masses(*at) for each in self.sides]
+
+    def _of_masses(self, judges, masses):
+        """The log evidence of `_kinds` of some judges."""
+        found = [_log_sum(each, axis=2) for each in masses]
+        found.append(np.broadcast_to(self.random[judges, None], found[0].shape))
         return np.stack(found, axis=-1)
 
 
@@ -449,8 +488,6 @@ def order_effects(
 
 # -- the likelihood by cavities --------------------------------------------------------------
 
-# Doubles of one intermediate array.
-_BLOCK = 2**19
 # Iterations, the least share of a precision that is left, and the change of a site that ends.
 _CAVITY, _LEFT, _CLOSE = 50, 1e-3, 1e-6
 # A larger change, in precisions, is none of rounding: there is no such site.
@@ -519,35 +556,53 @@ class Cavities(NamedTuple):
 
     def by_reliability(self, base: Likelihood, own_order: Array | None) -> Callable[[Array], Array]:
         """Log-likelihood of each judge's answers as a function of reliability, all else held."""
-
-        def log_likelihood(grid):
-            order = None if own_order is None else np.repeat(own_order, grid.shape[1])
-            return self._summed(grid.shape, JudgeReliability(base, grid.ravel(), order))
-
-        return log_likelihood
+        order = None if own_order is None else own_order[:, None]
+        sums = self._by_judge()._sums
+        return lambda grid: sums(base, grid.shape, grid, order)
 
     def by_order(self, base: Likelihood, reliability: Array) -> Callable[[Array], Array]:
         """The same as a function of judges' own order effects."""
+        sums = self._by_judge()._sums
+        return lambda grid: sums(base, grid.shape, reliability[:, None], grid)
 
-        def log_likelihood(grid):
-            likelihood = JudgeReliability(base, np.repeat(reliability, grid.shape[1]), grid.ravel())
-            return self._summed(grid.shape, likelihood)
-
-        return log_likelihood
-
-    def _summed(self, shape, likelihood):
-        """Sums over the answers of each judge, one a point of their grid."""
+    def _by_judge(self):
+        """The same answers, those of a judge next to each other."""
         if self.answers.judge is None:
             raise ValueError("The answers do not say who gave them.")
-        judges: NDArray[np.intp] = self.answers.judge
+        rows = np.argsort(self.answers.judge, kind="stable")
+        power = None if self.power is None else self.power[rows]
+        cavities = self.mean[rows], self.variance[rows], self.copies[rows]
+        return Cavities(*cavities, self.answers.take(rows), power)
+
+    def _sums(self, base, shape, reliability, order):
+        """Sums over the answers of each judge, (n_judges, n_points); answers are `_by_judge`.
+
+        Reliability and own order effects (None: there are none) are of judges × points, or of
+        judges × 1.
+        """
+        reliability = np.broadcast_to(reliability, shape)
+        order = None if order is None else np.broadcast_to(order, shape)
         total = np.zeros(shape)
         for rows in row_blocks(len(self.mean), shape[1], _BLOCK):
-            each = np.repeat(np.arange(len(self.mean))[rows], shape[1])
-            judge = judges[rows]
-            place = judge[:, None] * shape[1] + np.arange(shape[1])
-            answers = self.answers.take(each)._replace(judge=place.ravel())
-            power = None if self.power is None else self.power[each]
-            found = likelihood.log_normaliser(self.mean[each], self.variance[each], answers, power)
-            value = self.copies[each] * found
-            np.add.at(total, judge, value.reshape(place.shape))
+            mean, variance, copies = self.mean[rows], self.variance[rows], self.copies[rows]
+            answers = self.answers.take(rows)
+            power = None if self.power is None else self.power[rows]
+            begins = np.flatnonzero(np.diff(answers.judge, prepend=-1))
+            judges = answers.judge[begins]
+            scale = reliability[judges].T
+            if np.all(scale):
+                ahead = None if order is None else order[judges].T
+                told = mean, variance, answers, copies, begins, scale, ahead, power
+                found = base.log_normaliser_sums(*told)
+            else:
+                by_point = [
+                    JudgeReliability(
+                        base, reliability[:, k], None if order is None else order[:, k]
+                    )
+                    for k in range(shape[1])
+                ]
+                told = mean, variance, answers, power
+                each = [copies * likelihood.log_normaliser(*told) for likelihood in by_point]
+                found = np.add.reduceat(each, begins, axis=1)
+            total[judges] += found.T
         return total

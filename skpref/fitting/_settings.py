@@ -23,9 +23,7 @@ from skpref.fitting._search import Search
 from skpref.gp import default_kernel
 from skpref.inference import ENGINES, EP, Engine, check_answers
 from skpref.kernels import check_hyperparameters, measures, seen_columns
-from skpref.likelihoods import GradedProbit, Likelihood, probit
-
-_OF_PROBIT = list(GradedProbit().get_params())
+from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood, probit
 
 
 class Settings(NamedTuple):
@@ -102,8 +100,9 @@ def check_engine(
 
 def likelihood_of(estimator) -> Likelihood:
     """The likelihood that the parameters of an estimator stand for, a copy."""
-    of_probit = {name: getattr(estimator, name) for name in _OF_PROBIT}
-    return check_likelihood(estimator.likelihood, **of_probit)
+    if estimator.likelihood is not None:
+        return check_likelihood(estimator.likelihood)
+    return probit(**{name: getattr(estimator, name) for name in ANSWER_DEFAULTS})
 
 
 def held(fitted: BaseEstimator) -> BaseEstimator:
@@ -120,10 +119,8 @@ def held(fitted: BaseEstimator) -> BaseEstimator:
     return made
 
 
-def check_likelihood(likelihood, **of_probit) -> Likelihood:
-    """``likelihood=`` itself, or the probit of these parameters."""
-    if likelihood is None:
-        return probit(**of_probit)
+def check_likelihood(likelihood) -> Likelihood:
+    """``likelihood=`` itself, checked; a copy."""
     if not isinstance(likelihood, Likelihood):
         raise TypeError(
             f"likelihood must be None or an object of skpref.likelihoods.Likelihood, got "

@@ -17,7 +17,14 @@ from skpref.data import ENOUGH_SPARSE, Comparisons
 from skpref.fitting._fit import Fitted, warn_not_converged
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._settings import chosen_beforehand
-from skpref.gp import InducingPoints, Weights, carried, unexplained, unexplained_share
+from skpref.gp import (
+    InducingPoints,
+    Weights,
+    carried,
+    spanning_items,
+    unexplained,
+    unexplained_share,
+)
 from skpref.inference import SVI, Engine, Problem, check_answers
 from skpref.kernels import seen_columns
 
@@ -27,6 +34,8 @@ _CANDIDATES = 2000
 # of those of the items that the points were chosen for, within limits.
 _COVERED = 0.95
 _UNSEEN = (0.05, 0.5)
+# The same of kernels of few features, whose points explain all of those that they have.
+_NEW = 1e-9
 # Points at most, as a multiple of those that the engine chooses.
 _GROWTH = 2
 # Points move where their residual variance then falls to this share.
@@ -244,10 +253,13 @@ def grown(items: NDArray[np.float64], model: Model, unseen: float) -> NDArray[np
     """The inducing points, followed by further items that they do not explain."""
     Z, kernel = _rule(model).points, model.kernel
     named, measured = seen_columns(kernel, items.shape[1])
+    room = _GROWTH * _rule(model).n - len(Z)
     if named and not measured:
         room = len(items)
+    elif (spanning := spanning_items(items, kernel)) is not None:  # each new feature counts
+        unseen, items = _NEW, spanning
     else:
-        room, items = _GROWTH * _rule(model).n - len(Z), _some(items)
+        items = _some(items)
     if room <= 0:
         return Z
     least = unseen * float(np.max(kernel.diag(items)))

@@ -1,12 +1,14 @@
 """The Gaussian process: its prior on the margins of some answers, and its posterior.
 
-Given Gaussian sites, each prior conditions on them: by all margins, by all items or by inducing
-points. The posterior predicts, draws functions, and says which of several items is chosen.
+Given Gaussian sites, each prior conditions on them: by all margins, by all items, by the weights
+of finitely many features, or by inducing points. The posterior predicts, draws functions, and says
+which of several items is chosen.
 """
 
 from skpref.gp._choice import choice_proba
 from skpref.gp._default_kernel import default_kernel, feature_spread
 from skpref.gp._dense import DenseItems, DenseMargins
+from skpref.gp._finite_rank import FiniteRank, spanning_items
 from skpref.gp._inducing import (
     Inducing,
     InducingPoints,
@@ -46,6 +48,7 @@ __all__ = [
     "Cost",
     "DenseItems",
     "DenseMargins",
+    "FiniteRank",
     "Inducing",
     "InducingPoints",
     "JointMoments",
@@ -70,6 +73,7 @@ __all__ = [
     "moments",
     "pair_moments",
     "place",
+    "spanning_items",
     "stacked",
     "unexplained",
     "unexplained_share",

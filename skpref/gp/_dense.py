@@ -23,8 +23,18 @@ from skpref._utils import (
     semidefinite_root,
 )
 from skpref.data import Comparisons, Margins
+from skpref.gp._by_vector import ByVector
 from skpref.gp._posterior import MOST, Posterior
-from skpref.gp._prior import EXACT, UNIT, Cost, Marginals, MarginErrors, Prior, check_finite
+from skpref.gp._prior import (
+    EXACT,
+    UNIT,
+    Cost,
+    Marginals,
+    MarginErrors,
+    Prior,
+    check_finite,
+    check_means,
+)
 from skpref.gp._shared_noise import JointNoise, among_pairs
 from skpref.gp._utilities import (
     ITEM_SIDE,
@@ -50,9 +60,6 @@ _LOSSY = 1e4
 # Square matrices of an exact fit that are held at once: by margins those of their side and of the
 # items', by items; as traced at 400 to 1400 items, learning included.
 _HELD_BY_MARGINS, _HELD_BY_ITEMS = (3.0, 6.0), 10.0
-# An error of a margin's mean, in standard deviations of a noisy duel on it, that is refused: it
-# moves a probability by up to 0.004.
-_NOTICED = 1e-2
 
 
 class Dense(Prior):
@@ -93,13 +100,6 @@ class Dense(Prior):
         signs = np.repeat([1.0, -1.0], self.n_margins)
         shape = (self.n_items, self.n_margins)
         self.incidence = csr_array((signs, (ends, column)), shape=shape)  # Aᵀ
-
-    @property
-    def _shared(self) -> JointNoise:
-        """The noise of joint answers, where there are any."""
-        if self.noise is None:
-            raise ValueError("None of these answers is joint, so that they share no noise.")
-        return self.noise
 
     @classmethod
     def of(
@@ -213,13 +213,8 @@ class Dense(Prior):
         plain = np.ones(len(mean), dtype=bool)
         if self.noise is not None:
             plain = self.noise.diagonal() == 0.0
-        off = np.abs(self.difference(self.K @ posterior.weights.mean(axis=1)) - mean)[plain]
-        if np.any(off > _NOTICED * np.sqrt(variance[plain])):
-            raise ValueError(
-                "Rounding errors change probabilities: the noise is too small for the weights, or "
-                "repeats, of these answers. Divide all of sample_weight by a number, or raise "
-                "noise_variance and its lower bound."
-            )
+        found = self.difference(self.K @ posterior.weights.mean(axis=1))
+        check_means(found[plain], mean[plain], variance[plain])
 
     def _item_weights(self, dual):
         return abs(self.incidence) @ np.abs(dual)
@@ -344,13 +339,13 @@ class DenseMargins(Dense):
         return root * (marginals.root.T @ inner)
 
 
-class DenseItems(Dense):
+class DenseItems(ByVector, Dense):
     """The prior on n items by a root of their covariance, or its inverse: see `item_solver`."""
 
     def __init__(self, K, margins, noise=None, kernel=None, items=None, contract=None):
         super().__init__(K, margins, noise, kernel, items, contract)
         self._solver = item_solver(K)
-        self._n_shared = margins.n_shared
+        self.n_shared = margins.n_shared
         diagonal = np.diagonal(K)
         apart = diagonal[self.first] + diagonal[self.second]
         self.variance = floor_variance(apart - 2.0 * K[self.first, self.second], 0.0)
@@ -363,7 +358,16 @@ class DenseItems(Dense):
         side = float(len(comparisons.items))
         return Cost(2.0 / 3.0 * (ITEM_SIDE * side) ** 3, side, 8.0 * _HELD_BY_ITEMS * side**2)
 
-    def _utilities(self, precision):
+    def lifted(self, vector: Array) -> Array:
+        """A f."""
+        return self.difference(vector)
+
+    def pulled(self, values: Array) -> Array:
+        """Aᵀ times values of the margins."""
+        found: Array = self.incidence @ values
+        return found
+
+    def _given_sites(self, precision):
         laplacian = self._laplacian(precision)
         try:
             return self._solver.given(laplacian)
@@ -373,8 +377,8 @@ class DenseItems(Dense):
 
     def _laplacian(self, precision):
         """Aᵀ T A with T the precision of the sites in z; sparse where that is worth while."""
-        first, second = self.first[: self._n_shared], self.second[: self._n_shared]
-        apart = np.where(first == second, 0.0, precision[: self._n_shared])
+        first, second = self.first[: self.n_shared], self.second[: self.n_shared]
+        apart = np.where(first == second, 0.0, precision[: self.n_shared])
         if self.noise is None and self.n_items >= LARGE:
             laplacian = csr_array(self.incidence.multiply(apart) @ self.incidence.T)
             return laplacian if few(laplacian) else laplacian.toarray()
@@ -387,13 +391,6 @@ class DenseItems(Dense):
                 laplacian += self._pulled_back(block, joint)
         return laplacian
 
-    def _joint_precision(self, precision):
-        """Of z by joint answers, all times each was given."""
-        if np.isinf(precision).any():
-            return self._shared.known()
-        seen = self._shared.seen(precision, np.zeros(self.n_margins))
-        return ((each.block, each.block.counts[:, None, None] * each.precision) for each in seen)
-
     def _pulled_back(self, block, joint):
         """Aᵀ P A."""
         first, second = self.first[block.margin], self.second[block.margin]
@@ -404,83 +401,11 @@ class DenseItems(Dense):
                 value.append((sign * turn * joint).ravel())
         return np.bincount(np.concatenate(code), np.concatenate(value), n**2).reshape(n, n)
 
-    def centre(self, precision, shift):
-        """Mean and dual alone of `condition`, which are quicker."""
-        return self._centre(self._utilities(precision), precision, shift)
+    def _spread(self, vector):
+        return floor_variance(vector.spread(self.first, self.second), 0.0)
 
-    def _centre(self, utilities, precision, shift):
-        if self.noise is not None:
-            seen = list(self.noise.seen(precision, shift))
-            return self._noisy_centre(seen, utilities, precision, shift)
-        mean = self.difference(utilities.times(self.incidence @ shift))
-        return mean, shift - (precision if shift.ndim == 1 else precision[:, None]) * mean
-
-    def condition(self, precision, shift):
-        utilities = self._utilities(precision)
-        if self.noise is not None:
-            return self._with_noise(precision, shift, utilities)
-        mean, dual = self._centre(utilities, precision, shift)
-        return Marginals(mean, self._spread(utilities), dual, utilities.log_det, utilities)
-
-    def shifted(self, marginals, precision, shift):
-        """`condition` on sites of the same, finite precision: without a factorisation."""
-        mean, dual = self._centre(marginals.root, precision, shift)
-        return marginals._replace(mean=mean, dual=dual)
-
-    def _spread(self, utilities):
-        return floor_variance(utilities.spread(self.first, self.second), 0.0)
-
-    def _with_noise(self, precision, shift, utilities):
-        if np.isinf(precision).any():
-            return self._given(precision, shift, utilities)
-        seen = list(self._shared.seen(precision, shift))
-        mean, dual = self._noisy_centre(seen, utilities, precision, shift)
-        variance, log_det = self._spread(utilities), utilities.log_det
-        for each in seen:
-            at = each.block.margin
-            among = among_pairs(utilities.covariance, self.first[at], self.second[at])
-            variance[at] = np.einsum("bii->bi", each.left) + np.einsum(
-                "bij,bjk,bik->bi", each.gain, among, each.gain
-            )
-            log_det += float(each.block.counts @ each.log_det)
-        return Marginals(mean, floor_variance(variance, 0.0), dual, log_det, utilities)
-
-    def _pull(self, precision, shift, seen=None):
-        """The sites' shift in z: of joint answers by all times each was given."""
-        pull = shift if self.noise is None else shift.copy()
-        if self.noise is not None and np.isinf(precision).any():
-            for block, joint in self.noise.known():
-                pull[block.margin] = np.einsum("bij,bj...->bi...", joint, shift[block.margin])
-        elif self.noise is not None:
-            for each in self.noise.seen(precision, shift) if seen is None else seen:
-                pull[each.block.margin] = each.block.counts[:, None] * each.shift
-        return pull
-
-    def _noisy_centre(self, seen, utilities, precision, shift):
-        pull = self._pull(precision, shift, seen)
-        mean = self.difference(utilities.times(self.incidence @ pull))
-        for each in seen:
-            at = each.block.margin
-            noisy = mean[at] + np.einsum("bij,bj->bi", each.noise, shift[at])
-            mean[at] = np.einsum("bij,bj->bi", each.gain, noisy)
-        dual = shift - precision * mean
-        for block in self._shared.blocks:
-            dual[block.margin] *= block.counts[:, None]
-        return mean, dual
-
-    def _given(self, precision, shift, utilities):
-        """Margins of joint answers are known, the others seen through their sites."""
-        finite = np.where(np.isinf(precision), 0.0, precision)
-        wide = finite if shift.ndim == 1 else finite[:, None]
-        pull = self._pull(precision, shift)
-        mean = self.difference(utilities.times(self.incidence @ pull))
-        dual = pull - wide * mean
-        for block, joint in self._shared.known():
-            at = block.margin
-            dual[at] = pull[at] - np.einsum("bij,bj...->bi...", joint, mean[at])
-            mean[at] = shift[at]
-        variance = np.where(np.isinf(precision), 0.0, self._spread(utilities))
-        return Marginals(mean, variance, dual, utilities.log_det, utilities)
+    def _among(self, vector, at):
+        return among_pairs(vector.covariance, self.first[at], self.second[at])
 
     def gain(self, marginals, precision, shift):
         """D, by which the posterior covariance is K − K D Dᵀ K, and the weights of the items."""
@@ -497,23 +422,6 @@ class DenseItems(Dense):
             return whole - 0.5 * (gain + gain.T)
         D = self.gain(marginals, precision, np.zeros_like(precision)).factor
         return D @ D.T
-
-    def response(self, marginals, precision, vector):
-        """R S vector with R = τ − τ A Σ Aᵀ τ."""
-        margin = self.times(vector)
-        utility = marginals.root.times(self.incidence @ (precision * margin))
-        return precision * (margin - self.difference(utility))
-
-    def noise_slope(self, marginals, precision):
-        """d log Z / dσ² by the noise of joint answers, of one item."""
-        covariance = marginals.root.covariance
-        dual, gains = marginals.dual.copy(), []
-        for each in self._shared.seen(precision, np.zeros(self.n_margins)):
-            P, at = each.precision, each.block.margin
-            spread = among_pairs(covariance, self.first[at], self.second[at])
-            gains.append((each.block, P - P @ spread @ P))
-            dual[at] /= each.block.counts[:, None]
-        return self._shared.slope(dual, gains)
 
 
 def _scale(precision):

@@ -9,6 +9,7 @@ its prior, takes answers that the points cannot explain for surprises, and is su
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,12 +35,15 @@ from skpref._utils import (
 )
 from skpref.data import Comparisons, distinct_rows
 from skpref.gp._default_kernel import feature_spread
+from skpref.gp._finite_rank import spanning_items, spanning_rows
 from skpref.gp._posterior import Posterior
 from skpref.gp._prior import Cost, Marginals, MarginMoments, Prior, PriorRule, check_finite
 from skpref.kernels import (
     Kernel,
     across,
     contracted_input_gradient,
+    finite_features,
+    finite_parts,
     kernel_with_gradient,
     paired,
     seen_columns,
@@ -49,6 +53,8 @@ from skpref.likelihoods import Likelihood
 
 # Added to the diagonal of K_ZZ, as a share of it: points may all but coincide.
 _JITTER = 1e-9
+# Share of its variance that a point has beyond the others where they need none.
+_APART = 1e-10
 # Doubles of a block of rows that is gathered (it stays in the cache), and of one of features.
 _GATHERED = 2**16
 _BLOCK = 2**22
@@ -143,15 +149,35 @@ def whitening(K: Array) -> Array:
     return inverse_cholesky(lifted.T)[0]
 
 
+def _whitening(kernel: Kernel, Z: Array, K: Array) -> tuple[Array, float]:
+    """`whitening`, and what it added as a share of the diagonal.
+
+    Nothing, where the kernel has few features and no point's are all but those of the others:
+    points that span them then leave nothing of an item open.
+    """
+    if finite_features(kernel, Z.shape[1]) is not None:
+        with suppress(NoCovarianceError):
+            found = inverse_cholesky(K.T)[0]
+            if np.all(np.diagonal(found) ** 2 * np.diagonal(K) < 1.0 / _APART):
+                return found, 0.0
+    return whitening(K), _JITTER
+
+
+def _features_at(kernel: Kernel, items: Array, Z: Array) -> Array:
+    """φ of items."""
+    found: Array = kernel(items, Z) @ _whitening(kernel, Z, kernel(Z))[0].T
+    return found
+
+
 def unexplained(kernel: Kernel, items: Array, Z: Array) -> Array:
     """Covariance of the items' utilities given those of the points."""
-    phi = kernel(items, Z) @ whitening(kernel(Z)).T
+    phi = _features_at(kernel, items, Z)
     return kernel(items) - phi @ phi.T
 
 
 def unexplained_share(kernel: Kernel, items: Array, Z: Array) -> Array:
     """Residual share of the items' prior variances given the utilities of the points."""
-    phi = kernel(items, Z) @ whitening(kernel(Z)).T
+    phi = _features_at(kernel, items, Z)
     prior = kernel.diag(items)
     return 1.0 - np.einsum("ij,ij->i", phi, phi) / np.where(prior > 0.0, prior, 1.0)
 
@@ -170,8 +196,7 @@ def carried(weights: Weights, before: tuple[Kernel, Array], now: tuple[Kernel, A
         Kernel and points.
     """
     (kernel, Z), (kernel_now, Z_now) = before, now
-    phi = kernel_now(Z, Z_now) @ whitening(kernel_now(Z_now)).T
-    turn = whitening(kernel(Z)) @ phi
+    turn = _whitening(kernel, Z, kernel(Z))[0] @ _features_at(kernel_now, Z, Z_now)
     gain = turn.T @ weights.gain @ turn
     return Weights(0.5 * (gain + gain.T), turn.T @ weights.shift)
 
@@ -204,7 +229,9 @@ class Inducing(Prior):
     ):
         self.kernel, self.items, self.Z = kernel, items, Z
         self.K: Array = kernel(Z) if like is None else like.K
-        self.whiten: Array = whitening(self.K) if like is None else like.whiten
+        whitened = _whitening(kernel, Z, self.K) if like is None else (like.whiten, like.jitter)
+        self.whiten: Array = whitened[0]
+        self.jitter: float = whitened[1]
         self.first, self.second = margins.first, margins.second
         self.n_items, self.n_margins = len(items), len(margins.first)
         ends = np.concatenate([self.first, self.second])
@@ -320,12 +347,22 @@ class Inducing(Prior):
 
     def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
         """See `Prior.pull_back`; the sites' expected logarithm under q is a bound that touches."""
-        if push is not None:
-            raise NotImplementedError(
-                "The prior by inducing points takes no push. Leave push at None."
-            )
-        none = np.zeros(self.n_margins)
-        return self.contract(Pull(marginals.dual, -0.5 * precision, none, marginals.root))
+        dual, none = marginals.dual, np.zeros(self.n_margins)
+        gradient = self.contract(Pull(dual, -0.5 * precision, none, marginals.root))
+        return gradient if push is None else gradient + self._pushed(dual, push)
+
+    def _pushed(self, w, u):
+        """uᵀ dS w, as the difference of two quadratic forms of vectors equally long."""
+        size = np.linalg.norm(u) / (np.linalg.norm(w) or 1.0)
+        if size == 0.0 or not np.any(w):
+            return np.zeros(len(self.kernel.theta))
+        no, m = np.zeros(self.n_margins), len(self.Z)
+        parts = []
+        for v in (w + u / size, w - u / size):
+            on_items = v if self._by_margins else self.incidence @ v
+            at = Moments(self._features.T @ on_items, np.zeros((m, m)), 0.0, 0.0)
+            parts.append(self.contract(Pull(v, no, no, at)))
+        return 0.5 * size * (parts[0] - parts[1])
 
     def under(self, found: Moments) -> MarginMoments:
         """Means and variances of the margins under q, see `Prior.under`."""
@@ -424,7 +461,7 @@ class Inducing(Prior):
         inner = -np.outer(pulled, mean) + H_rest - 2.0 * (S @ H)
         inner = 0.5 * (inner + inner.T) + 0.5 * (S + np.outer(mean, mean) - np.eye(len(S)))
         weight = self.whiten.T @ inner @ self.whiten
-        weight.flat[:: len(weight) + 1] += _JITTER * np.mean(np.diagonal(weight))
+        weight.flat[:: len(weight) + 1] += self.jitter * np.mean(np.diagonal(weight))
         return weight
 
     def _on_items(self, pull):
@@ -512,6 +549,41 @@ def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDAr
     return items[some[np.unique(np.concatenate(nearest))]]
 
 
+def _crossed(items: Array, kernel: Kernel, n: int, seed: int) -> Array | None:
+    """Points for a kernel of which some terms have few features, in columns that no other sees.
+
+    One item is varied in these columns, so that nothing of these terms is left open, and in all
+    others as `place` chooses: a difference of the first is one of the features alone. The first
+    come on top of the ``n`` points.
+
+    Returns
+    -------
+    ndarray of shape (m, n_features) or None
+        None where there are no such terms, or they have more than ``n`` features.
+    """
+    d = items.shape[1]
+    few, rest = finite_parts(kernel, d)
+    if few is None or rest is None or len(items) <= n:
+        return None
+    finite = finite_features(few, d)
+    seen = {column for columns in seen_columns(rest, d) for column in columns}
+    own = None if finite is None else finite.apart_from(seen)
+    if own is None:
+        return None
+    chosen = spanning_rows(items, own, n)
+    if chosen is None:
+        return None
+    varied = sorted(
+        {c for term in own.terms for each in (term.group, *term.monomials) for c in each}
+    )
+    along, across_them = items[chosen], items.copy()
+    others = np.setdiff1d(np.arange(d), varied)
+    along[:, others] = along[0, others]
+    across_them[:, varied] = along[0, varied]
+    placed = place(distinct_rows(across_them)[0], kernel, n, seed)
+    return distinct_rows(np.concatenate([along, placed]))[0]
+
+
 # At most so many answers are used to move the points.
 _MOVED = 5000
 # Points are moved where the residual variance is at least this share of the items' variance. With
@@ -531,7 +603,7 @@ Bound = Callable[
 
 @dataclass(frozen=True, eq=False)
 class InducingPoints(PriorRule):
-    """Priors by inducing points.
+    """Priors by inducing points; of kernels of few features by items that span these, exactly.
 
     Attributes
     ----------
@@ -568,7 +640,14 @@ class InducingPoints(PriorRule):
                     f"got shape {self.Z.shape}."
                 )
             return replace(self, bound=None)
-        Z = place(items, kernel, self.n, seed_of(rng) or 0)
+        spanning = spanning_items(items, kernel)
+        if spanning is not None and len(spanning) <= min(self.n, len(items) - 1):
+            return replace(self, Z=spanning, bound=None)
+        seed = seed_of(rng) or 0
+        crossed = _crossed(items, kernel, self.n, seed)
+        if crossed is not None:
+            return replace(self, Z=crossed, bound=None)
+        Z = place(items, kernel, self.n, seed)
         movable = not seen_columns(kernel, items.shape[1])[0] and len(Z) < len(items)
         return replace(self, Z=Z, bound=self.bound if movable else None)
 

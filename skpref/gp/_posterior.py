@@ -34,25 +34,31 @@ from skpref.kernels import (
 from skpref.likelihoods import Likelihood, sign_proba
 
 
-def mixture_cdf(c: Array, means: Array, deviation: Array) -> Array:
+def mixture_cdf(c: Array, means: Array, deviation: Array, weights: Array | None = None) -> Array:
     """P(value ≤ c) of n mixtures, (n,).
 
     Parameters
     ----------
     c : ndarray of shape (n,)
     means : ndarray of shape (n, n_components)
-    deviation : ndarray of shape (n,)
+    deviation : ndarray of shape (n,) or (n, n_components)
         0 makes point masses.
+    weights : ndarray of shape (n_components,), optional
+        Of the components, with a sum of one. None: all are equal.
     """
+    deviation = deviation if deviation.ndim == 2 else deviation[:, None]
     sure = deviation <= 0.0
-    u = (c[:, None] - means) / np.where(sure, 1.0, deviation)[:, None]
-    u = np.where(sure[:, None], np.where(u >= 0.0, np.inf, -np.inf), u)
-    return ndtr(u).mean(axis=1)
+    u = (c[:, None] - means) / np.where(sure, 1.0, deviation)
+    below = ndtr(np.where(sure, np.where(u >= 0.0, np.inf, -np.inf), u))
+    return below.mean(axis=1) if weights is None else below @ weights
 
 
-def mixture_quantile(level: float, means: Array, deviation: Array) -> Array:
+def mixture_quantile(
+    level: float, means: Array, deviation: Array, weights: Array | None = None
+) -> Array:
     """Quantile of n mixtures, (n,), by a root between the components' own."""
-    edges = means + ndtri(level) * deviation[:, None]
+    own = deviation if deviation.ndim == 2 else deviation[:, None]
+    edges = means + ndtri(level) * own
     if means.shape[1] == 1:
         return edges[:, 0]
     low, high = edges.min(axis=1), edges.max(axis=1)
@@ -61,7 +67,7 @@ def mixture_quantile(level: float, means: Array, deviation: Array) -> Array:
 
     def excess(c: ArrayLike, row: ArrayLike) -> Array:
         rows = np.ravel(np.asarray(row))
-        found = mixture_cdf(np.ravel(c), means[rows], deviation[rows]) - level
+        found = mixture_cdf(np.ravel(c), means[rows], deviation[rows], weights) - level
         return np.reshape(found, np.shape(c))
 
     root = elementwise.find_root(excess, (low - slack, high + slack), args=(index,))

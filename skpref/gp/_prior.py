@@ -24,6 +24,9 @@ _NO_JOINT = (
 )
 # A covariance is the end of a few operations (a distance, a root, an exponential, a product).
 UNIT = 4.0 * np.finfo(np.float64).eps
+# An error of a margin's mean, in standard deviations of a noisy duel on it, that is refused: it
+# moves a probability by up to 0.004.
+_NOTICED = 1e-2
 
 
 class Sites(NamedTuple):
@@ -100,11 +103,14 @@ class Cost(NamedTuple):
         Of its largest square matrices.
     n_bytes : float
         Held at most, while hyperparameters are learned.
+    linear : float, default=0.0
+        Of the multiplications, those that are not of square matrices but grow with the answers.
     """
 
     multiplications: float
     side: float
     n_bytes: float
+    linear: float = 0.0
 
 
 class Prior(ABC):
@@ -173,6 +179,13 @@ class Prior(ABC):
     def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
         """The utilities given what an engine found with this prior."""
 
+    @property
+    def _shared(self) -> JointNoise:
+        """The noise of joint answers, where there are any."""
+        if self.noise is None:
+            raise ValueError("None of these answers is joint, so that they share no noise.")
+        return self.noise
+
     # -- what follows from these -----------------------------------------------------------
 
     def under(self, found: Any) -> MarginMoments:
@@ -238,6 +251,24 @@ def check_finite(kernel: Kernel, K: Array) -> None:
         raise ValueError(
             f"The kernel {kernel} is not finite on the items. Rescale the features "
             "(for instance Itemwise(StandardScaler())) or choose other hyperparameters."
+        )
+
+
+def check_means(found: Array, mean: Array, variance: Array) -> None:
+    """Raise ValueError if means that two ways lead to differ: rounding has lost too many digits.
+
+    Parameters
+    ----------
+    found, mean : ndarray of shape (n,)
+        Of some margins.
+    variance : ndarray of shape (n,)
+        Of noisy duels on them.
+    """
+    if np.any(np.abs(found - mean) > _NOTICED * np.sqrt(variance)):
+        raise ValueError(
+            "Rounding errors change probabilities: the noise is too small for the weights, or "
+            "repeats, of these answers. Divide all of sample_weight by a number, or raise "
+            "noise_variance and its lower bound."
         )
 
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref.data import Comparisons, Rows
+from skpref.data import Comparisons, Rows, check_kinds
 from skpref.gp import Marginals, Moments, Prior, PriorRule, Sites
 from skpref.inference._memory import check_exact
-from skpref.likelihoods import INEQUALITY, TIE, Answers, Likelihood
+from skpref.likelihoods import INEQUALITY, Answers, Likelihood
 
 _SEARCH_TOL = 1e-5
 _SEARCH_ITERATIONS = 100
@@ -203,6 +203,9 @@ class Capabilities:
     state_of : {"duels", "answers", "points"}
         What the last axis of the arrays of its state runs over; an array of any other length starts
         nothing. Those of inducing points are handed on as they are.
+    matches_moments : bool
+        Its sites match the moments of each answer, as `site_update` does. Hyperparameters of many
+        users, and chains that start from a Gaussian, need such sites.
     site_names : tuple of str
         Names in its state of the precisions and the shifts of Gaussian sites, by which a state is
         extrapolated to other hyperparameters; empty if it has none.
@@ -212,6 +215,7 @@ class Capabilities:
     samples: bool = False
     takes_joint: bool = False
     state_of: str = "duels"
+    matches_moments: bool = False
     site_names: tuple[str, ...] = ()
 
 
@@ -311,14 +315,8 @@ def check_answers(
     """Raise ValueError, before any work, if an engine or a likelihood cannot take these answers,
     MemoryError if an exact fit does not fit."""
     rows = comparisons.rows
-    unknown = set(np.unique(rows.kind).tolist()) - likelihood.kinds - {INEQUALITY}
-    if unknown:
-        what, remedy = "grades of a win", "grade_thresholds, such as grade_thresholds=(1.0,)"
-        if TIE in unknown:
-            what, remedy = "ties", "tie_threshold, such as tie_threshold=0.1"
-        raise ValueError(
-            f"There are {what}, but {type(likelihood).__name__} takes none. Give {remedy}."
-        )
+    known = likelihood.kinds | {INEQUALITY}
+    check_kinds(np.unique(rows.kind).tolist(), known, type(likelihood).__name__)
     if rows.joint:
         needed = [each for each in (engine, engine.evidence_engine()) if each is not None]
         unable = [type(each).__name__ for each in needed if not each.capabilities.takes_joint]

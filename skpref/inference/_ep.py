@@ -79,7 +79,10 @@ class EP(Engine):
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        has_evidence=True, takes_joint=True, site_names=("precision", "shift")
+        has_evidence=True,
+        takes_joint=True,
+        matches_moments=True,
+        site_names=("precision", "shift"),
     )
 
     def __init__(self, max_iter: int = 500, tol: float = 5e-9, damping: float = 0.0):
@@ -142,8 +145,10 @@ class EP(Engine):
         """Derivatives of the evidence at the fixed point (GPML 5.27; Seeger 2005)."""
         sites, conditioned = approximation.sites, approximation.conditioned
         state = approximation.state
-        sweep = _sweep(problem, state["precision"], state["shift"], conditioned=conditioned)
-        cavity = sweep.update.cav_mean, sweep.update.cav_var
+        marginals = problem.oriented(conditioned.mean), conditioned.variance[problem.index]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            found = _cavities(marginals, (state["precision"], state["shift"]))
+        cavity = found.mean, found.variance
         slopes = problem.likelihood.tilted_theta_gradient(*cavity, problem.answers, problem.power)
         by_kernel = problem.prior.pull_back(conditioned, sites.precision)
         by_likelihood = slopes @ problem.copies
@@ -234,17 +239,8 @@ def site_update(
     >>> bool(np.allclose(again.site_precision, precision))
     True
     """
-    (mean, variance), (site_precision, site_shift) = marginals, sites
-    cav_share = 1.0 - site_precision * variance
-    if least_share is None:
-        proper = cav_share > _PROPER
-        cav_share = np.where(proper, cav_share, 1.0)
-    else:
-        proper = cav_share > least_share
-        cav_share = np.maximum(cav_share, least_share)
-    own_cav_var = variance / cav_share  # GPML (3.56)
-    site_slope = site_shift - site_precision * mean
-    cav_mean = mean - own_cav_var * site_slope
+    site_precision, site_shift = sites
+    cav_mean, own_cav_var, cav_share, proper, site_slope = _cavities(marginals, sites, least_share)
     cav_var = own_cav_var if rest is None else own_cav_var + rest
     tilted = likelihood.tilted(cav_mean, cav_var, answers, power)  # GPML (3.58)
     shrink = tilted.shrink if rest is None else tilted.shrink + rest * tilted.curvature
@@ -262,6 +258,30 @@ def site_update(
         np.where(proper, wanted_shift, site_shift) if stays else wanted_shift,
         own_cav_var,
     )
+
+
+class _Cavities(NamedTuple):
+    """Moments of the marginals without their sites; see `SiteUpdate`."""
+
+    mean: Array
+    variance: Array
+    share: Array
+    proper: NDArray[np.bool_]
+    site_slope: Array
+
+
+def _cavities(marginals, sites, least_share=None):
+    (mean, variance), (site_precision, site_shift) = marginals, sites
+    share = 1.0 - site_precision * variance
+    if least_share is None:
+        proper = share > _PROPER
+        share = np.where(proper, share, 1.0)
+    else:
+        proper = share > least_share
+        share = np.maximum(share, least_share)
+    cav_var = variance / share  # GPML (3.56)
+    site_slope = site_shift - site_precision * mean
+    return _Cavities(mean - cav_var * site_slope, cav_var, share, proper, site_slope)
 
 
 class _Sweep:

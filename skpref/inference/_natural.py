@@ -14,7 +14,7 @@ from skpref._utils import Array, NoCovarianceError
 from skpref.data import Comparisons, Rows
 from skpref.gp import Inducing, MarginMoments, Moments, Pull, Weights, moments
 from skpref.inference._base import Pass, State
-from skpref.likelihoods import TIE, Answers, Expected, Likelihood
+from skpref.likelihoods import Answers, Expected, Likelihood
 
 # Rounding of a bound, as a share of it, and the shortest step.
 _ROUNDING = 1e-11
@@ -562,12 +562,9 @@ class Linearised(Batch):
 
 def check_linear(comparisons: Comparisons, likelihood: Likelihood) -> None:
     """Raise ValueError if there is more to the answers than who won a pair's duels."""
-    ties = likelihood.n_outcomes > 2 or bool(np.any(comparisons.rows.kind == TIE))
-    judged = comparisons.judge is not None
-    if ties or likelihood.uses_order or judged:
-        what = "ties (a tie_threshold)" if ties else "an order effect"
-        what = "grades (grade_thresholds)" if likelihood.duel_scale.levels > 1 else what
-        what = "judges" if judged else what
+    what = likelihood.duel_scale.beyond or "an order effect" * likelihood.uses_order
+    what = what if comparisons.judge is None else "judges"
+    if what:
         raise ValueError(
             f"SVI(local='ekf') takes a pair's duels as shares of wins and knows no {what}. Use "
             "SVI(local='expected'), or another engine such as inference='ep'."

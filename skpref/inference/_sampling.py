@@ -224,7 +224,8 @@ class SampledEngine(AnswerEngine):
     def _on_margins(self, problem, noisy, gaussian, start, rng, budget):
         chains, per_chain = self._shape
         automatic = isinstance(self.burn_in, str)
-        if not isinstance(self.evidence_engine(), EP):  # Laplace's Gaussian is far too narrow
+        teacher = self.evidence_engine()
+        if not teacher.capabilities.matches_moments:  # Laplace's Gaussian is far too narrow
             gaussian = _EVIDENCE["ep"].run(problem)
         carried = noisy.start(gaussian.conditioned.mean, start, chains) if is_warm(start) else None
         posterior = MarginPosterior(problem, gaussian)

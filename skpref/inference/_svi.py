@@ -336,7 +336,10 @@ class SVI(Engine):
         Number of inducing points, at most: centres of clusters of the items, moved a few steps up
         the bound, once the hyperparameters are known, where they leave more than a hundredth of the
         items' variance. Items that a kernel tells by name alone
-        (`skpref.kernels.Identity`) are all points of their own.
+        (`skpref.kernels.Identity`) are all points of their own. Of a kernel of few features (ids,
+        linear and polynomial parts, `skpref.kernels`) as many as there are features are enough, and
+        leave nothing out; of such terms beside others, in columns of their own, they come on top of
+        ``n_inducing``.
     inducing_points : array-like of shape (m, n_features), default=None
         The points themselves.
     batch_size : int, default=None

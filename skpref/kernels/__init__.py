@@ -4,7 +4,9 @@ They go with scikit-learn's in sums, products and powers. One walk over the tree
 all that is asked of it: values, gradients in hyperparameters and inputs, spectra, units.
 """
 
+from skpref.kernels._board import leaderboard_kernel
 from skpref.kernels._contracts import Kernel, difference_steps, paired
+from skpref.kernels._features import FiniteFeatures, Term, finite_features, finite_parts
 from skpref.kernels._gradients import (
     CrossKernel,
     across,
@@ -20,6 +22,7 @@ from skpref.kernels._hyperparameters import (
     amplitude_powers,
     check_hyperparameters,
     hyperparameter_names,
+    identity_columns,
     lengthscale_indices,
     measures,
     median_lengthscales,
@@ -44,6 +47,7 @@ __all__ = [
     "diag_gradient",
     "input_gradient",
     "kernel_with_gradient",
+    "leaderboard_kernel",
     "lengthscale_indices",
     "median_lengthscales",
     "spectral_sample",

@@ -250,15 +250,34 @@ def surely_covariance(kernel: Kernel) -> bool:
     return all(type(leaf) in LEAVES for leaf, _ in fold(kernel, SEEN))
 
 
-def seen_columns(kernel: Kernel, n_features: int) -> tuple[list[int], list[int]]:
-    """Columns of which a kernel sees the names (`Identity`), and those whose values it measures."""
+def seen_columns(
+    kernel: Kernel, n_features: int, whole: bool = True
+) -> tuple[list[int], list[int]]:
+    """Columns of which a kernel sees the names (`Identity`), and those whose values it measures.
+
+    With ``whole=False`` effects of single items do not count: an `ItemEffect` or an `Identity`
+    that sees all of several columns because it was told none.
+    """
     named: set[int] = set()
     measured: set[int] = set()
     for leaf, columns in fold(kernel, SEEN):
         if not isinstance(leaf, (ConstantKernel, WhiteKernel)):
             every = range(n_features) if columns is None else columns
+            one = isinstance(leaf, Identity | ItemEffect) and columns is None and n_features > 1
+            if one and not whole:
+                continue
             (named if isinstance(leaf, Identity) else measured).update(every)
     return sorted(named), sorted(measured)
+
+
+def identity_columns(kernel: Kernel) -> list[int]:
+    """Columns that an `Identity` sees alone, each once."""
+    found = {
+        columns[0]
+        for leaf, columns in fold(kernel, SEEN)
+        if isinstance(leaf, Identity) and columns is not None and len(columns) == 1
+    }
+    return sorted(found)
 
 
 # Pairs of rows whose differences are looked at.

@@ -14,16 +14,23 @@ from skpref.likelihoods._base import (
     TruncationBox,
 )
 from skpref.likelihoods._expected import Expected
-from skpref.likelihoods._graded import GradedProbit, probit
+from skpref.likelihoods._graded import (
+    ANSWER_DEFAULTS,
+    AnswerParameters,
+    GradedProbit,
+    probit,
+)
 from skpref.likelihoods._judged import JudgeReliability
 from skpref.likelihoods._normal import sign_proba
 from skpref.likelihoods._probit import Probit
 
 __all__ = [
+    "ANSWER_DEFAULTS",
     "DUEL",
     "GRADED",
     "INEQUALITY",
     "TIE",
+    "AnswerParameters",
     "Answers",
     "Derivatives",
     "Expected",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from skpref._utils import check_bounds, check_number, floor_variance
+from skpref._utils import Array, check_bounds, check_number, floor_variance
 from skpref.data import DUEL, Answers, DuelScale
 from skpref.likelihoods import _expected, _quadrature
 from skpref.likelihoods._expected import Expected
@@ -27,10 +27,10 @@ _SQRT_2PI = np.sqrt(2.0 * np.pi)
 class Derivatives(NamedTuple):
     """Log-probability and its derivatives in the margin m: value, d/dm, −d²/dm², d³/dm³."""
 
-    value: NDArray[np.float64]
-    gradient: NDArray[np.float64]
-    curvature: NDArray[np.float64]
-    third: NDArray[np.float64]
+    value: Array
+    gradient: Array
+    curvature: Array
+    third: Array
 
 
 class TiltedMoments(NamedTuple):
@@ -40,17 +40,17 @@ class TiltedMoments(NamedTuple):
     over the Gaussian's, in (0, 1].
     """
 
-    log_normaliser: NDArray[np.float64]
-    gradient: NDArray[np.float64]
-    curvature: NDArray[np.float64]
-    shrink: NDArray[np.float64]
+    log_normaliser: Array
+    gradient: Array
+    curvature: Array
+    shrink: Array
 
 
 class Site(NamedTuple):
     """Gaussian factor in natural parameters."""
 
-    precision: NDArray[np.float64]
-    shift: NDArray[np.float64]
+    precision: Array
+    shift: Array
 
 
 class TruncationBox(NamedTuple):
@@ -59,10 +59,10 @@ class TruncationBox(NamedTuple):
     ``turn``, if given, is −1 where the box is one of minus the margin, else 1.
     """
 
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    variance: NDArray[np.float64]
-    turn: NDArray[np.float64] | None = None
+    lower: Array
+    upper: Array
+    variance: Array
+    turn: Array | None = None
 
 
 class Likelihood(BaseEstimator, ABC):
@@ -119,7 +119,7 @@ class Likelihood(BaseEstimator, ABC):
 
     @property
     def kinds(self) -> frozenset[int]:
-        """Kinds of row that it takes: `DUEL`, `TIE`, `INEQUALITY`, or `GRADED` + grade."""
+        """Kinds of row that it takes: `INEQUALITY`, and `DUEL` or those of a `DuelScale`."""
         return frozenset({DUEL})
 
     @property
@@ -139,7 +139,7 @@ class Likelihood(BaseEstimator, ABC):
 
     @property
     def n_outcomes(self) -> int:
-        """How many outcomes a duel has: 2, 3 with ties, more with grades."""
+        """How many outcomes a duel has: 2, 3 with ties, or more."""
         return self.duel_scale.n_columns
 
     @property
@@ -147,7 +147,7 @@ class Likelihood(BaseEstimator, ABC):
         """Variance of the noise of one item at one presentation; None: no joint answers."""
         return None
 
-    def item_noise_gradient(self) -> NDArray[np.float64]:
+    def item_noise_gradient(self) -> Array:
         """Derivatives of `item_noise` in `theta`, shape (n_theta,)."""
         return np.zeros(len(self.free))
 
@@ -178,22 +178,22 @@ class Likelihood(BaseEstimator, ABC):
         return other
 
     @property
-    def theta(self) -> NDArray[np.float64]:
+    def theta(self) -> Array:
         """Logarithms of the free hyperparameters; of those in `linear` the values."""
         return self._scaled([self._value(name) for name in self.free])
 
     @property
-    def bounds(self) -> NDArray[np.float64]:
+    def bounds(self) -> Array:
         """Bounds of `theta`, shape (n_theta, 2)."""
         return self._scaled([self._bounds_of(name) for name in self.free]).reshape(-1, 2)
 
-    def _scaled(self, values: Sequence[Any]) -> NDArray[np.float64]:
+    def _scaled(self, values: Sequence[Any]) -> Array:
         scaled = np.array(values, dtype=np.float64)
         logarithmic = [name not in self.linear for name in self.free]
         scaled[logarithmic] = np.log(scaled[logarithmic])
         return scaled
 
-    def at(self, theta: NDArray[np.float64]) -> Self:
+    def at(self, theta: Array) -> Self:
         """The same likelihood at other values of its free hyperparameters."""
         values = zip(self.free, theta, strict=True)
         return self._with({n: float(t if n in self.linear else np.exp(t)) for n, t in values})
@@ -222,7 +222,7 @@ class Likelihood(BaseEstimator, ABC):
     # -- probabilities -------------------------------------------------------------------
 
     @abstractmethod
-    def log_prob(self, margin: NDArray[np.float64], answers: Answers) -> Derivatives:
+    def log_prob(self, margin: Array, answers: Answers) -> Derivatives:
         """Log-probability of answers given their margins, with three derivatives.
 
         It must be concave in the margin.
@@ -237,9 +237,7 @@ class Likelihood(BaseEstimator, ABC):
         Derivatives
         """
 
-    def theta_derivatives(
-        self, margin: NDArray[np.float64], answers: Answers
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def theta_derivatives(self, margin: Array, answers: Answers) -> tuple[Array, Array, Array]:
         """Derivatives in `theta` of log-probability, gradient and curvature, (n_theta, n) each."""
         rows = [np.zeros((0, len(margin)))] * 3
         for above, below in self._steps():
@@ -253,12 +251,7 @@ class Likelihood(BaseEstimator, ABC):
         for step in _STEP * np.eye(len(theta)):
             yield self.at(theta + step), self.at(theta - step)
 
-    def outcome_log_proba(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        lead: ArrayLike = 1,
-    ) -> NDArray[np.float64]:
+    def outcome_log_proba(self, mean: Array, variance: Array, lead: ArrayLike = 1) -> Array:
         """Log-probabilities of the outcomes of duels whose margin (first − second) is Gaussian.
 
         Parameters
@@ -285,12 +278,7 @@ class Likelihood(BaseEstimator, ABC):
             kept.append(value.reshape(mean.shape))
         return np.stack(kept, axis=-1)
 
-    def outcome_proba(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        lead: ArrayLike = 1,
-    ) -> NDArray[np.float64]:
+    def outcome_proba(self, mean: Array, variance: Array, lead: ArrayLike = 1) -> Array:
         """Probabilities, as `outcome_log_proba`."""
         return np.exp(self.outcome_log_proba(mean, variance, lead))
 
@@ -320,11 +308,7 @@ class Likelihood(BaseEstimator, ABC):
     # -- what engines ask for ------------------------------------------------------------
 
     def tilted(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        answers: Answers,
-        power: NDArray[np.float64] | None = None,
+        self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> TiltedMoments:
         """Moments of N(margin; mean, variance) p(answer | margin)^power, by quadrature here.
 
@@ -339,22 +323,56 @@ class Likelihood(BaseEstimator, ABC):
         return TiltedMoments(*grid.moments())
 
     def log_normaliser(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        answers: Answers,
-        power: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64]:
+        self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
+    ) -> Array:
         """That of `tilted` alone, shape (n,); the same arguments."""
         return self.tilted(mean, variance, answers, power).log_normaliser
 
-    def tilted_theta_gradient(
+    def log_normaliser_sums(
         self,
         mean: NDArray[np.float64],
         variance: NDArray[np.float64],
         answers: Answers,
+        copies: NDArray[np.float64],
+        begins: NDArray[np.intp],
+        scale: NDArray[np.float64],
+        ahead: NDArray[np.float64] | None = None,
         power: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
+        """Sums of `log_normaliser` over neighbouring answers, their margins on several scales.
+
+        Parameters
+        ----------
+        mean, variance : ndarray of shape (n,)
+        answers : Answers
+        copies : ndarray of shape (n,)
+            How often each answer counts.
+        begins : ndarray of int of shape (n_groups,)
+            Where each group of neighbours begins, ascending from 0; none is empty.
+        scale : ndarray of shape (m, n_groups)
+            What the margins of a group are multiplied by; of either sign, not 0.
+        ahead : ndarray of shape (m, n_groups), optional
+            What is then added to the margin of the item that was shown first.
+        power : ndarray of shape (n,), optional
+            As in `log_normaliser`.
+
+        Returns
+        -------
+        ndarray of shape (m, n_groups)
+        """
+        size = np.diff(begins, append=len(mean))
+        r, every = np.repeat(scale, size, axis=1), np.tile(np.arange(len(mean)), len(scale))
+        centre = r * mean
+        if ahead is not None:
+            centre += np.repeat(ahead, size, axis=1) * answers.lead
+        cavities = centre.ravel(), (r * r * variance).ravel()
+        powers = None if power is None else power[every]
+        found = self.log_normaliser(*cavities, answers.take(every), powers)
+        return np.add.reduceat(copies * found.reshape(r.shape), begins, axis=1)
+
+    def tilted_theta_gradient(
+        self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
+    ) -> Array:
         """Derivatives in `theta` of the log normaliser of `tilted`, shape (n_theta, n)."""
         if not self.free:
             return np.zeros((0, len(mean)))
@@ -363,11 +381,11 @@ class Likelihood(BaseEstimator, ABC):
 
     def repeated_site(
         self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        counts: NDArray[np.float64],
+        mean: Array,
+        variance: Array,
+        counts: Array,
         answers: Answers,
-        near: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+        near: tuple[Array, Array] | None = None,
     ) -> Site:
         """Site that EP gives each of several equal answers, all of their sites being unknown.
 
@@ -389,13 +407,7 @@ class Likelihood(BaseEstimator, ABC):
         unknown = np.full(len(mean), np.nan)
         return Site(unknown, unknown.copy())
 
-    def expected(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        noise: NDArray[np.float64],
-        answers: Answers,
-    ) -> Expected:
+    def expected(self, mean: Array, variance: Array, noise: Array, answers: Answers) -> Expected:
         """Expectation of the log-probability under N(margin; mean, variance), and its slopes.
 
         By Gauss–Hermite quadrature here; variational inference asks for it.
@@ -409,38 +421,30 @@ class Likelihood(BaseEstimator, ABC):
         answers : Answers
         """
 
-        def log_prob(
-            margin: NDArray[np.float64], row: NDArray[np.intp]
-        ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        def log_prob(margin: Array, row: NDArray[np.intp]) -> tuple[Array, Array, Array]:
             return self._averaged(margin, noise[row], answers.take(row))
 
         return _expected.expected(log_prob, mean, variance)
 
     def expected_theta_gradient(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        noise: NDArray[np.float64],
-        answers: Answers,
-    ) -> NDArray[np.float64]:
+        self, mean: Array, variance: Array, noise: Array, answers: Answers
+    ) -> Array:
         """Derivatives in `theta` of the value of `expected`, shape (n_theta, n)."""
         if not self.free:
             return np.zeros((0, len(mean)))
 
-        def slopes(margin: NDArray[np.float64], row: NDArray[np.intp]) -> NDArray[np.float64]:
+        def slopes(margin: Array, row: NDArray[np.intp]) -> Array:
             return self._averaged_slopes(margin, noise[row], answers.take(row))
 
         return _expected.expectations(slopes, mean, variance)
 
     def _averaged(
-        self, margin: NDArray[np.float64], noise: NDArray[np.float64], answers: Answers
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        self, margin: Array, noise: Array, answers: Answers
+    ) -> tuple[Array, Array, Array]:
         """Log of the mean probability over noise on the margin: value, d/dm, d/dnoise."""
         return _expected.averaged(self.log_prob, margin, noise, answers)
 
-    def _averaged_slopes(
-        self, margin: NDArray[np.float64], noise: NDArray[np.float64], answers: Answers
-    ) -> NDArray[np.float64]:
+    def _averaged_slopes(self, margin: Array, noise: Array, answers: Answers) -> Array:
         """Derivatives of it in `theta`."""
         return _expected.averaged_slopes(
             self.log_prob, lambda *at: self.theta_derivatives(*at)[0], margin, noise, answers

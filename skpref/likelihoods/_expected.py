@@ -4,10 +4,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx
 
-from skpref._utils import row_blocks
+from skpref._utils import Array, row_blocks
 
 _HERMITE = 32
 _LEGENDRE = 24
@@ -33,18 +32,18 @@ class Expected(NamedTuple):
     the derivative in the variance of the noise on the margin.
     """
 
-    value: NDArray[np.float64]
-    by_mean: NDArray[np.float64]
-    by_variance: NDArray[np.float64]
-    by_noise: NDArray[np.float64]
+    value: Array
+    by_mean: Array
+    by_variance: Array
+    by_noise: Array
 
 
 class Ndtr(NamedTuple):
     """E[log Φ(u)] and its derivatives in the moments of u."""
 
-    value: NDArray[np.float64]
-    by_mean: NDArray[np.float64]
-    by_variance: NDArray[np.float64]
+    value: Array
+    by_mean: Array
+    by_variance: Array
 
 
 def _hermite(n):
@@ -81,7 +80,7 @@ def expected(log_prob: Callable, mean, variance) -> Expected:
     return Expected(value, by_mean, _by_variance(along, deviation), by_noise)
 
 
-def expectations(function: Callable, mean, variance) -> NDArray[np.float64]:
+def expectations(function: Callable, mean, variance) -> Array:
     """Expectations of ``function(margin, row)`` → (k, n), shape (k, n)."""
     nodes, weights = _WIDE
     deviation, parts = np.sqrt(variance), []
@@ -93,9 +92,7 @@ def expectations(function: Callable, mean, variance) -> NDArray[np.float64]:
     return np.concatenate(parts, axis=1) if parts else np.zeros((0, 0))
 
 
-def averaged(
-    log_prob: Callable, margin, noise, answers
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def averaged(log_prob: Callable, margin, noise, answers) -> tuple[Array, Array, Array]:
     """Log of the mean probability over noise on the margin: value, d/dm, d/dnoise.
 
     Parameters
@@ -115,9 +112,7 @@ def averaged(
     return value, by_mean, 0.5 * along / np.maximum(np.sqrt(noise), _LEAST)
 
 
-def averaged_slopes(
-    log_prob: Callable, slopes: Callable, margin, noise, answers
-) -> NDArray[np.float64]:
+def averaged_slopes(log_prob: Callable, slopes: Callable, margin, noise, answers) -> Array:
     """Derivatives of the value of `averaged` whose summands' are ``slopes(margin, answers)``."""
     parts = []
     for _, at, several in _noisy(margin, noise, answers):
@@ -144,9 +139,7 @@ def _shares(value):
     return share / total[:, None], np.log(total) + top
 
 
-def expected_log_ndtr(
-    mean: NDArray[np.float64], variance: NDArray[np.float64], with_value: bool = True
-) -> Ndtr:
+def expected_log_ndtr(mean: Array, variance: Array, with_value: bool = True) -> Ndtr:
     """E[log Φ(u)], u ~ N(mean, variance); without its value that is NaN."""
     deviation = np.maximum(np.sqrt(variance), _LEAST)
     found = np.full((3, len(mean)), np.nan)

@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skpref._utils import check_bounds
-from skpref.data import GRADED, MOST_GRADES
-from skpref.likelihoods._base import Likelihood
+from skpref._utils import Array, check_bounds
+from skpref.data import GRADED, LARGEST_LABEL
 from skpref.likelihoods._probit import Probit
 
 _INCREMENT = "grade_increment_"
@@ -82,9 +80,9 @@ class GradedProbit(Probit):
                 f"of a win, such as (1.0,) for labels -2, -1, 1, 2; got {self.grade_thresholds!r}. "
                 "grade_thresholds=None means no grades."
             )
-        if len(cuts) >= MOST_GRADES:
+        if len(cuts) >= LARGEST_LABEL:
             raise ValueError(
-                f"grade_thresholds may be {MOST_GRADES - 1} at most, one fewer than there are "
+                f"grade_thresholds may be {LARGEST_LABEL - 1} at most, one fewer than there are "
                 f"grades; {len(cuts)} came. Give fewer grades, or learn from ratings of items."
             )
         check_bounds("grade_threshold_bounds", self.grade_threshold_bounds)
@@ -97,6 +95,10 @@ class GradedProbit(Probit):
             )
         super().check()
 
+    def with_ties(self, threshold: float, bounds: tuple[float, float] | str) -> Self:
+        """The same with ties, whose threshold is below those of all grades."""
+        return super().with_ties(min(threshold, 0.5 * min(self.grade_thresholds)), bounds)
+
     @property
     def kinds(self) -> frozenset[int]:
         """Those of `Probit`, and a win by each grade."""
@@ -106,7 +108,7 @@ class GradedProbit(Probit):
     def _thresholds(self):
         return np.array([self.tie_threshold or 0.0, *self.grade_thresholds], dtype=np.float64)
 
-    def _cuts(self) -> dict[str, NDArray[np.float64]]:
+    def _cuts(self) -> dict[str, Array]:
         """How the thresholds move with log δ, and with each increment's logarithm."""
         cuts, n = self._thresholds, np.arange(len(self.grade_thresholds) + 1)
         steps = {f"{_INCREMENT}{i}": (n >= i) * (cuts[i] - cuts[i - 1]) for i in n[1:]}
@@ -152,20 +154,30 @@ class GradedProbit(Probit):
         return other
 
 
-def probit(
-    *,
-    grade_thresholds: Sequence[float] | None = None,
-    grade_threshold_bounds: tuple[float, float] | str = (1e-4, 10.0),
-    **parameters: Any,
-) -> Likelihood:
-    """The probit of these parameters, graded where there are thresholds, once it is sound."""
-    if grade_thresholds is None:
-        made = Probit(**parameters)
+class AnswerParameters(TypedDict, total=False):
+    """Parameters by which estimators and optimisers say what an answer may tell, see `probit`."""
+
+    noise_variance: float
+    noise_variance_bounds: tuple[float, float] | str
+    tie_threshold: float | None
+    tie_threshold_bounds: tuple[float, float] | str
+    grade_thresholds: Sequence[float] | None
+    grade_threshold_bounds: tuple[float, float] | str
+    order_effect: float
+    order_effect_bounds: tuple[float, float] | str
+
+
+# What they are where nothing else is said.
+ANSWER_DEFAULTS: dict[str, Any] = GradedProbit().get_params() | {"grade_thresholds": None}
+
+
+def probit(**parameters: Unpack[AnswerParameters]) -> Probit:
+    """The probit of these parameters, once it is sound: graded where there are thresholds."""
+    given: dict[str, Any] = dict(parameters)
+    if given.get("grade_thresholds") is None:
+        given = {name: value for name, value in given.items() if not name.startswith("grade_")}
+        made = Probit(**given)
     else:
-        made = GradedProbit(
-            **parameters,
-            grade_thresholds=grade_thresholds,
-            grade_threshold_bounds=grade_threshold_bounds,
-        )
+        made = GradedProbit(**given)
     made.check()
     return made

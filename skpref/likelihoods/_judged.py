@@ -3,16 +3,10 @@
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skpref._utils import Array
 from skpref.data import Answers
-from skpref.likelihoods._base import (
-    Derivatives,
-    Likelihood,
-    Site,
-    TiltedMoments,
-    TruncationBox,
-)
+from skpref.likelihoods._base import Derivatives, Likelihood, Site, TiltedMoments, TruncationBox
 from skpref.likelihoods._expected import Expected
 
 # As a box of a noisy margin the answers of the least reliable judge have a finite noise.
@@ -53,12 +47,7 @@ class JudgeReliability(Likelihood):
     reliability × margin + own order effect, by the chain rule.
     """
 
-    def __init__(
-        self,
-        base: Likelihood,
-        reliability: NDArray[np.float64],
-        own_order: NDArray[np.float64] | None = None,
-    ):
+    def __init__(self, base: Likelihood, reliability: Array, own_order: Array | None = None):
         self.base = base
         self.reliability = reliability
         self.own_order = own_order
@@ -93,7 +82,7 @@ class JudgeReliability(Likelihood):
         """Whether the base does, or judges have order effects of their own."""
         return self.base.uses_order or self.own_order is not None
 
-    def at(self, theta: NDArray[np.float64]) -> Self:
+    def at(self, theta: Array) -> Self:
         """The same reliability with the base at other hyperparameters."""
         return type(self)(self.base.at(theta), self.reliability, self.own_order)
 
@@ -103,26 +92,20 @@ class JudgeReliability(Likelihood):
 
     # -- what judges see -----------------------------------------------------------------
 
-    def log_prob(self, margin: NDArray[np.float64], answers: Answers) -> Derivatives:
+    def log_prob(self, margin: Array, answers: Answers) -> Derivatives:
         """Log-probability of answers given their margins, see `Likelihood.log_prob`."""
         r, ahead = self.seen(answers)
         at = self.base.log_prob(r * margin + ahead, answers)
         return Derivatives(at.value, r * at.gradient, r**2 * at.curvature, r**3 * at.third)
 
-    def theta_derivatives(
-        self, margin: NDArray[np.float64], answers: Answers
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def theta_derivatives(self, margin: Array, answers: Answers) -> tuple[Array, Array, Array]:
         """Derivatives in the base's hyperparameters, see `Likelihood.theta_derivatives`."""
         r, ahead = self.seen(answers)
         value, gradient, curvature = self.base.theta_derivatives(r * margin + ahead, answers)
         return value, r * gradient, r**2 * curvature
 
     def tilted(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        answers: Answers,
-        power: NDArray[np.float64] | None = None,
+        self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> TiltedMoments:
         """Moments of N(z; mean, variance) p(answer | z)^power, see `Likelihood.tilted`."""
         r, ahead = self.seen(answers)
@@ -146,12 +129,8 @@ class JudgeReliability(Likelihood):
         return found
 
     def log_normaliser(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        answers: Answers,
-        power: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64]:
+        self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
+    ) -> Array:
         """That of `tilted` alone, see `Likelihood.log_normaliser`."""
         r, ahead = self.seen(answers)
         if np.any(r == 0.0):
@@ -159,12 +138,8 @@ class JudgeReliability(Likelihood):
         return self.base.log_normaliser(r * mean + ahead, r**2 * variance, answers, power)
 
     def tilted_theta_gradient(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        answers: Answers,
-        power: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64]:
+        self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
+    ) -> Array:
         """Derivatives of its log normaliser, see `Likelihood.tilted_theta_gradient`."""
         r, ahead = self.seen(answers)
         slopes = np.zeros((len(self.free), len(mean)))
@@ -180,11 +155,11 @@ class JudgeReliability(Likelihood):
 
     def repeated_site(
         self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        counts: NDArray[np.float64],
+        mean: Array,
+        variance: Array,
+        counts: Array,
         answers: Answers,
-        near: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+        near: tuple[Array, Array] | None = None,
     ) -> Site:
         """Site of each of several equal answers, see `Likelihood.repeated_site`."""
         found = Site(np.zeros(len(mean)), np.zeros(len(mean)))  # at random: none
@@ -202,13 +177,7 @@ class JudgeReliability(Likelihood):
         found.shift[looks] = r * (site.shift - site.precision * ahead)
         return found
 
-    def expected(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        noise: NDArray[np.float64],
-        answers: Answers,
-    ) -> Expected:
+    def expected(self, mean: Array, variance: Array, noise: Array, answers: Answers) -> Expected:
         """Expectation of the log-probability, see `Likelihood.expected`."""
         r, ahead = self.seen(answers)
         square = r**2
@@ -217,12 +186,8 @@ class JudgeReliability(Likelihood):
         return Expected(at.value, r * at.by_mean, by_variance, by_noise)
 
     def expected_theta_gradient(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        noise: NDArray[np.float64],
-        answers: Answers,
-    ) -> NDArray[np.float64]:
+        self, mean: Array, variance: Array, noise: Array, answers: Answers
+    ) -> Array:
         """Derivatives of its value, see `Likelihood.expected_theta_gradient`."""
         r, ahead = self.seen(answers)
         of = r * mean + ahead, r**2 * variance, r**2 * noise
@@ -243,5 +208,5 @@ class JudgeReliability(Likelihood):
 class Seen(NamedTuple):
     """The margin as the judge of each row sees it: reliability × margin + ahead."""
 
-    reliability: NDArray[np.float64]
-    ahead: NDArray[np.float64]
+    reliability: Array
+    ahead: Array

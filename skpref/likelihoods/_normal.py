@@ -4,51 +4,65 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, log_ndtr, ndtr
+from scipy.special import log_ndtr, ndtr
 
-_SQRT_HALF = np.sqrt(0.5)
-_SQRT_2_OVER_PI = np.sqrt(2.0 / np.pi)
+_SQRT_2PI = np.sqrt(2.0 * np.pi)
+_LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 # Below this u + φ/Φ would cancel; at this depth the continued fraction is exact to rounding.
-_FAR = -5.0
-_DEPTH = 30
+_FAR = -4.0
+_DEPTH = 45
 
 
 class Mills(NamedTuple):
-    """r = φ(u)/Φ(u), r (u + r) = −d²log Φ/du², one minus that, and d³log Φ/du³."""
+    """r = φ(u)/Φ(u), r (u + r) = −d²log Φ/du², one minus that, d³log Φ/du³, and log Φ."""
 
     ratio: np.ndarray
     curvature: np.ndarray
     left: np.ndarray
     third: np.ndarray
+    value: np.ndarray
 
 
 def mills(u: np.ndarray) -> Mills:
     """All of `Mills` to nearly full relative precision, however negative u is."""
+    u = np.asarray(u, dtype=np.float64)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        ratio = np.asarray(_SQRT_2_OVER_PI / erfcx(-_SQRT_HALF * u))
+        tail = ndtr(-np.abs(u))
+        above = u > 0.0
+        mass = np.where(above, 1.0 - tail, tail)
+        ratio = np.asarray(np.exp(-0.5 * u * u) / (_SQRT_2PI * mass))
+        value = np.asarray(np.where(above, np.log1p(-tail), np.log(mass)))
         curvature = np.asarray(ratio * (u + ratio))
         left = np.asarray(1.0 - curvature)
         third = np.asarray(curvature * (u + 2.0 * ratio) - ratio)  # dr/du = −r (u + r)
     far = np.asarray(u < _FAR)
     if np.any(far):
-        x = -np.asarray(u)[far]
+        x = -u[far]
         # r = x + t with t = 1/(x + 2/(x + 3/(x + …))), Abramowitz and Stegun (26.2.14)
         after = np.zeros_like(x)
         for k in range(_DEPTH, 2, -1):
             after = k / (x + after)
         then = 2.0 / (x + after)
         t = 1.0 / (x + then)
+        ratio[far] = x + t
+        value[far] = -0.5 * x * x - _LOG_SQRT_2PI - np.log(x + t)
         # With t (x + then) = 1 every difference below is of terms of unlike size.
         left[far] = t * (then - t)
         curvature[far] = 1.0 - left[far]
         third[far] = curvature[far] * t * then * (after - then)
-    return Mills(ratio, curvature, left, third)
+    return Mills(ratio, curvature, left, third, value)
 
 
-_LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
-_NARROW = 0.1
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
-_NODES, _WEIGHTS = _NODES[8:, None], _WEIGHTS[8:, None]  # of the upper half; weights sum to 1
+# Below this, 2 w c + 1.3 w², the mass beyond the slab is more than a tenth of that above its lower
+# end, so that digits would be lost to cancellation; above it, the nodes of the quadrature are few.
+_NARROW, _ROUND = np.log(10.0), 1.3
+# Slabs that are looked at together, which the processor's cache has room for; wide ones are few
+# where there are fewer than one in so many.
+_BLOCK, _FEW = 4096, 5
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+_NODES, _WEIGHTS = _NODES[6:, None], _WEIGHTS[6:, None]  # of the upper half; weights sum to 1
+_HALF_SQUARES = -0.5 * _NODES**2
+_EVEN, _ODD = (np.hstack([_NODES**k, _NODES ** (k + 2)]).T for k in (0, 1))
 
 
 class Slab(NamedTuple):
@@ -79,18 +93,24 @@ def slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> Slab:
     """
     c, side = np.abs(centre), np.sign(centre)
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-        found, ratio = _difference(c, width)
-        narrow = ratio > _NARROW
-        if np.any(narrow):
-            for whole, part in zip(found, _integral(c[narrow], width[narrow]), strict=True):
-                whole[narrow] = part
+        narrow = width * (2.0 * c + _ROUND * width) < _NARROW
+        found, wide = Slab(*np.empty((len(Slab._fields), *c.shape))), np.flatnonzero(~narrow)
+        # Where few are wide all are integrated, and these are then found anew.
+        most = _FEW * len(wide) < c.size
+        rows = np.arange(c.size) if most else np.flatnonzero(narrow)
+        for some, of in ((rows, _integral), (wide, _difference)):
+            for begin in range(0, len(some), _BLOCK):
+                at = slice(begin, min(begin + _BLOCK, c.size))
+                at = at if most and of is _integral else some[at]
+                for whole, part in zip(found, of(c[at], width[at]), strict=True):
+                    whole[at] = part
     for odd in (found.gradient, found.third, found.edge_gradient):
         odd *= side
     return found
 
 
 def _difference(c, w):
-    """From both tails; and ρ, above `_NARROW` of which digits are lost to cancellation."""
+    """From both tails."""
     a, b = -w - c, w - c
     above, below = mills(b), mills(a)
     share = np.exp(-2.0 * w * c)  # φ(a)/φ(b)
@@ -117,25 +137,28 @@ def _difference(c, w):
     bend = p * above.third - q * below.third
     bend -= 2.0 * pq * apart * (above.curvature + below.curvature)
     bend += pq * ((q - p) * apart**2 + bent) * both
-    value = log_ndtr(b) + np.log1p(-rho)
+    value = above.value + np.log1p(-rho)
     # Derivatives so far are those in a shift of both ends, which is minus c.
-    return Slab(value, -gradient, curvature, left, -third, edge, -slope, -bend), rho
+    return Slab(value, -gradient, curvature, left, -third, edge, -slope, -bend)
 
 
 def _integral(c, w):
     """By quadrature of φ(c) exp(c t − t²/2) over −w < t < w, nodes in pairs; e is t − c."""
-    t = w * _NODES
-    weight = _WEIGHTS * np.exp(-0.5 * t * t)
-    up, down = 0.5 * weight * np.exp(c * t), 0.5 * weight * np.exp(-c * t)
-    mass = (up + down).sum(axis=0)
-    centre = (weight * t * np.sinh(c * t)).sum(axis=0) / mass
-    ahead, behind = t - centre, -t - centre
-    up, down = up * ahead * ahead, down * behind * behind
-    left = (up + down).sum(axis=0) / mass
-    third = (up * ahead + down * behind).sum(axis=0) / mass
-    value = np.log(2.0 * w * mass) - 0.5 * c * c - _LOG_SQRT_2PI
+    weight = _WEIGHTS * np.exp(_HALF_SQUARES * (w * w))
+    more = np.expm1(_NODES * (c * w))
+    down = 1.0 / (1.0 + more)
+    # Twice cosh and sinh of c t: both to full relative precision, at c of 0 too.
+    even, odd = weight * (1.0 + more + down), weight * (more + more * down)
+    mass, second = _EVEN @ even
+    first, third = _ODD @ odd
+    # Moments of t, in units of w
+    centre, second, third = first / mass, second / mass, third / mass
+    left = w * w * (second - centre * centre)
+    third = w * w * w * (third - centre * (3.0 * second - 2.0 * centre * centre))
+    centre = w * centre
+    value = np.log(w * mass) - 0.5 * c * c - _LOG_SQRT_2PI
     ends = np.tanh(c * w)
-    edge = np.exp(-0.5 * w * w) * np.cosh(c * w) / (w * mass)
+    edge = 2.0 * np.exp(-0.5 * w * w) * np.cosh(c * w) / (w * mass)
     off = w * ends - centre
     bend = edge * (off**2 + w * w * (1.0 - ends**2) - left)
     return Slab(value, centre - c, 1.0 - left, left, third, edge, edge * off, -bend)

@@ -6,27 +6,17 @@ the only place where σ² doubles. All of it is stable hundreds of standard devi
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from copy import copy
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr
 
-from skpref._utils import check_bounds, check_number
-from skpref.data import (
-    DUEL,
-    INEQUALITY,
-    TIE,
-    Answers,
-)
+from skpref._utils import Array, check_bounds, check_number
+from skpref.data import DUEL, INEQUALITY, TIE, Answers, check_kinds
 from skpref.likelihoods import _quadrature
-from skpref.likelihoods._base import (
-    Derivatives,
-    Likelihood,
-    Site,
-    TiltedMoments,
-    TruncationBox,
-)
+from skpref.likelihoods._base import Derivatives, Likelihood, Site, TiltedMoments, TruncationBox
 from skpref.likelihoods._expected import Expected, expected_log_ndtr
 from skpref.likelihoods._normal import Slab, mills, slab, standardise
 from skpref.likelihoods._repeats import equal_sites, equal_slabs
@@ -53,12 +43,12 @@ class Intervals(NamedTuple):
     """
 
     kind: NDArray[np.int8]
-    lead: NDArray[np.float64]
-    ahead: NDArray[np.float64]
-    shift: NDArray[np.float64]
-    noise: NDArray[np.float64]
+    lead: Array
+    ahead: Array
+    shift: Array
+    noise: Array
     slabs: NDArray[np.intp]
-    width: NDArray[np.float64]
+    width: Array
 
     @property
     def half_lines(self) -> NDArray[np.intp]:
@@ -67,12 +57,7 @@ class Intervals(NamedTuple):
         bounded[self.slabs] = True
         return np.flatnonzero(~bounded & (self.noise > 0.0))
 
-    def moved(
-        self,
-        cuts: NDArray[np.float64],
-        by_margin: NDArray[np.float64],
-        by_width: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def moved(self, cuts: Array, by_margin: Array, by_width: Array) -> Array:
         """Derivative of something where the thresholds move by ``cuts``.
 
         Parameters
@@ -90,22 +75,20 @@ class Intervals(NamedTuple):
         return found
 
 
-def ends(
-    cuts: NDArray[np.float64], kind: NDArray[np.int8]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def ends(cuts: Array, kind: NDArray[np.int8]) -> tuple[Array, Array]:
     """Lower and upper ends of the noisy margins that rows of these kinds stand for.
 
     Parameters
     ----------
     cuts : ndarray of shape (n_levels,)
-        Thresholds, ascending: that of a tie (0 without ties), then those between grades of a win.
+        Thresholds, ascending: that of a tie (0 without ties), then any further ones.
     kind : ndarray of int8 of shape (n,)
     """
     lower, upper = _ends_of_kinds(cuts)
     return lower[kind], upper[kind]
 
 
-def middles(cuts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def middles(cuts: Array) -> tuple[Array, Array]:
     """Of every kind the middle of its slab and half the width; of a half line its end and infinity.
 
     There are few kinds and many rows, so that it is quicker to find these once for each kind.
@@ -116,29 +99,43 @@ def middles(cuts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.
 
 
 def _ends_of_kinds(cuts):
-    lower = np.array([cuts[0], -cuts[0], 0.0, *cuts])  # of DUEL, TIE, INEQUALITY and the grades
+    lower = np.array([cuts[0], -cuts[0], 0.0, *cuts])  # DUEL, TIE, INEQUALITY, between further cuts
     upper = np.array([np.inf, cuts[0], np.inf, *cuts[1:], np.inf])
     return lower, upper
+
+
+# Probabilities above this are multiplied, so many at a time, before a logarithm is taken.
+_TINY, _FACTORS = 1e-30, 8
 
 
 class Factor(NamedTuple):
     """Log-probability, and derivatives as `Mills` has them."""
 
-    value: NDArray[np.float64]
-    gradient: NDArray[np.float64]
-    curvature: NDArray[np.float64]
-    left: NDArray[np.float64]
-    third: NDArray[np.float64]
+    value: Array
+    gradient: Array
+    curvature: Array
+    left: Array
+    third: Array
 
 
 def factor(mean, scale, rows: Intervals | None) -> Factor:
     """Of every row, in units of ``scale``, the deviation of the noisy margin; None: plain duels."""
-    u = (mean if rows is None else mean + rows.shift) / scale
-    found = Factor(log_ndtr(u), *mills(u))
-    if rows is not None and len(rows.slabs):
-        for whole, part in zip(found, slabs_of(mean, scale, rows), strict=False):
-            whole[rows.slabs] = part
+    if rows is None or not len(rows.slabs):
+        return _half_lines((mean if rows is None else mean + rows.shift) / scale)
+    found = Factor(*np.empty((len(Factor._fields), len(mean))))
+    others = np.ones(len(mean), dtype=bool)
+    others[rows.slabs] = False
+    others = np.flatnonzero(others)
+    u = (mean + rows.shift)[others] / np.broadcast_to(scale, mean.shape)[others]
+    for at, parts in ((others, _half_lines(u)), (rows.slabs, slabs_of(mean, scale, rows))):
+        for whole, part in zip(found, parts, strict=False):
+            whole[at] = part
     return found
+
+
+def _half_lines(u):
+    at = mills(u)
+    return Factor(at.value, at.ratio, at.curvature, at.left, at.third)
 
 
 def slabs_of(mean, scale, rows: Intervals) -> Slab:
@@ -160,16 +157,10 @@ class ExpectedProbit(Likelihood):
         """Thresholds and order effect of every row; None if there are none."""
 
     @abstractmethod
-    def _cuts(self) -> dict[str, NDArray[np.float64]]:
+    def _cuts(self) -> dict[str, Array]:
         """How the thresholds move with each hyperparameter that is one."""
 
-    def expected(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        noise: NDArray[np.float64],
-        answers: Answers,
-    ) -> Expected:
+    def expected(self, mean: Array, variance: Array, noise: Array, answers: Answers) -> Expected:
         """Expectation of the log-probability, see `Likelihood.expected`."""
         rows, total = self._noisy_rows(answers), self.margin_variance + noise
         if rows is not None and len(rows.slabs):
@@ -186,12 +177,8 @@ class ExpectedProbit(Likelihood):
         return Expected(value, by_mean, by_variance, by_noise)
 
     def expected_theta_gradient(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        noise: NDArray[np.float64],
-        answers: Answers,
-    ) -> NDArray[np.float64]:
+        self, mean: Array, variance: Array, noise: Array, answers: Answers
+    ) -> Array:
         """In log σ², the thresholds and h, see `Likelihood.expected_theta_gradient`."""
         rows = self._noisy_rows(answers)
         if not self.free or (rows is not None and len(rows.slabs)):
@@ -292,6 +279,13 @@ class Probit(ExpectedProbit):
                 raise ValueError(f"{error} tie_threshold=None means no ties.") from None
         super().check()
 
+    def with_ties(self, threshold: float, bounds: tuple[float, float] | str) -> Self:
+        """The same with ties, whose threshold starts there."""
+        other = copy(self)
+        other.tie_threshold, other.tie_threshold_bounds = threshold, bounds
+        other.check()
+        return other
+
     @property
     def kinds(self) -> frozenset[int]:
         """Duels, joint answers, and ties if there is a threshold."""
@@ -319,13 +313,13 @@ class Probit(ExpectedProbit):
         """σ²."""
         return self.noise_variance
 
-    def item_noise_gradient(self) -> NDArray[np.float64]:
+    def item_noise_gradient(self) -> Array:
         """σ² for log σ², zero for the others."""
         return np.array([self.noise_variance * (name == "noise_variance") for name in self.free])
 
     # -- probabilities -------------------------------------------------------------------
 
-    def log_prob(self, margin: NDArray[np.float64], answers: Answers) -> Derivatives:
+    def log_prob(self, margin: Array, answers: Answers) -> Derivatives:
         """Log-probability of duels and ties, see `Likelihood.log_prob`.
 
         An inequality of a joint answer has no noise of its own, and so no derivatives.
@@ -338,9 +332,7 @@ class Probit(ExpectedProbit):
         third = at.third / scale**3
         return Derivatives(at.value, at.gradient / scale, at.curvature / scale**2, third)
 
-    def theta_derivatives(
-        self, margin: NDArray[np.float64], answers: Answers
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def theta_derivatives(self, margin: Array, answers: Answers) -> tuple[Array, Array, Array]:
         """Derivatives in log σ², log δ and h, see `Likelihood.theta_derivatives`."""
         rows = self._noisy_rows(answers)
         d = self._log_prob(margin, rows)
@@ -373,21 +365,11 @@ class Probit(ExpectedProbit):
         value, gradient, curvature = zip(*(found[name] for name in self.free), strict=True)
         return np.stack(value), np.stack(gradient), np.stack(curvature)
 
-    def outcome_log_proba(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        lead: ArrayLike = 1,
-    ) -> NDArray[np.float64]:
+    def outcome_log_proba(self, mean: Array, variance: Array, lead: ArrayLike = 1) -> Array:
         """Log-probabilities of (second won, [tie,] first won), finite in the tails."""
         return self._outcomes(mean, variance, lead, log_ndtr, np.asarray)
 
-    def outcome_proba(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        lead: ArrayLike = 1,
-    ) -> NDArray[np.float64]:
+    def outcome_proba(self, mean: Array, variance: Array, lead: ArrayLike = 1) -> Array:
         """Probabilities of (second won, [tie,] first won)."""
         return self._outcomes(mean, variance, lead, ndtr, np.exp)
 
@@ -415,11 +397,7 @@ class Probit(ExpectedProbit):
     # -- what engines ask for ------------------------------------------------------------
 
     def tilted(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        answers: Answers,
-        power: NDArray[np.float64] | None = None,
+        self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> TiltedMoments:
         """Moments of N(z; mean, variance) p(answer | z), as GPML (3.58).
 
@@ -439,20 +417,16 @@ class Probit(ExpectedProbit):
             _settle_sure(found, mean + rows.ahead, total)
         if power is None or not np.any(partial := _partial(power, variance, rows)):
             return found
-        rest = super().tilted(
-            mean[partial], variance[partial], answers.take(partial), power[partial]
-        )
+        parts = mean[partial], variance[partial], answers.take(partial), power[partial]
+        smooth = variance[partial] <= _SMOOTH * np.broadcast_to(noise, partial.shape)[partial]
+        rest = _quadrature.moments(self.log_prob, *parts, smooth)
         for whole, part in zip(found, rest, strict=True):
             whole[partial] = part
         return found
 
     def log_normaliser(
-        self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        answers: Answers,
-        power: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64]:
+        self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
+    ) -> Array:
         """That of `tilted`, without its derivatives."""
         rows = self._rows(answers)
         noise = self.margin_variance if rows is None else rows.noise
@@ -474,23 +448,83 @@ class Probit(ExpectedProbit):
             value[at] = above + np.log(-np.expm1(log_ndtr(-width - centre) - above))
         return value
 
-    def tilted_theta_gradient(
+    def log_normaliser_sums(
         self,
         mean: NDArray[np.float64],
         variance: NDArray[np.float64],
         answers: Answers,
+        copies: NDArray[np.float64],
+        begins: NDArray[np.intp],
+        scale: NDArray[np.float64],
+        ahead: NDArray[np.float64] | None = None,
         power: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
+        """Sums of log normalisers, as logarithms of products: see `Likelihood.log_normaliser_sums`.
+
+        A product of a few probabilities takes one logarithm in the place of a few. What is the same
+        for all of a group is done once for it: the noise, not the margin, is scaled.
+        """
+        rows, size = self._rows(answers), np.diff(begins, append=len(mean))
+        told = mean, variance, answers, copies, begins, scale, ahead, power
+        if power is not None or (rows is not None and not np.all(rows.noise)):
+            return super().log_normaliser_sums(*told)
+
+        def spread(values):
+            return np.repeat(values, size, axis=1)
+
+        deviation = spread(self.margin_variance / scale**2)
+        deviation += variance
+        np.sqrt(deviation, out=deviation)
+        away = mean
+        if ahead is not None:
+            away = away + spread(ahead / scale) * answers.lead
+        if rows is not None:
+            away = away + spread(1.0 / scale) * rows.shift
+        u = away / deviation
+        if np.any(scale < 0.0):
+            u *= spread(np.sign(scale))
+        proba = ndtr(u)
+        if rows is not None and len(rows.slabs):
+            centre = np.abs(u[:, rows.slabs])
+            width = spread(1.0 / np.abs(scale))[:, rows.slabs] * rows.width
+            width /= deviation[:, rows.slabs]
+            proba[:, rows.slabs] = ndtr(width - centre) - ndtr(-width - centre)
+        few = np.flatnonzero(~(proba.ravel() > _TINY))
+        proba.ravel()[few] = 1.0
+        if np.any(copies != 1.0):
+            found = np.add.reduceat(copies * np.log(proba), begins, axis=1)
+        else:
+            n_products = -(-size // _FACTORS)
+            first = np.cumsum(n_products) - n_products
+            nth = np.arange(n_products.sum()) - np.repeat(first, n_products)
+            at = np.repeat(begins, n_products) + _FACTORS * nth
+            products = np.multiply.reduceat(proba, at, axis=1)
+            found = np.add.reduceat(np.log(products), first, axis=1)
+        if len(few):  # by their logarithms, which are finite where they are not
+            m, n = np.divmod(few, len(mean))
+            group = np.repeat(np.arange(len(begins)), size)[n]
+            r = scale[m, group]
+            centre = r * mean[n]
+            if ahead is not None:
+                centre += ahead[m, group] * answers.lead[n]
+            logs = self.log_normaliser(centre, r * r * variance[n], answers.take(n))
+            np.add.at(found, (m, group), copies[n] * logs)
+        return found
+
+    def tilted_theta_gradient(
+        self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
+    ) -> Array:
         """Derivatives of the log normaliser of `tilted` in log σ², the thresholds and h."""
         if not self.free:
             return np.zeros((0, len(mean)))
         rows = self._rows(answers)
-        gradient = self.tilted(mean, variance, answers).gradient
         if rows is None:
             noise = self.margin_variance
-            slopes = (-0.5 * noise * mean * gradient / (variance + noise))[None]
+            total = variance + noise
+            ratio = mills(mean / np.sqrt(total)).ratio
+            slopes = (-0.5 * noise * mean * ratio / total**1.5)[None]
         else:
-            found = self._tilted_slopes(mean, variance, gradient, rows)
+            found = self._tilted_slopes(mean, variance, rows)
             slopes = np.stack([found[name] for name in self.free])
         if power is not None and np.any(partial := _partial(power, variance, rows)):
             rest = mean[partial], variance[partial], answers.take(partial), power[partial]
@@ -499,13 +533,13 @@ class Probit(ExpectedProbit):
 
     def repeated_site(
         self,
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        counts: NDArray[np.float64],
+        mean: Array,
+        variance: Array,
+        counts: Array,
         answers: Answers,
-        near: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+        near: tuple[Array, Array] | None = None,
     ) -> Site:
-        """Common fixed point of equal duels, ties or grades, see `Likelihood.repeated_site`.
+        """Common fixed point of equal answers, see `Likelihood.repeated_site`.
 
         Unknown for joint answers, and for some slabs if they are dozens of deviations of the noise
         wide.
@@ -539,10 +573,10 @@ class Probit(ExpectedProbit):
 
     @property
     def _thresholds(self):
-        """Of ties, and between grades of a win, see `ends`."""
+        """Cuts of the noisy margin, see `ends`."""
         return np.array([self.tie_threshold or 0.0])
 
-    def _cuts(self) -> dict[str, NDArray[np.float64]]:
+    def _cuts(self) -> dict[str, Array]:
         """How the thresholds move with log δ."""
         return {"tie_threshold": np.array([self.tie_threshold or 0.0])}
 
@@ -553,20 +587,14 @@ class Probit(ExpectedProbit):
             return None
         lead = answers.lead.astype(np.float64)
         ahead = self.order_effect * lead
-        if self.tie_threshold is None and np.any(ties := kind == TIE):
-            raise ValueError(
-                f"{np.sum(ties)} of {len(kind)} answers are ties; set tie_threshold to a number to "
-                "learn from them."
-            )
-        if kind.max(initial=0) > max(self.kinds):
-            raise ValueError(
-                f"{np.sum(kind > max(self.kinds))} of {len(kind)} answers have a grade without "
-                "a threshold; set grade_thresholds, one number fewer than there are grades."
-            )
+        unknown = self.tie_threshold is None and bool(np.any(kind == TIE))
+        if unknown or kind.max(initial=0) > max(self.kinds):
+            check_kinds(np.unique(kind).tolist(), self.kinds, type(self).__name__)
         middle, half = middles(cuts)
-        slabs = np.flatnonzero(np.isfinite(half)[kind])
+        index = kind.astype(np.intp)  # which numpy would else make of it every time
+        slabs = np.flatnonzero(np.isfinite(half)[index])
         noise = np.where(kind == INEQUALITY, 0.0, self.margin_variance)
-        return Intervals(kind, lead, ahead, ahead - middle[kind], noise, slabs, half[kind[slabs]])
+        return Intervals(kind, lead, ahead, ahead - middle[index], noise, slabs, half[index[slabs]])
 
     def _noisy_rows(self, answers):
         rows = self._rows(answers)
@@ -577,19 +605,31 @@ class Probit(ExpectedProbit):
             )
         return rows
 
-    def _tilted_slopes(self, mean, variance, gradient, rows: Intervals):
+    def _tilted_slopes(self, mean, variance, rows: Intervals):
         """Derivatives of log normalisers, by name."""
         total = variance + rows.noise
-        by_width = np.zeros(0)
-        if len(rows.slabs):
+        sure = total <= 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
             scale = np.sqrt(total)
-            by_width = slabs_of(mean, scale, rows).edge / scale[rows.slabs]
+            gradient, by_width = np.empty(len(mean)), np.zeros(0)
+            others = np.ones(len(mean), dtype=bool)
+            others[rows.slabs] = False
+            others = np.flatnonzero(others)
+            gradient[others] = mills((mean + rows.shift)[others] / scale[others]).ratio
+            if len(rows.slabs):
+                at = slabs_of(mean, scale, rows)
+                gradient[rows.slabs], by_width = at.gradient, at.edge / scale[rows.slabs]
+            gradient = np.where(sure, 0.0, gradient / scale)
         along = rows.moved(self._thresholds, gradient, by_width)
-        share = rows.noise / np.where(total > 0.0, total, 1.0)
+        share = rows.noise / np.where(sure, 1.0, total)
         found = {name: rows.moved(cuts, gradient, by_width) for name, cuts in self._cuts().items()}
         found["noise_variance"] = -0.5 * share * ((mean + rows.ahead) * gradient + along)
         found["order_effect"] = rows.lead * gradient
         return found
+
+
+# Up to so many variances of its noise a factor is smooth on the scale of the Gaussian.
+_SMOOTH = 4.0
 
 
 def _partial(power, variance, rows):

@@ -52,6 +52,7 @@ def _hermite(order):
 _HERMITE = _hermite(15), _hermite(22)
 # Two rules that differ by less have converged: the longer one errs by far less than they differ.
 _AGREE = 1e-11
+_EPS = np.finfo(np.float64).eps
 
 
 class Grid(NamedTuple):
@@ -134,6 +135,67 @@ def log_normaliser(log_prob, mean, variance, answers, power):
         rest = mean[open_], variance[open_], answers.take(open_), power[open_]
         found[open_] = grid(log_prob, *rest).log_normaliser
     return found
+
+
+def moments(log_prob, mean, variance, answers, power, smooth):
+    """Those of `Grid.moments`; of smooth rows by Gauss–Hermite rules, where two of them agree.
+
+    Parameters
+    ----------
+    log_prob, mean, variance, answers, power
+        As in `grid`.
+    smooth : ndarray of bool of shape (n,)
+        Where the factor changes on no scale far below the Gaussian's width: two rules may agree on
+        a step that lies between their points.
+    """
+    found = [np.empty(len(mean)) for _ in range(4)]
+    wanted = np.ones(len(mean), dtype=bool)
+
+    def parts(rows):
+        return mean[rows], variance[rows], answers.take(rows), power[rows]
+
+    if np.any(smooth):
+        some = np.flatnonzero(smooth)
+        short, long = (_moments_by_rule(rule, log_prob, *parts(some)) for rule in _HERMITE)
+        near = _agree(short, long, variance[some])
+        wanted[some[near]] = False
+        for whole, part in zip(found, long, strict=True):
+            whole[some[near]] = part[near]
+    if np.any(wanted):
+        rest = grid(log_prob, *parts(wanted)).moments()
+        for whole, part in zip(found, rest, strict=True):
+            whole[wanted] = part
+    return tuple(found)
+
+
+def _agree(short, long, variance):
+    """Where the moments of two rules are the same to the last digits that count."""
+    sd = np.sqrt(variance)
+    near = np.abs(short[0] - long[0]) <= _AGREE * (1.0 + np.abs(long[0]))
+    for unit, one, other in ((sd, short[1], long[1]), (variance, short[2], long[2])):
+        near &= np.abs(one - other) * unit <= _AGREE * np.abs(other) * unit + _EPS
+    return near
+
+
+def _moments_by_rule(rule, log_prob, mean, variance, answers, power):
+    """Log normaliser, its derivatives, and the tilted over the Gaussian variance by one rule.
+
+    Derivatives are those of the factor, averaged: differences of moments lose their digits where
+    the Gaussian is narrow.
+    """
+    points, log_weights = rule
+    z = mean[:, None] + np.sqrt(variance)[:, None] * points
+    at = log_prob(z.ravel(), answers.take(np.repeat(np.arange(len(mean)), len(points))))
+    value, gradient, curvature = (power[:, None] * part.reshape(z.shape) for part in at[:3])
+    value = value + log_weights
+    top = value.max(axis=1)
+    density = np.exp(value - top[:, None])
+    total = density.sum(axis=1)
+    density /= total[:, None]
+    slope = np.sum(density * gradient, axis=1)
+    spread = np.sum(density * (gradient - slope[:, None]) ** 2, axis=1)
+    bend = np.sum(density * curvature, axis=1) - spread
+    return top + np.log(total), slope, bend, np.clip(1.0 - variance * bend, 1e-300, 1.0)
 
 
 def _by_rule(rule, log_prob, mean, variance, answers, power):

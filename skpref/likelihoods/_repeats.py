@@ -99,12 +99,8 @@ def equal_slabs(mean, variance, counts, noise, width, cavity=None):
 
     Parameters
     ----------
-    mean, variance : ndarray
-        Of the margin without any of these sites; the variance is positive.
-    counts : ndarray
-        Numbers c of equal answers.
-    noise : float
-        Variance of the noise on the margin.
+    mean, variance, counts, noise
+        As in `equal_sites`.
     width : ndarray
         Half the width of each slab, whose middle is at a margin of 0.
     cavity : (ndarray, ndarray), optional

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpref.data import MOST_GRADES, DuelScale
+from skpref.data import LARGEST_LABEL, ranks_of
 
 TIE = "tie"
 # What stands for an outcome that was not given: None is a refusal.
@@ -28,9 +28,9 @@ class AnswerArguments(NamedTuple):
         Returns
         -------
         int, str or dict
-            Of a duel 1 (the first won), 0 or "tie", or a grade of 2 or more, below 0 where the
-            second won; of more items a dict with the position
-            "chosen", "worst" or both, or with the positions of a "ranking".
+            Of a duel 1 (the first won), 0, "tie", or a further label of a `DuelScale`; of more
+            items a dict with the position "chosen", "worst" or both, or with the positions of a
+            "ranking".
 
         Raises
         ------
@@ -57,7 +57,7 @@ class AnswerArguments(NamedTuple):
         found = _of_set(said, n)
         if n > 2:
             return found
-        first, second = ranks_of(found, n)
+        first, second = ranks_of(n, **found)
         return int(first < second)
 
     def _by_position(self):
@@ -82,12 +82,12 @@ def _of_duel(outcome, n):
         known = outcome == TIE
     else:
         whole = isinstance(outcome, int | float) and outcome == np.rint(outcome)
-        known = outcome == 0.5 or (whole and abs(outcome) <= MOST_GRADES)
+        known = outcome == 0.5 or (whole and abs(outcome) <= LARGEST_LABEL)
     if not known:
         raise ValueError(
-            "Outcomes of duels must be in {0, 1}, {-1, 1}, booleans (1: the first won), grades "
-            "such as 2 and -2, 'tie' or 0.5 (no difference), or None (no answer), neither NaN nor "
-            f"others; got {shown}."
+            "Outcomes of duels must be in {0, 1}, {-1, 1}, booleans (1: the first won), 2, -2 and "
+            "so on (it won clearly), 'tie' or 0.5 (no difference), or None (no answer), neither "
+            f"NaN nor others; got {shown}."
         )
     if outcome in (TIE, 0.5):
         return TIE
@@ -135,49 +135,13 @@ def _ranking(value, n):
     return found
 
 
-def ranks_of(outcome: int | str | dict, n: int) -> tuple[int, ...]:
-    """Rank of each of n items: 1 best; equal ranks are not compared, nor is rank 0.
-
-    Parameters
-    ----------
-    outcome : int, str or dict
-        As `AnswerArguments.of` gives it.
-    n : int
-
-    Examples
-    --------
-    >>> from skpref.optimize._answers import ranks_of
-    >>> ranks_of({"chosen": 2}, 4), ranks_of({"chosen": 2, "worst": 0}, 4)
-    ((2, 2, 1, 2), (3, 2, 1, 2))
-    >>> ranks_of({"ranking": [2, 0]}, 4)
-    (2, 0, 1, 0)
-    """
+def ranks_told(outcome: int | str | dict, n: int) -> tuple[int, ...]:
+    """Rank of each of n items by an outcome as `AnswerArguments.of` gives it; of a tie all 1."""
+    if isinstance(outcome, dict):
+        return ranks_of(n, **outcome)
     if isinstance(outcome, str):  # a tie
         return (1,) * n
-    if not isinstance(outcome, dict):
-        return (1, 2) if outcome > 0 else (2, 1)
-    ranks = [0] * n
-    if "ranking" in outcome:
-        for rank, position in enumerate(outcome["ranking"], start=1):
-            ranks[position] = rank
-        return tuple(ranks)
-    middle = 1 + ("chosen" in outcome)
-    ranks = [middle] * n
-    if "worst" in outcome:
-        ranks[outcome["worst"]] = middle + 1
-    if "chosen" in outcome:
-        ranks[outcome["chosen"]] = 1
-    return tuple(ranks)
-
-
-def check_scale(outcome: int | str | dict, scale: DuelScale) -> None:
-    """Raise ValueError if an outcome is a grade that the model of an optimizer does not have."""
-    if isinstance(outcome, int) and abs(outcome) > scale.levels:
-        allowed = "{1, 0}" if scale.levels == 1 else f"±1 to ±{scale.levels}"
-        raise ValueError(
-            f"Outcomes of duels must be in {allowed}, got {outcome}. To tell how much better, give "
-            "grade_thresholds, one number fewer than there are grades, such as (1.0,)."
-        )
+    return ranks_of(n, chosen=int(outcome <= 0))
 
 
 def label_of(outcome: int | str | dict) -> int:
@@ -189,7 +153,7 @@ def label_of(outcome: int | str | dict) -> int:
 
 def leader(outcome: int | str | dict, n: int) -> int:
     """Position of the best; where several may be, of the first of these that was shown."""
-    return ranks_of(outcome, n).index(1)
+    return ranks_told(outcome, n).index(1)
 
 
 def check_kept(outcome: Any, n: int) -> None:

@@ -14,7 +14,7 @@ from skpref._utils import check_choice, check_number
 from skpref.fitting import Model, check_engine, check_kernel, check_likelihood
 from skpref.inference import ENGINES, ConstantLiar, Engine, Hallucination, KrigingBeliever
 from skpref.kernels import Identity
-from skpref.likelihoods import Answers, probit
+from skpref.likelihoods import ANSWER_DEFAULTS, Answers, probit
 from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._dimensions import plain
@@ -46,6 +46,17 @@ class Configuration(NamedTuple):
     models: Models
     n_initial: int
     refit_every: int | None
+
+
+def answer_options(given: dict) -> dict:
+    """Parameters of `probit`, with an optimizer's defaults."""
+    unknown = sorted(given.keys() - ANSWER_DEFAULTS.keys())
+    if unknown:
+        raise TypeError(
+            f"PreferenceOptimizer got an unexpected keyword argument {unknown[0]!r}. Of the "
+            f"answers there are {', '.join(ANSWER_DEFAULTS)}; for the others see its documentation."
+        )
+    return _model.ANSWERS | given
 
 
 def configure(space: Space, options: dict, n_given: int) -> Configuration:
@@ -102,23 +113,16 @@ def _likelihoods(options):
     """The likelihood of a run, and where the first tie is to change it the one before that."""
     if options["likelihood"] is not None:
         return check_likelihood(options["likelihood"]), None
-    threshold, bounds = options["tie_threshold"], options["tie_threshold_bounds"]
-    names = ["noise_variance", "order_effect", "grade_thresholds"]
-    names += ["noise_variance_bounds", "order_effect_bounds", "grade_threshold_bounds"]
-    plain = probit(**{name: options[name] for name in names})
-    later = threshold is None
-    if later and isinstance(bounds, str) and bounds == "fixed":
+    made = probit(**{name: options[name] for name in ANSWER_DEFAULTS})
+    if made.tie_threshold is not None:
+        return made, None
+    bounds = options["tie_threshold_bounds"]
+    if isinstance(bounds, str) and bounds == "fixed":
         raise ValueError(
             "tie_threshold=None and tie_threshold_bounds='fixed' exclude each other. Give the "
             "number to hold, or bounds (low, high) to learn within once a tie is told."
         )
-    if later:  # below all grades of a win
-        threshold = min(
-            [_model.TIE_PRIOR[0], *(0.5 * t for t in options["grade_thresholds"] or ())]
-        )
-    whole = clone(plain).set_params(tie_threshold=threshold, tie_threshold_bounds=bounds)
-    whole.check()
-    return whole, plain if later else None
+    return made.with_ties(_model.TIE_PRIOR[0], bounds), made
 
 
 def _n_initial(value, n_given, space):

@@ -41,55 +41,54 @@ class Question(NamedTuple):
 class ActiveLearner(Asking):
     """Ask the duels of a pool that tell most about the whole utility.
 
-    Ask for a duel, show it, tell who won; the estimator is fitted to what was told, and `query`
-    chooses the next duel in view of it and of those that are pending. Where the best item alone is
-    wanted, `HallucinationBelieverOptimizer` finds it in fewer answers.
+    Ask for a duel, show it, and tell who won. The estimator is fitted to these answers, and `query`
+    chooses the next duel by it and by the pending ones. If you want the best item alone,
+    `HallucinationBelieverOptimizer` finds it in fewer answers.
 
     Parameters
     ----------
     estimator : PairwisePreferenceRegressor, or a pipeline that ends in one
-        Cloned, and fitted anew after each answer. With ``users`` one that knows several users, a
+        A clone is fitted anew after each answer. ``users`` needs an estimator for several users, a
         CollaborativePreferenceRegressor.
     pool : array-like
-        Duels (n_duels, 2, n_features), a DuelFrame of numbers, or (n_duels, 2) positions or names
-        in the estimator's ``items``. Items, as floats (n_items, n_features), DataFrame or
-        ItemTable, stand for all duels between them, shown either way round.
+        Duels: an array (n_duels, 2, n_features), a DuelFrame of numbers, or (n_duels, 2) positions
+        or names in the estimator's ``items``. Or items: floats (n_items, n_features), a DataFrame
+        or an ItemTable. Items stand for all duels between them, in either order.
     strategy : str or callable, default="bald"
         As in `skpref.active.query`.
     options : dict, default=None
         Further arguments of the strategy, such as ``{"members": 20}``.
     n_initial : int, default=5
-        Duels drawn at random before the strategy is used; those told count.
+        Number of answers before the strategy is used. Until then duels are drawn at random.
     users : sequence of str or int, default=None
-        Who may be asked, each every duel of the pool: ids. Further people may come at any time by
-        ``ask(user=...)`` or `tell`. A question is then a `Question`, a user and a duel, wherever
-        without users it is a duel, and `run` calls ``compare(user, duel)``. A pipeline gets users
-        by the name of its last step, or where scikit-learn routes metadata by request. None: there
-        are no several users.
+        Ids of the people who may be asked. Each may be asked every duel of the pool. Further people
+        may come at any time by ``ask(user=...)`` or `tell`. A question is then a `Question`, a user
+        and a duel, and `run` calls ``compare(user, duel)``. A pipeline passes users on to its last
+        step, or where scikit-learn routes metadata by request. None: answers have no users.
     refit_every : int, default=1
-        Hyperparameters are learned with every so many answers (and, until there are so many, with
-        each); in between those of the last time are held.
+        Hyperparameters are learned after every so many answers, and after each of the first ones.
+        In between they are held.
     repeat : bool, default=False
-        Whether a duel may be asked again, of the same user, once it was answered.
+        Whether a user may be asked an answered duel again.
     journal : path, default=None
-        SQLite database to which every event is written before the call returns, as of
-        `PreferenceOptimizer`. If it exists the run goes on from its end, with the very same next
+        SQLite database to which every event is written before the call returns, as in
+        `PreferenceOptimizer`. If it exists, the run goes on from its end, with the very same next
         question. `read_journal` gives its history.
     random_state : int, RandomState instance, Generator or None, default=None
-        The same seed and answers give the same questions; it also seeds an estimator whose
+        The same seed and answers give the same questions. It also seeds an estimator whose
         ``random_state`` is None.
 
     Attributes
     ----------
     estimator_ : estimator
-        Fitted to what was told.
+        Fitted to the answers.
     posterior_ : Posterior
         That of ``estimator_``.
     history_ : list of HistoryEntry
-        Duels and outcomes in the order in which they were told.
+        Duels and outcomes in the order of the answers.
     n_told_ : int
     pending_ : ndarray of shape (n, 2, d), list of tuples of names, or list of Question
-        Duels asked and neither answered nor skipped, oldest first.
+        Questions without an answer or a skip, oldest first.
 
     Examples
     --------
@@ -179,14 +178,15 @@ class ActiveLearner(Asking):
     def ask(self, n: int | None = None, *, user: str | int | None = None) -> Any:
         """The next duel, or the next n for judges in parallel.
 
-        Asking again without telling gives the same; answers may come in any order.
+        The question stays the same until something is told. Answers may come in any order.
 
         Parameters
         ----------
         n : int, optional
-            Number of duels, each chosen in view of those before it.
+            Number of duels. Each is chosen with regard to those before it.
         user : str or int, optional
-            Who is to be asked, listed in ``users`` or not. None: whoever has most to tell.
+            The user to be asked, who need not be one of ``users``. None: the user whose answer
+            tells most.
 
         Returns
         -------
@@ -197,7 +197,7 @@ class ActiveLearner(Asking):
         Raises
         ------
         ValueError
-            If none is left.
+            If no duel is left.
         """
         return self._pose(n, user=None if user is None else self._user(user, asked=True))
 
@@ -207,13 +207,12 @@ class ActiveLearner(Asking):
         Parameters
         ----------
         duel : array-like of shape (2, d), or two names
-            Any two different items of the pool, asked for or not, in the order in which they were
-            shown. Told again, it is one more answer. With several users a `Question`, or a pair
-            ``(user, duel)``.
+            Any two different items of the pool, in the order in which they were shown. They need
+            not have been asked for. A duel that is told again counts as one more answer. With
+            several users a `Question`, or a pair ``(user, duel)``.
         outcome : int, bool, "tie", 0.5 or None
-            1 or True: the first won; 0, -1 or False: the second; 2, -2 and so on: the clearer wins,
-            where the estimator has grades; "tie" or 0.5: no difference, where it has ties. None:
-            no answer, as `skip`.
+            1 or True: the first won; 0, -1 or False: the second; "tie" or 0.5: no difference; or
+            another label that the estimator takes, such as 2. None: no answer, as `skip`.
 
         Returns
         -------
@@ -282,7 +281,7 @@ class ActiveLearner(Asking):
         Parameters
         ----------
         user : str or int, optional
-            To whom. None: to somebody of the population.
+            The user who gets the recommendation. None: somebody of the population.
 
         Raises
         ------

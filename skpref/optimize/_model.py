@@ -26,8 +26,8 @@ from skpref.fitting import (
 )
 from skpref.gp import Posterior
 from skpref.inference import State, check_answers
-from skpref.likelihoods import Likelihood
-from skpref.optimize._answers import TIE, check_scale, label_of, ranks_of
+from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood
+from skpref.optimize._answers import TIE, label_of, ranks_told
 
 # Log-normal priors: median and standard deviation of the logarithm.
 LENGTHSCALE_PRIOR = (0.5, 0.75)
@@ -36,9 +36,12 @@ LENGTHSCALE_PRIOR = (0.5, 0.75)
 NOISE_PRIOR = (3e-3, 2.0)
 TIE_PRIOR = (0.1, 1.5)
 LENGTHSCALE_BOUNDS = (0.02, 20.0)
-NOISE_BOUNDS = (1e-5, 1.0)
-TIE_BOUNDS = (1e-4, 10.0)
-# Of the probit's hyperparameters, see `Likelihood.priors`; of other thresholds that of ties.
+# Of the probit that an optimizer makes, where nothing else is said.
+ANSWERS = ANSWER_DEFAULTS | {
+    "noise_variance": NOISE_PRIOR[0],
+    "noise_variance_bounds": (1e-5, 1.0),
+}
+# Of the probit's hyperparameters, see `Likelihood.priors`; of all thresholds that of ties.
 _PRIORS = {"noise_variance": NOISE_PRIOR, "order_effect": (0.0, 0.5)}
 _REFIT = Search(max_iter=12, gtol=1e-2, warn_not_converged=False)
 
@@ -148,7 +151,7 @@ class Models:
 
     def check_takes(self, outcome: int | str | dict, n: int) -> None:
         """Raise ValueError unless the model takes such an answer to n items."""
-        check_scale(outcome, self.whole.likelihood.duel_scale)
+        self.whole.likelihood.duel_scale.check_told(label_of(outcome))
         if outcome not in (0, 1):
             told = [(range(n), outcome)]
             seen = observed(np.arange(float(n))[:, None], told, self.whole)
@@ -168,7 +171,7 @@ def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Compari
     rank = np.zeros((len(told), most), dtype=np.intp)
     for k, (items, outcome, *_) in enumerate(told):
         shown[k, : len(items)] = items
-        rank[k, : len(items)] = ranks_of(outcome, len(items))
+        rank[k, : len(items)] = ranks_told(outcome, len(items))
     kind = scale.kinds([label_of(outcome) for _, outcome, *_ in told])
     kind[[isinstance(outcome, dict) for _, outcome, *_ in told]] = DUEL
     return Comparisons.from_ranks(rows, shown, rank, kind=kind)

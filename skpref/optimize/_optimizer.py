@@ -1,20 +1,21 @@
 """Ask and tell: preferential optimisation of what only a judge can compare."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import RandomLike, check_number, seed_of
 from skpref.gp import Posterior
+from skpref.likelihoods import AnswerParameters
 from skpref.optimize._answers import UNSAID, AnswerArguments
 from skpref.optimize._asking import Asking
-from skpref.optimize._configuration import configure
-from skpref.optimize._model import LENGTHSCALE_PRIOR, NOISE_BOUNDS, NOISE_PRIOR, TIE_BOUNDS
+from skpref.optimize._configuration import answer_options, configure
+from skpref.optimize._model import LENGTHSCALE_PRIOR
 from skpref.optimize._questions import check_told
 from skpref.optimize._session import Session
 from skpref.optimize._spaces import make_space
@@ -23,97 +24,84 @@ from skpref.optimize._spaces import make_space
 class PreferenceOptimizer(Asking):
     """Preferential Bayesian optimisation with any engine, incumbent rule and acquisition.
 
-    Ask for a duel, or a set of more items, show it, and tell which is better.
-    `HallucinationBelieverOptimizer` is the one to use; this class also runs the methods that the
-    paper [1]_ compares it with, which ``skpref.optimize.STRATEGIES`` lists:
+    Ask for a duel, or for a set of more items, show it, and tell which item is better. Use
+    `HallucinationBelieverOptimizer` unless you compare methods. This class also runs the methods
+    that the paper [1]_ compares it with. ``skpref.optimize.STRATEGIES`` lists them:
     ``PreferenceOptimizer(space, **STRATEGIES["EP-MUC"]._asdict())``.
 
     Parameters
     ----------
     space : array-like of shape (d, 2) or dict, default=None
-        Bounds, a row (low, high) for each feature; items are then arrays (d,). Or a dict of name
-        to a frozen ``scipy.stats`` distribution (its cdf maps it to the unit interval, so a
-        ``loguniform`` is searched on a log scale), a tuple (low, high) (two ints: integers, both
-        included), or a list of choices (increasing numbers are ordered, others are
-        categories); items are then dicts.
+        Bounds, a row (low, high) for each feature; items are then arrays (d,). Or a dict by name;
+        items are then dicts. Its values are frozen ``scipy.stats`` distributions, tuples (low,
+        high), or lists of choices. The cdf of a distribution maps its values to the unit interval,
+        so a ``loguniform`` is searched on a log scale. A tuple of two ints means integers, both
+        ends included. Choices that are increasing numbers are ordered, others are categories.
     inference : str or engine, default="hallucination"
-        Of the posterior that the acquisition sees: "hallucination" (the GP given one draw of the
-        noisy margins), "kriging_believer" (given their means), "constant_liar" (given that each is
-        1), "laplace", "ep", "gibbs", "hmc" or an engine of `skpref.inference`.
+        Gives the posterior that the acquisition sees. "hallucination" is the GP given one draw of
+        the noisy margins, "kriging_believer" the GP given their means, "constant_liar" the GP given
+        that each is 1. Or "laplace", "ep", "gibbs", "hmc", or an engine of `skpref.inference`.
     incumbent : str, default="posterior_mean"
         First item of the next duel: "last_winner", "posterior_mean", "thompson", "random" or
-        "joint". "posterior_mean" is the largest one among the items seen;
-        "joint" lets both items maximise the acquisition, and with "eubo" all items of a set.
+        "joint". "posterior_mean" is the item with the largest one among those seen. With "joint"
+        both items maximise the acquisition together, and with "eubo" all items of a set.
     acquisition : str or callable, default="log_ei"
-        What the second item maximises: "ei", "log_ei", "pi" (probability of improvement), "ucb"
-        (√β = 2), "mean"; of its duel with the first "bvei", "muc", "eubo", "eiig", "duel_ucb";
-        "thompson" (a draw of the function), "random". So do the further ones of a set, each by
-        itself; with "eubo" (expected utility of the best) together. A callable gets ``(posterior,
-        X, incumbent)`` in unit-cube rows and returns (n,) values.
+        The second item maximises it. "ei", "log_ei", "pi" (probability of improvement), "ucb" (√β =
+        2) and "mean" are functions of an item. "bvei", "muc", "eubo", "eiig" and "duel_ucb" are
+        functions of its duel with the first item. "thompson" is a draw of the utility, "random"
+        takes any item. Each further item of a set maximises it by itself; with "eubo" (expected
+        utility of the best) all do so together. A callable gets ``(posterior, X, incumbent)`` in
+        unit-cube rows and returns (n,) values.
     kernel : sklearn kernel, default=None
-        On rows of the unit cube (categories one-hot). None: Matérn-3/2, unit amplitude, one
-        lengthscale a column.
-    noise_variance : float, default=3e-3
-        σ² of each utility at each presentation, in units of the kernel's amplitude. The starting
-        value where it is learned, with a broad log-normal prior of median 0.003.
-    noise_variance_bounds : (float, float) or "fixed", default=(1e-5, 1.0)
-        Bounds of the search; "fixed" holds the noise.
-    tie_threshold : float or None, default=None
-        Two items whose utilities, seen with noise, differ by less are a tie; in units of the
-        utility. A number: where the search starts, from the first answer on. None: the model has
-        no ties until one is told; from then on the threshold is learned, with a log-normal prior
-        of median 0.1.
-    tie_threshold_bounds : (float, float) or "fixed", default=(1e-4, 10.0)
-        Bounds of the search; "fixed" holds the number.
-    grade_thresholds : sequence of float, default=None
-        For judges who tell how much better, by outcomes 2, -2 and so on: as in
-        `PairwisePreferenceRegressor`. Each increment has the prior of ``tie_threshold``.
-    grade_threshold_bounds : (float, float) or "fixed", default=(1e-4, 10.0)
-        Bounds of the search; "fixed" holds the increments.
-    order_effect : float, default=0.0
-        What is added to the utility of the item that is shown first.
-    order_effect_bounds : (float, float) or "fixed", default="fixed"
-        Bounds of the search, which has a normal prior of deviation 0.5; "fixed" holds the number.
+        On rows of the unit cube, where categories are one-hot. None: Matérn-3/2, unit amplitude,
+        one lengthscale a column.
     lengthscale_prior : (median, deviation), "lognormal" or None, default=(0.5, 0.75)
         As in `PairwisePreferenceRegressor`, in the units of the rows that the kernel sees: here
         those of the unit cube.
     likelihood : Likelihood, default=None
-        Of an answer given the utilities; None: the probit of the numbers above.
+        Probability of an answer given the utilities. None: a probit with the parameters in
+        ``answers``.
     n_initial : int, default=None
-        Number of duels before the model is used; those told count, and a set of k items as k/2.
-        None: 3 d.
+        Number of answers before the model is used, where a set of k items counts k/2. None: 3 d.
     initial_duels : array-like of shape (n, 2, d) or list of pairs of dicts, default=None
-        Asked first; the rest of the initial duels are Sobol points.
+        Asked first. The rest of the initial duels are Sobol points.
     refit_every : int, default=None
-        Answers between two fits of the hyperparameters; None: often at first, then more rarely.
+        Answers between two fits of the hyperparameters. None: few at first, then more.
     candidates : array-like or DataFrame of shape (n, d), or ItemTable, default=None
-        A pool to choose from, instead of ``space``. If it has names (those of the table, or the
-        index of a pandas frame unless it is the default one, which just counts the rows), items
-        are these names, else rows of features. Candidates of equal features are one item, shown
-        by the first of their names. Those of ``ItemTable.from_names`` have no features and share
-        nothing (`Identity` kernel).
+        A pool to choose from, instead of ``space``. If it has names, items are these names, else
+        rows of features. The names are those of the table or the index of a pandas frame, except
+        the default index, which counts the rows. Candidates of equal features are one item, shown
+        by the first of their names. Those of ``ItemTable.from_names`` have no features and
+        independent utilities (`Identity` kernel).
     journal : path, default=None
-        SQLite database to which every event is written before the call returns. If it exists the
+        SQLite database to which every event is written before the call returns. If it exists, the
         run goes on from its end, with the very same next question. Processes of one machine may
-        share it (`AlreadyAnswered`); `read_journal` gives its history.
+        share it (`AlreadyAnswered`). `read_journal` gives its history.
     random_state : int, RandomState instance, Generator or None, default=None
         The same seed and answers give the same questions.
+    **answers
+        What an answer may tell, and how noisy it is: the parameters ``noise_variance``,
+        ``tie_threshold``, ``order_effect`` and so on of `PairwisePreferenceRegressor`, in units of
+        the kernel's amplitude, each with its bounds. The noise starts at 0.003, with bounds (1e-5,
+        1.0) and a broad log-normal prior of that median. Thresholds have a log-normal prior of
+        median 0.1, the order effect a normal one of deviation 0.5. Without ``tie_threshold`` the
+        model has no ties until one is told; then the threshold is learned.
 
     Attributes
     ----------
     history_ : list of HistoryEntry
-        Items and outcomes in the order in which they were told.
+        Items and outcomes in the order of the answers.
     incumbent_ : ndarray of shape (d,), dict or name
-        First item of the next question as the rule has it ("last_winner" and "posterior_mean";
-        the last winner for the other rules). The last winner is the best item of the last answer;
-        where that leaves several, as a tie does, the one of them that was shown first.
+        First item of the next question by the rules "last_winner" and "posterior_mean", and the
+        last winner with the other rules. The last winner is the best item of the last answer.
+        Where an answer such as a tie leaves several, it is the one of them that was shown first.
     posterior_ : Posterior
-        Of what was told, on unit-cube rows (`to_unit`), where candidates have texts as names also
-        by these. Where noisy margins are believed it is EP's.
+        Of the answers, on unit-cube rows (`to_unit`). It also takes the names of candidates, if
+        these are texts. For engines that assume values of the noisy margins it is that of EP.
     n_told_ : int
     pending_ : ndarray of shape (n, size, d), or list
-        What was asked and neither answered nor skipped, oldest first, as `ask` with ``n`` gives
-        it; a list where sizes differ. With a journal also that of other processes.
+        Questions without an answer or a skip, oldest first, as `ask` with ``n`` gives them. A list
+        where sizes differ. With a journal also the questions of other processes.
 
     References
     ----------
@@ -139,14 +127,6 @@ class PreferenceOptimizer(Asking):
         incumbent: str = "posterior_mean",
         acquisition: str | Callable = "log_ei",
         kernel: Kernel | None = None,
-        noise_variance: float = NOISE_PRIOR[0],
-        noise_variance_bounds: tuple[float, float] | str = NOISE_BOUNDS,
-        tie_threshold: float | None = None,
-        tie_threshold_bounds: tuple[float, float] | str = TIE_BOUNDS,
-        grade_thresholds: Sequence[float] | None = None,
-        grade_threshold_bounds: tuple[float, float] | str = TIE_BOUNDS,
-        order_effect: float = 0.0,
-        order_effect_bounds: tuple[float, float] | str = "fixed",
         lengthscale_prior: tuple[float, float] | str | None = LENGTHSCALE_PRIOR,
         likelihood: Any = None,
         n_initial: int | None = None,
@@ -155,6 +135,7 @@ class PreferenceOptimizer(Asking):
         candidates: Any = None,
         journal: str | PathLike | None = None,
         random_state: RandomLike = None,
+        **answers: Unpack[AnswerParameters],
     ):
         self._space = make_space(space, candidates)
         initial = [] if initial_duels is None else list(initial_duels)
@@ -163,14 +144,7 @@ class PreferenceOptimizer(Asking):
             "incumbent": incumbent,
             "acquisition": acquisition,
             "kernel": kernel,
-            "noise_variance": noise_variance,
-            "noise_variance_bounds": noise_variance_bounds,
-            "tie_threshold": tie_threshold,
-            "tie_threshold_bounds": tie_threshold_bounds,
-            "grade_thresholds": grade_thresholds,
-            "grade_threshold_bounds": grade_threshold_bounds,
-            "order_effect": order_effect,
-            "order_effect_bounds": order_effect_bounds,
+            **answer_options({**answers}),
             "lengthscale_prior": lengthscale_prior,
             "likelihood": likelihood,
             "n_initial": n_initial,
@@ -202,14 +176,14 @@ class PreferenceOptimizer(Asking):
     def ask(self, n: int | None = None, *, size: int = 2) -> Any:
         """The next duel or set, or the next n for judges in parallel.
 
-        Asking again without telling gives the same; answers may come in any order. With another
-        size it is another question. Of several processes on one journal each has its own; those
-        of one that has ended are asked again by the next to ask.
+        The question stays the same until something is told. Answers may come in any order. Another
+        size gives another question. Several processes on one journal have a question each. The
+        questions of a process that has ended go to the next one that asks.
 
         Parameters
         ----------
         n : int, optional
-            Number of questions; each comes from a hallucination of its own.
+            Number of questions. Each comes from a hallucination of its own.
         size : int, default=2
             Number of items of each: 2 for a duel, more for a set.
 
@@ -221,8 +195,8 @@ class PreferenceOptimizer(Asking):
         Raises
         ------
         ValueError
-            If none is left (in a small pool all are pending or were skipped), the acquisition is
-            NaN everywhere, or the engine or likelihood takes no answers to sets.
+            If no question is left (all of a small pool are pending or were skipped), if the
+            acquisition is NaN everywhere, or if the engine or likelihood takes no answers to sets.
         """
         size = int(check_number("size", size, low=2, integer=True))
         if self._space.pool is not None and size > len(self._space.pool):
@@ -243,24 +217,26 @@ class PreferenceOptimizer(Asking):
     ) -> Self:
         """Tell which is better.
 
-        Of a duel by its outcome; of a set by position: the best, the worst, both, or a ranking.
+        The answer to a duel is its outcome. The answer to a set is by position: the best, the
+        worst, both, or a ranking.
 
         Parameters
         ----------
         items : array-like of shape (k, d), or k dicts, names or rows of a frame
-            Any different items of the space, asked for or not, in the order in which they were
-            shown. Told again, it is one more answer; answers may contradict each other.
+            Any different items of the space, in the order in which they were shown. They need not
+            have been asked for. Items that are told again count as one more answer. Answers may
+            contradict each other.
         outcome : int, bool, "tie", 0.5 or None
-            Of a duel. 1 or True: the first won; 0, -1 or False: the second; with
-            ``grade_thresholds`` also 2, -2 and so on, the clearer wins; "tie" or 0.5: no
-            difference. None, also of a set: no answer, as `skip`. A dict holds the following.
+            Of a duel. 1 or True: the first won; 0, -1 or False: the second; "tie" or 0.5: no
+            difference; or another label that ``answers`` allow, such as 2. None, also of a set: no
+            answer, as `skip`. A dict holds the following.
         chosen : int, optional
             Position of the best item, from 0.
         worst : int, optional
             Position of the worst item.
         ranking : sequence of int, optional
             Positions, the best first: ``ranking=[2, 0, 1]`` means that ``items[2]`` is the best.
-            Of items that are left out nothing is said.
+            Items may be left out; nothing is learned of them.
 
         Returns
         -------
@@ -269,8 +245,9 @@ class PreferenceOptimizer(Asking):
         Raises
         ------
         TypeError, ValueError
-            If the items are equal, not finite or outside the space, the answer is none of these,
-            or more than one, or the engine or likelihood does not take it. Nothing is changed then.
+            If the items are equal, not finite or outside the space, if the answer is none of these
+            or more than one, or if the engine or likelihood does not take it. Nothing is changed
+            then.
         AlreadyAnswered
             If the question was pending when this object last looked, and another process has
             answered it since. Nothing is recorded then.
@@ -302,7 +279,7 @@ class PreferenceOptimizer(Asking):
 
     @property
     def posterior_(self) -> Posterior:
-        """Of what was told, on unit-cube rows; candidates also by texts that name them. A copy."""
+        """Posterior on unit-cube rows, and by candidates' names if these are texts; a copy."""
         posterior = deepcopy(self._session.posterior())
         return replace(posterior, reader=replace(posterior.reader, table=self._space.table()))
 
@@ -316,29 +293,28 @@ class PreferenceOptimizer(Asking):
 class HallucinationBelieverOptimizer(PreferenceOptimizer):
     """Preferential Bayesian optimisation by hallucination believer (Takeno et al. 2023 [1]_).
 
-    Ask for a duel, show it, tell who won; after some dozens of answers `recommend` is near the
-    best. The first item of a duel is the winner of the last one. For the second, one draw of
-    the noisy margins turns the posterior, a skew GP, into an ordinary GP, on which any
-    acquisition of ordinary Bayesian optimisation is maximised (paper, Alg. 1). So the question
-    after an answer comes in some hundredths of a second. Of a set every further item has a draw
-    of its own.
+    Ask for a duel, show it, and tell who won. After some dozens of answers `recommend` is near the
+    best. The first item of a duel is the winner of the last one. For the second item one draw of
+    the noisy margins turns the posterior, a skew GP, into an ordinary GP. The item maximises any
+    acquisition of ordinary Bayesian optimisation on it (paper, Alg. 1). The next question takes
+    some hundredths of a second. Each further item of a set has a draw of its own.
 
     Parameters
     ----------
     space : array-like of shape (d, 2) or dict, default=None
-        Bounds, a row (low, high) for each feature; items are then arrays (d,). Or a dict of
-        named parameters, see `PreferenceOptimizer`; items are then dicts.
+        Bounds, a row (low, high) for each feature; items are then arrays (d,). Or a dict of named
+        parameters, see `PreferenceOptimizer`; items are then dicts.
     acquisition : {"log_ei", "ei", "ucb", "mean", "pi"} or callable, default="log_ei"
-        "ucb" has √β = 2. Improvement is over the largest mean, under the hallucination, of the
-        items seen. A callable gets ``(posterior, X, incumbent)`` in unit-cube rows and returns
-        (n,) values. Those of the duel ("muc", "bvei", ...) are possible, and worse [1]_.
+        "ucb" has √β = 2. Improvement is over the largest mean of the items seen, under the
+        hallucination. A callable gets ``(posterior, X, incumbent)`` in unit-cube rows and returns
+        (n,) values. The acquisitions of a duel ("muc", "bvei", ...) also work, but are worse [1]_.
     incumbent : {"last_winner", "posterior_mean"}, default="last_winner"
-        "posterior_mean" explores less and suits a judge who must see the best at all times.
+        "posterior_mean" explores less. It suits a judge who must see the best at all times.
     **options
-        All else that `PreferenceOptimizer` has, such as ``kernel``, ``noise_variance``,
+        The other parameters of `PreferenceOptimizer`, such as ``kernel``, ``noise_variance``,
         ``n_initial``, ``candidates``, ``journal`` and ``random_state``. The paper's settings are
         ``kernel=RBF(...)``, ``noise_variance=1e-4``, ``noise_variance_bounds="fixed"``,
-        ``acquisition="ei"``, ``refit_every=10``; the defaults reach the optimum in fewer duels.
+        ``acquisition="ei"``, ``refit_every=10``. The defaults reach the optimum in fewer duels.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ from skpref.active import all_pairs, query
 from skpref.data import DuelScale, ItemTable, as_table, distinct_rows, is_frame, positions_of
 from skpref.duels import DuelFrame
 from skpref.fitting import Inspected, held, likelihood_of
-from skpref.optimize._answers import TIE, check_scale, label_of
+from skpref.optimize._answers import TIE, label_of
 from skpref.optimize._questions import check_told
 from skpref.optimize._spaces import Pool
 from skpref.optimize._state import State, User
@@ -141,13 +141,7 @@ class PoolConfiguration(NamedTuple):
         """Raise ValueError unless the estimator takes such an answer to n items."""
         if n > 2:
             raise ValueError(f"A learner asks duels, two items each; got {n} items.")
-        scale = self.scale
-        if outcome == TIE and not scale.ties:
-            raise ValueError(
-                "The estimator's likelihood has no ties. Give it a threshold, such as "
-                "tie_threshold=0.1, or skip the duel."
-            )
-        check_scale(outcome, scale)
+        self.scale.check_told(label_of(outcome))
 
 
 class PoolQuestions:

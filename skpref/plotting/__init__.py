@@ -5,12 +5,14 @@ is drawn, not before.
 """
 
 from skpref.plotting._calibration import CalibrationDisplay
+from skpref.plotting._controls import ControlEffectsDisplay
 from skpref.plotting._leaderboard import LeaderboardDisplay
 from skpref.plotting._optimization import OptimizationDisplay
 from skpref.plotting._utility import UtilityDisplay
 
 __all__ = [
     "CalibrationDisplay",
+    "ControlEffectsDisplay",
     "LeaderboardDisplay",
     "OptimizationDisplay",
     "UtilityDisplay",

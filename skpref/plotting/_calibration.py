@@ -9,7 +9,7 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from skpref._utils import Array, check_choice, check_number
-from skpref.data import DuelScale, parse_outcomes
+from skpref.data import DuelScale, chosen_of, parse_outcomes
 from skpref.plotting._style import check_matplotlib, new_axes, palette, percent, tidy
 
 
@@ -52,10 +52,10 @@ def predicted_outcomes(y: Any, proba: Any, classes: Any = None) -> list[Predicte
     y = np.asarray(y)
     check_consistent_length(y, proba)
     if y.ndim == 2:
-        return [_chosen(_best(y, proba.shape), proba)]
+        return [_chosen(chosen_of(y, proba.shape), proba)]
     if classes is None:
-        graded = y.dtype.kind in "if" and np.any(y < 0)  # positions are not below 0
-        classes = DuelScale.of_columns(n_columns).labels if graded else np.arange(n_columns)
+        signed = y.dtype.kind in "if" and np.any(y < 0)  # positions are not below 0
+        classes = DuelScale.of_columns(n_columns).labels if signed else np.arange(n_columns)
     labels = np.asarray(classes).tolist()
     if len(labels) != n_columns:
         raise ValueError(f"proba has {n_columns} columns, classes {len(labels)} labels: {labels}.")
@@ -79,20 +79,6 @@ def _chosen(column, proba):
     return Predicted("chosen", proba[there], happened[there])
 
 
-def _best(ranks, shape):
-    """Position of the only best one of each row of ranks."""
-    if ranks.shape != shape:
-        raise ValueError(f"y holds ranks of shape {ranks.shape}, proba has shape {shape}.")
-    is_best = ranks == 1
-    if np.any(is_best.sum(axis=1) != 1):
-        row = int(np.argmax(is_best.sum(axis=1) != 1))
-        raise ValueError(
-            f"Row {row} of the ranks, {ranks[row].tolist()}, has no single best item; "
-            "probabilities are those of being the best. Leave such rows out."
-        )
-    return is_best.argmax(axis=1)
-
-
 # An outcome keeps its colour and mark, whichever others are drawn.
 _LOOK = {
     "first wins": ("blue", "o"),
@@ -100,7 +86,8 @@ _LOOK = {
     "second wins": ("orange", "^"),
     "chosen": ("blue", "o"),
 }
-_GRADES = "ovDPX*"
+# An outcome that is one of several such has a number at its end.
+_MARKS = "ovDPX*"
 # Below the unit square lies the histogram, from −_BOTTOM to −_GAP.
 _BOTTOM, _GAP = 0.22, 0.03
 
@@ -143,8 +130,8 @@ class CalibrationDisplay:
     Parameters
     ----------
     curves : list of Reliability
-        One for "first wins" of duels; with ties also "tie" and "second wins"; with grades one a
-        grade of either; of choices one, "chosen", each item against the others of its set.
+        One for "first wins" of duels; where there are more outcomes than two, one for each; of
+        choices one, "chosen", each item against the others of its set.
     level : float
         Of the bars.
 
@@ -288,10 +275,10 @@ class CalibrationDisplay:
         counts = [np.histogram(curve.proba, edges)[0] for curve in self.curves]
         tallest = max(1, max(int(count.max()) for count in counts))
         for curve, count in zip(self.curves, counts, strict=True):
-            who, _, grade = curve.outcome.partition(", grade ")
+            who, _, which = curve.outcome.partition(", ")
             name, mark = _LOOK[who]
-            if grade:
-                mark = _GRADES[(int(grade) - 1) % len(_GRADES)]
+            if which:
+                mark = _MARKS[(int(which.split()[-1]) - 1) % len(_MARKS)]
             color = getattr(palette(ax), name)
             drawn = ax.errorbar(
                 curve.predicted,

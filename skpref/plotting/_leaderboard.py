@@ -1,5 +1,6 @@
 """Items from best to worst, with intervals."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -96,9 +97,11 @@ class LeaderboardDisplay:
         items: Any = None,
         *,
         user: Any = None,
+        at: Mapping | ArrayLike | None = None,
         unit: str = "noise",
         level: float = 0.9,
         n_draws: int = 10_000,
+        average: bool | str = "auto",
         random_state: RandomLike = 0,
         top: int | None = None,
         ax: Any = None,
@@ -109,7 +112,7 @@ class LeaderboardDisplay:
 
         Parameters
         ----------
-        model, items, user, unit, level, n_draws, random_state
+        model, items, user, at, unit, level, n_draws, average, random_state
             See `skpref.inspection.leaderboard`.
         top : int, default=None
             Show the best so many only; ranks and the zero stay those among all.
@@ -135,13 +138,47 @@ class LeaderboardDisplay:
             model,
             items,
             user=user,
+            at=at,
             unit=unit,
             level=level,
             n_draws=n_draws,
+            average=average,
             random_state=random_state,
         )
+        return cls.from_board(board, top=top, ax=ax, annotate=annotate, color=color)
+
+    @classmethod
+    def from_board(
+        cls,
+        board: Any,
+        *,
+        top: int | None = None,
+        ax: Any = None,
+        annotate: bool = True,
+        color: Any = None,
+    ) -> Self:
+        """Draw what `leaderboard` gave, or one of `skpref.inspection.leaderboards`.
+
+        Parameters
+        ----------
+        board : Bunch
+        top, ax, annotate, color
+            As in `from_estimator`.
+
+        Returns
+        -------
+        LeaderboardDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        check_matplotlib(f"{cls.__name__}.from_board")
+        if top is not None:
+            check_number("top", top, low=1, integer=True)
         shown = {name: board[name][:top] for name in _OF_ITEMS}
-        made = cls(**shown, level=level, unit=unit, n_items=len(board.names))
+        made = cls(**shown, level=board.level, unit=board.unit, n_items=len(board.names))
         return made.plot(ax=ax, annotate=annotate, color=color)
 
     def plot(self, ax: Any = None, *, annotate: bool = True, color: Any = None) -> Self:

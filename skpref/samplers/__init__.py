@@ -6,9 +6,10 @@ come out. `hmc` is the fast one; `gibbs` and `liness` are there to compare; `min
 any density near a standard normal; `diagnostics` has R̂, effective sample sizes and errors.
 """
 
-from skpref.samplers._gibbs import GibbsChains, gibbs
+from skpref.samplers._chains import Chains
+from skpref.samplers._gibbs import gibbs
 from skpref.samplers._hmc import HMCChains, hmc, most_walls
-from skpref.samplers._liness import LinESSChains, liness
+from skpref.samplers._liness import liness
 from skpref.samplers._minimax import (
     MinimaxDraws,
     OrthantProbability,
@@ -21,9 +22,8 @@ from skpref.samplers.truncated_normal import truncated_normal
 
 __all__ = [
     "Adapted",
-    "GibbsChains",
+    "Chains",
     "HMCChains",
-    "LinESSChains",
     "MinimaxDraws",
     "OrthantProbability",
     "SplitChains",

@@ -13,6 +13,20 @@ from skpref._utils import check_number, pivoted_cholesky
 SMALLEST = 1e-300
 
 
+class Chains(NamedTuple):
+    """What `gibbs` and `liness` return.
+
+    Attributes
+    ----------
+    draws : ndarray of shape (n_chains, n_draws, t)
+    state : ndarray of shape (n_chains, t)
+        Last positions: pass them as `start`, with the same generator, to go on exactly.
+    """
+
+    draws: np.ndarray
+    state: np.ndarray
+
+
 def cholesky_factor(
     covariance: np.ndarray, advice: str = "raise the noise variance on its diagonal."
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -4,8 +4,6 @@ Takeno, Nomura & Karasuyama (2023), Algorithm 3, with the conditional mean as in
 move of the radius before each sweep.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve, solve_triangular
@@ -14,6 +12,7 @@ from skpref._utils import check_number
 from skpref.samplers._chains import (
     SMALLEST,
     Box,
+    Chains,
     check_generator,
     cholesky_factor,
     singular_below,
@@ -30,20 +29,6 @@ _SINGULAR = (
 )
 
 
-class GibbsChains(NamedTuple):
-    """What `gibbs` returns.
-
-    Attributes
-    ----------
-    draws : ndarray of shape (n_chains, n_draws, t)
-    state : ndarray of shape (n_chains, t)
-        Last positions: pass them as `start`, with the same generator, to go on exactly.
-    """
-
-    draws: np.ndarray
-    state: np.ndarray
-
-
 def gibbs(
     covariance: np.ndarray,
     start: np.ndarray,
@@ -55,7 +40,7 @@ def gibbs(
     thin: int = 1,
     lower: ArrayLike | None = None,
     upper: ArrayLike | None = None,
-) -> GibbsChains:
+) -> Chains:
     """Draw from N(0, Σ) on lower < v < upper, by default v > 0, by coordinate Gibbs sweeps.
 
     Parameters
@@ -80,7 +65,7 @@ def gibbs(
 
     Returns
     -------
-    GibbsChains
+    Chains
 
     Raises
     ------
@@ -139,7 +124,7 @@ def gibbs(
             draws[:, k] = box.clip(draws[:, k])
         # As on starting from the state, to the last bit.
         v = np.ascontiguousarray(draws[:, k].T) * scale[:, None]
-    return GibbsChains(draws, draws[:, -1].copy())
+    return Chains(draws, draws[:, -1].copy())
 
 
 def _sweep(v, pull, walls, uniform):

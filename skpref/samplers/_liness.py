@@ -4,26 +4,16 @@ Gessner, Kanjilal & Hennig (2020), "Integrals over Gaussians under linear domain
 AISTATS.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from skpref._utils import check_number
-from skpref.samplers._chains import SMALLEST, check_generator, cholesky_factor, start_positions
-
-
-class LinESSChains(NamedTuple):
-    """What `liness` returns.
-
-    Attributes
-    ----------
-    draws : ndarray of shape (n_chains, n_draws, t)
-    state : ndarray of shape (n_chains, t)
-        Last positions: pass them as `start`, with the same generator, to go on exactly.
-    """
-
-    draws: np.ndarray
-    state: np.ndarray
+from skpref.samplers._chains import (
+    SMALLEST,
+    Chains,
+    check_generator,
+    cholesky_factor,
+    start_positions,
+)
 
 
 def liness(
@@ -33,7 +23,7 @@ def liness(
     *,
     rng: np.random.Generator,
     n_chains: int | None = None,
-) -> LinESSChains:
+) -> Chains:
     """Draw from N(0, Σ) on v > 0 by rejection-free elliptical slice sampling.
 
     On the ellipse v cos θ + ν sin θ with ν ~ N(0, Σ) coordinate i is |·| cos(θ − φ_i), φ_i =
@@ -54,7 +44,7 @@ def liness(
 
     Returns
     -------
-    LinESSChains
+    Chains
 
     Raises
     ------
@@ -89,4 +79,4 @@ def liness(
         v = v * np.cos(angle)[:, None] + other * np.sin(angle)[:, None]
         np.maximum(v, SMALLEST, out=v)  # the ends of the arc are exact up to rounding
         draws[:, k] = v
-    return LinESSChains(draws, draws[:, -1].copy())
+    return Chains(draws, draws[:, -1].copy())

@@ -9,12 +9,11 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skpref._utils import check_number
+from skpref._utils import Array, check_number
 from skpref.samplers._chains import check_generator
 
-Array: TypeAlias = NDArray[np.float64]
+Array: TypeAlias = Array
 # ψ (n_chains,) and ∇ψ (n_chains, d) at positions (n_chains, d).
 Potential: TypeAlias = Callable[[Array], tuple[Array, Array]]
 

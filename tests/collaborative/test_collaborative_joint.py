@@ -10,9 +10,17 @@ from joblib import Parallel
 from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF
 
-from skpref.collaborative._arrow import Basis, ByUser, Covariances, Features
+from skpref.collaborative._arrow import (
+    Basis,
+    ByUser,
+    Covariances,
+    Features,
+    Margins,
+    View,
+    marginal,
+)
 from skpref.collaborative._fit import Stride, everybody, look, posterior
-from skpref.collaborative._teams import Crew, Margins, Sites, in_teams
+from skpref.collaborative._teams import Crew, Sites, in_teams
 from skpref.data._comparisons import Comparisons
 from skpref.gp._inducing import Inducing
 from skpref.likelihoods import Probit
@@ -129,6 +137,30 @@ def test_q_is_bayes_rule(features, population):
     seen = tastes.at(high, users)
     assert_allclose(seen.mean, rows @ truth.mean, atol=1e-10)
     assert_allclose(seen.variance + np.square(seen.sway).sum(axis=1), np.diag(cov), atol=1e-10)
+
+
+@pytest.mark.parametrize("population", [True, False])
+@pytest.mark.parametrize("features", [None, FEATURES])
+def test_margins_of_answers_are_those_of_the_gaussian(features, population):
+    """As `Prior.condition` gives them, of users in blocks."""
+    prior = Covariances(covariance(0), None if features is None else covariance(1, 0.5))
+    told = given(population)
+    crew, at = found(told, prior, features)
+    truth, by_user = dense(told, prior, features), told.by_user
+    design = np.einsum(
+        "nd,ndt->nt", told.margins.heights[by_user.margin], truth.taste[by_user.user]
+    )
+    design[:, : truth.m] += told.margins.features[by_user.margin]
+    view = View.of(told.margins, at.basis, at.common)
+    mean, variance = np.empty((2, len(by_user.user)))
+    for team, known in zip(crew.teams, crew.local(at.sites, at.basis), strict=True):
+        for block, local in zip(team.blocks, known, strict=True):
+            q = marginal(local, at.common, team.psi[block.users], view.wide)
+            here = team.rows[block.rows[block.there]]
+            parts = view.moments(team.margin[block.rows], q)
+            mean[here], variance[here] = (part[block.there] for part in parts)
+    assert_allclose(mean, design @ truth.mean, atol=1e-10)
+    assert_allclose(variance, np.einsum("nt,nt->n", design @ truth.cov, design), atol=1e-10)
 
 
 def test_a_new_user_with_features_is_a_row_more_of_the_gaussian():

@@ -12,10 +12,22 @@ from sklearn.gaussian_process.kernels import RBF
 from skpref import CollaborativePreferenceRegressor
 from skpref.collaborative import _program as _cost
 from skpref.fitting import _forecast
-from skpref.inference import EP
+from skpref.inference import EP, Engine
 
 STUDY = make_study(n_users=12, n_each=12, taste=2.0, noise=0.05)
 GIVEN = {"X": STUDY.X, "y": STUDY.y, "users": STUDY.users}
+
+
+class Mine(Engine):
+    """An engine of one's own with the sites of expectation propagation."""
+
+    capabilities = EP.capabilities
+
+    def run(self, problem, start=None, rng=None):
+        return EP().run(problem, start, rng)
+
+    def evidence_gradient(self, problem, approximation):
+        return EP().evidence_gradient(problem, approximation)
 
 
 class Once(Listener):
@@ -95,6 +107,11 @@ def test_what_inference_means_with_users():
     for name in ("svi", "laplace", "hmc"):
         with pytest.raises(ValueError, match=f"inference='{name}' is for answers of one user"):
             quick(inference=name).fit(**GIVEN)
+    own = quick(inference=Mine(), optimizer=counted(1)).fit(**GIVEN)
+    assert isinstance(own.engine_, Mine)
+    assert_array_equal(
+        own.predict(STUDY.X), quick(optimizer=counted(1)).fit(**GIVEN).predict(STUDY.X)
+    )
     assert quick(inference="auto", optimizer=None).fit(**GIVEN).engine_.get_params() == (
         EP().get_params()
     )

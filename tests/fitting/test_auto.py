@@ -5,15 +5,17 @@ import warnings
 import numpy as np
 import pytest
 from core_support import random_duels
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, DotProduct
 
 from skpref import PairwisePreferenceRegressor
 from skpref.data._validation import check_training
 from skpref.duels import ItemTable
 from skpref.fitting import _forecast
+from skpref.fitting._model import Model
 from skpref.fitting._settings import check_settings, make_model
 from skpref.inference import EP, SVI
-from skpref.kernels import Identity, OnColumns
+from skpref.kernels import Identity, ItemEffect, OnColumns
+from skpref.likelihoods import Probit
 
 
 def duels(n=60):
@@ -50,6 +52,46 @@ def test_what_takes_long_is_sparse_and_said(hurried):
 def test_an_engine_that_was_asked_for_is_taken(hurried, inference):
     found = PairwisePreferenceRegressor(inference=inference).fit(duels())
     assert not isinstance(found.engine_, SVI)
+
+
+def contests(n, n_ids=5):
+    """Duels of ids, each with a control of its own."""
+    rng = np.random.default_rng(0)
+    ids = np.array([rng.permutation(n_ids)[:2] for _ in range(n)])
+    X = np.stack([ids.astype(float), rng.normal(size=(n, 2))], axis=2)
+    return X, ((X @ [0.3, 1.0]) @ [1.0, -1.0] + rng.normal(size=n) > 0.0).astype(int)
+
+
+BOARD = OnColumns(Identity(), [0]) + 0.5 * OnColumns(DotProduct(0.0, "fixed"), [1])
+
+
+def test_a_kernel_of_few_features_is_exact_however_many_items():
+    X, y = contests(5000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = PairwisePreferenceRegressor(BOARD, optimizer=None).fit(X, y)
+    assert isinstance(found.engine_, EP)
+    assert len(found.posterior_.anchors) <= 12
+    with pytest.warns(
+        UserWarning, match="'auto' takes SVI"
+    ):  # an item that differs from all others
+        model = PairwisePreferenceRegressor(BOARD + 0.1 * ItemEffect(), optimizer=None)
+        make_model(model, check_settings(model), check_training(model, X, y))
+
+
+def test_the_part_to_learn_on_is_what_takes_seconds():
+    X, y = contests(12_000)
+    comparisons = check_training(PairwisePreferenceRegressor(), X, y).comparisons
+    model = Model(BOARD, Probit(0.1), EP())
+
+    def size(weight):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(_forecast, "_PASSED", weight * _forecast._PASSED)
+            return len(_forecast.learning_part(comparisons, model, "auto").positions)
+
+    assert size(1.0) == 12_000
+    assert 1000 < size(50.0) < 2000
+    assert size(1e6) == 1000
 
 
 def test_choices_stay_exact(hurried):

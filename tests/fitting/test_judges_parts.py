@@ -200,3 +200,55 @@ def test_parameters_of_an_object_that_was_not_given_are_refused():
     assert both.judge_prior.variance == 0.2
     with pytest.raises(ValueError, match="Invalid parameter 'judges'"):
         plain.set_params(judges__variance=0.1)
+
+
+def test_masses_are_expectations_of_linear_functions_between_the_points():
+    from skpref.fitting._reliability import _normal_masses
+
+    grid = np.stack([np.linspace(-2.0, 3.0, 41), np.linspace(-1.0, 0.5, 41)])
+    step = grid[:, 1:2] - grid[:, :1]
+    variances = np.array([1e-4, 0.01, 0.3])
+    narrow = np.array([True, True, False])
+    found = _normal_masses(grid, step, 0.1, variances, narrow)
+    x = np.linspace(-8.0, 8.0, 20_001)
+    weight = np.exp(-0.5 * x**2) / np.exp(-0.5 * x**2).sum()
+    for j in range(2):
+        for v in range(2):
+            at = 0.1 + np.sqrt(variances[v]) * x
+            hats = np.maximum(1.0 - np.abs(at - grid[j][:, None]) / step[j], 0.0)
+            np.testing.assert_allclose(found[j, v, 1:-1], (hats @ weight)[1:-1], atol=1e-6)
+        density = np.exp(-0.5 * (grid[j] - 0.1) ** 2 / 0.3) / np.sqrt(2.0 * np.pi * 0.3)
+        np.testing.assert_allclose(found[j, 2], density * step[j], rtol=1e-12)
+    for kept in ([0, 1], [2]):
+        again = _normal_masses(grid, step, 0.1, variances[kept], narrow[kept])
+        np.testing.assert_array_equal(again, found[:, kept])
+
+
+@pytest.mark.parametrize("block", [100, 2**20])
+def test_laws_are_weighed_the_same_block_by_block(monkeypatch, block):
+    from skpref.fitting import _reliability
+    from skpref.fitting._reliability import GridLikelihood, Law, ReliabilityLikelihood
+
+    grid = np.linspace(-3.0, 3.0, 61) + np.linspace(-0.5, 0.5, 7)[:, None]
+    centre, rng = np.linspace(-1.0, 1.0, 7)[:, None], np.random.default_rng(0)
+    sides = [GridLikelihood(grid, -k - 3.0 * (grid - centre) ** 2) for k in (0.0, 2.0)]
+    likelihood = ReliabilityLikelihood(tuple(sides), rng.normal(size=7) - 2.0)
+    law = Law.between((1e-3, 1.0), 0.1, 0.1, 0.2)._replace(median=1.3)
+    monkeypatch.setattr(_reliability, "_BLOCK", block)
+    found = likelihood.marginals(law).weights
+    # The definition: points of both sides and a judge at random, under every variance.
+    joint = np.zeros((7, 2 * 61 + 1))
+    for weight, variance in zip(law.weights, law.variances, strict=True):
+        at = np.log(law.median), np.array([variance])
+        parts = [
+            np.exp(each.log_masses(*at)[:, 0]) * share
+            for each, share in zip(sides, law.shares[:2], strict=True)
+        ]
+        part = np.hstack([*parts, np.exp(likelihood.random)[:, None] * law.random])
+        joint += weight * part / part.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        found, joint / joint.sum(axis=1, keepdims=True), rtol=1e-10, atol=1e-15
+    )
+    rare = law._replace(weights=np.where(law.weights > law.weights.min(), law.weights, 1e-40))
+    kept = likelihood.marginals(rare).weights
+    np.testing.assert_allclose(kept, likelihood._weights(rare), rtol=1e-12)

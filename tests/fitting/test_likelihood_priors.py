@@ -1,5 +1,7 @@
 """Priors that a likelihood declares, and its hyperparameters once they are learned."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from likelihoods_support import Logistic
@@ -13,13 +15,13 @@ from skpref.optimize import PreferenceOptimizer
 class Expected(Logistic):
     """The scale is expected to be 0.5, closely."""
 
-    priors = {"scale": (0.5, 0.01)}  # noqa: RUF012
+    priors: ClassVar = {"scale": (0.5, 0.01)}
 
 
 class ExpectedOrder(Probit):
     """So is the order effect."""
 
-    priors = {"order_effect": (0.7, 0.01), "noise_variance": (0.2, 0.02)}  # noqa: RUF012
+    priors: ClassVar = {"order_effect": (0.7, 0.01), "noise_variance": (0.2, 0.02)}
 
 
 def fitted(likelihood):

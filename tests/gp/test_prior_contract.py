@@ -84,6 +84,38 @@ def test_pull_back_is_the_slope_of_the_sites_integral(name, gradient):
 
 
 @EACH
+@pytest.mark.parametrize("n_items", [8, 40])  # fewer items than margins, and more
+def test_pull_back_follows_a_push(name, n_items):
+    """The bracket gains w uᵀ + u wᵀ: the slope of uᵀ S w."""
+    seen = won(*random_duels(0, n_items, 25))
+    points = {"Z": seen.items[:6]} if name == "points" else {}
+    size = len(seen.rows.margins.first)
+    push = 1e-3 * np.random.default_rng(2).normal(size=size)
+
+    def at(theta):
+        return PRIORS[name].of(KERNEL.clone_with_theta(theta), seen, LIKELIHOOD, True, **points)
+
+    prior, precision = at(KERNEL.theta), np.full(size, 0.7)
+    marginals = prior.condition(precision, np.linspace(-1.0, 1.0, size))
+    found, still = (prior.pull_back(marginals, precision, each) for each in (push, None))
+    slope = central_gradient(lambda theta: push @ at(theta).times(marginals.dual), KERNEL.theta)
+    assert_allclose(found - still, slope, rtol=1e-6, atol=1e-11)
+    assert_allclose(prior.pull_back(marginals, precision, 0.0 * push), still, rtol=1e-12)
+
+
+def test_the_slope_of_laplace_evidence_by_inducing_points():
+    def run(theta):
+        kernel = KERNEL.clone_with_theta(theta)
+        prior = Inducing.of(kernel, SEEN, LIKELIHOOD, True, SEEN.items[:5])
+        problem = Problem(prior, SEEN, LIKELIHOOD)
+        return problem, Laplace(tol=1e-14).run(problem)
+
+    found = Laplace().evidence_gradient(*run(KERNEL.theta)).kernel
+    truth = central_gradient(lambda theta: run(theta)[1].sites.log_evidence, KERNEL.theta)
+    assert_allclose(found, truth, rtol=1e-5, atol=1e-7)
+
+
+@EACH
 def test_the_posterior_has_the_margins_that_were_found(name):
     prior, (precision, shift) = made(name), some_sites()
     found = prior.condition(precision, shift)

@@ -176,7 +176,7 @@ def test_hyperparameters_are_those_of_the_bound():
 @pytest.mark.parametrize(
     ("params", "what"),
     [
-        ({"tie_threshold": 0.1}, r"ties \(a tie_threshold\)"),
+        ({"tie_threshold": 0.1}, r"ties \(tie_threshold\)"),
         ({"order_effect": 0.1}, "an order effect"),
         ({"order_effect_bounds": (-1.0, 1.0)}, "an order effect"),
     ],

@@ -178,5 +178,17 @@ def test_unsound_thresholds_are_refused(thresholds, tie, match):
 
 def test_a_grade_that_is_not_known_is_refused():
     for model in (Probit(), Probit(tie_threshold=0.1), TIED):
-        with pytest.raises(ValueError, match=r"1 of 2 answers have a grade .* grade_thresholds"):
+        with pytest.raises(
+            ValueError, match=r"There are grades .* does not take. Give grade_thresholds"
+        ):
             model.log_prob(np.zeros(2), rows([DUEL, GRADED + 4]))
+
+
+@pytest.mark.parametrize("thresholds", [(0.05, 1.0), (0.5, 0.9, 2.0)])
+def test_a_threshold_of_ties_is_set_below_those_of_grades(thresholds):
+    plain = GradedProbit(0.3, grade_thresholds=thresholds)
+    tied = plain.with_ties(0.1, "fixed")
+    assert tied.tie_threshold == min(0.1, 0.5 * thresholds[0])
+    assert tied.tie_threshold_bounds == "fixed" and tied.grade_thresholds == thresholds
+    assert plain.tie_threshold is None and tied.duel_scale == plain.duel_scale._replace(ties=True)
+    assert Probit(0.3).with_ties(0.1, (1e-4, 1.0)).tie_threshold == 0.1

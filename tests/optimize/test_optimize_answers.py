@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skpref.optimize import HallucinationBelieverOptimizer, _answers
-from skpref.optimize._answers import UNSAID, AnswerArguments, check_kept, leader, ranks_of
+from skpref.optimize._answers import UNSAID, AnswerArguments, check_kept, leader, ranks_told
 
 
 def test_examples_in_docstrings_are_true():
@@ -60,8 +60,8 @@ def comparisons(ranks):
 )
 def test_an_answer_to_a_set_says_who_is_better_than_whom(said, better):
     outcome = said.of(4)
-    assert comparisons(ranks_of(outcome, 4)) == better
-    assert set(ranks_of(outcome, 4)) - {0} == set(range(1, max(ranks_of(outcome, 4)) + 1))
+    assert comparisons(ranks_told(outcome, 4)) == better
+    assert set(ranks_told(outcome, 4)) - {0} == set(range(1, max(ranks_told(outcome, 4)) + 1))
     check_kept(outcome, 4)
     assert AnswerArguments(outcome).of(4) == outcome  # what is kept can be told again
 

@@ -179,3 +179,19 @@ def test_the_prior_of_the_regressor_is_taken_too(space):
     lengths = np.exp(made.posterior_.kernel.theta)
     # The median is √2 standard deviations of a column: 0.41 where it is spread evenly.
     assert np.all((lengths > 0.05) & (lengths < 4.0))
+
+
+def test_parameters_of_the_answers_that_there_are_not():
+    with pytest.raises(
+        TypeError, match=r"unexpected keyword argument 'tie_treshold'.*tie_threshold"
+    ):
+        optimizer(tie_treshold=0.1)
+
+
+def test_a_journal_goes_on_where_the_default_of_the_answers_is_said(tmp_path):
+    path = tmp_path / "run.db"
+    duel = optimizer(journal=path).ask()
+    said = optimizer(journal=path, noise_variance=3e-3, tie_threshold=None, grade_thresholds=None)
+    np.testing.assert_array_equal(said.ask(), duel)
+    with pytest.raises(ValueError, match=r"another configuration .*order_effect"):
+        optimizer(journal=path, order_effect=0.1)

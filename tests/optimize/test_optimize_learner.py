@@ -161,7 +161,7 @@ def test_ties_are_a_matter_of_the_likelihood():
         made.tell(ITEMS[[0, 1]], "tie").tell(ITEMS[[2, 3]], 1)
         assert [each.outcome for each in made.history_] == ["tie", 1]
         assert made.ask().shape == (2, 2)
-    with pytest.raises(ValueError, match="likelihood has no ties"):
+    with pytest.raises(ValueError, match=r"got a tie\. To learn from ties, give tie_threshold"):
         learner(estimator=model(tie_threshold=0.2, likelihood=Probit(0.05))).tell(
             ITEMS[[0, 1]], "tie"
         )

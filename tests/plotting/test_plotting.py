@@ -20,6 +20,7 @@ def made(name):
     found = getattr(plotting, name)
     makers = {
         "CalibrationDisplay": ("from_predictions", ([1], [0.5])),
+        "ControlEffectsDisplay": ("from_estimator", (None,)),
         "LeaderboardDisplay": ("from_estimator", (None,)),
         "OptimizationDisplay": ("from_optimizer", (None,)),
         "UtilityDisplay": ("from_estimator", (None, None, [0])),

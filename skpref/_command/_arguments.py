@@ -1,0 +1,169 @@
+"""Arguments of the command, its errors, and what it says."""
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from skpref._command._rank import rank_votes
+from skpref._command._report import Report
+from skpref._command._writers import as_text, write
+from skpref.fitting import UNITS
+
+_EXAMPLES = """examples:
+  skpref rank votes.csv
+  skpref rank votes.csv --controls length_a-length_b --judge judge --out board/
+  skpref rank votes.parquet --a left --b right --winner verdict --by language --unit elo
+
+Columns are found by name, whatever their case; those of competitors and of the winner are guessed
+where they have one of the usual names (model_a, model_b, winner).
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Without the name of the program; None: those of the process.
+
+    Returns
+    -------
+    int
+        0; 2 where arguments or votes are not as they must be, with one line on standard error.
+    """
+    try:
+        told = _parser().parse_args(arguments)
+    except SystemExit as ended:  # argparse has said why
+        return int(ended.code or 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = _show_warning
+        try:
+            report = rank_votes(told)
+            told_names = write(report, told.out) if told.out is not None else []
+        except (ValueError, ImportError, OSError) as error:
+            _tell(f"skpref: error: {error}")
+            return 2
+        except KeyboardInterrupt:
+            _tell("skpref: stopped.")
+            return 130
+    _show(report, told.top, told.out, told_names)
+    return 0
+
+
+def _show(report: Report, top: int, out: Path | None, names: list[str]) -> None:
+    lines = as_text(report, top)
+    if out is not None:
+        lines += ["", f"Written to {out}: {', '.join(names)}."]
+    text, encoding = "\n".join(lines) + "\n", sys.stdout.encoding or "utf-8"
+    try:
+        # Letters that a terminal does not have are no reason to fail.
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+        sys.stdout.flush()
+    except BrokenPipeError:  # by "| head"; nothing more can be written, at the end neither
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def _show_warning(message: Any, category: Any, *where: Any, **more: Any) -> None:
+    _tell(f"skpref: note: {message}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="skpref", description="Preference learning from votes, on the command line."
+    )
+    try:
+        known = version("skpref")
+    except PackageNotFoundError:
+        known = "not installed"
+    parser.add_argument("--version", action="version", version=f"skpref {known}")
+    commands = parser.add_subparsers(title="commands", dest="command", required=True)
+    rank = commands.add_parser(
+        "rank",
+        help="rank competitors by votes between two of them",
+        description="Rank competitors by votes between two of them, with intervals.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    rank.add_argument("votes", type=Path, help="a table with one vote a row: CSV or Parquet")
+    rank.add_argument("--a", metavar="COLUMN", help="the first competitor")
+    rank.add_argument("--b", metavar="COLUMN", help="the second competitor")
+    rank.add_argument(
+        "--winner",
+        metavar="COLUMN",
+        nargs="+",
+        help="who won, or that it was a tie; two or three columns with --soft",
+    )
+    rank.add_argument(
+        "--soft",
+        action="store_true",
+        help="the winner column holds the probability that a won, or two or three columns those "
+        "that a won, that b won, and of a tie",
+    )
+    rank.add_argument(
+        "--controls",
+        metavar="CONTROL",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="what else decides a vote, to be held equal: columns such as length_a-length_b, "
+        '"length" for short, or one that holds a difference',
+    )
+    rank.add_argument(
+        "--judge", metavar="COLUMN", help="who voted: how reliable each is will be learned"
+    )
+    rank.add_argument(
+        "--by", metavar="COLUMN", help="also a board for each value of a column, such as a language"
+    )
+    rank.add_argument(
+        "--order",
+        action="store_true",
+        help="learn the advantage of what was shown first, the competitor in column a",
+    )
+    rank.add_argument(
+        "--ties", choices=("model", "drop"), default="model", help="ties count, or are left out"
+    )
+    rank.add_argument(
+        "--both-bad",
+        choices=("tie", "drop"),
+        default="tie",
+        help='"both are bad" is a tie, or left out',
+    )
+    rank.add_argument(
+        "--missing",
+        choices=("drop", "mean"),
+        default="drop",
+        help="votes that lack a control are left out, or get its mean",
+    )
+    rank.add_argument("--unit", choices=tuple(UNITS), default="noise", help="of utilities")
+    rank.add_argument(
+        "--level", type=float, default=0.9, help="probability that an interval holds (default: .9)"
+    )
+    rank.add_argument("--title", help="of the pages (default: the name of the file)")
+    rank.add_argument(
+        "--top", type=_count, default=25, help="rows of the table on the screen (default: 25)"
+    )
+    rank.add_argument("--seed", type=int, default=0, help="of the draws of ranks (default: 0)")
+    rank.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="write CSV, Markdown, HTML and JSON there"
+    )
+    rank.add_argument("--progress", action="store_true", help="say how the fit goes on")
+    return parser
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, got {number}")
+    return number

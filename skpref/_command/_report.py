@@ -1,0 +1,150 @@
+"""What a report holds, and the sentences in it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.utils import Bunch
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of equal length by their names, in order."""
+
+    columns: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def rows(self, top: int | None = None) -> list[list]:
+        """The first rows, in Python's own numbers and texts."""
+        listed = [
+            column[:top].tolist() if hasattr(column, "tolist") else list(column[:top])
+            for column in self.columns.values()
+        ]
+        return [list(row) for row in zip(*listed, strict=True)]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Report:
+    """A board and what goes with it, as it is written.
+
+    Attributes
+    ----------
+    title, source, summary, unit, unit_in_words : str
+    dropped : dict of str to int
+    n_votes, n_read, n_pairs : int
+    level : float
+    board : Bunch
+        Of `skpref.inspection.leaderboard`.
+    table, undecided : Table
+    effects : Bunch or None
+        Of `skpref.inspection.control_effects`.
+    controls, judges : Table or None
+    by : str or None
+    groups : dict
+        A table for each group.
+    learned : dict of str to float
+    """
+
+    title: str
+    source: str
+    summary: str
+    dropped: dict[str, int]
+    n_votes: int
+    n_read: int
+    unit: str
+    unit_in_words: str
+    level: float
+    board: Bunch
+    table: Table
+    undecided: Table
+    n_pairs: int
+    effects: Bunch | None
+    controls: Table | None
+    by: str | None
+    groups: dict[Any, Table]
+    judges: Table | None
+    learned: dict[str, float]
+
+    @property
+    def percent(self) -> str:
+        """The level in words."""
+        return f"{100.0 * self.level:.4g} %"
+
+    def number(self, value: float) -> str:
+        """A utility in its unit."""
+        return f"{value:.0f}" if self.unit == "elo" else f"{value:.2f}"
+
+    def lead(self) -> str:
+        """By what margin the first is first."""
+        lead = self.board.lead
+        if lead is None:
+            return f"{in_one_line(self.board.names[0])} is alone."
+        first, second = map(in_one_line, lead.names)
+        return (
+            f"{first} is first, by {self.number(lead.margin)} over {second} ({self.percent} "
+            f"interval {self.number(lead.lower)} to {self.number(lead.upper)}). The probability "
+            f"that it is better than {second} is {_chance(lead.probability)}, that it is the best "
+            f"of all {_chance(self.board.probability_best[0])}."
+        )
+
+    def open_pairs(self) -> str:
+        """How many pairs are undecided."""
+        tail = 0.5 * (1.0 - self.level)
+        return (
+            f"{len(self.undecided)} of {self.n_pairs} pairs are undecided: neither is the better "
+            f"one with a probability above {1.0 - tail:.4g}."
+        )
+
+    def about(self) -> list[str]:
+        """What the columns of the board are."""
+        lines = [
+            f"Utilities are above their mean over all competitors, in {self.unit_in_words}; "
+            f"intervals hold with probability {self.percent}."
+        ]
+        effects = self.effects
+        if effects is not None:
+            held = ", ".join(
+                f"{name} {effects.held[name]:.4g}" for name in effects.names if name in effects.held
+            )
+            lines.append(f"Competitors are compared with the controls held equal ({held}).")
+        if self.by is not None:
+            lines.append(
+                f"The board averages over {self.by}, each value by its votes; the boards below "
+                "are drawn to it, the more the fewer votes they have."
+            )
+        if "tie_threshold" in self.learned:
+            value = self.number(self.learned["tie_threshold"])
+            lines.append(f"A vote is a tie where the two seem to differ by less than {value}.")
+        if "order_effect" in self.learned:
+            value = self.number(self.learned["order_effect"])
+            lines.append(f"The first side has an advantage of {value}.")
+        return lines
+
+    def about_controls(self) -> list[str]:
+        """What the columns of the controls are."""
+        effects = self.effects
+        if effects is None:
+            return []
+        lines = [
+            "slope: what one more of the control adds to the utility; effect: what one standard "
+            "deviation adds; tau and moved: rank correlation of the boards with the control held "
+            "and with each competitor at its own mean, and the most places that one moves."
+        ]
+        if len(effects.names) > 1:
+            lines.append(
+                f"All of them together: tau {effects.tau_together:.2f}, moved "
+                f"{effects.moved_together}."
+            )
+        return lines
+
+
+def _chance(probability: float) -> str:
+    if probability >= 0.9995:
+        return "above 0.999"
+    return "below 0.001" if probability < 0.0005 else f"{probability:.3f}"
+
+
+def in_one_line(value: Any) -> str:
+    """A name without line ends and what else steers a terminal."""
+    return "".join(letter if letter.isprintable() else " " for letter in str(value))

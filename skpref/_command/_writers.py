@@ -1,0 +1,335 @@
+"""A report as text, CSV, Markdown, HTML and JSON."""
+
+import csv
+import io
+import json
+import math
+import shutil
+import textwrap
+import unicodedata
+import warnings
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skpref._command._report import Report, Table, in_one_line
+
+# Heads of columns on paper; files have the names themselves.
+_HEADS = {
+    "rank_interval": "rank interval",
+    "probability_best": "P(best)",
+    "probability_positive": "P(> 0)",
+    "effect_of_spread": "effect",
+    "spread": "std. dev.",
+}
+# Rows of a page and of its picture.
+_MOST_PAIRS, _MOST_DRAWN = 100, 60
+_STYLE = """
+body { font: 16px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem;
+  color: #1b1b1b; background: #fff; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0; }
+th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #ddd; }
+th { border-bottom: 2px solid #888; }
+.text { text-align: left; }
+svg { max-width: 100%; height: auto; }
+"""
+
+
+def write(report: Report, folder: Path) -> list[str]:
+    """Write all files of a report into a folder.
+
+    Returns
+    -------
+    list of str
+        Names of the files, and what is missing in them.
+    """
+    picture = _picture(report)
+    files = {
+        "board.csv": _csv(report.table),
+        "board.md": as_markdown(report),
+        "board.html": as_html(report, picture),
+        "board.json": as_json(report),
+        "undecided.csv": _csv(report.undecided),
+    }
+    if report.controls is not None:
+        files["controls.csv"] = _csv(report.controls)
+    if report.judges is not None:
+        files["judges.csv"] = _csv(report.judges)
+    if report.groups:
+        files["groups.csv"] = _csv(_of_groups(report))
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8", newline="")
+    names = list(files)
+    if picture is None:
+        at = names.index("board.html")
+        names[at] += " (without a picture: matplotlib is not installed)"
+    return names
+
+
+def _of_groups(report: Report) -> Table:
+    """The boards of all groups, one below the other."""
+    tables = report.groups.values()
+    which = np.repeat(np.array(list(map(str, report.groups)), dtype=object), list(map(len, tables)))
+    names = next(iter(tables)).columns
+    stacked = {name: np.concatenate([each.columns[name] for each in tables]) for name in names}
+    return Table({"group": which, **stacked})
+
+
+# -- tables --------------------------------------------------------------------------------
+
+
+def _csv(table: Table) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows(table.rows())
+    return text.getvalue()
+
+
+def _on_paper(report: Report, table: Table, top: int | None = None) -> tuple[list[str], list[list]]:
+    """Heads and cells as texts; the two ends of an interval are one column."""
+    formats: dict[str, Callable[[Any], str]] = {
+        **dict.fromkeys(("utility", "lower", "upper", "margin"), report.number),
+        **dict.fromkeys(("probability", "probability_best", "probability_positive"), _share),
+        **dict.fromkeys(("probability_random", "probability_adversarial"), _share),
+        **dict.fromkeys(("tau", "reliability"), lambda value: f"{value:.2f}"),
+        **dict.fromkeys(("slope", "spread", "effect_of_spread"), lambda value: f"{value:.3g}"),
+    }
+    if "slope" in table.columns:
+        formats |= dict.fromkeys(("lower", "upper"), formats["slope"])
+    rows = table.rows(top)
+    cells = {
+        name: [formats.get(name, in_one_line)(row[j]) for row in rows]
+        for j, name in enumerate(table.columns)
+    }
+    if "rank_lower" in cells:
+        ends = zip(cells.pop("rank_lower"), cells.pop("rank_upper"), strict=True)
+        cells["rank_interval"] = [low if low == high else f"{low}–{high}" for low, high in ends]
+        cells["probability_best"] = cells.pop("probability_best")  # after it
+    ends = zip(cells.pop("lower", []), cells.pop("upper", []), strict=True)
+    made: dict[str, list] = {}
+    for name, column in cells.items():
+        made[name] = column
+        if name in ("utility", "margin", "slope"):
+            made[f"{report.percent} interval"] = [f"[{low}, {high}]" for low, high in ends]
+    heads = [_HEADS.get(name, name) for name in made]
+    return heads, [list(row) for row in zip(*made.values(), strict=True)]
+
+
+def _share(value: float) -> str:
+    if value < 0.0005:
+        return "–"
+    return f"{value:.3f}"
+
+
+def _is_text(table: Table) -> list[bool]:
+    """Which of the columns on paper are texts; they are the first ones."""
+    return [name in ("name", "first", "second", "control", "judge") for name in table.columns]
+
+
+def as_text(report: Report, top: int) -> list[str]:
+    """Lines for a terminal."""
+    lines = [*_wrapped(report.summary + "."), "", *_lines(report, report.table, top)]
+    if len(report.table) > top:
+        lines.append(f"… and {len(report.table) - top} more.")
+    lines += ["", *_wrapped(report.lead(), report.open_pairs(), *report.about())]
+    if report.controls is not None:
+        lines += ["", *_lines(report, report.controls), *_wrapped(*report.about_controls())]
+    for name, table in report.groups.items():
+        lines += ["", f"{report.by}: {in_one_line(name)}", *_lines(report, table, min(top, 5))]
+    return lines
+
+
+def _wrapped(*sentences: str) -> list[str]:
+    width = max(40, min(100, shutil.get_terminal_size().columns))
+    return [line for each in sentences for line in textwrap.wrap(each, width)]
+
+
+def _lines(report: Report, table: Table, top: int | None = None) -> list[str]:
+    heads, rows = _on_paper(report, table, top)
+    left = _is_text(table)
+    widths = [max(map(_width, column)) for column in zip(heads, *rows, strict=True)]
+    return [
+        "  ".join(
+            _padded(cell, width, text)
+            for cell, width, text in zip(row, widths, _filled(left, len(heads)), strict=True)
+        ).rstrip()
+        for row in (heads, *rows)
+    ]
+
+
+def _filled(left: list[bool], n: int) -> list[bool]:
+    return (left + [False] * n)[:n]
+
+
+def _padded(cell: str, width: int, left: bool) -> str:
+    space = " " * (width - _width(cell))
+    return cell + space if left else space + cell
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal: wide letters take two, marks above others none."""
+    return sum(
+        0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF")
+        for letter in text
+    )
+
+
+# -- pages ---------------------------------------------------------------------------------
+
+
+def as_markdown(report: Report) -> str:
+    """The report as a page in Markdown."""
+    parts = [f"# {_plain(report.title)}", report.summary + "."]
+    parts += [report.lead(), report.open_pairs(), _markdown(report, report.table)]
+    parts += report.about()
+    if report.controls is not None:
+        parts += ["## Controls", _markdown(report, report.controls), *report.about_controls()]
+    for name, table in report.groups.items():
+        parts += [f"## {_plain(report.by)}: {_plain(in_one_line(name))}", _markdown(report, table)]
+    if report.judges is not None:
+        parts += ["## Judges", _markdown(report, report.judges)]
+    if len(report.undecided):
+        parts += ["## Undecided pairs", _markdown(report, report.undecided, _MOST_PAIRS)]
+        parts += _more_pairs(report)
+    return "\n\n".join(parts) + "\n"
+
+
+def _more_pairs(report: Report) -> list[str]:
+    more = len(report.undecided) - _MOST_PAIRS
+    return [f"{more} more are in undecided.csv."] if more > 0 else []
+
+
+def _plain(text: Any) -> str:
+    """A name that Markdown does not read as anything else."""
+    return "".join(f"\\{letter}" if letter in r"\`*_[]<>|#" else letter for letter in str(text))
+
+
+def _markdown(report: Report, table: Table, top: int | None = None) -> str:
+    heads, rows = _on_paper(report, table, top)
+    left = _filled(_is_text(table), len(heads))
+    lines = [heads, ["---" if text else "---:" for text in left]]
+    lines += [
+        [_plain(cell) if text else cell for cell, text in zip(row, left, strict=True)]
+        for row in rows
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def as_html(report: Report, picture: str | None) -> str:
+    """The report as one page that needs nothing else."""
+
+    def said(*lines: str) -> list[str]:
+        return [f"<p>{escape(line)}</p>" for line in lines]
+
+    parts = [f"<h1>{escape(report.title)}</h1>", *said(report.summary + ".")]
+    parts += said(report.lead(), report.open_pairs())
+    if picture is not None:
+        parts += [picture]
+        if len(report.table) > _MOST_DRAWN:
+            parts += said(f"The best {_MOST_DRAWN} of {len(report.table)}.")
+    parts += [_html(report, report.table), *said(*report.about())]
+    if report.controls is not None:
+        parts += ["<h2>Controls</h2>", _html(report, report.controls)]
+        parts += said(*report.about_controls())
+    for name, table in report.groups.items():
+        parts += [f"<h2>{escape(str(report.by))}: {escape(str(name))}</h2>", _html(report, table)]
+    if report.judges is not None:
+        parts += ["<h2>Judges</h2>", _html(report, report.judges)]
+    if len(report.undecided):
+        parts += ["<h2>Undecided pairs</h2>", _html(report, report.undecided, _MOST_PAIRS)]
+        parts += said(*_more_pairs(report))
+    body = "\n".join(parts)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(report.title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"{body}\n</body>\n</html>\n"
+    )
+
+
+def _html(report: Report, table: Table, top: int | None = None) -> str:
+    heads, rows = _on_paper(report, table, top)
+    kinds = [' class="text"' if text else "" for text in _filled(_is_text(table), len(heads))]
+
+    def line(tag: str, cells: list[str]) -> str:
+        made = (
+            f"<{tag}{kind}>{escape(cell)}</{tag}>" for cell, kind in zip(cells, kinds, strict=True)
+        )
+        return f"<tr>{''.join(made)}</tr>"
+
+    body = "\n".join(line("td", row) for row in rows)
+    return f"<table>\n<thead>{line('th', heads)}</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+
+
+def _picture(report: Report) -> str | None:
+    """The board as SVG, None where matplotlib is not installed."""
+    try:
+        import matplotlib
+    except ImportError:
+        return None
+    from matplotlib import pyplot as plt
+
+    from skpref.plotting import LeaderboardDisplay
+
+    # Letters are the browser's, so that no glyph is missing; the same board gives the same file.
+    style: Any = {"svg.fonttype": "none", "svg.hashsalt": "skpref", "font.family": "sans-serif"}
+    with matplotlib.rc_context(style), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        display = LeaderboardDisplay.from_board(report.board, top=_MOST_DRAWN)
+        text = io.StringIO()
+        display.figure_.savefig(text, format="svg", metadata={"Date": None}, facecolor="white")
+        plt.close(display.figure_)
+    whole = text.getvalue()
+    return whole[whole.index("<svg") :]
+
+
+# -- numbers -------------------------------------------------------------------------------
+
+
+def as_json(report: Report) -> str:
+    """All numbers of the report, to be drawn by others."""
+    effects, lead = report.effects, report.board.lead
+    found = {
+        "title": report.title,
+        "source": report.source,
+        "summary": report.summary,
+        "n_read": report.n_read,
+        "n_votes": report.n_votes,
+        "dropped": report.dropped,
+        "unit": report.unit,
+        "unit_in_words": report.unit_in_words,
+        "level": report.level,
+        "board": _records(report.table),
+        "lead": None if lead is None else {**lead, "names": lead.names.tolist()},
+        "n_pairs": report.n_pairs,
+        "undecided": _records(report.undecided),
+        "controls": None if report.controls is None else _records(report.controls),
+        "controls_together": None
+        if effects is None
+        else {"tau": effects.tau_together, "moved": effects.moved_together},
+        "by": report.by,
+        "groups": {str(name): _records(table) for name, table in report.groups.items()},
+        "judges": None if report.judges is None else _records(report.judges),
+        "learned": report.learned,
+    }
+    return json.dumps(_finite(found), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _records(table: Table) -> list[dict]:
+    names = list(table.columns)
+    return [dict(zip(names, row, strict=True)) for row in table.rows()]
+
+
+def _finite(value: Any) -> Any:
+    """The same without NaN and infinity, which JSON does not have."""
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_finite(part) for part in value]
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else None
+    return value.item() if isinstance(value, np.generic) else value

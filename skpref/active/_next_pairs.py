@@ -1,0 +1,366 @@
+"""Which pairs of a leaderboard to vote on next: those whose votes tell most of the order."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import erfcx, ndtr
+from sklearn.utils import Bunch
+
+from skpref._utils import Array, RandomLike, check_choice, check_number, eigen_root, generator_of
+from skpref.active._batch import effects
+from skpref.fitting import Inspected
+from skpref.likelihoods import Likelihood
+
+GOALS = ("ranks", "top")
+# Votes are handed out one at a time, but in at most so many portions.
+_PORTIONS = 1000
+# So often the weights of the orders are found anew while votes are handed out.
+_ROUNDS = 32
+_DRAWS = 2000
+# Matrices of so many rows take 200 MB each.
+_MOST = 5000
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+
+
+def next_pairs(
+    model: Any,
+    n: int = 1000,
+    *,
+    goal: str = "ranks",
+    k: int = 1,
+    items: Any = None,
+    user: Any = None,
+    allowed: ArrayLike | None = None,
+    pending: ArrayLike | None = None,
+    random_state: RandomLike = 0,
+) -> Bunch:
+    """The votes that are expected to tell most of the order of a leaderboard.
+
+    Parameters
+    ----------
+    model : estimator, pipeline, search, optimizer, learner or Posterior
+        Anything fitted that has a ``posterior_``, or that posterior.
+    n : int, default=1000
+        Number of votes to hand out; a pair may get several.
+    goal : {"ranks", "top"}, default="ranks"
+        "ranks": every order of two items counts, so that the intervals of all ranks get shorter.
+        "top": an order counts as much as it is probable that one of the two items is among the
+        first ``k``, and so does a vote on them, so that the first k places are settled.
+    k : int, default=1
+        Number of first places, of "top".
+    items, user
+        As in `skpref.inspection.leaderboard`: what is on the board. None: the table of the model,
+        else the items that answers are about. Of a model whose features change from vote to vote
+        (controls) pass one row a competitor, with these features held.
+    allowed : array-like of int of shape (m, 2), default=None
+        Pairs that can be voted on, as rows of ``items``, such as those of items that are still
+        served. None: all. The orders of all items count in any case.
+    pending : array-like of int of shape (m, 2), default=None
+        Votes that were handed out before and have not come in, as rows of ``items``; a pair stands
+        as often as it has votes. They are taken for given.
+    random_state : int, RandomState instance, Generator or None, default=0
+        Of the draws that say who may be among the first k.
+
+    Returns
+    -------
+    plan : Bunch
+        Arrays of one row a pair, the one with most votes first.
+
+        pairs : ndarray of shape (n_pairs, 2), names or ids of the items, or their positions where
+            they have neither; the first has the larger posterior mean
+        position : ndarray of int of shape (n_pairs, 2), rows of the two in ``items``
+        votes : ndarray of int of shape (n_pairs,), summing to ``n``
+        first_better : probability that the first has the larger utility
+        gain : nats of information on the orders that count, expected of the votes of the pair
+        own : share of it that is on the order of these two items; the rest is on their orders
+            with others
+        frame : DataFrame of these, where pandas is installed, else None
+        gain_of_vote : ndarray of shape (n_items, n_items), nats expected of a first vote on each
+            pair, before any is handed out; 0 for pairs that are not allowed
+
+    Raises
+    ------
+    TypeError
+        If the model has no posterior, or users and ``user`` is not told.
+    ValueError
+        If there are fewer than two items or more than 5000, no pair is allowed, ``k`` exceeds the
+        number of items, or nothing is left to learn.
+
+    Notes
+    -----
+    Utilities are Gaussian with mean m and covariance V. The order of items i and j is a coin of
+    probability Φ(z), z = (mᵢ − mⱼ)/√v with v the variance of their margin. An observation that
+    takes a small τ from that variance tells τ/(2v) · φ(z)²/(Φ(z) Φ(−z)) nats of the order: exactly
+    so as τ → 0. It is most where the order is open, and next to nothing where it is known, however
+    uncertain the utilities are.
+
+    A vote on items a and b has the expected precision κ; it takes κ (Vd)(Vd)ᵀ/(1 + κ dᵀVd) from V,
+    with d the difference of a and b. So its expected information on all orders together is
+    κ/(1 + κ dᵀVd) · dᵀ V L V d, L being the Laplacian of the weights of the orders, and all pairs
+    are scored by one product of matrices. Votes are handed out one at a time, each to the pair of
+    the largest score given those before it: V is updated by every vote, and the weights are
+    averaged over where the means may have gone by then. Orders are counted one by one: ``gain`` is
+    the sum of their information, not the information on all of them jointly.
+
+    Time grows as n times n_items², with at most 1000 portions of votes: a thousand votes among 200
+    items take about half a second. With ties, grades, an order effect or judges κ is that of the
+    model's own likelihood, for either item shown first in half of the votes, and the reference
+    judge.
+
+    Examples
+    --------
+    >>> from skpref import ItemTable, PairwisePreferenceRegressor
+    >>> from skpref.active import next_pairs
+    >>> games = [["ann", "cid"], ["bob", "cid"], ["ann", "dan"], ["bob", "dan"], ["cid", "dan"]]
+    >>> players = ItemTable.from_names(games)
+    >>> model = PairwisePreferenceRegressor(items=players, noise_variance=0.5, optimizer=None)
+    >>> model = model.fit([*games * 3, ["ann", "bob"]])
+    >>> plan = next_pairs(model, n=10)
+    >>> plan.pairs.tolist(), plan.votes.tolist()
+    ([['ann', 'bob'], ['cid', 'dan'], ['bob', 'cid']], [7, 2, 1])
+    >>> next_pairs(model, n=10, goal="top").pairs.tolist()
+    [['ann', 'bob']]
+    """
+    check_number("n", n, low=1, integer=True)
+    check_choice("goal", goal, GOALS)
+    subject = Inspected.of(model, user)
+    rows, names = subject.items(items)
+    size = len(rows)
+    if size < 2:
+        raise ValueError(f"A vote is on two items, and there is {size}. Pass items=.")
+    if size > _MOST:
+        raise ValueError(
+            f"Orders of up to {_MOST} items are weighed, and there are {size}. Pass items=, one "
+            "row a competitor: those that count, with features that change from vote to vote held."
+        )
+    check_number("k", k, low=1, high=size, integer=True)
+    every = np.triu_indices(size, 1)
+    open_pairs = _mask(allowed, size)[every]
+    waiting = _pairs("pending", pending, size)
+    posterior = subject.at(size)
+    mean, cov = posterior.mean(rows), posterior.cov(rows)
+    variance = _variances(cov)[every]
+    margin = mean[every[0]] - mean[every[1]]
+    precision = _vote_precision(posterior.likelihood, margin, variance)
+    count = np.ones(len(margin))
+    if goal == "top":
+        count = _at_stake(mean, cov, k, generator_of(random_state))[every]
+    board = _Board(mean, cov, precision, count)
+    board.weigh()
+    place = board.square(np.arange(len(margin), dtype=np.float64)).astype(np.intp)
+    for a, b in waiting:
+        board.vote(place[a, b])
+    board.weigh()
+    first = board.gains() * open_pairs
+    if not (first * count).max() > 0.0:
+        raise ValueError(
+            "No vote on an allowed pair tells anything of the order: all orders that count are "
+            "known, or all items are one and the same."
+        )
+    votes, gain, own = _hand_out(board, open_pairs * count, int(n))
+    at = np.flatnonzero(votes)
+    at = at[np.lexsort((at, -gain[at], -votes[at]))]
+    position = np.stack([part[at] for part in every], axis=1)
+    behind = margin[at] < 0.0
+    position[behind] = position[behind, ::-1]
+    pairs = position if names is None else np.asarray(names)[position]
+    columns = {
+        "votes": votes[at],
+        "first_better": ndtr(np.abs(margin[at]) / np.sqrt(variance[at])),
+        "gain": gain[at],
+        "own": own[at] / np.maximum(gain[at], np.finfo(float).tiny),
+    }
+    return Bunch(
+        pairs=pairs,
+        position=position,
+        **columns,
+        frame=_frame(pairs, columns),
+        gain_of_vote=board.square(first),
+    )
+
+
+def order_rate(z: Array) -> Array:
+    """φ(z)²/(Φ(z) Φ(−z)): twice the nats on a sign, a relative loss of the variance.
+
+    With z the mean over the deviation of a Gaussian, whose sign is meant: the mutual information
+    of its sign with an observation that takes the share s of its variance is s/2 times this, as
+    s → 0.
+    """
+    z = np.abs(z)
+    peak, tail = np.exp(-0.5 * z * z), erfcx(z / np.sqrt(2.0))
+    return peak / (np.pi * tail * (1.0 - 0.5 * peak * tail))
+
+
+class _Board:
+    """Utilities while votes on them are expected; of pairs a vector, in the order of triu_indices.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n,)
+    cov : ndarray of shape (n, n)
+    precision : ndarray of shape (n_pairs,)
+        Expected of a vote on each pair.
+    count : ndarray of shape (n_pairs,)
+        By how much each order counts.
+
+    Attributes
+    ----------
+    cov : ndarray of shape (n, n)
+        After the votes so far.
+    weight : ndarray of shape (n_pairs,)
+        Nats on an order, of what is taken from the variance of its margin, times its count.
+    """
+
+    def __init__(self, mean: Array, cov: Array, precision: Array, count: Array) -> None:
+        self.first, self.second = np.triu_indices(len(mean), 1)
+        self.cov, self._precision, self._count = 0.5 * (cov + cov.T), precision, count
+        self._margin = self._difference(mean)
+        self._prior = self._variances(self.cov)
+
+    def _difference(self, vector: Array) -> Array:
+        return vector[self.first] - vector[self.second]
+
+    def _variances(self, cov: Array) -> Array:
+        return _variances(cov)[self.first, self.second]
+
+    def weigh(self) -> None:
+        """Find the weights of the orders where the covariance is now, and what follows of them."""
+        self._variance = np.minimum(self._variances(self.cov), self._prior)
+        known = self._variance <= 1e-12 * self._prior.max()
+        deviation = np.sqrt(np.where(known, 1.0, self._variance))
+        # The mean moves by what the variance lost.
+        moved = np.sqrt(self._prior - self._variance)
+        rate = np.zeros(len(known))
+        for node, share in zip(_NODES, _WEIGHTS, strict=True):
+            rate += share * order_rate((self._margin + node * moved) / deviation)
+        self.weight = np.where(known, 0.0, 0.5 * self._count * rate / deviation**2)
+        weights = self.square(self.weight)
+        self._laplacian = np.diag(weights.sum(axis=1)) - weights
+        self._seen = self._variances(self.cov @ self._laplacian @ self.cov)
+
+    def gains(self) -> Array:
+        """Nats on the orders that count, expected of the next vote on each pair."""
+        return self._precision * self._seen / (1.0 + self._precision * self._variance)
+
+    def vote(self, pair: int, votes: int = 1) -> tuple[float, float]:
+        """Take in votes on a pair: the covariance loses a rank, the weights stay as they are.
+
+        Returns
+        -------
+        gain, own : float
+            Nats on the orders that count, and those on the order of the two alone.
+        """
+        a, b = self.first[pair], self.second[pair]
+        u = self.cov[:, a] - self.cov[:, b]
+        precision = votes * self._precision[pair]
+        scale = precision / (1.0 + precision * max(u[a] - u[b], 0.0))
+        self.cov -= np.outer(scale * u, u)
+        # With V' = V − s u uᵀ: V L V − V' L V' = s (u hᵀ + h uᵀ), h = V' L u + ½ s (uᵀ L u) u.
+        pushed = self._laplacian @ u
+        told = scale * float(u @ pushed)
+        step = self._difference(u)
+        self._seen -= 2.0 * scale * step * self._difference(self.cov @ pushed + 0.5 * told * u)
+        self._variance -= scale * step * step
+        return told, float(scale * self.weight[pair] * step[pair] ** 2)
+
+    def square(self, values: Array) -> Array:
+        """Values of pairs as a symmetric matrix, zero on the diagonal."""
+        found = np.zeros(self.cov.shape)
+        found[self.first, self.second] = found[self.second, self.first] = values
+        return found
+
+
+def _hand_out(board, wanted, n):
+    """Votes of each pair, their expected nats, and those on the pair's own order."""
+    portion = -(-n // _PORTIONS)
+    step = max(1, n // _ROUNDS)
+    votes = np.zeros(len(wanted), dtype=np.intp)
+    gain, own = np.zeros(len(wanted)), np.zeros(len(wanted))
+    left, stale, pair = n, 0, 0
+    while left > 0:
+        if stale >= step:
+            board.weigh()
+            stale = 0
+        scores = board.gains() * wanted
+        best = int(np.argmax(scores))
+        pair = best if scores[best] > 0.0 else pair  # else all is known
+        given = min(portion, left)
+        told = board.vote(pair, given)
+        gain[pair] += told[0]
+        own[pair] += told[1]
+        votes[pair] += given
+        left -= given
+        stale += given
+    return votes, gain, own
+
+
+def _variances(cov: Array) -> Array:
+    """dᵀ cov d of the differences d of all pairs, (n, n); at least 0."""
+    own = np.diagonal(cov)
+    return np.maximum(own[:, None] + own[None, :] - 2.0 * cov, 0.0)
+
+
+def _vote_precision(likelihood: Likelihood, margin: Array, variance: Array) -> Array:
+    """Precision of a Gaussian observation that takes from a margin what a vote is expected to."""
+    precision = np.zeros(len(margin))
+    wide = variance > 1e-12 * variance.max()
+    margin, variance = margin[wide], variance[wide]
+    leads = (1, -1) if likelihood.uses_order else (0,)
+    curvature = np.zeros(len(margin))
+    for lead in leads:
+        of = effects(likelihood, margin, variance, np.full(len(margin), lead, np.int8))
+        curvature += (of.probability * of.curvature).sum(axis=0) / len(leads)
+    # The share of the variance that a vote takes.
+    taken = np.clip(curvature * variance, 0.0, 1.0 - 1e-9)
+    precision[wide] = taken / (variance * (1.0 - taken))
+    return precision
+
+
+def _at_stake(mean: Array, cov: Array, k: int, rng: np.random.Generator) -> Array:
+    """Probability that one of two items or both are among the first k, (n, n)."""
+    draws = mean[:, None] + eigen_root(cov) @ rng.standard_normal((len(mean), _DRAWS))
+    top = np.zeros(draws.shape)
+    first = np.argpartition(-draws, k - 1, axis=0)[:k]
+    np.put_along_axis(top, first, 1.0, axis=0)
+    share = top.mean(axis=1)
+    return share[:, None] + share[None, :] - top @ top.T / _DRAWS
+
+
+def _pairs(name: str, pairs: Any, size: int) -> NDArray[np.intp]:
+    """Rows of the two items of each pair, (m, 2)."""
+    found = np.zeros((0, 2), np.intp) if pairs is None else np.asarray(pairs)
+    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must hold pairs of rows of items, integers of shape (m, 2), such as position "
+            f"of a plan; got {found.dtype} of shape {found.shape}."
+        )
+    if found.size and not (found.min() >= 0 and found.max() < size):
+        raise ValueError(
+            f"{name} must hold rows of items, from 0 to {size - 1}; got {found.min()} to "
+            f"{found.max()}."
+        )
+    if np.any(found[:, 0] == found[:, 1]):
+        raise ValueError(f"{name} holds a pair of an item with itself. Drop it.")
+    return found.astype(np.intp)
+
+
+def _mask(allowed: Any, size: int) -> NDArray[np.bool_]:
+    """Which pairs may be voted on, (n, n)."""
+    if allowed is None:
+        return ~np.eye(size, dtype=bool)
+    pairs, mask = _pairs("allowed", allowed, size), np.zeros((size, size), dtype=bool)
+    if not len(pairs):
+        raise ValueError("allowed is empty; name a pair, or leave it out for all.")
+    mask[pairs[:, 0], pairs[:, 1]] = mask[pairs[:, 1], pairs[:, 0]] = True
+    return mask
+
+
+def _frame(pairs: Any, columns: dict[str, Array]) -> Any:
+    """A frame where pandas is installed, else None."""
+    try:
+        import pandas as pd
+    except ImportError:
+        return None
+    return pd.DataFrame({"first": pairs[:, 0], "second": pairs[:, 1], **columns})

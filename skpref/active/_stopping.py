@@ -1,0 +1,305 @@
+"""When to stop: whether one competitor is known to be the best, however often one looks."""
+
+from collections.abc import Iterable
+from math import erfc, exp, log, log1p, pi, sqrt
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skpref._utils import Array, check_number
+from skpref.data import ItemTable, is_frame, is_missing, positions_of, unmasked
+
+# Variance of utilities that the forecast of votes starts from, in that of a margin's noise.
+_PRIOR_VARIANCE = 0.25
+# The largest share of the capital that is staked on one vote: a surprise never takes all.
+_MOST = 0.9
+_FARTHEST = 30.0
+# In so many votes with ties the second is thought to have won one.
+_CLEAR = 30
+
+
+class StoppingRule:
+    """Is one competitor the best? A test that may be looked at after every vote.
+
+    Every competitor starts as a contender, and is dropped once its votes show that somebody beats
+    it. The board is settled when a single one is left. Whatever the truth, how the pairs are
+    chosen, how often one looks and when one stops, a false "A is best" is ever said with a
+    probability of ``level`` at most.
+
+    Parameters
+    ----------
+    level : float, default=0.05
+        Largest probability that a competitor is ever named the best while another is as good or
+        better.
+    items : ItemTable, or names of shape (n_items,), default=None
+        All competitors. None: those that votes were on so far; one that joins is a contender.
+    ties : bool, default=False
+        Whether votes may be ties; the labels in y are then -1, 0 and 1.
+
+    Attributes
+    ----------
+    best : name or None
+        The only contender left; None while there are several, or if none is left.
+    settled : bool
+        Whether there is a best.
+    contenders : ndarray of names
+        Competitors that may be the best, in the order of ``names``.
+    names : ndarray of shape (n_items,)
+        Competitors, in the order of ``items`` or of their first vote.
+    e_values : ndarray of shape (n_items,)
+        Evidence against each being the best: the capital of a gambler who started with 1 and
+        stakes, before each of its votes, on an opponent that is forecast to be better. A contender
+        is dropped when it reaches ``2 / level``, for good.
+    n_votes : int
+        Votes so far.
+
+    Raises
+    ------
+    ValueError
+        If ``level`` does not lie in (0, 1), or names repeat.
+
+    Notes
+    -----
+    What is assumed: in a duel of the best competitor its expected score is at least one half, given
+    all that came before (a win scores 1, a tie ½). So it is under Bradley–Terry, the probit or any
+    other model in which the better one is favoured; votes may depend on the prompt, the judge or
+    the day; pairs may be chosen by all votes before, as by `next_pairs`. Who is shown first must be
+    drawn by a fair coin where it matters. Judges who invert their answers on purpose, a best that
+    changes, and the choice of pairs or the exclusion of votes by their own outcome are not covered.
+    It is the best in the votes as they are: no control, such as the length of an answer, is taken
+    out of them.
+
+    Why it holds: if B is the best, the capital against B is a supermartingale: each stake is fixed
+    before the vote, and is on an opponent whose expected score is at most one half. By Ville's
+    inequality it ever reaches 2/level with a probability of level/2 at most [1]_. A false
+    statement about a single best needs that event; where two or more are equally best, one of two
+    such events, so that ``level`` bounds it.
+
+    The stakes are those of a gambler who believes in a probit forecast (one Gaussian a competitor,
+    updated by each vote): a share 2q − 1 of the capital (at most 0.9) on an opponent that is
+    forecast to win with probability q > ½. The capital is then the product of forecast
+    probabilities over that of fair coins, the best explanation that "B is best" leaves of those
+    votes (universal inference [2]_, vote by vote). A bad forecast costs votes, never the level.
+
+    The cost: a competitor is dropped by its own votes alone, of which it takes at least six, and
+    about 2 ln(2/level)/d² beyond what learning costs, where its opponent wins with probability
+    ½ + d/2 and d is small. Votes between two others do not count against it. A posterior
+    probability of being best that is watched until it exceeds 1 − level needs about half of the
+    votes, and is right on average over truths drawn from the prior, even if watched; where the
+    first two are equal it names one of them in half of the cases within 3000 votes, and where they
+    differ by next to nothing half of these statements are false.
+
+    If no contender is left, votes contradict the assumptions: the best has changed, or there is a
+    cycle of which each beats the next.
+
+    References
+    ----------
+    .. [1] Shafer, "Testing by betting: a strategy for statistical and scientific communication",
+       Journal of the Royal Statistical Society A, 2021.
+    .. [2] Wasserman, Ramdas, Balakrishnan, "Universal inference", PNAS 2020.
+
+    Examples
+    --------
+    >>> from skpref.active import StoppingRule
+    >>> rule = StoppingRule(level=0.05)
+    >>> votes = [["ann", "bob"], ["ann", "cid"], ["bob", "cid"]]  # winner first
+    >>> rule.update(votes * 6).contenders.tolist()
+    ['ann', 'bob']
+    >>> rule.update(votes * 6).best
+    'ann'
+    """
+
+    def __init__(
+        self, level: float = 0.05, *, items: ItemTable | Iterable | None = None, ties: bool = False
+    ) -> None:
+        check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
+        self.level, self.ties, self.n_votes = float(level), bool(ties), 0
+        self._place: dict[Any, int] = {}
+        self._mean: list[float] = []
+        self._variance: list[float] = []
+        self._log_e: list[float] = []
+        self._dropped: list[bool] = []
+        self._labels: tuple[int, int] | None = None
+        self._open = items is None
+        self._table = items if isinstance(items, ItemTable) else None
+        if isinstance(items, ItemTable):
+            items = range(len(items)) if items.names is None else items.names.tolist()
+        if isinstance(items, str) or (items is not None and not isinstance(items, Iterable)):
+            raise TypeError(f"items must be an ItemTable or a list of names; got {items!r}.")
+        for name in [] if items is None else np.asarray(unmasked(items), dtype=object).tolist():
+            if name in self._place:
+                raise ValueError(f"The name {name!r} stands twice in items. Name each once.")
+            self._join(name)
+
+    # -- what is known -------------------------------------------------------------------
+
+    @property
+    def names(self) -> NDArray[Any]:
+        """Competitors, in the order of ``items`` or of their first vote."""
+        found = np.empty(len(self._place), dtype=object)
+        found[:] = list(self._place)
+        return found
+
+    @property
+    def contenders(self) -> NDArray[Any]:
+        """Competitors that may be the best."""
+        return self.names[~np.array(self._dropped, dtype=bool)]
+
+    @property
+    def best(self) -> Any:
+        """The only contender left, else None."""
+        left = self.contenders
+        return left[0] if len(left) == 1 and len(self._place) > 1 else None
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is a best."""
+        return len(self._place) > 1 and len(self.contenders) == 1
+
+    @property
+    def e_values(self) -> Array:
+        """Evidence against each competitor being the best."""
+        return np.exp(np.array(self._log_e, dtype=np.float64))
+
+    def __repr__(self) -> str:
+        left = self.contenders
+        what = f"{len(left)} contenders of {len(self._place)}" if len(left) != 1 else repr(left[0])
+        return f"<StoppingRule: level {self.level:g}, {self.n_votes} votes, {what}>"
+
+    # -- votes ---------------------------------------------------------------------------
+
+    def update(self, X: Any, y: ArrayLike | None = None) -> Self:
+        """Take in votes, in the order in which they came.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n, 2)
+            Names of the two competitors of each vote: texts or integers; with an ItemTable of
+            names as ``items`` integers are its positions.
+        y : array-like of shape (n,), default=None
+            1: the first won; 0 or -1: the second did. With ``ties`` 1, 0 (a tie) and -1. Grades
+            count by their sign. Probabilities in [0, 1] that the first is better are votes of which
+            a share goes to either. None: the first won each.
+
+        Returns
+        -------
+        self : StoppingRule
+
+        Raises
+        ------
+        ValueError
+            If X or y has another form, a vote is of a competitor with itself, or on one that is not
+            among ``items``; with ``ties`` if many votes have labels 0 and none below, as 0 then
+            seems to be the second's win. No vote is then taken in.
+        """
+        pairs = self._read(X)
+        scores, labels = self._scores(y, len(pairs))
+        self._labels = labels
+        for pair in pairs:
+            for name in pair:
+                if name not in self._place:
+                    self._join(name)
+        place = self._place
+        for (one, other), score in zip(pairs, scores, strict=True):
+            self._vote(place[one], place[other], score)
+        self.n_votes += len(pairs)
+        return self
+
+    def _join(self, name: Any) -> None:
+        self._place[name] = len(self._place)
+        self._mean.append(0.0)
+        self._variance.append(_PRIOR_VARIANCE)
+        self._log_e.append(0.0)
+        self._dropped.append(False)
+
+    def _vote(self, a: int, b: int, score: float) -> None:
+        """Pay out the stakes on a vote that scores so much for a, then learn from it."""
+        mean, variance = self._mean, self._variance
+        spread = sqrt(1.0 + variance[a] + variance[b])
+        z = (mean[a] - mean[b]) / spread
+        z = min(max(z, -_FARTHEST), _FARTHEST)
+        won, lost = 0.5 * erfc(-z / sqrt(2.0)), 0.5 * erfc(z / sqrt(2.0))
+        # Only the capital against the competitor that is forecast to lose is staked.
+        stake, against = min(abs(won - lost), _MOST), b if won > lost else a
+        gain = 2.0 * score - 1.0 if won > lost else 1.0 - 2.0 * score
+        self._log_e[against] += log1p(stake * gain)
+        if self._log_e[against] >= log(2.0 / self.level):
+            self._dropped[against] = True
+        # Assumed density filtering of a probit vote, of which a share goes to either.
+        density = exp(-0.5 * z * z) / sqrt(2.0 * pi)
+        up, down = density / won, density / lost
+        slope = (score * up - (1.0 - score) * down) / spread
+        bend = (score * up * (up + z) + (1.0 - score) * down * (down - z)) / spread**2
+        mean[a] += variance[a] * slope
+        mean[b] -= variance[b] * slope
+        variance[a] -= variance[a] ** 2 * bend
+        variance[b] -= variance[b] ** 2 * bend
+
+    def _read(self, X: Any) -> list[list[Any]]:
+        """Names of the two competitors of each vote."""
+        X = X.to_numpy() if is_frame(X) and hasattr(X, "to_numpy") else unmasked(X)
+        found = X
+        if not isinstance(X, np.ndarray):
+            found = np.array(list(X) if isinstance(X, Iterable) else X, dtype=object)
+        if not found.size:
+            return []
+        if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind == "f":
+            raise ValueError(
+                "Votes must be names of two competitors each, texts or integers of shape (n, 2); "
+                f"got {found.dtype} of shape {found.shape}. Of items with features pass their ids."
+            )
+        table = self._table
+        if table is not None and table.names is not None and found.dtype.kind in "iu":
+            found = table.names[positions_of(found, ItemTable(np.zeros((len(table), 1))))]
+        pairs = found.tolist()
+        for row, (one, other) in enumerate(pairs):
+            if is_missing(one) or is_missing(other):
+                raise ValueError(f"Vote {row} lacks a name: {one!r}, {other!r}. Leave it out.")
+            if one == other:
+                raise ValueError(f"Vote {row} is of {one!r} with itself. Leave it out.")
+            if not self._open and (one not in self._place or other not in self._place):
+                name = other if one in self._place else one
+                raise ValueError(
+                    f"Vote {row} is on {name!r}, which is not among items. Name all competitors "
+                    "there, or leave items out."
+                )
+        return pairs
+
+    def _scores(self, y: Any, n: int) -> tuple[list[float], tuple[int, int] | None]:
+        """What the first of each vote scored, from 0 to 1, and the two labels of wins."""
+        if y is None:
+            return [1.0] * n, self._labels
+        y = np.asarray(unmasked(y))
+        if y.shape != (n,):
+            raise ValueError(f"y must hold one label for each of the {n} votes; got {y.shape}.")
+        try:
+            value = y.astype(np.float64)
+        except (TypeError, ValueError):
+            value = np.full(n, np.nan)
+        whole = value == np.round(value)
+        share = not self.ties and bool(np.all((value >= 0.0) & (value <= 1.0)))
+        if not share and not np.all(whole):
+            what = "-1, 0 or 1" if self.ties else "0 or 1, -1 or 1, or probabilities"
+            raise ValueError(
+                f"y must hold {what}, without missing values; got values such as {y[~whole][:3]}."
+            )
+        labels = self._labels
+        if not self.ties and n:
+            below, zero = bool(np.any(value < 0.0)), bool(np.any(value == 0.0))
+            labels = (-1, 1) if below else (0, 1) if zero else labels
+            if (below and zero) or (self._labels is not None and labels != self._labels):
+                raise ValueError(
+                    "y holds both 0 and labels below 0, here or since the first votes. If 0 is a "
+                    "tie, build StoppingRule(ties=True); if not, write the second's wins one way."
+                )
+        if self.ties and n:
+            labels = (-1, 1) if labels or np.any(value < 0.0) else None
+            if labels is None and np.any(value == 0.0) and self.n_votes + n > _CLEAR:
+                raise ValueError(
+                    f"No label in y was below 0 in {self.n_votes + n} votes. With ties=True 0 is a "
+                    "tie. If it stands for the second's win, pass -1 there; if all winners stand "
+                    "first, turn some votes round, names and label."
+                )
+        score = value if share else 0.5 + 0.5 * np.sign(value)
+        return score.tolist(), labels

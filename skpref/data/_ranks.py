@@ -1,0 +1,348 @@
+"""What choices and rankings state, as ranks: of y, of lists, of arguments and of scores.
+
+A choice of the best of three is 1, 2, 2, of the worst 1, 1, 2, and a ranking 1, 2, 3; of items with
+equal ranks nothing is said of the two, and 0 is an item of which nothing is said at all.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from skpref.data._containers import is_missing, unmasked
+from skpref.data._sets import Lists, plain_lists, read_lists
+
+
+class Ranks(NamedTuple):
+    """Ranks of the items of sets.
+
+    Attributes
+    ----------
+    rank : ndarray of int of shape (n, k)
+        1 for the best, without gaps; equal: nothing is said of the two; 0: nothing is said of it.
+    chosen : ndarray of int of shape (n,) or None
+        Position of the chosen one, if y said no more than that.
+    """
+
+    rank: NDArray[np.int_]
+    chosen: NDArray[np.intp] | None
+
+
+def ranks_of(
+    n: int,
+    chosen: int | None = None,
+    worst: int | None = None,
+    ranking: Sequence[int] | None = None,
+) -> tuple[int, ...]:
+    """Ranks of n items by the position of the best, of the worst, of both, or of those ranked.
+
+    Examples
+    --------
+    >>> from skpref.data import ranks_of
+    >>> ranks_of(4, chosen=2), ranks_of(4, chosen=2, worst=0), ranks_of(4, ranking=[2, 0])
+    ((2, 2, 1, 2), (3, 2, 1, 2), (2, 0, 1, 0))
+    """
+    if ranking is not None:
+        place = {position: rank for rank, position in enumerate(ranking, start=1)}
+        return tuple(place.get(position, 0) for position in range(n))
+    middle = 1 + (chosen is not None)
+    stated: dict[int | None, int] = {worst: middle + 1, chosen: 1}
+    return tuple(stated.get(position, middle) for position in range(n))
+
+
+# -- in y --------------------------------------------------------------------------------------
+
+
+def check_real(values: Any, name: str) -> None:
+    """Raise ValueError for complex numbers."""
+    dtype = np.asarray(values).dtype
+    if dtype.kind == "c":
+        raise ValueError(
+            f"Complex data not supported: {name} has dtype {dtype}. Pass real numbers, such as "
+            f"{name}.real."
+        )
+
+
+def check_ranks(y: Any, there: NDArray[np.bool_]) -> Ranks:
+    """Ranks in y of sets.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,) or (n, k)
+        Positions of the chosen items, or ranks.
+    there : ndarray of bool of shape (n, k)
+        Where a set has an item.
+    """
+    n, k = there.shape
+    forms = (
+        f"y of sets must be the position of the chosen item, (n,) integers from 0, or a matrix of "
+        f"ranks ({n}, {k}): 1 for the best, equal ranks where nothing is said of two items, 0 for "
+        "one that is not ranked"
+    )
+    if y is None:
+        raise ValueError(f"{forms}. Only duels do without y.")
+    check_real(y, "y")
+    y = np.asarray(unmasked(y))
+    if y.ndim == 2 and y.shape[1] == 1 and k > 1:
+        y = column_or_1d(y, warn=True)
+    if y.shape not in ((n,), (n, k)):
+        if y.ndim and len(y) != n:
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: {n} sets, {len(y)} "
+                f"answers in y. {forms}."
+            )
+        raise ValueError(f"{forms}; got shape {y.shape}.")
+    if y.ndim == 2:
+        return Ranks(rank_matrix(y, there), None)
+    chosen = whole_numbers(y, f"Positions of chosen items in y must be whole numbers. {forms}")
+    wrong = (chosen < 0) | (chosen >= k)
+    wrong |= ~there[np.arange(n), np.where(wrong, 0, chosen)]
+    if wrong.any():
+        at = int(wrong.argmax())
+        size = int(there[at].sum())
+        allowed = f"0 to {size - 1}"
+        if not there[at, :size].all():
+            allowed = ", ".join(map(str, np.flatnonzero(there[at])))
+        raise ValueError(
+            f"Row {at} of y chooses position {chosen[at]} of a set of {size} items; allowed "
+            f"are {allowed}, counted from 0."
+        )
+    rank = np.where(there, 2, 0)
+    rank[np.arange(n), chosen] = 1
+    return Ranks(rank, chosen)
+
+
+def rank_matrix(y: NDArray, there: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Ranks without gaps, of which each row states something.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n, k)
+    there : ndarray of bool of shape (n, k)
+        Where a set has an item.
+    """
+    rank = whole_numbers(
+        y,
+        "Ranks in y must be whole numbers: 1 for the best, equal ranks where nothing is said of "
+        "two items, 0 for one that is not ranked",
+    )
+    if (rank < 0).any():
+        at = int((rank < 0).any(axis=1).argmax())
+        raise ValueError(f"Row {at} of y has a negative rank. Ranks begin with 1; 0: not ranked.")
+    odd = ((rank > 0) & ~there).any(axis=1)
+    if odd.any():
+        raise ValueError(
+            f"Row {odd.argmax()} of y ranks an item where X has none (-1 or NaN). Put rank 0 there."
+        )
+    top = rank.max(axis=1)
+    silent = top < 2
+    if not silent.any():
+        ascending = np.sort(rank, axis=1)
+        steps = np.diff(ascending, axis=1)
+        gaps = (steps > 1).any(axis=1) | (ascending[:, 0] > 1)
+        if not gaps.any():
+            return rank
+        at = int(gaps.argmax())
+        raise ValueError(
+            f"Row {at} of y has ranks {rank[at].tolist()} with a gap. Number them 1, 2, 3, …; "
+            "items that share a rank take one number (1, 2, 2, 3)."
+        )
+    at = int(silent.argmax())
+    raise ValueError(
+        f"Row {at} of y has ranks {rank[at].tolist()}, which say nothing: no two of them differ. "
+        "Leave such rows out; 'no difference' between two items is a tie, y = 0 with tie_threshold."
+    )
+
+
+def whole_numbers(y: NDArray, message: str) -> NDArray[np.intp]:
+    """An array of whole numbers as integers, else a ValueError that begins with the message."""
+    if y.dtype.kind == "O":
+        try:
+            y = y.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{message}; got dtype object.") from None
+    if y.dtype.kind not in "iufb":
+        raise ValueError(f"{message}; got dtype {y.dtype}.")
+    whole = np.isfinite(y) & (np.abs(y) < 2**31)
+    whole &= np.floor(np.where(whole, y, 0)) == np.where(whole, y, 0)
+    if not whole.all():
+        raise ValueError(f"{message}; got {y[~whole][0]}.")
+    return y.astype(np.intp)
+
+
+# -- beside probabilities ----------------------------------------------------------------------
+
+
+def read_ranks(ranks: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.intp]:
+    """Ranks of a shape as integers from 0 up, gaps allowed."""
+    given = np.asarray(unmasked(ranks))
+    if given.shape != shape:
+        raise ValueError(f"Ranks must have shape {shape}, one for each item; {given.shape} came.")
+    message = "Ranks must be whole numbers: 1 the best, equal where nothing is stated, 0 not ranked"
+    found = whole_numbers(given, message)
+    if (found < 0).any():
+        raise ValueError(f"{message}; got {found.min()}.")
+    return found
+
+
+def chosen_of(y: ArrayLike, shape: tuple[int, int]) -> NDArray[np.intp]:
+    """Place of the item chosen from each set, by places or by ranks of which one is the best.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,) or (n, k)
+    shape : (int, int)
+        That of the probabilities.
+    """
+    if np.ndim(y) == 2:
+        best = read_ranks(y, shape) == 1
+        if (best.sum(axis=1) != 1).any():
+            row = int(np.argmax(best.sum(axis=1) != 1))
+            raise ValueError(
+                f"Row {row} of y has {best[row].sum()} items of rank 1, so it is no choice of one; "
+                "probabilities are those of being the best. Leave such rows out. For the worst of "
+                "a set and for rankings take ranking_concordance."
+            )
+        return best.argmax(axis=1)
+    places = column_or_1d(unmasked(y))
+    check_consistent_length(places, np.empty(shape))
+    message = (
+        f"Choices must be places in the sets, integers in [0, {shape[1] - 1}], or ranks of shape "
+        f"{shape}"
+    )
+    found = whole_numbers(places, message)
+    wrong = (found < 0) | (found >= shape[1]) | (places.dtype.kind == "b")
+    if wrong.any():
+        raise ValueError(f"{message}; got {places[wrong][0]}.")
+    return found
+
+
+# -- in lists ----------------------------------------------------------------------------------
+
+
+Positions = Callable[[Any], np.ndarray]
+
+
+def shown_lists(lists: Any, positions: Positions, what: str) -> Lists:
+    """Lists of two items or more, by position."""
+    plain = plain_lists(lists, what)
+    if not plain:
+        raise ValueError(f"No {what.lower()} came; give at least one.")
+    for i, one in enumerate(plain):
+        if len(one) < 2:
+            raise ValueError(
+                f"{what} {i} has {len(one)} item(s), which says nothing; an answer is about two "
+                "or more. Leave it out."
+            )
+    return read_lists(plain, positions, what)
+
+
+def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -> np.ndarray:
+    """Place in its set of each item chosen.
+
+    Parameters
+    ----------
+    chosen : array-like of shape (n_sets,)
+        Places, or names where ``named``.
+    sets : Lists
+    positions : callable
+        Turns names into positions.
+    named : bool
+    """
+    chosen = column_or_1d(unmasked(chosen))
+    if len(chosen) != len(sets.length):
+        raise ValueError(f"{len(chosen)} choices came for {len(sets.length)} sets; give one each.")
+    gaps = [i for i, one in enumerate(chosen.tolist()) if is_missing(one)]
+    if gaps:
+        raise ValueError(
+            f"{len(gaps)} choices are missing, first in row {gaps[0]}; leave these sets out."
+        )
+    if chosen.dtype.kind == "O" and all(type(one) is int for one in chosen.tolist()):
+        chosen = chosen.astype(np.int64)
+    if chosen.dtype.kind in "iu":
+        wrong = np.flatnonzero((chosen < 0) | (chosen >= sets.length))
+        if len(wrong):
+            raise ValueError(
+                f"The choice in row {wrong[0]} is {chosen[wrong[0]]}, of {sets.length[wrong[0]]} "
+                "items; give the place in its set, from 0, or the name."
+            )
+        return chosen.astype(np.int64)
+    if not named or chosen.dtype.kind not in "OUT":
+        raise ValueError(
+            f"Choices must be integers, places in the sets from 0, or names of items that have "
+            f"some; values of type {chosen.dtype} came."
+        )
+    row, place = _found(sets, np.arange(len(chosen)), positions(chosen))
+    missing = np.setdiff1d(np.arange(len(chosen)), row)
+    if len(missing):
+        at = missing[0]
+        raise ValueError(f"The choice in row {at}, {chosen.tolist()[at]!r}, is not in its set.")
+    return place
+
+
+def _found(sets: Lists, rows: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which of the positions wanted in sets ``rows`` are there (as indices), and at what place."""
+    width = max(sets.flat.max(), wanted.max(initial=0)) + 1
+    keys = sets.row * width + sets.flat
+    order = np.argsort(keys)
+    at = np.searchsorted(keys[order], rows * width + wanted)
+    at = order[np.minimum(at, len(order) - 1)]
+    there = np.flatnonzero(keys[at] == rows * width + wanted)
+    return there, sets.place[at[there]]
+
+
+def worst_ranks(sets: Lists, places: np.ndarray) -> np.ndarray:
+    """Ranks that the choice of the worst states: all others are before it."""
+    return sets.padded(sets.place, 1 + (sets.place == places[sets.row]), 0)
+
+
+def ranked_sets(
+    rankings: Any, positions: Positions, shown: Any = None, ranks: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rankings, each as one answer.
+
+    Parameters
+    ----------
+    rankings : list of lists
+        Best first, as in `from_rankings`.
+    positions : callable
+        Turns a flat list of what the rankings name into an array of positions.
+    shown : list of lists, default=None
+        All items of each set; those not ranked are below those that are.
+    ranks : ndarray of int of shape (n_listed,), default=None
+        As in `ranked_pairs`, for rankings without ``shown``.
+
+    Returns
+    -------
+    shown : ndarray of int of shape (n_rankings, k)
+        Positions, -1 where there are fewer. Without ``shown`` in an order that tells nothing of
+        the ranks: ascending, row i turned by i places, so that no place is favoured.
+    ranks : ndarray of int of shape (n_rankings, k)
+        1 is the best; 0 where there is no item.
+    """
+    if shown is None:
+        lists = shown_lists(rankings, positions, "Ranking")
+        order = np.lexsort((lists.flat, lists.row))
+        places = np.empty(len(order), dtype=np.int64)
+        places[order] = lists.place
+        places = (places + lists.row) % lists.length[lists.row]
+        return lists.padded(places, lists.flat, -1), lists.padded(
+            places, lists.place + 1 if ranks is None else ranks, 0
+        )
+    sets = shown_lists(shown, positions, "Set")
+    plain = plain_lists(rankings)
+    if len(plain) != len(sets.length):
+        raise ValueError(f"{len(plain)} rankings came for {len(sets.length)} sets; give one each.")
+    if not all(plain):
+        empty = next(i for i, one in enumerate(plain) if not one)
+        raise ValueError(f"Ranking {empty} is empty, which says nothing; leave it and its set out.")
+    lists = read_lists(plain, positions)
+    there, places = _found(sets, lists.row, lists.flat)
+    if len(there) < len(lists.flat):
+        at = lists.row[np.setdiff1d(np.arange(len(lists.flat)), there)[0]]
+        raise ValueError(f"Ranking {at}, {plain[at]!r}, has an item that is not in its set.")
+    stated = sets.padded(sets.place, lists.length[sets.row] + 1, 0)
+    stated[lists.row, places] = lists.place + 1
+    return sets.padded(sets.place, sets.flat, -1), stated

@@ -1,0 +1,135 @@
+"""Soft answers: probabilities of the outcomes of a duel instead of one of them."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from skpref.data._containers import is_frame, take_rows, unmasked
+from skpref.data._kinds import LARGEST_LABEL, DuelScale
+from skpref.data._respondents import check_weights
+
+# By so much the probabilities of one answer may miss 1, as they are rounded.
+ROUNDED = 1e-3
+
+
+def from_probabilities(X: Any, proba: Any, *, sample_weight: Any = None) -> Bunch:
+    """Duels of which it is known how probable each outcome is, not which came.
+
+    Such are the probabilities that a language model gives to its tokens "A" and "B", or the shares
+    of a panel. A duel becomes one row for each outcome that is possible, with the probability as
+    its weight: its log-likelihood is ``p log P(first wins) + (1 - p) log P(second wins)``, the
+    expectation of that of an answer, and the cross-entropy by which it is scored. Rows and weights
+    then go wherever such go: judges, ties, grades, `partial_fit`, scorers.
+
+    Parameters
+    ----------
+    X : DuelFrame, array-like or DataFrame of n_duels rows
+        Duels in any of the forms that `fit` takes.
+    proba : array-like of shape (n_duels,) or (n_duels, n_outcomes)
+        Probability that the first wins; or those of all outcomes in the order of
+        `predict_proba`: the second wins, the first wins, with a tie between them, and with grades
+        2 L columns, or 2 L + 1 with ties. Rows that sum to 1 within 0.001 are divided by their sum.
+    sample_weight : array-like of shape (n_duels,), default=None
+        How often each duel counts, such as the number of people on its panel. A weight of 1 is one
+        answer, however many voted.
+
+    Returns
+    -------
+    soft : Bunch
+        X : as it came, of n_rows rows
+        y : ndarray of int64 of shape (n_rows,)
+            1 the first won, -1 the second, 0 a tie; of grades -L to L.
+        sample_weight : ndarray of float64 of shape (n_rows,)
+            Above 0.
+        rows : ndarray of int of shape (n_rows,)
+            Duel that each row is of, ascending: ``order[rows]`` or ``judges[rows]`` go along, and
+            ``groups=rows`` keeps the rows of one duel in one fold.
+
+    Raises
+    ------
+    ValueError
+        For probabilities below 0, above 1, missing, or that do not sum to 1, and other lengths.
+
+    Notes
+    -----
+    Half a win is no tie: 0.5 says that each side wins as often as the other.
+
+    `"hmc"` and `"gibbs"` take whole weights alone, and refuse such rows. The mean of "ep" and its
+    evidence were within 0.001 of quadrature on four soft duels among three items.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.duels import from_probabilities
+    >>> soft = from_probabilities(np.array([["tea", "cola"], ["milk", "tea"]]), [0.8, 1.0])
+    >>> soft.X.tolist(), soft.y.tolist(), soft.sample_weight.round(3).tolist()
+    ([['tea', 'cola'], ['tea', 'cola'], ['milk', 'tea']], [-1, 1, 1], [0.2, 0.8, 1.0])
+    >>> model = PairwisePreferenceRegressor(optimizer=None)
+    >>> model = model.fit(soft.X, soft.y, sample_weight=soft.sample_weight)
+    >>> model.predict_proba([["milk", "cola"]])[0, 1] > 0.5
+    np.True_
+    """
+    if not is_frame(X) and not (hasattr(X, "__array__") and hasattr(X, "shape")):
+        X = np.asarray(X)
+    X = unmasked(X)
+    if len(X.shape) < 2 or X.shape[1] != 2:
+        raise ValueError(
+            f"X must hold duels, (n_duels, 2) or (n_duels, 2, n_features); {X.shape} came. "
+            "Probabilities of the items of larger sets are no answers about duels."
+        )
+    n = X.shape[0]
+    of_duel, labels, weight = soft_rows(proba, n)
+    given = check_weights(sample_weight, n)
+    if given is not None:
+        weight = weight * given[of_duel]
+        counted = weight > 0.0
+        of_duel, labels, weight = of_duel[counted], labels[counted], weight[counted]
+    return Bunch(X=take_rows(X, of_duel), y=labels, sample_weight=weight, rows=of_duel)
+
+
+def soft_rows(proba: Any, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Duel, label and weight of each row that probabilities of the outcomes make.
+
+    Parameters
+    ----------
+    proba : array-like of shape (n,) or (n, n_outcomes)
+    n : int
+        Number of duels.
+    """
+    try:
+        table = np.array(unmasked(proba), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Probabilities must be numbers from 0 to 1 ({error}).") from None
+    if table.ndim not in (1, 2) or len(table) != n:
+        raise ValueError(
+            f"Probabilities must have shape ({n},), that the first wins, or ({n}, n_outcomes), one "
+            f"for each duel; {table.shape} came."
+        )
+    wrong = ~((table >= 0.0) & (table <= 1.0 + ROUNDED)).reshape(n, -1).all(axis=1)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(
+            f"Probabilities must be from 0 to 1; {table[row].tolist()} came in row {row} "
+            f"({wrong.sum()} such rows). Leave duels without any out."
+        )
+    if table.ndim == 1:
+        table = np.minimum(table, 1.0)
+        table = np.stack([1.0 - table, table], axis=1)
+    if not 2 <= table.shape[1] <= 2 * LARGEST_LABEL + 1:
+        raise ValueError(
+            f"{table.shape[1]} columns of probabilities came; two say who wins, three that or a "
+            "tie."
+        )
+    total = table.sum(axis=1, keepdims=True)
+    wrong = np.abs(total[:, 0] - 1.0) > ROUNDED
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(
+            f"The probabilities in row {row} sum to {total[row, 0]:.6g}, those of {wrong.sum()} "
+            "rows not to 1; they must be of all outcomes of a duel."
+        )
+    scale = DuelScale.of_columns(table.shape[1])
+    of_duel, column = np.nonzero(table)
+    return of_duel, scale.labels[column], (table / total)[of_duel, column]

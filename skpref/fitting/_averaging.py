@@ -1,0 +1,320 @@
+"""Averages over hyperparameters: a few points around the best, weighed by their evidence.
+
+Few answers leave hyperparameters open, and the best ones are then often at an end: no noise, or no
+effect of a control. A posterior at these alone is too sure of itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from skpref._utils import (
+    Array,
+    blas_threads,
+    cholesky,
+    covariance_of,
+    eigen_root,
+    solve_lower,
+)
+from skpref.data import Comparisons
+from skpref.fitting._forecast import seconds_of_run
+from skpref.fitting._hyperpriors import LogNormal
+from skpref.fitting._model import Evaluation, Model
+from skpref.fitting._search import Search, WarmStart, learn
+from skpref.gp import Posterior
+
+# The prior on the ratio of a term's deviation to that of the noise, and on that of a threshold:
+# log-normal, its median and the deviation of its logarithm.
+_RATIO, _THRESHOLD, _DEVIATION = 1.0, 0.5, 1.0
+# Terms of fixed amplitudes whose share of the margins' variance is smaller are rounding.
+_ABSENT = 1e-9
+# An amplitude is made larger by these, in nats, until it adds so much of the whole.
+_RAISED, _SEEN = (0.7, 30.0), 1e-3
+# Steps of the differences of gradients, in nats.
+_STEP = 0.1
+# The points are spread so many times as wide as Laplace's normal, of this deviation at most.
+_WIDER, _WIDEST = 1.15, 2.0
+# What no answer tells, the unit of all utilities, is held to this deviation of its logarithm.
+_HELD = 0.05
+# Points: so many and so many more a hyperparameter, up to the last.
+_POINTS, _MORE, _MOST = 8, 8, 64
+# A mean over hyperparameters takes this many runs of the engine beside its points and differences.
+_RUNS_TO_MODE = 15
+# It is taken unasked where it is forecast to take no more seconds, of no more distinct answers.
+_PATIENCE, _MANY = 10.0, 5_000
+
+
+class Weighted(NamedTuple):
+    """Hyperparameters, how probable they are beside others, and the posterior at them.
+
+    Attributes
+    ----------
+    weight : float
+        All sum to one.
+    model : Model
+    posterior : Posterior
+        Its reader and, with judges, its likelihood are the model's own.
+    """
+
+    weight: float
+    model: Model
+    posterior: Posterior
+
+
+@dataclass(frozen=True)
+class RatioPrior:
+    """Log-normal ratios of amplitudes and thresholds to the noise, and normal order effects.
+
+    Attributes
+    ----------
+    ratios : ndarray of shape (n_ratios, n_theta)
+        Logarithms of ratios, as sums of elements of θ.
+    centre, deviation : ndarray of shape (n_ratios,)
+        Mean and standard deviation of each.
+    shifts : ndarray of int of shape (n_shifts,)
+        Elements of θ that are numbers, of standard deviation σ around zero.
+    log_deviation : ndarray of shape (n_theta + 1,)
+        log σ as a sum of elements of θ, and of the last number.
+    """
+
+    ratios: Array
+    centre: Array
+    deviation: Array
+    shifts: NDArray[np.intp]
+    log_deviation: Array
+
+    def log_density(self, theta: Array) -> tuple[float, Array]:
+        """Unnormalised log density and its gradient."""
+        offset = (self.ratios @ theta - self.centre) / self.deviation
+        value = -0.5 * float(offset @ offset)
+        gradient = -self.ratios.T @ (offset / self.deviation)
+        slope, rest = self.log_deviation[:-1], self.log_deviation[-1]
+        for at in self.shifts:
+            log_sigma = float(slope @ theta + rest)
+            standardised = theta[at] * np.exp(-log_sigma)
+            value -= 0.5 * float(standardised**2) + log_sigma
+            gradient = gradient + (standardised**2 - 1.0) * slope
+            gradient[at] -= standardised * np.exp(-log_sigma)
+        return value, gradient
+
+
+def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
+    """A weak prior on what answers tell of a model's scales: ratios to the noise.
+
+    The ratio of a term of the kernel is the standard deviation that it gives to the margins of
+    these answers, over that of their noise: no matter in which units its columns are. Its median is
+    1 and the deviation of its logarithm 1, so that it lies between 1/7 and 7 with probability 0.95.
+    A threshold has a median of half the deviation of an item's noise, an order effect a
+    normal prior of that deviation. The terms whose amplitudes are fixed have a ratio together,
+    where the noise is learned. What has a prior of its own in ``model.priors`` gets none here.
+
+    Parameters
+    ----------
+    model : Model
+        At the hyperparameters by which the shares of its terms in the margins are found.
+    comparisons : Comparisons
+    """
+    theta, powers, linear = model.theta, model.powers, model.linear
+    n, n_kernel = len(theta), len(model.kernel.theta)
+    log_deviation, noise = np.zeros(n + 1), model.noise_index
+    log_deviation[-1] = 0.5 * np.log(model.likelihood.utility_noise)
+    if noise is not None:
+        log_deviation[noise] = 1.0 / powers[noise]
+        log_deviation[-1] -= theta[noise] / powers[noise]
+    sigma, rest = log_deviation[:-1], log_deviation[-1]
+    given = [prior.index for prior in model.priors if isinstance(prior, LogNormal)]
+    known = set(np.concatenate(given).tolist()) if given else set()
+    found: list[tuple[Array, float, float]] = []
+
+    def add(row, constant, median, power, deviation=_DEVIATION):
+        """Ratio e^(row θ + constant), a power of one of this median."""
+        found.append((row, power * np.log(median) - constant, power * deviation))
+
+    total, parts = _shares(model, comparisons)
+    left = total
+    for at in np.flatnonzero(powers[:n_kernel] == 2):
+        if parts[at] > 0.0:
+            left -= parts[at]
+            if at not in known:
+                row = np.eye(n)[at] - 2.0 * sigma
+                add(row, np.log(0.5 * parts[at]) - theta[at] - 2.0 * rest, _RATIO, 2.0)
+    if noise is not None and noise not in known:
+        if left > _ABSENT * total:
+            add(-2.0 * sigma, np.log(0.5 * left) - 2.0 * rest, _RATIO, 2.0)
+        else:  # every amplitude is learned, so that their unit is any
+            add(np.eye(n)[noise], -theta[noise], 1.0, 1.0, _HELD)
+    scales = (powers != 0) & (np.arange(n) >= n_kernel)
+    scales[[at for at in known if at >= n_kernel]] = False
+    if noise is not None:
+        scales[noise] = False
+    for at in np.flatnonzero(scales & ~linear):
+        add(np.eye(n)[at] - powers[at] * sigma, -powers[at] * rest, _THRESHOLD, powers[at])
+    rows, centres, deviations = zip(*found, strict=True) if found else ((), (), ())
+    return RatioPrior(
+        np.array(rows).reshape(-1, n),
+        np.array(centres),
+        np.array(deviations),
+        np.flatnonzero(scales & linear),
+        log_deviation,
+    )
+
+
+def _shares(model: Model, comparisons: Comparisons) -> tuple[float, Array]:
+    """Mean prior variance of the margins, and what each amplitude of the kernel adds to it.
+
+    That of an amplitude is proportional to it, and so found by making it larger: by much, where it
+    is lost beside the others.
+    """
+    theta, powers = model.theta, model.powers
+
+    def variance(theta):
+        at = model.at(theta)
+        prior = at.rule.prior(at.kernel, comparisons, at.likelihood)
+        shared = 0.0 if prior.noise is None else prior.noise.diagonal()
+        return float(np.mean(prior.variance - shared))
+
+    total, found = variance(theta), np.zeros(len(model.kernel.theta))
+    for at in np.flatnonzero(powers[: len(found)] == 2):
+        for more in _RAISED:
+            raised = theta.copy()
+            raised[at] += more
+            gain = variance(raised) - total
+            if gain > _SEEN * total:
+                found[at] = gain / np.expm1(more)
+                break
+    return total, found
+
+
+def affordable(model: Model, comparisons: Comparisons) -> bool:
+    """Whether an average takes so little that it needs no asking for: seconds at most."""
+    n = len(model.theta)
+    runs = n_points(n) + 2 * n + _RUNS_TO_MODE
+    few = len(comparisons.rows) <= _MANY
+    return few and runs * seconds_of_run(comparisons, model) <= _PATIENCE
+
+
+def n_points(n_theta: int) -> int:
+    """Points of an average over so many hyperparameters."""
+    return min(_POINTS + _MORE * n_theta, _MOST)
+
+
+def average(model: Model, comparisons: Comparisons) -> Sequence[Weighted]:
+    r"""Posteriors at a few hyperparameters, weighed by how probable these are.
+
+    With p(θ | y) the evidence times the priors of the model and `ratio_prior`, within the bounds,
+    its mode θ* is found, and its curvature there by differences of exact gradients. The points are
+    a fixed lattice, taken to the normal distribution around θ* that these tell [1]_, made wider by
+    0.15 as a proposal. A point has the weight p(θ | y) over the density of the proposal, cut off at
+    √n times the mean [2]_: nothing is random, and where the normal is right all weights are equal.
+
+    Parameters
+    ----------
+    model : Model
+        As fitted, with an engine that has evidence and an exact prior.
+    comparisons : Comparisons
+
+    Returns
+    -------
+    list of Weighted
+
+    References
+    ----------
+    .. [1] Rue, Martino, Chopin, "Approximate Bayesian inference for latent Gaussian models by using
+       integrated nested Laplace approximations", JRSS B 2009, section 3.1.
+    .. [2] Ionides, "Truncated importance sampling", JCGS 2008.
+    """
+    prior = ratio_prior(model, comparisons)
+    weighed = replace(model, priors=(*model.priors, prior))
+    with blas_threads(model.evidence_engine.matrix_size(comparisons)):
+        begin = weighed.at(_inside(prior, model.theta, model.bounds))
+        search = Search(warn_not_converged=False, gtol=1e-2)
+        weighed, state = learn(begin, comparisons, search)
+        mode, engine = weighed.theta, weighed.evidence_engine.relaxed()
+        warm = WarmStart(engine, state)
+
+        def run(theta, gradient=False):
+            at, start = weighed.at(theta), warm.near(theta)
+            found = at.evaluate(comparisons, start, engine=engine, eval_gradient=gradient)
+            warm.add(theta, found.approximation.state)
+            log_prior, slope = at.log_prior(theta)
+            value = found.approximation.sites.log_evidence + log_prior
+            return value, None if found.gradient is None else found.gradient + slope, at, found
+
+        normal = lattice(n_points(len(mode)), len(mode))
+        low, high = model.bounds.T
+        # Bounds tell as much as a uniform distribution between them.
+        known = 12.0 / np.maximum(high - low, 1e-6) ** 2
+        curvature = _curvature(mode, model.bounds, run) + np.diag(known)
+        spread = _WIDER * eigen_root(covariance_of(curvature, _WIDEST**-2))
+        points, log_proposal = mode + normal @ spread.T, -0.5 * np.sum(normal**2, axis=1)
+        inside = np.all((points >= low) & (points <= high), axis=1)
+        if not inside.any():
+            points, log_proposal, inside = mode[None], np.zeros(1), np.ones(1, dtype=bool)
+        logs, kept = [], []
+        for theta, less in zip(points[inside], log_proposal[inside], strict=True):
+            try:
+                value, _, at, found = run(theta)
+            except ValueError:  # where the model cannot be evaluated
+                continue
+            logs.append(value - less)
+            kept.append((at, _posterior(at, found)))
+    weights = _truncated(np.array(logs))
+    return [
+        Weighted(float(weight), replace(at, priors=model.priors), posterior)
+        for weight, (at, posterior) in zip(weights, kept, strict=True)
+    ]
+
+
+def _inside(prior, theta, bounds):
+    """Where the search begins: the θ of a fit, which may be at an end, drawn to the prior."""
+    offset = (prior.ratios @ theta - prior.centre) / prior.deviation
+    excess = (offset - np.clip(offset, -2.0, 2.0)) * prior.deviation
+    moved = theta - np.linalg.lstsq(prior.ratios, excess, rcond=1e-9)[0]
+    return np.clip(moved, *bounds.T)
+
+
+def _curvature(mode, bounds, run):
+    """Minus the second derivatives of the log posterior, by differences within the bounds."""
+    n = len(mode)
+    found = np.zeros((n, n))
+    for k, (low, high) in enumerate(bounds):
+        ends = np.repeat(mode[None], 2, axis=0)
+        ends[:, k] = np.clip(mode[k] + np.array([-_STEP, _STEP]), low, high)
+        below, above = (run(each, True)[1] for each in ends)
+        if ends[1, k] > ends[0, k]:
+            found[k] = (below - above) / (ends[1, k] - ends[0, k])
+    return 0.5 * (found + found.T)
+
+
+def lattice(n_points: int, n: int) -> Array:
+    """Points that are evenly spread by the standard normal of n dimensions, (n_points, n).
+
+    Of one dimension quantiles; of more a lattice of generalised golden ratios, and its mirror
+    image, so that odd moments are zero. Their covariance is the identity.
+    """
+    if n == 1:
+        points = ndtri((np.arange(n_points) + 0.5) / n_points)[:, None]
+    else:
+        ratio = 1.0
+        for _ in range(64):  # the root of x^(n + 1) = x + 1
+            ratio = (1.0 + ratio) ** (1.0 / (n + 1))
+        steps = ratio ** -np.arange(1.0, n + 1.0)
+        half = ndtri((0.5 + np.arange(1, n_points // 2 + 1)[:, None] * steps) % 1.0)
+        points = np.concatenate([half, -half])
+    return solve_lower(cholesky(points.T @ points / n_points), points.T).T
+
+
+def _truncated(logs):
+    """Weights that sum to one, of their logarithms; none above √n times the mean."""
+    weights = np.exp(logs - logs.max())
+    weights = np.minimum(weights, weights.mean() * np.sqrt(len(weights)))
+    return weights / weights.sum()
+
+
+def _posterior(model: Model, found: Evaluation) -> Posterior:
+    marginals, prior = found.approximation.conditioned, found.problem.prior
+    return prior.posterior(found.approximation.sites, marginals, model.likelihood)

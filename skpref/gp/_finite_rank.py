@@ -1,0 +1,576 @@
+"""The exact prior of kernels of finitely many features: a Gaussian on the features' weights.
+
+f(x) = φ(x)ᵀ w with w ~ N(0, diag(v)), so that margins are z = Z w with a row of features each,
+Z = φ(first) − φ(second), which no hyperparameter moves. Sites on the margins become a precision of
+the weights: all square matrices are of the number of features, whatever the number of items and
+answers, and all else is linear in the answers. Most features of a margin are zero: of a group, such
+as all answers about one competitor, those two alone that the margin's items belong to.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.sparse import csr_array
+
+from skpref._utils import (
+    Array,
+    floor_variance,
+    inverse_cholesky,
+    row_blocks,
+    semidefinite_root,
+    spanning_columns,
+)
+from skpref.data import Comparisons, Margins, distinct_rows
+from skpref.gp._by_vector import ByVector
+from skpref.gp._posterior import Posterior
+from skpref.gp._prior import (
+    EXACT,
+    UNIT,
+    Cost,
+    Marginals,
+    MarginErrors,
+    check_finite,
+    check_means,
+)
+from skpref.gp._shared_noise import JointNoise
+from skpref.gp._utilities import columns
+from skpref.kernels import FiniteFeatures, Kernel, Term, finite_features
+from skpref.likelihoods import Likelihood
+
+# Groups that are held as dense columns: so few are quicker that way.
+_FEW = 4
+# In multiplications of matrices: one of two entries, one of an entry and a dense column, all that
+# a sweep does with a margin beside; and r³ that it costs.
+_ENTRY, _MIXED, _MARGIN, _CUBES = 40.0, 50.0, 100.0, 2.8
+# Square matrices of the features held at once, and numbers a margin of the engines themselves.
+_SQUARES, _OF_ENGINE = 8.0, 100.0
+# Doubles of a block of rows that stays in the cache.
+_BLOCK = 2**16
+# Margins that stand for all: candidates for each feature, how small what they leave of another is
+# in shares of the largest, and up to which share rounding hides the square of what is left.
+_CANDIDATES, _LEFT, _ROUNDED = 3, 1e-8, 1e-13
+# Features at most that items are sought for to span.
+MOST_SPANNING = 2048
+# Margins whose means are found once more by the posterior.
+_LOOKED_AT = 1000
+
+
+class _Sides(NamedTuple):
+    """Groups of the items of every margin, numbered from 0 where they count, and how many."""
+
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    n_groups: int
+
+
+def _sides(comparisons: Comparisons, term: Term, margins: Margins) -> _Sides:
+    """Groups of margins by a term; those are left out that no margin tells apart."""
+    alone = term.monomials == ((),)
+    name = "sides", term.group, alone, margins is comparisons.rows.margins
+    if name not in comparisons.kept:
+        _, code = distinct_rows(comparisons.items[:, list(term.group)])
+        first, second = code[margins.first], code[margins.second]
+        if alone:  # of two items in one group nothing is left
+            apart = first != second
+            seen = np.zeros(int(code.max(initial=0)) + 1, dtype=bool)
+            seen[first[apart]] = seen[second[apart]] = True
+            number = np.where(seen, np.cumsum(seen) - 1, 0)
+            first, second = number[first], number[second]
+            first[~apart] = second[~apart] = 0
+            n_groups = int(np.count_nonzero(seen))
+        else:
+            n_groups = int(code.max(initial=-1)) + 1
+        comparisons.kept[name] = _Sides(first, second, n_groups)
+    found: _Sides = comparisons.kept[name]
+    return found
+
+
+class _Size(NamedTuple):
+    """Of features: their number, the entries of a margin and the dense columns."""
+
+    rank: int
+    n_entries: int
+    n_dense: int
+
+
+def _size(comparisons: Comparisons, terms: tuple[Term, ...]) -> _Size:
+    """How large the features of margins will be, found without them."""
+    name = "size", terms
+    if name not in comparisons.kept:
+        rank = n_entries = n_dense = 0
+        for term in terms:
+            n = len(term.monomials)
+            if not term.group:
+                n_dense += n - (term.monomials[0] == ())
+                continue
+            n_groups = _sides(comparisons, term, comparisons.rows.margins).n_groups
+            if n_groups <= _FEW:
+                n_dense += n_groups * n
+            else:
+                rank += n_groups * n
+                n_entries += 2 * n
+        comparisons.kept[name] = _Size(rank + n_dense, n_entries, n_dense)
+    found: _Size = comparisons.kept[name]
+    return found
+
+
+class MarginFeatures:
+    """Features of margins, (n_margins, rank), each as if its weight had variance 1.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+    terms : tuple of Term
+        Of the kernel.
+    margins : Margins
+        Between these items.
+
+    Attributes
+    ----------
+    n_margins, rank : int
+    source : ndarray of shape (rank,)
+        Which of the terms' monomials each feature is of.
+    """
+
+    def __init__(self, comparisons: Comparisons, terms: tuple[Term, ...], margins: Margins):
+        items = comparisons.items
+        n = self.n_margins = len(margins.first)
+        self._place: list[NDArray[np.intp]] = []  # one feature of every margin each
+        self._entry: list[Array] = []
+        dense: list[Array] = []
+        of_entries: list[NDArray[np.intp]] = []
+        of_dense: list[int] = []
+        begin = self._n_sparse = 0
+        for term in terms:
+            values, number = term.values(items), range(begin, begin + len(term.monomials))
+            begin += len(term.monomials)
+            one, two = values[margins.first], values[margins.second]
+            if not term.group:
+                dense += list((one - two).T)
+                of_dense += number
+                continue
+            sides = _sides(comparisons, term, margins)
+            if sides.n_groups <= _FEW:
+                for group in range(sides.n_groups):
+                    inside = (sides.first == group)[:, None], (sides.second == group)[:, None]
+                    dense += list((np.where(inside[0], one, 0.0) - np.where(inside[1], two, 0.0)).T)
+                    of_dense += number
+                continue
+            alike = sides.first == sides.second
+            one[alike] -= two[alike]
+            two[alike] = 0.0
+            for at in range(len(number)):
+                for side, entry in ((sides.first, one), (sides.second, -two)):
+                    self._place.append(self._n_sparse + len(number) * side + at)
+                    self._entry.append(np.ascontiguousarray(entry[:, at]))
+            of_entries.append(np.tile(np.array(number), sides.n_groups))
+            self._n_sparse += len(number) * sides.n_groups
+        kept = [k for k, column in enumerate(dense) if np.any(column)]
+        if not kept and not self._n_sparse:  # no margin has a variance: one feature, of zeros
+            dense, of_dense, kept = [np.zeros(n)], [0], [0]
+        self._dense = np.stack([dense[k] for k in kept], axis=1) if kept else np.zeros((n, 0))
+        self.source = np.concatenate([*of_entries, np.array(of_dense, dtype=np.intp)[kept]])
+        self.source = self.source.astype(np.intp)
+        self.rank = len(self.source)
+        k = len(self._place)
+        place = np.stack(self._place, axis=1) if k else np.zeros((n, 0), dtype=np.intp)
+        entry = np.stack(self._entry, axis=1) if k else np.zeros((n, 0))
+        told = entry.ravel(), place.ravel(), np.arange(n + 1) * k
+        self._sparse = csr_array(told, shape=(n, self._n_sparse))
+
+    @classmethod
+    def of(
+        cls, comparisons: Comparisons, terms: tuple[Term, ...], margins: Margins
+    ) -> "MarginFeatures":
+        """Found once for the margins of some answers, and once for those between the same items."""
+        name = "features", terms, margins is comparisons.rows.margins
+        if name not in comparisons.kept:
+            comparisons.kept[name] = cls(comparisons, terms, margins)
+        found: MarginFeatures = comparisons.kept[name]
+        return found
+
+    def times(self, weights: Array) -> Array:
+        """Z times weights (rank,) or (rank, m)."""
+        n = self._n_sparse
+        found: Array = self._sparse @ weights[:n] + self._dense @ weights[n:]
+        return found
+
+    def pulled(self, values: Array) -> Array:
+        """Zᵀ times values of the margins, (n_margins,) or (n_margins, m)."""
+        return np.concatenate([self._sparse.T @ values, self._dense.T @ values])
+
+    def reach(self, values: Array) -> Array:
+        """|Z|ᵀ times values (n_margins,)."""
+        return np.concatenate([abs(self._sparse).T @ values, np.abs(self._dense).T @ values])
+
+    def extent(self, scale: Array) -> Array:
+        """|Z| times a scale (rank,)."""
+        n = self._n_sparse
+        found: Array = abs(self._sparse) @ scale[:n] + np.abs(self._dense) @ scale[n:]
+        return found
+
+    def gram(self, precision: Array) -> Array:
+        """Zᵀ T Z with T diagonal, (rank, rank)."""
+        n = self._n_sparse
+        found = np.zeros((self.rank, self.rank))
+        among, own = np.zeros(n * n), np.zeros(n)
+        for i, (place, entry) in enumerate(zip(self._place, self._entry, strict=True)):
+            weighted = precision * entry
+            np.add.at(own, place, weighted * entry)
+            for j in range(i):
+                np.add.at(among, self._place[j] * n + place, self._entry[j] * weighted)
+        square = among.reshape(n, n)
+        found[:n, :n] = square + square.T
+        found[:n, :n].flat[:: n + 1] += own
+        for rows in row_blocks(self.n_margins, max(self._dense.shape[1], 1), 16 * _BLOCK):
+            if self._dense.shape[1]:
+                weighted = precision[rows, None] * self._dense[rows]
+                found[n:, n:] += self._dense[rows].T @ weighted
+                found[:n, n:] += self._sparse[rows].T @ weighted
+        found[n:, :n] = found[:n, n:].T
+        return found
+
+    def squares(self, V: Array) -> Array:
+        """zᵀ V z of every margin, V symmetric."""
+        n, total = self._n_sparse, np.zeros(self.n_margins)
+        diagonal = np.diagonal(V)
+        among = np.ascontiguousarray(V[:n, :n]).ravel()
+        for i, (place, entry) in enumerate(zip(self._place, self._entry, strict=True)):
+            part = entry * diagonal[place]
+            for j in range(i):
+                part += 2.0 * self._entry[j] * among[self._place[j] * n + place]
+            total += entry * part
+        if self._dense.shape[1]:
+            for rows in row_blocks(self.n_margins, self._dense.shape[1], _BLOCK):
+                dense = self._dense[rows]
+                part = dense @ V[n:, n:] + 2.0 * (self._sparse[rows] @ V[:n, n:])
+                total[rows] += np.einsum("ij,ij->i", part, dense)
+        return total
+
+    def own_squares(self, variance: Array) -> Array:
+        """zᵀ diag(variance) z of every margin."""
+        n = self._n_sparse
+        total: Array = np.einsum("ij,ij,j->i", self._dense, self._dense, variance[n:])
+        for place, entry in zip(self._place, self._entry, strict=True):
+            total += entry**2 * variance[:n][place]
+        return total
+
+    def rows(self, margins: Any) -> Array:
+        """Some rows of Z."""
+        return np.hstack([self._sparse[margins].toarray(), self._dense[margins]])
+
+    def sets(self, at: NDArray[np.intp]) -> Iterator[tuple[slice, Array]]:
+        """Rows of Z for the margins of each row of ``at``, (n, m, rank), in blocks of these."""
+        for some in row_blocks(len(at), at.shape[1] * self.rank, 16 * _BLOCK):
+            yield some, self.rows(at[some].ravel()).reshape(*at[some].shape, self.rank)
+
+
+class _Weights:
+    """The weights given sites: of variance 1 their covariance is L⁻ᵀ L⁻¹, of their own Hᵀ H."""
+
+    def __init__(self, inner: Array, scale: Array):
+        inner.flat[:: len(inner) + 1] += 1.0
+        self.inverse, self.log_det = inverse_cholesky(inner.T)
+        self._half = self.inverse * scale
+
+    def times(self, vector: Array) -> Array:
+        """Their covariance times a vector, or the columns of a matrix."""
+        found: Array = self._half.T @ (self._half @ vector)
+        return found
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Of the weights, (rank, rank)."""
+        found: Array = self._half.T @ self._half
+        return found
+
+
+class FiniteRank(ByVector):
+    """The prior by the weights of finitely many features: `finite_features` says of which kernels.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    finite : FiniteFeatures
+        Of the kernel.
+    comparisons : Comparisons
+    margins : Margins
+        Of these, or others between the same items.
+    noise : JointNoise, optional
+        Needed where there are joint answers.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        finite: FiniteFeatures,
+        comparisons: Comparisons,
+        margins: Margins,
+        noise: JointNoise | None = None,
+    ):
+        self.kernel, self.noise = kernel, noise
+        self._finite, self._comparisons, self._margins = finite, comparisons, margins
+        features = self._features = MarginFeatures.of(comparisons, finite.terms, margins)
+        self._own = finite.variance[features.source]  # v
+        self._scale = np.sqrt(self._own)
+        self.n_margins, self.n_shared = features.n_margins, margins.n_shared
+        self.variance = features.own_squares(self._own)
+        check_finite(kernel, np.concatenate([finite.variance, self.variance]))
+        self._largest = float(np.max(self.variance))
+        if noise is not None:
+            self.variance = self.variance + noise.diagonal()
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Kernel,
+        comparisons: Comparisons,
+        likelihood: Likelihood,
+        gradient: bool = False,
+    ) -> Self:
+        """See `Prior.of`; a ValueError if the kernel's features are not known to be few."""
+        finite = finite_features(kernel, comparisons.items.shape[1])
+        if finite is None:
+            raise ValueError(
+                f"The features of the kernel {kernel} are not known to be few. Use DenseItems."
+            )
+        margins, item_noise = comparisons.rows.margins, likelihood.item_noise
+        noise = None
+        if margins.blocks and item_noise is not None:
+            noise = JointNoise(margins, item_noise)
+        return cls(kernel, finite, comparisons, margins, noise)
+
+    def on_duels(self, margins: Margins) -> "FiniteRank":
+        """See `Prior.on_duels`."""
+        return FiniteRank(self.kernel, self._finite, self._comparisons, margins)
+
+    @classmethod
+    def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
+        """See `Prior.cost`; infinite for kernels of other features, or of none that counts."""
+        finite = None
+        if kernel is not None:
+            finite = finite_features(kernel, comparisons.items.shape[1])
+        rank, k, d = (0, 0, 0) if finite is None else _size(comparisons, finite.terms)
+        if not rank:
+            return Cost(np.inf, np.inf, np.inf)
+        n = float(len(comparisons.rows.margins.first))
+        n_joint = n - comparisons.rows.margins.n_shared
+        linear = 3.0 * n_joint * float(rank) ** 2 + n * (
+            _MARGIN + _ENTRY * k**2 + _MIXED * k * d + 2.0 * d**2
+        )
+        held = n * (4.0 * k + 2.0 * d + _OF_ENGINE) + _SQUARES * float(rank) ** 2
+        return Cost(linear + _CUBES * float(rank) ** 3, float(rank), 8.0 * held, linear)
+
+    def times(self, vector: Array) -> Array:
+        """See `Prior.times`."""
+        pulled = self._features.pulled(vector)
+        return self._features.times((self._own * pulled.T).T)
+
+    def covariance(self) -> Array:
+        """See `Prior.covariance`."""
+        root = self.root()
+        return root @ root.T
+
+    def root(self) -> Array:
+        """See `Prior.root`."""
+        return self._features.rows(slice(None)) * self._scale
+
+    def lifted(self, vector: Array) -> Array:
+        """Z times weights."""
+        return self._features.times(vector)
+
+    def pulled(self, values: Array) -> Array:
+        """Zᵀ times values of the margins."""
+        return self._features.pulled(values)
+
+    def _gained(self, precision):
+        """What sites add to the precision of the weights, as if those had variance 1."""
+        if self.noise is None:
+            found = self._features.gram(precision)
+        else:
+            single = np.where(np.arange(self.n_margins) < self.n_shared, precision, 0.0)
+            found = self._features.gram(single)
+            for block, joint in self._joint_precision(precision):
+                for some, rows in self._features.sets(block.margin):
+                    flat = rows.reshape(-1, rows.shape[2])
+                    found += flat.T @ (joint[some] @ rows).reshape(flat.shape)
+        return self._scale[:, None] * found * self._scale
+
+    def _given_sites(self, precision):
+        return _Weights(self._gained(precision), self._scale)
+
+    def _spread(self, vector):
+        return floor_variance(self._features.squares(vector.covariance), 0.0)
+
+    def _among(self, vector, at):
+        found = np.empty((*at.shape, at.shape[1]))
+        for some, rows in self._features.sets(at):
+            found[some] = rows @ vector.covariance @ np.swapaxes(rows, 1, 2)
+        return found
+
+    def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
+        """See `Prior.pull_back`; in the weights' variances v: ½ (Zᵀw)² − ½ (1 − (I + B)⁻¹)/v.
+
+        B is what the sites add to the precision of weights of variance 1.
+        """
+        if not len(self.kernel.theta):
+            return np.zeros(0)
+        pulled = self._features.pulled(marginals.dual)
+        fit = pulled**2
+        if push is not None:
+            fit += 2.0 * pulled * self._features.pulled(push)
+        inverse = marginals.root.inverse
+        left = 1.0 - np.einsum("ij,ij->j", inverse, inverse)
+        spread = left / np.where(self._own > 0.0, self._own, 1.0)  # without variance, no slope
+        return 0.5 * (fit - spread) @ self._finite.slope[self._features.source]
+
+    def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
+        """See `Prior.posterior`; anchors are the items of margins that span all others."""
+        root = semidefinite_root(self._gained(sites.precision))
+        inner = root.T @ root
+        inner.flat[:: len(inner) + 1] += 1.0
+        # I − (I + B Bᵀ)⁻¹ = B (I + Bᵀ B)⁻¹ Bᵀ
+        told = root @ inverse_cholesky(inner.T)[0].T
+        pull = columns(self.pulled(self._pull(sites.precision, sites.shift)))
+        inverse = marginals.root.inverse
+        mean = inverse.T @ (inverse @ (self._scale[:, None] * pull))
+        both = np.hstack([mean, told])
+        if self._largest > 0.0:
+            chosen, Q, R = self._spanning()
+            both = solve_triangular(R, Q.T @ both)
+        else:  # nothing is learned
+            chosen, both = np.zeros(1, dtype=np.intp), np.zeros((1, both.shape[1]))
+        margins, items = self._margins, self._comparisons.items
+        ends = np.concatenate([margins.first[chosen], margins.second[chosen]])
+        used, position = np.unique(ends, return_inverse=True)
+        spread = np.zeros((len(used), both.shape[1]))
+        np.add.at(spread, position.reshape(-1), np.concatenate([both, -both]))
+        weights, factor = np.split(spread, [mean.shape[1]], axis=1)
+        return Posterior(self.kernel, likelihood, items[used], weights, factor)
+
+    def _spanning(self):
+        """Margins whose features span those of all, which are (Q R)ᵀ for weights of variance 1."""
+        features, rank = self._features, self._features.rank
+        rng = np.random.default_rng(0)
+        some = rng.permutation(self.n_margins)[: _CANDIDATES * rank]
+        least, before = _LEFT * np.sqrt(self._largest), -1
+        while True:
+            found, Q, R = spanning_columns((features.rows(some) * self._scale).T, least)
+            chosen, size = some[found], len(found)
+            beside = self._scale[:, None] * (np.eye(rank) - Q @ Q.T) * self._scale
+            left = features.squares(beside)
+            missed = np.flatnonzero(
+                left > np.maximum(_ROUNDED * features.own_squares(self._own), least**2)
+            )
+            if not len(missed) or size <= before:
+                return chosen, Q, R
+            most = missed[np.argsort(-left[missed], kind="stable")[:rank]]
+            some = np.unique(np.concatenate([chosen, most, rng.permutation(missed)[:rank]]))
+            before = size
+
+    # -- rounding ----------------------------------------------------------------------------
+
+    def is_covariance(self) -> bool:
+        """See `Prior.is_covariance`: variances are not negative."""
+        return True
+
+    def rounding(self, dual: Array) -> MarginErrors:
+        """See `Prior.rounding`; by the terms |Z| v |Z|ᵀ |w|."""
+        unit = UNIT * np.sqrt(self._features.rank)
+        mean = self._features.extent(self._own * self._features.reach(np.abs(dual)))
+        scale = self._features.extent(self._scale) ** 2
+        if self.noise is not None:
+            noise = self.noise.diagonal()
+            mean, scale = mean + noise * np.abs(dual), scale + noise
+        return MarginErrors(mean=unit * mean, variance=unit * scale)
+
+    def energy_error(self, dual: Array) -> float:
+        """See `Prior.energy_error`."""
+        terms = self._own * self._features.reach(np.abs(dual)) ** 2
+        return 0.5 * UNIT * float(np.sqrt(terms @ terms))
+
+    def check_digits(self, posterior: Posterior, marginals: Marginals) -> None:
+        """See `Prior.check_digits`; at some of the margins."""
+        n = self.n_shared  # of joint answers the means are with their noise
+        some = np.linspace(0, n - 1, min(n, _LOOKED_AT)).astype(np.intp)
+        margins, items = self._margins, self._comparisons.items
+        ends = items[margins.first[some]], items[margins.second[some]]
+        one, other = (posterior.means_at(rows).mean(axis=1) for rows in ends)
+        mean = columns(marginals.mean)[some].mean(axis=1)
+        variance = marginals.variance[some] + posterior.likelihood.margin_variance
+        check_means(one - other, mean, variance)
+
+
+EXACT += [FiniteRank]
+
+
+def spanning_items(items: Array, kernel: Kernel, most: int = MOST_SPANNING) -> Array | None:
+    """Items whose features span those of all, in the order in which they stand.
+
+    Looked for among items of every group and at random, and those where a monomial is largest.
+
+    Parameters
+    ----------
+    items : ndarray of shape (n_items, n_features)
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    most : int, default=2048
+        Features at most.
+
+    Returns
+    -------
+    ndarray of shape (rank, n_features) or None
+        None if the kernel's features are more, or not known to be few.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import DotProduct
+    >>> from skpref.gp import spanning_items
+    >>> items = np.random.default_rng(0).normal(size=(100, 3))
+    >>> spanning_items(items, DotProduct()).shape
+    (4, 3)
+    """
+    finite = finite_features(kernel, items.shape[1])
+    chosen = None if finite is None else spanning_rows(items, finite, most)
+    return None if chosen is None else items[chosen]
+
+
+def spanning_rows(items: Array, finite: FiniteFeatures, most: int) -> NDArray[np.intp] | None:
+    """Which rows of items span the features of all, see `spanning_items`."""
+    codes = [_group_codes(items, term) for term in finite.terms]
+    widths = [
+        (int(code.max()) + 1) * len(term.monomials)
+        for code, term in zip(codes, finite.terms, strict=True)
+    ]
+    if sum(widths) > most:
+        return None
+    order = np.random.default_rng(0).permutation(len(items))
+    some = [order[: _CANDIDATES * sum(widths)]]
+    for code, term in zip(codes, finite.terms, strict=True):
+        some.append(np.argmax(np.abs(term.values(items)), axis=0))
+        if term.group:  # of each group as many as it has features, and one more
+            ranked = order[np.argsort(code[order], kind="stable")]
+            starts = np.searchsorted(code[ranked], np.arange(int(code.max()) + 1))
+            nth = np.arange(len(items)) - starts[code[ranked]]
+            some.append(ranked[nth <= len(term.monomials)])
+    rows = np.unique(np.concatenate(some))
+    features, begin, at = np.zeros((len(rows), sum(widths))), 0, 0
+    for code, term, width in zip(codes, finite.terms, widths, strict=True):
+        n = len(term.monomials)
+        values = term.values(items[rows]) * np.sqrt(finite.variance[at : at + n])
+        place = begin + n * code[rows, None] + np.arange(n)
+        features[np.arange(len(rows))[:, None], place] = values
+        begin, at = begin + width, at + n
+    largest = np.sqrt(np.max(np.einsum("ij,ij->i", features, features)))
+    chosen = spanning_columns(features.T, _LEFT * largest)[0]
+    return rows[np.sort(chosen)]
+
+
+def _group_codes(items, term):
+    if not term.group:
+        return np.zeros(len(items), dtype=np.intp)
+    return distinct_rows(items[:, list(term.group)])[1]

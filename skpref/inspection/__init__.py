@@ -1,0 +1,23 @@
+"""Tables of a fitted model: leaderboards, what is controlled for, win rates, features' worth.
+
+Functions take anything fitted that has a posterior, and give arrays, with a frame where pandas is.
+"""
+
+from skpref.inspection._controls import control_effects
+from skpref.inspection._features import permutation_importance, without_item_effects
+from skpref.inspection._leaderboard import (
+    leaderboard,
+    leaderboards,
+    undecided_pairs,
+    win_rates,
+)
+
+__all__ = [
+    "control_effects",
+    "leaderboard",
+    "leaderboards",
+    "permutation_importance",
+    "undecided_pairs",
+    "win_rates",
+    "without_item_effects",
+]

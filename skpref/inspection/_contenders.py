@@ -1,0 +1,301 @@
+"""Who is ranked: one row an id, with the columns that change from answer to answer held."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpref._utils import Array, RandomLike
+from skpref.data import ItemTable, group_rows, is_frame
+from skpref.fitting import Averaged, Inspected
+
+# Rows that are looked at to average over categories, at most.
+_MOST_ROWS = 50_000
+
+
+class Columns:
+    """What the columns of a posterior's rows are, beside that of the ids.
+
+    Parameters
+    ----------
+    subject : Inspected
+        With an ``id_place``.
+    rows : ndarray of shape (n, n_features), default=None
+        Rows beside those of the answers.
+
+    Attributes
+    ----------
+    categories, measured : set of int
+        Columns of which the kernel sees the names, and those whose values it measures.
+    varying : set of int
+        Columns that differ between rows of one id.
+    """
+
+    def __init__(self, subject: Inspected, rows: Array | None = None):
+        self._subject = subject
+        self.categories, self.measured = subject.seen_columns()
+        self.varying = _varying(subject.training, subject.id_place)
+        if rows is not None and rows is not subject.training:
+            self.varying |= _varying(rows, subject.id_place)
+
+    def users(self, place: int, value: float) -> Any:
+        """A value of a column as the user has it."""
+        if place in self._subject.groups:
+            return self._subject.groups[place][int(value)]
+        center, scale = self._subject.center, self._subject.scale
+        if center is not None and scale is not None:
+            value = float(value * scale[place] + center[place])
+        return float(value)
+
+    def unit(self, place: int) -> float:
+        """One more of a row's column, in the user's."""
+        return self.users(place, 1.0) - self.users(place, 0.0)
+
+    def _in_rows(self, place: int, value: Any) -> float:
+        """A value as the user has it, as the rows have it."""
+        if place not in self._subject.groups:
+            number = _number(self.label(place), value)
+            return (number - self.users(place, 0.0)) / self.unit(place)
+        groups = self._subject.groups[place]
+        if value not in groups:
+            raise ValueError(f"No vote has {value!r} in {self.label(place)!r}; there are {groups}.")
+        return float(groups.index(value))
+
+    def label(self, place: int) -> Any:
+        """Name of a column, its position where it has none."""
+        names = self._subject.columns
+        return place if names is None else names[place]
+
+    def place(self, column: Any) -> int:
+        """Position of a column, of which the name or the position came."""
+        names = self._subject.columns
+        listed = [] if names is None else list(names)
+        n = self._subject.training.shape[1]
+        if column in listed:
+            place = listed.index(column)
+        elif isinstance(column, int | np.integer) and not isinstance(column, bool):
+            place = int(column)
+        else:
+            place = -1
+        if not 0 <= place < n:
+            known = f"columns {listed}" if listed else f"columns 0 to {n - 1}, without names"
+            raise ValueError(f"There is no column {column!r}; the model has {known}.")
+        if place == self._subject.id_place:
+            raise ValueError(f"Column {column!r} holds the ids that are ranked; name another.")
+        return place
+
+    def told(self, at: Any) -> dict[int, float]:
+        """What ``at`` holds, by the positions of the columns."""
+        if at is None:
+            return {}
+        if not isinstance(at, Mapping):
+            n = self._subject.training.shape[1]
+            others = [j for j in range(n) if j != self._subject.id_place]
+            given = np.asarray(at)
+            if given.shape != (len(others),):
+                raise ValueError(
+                    f"at has shape {given.shape}; give a dict of column and value, or one value "
+                    f"for each of the {len(others)} columns {[self.label(j) for j in others]}."
+                )
+            at = dict(zip(others, given.tolist(), strict=True))
+        places = {self.place(column): value for column, value in at.items()}
+        found = {place: self._in_rows(place, value) for place, value in places.items()}
+        for j in found.keys() & self.categories - self._subject.groups.keys():
+            values = np.unique(self._subject.training[:, j])
+            if found[j] not in values:
+                shown = ", ".join(f"{value:g}" for value in values[:8])
+                raise ValueError(
+                    f"No answer has {found[j]:g} in column {self.label(j)!r}, which holds "
+                    f"categories; there are {shown}{', …' if len(values) > 8 else ''}."
+                )
+        return found
+
+    @property
+    def weight(self) -> Array:
+        """How often each row of the answers was shown."""
+        shown = self._subject.shown
+        return np.ones(len(self._subject.training)) if shown is None else shown
+
+    def mean(self, place: int) -> float:
+        """Mean of a column over all that was shown."""
+        return float(np.average(self._subject.training[:, place], weights=self.weight))
+
+    def spread(self, place: int) -> float:
+        """Standard deviation of a column over all that was shown."""
+        column = self._subject.training[:, place]
+        apart = column - np.average(column, weights=self.weight)
+        return float(np.sqrt(np.average(apart**2, weights=self.weight)))
+
+    def by_id(self, place: int, ids: Array) -> Array:
+        """Mean of a column over what was shown of each id; of ids never shown, of all."""
+        training, weight = self._subject.training, self.weight
+        known, code = np.unique(training[:, self._subject.id_place], return_inverse=True)
+        code = code.reshape(-1)
+        total = np.bincount(code, weight * training[:, place]) / np.bincount(code, weight)
+        at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+        return np.where(known[at] == ids, total[at], self.mean(place))
+
+    def combinations(self, places: list[int]) -> tuple[Array, Array]:
+        """Values of some columns that came together, and their shares of what was shown."""
+        values = np.ascontiguousarray(self._subject.training[:, places])
+        first, inverse = group_rows(values)
+        shares = np.bincount(inverse, self.weight)
+        return values[first], shares / shares.sum()
+
+
+def _number(column, value):
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not np.isfinite(number):
+        raise ValueError(f"at holds column {column!r} at {value!r}; give a finite number.")
+    return number
+
+
+def _varying(rows, place):
+    """Columns that differ between rows of one value in column ``place``."""
+    _, first, code = np.unique(rows[:, place], return_index=True, return_inverse=True)
+    same = first[code.reshape(-1)]
+    return {j for j in range(rows.shape[1]) if np.any(rows[:, j] != rows[same, j])}
+
+
+@dataclass(frozen=True, eq=False)
+class Contenders:
+    """Who is ranked, each by an average of utilities.
+
+    Attributes
+    ----------
+    subject : Inspected
+    names : ndarray of shape (n,)
+        Positions where they have none.
+    rows : ndarray of shape (n, m, n_features)
+        What the posterior is asked about.
+    shares : ndarray of shape (m,)
+        Weights of the averages.
+    held : dict
+        Columns that were held, and their values; None where a category was averaged over.
+    columns : Columns or None
+        None where the rows are those that came.
+    """
+
+    subject: Inspected
+    names: NDArray[Any]
+    rows: Array
+    shares: Array
+    held: dict[Any, Any]
+    columns: Columns | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def means(self) -> Array:
+        """Posterior mean of each, at the hyperparameters of the fit."""
+        flat = self.rows.reshape(-1, self.rows.shape[2])
+        means = self.subject.at(len(flat)).mean(flat)
+        return means.reshape(self.rows.shape[:2]) @ self.shares
+
+    def take(self, order: NDArray[np.intp]) -> Self:
+        """Some of them, or all in another order."""
+        return replace(self, names=self.names[order], rows=self.rows[order])
+
+    def draws(
+        self, over: Averaged, unit: str, n: int, rng: RandomLike
+    ) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
+        """Joint draws of the distinct ones, (n_distinct, n), which is whose, and how many are."""
+        flat = self.rows.reshape(len(self), -1)
+        # Rounding must not rank items that are one and the same.
+        distinct, place, counts = np.unique(flat, axis=0, return_inverse=True, return_counts=True)
+        place = place.reshape(-1)
+        if len(self.shares) == 1:
+            return over.sample(distinct, n, rng, unit), place, counts
+        rows = distinct.reshape(len(distinct), *self.rows.shape[1:])
+        return over.averages(rows, self.shares, unit).draws(n, rng), place, counts
+
+
+def contenders(model: Any, items: Any = None, user: Any = None, at: Any = None) -> Contenders:
+    """Who is ranked.
+
+    Items that came are ranked as they are. Else, where the model knows ids of which some were shown
+    in several versions, each id has one row: columns that differ between its versions are held, and
+    those that never do are its own.
+
+    Parameters
+    ----------
+    model, items, user, at
+        As in `leaderboard`.
+    """
+    subject = Inspected.of(model, user)
+    if isinstance(items, Mapping) and "item_table" in items:
+        subject, items = subject.of_votes(items), None
+    ids = _ids_alone(subject, items)
+    if ids is None:
+        return _of_items(subject, items, at)
+    every = _of_items(subject, None, {} if at is None else at)
+    place = {name: i for i, name in enumerate(every.names.tolist())}
+    unknown = [name for name in ids if name not in place]
+    if unknown:
+        raise ValueError(
+            f"The model knows no id {unknown[0]!r}; it has {len(place)}, such as "
+            f"{every.names[0]!r}. Give ids that took part in an answer, or rows with features."
+        )
+    return every.take(np.array([place[name] for name in ids], dtype=np.intp))
+
+
+def _ids_alone(subject: Inspected, items: Any) -> list | None:
+    """Ids without features, in one dimension; None if something else came."""
+    if subject.id_place is None or subject.source is not None or items is None or is_frame(items):
+        return None
+    if subject.posterior.reader.table is not None or isinstance(items, ItemTable):
+        return None
+    listed = items.tolist() if hasattr(items, "tolist") else list(items)
+    return listed if listed and all(np.ndim(name) == 0 for name in listed) else None
+
+
+def _of_items(subject: Inspected, items: Any, at: Any) -> Contenders:
+    answered = items is None and subject.source is None and subject.posterior.reader.table is None
+    rows, names = (subject.training, None) if answered else subject.items(items)
+    if subject.id_place is None:
+        if at is not None:
+            raise ValueError(
+                "Ids are compared here while other columns are held (at=), and the model knows no "
+                "ids. Build the duels with ids= of from_columns, or by from_votes, or "
+                "say id_column=; or pass items with the features that are to be compared."
+            )
+        return _as_they_are(subject, names, rows)
+    ids, first = np.unique(rows[:, subject.id_place], return_index=True)
+    came = items is not None or subject.source is not None
+    if at is None and (came or len(ids) == len(rows)):
+        return _as_they_are(subject, subject.ids(rows) if answered else names, rows)
+    first.sort()
+    columns = Columns(subject, rows)
+    held, base = columns.told(at), rows[first]
+    free = columns.varying - held.keys()
+    held |= {j: columns.mean(j) for j in free - columns.categories}
+    base[:, list(held)] = list(held.values())
+    open_ = sorted(free & columns.categories)
+    shares, every = np.ones(1), base[:, None]
+    if open_:
+        values, shares = columns.combinations(open_)
+        if len(base) * len(values) > _MOST_ROWS:
+            raise ValueError(
+                f"The board averages over {len(values)} combinations of the categories in columns "
+                f"{[columns.label(j) for j in open_]}, which is too much for {len(base)} ids. "
+                "Hold some of them: at={column: value}."
+            )
+        every = np.repeat(every, len(values), axis=1)
+        every[:, :, open_] = values
+    said: dict[Any, Any] = dict.fromkeys(map(columns.label, sorted([*held, *open_])))
+    said |= {columns.label(j): columns.users(j, value) for j, value in held.items()}
+    names = subject.ids(base) if not came or names is None else names[first]
+    return Contenders(subject, _named(names, len(base)), every, shares, said, columns)
+
+
+def _as_they_are(subject: Inspected, names: NDArray[Any] | None, rows: Array) -> Contenders:
+    return Contenders(subject, _named(names, len(rows)), rows[:, None], np.ones(1), {})
+
+
+def _named(names: NDArray[Any] | None, n: int) -> NDArray[Any]:
+    return np.arange(n) if names is None else names

@@ -1,0 +1,238 @@
+"""What columns beside the ids do: their slopes, and what holding them does to the order."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import kendalltau
+from sklearn.utils import Bunch
+
+from skpref._utils import Array, check_choice, check_number
+from skpref.data import table_frame
+from skpref.fitting import UNITS, Averaged, mixed, positive
+from skpref.inspection._contenders import Columns, Contenders, contenders
+
+# A prior variance beside that of the slope from which on slopes differ, and rounding beside that of
+# the utilities.
+_SAME, _ROUNDING = 1e-6, 1e-12
+# Slopes are averaged over at most so many rows, taken evenly.
+_MOST_ROWS = 400
+# Where the slope is looked at again, in standard deviations of the column.
+_AWAY = 1.7
+
+
+def control_effects(
+    model: Any,
+    votes: Any = None,
+    *,
+    user: Any = None,
+    at: Mapping | ArrayLike | None = None,
+    unit: str = "noise",
+    level: float = 0.9,
+    average: bool | str = "auto",
+) -> Bunch:
+    """Effect of each column beside the ids, and how much holding it changes the order of ids.
+
+    Parameters
+    ----------
+    model, user, at
+        As in `leaderboard`; the model knows ids.
+    votes : Bunch, default=None
+        What `skpref.duels.from_votes` gave, for the names of the controls; slopes are then per unit
+        of the columns as they stand in the table of votes.
+    unit : {"noise", "elo", "logit"}, default="noise"
+        Of utilities, see `leaderboard`.
+    level : float, default=0.9
+        Probability that an interval holds, of each column for itself.
+    average : "auto", True or False, default="auto"
+        Whether slopes are means over hyperparameters, as in `leaderboard`.
+
+    Returns
+    -------
+    effects : Bunch
+        Arrays of shape (n_columns,), in the order of the columns. Columns of which the kernel sees
+        categories alone, those that it does not see and those of one value are left out.
+
+        names : names of the columns, or their positions where they have none
+        slope : posterior mean of what one more of the column adds to the utility, in ``unit``
+        lower, upper : central interval of the slope
+        probability_positive : that the slope is above zero
+        spread : standard deviation of the column over all that was shown; ``slope`` times this is
+            the effect of a typical difference
+        linear : whether the utility is linear in the column, with one slope for all ids. Elsewhere
+            ``slope`` is the mean over the ids of the change of the utility over one standard
+            deviation, half of it below and half above where the column is held
+        tau : Kendall's rank correlation of the order of ids with the column held and with it let go
+        moved : most places by which an id moves
+        frame : DataFrame of these, where pandas is installed, else None
+        tau_together, moved_together : the same with all columns let go at once
+        level, unit, held
+
+    Raises
+    ------
+    TypeError
+        If the model has no posterior, or users and ``user`` is not told.
+    ValueError
+        If the model knows no ids, or no column differs between what was shown.
+
+    Notes
+    -----
+    With a column held, all ids have one value of it (``at``); let go, each has its own mean over
+    what was shown of it. So ``tau`` and ``moved`` tell how much of the order comes from the
+    column: of the length of answers, say, that some models give. No model is fitted anew.
+
+    Means and intervals are exact for the posterior. A kernel in which the column stands linearly is
+    a `DotProduct` on it, as in `skpref.kernels.leaderboard_kernel`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.inspection import control_effects
+    >>> from skpref.kernels import leaderboard_kernel
+    >>> rng = np.random.default_rng(0)
+    >>> ids = rng.permuted(np.tile(np.arange(4.0), (200, 1)), axis=1)[:, :2]
+    >>> X = np.stack([ids, rng.normal(size=(200, 2))], axis=2)  # (n_duels, 2, 2)
+    >>> utility = X[..., 0] - 0.5 * X[..., 1] + rng.normal(size=(200, 2))
+    >>> kernel = leaderboard_kernel(X, id_column=0)
+    >>> model = PairwisePreferenceRegressor(kernel, id_column=0)
+    >>> effects = control_effects(model.fit(X, utility[:, 0] > utility[:, 1]))
+    >>> effects.names.tolist(), bool(effects.lower[0] < -0.5 < effects.upper[0])
+    ([1], True)
+    """
+    check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
+    check_choice("unit", unit, tuple(UNITS))
+    ranked = contenders(model, votes, user, {} if at is None else at)
+    subject = ranked.subject
+    columns = ranked.columns or Columns(subject)
+    places = [
+        place
+        for place in sorted(columns.measured - columns.categories)
+        if np.ptp(subject.training[:, place]) > 0.0
+    ]
+    if not places:
+        raise ValueError(
+            f"There is no control: the kernel {subject.posterior.kernel} measures no column beside "
+            "the ids that differs between what was shown. Give it a linear term, as "
+            "skpref.kernels.leaderboard_kernel does."
+        )
+    # A column that is an id's own is held like the others, so that it can be let go.
+    held = ranked.rows.copy()
+    for place in set(places) - columns.varying - columns.told(at).keys():
+        held[:, :, place] = columns.mean(place)
+    ranked = replace(ranked, rows=held)
+    over = subject.over_hyperparameters(average)
+    slopes = [
+        _slope(ranked, over, unit, place, columns.spread(place), level).per(columns.unit(place))
+        for place in places
+    ]
+    own = {place: columns.by_id(place, held[:, 0, subject.id_place]) for place in places}
+    moves = [_moves(ranked, {place: own[place]}) for place in places]
+    together = _moves(ranked, own)
+    values = {
+        "names": _labels([columns.label(place) for place in places]),
+        **{name: np.array([getattr(each, name) for each in slopes]) for name in _Slope._fields},
+        "tau": np.array([each.tau for each in moves]),
+        "moved": np.array([each.moved for each in moves]),
+    }
+    return Bunch(
+        **values,
+        frame=table_frame(values, range(len(places))),
+        tau_together=together.tau,
+        moved_together=together.moved,
+        level=level,
+        unit=unit,
+        held={
+            **ranked.held,
+            **{columns.label(j): columns.users(j, held[0, 0, j]) for j in places},
+        },
+    )
+
+
+class _Slope(NamedTuple):
+    slope: float
+    lower: float
+    upper: float
+    probability_positive: float
+    spread: float
+    linear: bool
+
+    def per(self, unit: float) -> Self:
+        """The same for a column in which one more is so much."""
+        return self._replace(
+            slope=self.slope / unit,
+            lower=self.lower / unit,
+            upper=self.upper / unit,
+            spread=self.spread * unit,
+        )
+
+
+def _slope(
+    ranked: Contenders, over: Averaged, unit: str, place: int, spread: float, level: float
+) -> _Slope:
+    """Of one column, over a standard deviation about where it is held."""
+    n, m, d = ranked.rows.shape
+    rows = ranked.rows.reshape(n * m, d)
+    weight = np.tile(ranked.shares, n) / n
+    some = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).astype(np.intp))
+    rows, weight = rows[some], weight[some] / weight[some].sum()
+    up, down = _about(rows, place, 0.5 * spread), _about(rows, place, -0.5 * spread)
+    linear = _one_slope(ranked, up, down, place, spread)
+    step = up[0, place] - down[0, place]  # as rounded
+    found, above = [], 0.0
+    for share, subject, length in zip(over.weights, over.subjects, over.lengths(unit), strict=True):
+        if linear:
+            means, variance = subject.margins(up[:1], down[:1])
+        else:
+            signed = np.concatenate([weight, -weight])
+            moments = subject.moments(np.concatenate([up, down]))
+            means = (signed @ moments.means)[None]
+            variance = np.maximum(signed @ moments.cov @ signed, 0.0)[None]
+        found.append((means / (step * length), np.sqrt(variance) / (step * length)))
+        above += share * float(positive(means, variance)[0])
+    slope = mixed(over.weights, found, level)
+    ends = float(slope.mean[0]), float(slope.lower[0]), float(slope.upper[0])
+    return _Slope(*ends, above, spread, linear)
+
+
+def _about(rows: Array, place: int, by: float) -> Array:
+    moved = rows.copy()
+    moved[:, place] += by
+    return moved
+
+
+def _one_slope(ranked: Contenders, up: Array, down: Array, place: int, spread: float) -> bool:
+    """Whether the prior knows one slope: at all of these rows, and elsewhere along the column."""
+    kernel = ranked.subject.posterior.kernel
+    away = [_about(rows[:1], place, _AWAY * spread) for rows in (up, down)]
+    up, down = np.concatenate([up, away[0]]), np.concatenate([down, away[1]])
+    n = len(up)
+    K = kernel(np.concatenate([up, down]))
+    slopes = K[:n, :n] + K[n:, n:] - K[:n, n:] - K[n:, :n]
+    apart = np.abs(slopes - slopes[0, 0]).max()
+    return bool(apart <= _SAME * slopes[0, 0] + _ROUNDING * np.abs(K).max())
+
+
+class _Moves(NamedTuple):
+    tau: float
+    moved: int
+
+
+def _moves(ranked: Contenders, own: dict[int, Array]) -> _Moves:
+    """What the order of ids becomes with each at its own values of some columns."""
+    free = ranked.rows.copy()
+    for place, values in own.items():
+        free[:, :, place] = values[:, None]
+    held, let_go = ranked.means(), replace(ranked, rows=free).means()
+    if len(held) < 2:
+        return _Moves(np.nan, 0)
+    ranks = [np.argsort(np.argsort(-means, kind="stable")) for means in (held, let_go)]
+    return _Moves(float(kendalltau(held, let_go).statistic), int(np.abs(ranks[0] - ranks[1]).max()))
+
+
+def _labels(labels: list) -> Any:
+    named = np.empty(len(labels), dtype=object)
+    named[:] = labels
+    return named

@@ -1,0 +1,494 @@
+"""Items from best to worst, for all answers or a group of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Bunch
+
+from skpref._utils import Array, RandomLike, check_choice, check_number
+from skpref.data import first_wins, table_frame
+from skpref.fitting import UNITS, Mixture, noise_deviation, unit_length
+from skpref.inspection._contenders import Columns, Contenders, contenders
+
+# Draws are ranked in blocks of at most this many numbers (8 MiB).
+_BLOCK = 2**20
+
+
+def leaderboard(
+    model: Any,
+    items: Any = None,
+    *,
+    user: Any = None,
+    at: Mapping | ArrayLike | None = None,
+    unit: str = "noise",
+    level: float = 0.9,
+    n_draws: int = 10_000,
+    average: bool | str = "auto",
+    random_state: RandomLike = 0,
+) -> Bunch:
+    """Items from best to worst, and how sure their places are.
+
+    Answers tell differences of utilities alone, so the mean of the items shown is zero: an
+    interval is one of f(item) minus the mean of f over ``items``. Intervals of two items that
+    overlap do not say that their order is open; `Posterior.win_probability` with ``noise=False``
+    does.
+
+    Parameters
+    ----------
+    model : estimator, pipeline, search, optimizer, learner or Posterior
+        Anything fitted that has a ``posterior_``, or that posterior.
+    items : ItemTable, DataFrame, array-like of shape (n, n_features), names, ids or positions, \
+or votes, default=None
+        As the model's ``predict`` takes them (of an optimizer: as it shows them). None: the table
+        of the model or the candidates of an optimizer, else the items that answers are about; of
+        a model that knows ids (``ids=`` of the builders, ``id_column=``) each id once, see ``at``.
+        What `skpref.duels.from_votes` gave stands for None: it brings the names of competitors and
+        of controls, and their units. Ids alone, in one dimension, are those to be ranked.
+    user : id, default=None
+        Whose utility, of a `CollaborativePreferenceRegressor` that was fitted with users. An id
+        that it does not know stands for somebody of the population.
+    at : dict or array-like of shape (n_features - 1,), default=None
+        Where the columns beside the ids are held while ids are compared: a value a column, by its
+        name or position, or values of all of them. Columns that are not said, of which some id was
+        shown with several values, are held at their mean over all that was shown; over the
+        categories of a column that the kernel sees by `skpref.kernels.Identity` the utility is
+        averaged, by how often each was shown. A column of which every id has one value is the
+        id's own. With ``items`` None holds nothing. Behind a pipeline the columns are those that
+        the model at its end sees.
+    unit : {"noise", "elo", "logit"}, default="noise"
+        Of utilities, see Notes.
+    level : float, default=0.9
+        Probability that an interval holds, of each item for itself.
+    n_draws : int, default=10000
+        Joint draws of the utilities, for ranks and the probability of being best.
+    average : "auto", True or False, default="auto"
+        Whether the board is a mean over hyperparameters, see Notes. "auto": where they were learned
+        by an engine with evidence ("ep", "laplace"), from 5 000 distinct answers at most, and the
+        mean is forecast to take seconds. False: at those of the fit, as if they were known.
+    random_state : int, RandomState instance, Generator or None, default=0
+
+    Returns
+    -------
+    board : Bunch
+        Arrays of shape (n,), the largest posterior mean first.
+
+        names : names or ids of the items, or their positions where they have neither
+        position : row of each in ``items``
+        utility : posterior mean, above the mean of the items, in units
+        lower, upper : central interval of that difference
+        probability_best : probability of the largest utility, summing to 1
+        rank_lower, rank_upper : shortest interval of ranks that holds at least ``level``
+        frame : DataFrame of these, one row a rank, where pandas is installed, else None
+        level : float
+        unit : str
+        unit_length : one unit as a difference of the posterior's own utilities: times this,
+            differences of ``utility`` are those of ``predict``
+        noise_deviation : σ, the standard deviation of an item's noise, as such a difference; with
+            judges that of the reference judge
+        n_hyperparameters : hyperparameters that the board is a mean over, 1 if they are taken as
+            known; ``unit_length`` and ``noise_deviation`` are those of the fit
+        lead : Bunch or None
+            By how much the first leads the second: their ``names``, the ``margin`` with ``lower``
+            and ``upper`` in units, and the ``probability`` that the first is better than the
+            second. None where there is one item. See `undecided_pairs` for all pairs.
+        held : dict
+            Value at which each column was held; None where categories were averaged over.
+
+    Raises
+    ------
+    TypeError
+        If the model has no posterior, or users and ``user`` is not told.
+    ValueError
+        If there is no item, ``level`` does not lie in (0, 1), ``user`` is told and the model has
+        no users, ``average=True`` comes with users or an engine without evidence, or ``at`` comes
+        and the model knows no ids or not that column.
+
+    Notes
+    -----
+    Answers tell the ratio of utilities to the noise, not their size, so that a unit is one of the
+    noise. With d the difference of two utilities:
+
+    - "noise": σ, the standard deviation of an item's noise. Of the probit the first wins with
+      probability Φ(d/√2), as both items of a duel carry noise. Another likelihood has the σ of
+      the probit of equal slope at d = 0 (``likelihood_.utility_noise``).
+    - "logit": the expected score of a duel, a tie counting one half, has the slope of
+      1/(1 + e⁻ᵈ) at d = 0, which is 1/4. Of a logistic likelihood without ties the two are one;
+      of the probit d is √(8/π) = 1.596 times the difference in deviations of a margin's noise,
+      and the probabilities differ by 0.018 at most. (The constant 1.702 would halve that, and be
+      off where duels are nearly even.)
+    - "elo": 400/ln 10 = 173.7 times the logits, so that the expected score is about
+      1/(1 + 10^(−d/400)). The zero is the mean of the items, where lists of ratings often have
+      1000 or 1500.
+
+    Few answers leave hyperparameters open, and intervals that take those of the fit as known are
+    too short, or far too long where the best are at an end. So the board is a mean over some
+    points, weighed by evidence times prior. That has a weak prior on ratios to the noise beside the
+    priors of the fit: on the deviation that a term of the kernel gives to the margins of the
+    answers (median 1, deviation of the logarithm 1) and on thresholds (median 0.5). Where nothing
+    was learned, or a `Posterior` came alone, that is the board. With judges their reliability stays
+    as it is. `win_rates` and predictions are those of the fit.
+
+    ``utility``, ``lower`` and ``upper`` are exact for the posterior. The rest is Monte Carlo: the
+    standard error of a probability p is √(p(1 − p)/n_draws), at most 0.005 by default; the ends
+    of a rank interval are quantiles whose level is known to 0.002. Items of equal features have
+    one utility; they share their probability of being best, and their rank intervals have room
+    for either order. Time and memory grow as n² + n · n_draws, that of one factorisation as n³; a
+    mean over hyperparameters takes some 50 runs of the engine, the last of a warm start each.
+
+    Examples
+    --------
+    >>> from skpref import ItemTable, PairwisePreferenceRegressor
+    >>> from skpref.inspection import leaderboard
+    >>> games = [["ann", "bob"], ["ann", "cid"], ["bob", "cid"], ["ann", "bob"]]  # winner first
+    >>> players = ItemTable.from_names(games)
+    >>> model = PairwisePreferenceRegressor(items=players, noise_variance=0.5, optimizer=None)
+    >>> board = leaderboard(model.fit(games))
+    >>> print(*board.names, board.utility.round(2))
+    ann bob cid [ 1.3  -0.22 -1.09]
+    >>> board.rank_lower.tolist(), board.rank_upper.tolist()
+    ([1, 2, 2], [2, 3, 3])
+    """
+    check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
+    check_number("n_draws", n_draws, low=1, integer=True)
+    check_choice("unit", unit, tuple(UNITS))
+    ranked = contenders(model, items, user, at)
+    likelihood = ranked.subject.posterior.likelihood
+    length = unit_length(likelihood, unit)
+    over = ranked.subject.over_hyperparameters(average)
+    mixture = over.averages(ranked.rows, ranked.shares, unit)
+    relative = mixture.relative(level)
+    draws, inverse, counts = ranked.draws(over, unit, n_draws, random_state)
+    best, ranks = _ranked(draws, counts)
+    low, high = _shortest(ranks, level)
+    order = np.argsort(-relative.mean, kind="stable")
+    at_rank = inverse[order]
+    columns = {
+        "names": ranked.names[order],
+        "utility": relative.mean[order],
+        "lower": relative.lower[order],
+        "upper": relative.upper[order],
+        "probability_best": best[at_rank],
+        "rank_lower": low[at_rank],
+        "rank_upper": (high + counts - 1)[at_rank],
+    }
+    return Bunch(
+        **columns,
+        position=order,
+        frame=table_frame(columns, range(1, len(order) + 1), name="rank"),
+        level=level,
+        unit=unit,
+        unit_length=length,
+        noise_deviation=noise_deviation(likelihood),
+        n_hyperparameters=len(over.weights),
+        lead=_lead(ranked, mixture, order, level),
+        held=ranked.held,
+    )
+
+
+def _lead(
+    ranked: Contenders, mixture: Mixture, order: NDArray[np.intp], level: float
+) -> Bunch | None:
+    if len(order) < 2:
+        return None
+    first, second = order[:1], order[1:2]
+    found = mixture.margins(first, second, level)
+    return Bunch(
+        names=ranked.names[order[:2]],
+        margin=float(found.mean[0]),
+        lower=float(found.lower[0]),
+        upper=float(found.upper[0]),
+        probability=float(mixture.better(first, second)[0]),
+    )
+
+
+def leaderboards(
+    model: Any,
+    by: Any,
+    items: Any = None,
+    *,
+    user: Any = None,
+    at: Mapping | ArrayLike | None = None,
+    unit: str = "noise",
+    level: float = 0.9,
+    n_draws: int = 10_000,
+    average: bool | str = "auto",
+    random_state: RandomLike = 0,
+) -> dict[Any, Bunch]:
+    """A leaderboard for each group of answers: a category of prompts, a kind of judge, a language.
+
+    Groups share what they have in common as the kernel says it. With one effect for each id and one
+    for each id in each group, as in `skpref.kernels.leaderboard_kernel`, the board of a group is
+    drawn to that of all answers, the more so the fewer answers the group has (partial pooling).
+
+    Parameters
+    ----------
+    model
+        As in `leaderboard`; it knows ids, and its kernel sees the column of the groups.
+    by : str or int
+        That column, by its name or position. Both items of an answer have the same value.
+    items, user, at, unit, level, n_draws, average, random_state
+        As in `leaderboard`.
+
+    Returns
+    -------
+    boards : dict
+        A board, as `leaderboard` gives it, for each value of the column, that of most answers
+        first; under the groups' own names where ``items`` are votes that tell them. Their average
+        over the groups, by how often each was shown, is `leaderboard`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As by `leaderboard`; if the kernel does not see the column, so that all boards were one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.inspection import leaderboards
+    >>> from skpref.kernels import leaderboard_kernel
+    >>> group = np.repeat([0.0, 1.0], 60)  # ids 7 and 8: each is the better one of a group
+    >>> X = np.stack([np.c_[np.full(120, side), group] for side in (7.0, 8.0)], axis=1)
+    >>> y = (np.arange(120) % 5 > 0) == (group == 0)
+    >>> kernel = leaderboard_kernel(X, id_column=0, by=1)
+    >>> model = PairwisePreferenceRegressor(kernel, id_column=0, optimizer=None).fit(X, y)
+    >>> {group: board.names.tolist() for group, board in leaderboards(model, by=1).items()}
+    {0: [7, 8], 1: [8, 7]}
+    """
+    ranked = contenders(model, items, user, {} if at is None else at)
+    columns = ranked.columns or Columns(ranked.subject)
+    place = columns.place(by)
+    if place not in columns.categories | columns.measured:
+        raise ValueError(
+            f"The kernel {ranked.subject.posterior.kernel} does not see column {by!r}: all groups "
+            "would have one board. Give it a term for ids within groups, as "
+            "skpref.kernels.leaderboard_kernel(X, by=...) does."
+        )
+    held = columns.told(at)
+    if place in held:
+        raise ValueError(f"at= holds column {by!r}, which tells the groups apart; leave it out.")
+    held = {j: columns.users(j, value) for j, value in held.items()}
+    values, shares = columns.combinations([place])
+    boards = {}
+    for value in values[np.argsort(-shares, kind="stable"), 0].tolist():
+        said = columns.users(place, value)
+        whole = isinstance(said, float) and said.is_integer()
+        boards[int(said) if whole else said] = leaderboard(
+            model,
+            items,
+            user=user,
+            at={**held, place: said},
+            unit=unit,
+            level=level,
+            n_draws=n_draws,
+            average=average,
+            random_state=random_state,
+        )
+    return boards
+
+
+def undecided_pairs(
+    model: Any,
+    items: Any = None,
+    *,
+    user: Any = None,
+    at: Mapping | ArrayLike | None = None,
+    unit: str = "noise",
+    level: float = 0.9,
+    average: bool | str = "auto",
+) -> Bunch:
+    """Pairs of items of which the answers do not say which is better.
+
+    Parameters
+    ----------
+    model, items, user, at, unit
+        As in `leaderboard`.
+    level : float, default=0.9
+        A pair is undecided if neither is better with a probability above 1 - (1 - level)/2, .95 by
+        default: the central interval of their margin holds zero.
+    average : "auto", True or False, default="auto"
+        As in `leaderboard`.
+
+    Returns
+    -------
+    pairs : Bunch
+        Arrays of shape (n_pairs,), in the order of the board.
+
+        first, second : names as in `leaderboard`; the first has the larger posterior mean
+        probability : that the first is better, without noise
+        margin, lower, upper : by how much, in units
+        n_decided : number of the other pairs
+        frame : DataFrame of these arrays where pandas is installed, else None
+        level, unit
+
+    Raises
+    ------
+    TypeError, ValueError
+        As by `leaderboard`.
+
+    Notes
+    -----
+    Nothing is drawn. Each pair is looked at for itself: of many pairs that are called decided, some
+    are not. Time and memory grow as the square of the number of items.
+
+    Examples
+    --------
+    >>> from skpref import ItemTable, PairwisePreferenceRegressor
+    >>> from skpref.inspection import undecided_pairs
+    >>> games = [["ann", "bob"], ["ann", "cid"], ["bob", "cid"], ["ann", "bob"]]  # winner first
+    >>> players = ItemTable.from_names(games)
+    >>> model = PairwisePreferenceRegressor(items=players, noise_variance=0.5, optimizer=None)
+    >>> pairs = undecided_pairs(model.fit(games))
+    >>> list(zip(pairs.first.tolist(), pairs.second.tolist())), pairs.probability.round(2).tolist()
+    ([('ann', 'bob'), ('bob', 'cid')], [0.89, 0.74])
+    """
+    check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
+    check_choice("unit", unit, tuple(UNITS))
+    ranked = contenders(model, items, user, at)
+    over = ranked.subject.over_hyperparameters(average)
+    mixture = over.averages(ranked.rows, ranked.shares, unit)
+    order = np.argsort(-mixture.mean, kind="stable")
+    first, second = (order[each] for each in np.triu_indices(len(order), 1))
+    sure = mixture.better(first, second)
+    tail = 0.5 * (1.0 - level)
+    open_ = (sure > tail) & (sure < 1.0 - tail)
+    first, second, sure = first[open_], second[open_], sure[open_]
+    found = mixture.margins(first, second, level)
+    columns = {
+        "first": ranked.names[first],
+        "second": ranked.names[second],
+        "probability": sure,
+        "margin": found.mean,
+        "lower": found.lower,
+        "upper": found.upper,
+    }
+    frame = table_frame(columns, range(len(first)))
+    n_decided = len(open_) - len(first)
+    return Bunch(**columns, n_decided=n_decided, frame=frame, level=level, unit=unit)
+
+
+def win_rates(
+    model: Any,
+    items: Any = None,
+    *,
+    user: Any = None,
+    at: Mapping | ArrayLike | None = None,
+    order: int = 0,
+) -> Bunch:
+    """How often each item is expected to beat each other one, the judge's noise included.
+
+    Parameters
+    ----------
+    model, items, user, at
+        As in `leaderboard`; with judges the rates are those of the reference judge. Over
+        categories the rates are averaged.
+    order : {0, 1, -1}, default=0
+        Who is shown first, where there is an order effect: 1 the item of the row, -1 that of the
+        column, 0 neither.
+
+    Returns
+    -------
+    rates : Bunch
+        The largest posterior mean first.
+
+        names, position : as in `leaderboard`
+        win : ndarray of shape (n, n), the probability that the item of the row beats that of the
+            column
+        tie : ndarray of shape (n, n), that of a tie; zero without ties
+        score : ndarray of shape (n,), the mean over the other items of ``win`` + ½ ``tie``; NaN
+            of a single item
+        frame : DataFrame of ``win``, named along both sides, where pandas is installed, else None
+
+    Notes
+    -----
+    ``win`` + ``win.T`` + ``tie`` is one where ``order`` is 0. On the diagonal stands a duel between
+    two items that are equal. They are averages over the posterior, so that two items of which
+    little is known meet at about even chances. Time grows as n² times the number of items that
+    answers are about.
+
+    Examples
+    --------
+    >>> from skpref import ItemTable, PairwisePreferenceRegressor
+    >>> from skpref.inspection import win_rates
+    >>> games = [["ann", "bob"], ["ann", "cid"], ["bob", "cid"], ["ann", "bob"]]  # winner first
+    >>> players = ItemTable.from_names(games)
+    >>> model = PairwisePreferenceRegressor(items=players, noise_variance=0.5, optimizer=None)
+    >>> rates = win_rates(model.fit(games))
+    >>> rates.names.tolist(), rates.win.round(2).tolist()
+    (['ann', 'bob', 'cid'], [[0.5, 0.79, 0.88], [0.21, 0.5, 0.67], [0.12, 0.33, 0.5]])
+    """
+    check_number("order", order, low=-1, high=1, integer=True)
+    ranked = contenders(model, items, user, at)
+    n = len(ranked)
+    by_mean = np.argsort(-ranked.means(), kind="stable")
+    ranked = ranked.take(by_mean)
+    # With neither shown first, one half of the table follows from the other.
+    i, j = np.triu_indices(n) if order == 0 else np.divmod(np.arange(n * n), n)
+    subject, shown_first = ranked.subject.at(len(i)), np.full(len(i), order)
+    told = sum(
+        share * np.exp(subject.outcome_log_proba(rows[i], rows[j], shown_first))
+        for share, rows in zip(ranked.shares, np.moveaxis(ranked.rows, 1, 0), strict=True)
+    )
+    win, tie = np.empty((n, n)), np.zeros((n, n))
+    if order == 0:
+        win[j, i] = first_wins(told[:, ::-1])
+    win[i, j] = first_wins(told)
+    if told.shape[1] % 2:  # a tie is in the middle
+        tie[i, j] = told[:, told.shape[1] // 2]
+        if order == 0:
+            tie[j, i] = tie[i, j]
+    scores = win + 0.5 * tie
+    against = scores.sum(axis=1) - np.diagonal(scores)
+    score = against / (n - 1) if n > 1 else np.full(1, np.nan)
+    names = ranked.names
+    frame = table_frame(win, list(names), list(names))
+    return Bunch(names=names, position=by_mean, win=win, tie=tie, score=score, frame=frame)
+
+
+def _ranked(draws: Array, counts: NDArray[np.intp]) -> tuple[Array, NDArray[np.int32]]:
+    """Probability of being best of each copy of an item, and ranks (n, n_draws) from 1.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (n, n_draws)
+    counts : ndarray of shape (n,)
+        Copies of each item; the rank is that of the first of them.
+    """
+    n, n_draws = draws.shape
+    ranks = np.empty((n_draws, n), dtype=np.int32)
+    wins = np.zeros(n)
+    step = max(1, _BLOCK // n)
+    for start in range(0, n_draws, step):
+        block = slice(start, start + step)
+        order = np.argsort(-draws[:, block].T, axis=1)
+        wins += np.bincount(order[:, 0], minlength=n)
+        copies = counts[order]
+        first = np.cumsum(copies, axis=1) - copies + 1
+        np.put_along_axis(ranks[block], order, first.astype(np.int32), axis=1)
+    return wins / (n_draws * counts), ranks.T
+
+
+def _shortest(
+    ranks: NDArray[np.int32], level: float
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Of the ranks of each item the shortest interval that holds at least ``level``.
+
+    Central intervals leave out less than they may at either end, as ranks are whole numbers. Of
+    intervals as short the one that holds most, then the first.
+    """
+    n_draws = ranks.shape[1]
+    needed = int(np.ceil(level * n_draws - 1e-9))
+    ordered = np.sort(ranks, axis=1)
+    # An interval that is shortest begins and ends at a draw.
+    length = ordered[:, needed - 1 :] - ordered[:, : n_draws - needed + 1]
+    n = len(ranks)
+    low, high = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+    for i in range(n):
+        begins = np.unique(ordered[i, np.flatnonzero(length[i] == length[i].min())])
+        ends = begins + length[i].min()
+        within = np.searchsorted(ordered[i], ends, "right") - np.searchsorted(ordered[i], begins)
+        at = int(np.argmax(within))
+        low[i], high[i] = begins[at], ends[at]
+    return low, high

@@ -1,0 +1,273 @@
+"""Kernels of finitely many features: which they are, and the variance that each feature has.
+
+`Identity`, `DotProduct`, constants, and sums, products, whole powers and `OnColumns` of these are
+polynomials in the columns of an item, within groups of items that share the values of some columns:
+k(x, x') = Σ_c v_c [x and x' are of one group of c] m_c(x) m_c(x'), m_c a product of columns. The
+features do not depend on the hyperparameters, their variances v_c alone do.
+"""
+
+from collections.abc import Collection, Sequence
+from itertools import groupby
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from sklearn.gaussian_process import kernels as gp
+
+from skpref.kernels._contracts import Array, Kernel
+from skpref.kernels._leaves import Identity
+from skpref.kernels._wrappers import OnColumns, View, fold
+
+# Columns of a monomial, ascending; one that occurs twice is squared; () is 1.
+Monomial: TypeAlias = tuple[int, ...]
+# Columns by whose values items are grouped; (): all items are one group.
+Group: TypeAlias = tuple[int, ...]
+
+# So many monomials at most, and of so high a power: more make no prior that is worth having.
+_MOST, _STEEPEST = 20_000, 16
+
+
+class Term(NamedTuple):
+    """Features of items: in every group of items, the value of each monomial.
+
+    Attributes
+    ----------
+    group : tuple of int
+        Columns by whose values items are grouped; (): all items are one group.
+    monomials : tuple of tuple of int
+        Of each the columns whose product it is; (): it is 1.
+    """
+
+    group: Group
+    monomials: tuple[Monomial, ...]
+
+    def values(self, items: Array) -> Array:
+        """The monomials at items (n, d), shape (n, n_monomials)."""
+        found = np.ones((len(items), len(self.monomials)))
+        for at, columns in enumerate(self.monomials):
+            for column in columns:
+                found[:, at] *= items[:, column]
+        return found
+
+
+class FiniteFeatures(NamedTuple):
+    """A kernel by its features.
+
+    Attributes
+    ----------
+    terms : tuple of Term
+        They depend on the kernel's form alone, not on its hyperparameters.
+    variance : ndarray of shape (n_monomials,)
+        v of the monomials of all terms, in their order; the same in all groups.
+    slope : ndarray of shape (n_monomials, n_theta)
+        Derivatives of these in the kernel's theta.
+    """
+
+    terms: tuple[Term, ...]
+    variance: Array
+    slope: Array
+
+    def apart_from(self, columns: Collection[int]) -> "FiniteFeatures | None":
+        """Those of other columns alone; None if there are none that differ among items."""
+        terms, kept, at = [], [], 0
+        for term in self.terms:
+            free = not set(term.group) & set(columns)
+            monomials = [free and not set(each) & set(columns) for each in term.monomials]
+            some = tuple(each for each, keep in zip(term.monomials, monomials, strict=True) if keep)
+            if some:
+                terms.append(Term(term.group, some))
+            kept += [at + k for k, keep in enumerate(monomials) if keep]
+            at += len(monomials)
+        if all(term == Term((), ((),)) for term in terms):
+            return None
+        return FiniteFeatures(tuple(terms), self.variance[kept], self.slope[kept])
+
+
+def finite_features(kernel: Kernel, n_columns: int) -> FiniteFeatures | None:
+    """The features of a kernel on items of so many columns; None if they are not known to be few.
+
+    A kernel is known by its type: `Identity`, scikit-learn's `DotProduct` and `ConstantKernel`, and
+    sums, products, powers with whole exponents from 1 to 16, and `OnColumns` of these. Subclasses
+    are not, nor is any that only comes near one of them, as `ItemEffect` does.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    n_columns : int
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF, DotProduct
+    >>> from skpref.kernels import Identity, OnColumns, finite_features
+    >>> kernel = OnColumns(Identity(), [0]) + 0.5 * OnColumns(DotProduct(3.0), [1, 2])
+    >>> for term in finite_features(kernel, 3).terms:
+    ...     print(term)
+    Term(group=(), monomials=((), (1,), (2,)))
+    Term(group=(0,), monomials=((),))
+    >>> finite_features(kernel, 3).variance
+    array([4.5, 0.5, 0.5, 1. ])
+    >>> finite_features(kernel + RBF(), 3) is None
+    True
+    """
+    form = fold(kernel, _FEATURES, np.empty((0, n_columns)))
+    if form is None:
+        return None
+    order = sorted(range(len(form.keys)), key=lambda at: form.keys[at])
+    keys = [form.keys[at] for at in order]
+    terms = tuple(
+        Term(group, tuple(monomial for _, monomial in each))
+        for group, each in groupby(keys, key=lambda key: key[0])
+    )
+    return FiniteFeatures(terms, form.value[order], form.slope[order])
+
+
+def finite_parts(kernel: Kernel, n_columns: int) -> tuple[Kernel | None, Kernel | None]:
+    """The terms of a kernel that have few features, and all others; None where there are none.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    n_columns : int
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from skpref.kernels import Identity, OnColumns, finite_parts
+    >>> for part in finite_parts(0.25 * (OnColumns(RBF(), [1]) + OnColumns(Identity(), [0])), 2):
+    ...     print(part)
+    0.5**2 * OnColumns(Identity(), columns=[0])
+    0.5**2 * OnColumns(RBF(length_scale=1), columns=[1])
+    """
+    return fold(kernel, _PARTS, np.empty((0, n_columns)))
+
+
+class _PartsView(View[tuple[Kernel | None, Kernel | None]]):
+    def leaf(self, kernel: Kernel, *rows: Array) -> tuple[Kernel | None, Kernel | None]:
+        return (kernel, None) if fold(kernel, _FEATURES, *rows) is not None else (None, kernel)
+
+    def sum(self, one, two):
+        return _added(one[0], two[0]), _added(one[1], two[1])
+
+    def product(self, one, two):
+        finite, rest = None, None
+        for at, left in enumerate(one):
+            for of, right in enumerate(two):
+                if left is not None and right is not None:
+                    if at == of == 0:
+                        finite = left * right
+                    else:
+                        rest = _added(rest, left * right)
+        return finite, rest
+
+    def power(self, base, exponent):
+        whole = _added(*base)
+        few = base[1] is None and _is_whole(exponent)
+        return (whole**exponent, None) if few else (None, whole**exponent)
+
+    def on_columns(self, inner, columns, *rows):
+        return tuple(None if each is None else OnColumns(each, columns) for each in inner)
+
+    def of_duels(self, inner, kernel, *rows):
+        return None, kernel
+
+
+def _is_whole(exponent: float) -> bool:
+    return exponent == int(exponent) and 1 <= exponent <= _STEEPEST
+
+
+def _added(one: Kernel | None, two: Kernel | None) -> Kernel | None:
+    if one is None or two is None:
+        return two if one is None else one
+    return one + two
+
+
+class _Form(NamedTuple):
+    """A kernel as Σ value × [one group] × monomial × monomial; slopes in its theta."""
+
+    keys: list[tuple[Group, Monomial]]
+    value: Array
+    slope: Array
+
+    @classmethod
+    def gathered(
+        cls, keys: Sequence[tuple[Group, Monomial]], value: Array, slope: Array
+    ) -> "_Form":
+        """With equal keys once."""
+        place: dict[tuple[Group, Monomial], int] = {}
+        at = np.array([place.setdefault(key, len(place)) for key in keys], dtype=np.intp)
+        total, slopes = np.zeros(len(place)), np.zeros((len(place), slope.shape[1]))
+        np.add.at(total, at, value)
+        np.add.at(slopes, at, slope)
+        return cls(list(place), total, slopes)
+
+    def times(self, other: "_Form", shared: bool) -> "_Form | None":
+        """The product with another, of which theta is this one's if it is ``shared``."""
+        if len(self.keys) * len(other.keys) > _MOST:
+            return None
+        keys = [
+            (tuple(sorted({*g, *h})), tuple(sorted((*m, *n))))
+            for g, m in self.keys
+            for h, n in other.keys
+        ]
+        value = np.outer(self.value, other.value).ravel()
+        of_one = (self.slope[:, None, :] * other.value[:, None]).reshape(len(keys), -1)
+        of_two = (self.value[:, None, None] * other.slope).reshape(len(keys), -1)
+        slope = of_one + of_two if shared else np.hstack([of_one, of_two])
+        return _Form.gathered(keys, value, slope)
+
+
+class _FeaturesView(View[_Form | None]):
+    def leaf(self, kernel: Kernel, *rows: Array) -> _Form | None:
+        kind, every = type(kernel), range(rows[0].shape[1])
+        if kind is Identity:
+            return _Form([(tuple(every), ())], np.ones(1), np.zeros((1, 0)))
+        if kind is gp.ConstantKernel and kernel.constant_value >= 0.0:
+            value = np.array([float(kernel.constant_value)])
+            return _Form([((), ())], value, value[:, None].repeat(kernel.n_dims, axis=1))
+        if kind is gp.DotProduct and len(every) < _MOST:
+            keys: list[tuple[Group, Monomial]] = [((), ()), *(((), (at,)) for at in every)]
+            value, slope = np.ones(len(keys)), np.zeros((len(keys), kernel.n_dims))
+            value[0] = float(kernel.sigma_0) * float(kernel.sigma_0)  # ∞ where ** raises
+            slope[0] = 2.0 * value[0]
+            return _Form(keys, value, slope)
+        return None
+
+    def sum(self, one: _Form | None, two: _Form | None) -> _Form | None:
+        if one is None or two is None or len(one.keys) + len(two.keys) > _MOST:
+            return None
+        left, right = one.slope.shape[1], two.slope.shape[1]
+        slope = np.zeros((len(one.keys) + len(two.keys), left + right))
+        slope[: len(one.keys), :left] = one.slope
+        slope[len(one.keys) :, left:] = two.slope
+        value = np.concatenate([one.value, two.value])
+        return _Form.gathered([*one.keys, *two.keys], value, slope)
+
+    def product(self, one: _Form | None, two: _Form | None) -> _Form | None:
+        return None if one is None or two is None else one.times(two, shared=False)
+
+    def power(self, base: _Form | None, exponent: float) -> _Form | None:
+        if base is None or not _is_whole(exponent):
+            return None
+        found: _Form | None = base
+        for _ in range(int(exponent) - 1):
+            found = None if found is None else found.times(base, shared=True)
+        return found
+
+    def on_columns(
+        self, inner: _Form | None, columns: tuple[int, ...], *rows: Array
+    ) -> _Form | None:
+        if inner is None:
+            return None
+        keys = [
+            (
+                tuple(sorted(columns[at] for at in group)),
+                tuple(sorted(columns[at] for at in monomial)),
+            )
+            for group, monomial in inner.keys
+        ]
+        return inner._replace(keys=keys)
+
+    def of_duels(self, inner: _Form | None, kernel: Kernel, *rows: Array) -> None:
+        return None
+
+
+_FEATURES, _PARTS = _FeaturesView(), _PartsView()

@@ -1,0 +1,147 @@
+"""Effects of what is controlled for, with intervals."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skpref.inspection import control_effects
+from skpref.plotting._style import (
+    check_matplotlib,
+    in_unit,
+    new_axes,
+    palette,
+    percent,
+    plain,
+    settle,
+    shortened,
+    tidy,
+)
+
+# Inches of a row, and of what is not rows.
+_ROW, _REST = 0.32, 1.1
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class ControlEffectsDisplay:
+    """What a typical difference of each control adds to the utility, with intervals.
+
+    Made by `from_estimator`; the parameters are kept as attributes.
+
+    Parameters
+    ----------
+    names : array-like of shape (n_columns,)
+    slope, lower, upper, spread : array-like of shape (n_columns,)
+        See `skpref.inspection.control_effects`. Slopes times spreads are drawn, so that columns of
+        different units stand beside each other.
+    level : float
+    unit : {"noise", "elo", "logit"}
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    points_, intervals_ : Line2D and LineCollection
+
+    Examples
+    --------
+    >>> from skpref.plotting import ControlEffectsDisplay
+    >>> display = ControlEffectsDisplay(
+    ...     names=["length", "lists"], slope=[0.002, -0.1], lower=[0.001, -0.3],
+    ...     upper=[0.003, 0.1], spread=[120.0, 1.4],
+    ... )
+    >>> display.plot().ax_.get_ylim()  # doctest: +SKIP
+    (1.6, -0.6)
+    """
+
+    names: ArrayLike
+    slope: ArrayLike
+    lower: ArrayLike
+    upper: ArrayLike
+    spread: ArrayLike
+    level: float = 0.9
+    unit: str = "noise"
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        votes: Any = None,
+        *,
+        user: Any = None,
+        at: Mapping | ArrayLike | None = None,
+        unit: str = "noise",
+        level: float = 0.9,
+        average: bool | str = "auto",
+        ax: Any = None,
+        color: Any = None,
+    ) -> Self:
+        """Find the effects and draw them.
+
+        Parameters
+        ----------
+        model, votes, user, at, unit, level, average
+            See `skpref.inspection.control_effects`.
+        ax : matplotlib Axes, default=None
+        color : matplotlib color, default=None
+
+        Returns
+        -------
+        ControlEffectsDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        TypeError, ValueError
+            As `control_effects`.
+        """
+        check_matplotlib(f"{cls.__name__}.from_estimator")
+        found = control_effects(
+            model, votes, user=user, at=at, unit=unit, level=level, average=average
+        )
+        shown = {name: found[name] for name in ("names", "slope", "lower", "upper", "spread")}
+        return cls(**shown, level=level, unit=unit).plot(ax=ax, color=color)
+
+    def plot(self, ax: Any = None, *, color: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+        color : matplotlib color, default=None
+
+        Returns
+        -------
+        ControlEffectsDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        check_matplotlib(f"{type(self).__name__}.plot")
+        spread = np.asarray(self.spread)
+        slope, lower, upper = (
+            np.asarray(each) * spread for each in (self.slope, self.lower, self.upper)
+        )
+        n = len(slope)
+        ax = new_axes(ax, (7.0, _ROW * n + _REST))
+        color = palette(ax).blue if color is None else color
+        rows = np.arange(n)
+        ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
+        self.intervals_ = ax.hlines(rows, lower, upper, color=color, alpha=0.45, linewidth=2.5)
+        (self.points_,) = ax.plot(slope, rows, "o", color=color, markersize=4.5)
+        ax.set_yticks(rows, [plain(shortened(name)) for name in np.asarray(self.names)])
+        ax.set_ylim(n - 0.4, -0.6)
+        what = f"utility of one standard deviation more, {percent(self.level)} intervals"
+        ax.set_xlabel(in_unit(what, self.unit))
+        tidy(ax)
+        ax.spines["left"].set_visible(False)
+        ax.tick_params(axis="y", length=0)
+        ax.grid(axis="x", color="0.5", alpha=0.2, linewidth=0.6)
+        ax.set_axisbelow(True)
+        settle(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

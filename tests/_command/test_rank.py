@@ -1,0 +1,350 @@
+"""`skpref rank`: from a table of votes to files that say what the functions say."""
+
+import csv
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tomllib
+import unicodedata
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from skpref import PairwisePreferenceRegressor
+from skpref._command import main
+from skpref.duels import from_votes
+from skpref.inspection import control_effects, leaderboard, leaderboards, undecided_pairs
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = ["ant", "a|b_<c> & *d*", "模型 二号", "dog"]
+STRENGTH = np.array([1.0, 0.5, -0.5, -1.0])
+
+
+def table(n=80, seed=0):
+    """Votes with ties, lengths, judges, languages, and some that cannot be used."""
+    rng = np.random.default_rng(seed)
+    i = rng.integers(4, size=n)
+    j = (i + rng.integers(1, 4, size=n)) % 4
+    length = np.round(200.0 + 80.0 * rng.normal(size=(n, 2)))
+    margin = STRENGTH[i] - STRENGTH[j] + 0.01 * (length[:, 0] - length[:, 1])
+    margin += rng.normal(size=n)
+    won = np.where(np.abs(margin) < 0.3, "tie", np.where(margin > 0.0, "model_a", "model_b"))
+    rows = {
+        "Model_A": [NAMES[k] for k in i],
+        "Model_B": [NAMES[k] for k in j],
+        "winner": won.tolist(),
+        "length_a": length[:, 0].tolist(),
+        "length_b": length[:, 1].tolist(),
+        "judge": [f"j{k}" for k in rng.integers(3, size=n)],
+        "language": rng.choice(["en", "de"], size=n, p=[0.7, 0.3]).tolist(),
+    }
+    rows["winner"][3] = ""
+    rows["language"][5] = ""
+    return rows
+
+
+def write(path, rows):
+    with open(path, "w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(rows)
+        writer.writerows(zip(*rows.values(), strict=True))
+    return path
+
+
+@pytest.fixture(scope="module")
+def votes_csv(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("votes") / "votes.csv", table())
+
+
+def run(*arguments):
+    return main([str(each) for each in arguments])
+
+
+def rows_of(path):
+    with open(path, newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def column(rows, name):
+    return np.array([float(row[name]) for row in rows])
+
+
+@pytest.fixture(scope="module")
+def written(votes_csv, tmp_path_factory):
+    """Files of a run with controls, and the same numbers by functions."""
+    out = tmp_path_factory.mktemp("out") / "deep" / "board"
+    code = run("rank", votes_csv, "--controls", "length_a-length_b", "--unit", "elo", "--out", out)
+    assert code == 0
+    votes = from_votes(votes_csv, controls="length")
+    model = PairwisePreferenceRegressor(**votes.params, random_state=0).fit(votes.X, votes.y)
+    return out, votes, model
+
+
+def test_files_hold_the_numbers_of_the_functions(written):
+    out, votes, model = written
+    board = leaderboard(model, votes, unit="elo")
+    rows = rows_of(out / "board.csv")
+    assert [row["name"] for row in rows] == board.names.tolist()
+    assert column(rows, "rank").tolist() == [1, 2, 3, 4]
+    for name in ("utility", "lower", "upper", "rank_lower", "rank_upper", "probability_best"):
+        np.testing.assert_allclose(column(rows, name), board[name], rtol=1e-12)
+    assert column(rows, "votes").sum() == 2 * 79
+    pairs = undecided_pairs(model, votes, unit="elo")
+    open_ = rows_of(out / "undecided.csv")
+    assert [(row["first"], row["second"]) for row in open_] == list(
+        zip(pairs.first, pairs.second, strict=True)
+    )
+    np.testing.assert_allclose(column(open_, "margin"), pairs.margin, rtol=1e-12)
+    effects = control_effects(model, votes, unit="elo")
+    (control,) = rows_of(out / "controls.csv")
+    assert control["control"] == "length" and effects.names.tolist() == ["length"]
+    assert float(control["slope"]) == pytest.approx(effects.slope[0])
+
+
+def test_slopes_are_per_unit_of_the_column_that_came(written):
+    _, votes, model = written
+    effects = control_effects(model, votes, average=False)
+    lengths = np.array([[each] for each in (350.0, 250.0)])
+    first, second = (
+        np.array([[0.0, *(each - votes.control_center) / votes.control_scale]]) for each in lengths
+    )
+    mean, _ = model.posterior_.margin(first, second)
+    sigma = np.sqrt(model.noise_variance_)
+    assert effects.slope[0] == pytest.approx(mean[0] / 100.0 / sigma)
+    board = leaderboard(model, votes, at={"length": 123.0})
+    assert board.held["length"] == pytest.approx(123.0)
+    raw = [table()["length_a"], table()["length_b"]]
+    kept = np.delete(np.array(raw), 3, axis=1)
+    assert effects.spread[0] == pytest.approx(kept.std())
+    assert leaderboard(model, votes).held["length"] == pytest.approx(kept.mean())
+
+
+def test_json_says_the_same_without_nan(written):
+    out, votes, _ = written
+
+    def refuse(word):
+        raise AssertionError(word)
+
+    found = json.loads((out / "board.json").read_text("utf-8"), parse_constant=refuse)
+    assert found["n_read"] == 80 and found["n_votes"] == 79 == len(votes.y)
+    assert found["dropped"] == {"without an outcome": 1}
+    assert [row["name"] for row in found["board"]] == [
+        row["name"] for row in rows_of(out / "board.csv")
+    ]
+    assert found["lead"]["names"] == [row["name"] for row in found["board"][:2]]
+    assert found["controls"][0]["control"] == "length"
+    assert found["n_pairs"] == 6 and set(found["learned"]) == {"tie_threshold"}
+
+
+class _Cells(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tables, self.tags, self.inside = [], set(), False
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.inside = True
+            self.tables[-1][-1].append("")
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th"):
+            self.inside = False
+
+    def handle_data(self, data):
+        if self.inside:
+            self.tables[-1][-1][-1] += data
+
+
+def test_pages_show_names_as_they_are(written):
+    pytest.importorskip("matplotlib")
+    out, _, _ = written
+    page = _Cells()
+    page.feed((out / "board.html").read_text("utf-8"))
+    ranked = [row["name"] for row in rows_of(out / "board.csv")]
+    assert [row[1] for row in page.tables[0][1:]] == ranked
+    assert page.tables[0][0][:3] == ["rank", "name", "votes"]
+    assert {"svg", "title", "style"} <= page.tags
+    assert not page.tags & {"script", "link", "img", "c"}  # needs nothing else; names are no tags
+    lines = (out / "board.md").read_text("utf-8").splitlines()
+    shown = next(line for line in lines if "c\\>" in line and line.startswith("| "))
+    assert "a\\|b\\_\\<c\\> & \\*d\\*" in shown
+    header = next(line for line in lines if line.startswith("| rank"))
+    assert shown.replace("\\|", "").count("|") == header.count("|")
+
+
+def test_columns_stand_below_each_other_on_a_screen(votes_csv, capsys):
+    assert run("rank", votes_csv, "--top", 3, "--ties", "drop") == 0
+    said = capsys.readouterr().out
+    lines = said.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("rank"))
+
+    def width(text):
+        return sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)
+
+    ends = [width(line) for line in lines[start : start + 4]]
+    assert len(set(ends)) == 1
+    assert lines[start + 4] == "… and 1 more."
+    words = " ".join(said.split())
+    assert "left out: 1 without an outcome" in words and "ties (ties=False)" in words
+    assert all(len(line) <= 100 for line in lines)
+
+
+def test_groups_judges_and_who_was_shown_first(votes_csv, tmp_path, capsys):
+    arguments = ("--by", "language", "--judge", "judge", "--order", "--level", 0.8)
+    assert run("rank", votes_csv, *arguments, "--out", tmp_path) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "78 of 80 votes on 4 competitors" in said
+    assert "1 without a value in 'language'" in said
+    assert "language: en" in said and "The first side has an advantage of" in said
+    groups = rows_of(tmp_path / "groups.csv")
+    assert [row["group"] for row in groups] == ["en"] * 4 + ["de"] * 4
+    judges = rows_of(tmp_path / "judges.csv")
+    assert sorted(row["judge"] for row in judges) == ["j0", "j1", "j2"]
+    assert column(judges, "votes").sum() == 78
+    found = json.loads((tmp_path / "board.json").read_text("utf-8"))
+    assert found["level"] == 0.8 and list(found["groups"]) == ["en", "de"]
+    assert set(found["learned"]) == {"tie_threshold", "order_effect"}
+
+
+def test_groups_are_those_of_a_kernel_of_ids_within_groups(votes_csv, tmp_path):
+    from skpref.kernels import leaderboard_kernel
+
+    rows = table()
+    kept = [k for k in range(80) if rows["winner"][k] and rows["language"][k]]
+    votes = from_votes({name: [part[k] for k in kept] for name, part in rows.items()})
+    codes = np.array([["en", "de"].index(rows["language"][k]) for k in kept], dtype=float)
+    X = np.dstack([votes.X.astype(float), np.repeat(codes[:, None], 2, axis=1)])
+    kernel = leaderboard_kernel(X, id_column=0, by=1)
+    params = {name: value for name, value in votes.params.items() if name != "items"}
+    params |= {"kernel": kernel, "id_column": 0, "random_state": 0}
+    model = PairwisePreferenceRegressor(**params).fit(X, votes.y)
+    boards = leaderboards(model, 1)
+    assert run("rank", votes_csv, "--by", "Language", "--out", tmp_path) == 0
+    groups = rows_of(tmp_path / "groups.csv")
+    expected = np.concatenate([boards[0].utility, boards[1].utility])
+    np.testing.assert_allclose(column(groups, "utility"), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_fit_speaks_on_standard_error(votes_csv, capsys):
+    assert run("rank", votes_csv, "--progress") == 0
+    said = capsys.readouterr()
+    assert "[skpref]" in said.err and "[skpref]" not in said.out
+
+
+@pytest.mark.parametrize("missing", ["pandas", "matplotlib"])
+def test_optional_packages_are_optional(votes_csv, tmp_path, monkeypatch, capsys, missing):
+    for name in [name for name in sys.modules if name.split(".")[0] == missing]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert run("rank", votes_csv, "--out", tmp_path) == 0
+    said = capsys.readouterr().out
+    without = "without a picture: matplotlib is not installed"
+    assert (without in said) == (missing == "matplotlib")
+    assert ("<svg" in (tmp_path / "board.html").read_text("utf-8")) == (missing == "pandas")
+    assert len(rows_of(tmp_path / "board.csv")) == 4
+
+
+def test_parquet(tmp_path, capsys):
+    pl = pytest.importorskip("polars")
+    pl.DataFrame(table()).write_parquet(tmp_path / "votes.parquet")
+    assert run("rank", tmp_path / "votes.parquet") == 0
+    assert "79 of 80 votes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_soft_votes_and_their_groups(tmp_path, capsys, several):
+    rng = np.random.default_rng(0)
+    rows = table(30)
+    share = rng.uniform(size=30)
+    rows["p"], rows["q"], rows["r"] = (share * part for part in (0.8, 0.0, 0.2))
+    rows["q"] = 1.0 - rows["p"] - rows["r"]
+    winner = ("--winner", "p", "q", "r") if several else ("--winner", "p")
+    path = write(tmp_path / "soft.csv", rows)
+    assert run("rank", path, *winner, "--soft", "--by", "language", "--out", tmp_path) == 0
+    votes = from_votes(path, winner=winner[1:] if several else "p", soft=True)
+    model = PairwisePreferenceRegressor(**votes.params, random_state=0)
+    board = leaderboard(model.fit(votes.X, votes.y, sample_weight=votes.sample_weight))
+    found = json.loads((tmp_path / "board.json").read_text("utf-8"))
+    assert found["n_votes"] == 29 and found["n_read"] == 30  # one has no language
+    assert sum(row["votes"] for row in found["board"]) == 2 * 29
+    assert "29 of 30 votes" in capsys.readouterr().out
+    assert run("rank", path, *winner, "--soft", "--out", tmp_path) == 0
+    utility = column(rows_of(tmp_path / "board.csv"), "utility")
+    np.testing.assert_allclose(utility, board.utility, rtol=1e-9)
+
+
+def test_names_of_any_kind(tmp_path, capsys):
+    """Line ends and what steers a terminal stay out of tables; numbers are names too."""
+    odd = ["one\ntwo", "\x1b[31mred", "three"]
+    i, j = np.array([(i, j) for i in range(3) for j in range(3) if i != j]).T
+    for names in (odd, [101, 7, 30]):
+        rows = {
+            "a": [names[k] for k in i],
+            "b": [names[k] for k in j],
+            "winner": ["a"] * 3 + ["b"] * 3,
+        }
+        assert run("rank", write(tmp_path / "v.csv", rows), "--out", tmp_path) == 0
+        said = capsys.readouterr().out
+        assert "\x1b" not in said and "one\ntwo" not in said
+        ranked = [row["name"] for row in rows_of(tmp_path / "board.csv")]
+        assert sorted(ranked) == sorted(map(str, names))
+        lines = (tmp_path / "board.md").read_text("utf-8").splitlines()
+        assert len([line for line in lines if line.startswith(("| 1 ", "| 2 ", "| 3 "))]) == 3
+
+
+def test_a_screen_of_few_letters(votes_csv):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "skpref", "rank", str(votes_csv)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
+    assert done.returncode == 0 and "?" in done.stdout and not done.stderr
+
+
+def test_one_competitor_that_always_wins_and_two_votes(tmp_path, capsys):
+    rows = {"a": ["x", "y"], "b": ["y", "x"], "winner": ["a", "b"]}
+    assert run("rank", write(tmp_path / "few.csv", rows), "--out", tmp_path) == 0
+    assert "x is first" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments, why",
+    [
+        (["nowhere.csv"], "There is no file 'nowhere.csv'"),
+        (["{votes}", "--winner", "verdict"], "There is no column 'verdict'"),
+        (["{votes}", "--controls", "words"], "There is no control 'words'"),
+        (["{votes}", "--by", "topic"], "There is no column 'topic'"),
+        (["{votes}", "--level", "1.5"], "--level must lie in"),
+        (["{votes}", "--out", "{votes}"], "File exists"),
+        (["{votes}", "--unit", "miles"], "invalid choice: 'miles'"),
+        (["{votes}", "--top", "0"], "must be 1 or more"),
+        ([], "the following arguments are required: votes"),
+    ],
+)
+def test_errors_are_one_line_and_exit_with_two(votes_csv, capsys, arguments, why):
+    told = [each.format(votes=votes_csv) for each in arguments]
+    assert run("rank", *told) == 2
+    said = capsys.readouterr()
+    assert why in said.err and "Traceback" not in said.err
+    assert said.out == ""
+
+
+def test_the_module_and_the_script_are_the_command():
+    with open(ROOT / "pyproject.toml", "rb") as stream:
+        module, name = tomllib.load(stream)["project"]["scripts"]["skpref"].split(":")
+    assert getattr(importlib.import_module(module), name) is main
+    done = subprocess.run(
+        [sys.executable, "-m", "skpref", "rank", "nowhere.csv"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 2 and "There is no file" in done.stderr

@@ -1,0 +1,396 @@
+"""Votes that are handed out on a leaderboard, against information found by quadrature."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from skpref import ItemTable, PairwisePreferenceRegressor
+from skpref.active import next_pairs
+from skpref.active._next_pairs import _at_stake, _Board, _variances, _vote_precision, order_rate
+from skpref.collaborative import CollaborativePreferenceRegressor
+from skpref.duels import from_rankings
+from skpref.likelihoods import GradedProbit, Probit
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+
+def entropy(p):
+    p = np.asarray(p, dtype=float)
+    p = p[p > 0]
+    return float(-(p * np.log(p)).sum())
+
+
+def beliefs(seed, n, scale):
+    """Mean and covariance of n utilities."""
+    rng = np.random.default_rng(seed)
+    root = scale * rng.standard_normal((n, n))
+    return scale * rng.standard_normal(n), root @ root.T
+
+
+def order_information(mean, cov, voted, ordered, noise):
+    """Of a probit's vote on one pair and the order of another, from the joint table of the two."""
+    (a, b), (i, j) = voted, ordered
+    d, e = np.zeros(len(mean)), np.zeros(len(mean))
+    d[a], d[b], e[i], e[j] = 1.0, -1.0, 1.0, -1.0
+    m, v = d @ mean, d @ cov @ d
+    along = d @ cov @ e / v
+    rest = np.sqrt(max(e @ cov @ e - along * (d @ cov @ e), 1e-18))
+    margin = m + np.sqrt(v) * NODES
+    first = norm.cdf((e @ mean + along * (margin - m)) / rest)
+    won = norm.cdf(margin / np.sqrt(noise))
+    table = [[WEIGHTS @ (x * y) for x in (won, 1 - won)] for y in (first, 1 - first)]
+    table = np.array(table)
+    return entropy(table.sum(0)) + entropy(table.sum(1)) - entropy(table.ravel())
+
+
+def board_of(mean, cov, likelihood):
+    i, j = np.triu_indices(len(mean), 1)
+    precision = _vote_precision(likelihood, mean[i] - mean[j], _variances(cov)[i, j])
+    return _Board(mean, cov, precision, np.ones(len(i)))
+
+
+def make_board(seed=0, n=12, n_votes=150, **options):
+    rng = np.random.default_rng(seed)
+    names = [f"m{i:02d}" for i in range(n)]
+    utility = rng.standard_normal(n)
+    pairs = np.stack([rng.permutation(n)[:2] for _ in range(n_votes)])
+    won = utility[pairs[:, 0]] - utility[pairs[:, 1]] + rng.standard_normal(n_votes) > 0
+    options = {"noise_variance": 0.5, "optimizer": None, **options}
+    model = PairwisePreferenceRegressor(items=ItemTable.from_names(names), **options)
+    return model.fit(pairs, won.astype(int) if "tie_threshold" not in options else 2 * won - 1)
+
+
+MODEL = make_board()
+
+
+@pytest.mark.parametrize("z", [0.0, 0.4, 1.3, 2.5, -1.3])
+def test_rate_is_information_on_a_sign(z):
+    share = 1e-4
+    left = np.sqrt(1.0 - share)
+
+    def after(step):
+        p = norm.cdf((z + np.sqrt(share) * step) / left)
+        return entropy([p, 1 - p]) * norm.pdf(step)
+
+    information = entropy([norm.cdf(z), norm.cdf(-z)]) - quad(after, -9, 9, epsabs=1e-13)[0]
+    assert_allclose(0.5 * order_rate(np.array(z)), information / share, rtol=2e-3)
+
+
+def test_rate_far_out():
+    assert_allclose(order_rate(np.zeros(1)), 2 / np.pi)
+    z = np.array([5.0, 20.0, 30.0])
+    # φ²/(ΦΦ) tends to |z| φ(z).
+    assert_allclose(order_rate(z) / (z * norm.pdf(z)), 1.0, rtol=0.05)
+    assert order_rate(np.array([40.0]))[0] == 0.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gain_is_information_on_all_orders(seed):
+    n, noise = 4, 400.0  # one vote tells little, so that the rate is exact
+    mean, cov = beliefs(seed, n, 1.0)
+    likelihood = Probit(noise / 2)
+    board = board_of(mean, cov, likelihood)
+    board.weigh()
+    pairs = np.stack(np.triu_indices(n, 1), axis=1)
+    brute = [
+        sum(order_information(mean, cov, voted, ordered, noise) for ordered in pairs)
+        for voted in pairs
+    ]
+    assert_allclose(board.gains(), brute, rtol=0.05)
+
+
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        Probit(0.5),
+        Probit(0.5, tie_threshold=0.8),
+        Probit(0.2, tie_threshold=0.3, order_effect=0.4),
+        GradedProbit(0.5, grade_thresholds=(0.7,)),
+    ],
+    ids=["plain", "ties", "order", "graded"],
+)
+def test_precision_leaves_the_expected_variance(likelihood):
+    mean, cov = beliefs(3, 3, 1.2)
+    v = _variances(cov)[0, 1]
+    precision = _vote_precision(likelihood, mean[:1] - mean[1], np.array([v]))[0]
+    margin = mean[0] - mean[1] + np.sqrt(v) * np.linspace(-8, 8, 4001)
+    prior = norm.pdf(np.linspace(-8, 8, 4001))
+    prior /= prior.sum()
+    left = []
+    for lead in (1, -1):
+        proba = likelihood.outcome_proba(margin, np.zeros(len(margin)), lead)
+        for outcome in proba.T:
+            joint = prior * outcome
+            centre = joint @ margin / joint.sum()
+            left.append(joint @ (margin - centre) ** 2)
+    assert_allclose(v / (1 + precision * v), 0.5 * sum(left), rtol=1e-4)
+
+
+def test_scores_follow_the_votes():
+    mean, cov = beliefs(5, 6, 1.0)
+    board = board_of(mean, cov, Probit(0.5))
+    board.weigh()
+    precision = board._precision
+    pairs = np.stack(np.triu_indices(6, 1), axis=1)
+    known, told = np.linalg.inv(cov), []
+    differences = np.zeros((15, 6))
+    differences[np.arange(15), pairs[:, 0]], differences[np.arange(15), pairs[:, 1]] = 1.0, -1.0
+    for pair, votes in ((2, 1), (11, 4), (2, 2)):
+        d = differences[pair]
+        before = np.linalg.inv(known)
+        known = known + votes * precision[pair] * np.outer(d, d)
+        lost = before - np.linalg.inv(known)
+        by_order = board.weight * np.einsum("pi,ij,pj->p", differences, lost, differences)
+        told.append((board.vote(pair, votes), (by_order.sum(), by_order[pair])))
+    left = np.linalg.inv(known)
+    assert_allclose(board.cov, left, atol=1e-10)
+    assert_allclose(*zip(*told, strict=True), rtol=1e-8)
+    laplacian = differences.T @ np.diag(board.weight) @ differences
+    total = np.einsum("pi,ij,pj->p", differences, left @ laplacian @ left, differences)
+    variance = np.einsum("pi,ij,pj->p", differences, left, differences)
+    assert_allclose(board.gains(), precision * total / (1 + precision * variance), rtol=1e-8)
+
+
+def test_weights_average_over_where_means_go():
+    mean, cov = np.array([0.9, 0.0]), np.diag([1.0, 0.6])
+    board = _Board(mean, cov, np.array([2.0]), np.ones(1))
+    board.weigh()
+    board.vote(0)
+    board.weigh()
+    left = 1 / (1 / 1.6 + 2.0)
+
+    def of(step):
+        z = (0.9 + np.sqrt(1.6 - left) * step) / np.sqrt(left)
+        return norm.pdf(z) ** 2 / (norm.cdf(z) * norm.cdf(-z)) * norm.pdf(step)
+
+    # Nine nodes.
+    assert_allclose(board.weight[0], quad(of, -8, 8)[0] / (2 * left), rtol=0.01)
+
+
+def test_what_is_at_stake_is_who_may_be_first():
+    mean, deviation = np.array([0.4, 0.0, 0.2]), np.array([0.5, 1.0, 0.8])
+    proba = []
+    for i in range(3):
+        others = [j for j in range(3) if j != i]
+
+        def first(x, i=i, others=others):
+            below = [norm.cdf((x - mean[j]) / deviation[j]) for j in others]
+            return norm.pdf(x, mean[i], deviation[i]) * np.prod(below)
+
+        proba.append(quad(first, -8, 8)[0])
+    stake = _at_stake(mean, np.diag(deviation**2), 1, np.random.default_rng(0))
+    expected = np.add.outer(proba, proba)
+    away = ~np.eye(3, dtype=bool)
+    assert_allclose(stake[away], expected[away], atol=0.04)
+    # Two of three are first: a pair is not at stake only if both are last, which cannot be.
+    two = _at_stake(mean, np.diag(deviation**2), 2, np.random.default_rng(0))
+    assert_allclose(two[away], 1.0)
+
+
+def test_first_better_is_the_posterior_probability():
+    plan = next_pairs(MODEL, n=30)
+    a, b = plan.position.T
+    rows = MODEL.posterior_.check_items(MODEL.items_)
+    expected = MODEL.posterior_.win_probability(rows[a], rows[b], noise=False)
+    assert_allclose(plan.first_better, expected, atol=1e-9)
+    assert (plan.first_better >= 0.5).all()
+
+
+@pytest.mark.parametrize("goal", ["ranks", "top"])
+@pytest.mark.parametrize("n", [1, 7, 100, 2500])
+def test_all_votes_are_handed_out(goal, n):
+    plan = next_pairs(MODEL, n=n, goal=goal, k=3)
+    assert plan.votes.sum() == n and (plan.votes > 0).all()
+    assert (np.diff(plan.votes) <= 0).all()
+    assert len(np.unique(np.sort(plan.position, axis=1), axis=0)) == len(plan.votes)
+    assert ((plan.own > 0) & (plan.own <= 1 + 1e-9)).all() and (plan.gain > 0).all()
+    assert plan.pairs[0].tolist() == [f"m{i:02d}" for i in plan.position[0]]
+
+
+def test_votes_on_the_first_places_are_on_those_who_may_have_them():
+    rows = MODEL.posterior_.check_items(MODEL.items_)
+    mean, cov = MODEL.posterior_.mean(rows), MODEL.posterior_.cov(rows)
+    stake = _at_stake(mean, cov, 2, np.random.default_rng(0))
+    plan = next_pairs(MODEL, n=1, goal="top", k=2)
+    a, b = plan.position[0]
+    assert_allclose((plan.gain_of_vote * stake)[a, b], (plan.gain_of_vote * stake).max())
+    # Two that are surely not among the first tell of them only through others.
+    many = next_pairs(MODEL, n=300, goal="top", k=2)
+    assert stake[tuple(many.position.T)].min() > 0.0
+
+
+def test_one_vote_goes_to_the_largest_gain():
+    plan = next_pairs(MODEL, n=1)
+    a, b = plan.position[0]
+    assert_allclose(plan.gain_of_vote[a, b], plan.gain_of_vote.max(), rtol=1e-12)
+    assert_allclose(plan.gain, plan.gain_of_vote[a, b])
+    assert_allclose(plan.gain_of_vote, plan.gain_of_vote.T)
+
+
+def test_votes_spread_as_they_are_handed_out():
+    few, many = next_pairs(MODEL, n=5), next_pairs(MODEL, n=400)
+    assert many.votes.max() < 0.1 * 400
+    assert len(many.votes) > len(few.votes)
+    # Not even between two times at which weights are found anew, every 12 votes here.
+    assert np.gcd.reduce(many.votes) == 1
+    # By gain alone, without those before, one pair would take all.
+    assert many.gain.sum() < 400 * many.gain_of_vote.max()
+
+
+def test_votes_tell_more_than_uniform_ones():
+    n = len(MODEL.items_)
+    rows = MODEL.posterior_.check_items(MODEL.items_)
+    mean, cov = MODEL.posterior_.mean(rows), MODEL.posterior_.cov(rows)
+    precision = board_of(mean, cov, MODEL.likelihood_)
+    precision = precision.square(precision._precision)
+
+    def undecided(pairs, votes):
+        """Expected entropy of all orders, by draws of where the means go."""
+        known = np.linalg.inv(cov)
+        for (a, b), k in zip(pairs, votes, strict=True):
+            d = np.zeros(n)
+            d[a], d[b] = 1.0, -1.0
+            known += k * precision[a, b] * np.outer(d, d)
+        left = np.linalg.inv(known)
+        values, vectors = np.linalg.eigh(cov - left)
+        draws = np.random.default_rng(0).standard_normal((2000, n))
+        moved = mean + draws * np.sqrt(np.maximum(values, 0)) @ vectors.T
+        i, j = np.triu_indices(n, 1)
+        p = norm.cdf((moved[:, i] - moved[:, j]) / np.sqrt(_variances(left)[i, j]))
+        p = np.clip(p, 1e-12, 1 - 1e-12)
+        return -(p * np.log(p) + (1 - p) * np.log(1 - p)).sum(axis=1).mean()
+
+    plan = next_pairs(MODEL, n=132)
+    every = np.stack(np.triu_indices(n, 1), axis=1)
+    before = undecided([], [])
+    ours = before - undecided(plan.position, plan.votes)
+    uniform = before - undecided(every, np.full(len(every), 2))
+    assert ours > 1.08 * uniform
+
+
+def test_pending_votes_are_as_if_handed_out():
+    whole, begun = next_pairs(MODEL, n=24), next_pairs(MODEL, n=10)
+    out = np.repeat(begun.position, begun.votes, axis=0)
+    rest = next_pairs(MODEL, n=14, pending=out)
+    votes = np.zeros((12, 12), int)
+    for plan in (begun, rest):
+        for (a, b), k in zip(np.sort(plan.position, axis=1), plan.votes, strict=True):
+            votes[a, b] += k
+    at = tuple(np.sort(whole.position, axis=1).T)
+    assert votes.sum() == 24 and np.abs(votes[at] - whole.votes).sum() <= 2
+
+
+def test_order_of_items_is_no_matter():
+    turn = np.random.default_rng(2).permutation(12)
+    names = [f"m{i:02d}" for i in turn]
+    one = next_pairs(MODEL, n=40)
+    other = next_pairs(MODEL, n=40, items=names)
+    assert sorted(map(tuple, one.pairs.tolist())) == sorted(map(tuple, other.pairs.tolist()))
+    assert_allclose(np.sort(one.gain), np.sort(other.gain), rtol=1e-6)
+
+
+def test_goal_of_the_first_places():
+    board = MODEL.posterior_
+    rows = board.check_items(MODEL.items_)
+    best = np.argsort(-board.mean(rows))
+    plan = next_pairs(MODEL, n=200, goal="top")
+    on_first = plan.votes[(plan.position == best[0]).any(axis=1)].sum()
+    assert on_first > 80
+    last = plan.votes[np.isin(plan.position, best[-4:]).all(axis=1)].sum()
+    assert last == 0
+    # All places are the ranks.
+    whole = next_pairs(MODEL, n=50, goal="top", k=12)
+    assert_array_equal(whole.position, next_pairs(MODEL, n=50).position)
+
+
+def test_newcomer_is_asked_about():
+    names = [f"m{i:02d}" for i in range(12)]
+    table = ItemTable.from_names([*names, "new"])
+    rng = np.random.default_rng(0)
+    pairs = np.stack([rng.permutation(12)[:2] for _ in range(600)])
+    model = PairwisePreferenceRegressor(items=table, noise_variance=0.5, optimizer=None)
+    plan = next_pairs(model.fit(pairs, pairs[:, 0] > pairs[:, 1]), n=10)
+    assert (plan.pairs == "new").any(axis=1).all()
+
+
+def test_allowed_pairs_alone():
+    allowed = [[0, 3], [4, 3], [7, 9]]
+    plan = next_pairs(MODEL, n=60, allowed=allowed)
+    told = {tuple(sorted(pair)) for pair in plan.position.tolist()}
+    assert told <= {(0, 3), (3, 4), (7, 9)}
+    everything = next_pairs(MODEL, n=60).gain_of_vote
+    assert_allclose(plan.gain_of_vote[0, 3], everything[0, 3])
+    assert plan.gain_of_vote[0, 1] == 0.0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tie_threshold": 0.3},
+        {"order_effect": 0.3},
+        {"inference": "laplace"},
+        {"inference": "svi"},
+    ],
+    ids=str,
+)
+def test_models(options):
+    plan = next_pairs(make_board(**options), n=50, goal="top", k=2)
+    assert plan.votes.sum() == 50
+
+
+def test_draws_judges_features_and_users():
+    duels = np.random.default_rng(0).uniform(size=(20, 2, 2))
+    by_features = PairwisePreferenceRegressor(optimizer=None).fit(duels)
+    plan = next_pairs(by_features, n=9, items=duels[:4, 0])
+    assert plan.votes.sum() == 9 and plan.pairs.max() < 4
+    drawn = PairwisePreferenceRegressor(inference="hmc", optimizer=None, random_state=0)
+    assert next_pairs(drawn.fit(duels[:5]), n=5).votes.sum() == 5
+    judged = make_board()
+    X = [["m00", "m01"], ["m01", "m02"]] * 6
+    judged = judged.fit(X, judges=["x", "y", "y"] * 4)
+    assert next_pairs(judged, n=5).votes.sum() == 5
+    crowd = CollaborativePreferenceRegressor(optimizer=None).fit(duels, users=["u", "v"] * 10)
+    assert next_pairs(crowd, n=6, items=duels[:5, 0], user="u").votes.sum() == 6
+    with pytest.raises(TypeError, match="user="):
+        next_pairs(crowd, n=6, items=duels[:5, 0])
+    ranked = from_rankings([["a", "b", "c"], ["b", "a", "c"]])
+    sets = PairwisePreferenceRegressor(optimizer=None, items=ItemTable.from_names("abc"))
+    assert next_pairs(sets.fit(*ranked[:2]), n=3).votes.sum() == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"n": 0}, "n"),
+        ({"n": -1}, "n"),
+        ({"goal": "best"}, "goal"),
+        ({"goal": "top", "k": 13}, "k"),
+        ({"k": 0}, "k"),
+        ({"items": ["m01"]}, "two items"),
+        ({"allowed": []}, "allowed"),
+        ({"allowed": np.zeros((0, 2), int)}, "empty"),
+        ({"allowed": [[0, 12]]}, "from 0 to 11"),
+        ({"allowed": [[-1, 2]]}, "from 0 to 11"),
+        ({"allowed": [[3, 3]]}, "itself"),
+        ({"pending": [["m01", "m02"]]}, "integers"),
+        ({"pending": [0, 1]}, "shape"),
+        ({"items": ["m01", "m01"]}, "one and the same"),
+    ],
+    ids=str,
+)
+def test_refused(options, said):
+    with pytest.raises(ValueError, match=said):
+        next_pairs(MODEL, **options)
+
+
+def test_more_items_than_can_be_weighed_are_refused():
+    with pytest.raises(ValueError, match="up to 5000 items"):
+        next_pairs(MODEL, items=["m01", "m02"] * 2501)
+
+
+def test_unfitted_is_refused():
+    with pytest.raises(TypeError, match="fitted"):
+        next_pairs(PairwisePreferenceRegressor())
