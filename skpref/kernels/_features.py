@@ -1,6 +1,6 @@
 """Kernels of finitely many features: which they are, and the variance that each feature has.
 
-`Identity`, `DotProduct`, constants, and sums, products, whole powers and `OnColumns` of these are
+`Identity`, `DotProduct`, `Linear`, constants, and sums, products, whole powers and `OnColumns` of these are
 polynomials in the columns of an item, within groups of items that share the values of some columns:
 k(x, x') = Σ_c v_c [x and x' are of one group of c] m_c(x) m_c(x'), m_c a product of columns. The
 features do not depend on the hyperparameters, their variances v_c alone do.
@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.gaussian_process import kernels as gp
 
 from skpref.kernels._contracts import Array, Kernel
-from skpref.kernels._leaves import Identity
+from skpref.kernels._leaves import Identity, Linear, lengths_of
 from skpref.kernels._wrappers import OnColumns, View, fold
 
 # Columns of a monomial, ascending; one that occurs twice is squared; () is 1.
@@ -229,6 +229,11 @@ class _FeaturesView(View[_Form | None]):
             value[0] = float(kernel.sigma_0) * float(kernel.sigma_0)  # ∞ where ** raises
             slope[0] = 2.0 * value[0]
             return _Form(keys, value, slope)
+        # About a centre of its own the features would not be columns of the items.
+        if kind is Linear and len(every) < _MOST and not np.any(kernel.centre):
+            value = 1.0 / lengths_of(kernel, len(every)) ** 2
+            slope = -2.0 * (np.diag(value) if kernel.anisotropic else value[:, None])
+            return _Form([((), (at,)) for at in every], value, slope[:, : kernel.n_dims])
         return None
 
     def sum(self, one: _Form | None, two: _Form | None) -> _Form | None:
