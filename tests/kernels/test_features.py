@@ -57,6 +57,20 @@ def test_features_make_up_the_kernel_and_its_gradient(seed):
     assert_allclose(summed(kernel, X, Z)[0], kernel(X, Z), rtol=1e-11, atol=1e-11 * truth.max())
 
 
+@pytest.mark.parametrize("length", [1.7, np.array([0.5, 2.0])])
+@pytest.mark.parametrize("bounds", ["fixed", (1e-3, 1e3)])
+def test_features_of_the_linear_kernel(length, bounds):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((6, 3))
+    inner = OnColumns(Linear(length, bounds), [2, 0])
+    kernel = 0.3 * inner + OnColumns(Identity(), [1]) * inner
+    truth, slopes = kernel(X, eval_gradient=True)
+    value, gradient = summed(kernel, X, X)
+    assert_allclose(value, truth, rtol=1e-12, atol=1e-12)
+    assert_allclose(gradient, slopes, rtol=1e-12, atol=1e-12)
+    assert finite_features(Linear(centre=[0.0, 1.0, 0.0]), 3) is None
+
+
 class OwnIdentity(Identity):
     """A user's."""
 
