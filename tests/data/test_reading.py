@@ -39,7 +39,7 @@ def reads(monkeypatch):
         came.append(X)
         return read(X, **options)
 
-    for module in ("data._read", "preprocessing", "model_selection", "inspection"):
+    for module in ("data._read", "preprocessing", "model_selection", "inspection._features"):
         monkeypatch.setattr(f"skpref.{module}.read", counted)
     return came
 
