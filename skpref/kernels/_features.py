@@ -1,9 +1,9 @@
 """Kernels of finitely many features: which they are, and the variance that each feature has.
 
-`Identity`, `DotProduct`, `Linear`, constants, and sums, products, whole powers and `OnColumns` of these are
-polynomials in the columns of an item, within groups of items that share the values of some columns:
-k(x, x') = Σ_c v_c [x and x' are of one group of c] m_c(x) m_c(x'), m_c a product of columns. The
-features do not depend on the hyperparameters, their variances v_c alone do.
+`Identity`, `DotProduct`, `Linear`, constants, and sums, products, whole powers and `OnColumns` of
+these are polynomials in the columns of an item, within groups of items that share the values of
+some columns: k(x, x') = Σ_c v_c [x and x' are of one group of c] m_c(x) m_c(x'), m_c a product of
+columns. The features do not depend on the hyperparameters, their variances v_c alone do.
 """
 
 from collections.abc import Collection, Sequence
