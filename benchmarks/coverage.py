@@ -35,7 +35,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 from skpref import PairwisePreferenceRegressor
 from skpref.fitting import Inspected, ratio_prior
 from skpref.fitting._search import Search, learn
-from skpref.inspection import _ranked, _shortest
+from skpref.inspection._leaderboard import _ranked, _shortest
 from skpref.kernels import Identity, OnColumns
 
 N, LEVEL = 50, 0.9

@@ -120,8 +120,8 @@ def main():
         ]
         print(f"  {strategy:7s}", " ".join(f"{loss:.3f}" for loss in np.mean(runs, axis=0)))
     print(
-        "\nWhat is seen: the chances on topics not seen are about right; so few answers do\n"
-        "not tell BALD from random questions, as single runs differ by more."
+        "\nThe chances on topics not seen are about right. So few answers do not\n"
+        "tell BALD from random questions; single runs differ by more."
     )
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 
 from skpref.duels import Comparisons
-from skpref.kernels import Identity, OnColumns
+from skpref.kernels import Identity, Linear, OnColumns
 from skpref.likelihoods import DUEL, GRADED, TIE, GradedProbit, Probit
 
 N_COLUMNS = 4  # two categories, then two numbers
@@ -12,7 +12,7 @@ N_COLUMNS = 4  # two categories, then two numbers
 
 def random_leaf(rng):
     """Of some columns, with hyperparameters free or fixed."""
-    kind, bounds = rng.integers(5), "fixed" if rng.random() < 0.3 else (1e-3, 1e3)
+    kind, bounds = rng.integers(6), "fixed" if rng.random() < 0.3 else (1e-3, 1e3)
     if kind == 0:
         return OnColumns(Identity(), [int(rng.integers(2))])
     if kind == 1:
@@ -20,6 +20,9 @@ def random_leaf(rng):
     if kind == 2:
         return ConstantKernel(rng.uniform(0.1, 2.0), bounds)
     columns = rng.permutation(N_COLUMNS)[: rng.integers(1, 3)].tolist()
+    if kind == 3:
+        lengths = rng.uniform(0.5, 2.0, size=rng.choice([1, len(columns)]))
+        return OnColumns(Linear(lengths, bounds, rng.normal(size=len(columns))), columns)
     return OnColumns(DotProduct(rng.uniform(0.1, 2.0), bounds), columns)
 
 

@@ -1,5 +1,6 @@
 """Which pairs of a leaderboard to vote on next: those whose votes tell most of the order."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.utils import Bunch
 
 from skpref._utils import Array, RandomLike, check_choice, check_number, eigen_root, generator_of
 from skpref.active._batch import effects
-from skpref.fitting import Inspected
+from skpref.inspection import contenders
 from skpref.likelihoods import Likelihood
 
 GOALS = ("ranks", "top")
@@ -32,6 +33,7 @@ def next_pairs(
     k: int = 1,
     items: Any = None,
     user: Any = None,
+    at: Mapping | ArrayLike | None = None,
     allowed: ArrayLike | None = None,
     pending: ArrayLike | None = None,
     random_state: RandomLike = 0,
@@ -50,16 +52,15 @@ def next_pairs(
         first ``k``, and so does a vote on them, so that the first k places are settled.
     k : int, default=1
         Number of first places, of "top".
-    items, user
-        As in `skpref.inspection.leaderboard`: what is on the board. None: the table of the model,
-        else the items that answers are about. Of a model whose features change from vote to vote
-        (controls) pass one row a competitor, with these features held.
+    items, user, at
+        As in `skpref.inspection.leaderboard`: what is on the board, and at which values the columns
+        that change from answer to answer (controls) are held.
     allowed : array-like of int of shape (m, 2), default=None
-        Pairs that can be voted on, as rows of ``items``, such as those of items that are still
+        Pairs that can be voted on, as positions on the board, such as those of items that are still
         served. None: all. The orders of all items count in any case.
     pending : array-like of int of shape (m, 2), default=None
-        Votes that were handed out before and have not come in, as rows of ``items``; a pair stands
-        as often as it has votes. They are taken for given.
+        Votes that were handed out before and have not come in, as positions on the board; a pair
+        stands as often as it has votes. They are taken for given.
     random_state : int, RandomState instance, Generator or None, default=0
         Of the draws that say who may be among the first k.
 
@@ -70,13 +71,14 @@ def next_pairs(
 
         pairs : ndarray of shape (n_pairs, 2), names or ids of the items, or their positions where
             they have neither; the first has the larger posterior mean
-        position : ndarray of int of shape (n_pairs, 2), rows of the two in ``items``
+        position : ndarray of int of shape (n_pairs, 2), places of the two in ``names``
         votes : ndarray of int of shape (n_pairs,), summing to ``n``
         first_better : probability that the first has the larger utility
         gain : nats of information on the orders that count, expected of the votes of the pair
         own : share of it that is on the order of these two items; the rest is on their orders
             with others
         frame : DataFrame of these, where pandas is installed, else None
+        names : ndarray of shape (n_items,), all on the board, in the order of ``items``
         gain_of_vote : ndarray of shape (n_items, n_items), nats expected of a first vote on each
             pair, before any is handed out; 0 for pairs that are not allowed
 
@@ -125,25 +127,26 @@ def next_pairs(
     """
     check_number("n", n, low=1, integer=True)
     check_choice("goal", goal, GOALS)
-    subject = Inspected.of(model, user)
-    rows, names = subject.items(items)
-    size = len(rows)
+    ranked = contenders(model, items, user, at)
+    size = len(ranked)
     if size < 2:
         raise ValueError(f"A vote is on two items, and there is {size}. Pass items=.")
     if size > _MOST:
         raise ValueError(
-            f"Orders of up to {_MOST} items are weighed, and there are {size}. Pass items=, one "
-            "row a competitor: those that count, with features that change from vote to vote held."
+            f"Orders of up to {_MOST} items are weighed, and there are {size}. Pass items=, those "
+            "that count; of competitors whose features change from vote to vote one row each."
         )
     check_number("k", k, low=1, high=size, integer=True)
     every = np.triu_indices(size, 1)
     open_pairs = _mask(allowed, size)[every]
     waiting = _pairs("pending", pending, size)
-    posterior = subject.at(size)
-    mean, cov = posterior.mean(rows), posterior.cov(rows)
+    found = ranked.subject.averages(ranked.rows, ranked.shares)
+    mean = found.means.mean(axis=1)
+    apart = found.means - mean[:, None]
+    cov = found.cov + apart @ apart.T / found.means.shape[1]
     variance = _variances(cov)[every]
     margin = mean[every[0]] - mean[every[1]]
-    precision = _vote_precision(posterior.likelihood, margin, variance)
+    precision = _vote_precision(ranked.subject.posterior.likelihood, margin, variance)
     count = np.ones(len(margin))
     if goal == "top":
         count = _at_stake(mean, cov, k, generator_of(random_state))[every]
@@ -165,7 +168,7 @@ def next_pairs(
     position = np.stack([part[at] for part in every], axis=1)
     behind = margin[at] < 0.0
     position[behind] = position[behind, ::-1]
-    pairs = position if names is None else np.asarray(names)[position]
+    pairs = ranked.names[position]
     columns = {
         "votes": votes[at],
         "first_better": ndtr(np.abs(margin[at]) / np.sqrt(variance[at])),
@@ -177,6 +180,7 @@ def next_pairs(
         position=position,
         **columns,
         frame=_frame(pairs, columns),
+        names=ranked.names,
         gain_of_vote=board.square(first),
     )
 
@@ -333,12 +337,12 @@ def _pairs(name: str, pairs: Any, size: int) -> NDArray[np.intp]:
     found = np.zeros((0, 2), np.intp) if pairs is None else np.asarray(pairs)
     if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
         raise ValueError(
-            f"{name} must hold pairs of rows of items, integers of shape (m, 2), such as position "
+            f"{name} must hold pairs of positions, integers of shape (m, 2), such as position "
             f"of a plan; got {found.dtype} of shape {found.shape}."
         )
     if found.size and not (found.min() >= 0 and found.max() < size):
         raise ValueError(
-            f"{name} must hold rows of items, from 0 to {size - 1}; got {found.min()} to "
+            f"{name} must hold positions on the board, from 0 to {size - 1}; got {found.min()} to "
             f"{found.max()}."
         )
     if np.any(found[:, 0] == found[:, 1]):

@@ -410,8 +410,9 @@ def _canonical(
 
 def _rows_of(n_items, told, at, counts):
     """Rows of the answers ``at``, duels; of all there are positions, order, kind and judge."""
-    positions, order, kind, judge = (None if each is None else each[at] for each in told)
-    first, second, lead = _one_way(positions, order, kind)
+    positions, order, kind, judge = told
+    kind, judge = kind[at], None if judge is None else judge[at]
+    first, second, lead = _one_way(positions[at], order[at], kind)
     return duel_rows(n_items, first, second, kind, lead, counts, judge)
 
 

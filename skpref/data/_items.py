@@ -367,8 +367,10 @@ class ItemTable:
         (['ann', 'bob', 'cid'], [0.0, 1.0, 2.0], False)
         """
         names = names.to_numpy() if hasattr(names, "to_numpy") else unmasked(names)
-        plain = isinstance(names, np.ndarray) and all_strings(names)
-        distinct = _check_names(distinct_values(names) if plain else dict.fromkeys(_flatten(names)))
+        if isinstance(names, np.ndarray) and all_strings(names):
+            distinct = _check_names(distinct_values(names))
+        else:
+            distinct = _check_names(dict.fromkeys(_flatten(names)))
         if len(distinct) == 0:
             raise ValueError("No name came; an ItemTable needs at least one item.")
         table = cls.__new__(cls)

@@ -55,8 +55,9 @@ def from_probabilities(X: Any, proba: Any, *, sample_weight: Any = None) -> Bunc
     -----
     Half a win is no tie: 0.5 says that each side wins as often as the other.
 
-    `"hmc"` and `"gibbs"` take whole weights alone, and refuse such rows. The mean of "ep" and its
-    evidence were within 0.001 of quadrature on four soft duels among three items.
+    `"hmc"` and `"gibbs"` take whole weights alone, and refuse such rows. Of one pair with 1 to 20
+    soft votes, at noise variances of 0.01 to 1, the mean of "ep" was within 0.01 standard
+    deviations of quadrature, its standard deviation within 4 %.
 
     Examples
     --------

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import ndtr
 
@@ -582,18 +582,19 @@ class Cavities(NamedTuple):
         """
         reliability = np.broadcast_to(reliability, shape)
         order = None if order is None else np.broadcast_to(order, shape)
+        whose = cast(NDArray[np.intp], self.answers.judge)
         total = np.zeros(shape)
         for rows in row_blocks(len(self.mean), shape[1], _BLOCK):
             mean, variance, copies = self.mean[rows], self.variance[rows], self.copies[rows]
-            answers = self.answers.take(rows)
+            begins = np.flatnonzero(np.diff(whose[rows], prepend=-1))
+            judges = whose[rows][begins]
+            answers = self.answers.take(np.arange(rows.start, rows.start + len(mean)))
             power = None if self.power is None else self.power[rows]
-            begins = np.flatnonzero(np.diff(answers.judge, prepend=-1))
-            judges = answers.judge[begins]
             scale = reliability[judges].T
             if np.all(scale):
                 ahead = None if order is None else order[judges].T
-                told = mean, variance, answers, copies, begins, scale, ahead, power
-                found = base.log_normaliser_sums(*told)
+                seen = mean, variance, answers, copies, begins, scale, ahead, power
+                found = base.log_normaliser_sums(*seen)
             else:
                 by_point = [
                     JudgeReliability(

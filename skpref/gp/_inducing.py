@@ -573,9 +573,7 @@ def _crossed(items: Array, kernel: Kernel, n: int, seed: int) -> Array | None:
     chosen = spanning_rows(items, own, n)
     if chosen is None:
         return None
-    varied = sorted(
-        {c for term in own.terms for each in (term.group, *term.monomials) for c in each}
-    )
+    varied = sorted(set().union(*(term.columns for term in own.terms)))
     along, across_them = items[chosen], items.copy()
     others = np.setdiff1d(np.arange(d), varied)
     along[:, others] = along[0, others]

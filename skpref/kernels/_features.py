@@ -17,8 +17,9 @@ from skpref.kernels._contracts import Array, Kernel
 from skpref.kernels._leaves import Identity, Linear, lengths_of
 from skpref.kernels._wrappers import OnColumns, View, fold
 
-# Columns of a monomial, ascending; one that occurs twice is squared; () is 1.
-Monomial: TypeAlias = tuple[int, ...]
+# Columns of a monomial, ascending, and what is subtracted of each; () is 1; a column that occurs
+# twice is squared.
+Monomial: TypeAlias = tuple[tuple[int, float], ...]
 # Columns by whose values items are grouped; (): all items are one group.
 Group: TypeAlias = tuple[int, ...]
 
@@ -33,19 +34,24 @@ class Term(NamedTuple):
     ----------
     group : tuple of int
         Columns by whose values items are grouped; (): all items are one group.
-    monomials : tuple of tuple of int
-        Of each the columns whose product it is; (): it is 1.
+    monomials : tuple of tuple of (int, float)
+        Of each the columns whose product it is, and the centre of each column; (): it is 1.
     """
 
     group: Group
     monomials: tuple[Monomial, ...]
 
+    @property
+    def columns(self) -> set[int]:
+        """That it sees."""
+        return {*self.group, *(column for each in self.monomials for column, _ in each)}
+
     def values(self, items: Array) -> Array:
         """The monomials at items (n, d), shape (n, n_monomials)."""
         found = np.ones((len(items), len(self.monomials)))
         for at, columns in enumerate(self.monomials):
-            for column in columns:
-                found[:, at] *= items[:, column]
+            for column, centre in columns:
+                found[:, at] *= items[:, column] - centre
         return found
 
 
@@ -71,7 +77,10 @@ class FiniteFeatures(NamedTuple):
         terms, kept, at = [], [], 0
         for term in self.terms:
             free = not set(term.group) & set(columns)
-            monomials = [free and not set(each) & set(columns) for each in term.monomials]
+            monomials = [
+                free and not {column for column, _ in each} & set(columns)
+                for each in term.monomials
+            ]
             some = tuple(each for each, keep in zip(term.monomials, monomials, strict=True) if keep)
             if some:
                 terms.append(Term(term.group, some))
@@ -85,9 +94,9 @@ class FiniteFeatures(NamedTuple):
 def finite_features(kernel: Kernel, n_columns: int) -> FiniteFeatures | None:
     """The features of a kernel on items of so many columns; None if they are not known to be few.
 
-    A kernel is known by its type: `Identity`, scikit-learn's `DotProduct` and `ConstantKernel`, and
-    sums, products, powers with whole exponents from 1 to 16, and `OnColumns` of these. Subclasses
-    are not, nor is any that only comes near one of them, as `ItemEffect` does.
+    A kernel is known by its type: `Identity`, `Linear`, scikit-learn's `DotProduct` and
+    `ConstantKernel`, and sums, products, powers with whole exponents from 1 to 16, and `OnColumns`
+    of these. Subclasses are not, nor is any that only comes near one of them, as `ItemEffect` does.
 
     Parameters
     ----------
@@ -101,7 +110,7 @@ def finite_features(kernel: Kernel, n_columns: int) -> FiniteFeatures | None:
     >>> kernel = OnColumns(Identity(), [0]) + 0.5 * OnColumns(DotProduct(3.0), [1, 2])
     >>> for term in finite_features(kernel, 3).terms:
     ...     print(term)
-    Term(group=(), monomials=((), (1,), (2,)))
+    Term(group=(), monomials=((), ((1, 0.0),), ((2, 0.0),)))
     Term(group=(0,), monomials=((),))
     >>> finite_features(kernel, 3).variance
     array([4.5, 0.5, 0.5, 1. ])
@@ -215,6 +224,15 @@ class _Form(NamedTuple):
         return _Form.gathered(keys, value, slope)
 
 
+def _of_linear(kernel: Linear, n_columns: int) -> _Form:
+    centre = np.broadcast_to(np.asarray(kernel.centre, dtype=np.float64), (n_columns,)).tolist()
+    value, n_theta = lengths_of(kernel, n_columns) ** -2.0, kernel.n_dims
+    slope = np.zeros((n_columns, n_theta))
+    if n_theta:
+        slope[np.arange(n_columns), np.arange(n_columns) % n_theta] = -2.0 * value
+    return _Form([((), (each,)) for each in enumerate(centre)], value, slope)
+
+
 class _FeaturesView(View[_Form | None]):
     def leaf(self, kernel: Kernel, *rows: Array) -> _Form | None:
         kind, every = type(kernel), range(rows[0].shape[1])
@@ -224,16 +242,13 @@ class _FeaturesView(View[_Form | None]):
             value = np.array([float(kernel.constant_value)])
             return _Form([((), ())], value, value[:, None].repeat(kernel.n_dims, axis=1))
         if kind is gp.DotProduct and len(every) < _MOST:
-            keys: list[tuple[Group, Monomial]] = [((), ()), *(((), (at,)) for at in every)]
+            keys: list[tuple[Group, Monomial]] = [((), ()), *(((), ((at, 0.0),)) for at in every)]
             value, slope = np.ones(len(keys)), np.zeros((len(keys), kernel.n_dims))
             value[0] = float(kernel.sigma_0) * float(kernel.sigma_0)  # ∞ where ** raises
             slope[0] = 2.0 * value[0]
             return _Form(keys, value, slope)
-        # About a centre of its own the features would not be columns of the items.
-        if kind is Linear and len(every) < _MOST and not np.any(kernel.centre):
-            value = 1.0 / lengths_of(kernel, len(every)) ** 2
-            slope = -2.0 * (np.diag(value) if kernel.anisotropic else value[:, None])
-            return _Form([((), (at,)) for at in every], value, slope[:, : kernel.n_dims])
+        if kind is Linear and len(every) < _MOST:
+            return _of_linear(kernel, len(every))
         return None
 
     def sum(self, one: _Form | None, two: _Form | None) -> _Form | None:
@@ -265,7 +280,7 @@ class _FeaturesView(View[_Form | None]):
         keys = [
             (
                 tuple(sorted(columns[at] for at in group)),
-                tuple(sorted(columns[at] for at in monomial)),
+                tuple(sorted((columns[at], centre) for at, centre in monomial)),
             )
             for group, monomial in inner.keys
         ]

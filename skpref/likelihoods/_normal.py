@@ -96,12 +96,12 @@ def slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> Slab:
         narrow = width * (2.0 * c + _ROUND * width) < _NARROW
         found, wide = Slab(*np.empty((len(Slab._fields), *c.shape))), np.flatnonzero(~narrow)
         # Where few are wide all are integrated, and these are then found anew.
-        most = _FEW * len(wide) < c.size
-        rows = np.arange(c.size) if most else np.flatnonzero(narrow)
+        every = _FEW * len(wide) < c.size
+        rows = None if every else np.flatnonzero(narrow)
         for some, of in ((rows, _integral), (wide, _difference)):
-            for begin in range(0, len(some), _BLOCK):
-                at = slice(begin, min(begin + _BLOCK, c.size))
-                at = at if most and of is _integral else some[at]
+            for begin in range(0, c.size if some is None else len(some), _BLOCK):
+                block = slice(begin, begin + _BLOCK)
+                at = block if some is None else some[block]
                 for whole, part in zip(found, of(c[at], width[at]), strict=True):
                     whole[at] = part
     for odd in (found.gradient, found.third, found.edge_gradient):

@@ -5,12 +5,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
 from scipy.stats import norm
+from sklearn.gaussian_process.kernels import DotProduct
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.active import next_pairs
 from skpref.active._next_pairs import _at_stake, _Board, _variances, _vote_precision, order_rate
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.duels import from_rankings
+from skpref.kernels import Identity, OnColumns
 from skpref.likelihoods import GradedProbit, Probit
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
@@ -304,6 +306,25 @@ def test_goal_of_the_first_places():
     # All places are the ranks.
     whole = next_pairs(MODEL, n=50, goal="top", k=12)
     assert_array_equal(whole.position, next_pairs(MODEL, n=50).position)
+
+
+def test_controls_are_held():
+    rng = np.random.default_rng(0)
+    n, utility = 400, np.array([0.0, 0.6, 0.7, 2.0])
+    ids = np.stack([rng.permutation(4)[:2] for _ in range(n)])
+    length = rng.standard_normal((n, 2))
+    y = np.diff(utility[ids] + length)[:, 0] + rng.standard_normal(n) < 0
+    X = np.stack([ids, length], axis=2)
+    kernel = OnColumns(Identity(), [0]) + OnColumns(DotProduct(0.0, "fixed"), [1])
+    model = PairwisePreferenceRegressor(kernel, id_column=0, noise_variance=0.5, optimizer=None)
+    plan = next_pairs(model.fit(X, y), n=20)
+    assert sorted(plan.names) == [0, 1, 2, 3] and plan.pairs[0].tolist() in ([1, 2], [2, 1])
+    board = np.column_stack([plan.names.astype(float), np.zeros(4)])
+    again = next_pairs(model, n=20, items=board)
+    assert_array_equal(plan.votes, again.votes)
+    assert_allclose(plan.gain, again.gain, rtol=1e-9)
+    held = next_pairs(model, n=20, at={1: 5.0})  # the slope is the same for all
+    assert_allclose(plan.gain, held.gain, rtol=1e-6)
 
 
 def test_newcomer_is_asked_about():

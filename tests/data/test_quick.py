@@ -96,6 +96,15 @@ def test_items_are_found_by_their_values_whatever_the_hash_says(monkeypatch, has
             assert Comparisons.from_duels(*told) == truth
 
 
+@pytest.mark.parametrize("copy", [0, 13, 28])
+def test_one_row_that_is_there_twice_is_one_item(copy):
+    items = np.random.default_rng(8).standard_normal((30, 3))
+    items[29] = items[copy]
+    found = Comparisons.from_duels(items, np.arange(15) * 2, np.arange(15) * 2 + 1, np.ones(15))
+    assert found.positions.ravel().tolist() == [*range(29), copy]
+    np.testing.assert_array_equal(found.items, items[:29])
+
+
 def test_the_items_that_came_are_not_changed():
     items = np.array([[-0.0], [1.0], [-0.0], [2.0]])
     Comparisons.from_duels(items, [0, 2], [1, 3], [True, False])

@@ -59,6 +59,23 @@ def test_beside_quadrature(noise):
         assert_allclose(found.log_marginal_likelihood_value_, evidence, atol=2.0 * close)
 
 
+@pytest.mark.parametrize("proba", [[0.9], [0.5], [0.9] * 5, [0.9] * 20, [0.6, 0.99, 0.2] * 5])
+@pytest.mark.parametrize("noise", [0.01, 1.0])
+def test_many_votes_on_one_pair_beside_quadrature(proba, noise):
+    soft = from_probabilities([[0, 1]] * len(proba), proba)
+    posterior = fitted(soft, noise_variance=noise).posterior_
+    mean, variance = posterior.margin(np.array([[0.0]]), np.array([[1.0]]))
+    margin = np.linspace(-12.0, 12.0, 20_001)
+    z, won = margin / np.sqrt(2.0 * noise), np.sum(proba)
+    value = norm.logpdf(margin, scale=np.sqrt(2.0)) + won * norm.logcdf(z)
+    value += (len(proba) - won) * norm.logcdf(-z)
+    weight = np.exp(value - value.max())
+    true = weight @ margin / weight.sum()
+    deviation = np.sqrt(weight @ (margin - true) ** 2 / weight.sum())
+    assert_allclose(mean, true, atol=0.01 * deviation)
+    assert_allclose(np.sqrt(variance), deviation, rtol=0.045)
+
+
 def test_ties_beside_quadrature():
     proba = np.array([[0.1, 0.2, 0.7], [0.3, 0.5, 0.2], [0.0, 0.25, 0.75], [0.6, 0.0, 0.4]])
     threshold, noise = 0.4, 0.5
