@@ -230,6 +230,9 @@ _ASTRAY = 0.1
 # evidence would grow by more than this if it were larger (smaller) by a factor e (or 1, if linear).
 _TOUCH = 1e-6
 _BINDING = 0.5
+# A variance of the kernel leaves its lower bound by leaps that would gain so many nats if the
+# objective were linear in it, where its slope (nats for a factor e) is above the last.
+_LEAPS, _RISING = (1.0, 0.1), 1e-6
 
 
 class Step(NamedTuple):
@@ -536,6 +539,9 @@ def _minimised(model, objective, search, begin, bounds):
         if objective.strayed and n_iter < search.max_iter:
             theta = objective.best.theta
             n_iter += _descend(objective, Ratios.none(bounds), theta, search, n_iter)
+        if n_iter < search.max_iter and _leaps(model, objective, bounds):
+            theta = objective.best.theta
+            n_iter += _descend(objective, Ratios.none(bounds), theta, search, n_iter)
     for _ in range(_DESCENTS if objective.many else 0):
         sure = n_iter > 0 and objective.best.sure
         n_iter += _descend(objective, _ratios(model, theta, bounds), theta, search, n_iter)
@@ -544,15 +550,16 @@ def _minimised(model, objective, search, begin, bounds):
             gained = np.inf
         value = objective.best.value
         slopes = _slopes(model, objective.best, bounds)
-        ended = np.max(np.abs(slopes), initial=0.0) <= max(_FLAT, search.gtol)
-        if ended or n_iter >= search.max_iter:
+        if n_iter >= search.max_iter:
             break
-        if gained < _GAINED:
+        ended = np.max(np.abs(slopes), initial=0.0) <= max(_FLAT, search.gtol)
+        if not ended and gained < _GAINED:
             _strides(objective, _ratios(model, theta, bounds), theta, slopes)
             ended = value - objective.best.value < _GAINED
-            theta, value = objective.best.theta, objective.best.value
-            if ended:
-                break
+        ended = ended and not _leaps(model, objective, bounds)
+        theta, value = objective.best.theta, objective.best.value
+        if ended:
+            break
     if n_iter >= search.max_iter:
         warning = (
             f"The search for hyperparameters stopped after {search.max_iter} iterations. Scale the "
@@ -587,6 +594,28 @@ def _strides(objective, ratios, theta, slopes):
         objective(ratios.back(np.clip(at, *ratios.bounds.T)))
         if before - objective.best.value >= _GAINED:
             return
+
+
+def _leaps(model, objective, bounds):
+    """Take variances of the kernel off their lower bounds where larger ones gain; whether any did.
+
+    Far below what the answers tell of it, a variance changes nothing: the objective is linear in
+    it, and so flat in its logarithm, and a descent that came there in one step stays.
+    """
+    begin, (low, high) = objective.best.value, bounds.T
+    if objective.best.gradient is None:
+        return False
+    for k in np.flatnonzero(model.powers[: len(model.kernel.theta)] == 2):
+        before, theta, slope = objective.best.value, objective.best.theta, 0.0
+        if theta[k] <= low[k] + _TOUCH < high[k]:
+            slope = -objective.best.gradient[k]
+        for nats in _LEAPS if slope > _RISING else ():
+            raised = theta.copy()
+            raised[k] = min(low[k] + np.log1p(nats / slope), high[k])
+            objective(raised)
+            if before - objective.best.value >= _GAINED:
+                break
+    return begin - objective.best.value >= _GAINED
 
 
 def _slopes(model, best, bounds):
