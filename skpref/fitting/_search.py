@@ -230,9 +230,10 @@ _ASTRAY = 0.1
 # evidence would grow by more than this if it were larger (smaller) by a factor e (or 1, if linear).
 _TOUCH = 1e-6
 _BINDING = 0.5
-# A variance of the kernel leaves its lower bound by leaps that would gain so many nats if the
-# objective were linear in it, where its slope (nats for a factor e) is above the last.
-_LEAPS, _RISING = (1.0, 0.1), 1e-6
+# A variance of the kernel within so many nats of its lower bound leaves it by leaps that would gain
+# so many if the objective were linear in it, where its slope (nats for a factor e) is above the
+# last.
+_NEAR, _LEAPS, _RISING = 1.0, (1.0, 0.1), 1e-6
 
 
 class Step(NamedTuple):
@@ -607,11 +608,11 @@ def _leaps(model, objective, bounds):
         return False
     for k in np.flatnonzero(model.powers[: len(model.kernel.theta)] == 2):
         before, theta, slope = objective.best.value, objective.best.theta, 0.0
-        if theta[k] <= low[k] + _TOUCH < high[k]:
+        if theta[k] <= low[k] + _NEAR < high[k]:
             slope = -objective.best.gradient[k]
         for nats in _LEAPS if slope > _RISING else ():
             raised = theta.copy()
-            raised[k] = min(low[k] + np.log1p(nats / slope), high[k])
+            raised[k] = min(theta[k] + np.log1p(nats / slope), high[k])
             objective(raised)
             if before - objective.best.value >= _GAINED:
                 break
