@@ -214,8 +214,10 @@ class WarmStart:
 _STEEP = 1e6
 # From so many rows on the time of evaluations is worth a thought: the engine's tolerance is then
 # this many times larger during the search. So many answers are many.
+# From more than a few thousand rows on less so, and from the last number on not at all: what a run
+# leaves in the gradient grows with the rows, and descents then end where it hides the slope.
 _LONG = 256
-_COARSE = 10.0
+_COARSE, _FINE = 10.0, 3e4
 # A descent ends with a step that gains less than this share of the objective, or so many nats.
 _FTOL, _NATS = 1e-6, 1e-4
 # Another one begins where it ended, so many in all, unless no slope is above this (nats for a
@@ -318,7 +320,8 @@ class Objective:
         self._model, self._comparisons = model, comparisons
         self._long = len(comparisons.rows) >= _LONG
         self.many = len(comparisons.positions) >= _LONG
-        self._engine = model.evidence_engine.relaxed(_COARSE if self._long else 1.0)
+        coarse = min(_COARSE, max(1.0, _FINE / max(len(comparisons.rows), 1)))
+        self._engine = model.evidence_engine.relaxed(coarse if self._long else 1.0)
         self._monitor = monitor
         self._best: Best | None = None
         self._number = 0
