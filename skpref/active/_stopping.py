@@ -160,7 +160,8 @@ class StoppingRule:
     @property
     def e_values(self) -> Array:
         """Evidence against each competitor being the best."""
-        return np.exp(np.array(self._log_e, dtype=np.float64))
+        with np.errstate(over="ignore"):  # ∞ after some thousand votes against one
+            return np.exp(np.array(self._log_e, dtype=np.float64))
 
     def __repr__(self) -> str:
         left = self.contenders
@@ -277,7 +278,7 @@ class StoppingRule:
             value = y.astype(np.float64)
         except (TypeError, ValueError):
             value = np.full(n, np.nan)
-        whole = value == np.round(value)
+        whole = np.isfinite(value) & (value == np.round(value))
         share = not self.ties and bool(np.all((value >= 0.0) & (value <= 1.0)))
         if not share and not np.all(whole):
             what = "-1, 0 or 1" if self.ties else "0 or 1, -1 or 1, or probabilities"

@@ -51,6 +51,8 @@ _SIDES = (
 _BOTH_BAD = re.compile(r".*\bboth\s?(are )?bad\b|neither\b", re.IGNORECASE)
 # Left out for what they lack: from this share on a warning says so.
 _MUCH = 0.05
+# A control with larger values is refused: sums of them would be no numbers.
+_LARGEST = 1e290
 
 
 class Control(NamedTuple):
@@ -608,8 +610,16 @@ def _sides_of(control: Control, columns: list[np.ndarray]) -> np.ndarray:
 
 def _unit(label: str, sides: np.ndarray) -> tuple[float, float]:
     """The mean of a control, and the root mean square of its differences."""
-    scale = float(np.sqrt(np.mean((sides[:, 0] - sides[:, 1]) ** 2)))
-    if not scale > 0.0 or not np.isfinite(scale):
+    largest = float(np.max(np.abs(sides)))
+    if largest > _LARGEST:
+        raise ValueError(
+            f"The control {label!r} holds values up to {largest:.1e}, too near the largest number "
+            "of double precision. Divide it by a number."
+        )
+    apart = sides[:, 0] - sides[:, 1]
+    size = float(np.max(np.abs(apart)))
+    scale = size * float(np.sqrt(np.mean((apart / (size or 1.0)) ** 2)))
+    if not scale > 0.0:
         raise ValueError(
             f"The control {label!r} is the same on both sides of every vote, so that its effect "
             "cannot be told; leave it out."

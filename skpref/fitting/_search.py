@@ -214,8 +214,10 @@ class WarmStart:
 _STEEP = 1e6
 # From so many rows on the time of evaluations is worth a thought: the engine's tolerance is then
 # this many times larger during the search. So many answers are many.
+# From more than a few thousand rows on less so, and from the last number on not at all: what a run
+# leaves in the gradient grows with the rows, and descents then end where it hides the slope.
 _LONG = 256
-_COARSE = 10.0
+_COARSE, _FINE = 10.0, 3e4
 # A descent ends with a step that gains less than this share of the objective, or so many nats.
 _FTOL, _NATS = 1e-6, 1e-4
 # Another one begins where it ended, so many in all, unless no slope is above this (nats for a
@@ -230,6 +232,10 @@ _ASTRAY = 0.1
 # evidence would grow by more than this if it were larger (smaller) by a factor e (or 1, if linear).
 _TOUCH = 1e-6
 _BINDING = 0.5
+# A variance of the kernel within so many nats of its lower bound leaves it by leaps that would gain
+# so many if the objective were linear in it, where its slope (nats for a factor e) is above the
+# last.
+_NEAR, _LEAPS, _RISING = 1.0, (1.0, 0.1), 1e-6
 
 
 class Step(NamedTuple):
@@ -314,7 +320,8 @@ class Objective:
         self._model, self._comparisons = model, comparisons
         self._long = len(comparisons.rows) >= _LONG
         self.many = len(comparisons.positions) >= _LONG
-        self._engine = model.evidence_engine.relaxed(_COARSE if self._long else 1.0)
+        coarse = min(_COARSE, max(1.0, _FINE / max(len(comparisons.rows), 1)))
+        self._engine = model.evidence_engine.relaxed(coarse if self._long else 1.0)
         self._monitor = monitor
         self._best: Best | None = None
         self._number = 0
@@ -536,6 +543,9 @@ def _minimised(model, objective, search, begin, bounds):
         if objective.strayed and n_iter < search.max_iter:
             theta = objective.best.theta
             n_iter += _descend(objective, Ratios.none(bounds), theta, search, n_iter)
+        if n_iter < search.max_iter and _leaps(model, objective, bounds):
+            theta = objective.best.theta
+            n_iter += _descend(objective, Ratios.none(bounds), theta, search, n_iter)
     for _ in range(_DESCENTS if objective.many else 0):
         sure = n_iter > 0 and objective.best.sure
         n_iter += _descend(objective, _ratios(model, theta, bounds), theta, search, n_iter)
@@ -544,15 +554,16 @@ def _minimised(model, objective, search, begin, bounds):
             gained = np.inf
         value = objective.best.value
         slopes = _slopes(model, objective.best, bounds)
-        ended = np.max(np.abs(slopes), initial=0.0) <= max(_FLAT, search.gtol)
-        if ended or n_iter >= search.max_iter:
+        if n_iter >= search.max_iter:
             break
-        if gained < _GAINED:
+        ended = np.max(np.abs(slopes), initial=0.0) <= max(_FLAT, search.gtol)
+        if not ended and gained < _GAINED:
             _strides(objective, _ratios(model, theta, bounds), theta, slopes)
             ended = value - objective.best.value < _GAINED
-            theta, value = objective.best.theta, objective.best.value
-            if ended:
-                break
+        ended = ended and not _leaps(model, objective, bounds)
+        theta, value = objective.best.theta, objective.best.value
+        if ended:
+            break
     if n_iter >= search.max_iter:
         warning = (
             f"The search for hyperparameters stopped after {search.max_iter} iterations. Scale the "
@@ -587,6 +598,28 @@ def _strides(objective, ratios, theta, slopes):
         objective(ratios.back(np.clip(at, *ratios.bounds.T)))
         if before - objective.best.value >= _GAINED:
             return
+
+
+def _leaps(model, objective, bounds):
+    """Take variances of the kernel off their lower bounds where larger ones gain; whether any did.
+
+    Far below what the answers tell of it, a variance changes nothing: the objective is linear in
+    it, and so flat in its logarithm, and a descent that came there in one step stays.
+    """
+    begin, (low, high) = objective.best.value, bounds.T
+    if objective.best.gradient is None:
+        return False
+    for k in np.flatnonzero(model.powers[: len(model.kernel.theta)] == 2):
+        before, theta, slope = objective.best.value, objective.best.theta, 0.0
+        if theta[k] <= low[k] + _NEAR < high[k]:
+            slope = -objective.best.gradient[k]
+        for nats in _LEAPS if slope > _RISING else ():
+            raised = theta.copy()
+            raised[k] = min(theta[k] + np.log1p(nats / slope), high[k])
+            objective(raised)
+            if before - objective.best.value >= _GAINED:
+                break
+    return begin - objective.best.value >= _GAINED
 
 
 def _slopes(model, best, bounds):

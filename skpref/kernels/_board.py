@@ -45,7 +45,7 @@ def leaderboard_kernel(X: Any, *, id_column: Any = None, by: Any = None) -> Kern
     Notes
     -----
     Start the search for the noise at the variance of the ids, ``noise_variance=1.0``: from a noise
-    that is much too small its first step may end where no control has an effect.
+    that is much too small it takes longer.
 
     Examples
     --------

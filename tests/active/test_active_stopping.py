@@ -1,5 +1,6 @@
 """The stopping rule, against all possible outcomes of a few votes and against quadrature."""
 
+import warnings
 from itertools import product
 
 import numpy as np
@@ -271,3 +272,16 @@ def test_refused():
     rule = StoppingRule().update([["a", "b"]], [-1])
     with pytest.raises(ValueError, match="since the first votes"):
         rule.update([["a", "b"]], [0])
+
+
+def test_evidence_that_no_number_holds_is_infinite():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rule = StoppingRule().update([["ann", "bob"]] * 3000)
+        assert rule.e_values.tolist() == [1.0, np.inf]
+    assert rule.best == "ann"
+
+
+def test_an_infinite_label_is_refused():
+    with pytest.raises(ValueError, match="y must hold 0 or 1"):
+        StoppingRule().update([["ann", "bob"]], [np.inf])

@@ -9,15 +9,16 @@ from numpy.testing import assert_allclose
 from oracles import central_gradient
 from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, ExpSineSquared
 
 from skpref import PairwisePreferenceRegressor
-from skpref.duels import ItemTable, from_pairs
+from skpref.duels import Comparisons, ItemTable, from_pairs
 from skpref.fitting import _search
 from skpref.fitting._hyperpriors import LogNormal
 from skpref.fitting._model import Model
 from skpref.fitting._search import Search, StopSearch, learn
 from skpref.inference import EP, Laplace
+from skpref.kernels import Identity, OnColumns
 from skpref.likelihoods import Probit
 
 
@@ -381,6 +382,50 @@ def test_one_lucky_newcomer_is_not_the_best():
     model = PairwisePreferenceRegressor(items=items, tie_threshold=0.1).fit(X, y)
     utility = model.predict(np.arange(21))
     assert np.sum(utility > utility[20]) >= 2
+
+
+@pytest.mark.parametrize("n", [100, 300])
+def test_a_control_whose_variance_fell_to_its_bound_comes_back(n):
+    """From a small noise a first step led there, and the slope of its logarithm was next to none.
+
+    The evidence in the end was smaller by 3 and 6 nats than from a noise of one.
+    """
+    rng = np.random.default_rng(0)
+    strength = np.array([0.6, 0.3, -0.2, -0.7])
+    ids = np.array([rng.permutation(4)[:2] for _ in range(n)])
+    length = 1.5 * strength[ids] + 0.8 * rng.normal(size=(n, 2))
+    utility = strength[ids] + 0.5 * length + rng.normal(size=(n, 2))
+    length /= np.sqrt(np.mean((length[:, 0] - length[:, 1]) ** 2))
+    X, y = np.stack([ids, length], axis=2), utility[:, 0] > utility[:, 1]
+    slope = ConstantKernel(1.0, (1e-4, 1e4)) * OnColumns(DotProduct(0.0, "fixed"), [1])
+    found = [
+        PairwisePreferenceRegressor(
+            OnColumns(Identity(), [0]) + slope, noise_variance=noise, id_column=0
+        ).fit(X, y)
+        for noise in (0.01, 1.0)
+    ]
+    evidence = [each.log_marginal_likelihood_value_ for each in found]
+    assert_allclose(evidence[0], evidence[1], atol=0.02)
+    assert found[0].kernel_.theta[0] > np.log(0.1)
+
+
+def test_gradients_of_many_answers_keep_the_unit_of_the_utility_free():
+    """All variances and the noise times one number change nothing: their slopes sum to zero.
+
+    Runs from the states of hyperparameters near ended early, and the sum was 0.4 nats.
+    """
+    rng, n = np.random.default_rng(0), 40_000
+    items = np.column_stack([rng.integers(20, size=2 * n), rng.normal(size=2 * n)])
+    utility = items @ [0.15, 0.5] + rng.normal(size=2 * n)
+    first, second = np.arange(n), np.arange(n, 2 * n)
+    comparisons = Comparisons.from_duels(items, first, second, utility[first] > utility[second])
+    slope = ConstantKernel(0.3) * OnColumns(DotProduct(0.0, "fixed"), [1])
+    kernel = ConstantKernel(1.0) * OnColumns(Identity(), [0]) + slope
+    model = Model(kernel, probit(1.0), EP())
+    objective = _search.Objective(model, comparisons)
+    steps = 0.15 * np.random.default_rng(1).normal(size=(4, 3))
+    found = [objective(model.theta + step)[1].sum() for step in steps]
+    assert_allclose(found, 0.0, atol=0.1)
 
 
 def test_a_search_that_leaves_much_says_so(monkeypatch):
