@@ -135,8 +135,8 @@ class Report:
                 more = f" and {len(found) - 5} more" if len(found) > 5 else ""
                 verb = "answers" if len(found) == 1 else "answer"
                 lines.append(
-                    f"{len(found)} of {len(self.judges)} judges {verb} {what}, each with a "
-                    f"probability above 0.95: {named}{more}."
+                    f"{len(found)} of {len(self.judges)} judges {verb} {what} (probability above "
+                    f"0.95): {named}{more}."
                 )
         return lines or [f"None of {len(self.judges)} judges is found to answer at random."]
 

@@ -389,7 +389,7 @@ def test_judges_who_answer_at_random_are_named(tmp_path, capsys):
     path = str(write(tmp_path / "votes.csv", rows))
     assert main(["rank", path, "--judge", "judge", "--controls", "length"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "1 of 6 judges answers at random, each with a probability above 0.95: j2." in said
+    assert "1 of 6 judges answers at random (probability above 0.95): j2." in said
 
 
 def test_no_threshold_is_told_in_a_noise_that_is_next_to_nothing(tmp_path, capsys):
