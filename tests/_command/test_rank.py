@@ -364,8 +364,8 @@ def test_messages_name_the_options_of_the_command(votes_csv, tmp_path, capsys):
 
 
 def test_names_in_messages_are_left_alone():
-    said = "There is no column 'a=1' (judge=); left out: 3 both bad (both_bad=\"drop\")"
-    wanted = "There is no column 'a=1' (--judge); left out: 3 both bad (--both-bad drop)"
+    said = "There is no column 'a= 1' (judge=); left out: 3 both bad (both_bad=\"drop\")"
+    wanted = "There is no column 'a= 1' (--judge); left out: 3 both bad (--both-bad drop)"
     assert as_options(said) == wanted
 
 
