@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from skpref._command._rank import rank_votes
-from skpref._command._report import Report
+from skpref._command._report import Report, as_options
 from skpref._command._writers import as_text, write
 from skpref.fitting import UNITS
 
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             report = rank_votes(told)
             told_names = write(report, told.out) if told.out is not None else []
         except (ValueError, ImportError, OSError) as error:
-            _tell(f"skpref: error: {error}")
+            _tell(f"skpref: error: {as_options(str(error))}")
             return 2
         except KeyboardInterrupt:
             _tell("skpref: stopped.")
@@ -76,7 +76,7 @@ def _tell(line: str) -> None:
 
 
 def _show_warning(message: Any, category: Any, *where: Any, **more: Any) -> None:
-    _tell(f"skpref: note: {message}")
+    _tell(f"skpref: note: {as_options(str(message))}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -96,7 +96,11 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    rank.add_argument("votes", type=Path, help="a table with one vote a row: CSV or Parquet")
+    rank.add_argument(
+        "votes",
+        type=Path,
+        help="a table with one vote a row: CSV, TSV or JSON, also with .gz, or Parquet",
+    )
     rank.add_argument("--a", metavar="COLUMN", help="the first competitor")
     rank.add_argument("--b", metavar="COLUMN", help="the second competitor")
     rank.add_argument(
@@ -146,7 +150,12 @@ def _parser() -> argparse.ArgumentParser:
         default="drop",
         help="votes that lack a control are left out, or get its mean",
     )
-    rank.add_argument("--unit", choices=tuple(UNITS), default="noise", help="of utilities")
+    rank.add_argument(
+        "--unit",
+        choices=tuple(UNITS),
+        default="noise",
+        help="unit of utilities (default: noise, the deviation of an item's noise)",
+    )
     rank.add_argument(
         "--level", type=float, default=0.9, help="probability that an interval holds (default: .9)"
     )

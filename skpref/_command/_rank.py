@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from skpref import PairwisePreferenceRegressor
-from skpref._command._report import Report, Table
+from skpref._command._report import Report, Table, as_options
 from skpref._utils import check_number
 from skpref.duels import from_votes
 from skpref.fitting import UNITS
@@ -16,6 +16,9 @@ from skpref.inspection import control_effects, leaderboard, leaderboards, undeci
 
 # Where the search for the order effect may go, in deviations of the competitors.
 _ORDER_BOUNDS = (-30.0, 30.0)
+
+# More groups than this need as many votes each.
+_MANY_GROUPS, _FEW_VOTES = 20, 5
 
 
 def rank_votes(told: Any) -> Report:
@@ -45,7 +48,10 @@ def rank_votes(told: Any) -> Report:
         by=told.by,
         soft=told.soft,
     )
+    _check_groups(votes)
     if told.out is not None:  # what cannot be written is better known before the fit
+        if told.out.exists() and not told.out.is_dir():
+            raise ValueError(f"--out must be a folder; {str(told.out)!r} is a file.")
         told.out.mkdir(parents=True, exist_ok=True)
     more: dict[str, Any] = {"order": votes.order} if told.order else {}
     if told.judge is not None:
@@ -60,6 +66,17 @@ def rank_votes(told: Any) -> Report:
     with contextlib.redirect_stdout(sys.stderr):  # the board alone goes to standard output
         model.fit(votes.X, votes.y, **more)
     return _report(told, votes, model)
+
+
+def _check_groups(votes: Bunch) -> None:
+    """Refuse groups that are nearly one a vote before the time of a fit is spent on them."""
+    n = 0 if votes.groups is None else len(votes.groups)
+    n_votes = len(np.unique(votes.rows))
+    if n > _MANY_GROUPS and n_votes < _FEW_VOTES * n:
+        raise ValueError(
+            f"{votes.by!r} has {n} values in {n_votes} votes, too many for a board each. Give "
+            "--by a column of categories, or put its values into groups."
+        )
 
 
 def _winner(columns: list[str] | None) -> Any:
@@ -79,8 +96,8 @@ def _report(told: Any, votes: Bunch, model: Any) -> Report:
     return Report(
         title=told.title or told.votes.name,
         source=told.votes.name,
-        summary=votes.summary,
-        dropped=votes.dropped,
+        summary=as_options(votes.summary),
+        dropped={as_options(reason): n for reason, n in votes.dropped.items()},
         n_votes=len(np.unique(votes.rows)),
         n_read=votes.n_read,
         unit=told.unit,
@@ -157,9 +174,16 @@ def _judges_table(model: Any) -> Table | None:
 
 def _learned(model: Any, board: Bunch) -> dict[str, float]:
     """What the answers say of ties and of who is shown first, in units."""
-    found = {}
+    found: dict[str, float] = {}
+    if board.n_hyperparameters > 1 and _noise_at_bound(model):
+        return found  # the board is not of this noise, which no answer contradicts
     for name in ("tie_threshold", "order_effect"):
         value = getattr(model, f"{name}_", None)
         if value is not None and (name != "order_effect" or value != 0.0):
             found[name] = float(value) / board.unit_length
     return found
+
+
+def _noise_at_bound(model: Any) -> bool:
+    bounds = model.noise_variance_bounds
+    return not isinstance(bounds, str) and bool(model.noise_variance_ <= 1.01 * bounds[0])

@@ -1,5 +1,6 @@
 """What a report holds, and the sentences in it."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,7 +99,8 @@ class Report:
 
     def about(self) -> list[str]:
         """What the columns of the board are."""
-        lines = [
+        lines = self._about_judges()
+        lines += [
             f"Utilities are above their mean over all competitors, in {self.unit_in_words}; "
             f"intervals hold with probability {self.percent}."
         ]
@@ -120,6 +122,23 @@ class Report:
             value = self.number(self.learned["order_effect"])
             lines.append(f"The first side has an advantage of {value}.")
         return lines
+
+    def _about_judges(self) -> list[str]:
+        """Which judges are not to be relied on."""
+        if self.judges is None:
+            return []
+        columns, lines = self.judges.columns, []
+        for kind, what in (("random", "at random"), ("adversarial", "the wrong way round")):
+            found = columns["judge"][columns[f"probability_{kind}"] > 0.95]
+            if len(found):
+                named = ", ".join(in_one_line(each) for each in found[:5])
+                more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+                verb = "answers" if len(found) == 1 else "answer"
+                lines.append(
+                    f"{len(found)} of {len(self.judges)} judges {verb} {what} (probability above "
+                    f"0.95): {named}{more}."
+                )
+        return lines or [f"None of {len(self.judges)} judges is found to answer at random."]
 
     def about_controls(self) -> list[str]:
         """What the columns of the controls are."""
@@ -148,3 +167,16 @@ def _chance(probability: float) -> str:
 def in_one_line(value: Any) -> str:
     """A name without line ends and what else steers a terminal."""
     return "".join(letter if letter.isprintable() else " " for letter in str(value))
+
+
+def as_options(text: str) -> str:
+    """A message with the arguments of `from_votes` as the options of the command."""
+    text = re.sub(r"(?<![\w'\"])ties=False\b", "--ties drop", text)
+    pattern = r"(?<![\w'\"])(a|b|winner|judge|controls|by|both_bad|missing)=(?:\"(\w+)\")?(?!\w)"
+    return re.sub(pattern, _as_option, text)
+
+
+def _as_option(found: re.Match[str]) -> str:
+    name, value = found.groups()
+    option = "--" + name.replace("_", "-")
+    return option if value is None else f"{option} {value}"

@@ -30,6 +30,8 @@ _PAIRS = (
     *(("model a", "model b"), ("model 1", "model 2"), ("model left", "model right")),
     *(("left model", "right model"), ("generator 1", "generator 2"), ("left", "right"), ("a", "b")),
     *(("item a", "item b"), ("player a", "player b"), ("player 1", "player 2")),
+    *(("chatbot a", "chatbot b"), ("bot a", "bot b"), ("system a", "system b")),
+    *(("modela", "modelb"), ("model1", "model2"), ("player1", "player2")),
     *(("first", "second"), ("home", "away"), ("white", "black"), ("winner", "loser")),
 )
 _WINNER = (
@@ -233,6 +235,7 @@ def _find_control(names: _Names, control: Any, pairs: list) -> Control:
             f"({names[two[0]]!r}, {names[two[1]]!r})."
         )
     if itself is not None:
+        _check_both_sides(names, itself, pairs)
         return Control(name, (itself,))
     if two is not None:
         return Control(name, two)
@@ -246,6 +249,24 @@ def _find_control(names: _Names, control: Any, pairs: list) -> Control:
         f"'{name}_a' and '{name}_b', and it is no difference of two such as "
         f"'length_a-length_b'; there are {names}."
     )
+
+
+def _check_both_sides(names: _Names, position: int, pairs: list) -> None:
+    """Refuse the column of one side, which would be taken for a difference."""
+    plain = _plain(names[position])
+    for side, opposite in [each for one, other in pairs for each in ((one, other), (other, one))]:
+        for head, tail in ((f"{_plain(side)} ", ""), ("", f" {_plain(side)}")):
+            if not (plain.startswith(head) and plain.endswith(tail)):
+                continue
+            common = plain[len(head) : len(plain) - len(tail)]
+            turned = f"{opposite} {common}" if head else f"{common} {opposite}"
+            there = names.find(turned)
+            if there is not None:
+                raise ValueError(
+                    f"The control {names[position]!r} is of one side alone, {names[there]!r} of "
+                    f"the other; give both by {common!r}, or the two columns. A single column "
+                    "must hold their difference."
+                )
 
 
 def _sided(name: str, sides: tuple[str, str]) -> list[tuple[str, str]]:

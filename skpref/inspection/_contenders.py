@@ -1,5 +1,6 @@
 """Who is ranked: one row an id, with the columns that change from answer to answer held."""
 
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -81,7 +82,10 @@ class Columns:
             place = -1
         if not 0 <= place < n:
             known = f"columns {listed}" if listed else f"columns 0 to {n - 1}, without names"
-            raise ValueError(f"There is no column {column!r}; the model has {known}.")
+            advice = "" if listed else " Pass the votes of from_votes as items=, they name them."
+            raise ValueError(
+                f"There is no column {reprlib.repr(column)}; the model has {known}.{advice}"
+            )
         if place == self._subject.id_place:
             raise ValueError(f"Column {column!r} holds the ids that are ranked; name another.")
         return place

@@ -16,6 +16,7 @@ import pytest
 
 from skpref import PairwisePreferenceRegressor
 from skpref._command import main
+from skpref._command._report import as_options
 from skpref.duels import from_votes
 from skpref.inspection import control_effects, leaderboard, leaderboards, undecided_pairs
 
@@ -194,7 +195,7 @@ def test_columns_stand_below_each_other_on_a_screen(votes_csv, capsys):
     assert len(set(ends)) == 1
     assert lines[start + 4] == "… and 1 more."
     words = " ".join(said.split())
-    assert "left out: 1 without an outcome" in words and "ties (ties=False)" in words
+    assert "left out: 1 without an outcome" in words and "ties (--ties drop)" in words
     assert all(len(line) <= 100 for line in lines)
 
 
@@ -322,7 +323,7 @@ def test_one_competitor_that_always_wins_and_two_votes(tmp_path, capsys):
         (["{votes}", "--controls", "words"], "There is no control 'words'"),
         (["{votes}", "--by", "topic"], "There is no column 'topic'"),
         (["{votes}", "--level", "1.5"], "--level must lie in"),
-        (["{votes}", "--out", "{votes}"], "File exists"),
+        (["{votes}", "--out", "{votes}"], "--out must be a folder"),
         (["{votes}", "--unit", "miles"], "invalid choice: 'miles'"),
         (["{votes}", "--top", "0"], "must be 1 or more"),
         ([], "the following arguments are required: votes"),
@@ -348,3 +349,83 @@ def test_the_module_and_the_script_are_the_command():
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 2 and "There is no file" in done.stderr
+
+
+def test_messages_name_the_options_of_the_command(votes_csv, tmp_path, capsys):
+    rows = table()
+    rows["one"], rows["other"] = rows.pop("Model_A"), rows.pop("Model_B")
+    assert main(["rank", str(write(tmp_path / "odd.csv", rows))]) == 2
+    assert "Say which by --a and --b." in capsys.readouterr().err
+    assert main(["rank", str(votes_csv), "--judge", "who"]) == 2
+    assert "(--judge)" in capsys.readouterr().err
+    assert main(["rank", str(votes_csv), "--ties", "drop"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "(--ties drop)" in said and "ties=False" not in said
+
+
+def test_names_in_messages_are_left_alone():
+    said = "There is no column 'a= 1' (judge=); left out: 3 both bad (both_bad=\"drop\")"
+    wanted = "There is no column 'a= 1' (--judge); left out: 3 both bad (--both-bad drop)"
+    assert as_options(said) == wanted
+
+
+def test_groups_of_hardly_a_vote_are_refused_before_the_fit(tmp_path, capsys, monkeypatch):
+    def fit(*_, **__):
+        raise AssertionError("fitted")
+
+    monkeypatch.setattr(PairwisePreferenceRegressor, "fit", fit)
+    path = write(tmp_path / "votes.csv", table() | {"tstamp": list(range(80))})
+    assert main(["rank", str(path), "--by", "tstamp"]) == 2
+    assert "'tstamp' has 79 values in 79 votes" in capsys.readouterr().err
+
+
+def test_judges_who_answer_at_random_are_named(tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    rows = table(n=600)
+    rows["judge"] = [f"j{k}" for k in rng.integers(6, size=600)]
+    for k, judge in enumerate(rows["judge"]):
+        if judge == "j2":
+            rows["winner"][k] = ["model_a", "model_b"][rng.integers(2)]
+    path = str(write(tmp_path / "votes.csv", rows))
+    assert main(["rank", path, "--judge", "judge", "--controls", "length"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "1 of 6 judges answers at random (probability above 0.95): j2." in said
+
+
+def test_no_threshold_is_told_in_a_noise_that_is_next_to_nothing(tmp_path, capsys):
+    rows = {
+        "model_a": list("cbcdaecaddcdeee"),
+        "model_b": list("babbcabbcceecac"),
+        "winner": [{"<": "model_a", ">": "model_b", "=": "tie"}[k] for k in "<>=>>>>>>><<>>>"],
+        "length_a": [1278, 567, 1743, 85, 491, 508, 671, 301, 270, 192, 717, 232, 555, 284, 759],
+        "length_b": [
+            1356,
+            220,
+            255,
+            1457,
+            1478,
+            214,
+            356,
+            401,
+            1104,
+            463,
+            453,
+            157,
+            1191,
+            933,
+            686,
+        ],
+        "judge": list("021211020211101"),
+        "language": list("EGGGEEGFEEEEEGE"),
+    }
+    path = str(write(tmp_path / "few.csv", rows))
+    asked = ["--judge", "judge", "--controls", "length", "--by", "language"]
+    assert main(["rank", path, *asked]) == 0
+    assert "seem to differ" not in capsys.readouterr().out
+
+
+def test_the_extra_for_the_picture_brings_matplotlib():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    assert any(each.startswith("matplotlib") for each in extras["plot"])

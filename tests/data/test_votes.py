@@ -560,3 +560,26 @@ def test_controls_that_are_huge_or_tiny():
         np.testing.assert_allclose(np.abs(np.diff(votes.X[0, :, 1])), np.sqrt(2.0))
     with pytest.raises(ValueError, match=r"'size' holds values up to 3\.0e\+305"):
         from_votes(table | {"size_a": [3e305, 0.0], "size_b": [1e305, 0.0]}, controls="size")
+
+
+@pytest.mark.parametrize("control", ["length_a", "Length B", "tokens_model_a"])
+def test_a_control_of_one_side_alone_is_refused(control):
+    table = {
+        "model_a": ["x", "y", "x"],
+        "model_b": ["y", "z", "z"],
+        "winner": ["model_a", "model_b", "tie"],
+        "length_a": [1.0, 2.0, 3.0],
+        "length_b": [3.0, 1.0, 2.0],
+        "tokens_model_a": [1.0, 2.0, 3.0],
+        "tokens_model_b": [3.0, 1.0, 2.0],
+    }
+    with pytest.raises(ValueError, match="of one side alone"):
+        from_votes(table, controls=control)
+
+
+@pytest.mark.parametrize(
+    "sides", [("chatbot_a", "chatbot_b"), ("player1", "player2"), ("modelA", "modelB")]
+)
+def test_further_names_of_competitors_are_guessed(sides):
+    votes = from_votes({sides[0]: ["x", "y"], sides[1]: ["y", "z"], "winner": ["x", "z"]})
+    assert votes.y.tolist() == [1, 0]

@@ -9,7 +9,8 @@ from sklearn.preprocessing import StandardScaler
 
 from skpref import HallucinationBelieverOptimizer, ItemTable, PairwisePreferenceRegressor
 from skpref.collaborative import CollaborativePreferenceRegressor
-from skpref.inspection import leaderboard, win_rates
+from skpref.duels import from_votes
+from skpref.inspection import leaderboard, leaderboards, win_rates
 from skpref.optimize import ActiveLearner, PreferenceOptimizer
 from skpref.preprocessing import Itemwise
 
@@ -323,3 +324,14 @@ def test_win_rates_of_few():
     assert alone.win.tolist() == [[0.5]] and np.isnan(alone.score).all()
     with pytest.raises(ValueError, match="items is empty"):
         win_rates(model, [])
+
+
+def test_a_column_that_votes_would_name_is_refused_with_advice():
+    table = {"model_a": list("xyzx"), "model_b": list("yzxy"), "winner": list("xyzx")}
+    votes = from_votes(table | {"language": ["en", "de", "en", "en"]}, by="language")
+    model = PairwisePreferenceRegressor(**votes.params, optimizer=None).fit(votes.X, votes.y)
+    with pytest.raises(ValueError, match="Pass the votes of from_votes as items="):
+        leaderboards(model, "language")
+    with pytest.raises(ValueError) as raised:
+        leaderboards(model, votes)
+    assert len(str(raised.value)) < 250
