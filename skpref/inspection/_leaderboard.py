@@ -14,6 +14,8 @@ from skpref.inspection._contenders import Columns, Contenders, contenders
 
 # Draws are ranked in blocks of at most this many numbers (8 MiB).
 _BLOCK = 2**20
+# Places that a board shows of itself.
+_SHOWN = 20
 
 
 def leaderboard(
@@ -145,8 +147,11 @@ or votes, default=None
     >>> players = ItemTable.from_names(games)
     >>> model = PairwisePreferenceRegressor(items=players, noise_variance=0.5, optimizer=None)
     >>> board = leaderboard(model.fit(games))
-    >>> print(*board.names, board.utility.round(2))
-    ann bob cid [ 1.3  -0.22 -1.09]
+    >>> print(board)
+    Leaderboard of 3 in units of noise, 90 % intervals: place, utility, ranks, chance of being best
+       1  ann     1.30  [   0.05,    2.56]    1 to   2   87.1%
+       2  bob    -0.22  [  -1.38,    0.94]    2 to   3    9.5%
+       3  cid    -1.09  [  -2.44,    0.26]    2 to   3    3.4%
     >>> board.rank_lower.tolist(), board.rank_upper.tolist()
     ([1, 2, 2], [2, 3, 3])
     """
@@ -173,7 +178,7 @@ or votes, default=None
         "rank_lower": low[at_rank],
         "rank_upper": (high + counts - 1)[at_rank],
     }
-    return Bunch(
+    return _Board(
         **columns,
         position=order,
         frame=table_frame(columns, range(1, len(order) + 1), name="rank"),
@@ -185,6 +190,28 @@ or votes, default=None
         lead=_lead(ranked, mixture, order, level),
         held=ranked.held,
     )
+
+
+class _Board(Bunch):
+    """A leaderboard, which shows its first places."""
+
+    def __repr__(self) -> str:
+        n, percent = len(self["names"]), f"{100.0 * self['level']:g} %"
+        head = f"Leaderboard of {n} in units of {self['unit']}, {percent} intervals"
+        names = [str(name) for name in self["names"][:_SHOWN].tolist()]
+        width = max((len(name) for name in names), default=0)
+        lines = [f"{head}: place, utility, ranks, chance of being best"]
+        for k, name in enumerate(names):
+            # 0 without a sign
+            found = np.round([self["utility"][k], self["lower"][k], self["upper"][k]], 2) + 0.0
+            lines.append(
+                f"  {k + 1:2d}  {name:<{width}}  {found[0]:7.2f}  [{found[1]:7.2f}, {found[2]:7.2f}]"
+                f"  {self['rank_lower'][k]:3d} to {self['rank_upper'][k]:3d}"
+                f"  {self['probability_best'][k]:6.1%}"
+            )
+        if n > len(names):
+            lines.append(f"  … {n - len(names)} more")
+        return "\n".join(lines)
 
 
 def _lead(

@@ -1,5 +1,7 @@
 """leaderboard: intervals, ranks and chances of being best, against draws, closed forms, limits."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -245,3 +247,20 @@ def test_refusals():
         leaderboard(model, n_draws=0)
     with pytest.raises(ValueError, match="features"):
         leaderboard(model.posterior_, np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("n", [3, 25])
+def test_a_board_shows_its_first_places(n):
+    table = ItemTable.from_names([f"player {k}" for k in range(n)])
+    X = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
+    model = PairwisePreferenceRegressor(items=table, optimizer=None, noise_variance=0.5)
+    board = leaderboard(model.fit(np.repeat(X, 3, axis=0)), unit="elo", level=0.8)
+    first, *rows = str(board).splitlines()
+    assert first.startswith(f"Leaderboard of {n} in units of elo, 80 % intervals")
+    assert len(rows) == (3 if n == 3 else 21)
+    for k, row in enumerate(rows[:20]):
+        place, _, number, utility = row.replace("[", " ").replace(",", " ").split()[:4]
+        assert (int(place), f"player {number}") == (k + 1, board.names[k])
+        assert float(utility) == pytest.approx(board.utility[k], abs=0.0051)
+    assert n == 3 or rows[-1].strip() == "… 5 more"
+    assert pickle.loads(pickle.dumps(board)).names.tolist() == board.names.tolist()
