@@ -16,6 +16,7 @@ from skpref.inspection._contenders import Columns, Contenders, contenders
 _BLOCK = 2**20
 # Places that a board shows of itself.
 _SHOWN = 20
+_ENDS = "utility", "lower", "upper"
 
 
 def leaderboard(
@@ -203,9 +204,9 @@ class _Board(Bunch):
         lines = [f"{head}: place, utility, ranks, chance of being best"]
         for k, name in enumerate(names):
             # 0 without a sign
-            found = np.round([self["utility"][k], self["lower"][k], self["upper"][k]], 2) + 0.0
+            mean, low, high = (round(float(self[of][k]), 2) + 0.0 for of in _ENDS)
             lines.append(
-                f"  {k + 1:2d}  {name:<{width}}  {found[0]:7.2f}  [{found[1]:7.2f}, {found[2]:7.2f}]"
+                f"  {k + 1:2d}  {name:<{width}}  {mean:7.2f}  [{low:7.2f}, {high:7.2f}]"
                 f"  {self['rank_lower'][k]:3d} to {self['rank_upper'][k]:3d}"
                 f"  {self['probability_best'][k]:6.1%}"
             )
