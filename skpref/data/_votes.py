@@ -600,7 +600,18 @@ def _by_number(
         rows = out.left(codes >= 0)
         numbers = np.array(values, dtype=np.float64)[codes[rows]]
         sides = [np.array([*known, np.nan], dtype=np.float64)[s[rows]] for s in (first, second)]
-        if ((numbers == sides[0]) | (numbers == sides[1])).all() and not found <= {0, 1}:
+        of_id = np.where(numbers == sides[0], 1, np.where(numbers == sides[1], -1, 0))
+        if of_id.all():
+            for levels in ({0: -1, 1: 1}, {1: 1, 2: -1}):
+                if found <= set(levels):
+                    plain_labels = np.array([levels[number] for number in numbers])
+                    if (plain_labels == of_id).all():
+                        break
+                    raise ValueError(
+                        f"Outcomes {sorted(found)} may be the ids of the winners, or say which "
+                        "side won, and these disagree. Name the competitors in words, or write the "
+                        "outcomes as model_a and model_b."
+                    )
             return None  # ids of the winners
     for levels in ({-1: -1, 0: 0, 1: 1}, {0: -1, 0.5: 0, 1: 1}, {1: 1, 1.5: 0, 2: -1}):
         lowest = min(levels)

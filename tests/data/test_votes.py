@@ -583,3 +583,16 @@ def test_a_control_of_one_side_alone_is_refused(control):
 def test_further_names_of_competitors_are_guessed(sides):
     votes = from_votes({sides[0]: ["x", "y"], sides[1]: ["y", "z"], "winner": ["x", "z"]})
     assert votes.y.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(("one", "other"), [(0, 1), (1, 2)])
+def test_numbers_that_are_ids_and_sides_at_once_are_refused(one, other):
+    """Votes 0 on (0, 1): the first won by its id, and the second won by the label."""
+    ids = {"model_a": [one, other, one], "model_b": [other, one, other]}
+    with pytest.raises(ValueError, match="ids of the winners, or say which side won"):
+        from_votes(ids | {"winner": [one, other, other]})
+    names = {side: [f"m{each}" for each in values] for side, values in ids.items()}
+    labels = from_votes(names | {"winner": [one, other, other]}).y.tolist()
+    assert labels == ([0, 1, 1] if one == 0 else [1, 0, 0])
+    more = {"model_a": [3, 4, 3], "model_b": [4, 5, 5], "winner": [3, 5, 5]}  # ids alone
+    assert from_votes(more).y.tolist() == [1, 0, 0]
