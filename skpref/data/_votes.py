@@ -602,11 +602,9 @@ def _by_number(
         sides = [np.array([*known, np.nan], dtype=np.float64)[s[rows]] for s in (first, second)]
         of_id = np.where(numbers == sides[0], 1, np.where(numbers == sides[1], -1, 0))
         if of_id.all():
-            for levels in ({0: -1, 1: 1}, {1: 1, 2: -1}):
-                if found <= set(levels):
-                    plain_labels = np.array([levels[number] for number in numbers])
-                    if (plain_labels == of_id).all():
-                        break
+            for first_wins, second_wins in ((1, 0), (1, 2)):
+                of_side = np.where(numbers == first_wins, 1, -1)
+                if found <= {first_wins, second_wins} and (of_side != of_id).any():
                     raise ValueError(
                         f"Outcomes {sorted(found)} may be the ids of the winners, or say which "
                         "side won, and these disagree. Name the competitors in words, or write the "
