@@ -26,7 +26,7 @@ PROMISED = {
     "rated_items.py": ["duels: 540", "duels within a judge"],
     "raw_contests.py": ["ids in id", "gaps", "later contests", "somebody is new"],
     "resume_run.py": ["same question pending: True", "after undo the same again: True"],
-    "reward_head.py": ["of topics not seen", "said", "Surely good", "bald", "tell BALD from random"],
+    "reward_head.py": ["of topics not seen", "said", "Surely good", "bald", "tell BALD from"],
     "text_duels.py": ["longer wins", "logistic", "GP", "What is seen"],
     "tune_image_filter.py": ["Best after 35 duels", "of the noisy picture"],
     "tuning_grid_search.py": ["Best log loss", "Refitted on all duels"],
