@@ -136,7 +136,7 @@ def spanning_columns(matrix: Array, least: float) -> tuple[NDArray[np.intp], Arr
     ----------
     matrix : ndarray of shape (n, m)
     least : float
-        Length of what the columns before leave of another that counts as nothing.
+        A column counts as dependent where its residual on those before is no longer than this.
 
     Returns
     -------

@@ -252,8 +252,6 @@ def average(model: Model, comparisons: Comparisons) -> Sequence[Weighted]:
         spread = _WIDER * eigen_root(covariance_of(curvature, _WIDEST**-2))
         points, log_proposal = mode + normal @ spread.T, -0.5 * np.sum(normal**2, axis=1)
         inside = np.all((points >= low) & (points <= high), axis=1)
-        if not inside.any():
-            points, log_proposal, inside = mode[None], np.zeros(1), np.ones(1, dtype=bool)
         logs, kept = [], []
         for theta, less in zip(points[inside], log_proposal[inside], strict=True):
             try:
@@ -262,6 +260,9 @@ def average(model: Model, comparisons: Comparisons) -> Sequence[Weighted]:
                 continue
             logs.append(value - less)
             kept.append((at, _posterior(at, found)))
+        if not kept:  # all lie beyond the bounds, or where the model cannot be evaluated
+            _, _, at, found = run(mode)
+            logs, kept = [0.0], [(at, _posterior(at, found))]
     weights = _truncated(np.array(logs))
     return [
         Weighted(float(weight), replace(at, priors=model.priors), posterior)

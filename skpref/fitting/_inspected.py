@@ -480,10 +480,6 @@ class Inspected:
         """
         return self.moments(rows).relative(level)
 
-    def centred(self, rows: Array) -> tuple[Array, Array]:
-        """Components' means (n, n_components) and deviation (n,) of f(x) less its mean."""
-        return self.moments(rows).centred()
-
     def moments(self, rows: Array) -> "Moments":
         """Means of the components and their common covariance, of the utilities of some rows."""
         posterior = self.at(len(rows))
@@ -509,14 +505,7 @@ class Inspected:
             cov = found.cov.reshape(n, m, n, m)
             means = (found.means.reshape(n, m, -1) * shares[:, None]).sum(axis=1)
             return Moments(means, np.einsum("iajb,a,b->ij", cov, shares, shares))
-        posterior, prior = self.posterior, np.zeros((n, n))
-        cross = np.zeros((n, len(posterior.anchors)))
-        for k, share in enumerate(shares):  # the matrix of all rows would be m² times as large
-            cross += share * posterior.cross(rows[:, k])
-            across = posterior.kernel(rows[:, k], flat).reshape(n, n, m)
-            prior += share * (across @ shares)
-        half = cross @ posterior.factor
-        return Moments(cross @ posterior.weights, 0.5 * (prior + prior.T) - half @ half.T)
+        return Moments(*self.posterior.component_averages(rows, shares))
 
     def margins(self, first: Array, second: Array) -> tuple[Array, Array]:
         """Means of the components (n, n_components) and common variances (n,) of f(a) − f(b)."""
@@ -546,32 +535,6 @@ class Averaged:
     weights: Array
     subjects: tuple[Inspected, ...]
 
-    def relative(self, rows: Array, level: float, unit: str) -> Relative:
-        """`Inspected.relative` in a unit: of the mixture over hyperparameters."""
-        if len(self.subjects) == 1:
-            (subject,) = self.subjects
-            return subject.relative(rows, level).per(self.lengths(unit)[0])
-        with blas_threads(len(rows)):
-            moments = [subject.centred(rows) for subject in self.subjects]
-        return self._mixed(moments, level, unit)
-
-    def margins(self, first: Array, second: Array, level: float, unit: str) -> Relative:
-        """Mean and central intervals of f(first) − f(second) for pairs of rows, in a unit.
-
-        That of two rows that differ in one column by one is the slope of a linear control.
-        """
-        return self._mixed(
-            [
-                (means, np.sqrt(variance))
-                for means, variance in (
-                    subject.at(len(first)).component_margins(first, second)
-                    for subject in self.subjects
-                )
-            ],
-            level,
-            unit,
-        )
-
     def averages(self, rows: Array, shares: Array, unit: str) -> "Mixture":
         """`Inspected.averages` in a unit, at each of the hyperparameters."""
         with blas_threads(len(rows)):
@@ -580,15 +543,6 @@ class Averaged:
                 for subject, length in zip(self.subjects, self.lengths(unit), strict=True)
             )
         return Mixture(self.weights, parts)
-
-    def _mixed(self, moments, level, unit):
-        """Of mixtures: means (n, n_components) and deviation (n,) at each hyperparameters."""
-        lengths = self.lengths(unit)
-        scaled = [
-            (mean / length, deviation / length)
-            for (mean, deviation), length in zip(moments, lengths, strict=True)
-        ]
-        return mixed(self.weights, scaled, level)
 
     def sample(self, rows: Array, n_draws: int, random_state: RandomLike, unit: str) -> Array:
         """Joint draws of the utilities in a unit, (n, n_draws), by each point as many as its

@@ -50,8 +50,8 @@ _ENTRY, _MIXED, _MARGIN, _CUBES = 40.0, 50.0, 100.0, 2.8
 _SQUARES, _OF_ENGINE = 8.0, 100.0
 # Doubles of a block of rows that stays in the cache.
 _BLOCK = 2**16
-# Margins that stand for all: candidates for each feature, how small what they leave of another is
-# in shares of the largest, and up to which share rounding hides the square of what is left.
+# Margins that span all others: candidates for each feature, the residual of another that is zero,
+# as a share of the largest, and the share below which rounding hides the square of a residual.
 _CANDIDATES, _LEFT, _ROUNDED = 3, 1e-8, 1e-13
 # Features at most that items are sought for to span.
 MOST_SPANNING = 2048

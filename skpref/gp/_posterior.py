@@ -149,6 +149,31 @@ class Components:
         X = self.check_items(X)
         return self.shared_cov(X, self.cross(X))
 
+    def component_averages(self, X: Array, shares: Array) -> tuple[Array, Array]:
+        """Means of every component and common covariance of n averages of utilities.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, m, n_features)
+            Checked items.
+        shares : ndarray of shape (m,)
+            Weights of an average.
+
+        Returns
+        -------
+        means : ndarray of shape (n, n_components)
+        cov : ndarray of shape (n, n)
+        """
+        n, m, _ = X.shape
+        flat = X.reshape(n * m, -1)
+        cross, prior = np.zeros((n, len(self.anchors))), np.zeros((n, n))
+        for k, share in enumerate(shares):  # the matrix of all items would be m² times as large
+            cross += share * self.cross(X[:, k])
+            across = self.kernel(X[:, k], flat).reshape(n, n, m)
+            prior += share * (across @ shares)
+        half = cross @ self.factor
+        return cross @ self.weights, 0.5 * (prior + prior.T) - half @ half.T
+
     def mean(self, X: Any) -> Array:
         """Posterior mean utility, shape (n,)."""
         X = self.check_items(X)

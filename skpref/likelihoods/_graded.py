@@ -116,7 +116,7 @@ class GradedProbit(Probit):
 
     # -- hyperparameters: the increments ---------------------------------------------------
 
-    @property
+    @property  # a class variable elsewhere: here there are as many as thresholds
     def hyperparameters(self) -> tuple[str, ...]:  # type: ignore[override]
         """Those of `Probit`, and the increments of the thresholds."""
         steps = (f"{_INCREMENT}{i + 1}" for i in range(len(self.grade_thresholds)))

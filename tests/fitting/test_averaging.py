@@ -27,6 +27,13 @@ CONTROL = OnColumns(DotProduct(0.0, "fixed"), [1])
 WIDE = (1e-6, 1e4)
 
 
+def margins_of(over, first, second, level, unit):
+    """Of pairs of rows, by the mixture over hyperparameters."""
+    n, rows = len(first), np.concatenate([first, second])
+    mixture = over.averages(rows[:, None], np.ones(1), unit)
+    return mixture.margins(np.arange(n), np.arange(n, 2 * n), level)
+
+
 def games(n=14, ties=False, seed=3):
     """Pairs of five players, and who won."""
     rng = np.random.default_rng(seed)
@@ -148,7 +155,7 @@ def test_hyperparameters_count_by_their_weights():
     weights = np.array([0.8, 0.2])
     over = Averaged(weights, tuple(Inspected.of(fit) for fit in fits))
     rows, centre = fits[0].items_.X, np.eye(5) - 0.2
-    found = over.relative(rows, 0.9, "noise")
+    found = over.averages(rows[:, None], np.ones(1), "noise").relative(0.9)
     sigma = np.sqrt([fit.noise_variance_ for fit in fits])
     means = np.array([centre @ fit.predict(rows) for fit in fits]) / sigma[:, None]
     covs = [centre @ fit.posterior_.cov(rows) @ centre for fit in fits]
@@ -167,8 +174,8 @@ def test_margins_are_those_of_the_mixture():
     model = of_names().fit(*games())
     over = Inspected.of(model).over_hyperparameters(True)
     rows = model.items_.X
-    first = over.relative(rows[:2], 0.9, "elo")
-    both = over.margins(rows[:1], rows[1:2], 0.9, "elo")
+    first = over.averages(rows[:2, None], np.ones(1), "elo").relative(0.9)
+    both = margins_of(over, rows[:1], rows[1:2], 0.9, "elo")
     for margin, half in zip(both, first, strict=True):  # half of it lies above the mean of the two
         assert_allclose(margin[0], 2.0 * half[0], rtol=1e-9)
 
@@ -290,8 +297,8 @@ def test_a_control_without_effect_has_an_interval():
     assert model.kernel_.k2.k1.constant_value < 1e-3
     subject = Inspected.of(model)
     rows = np.array([[0.0, 1.0]]), np.array([[0.0, 0.0]])
-    alone = subject.over_hyperparameters(False).margins(*rows, 0.9, "noise")
-    mean = subject.over_hyperparameters("auto").margins(*rows, 0.9, "noise")
+    alone = margins_of(subject.over_hyperparameters(False), *rows, 0.9, "noise")
+    mean = margins_of(subject.over_hyperparameters("auto"), *rows, 0.9, "noise")
     assert alone.upper[0] - alone.lower[0] < 0.05
     assert mean.lower[0] < -0.05 < 0.05 < mean.upper[0]
 
@@ -377,3 +384,19 @@ def test_weights_sum_to_one_and_points_lie_within_the_bounds():
     assert sum(each.weight for each in found) == pytest.approx(1.0)
     noises = [each.model.likelihood.noise_variance for each in found]
     assert bounds[0] <= min(noises) <= max(noises) <= bounds[1]
+
+
+def test_where_all_points_lie_beyond_the_bounds_it_is_the_mode(monkeypatch):
+    model = of_names().fit(*games())
+    monkeypatch.setattr("skpref.fitting._averaging.lattice", lambda *_: np.full((9, 1), 1e6))
+    (only,) = average(model._model, model.comparisons_)
+    assert only.weight == 1.0
+    steps = np.linspace(*np.log(WIDE), 93)[:, None]
+    prior = ratio_prior(model._model, model.comparisons_)
+    weighed = replace(model._model, priors=(*model._model.priors, prior))
+    at = [weighed.at(theta) for theta in steps]
+    logs = [
+        each.evaluate(model.comparisons_).approximation.sites.log_evidence + each.log_prior(step)[0]
+        for each, step in zip(at, steps, strict=True)
+    ]
+    assert_allclose(only.model.theta, steps[np.argmax(logs)], atol=0.125)

@@ -28,6 +28,14 @@ from skpref.inspection import (
 from skpref.kernels import Identity, OnColumns, leaderboard_kernel
 from skpref.preprocessing import Itemwise
 
+
+def margins_of(over, first, second, level, unit):
+    """Of pairs of rows, by the mixture over hyperparameters."""
+    n, rows = len(first), np.concatenate([first, second])
+    mixture = over.averages(rows[:, None], np.ones(1), unit)
+    return mixture.margins(np.arange(n), np.arange(n, 2 * n), level)
+
+
 N, NOISE = 90, 0.4
 NAMES = np.array(["ann", "bob", "cid", "dan"], dtype=object)
 Z90 = 1.6448536269514722  # 95 % quantile of a normal
@@ -690,7 +698,7 @@ def test_slopes_leads_and_pairs_are_means_over_hyperparameters():
     assert board.n_hyperparameters > 1 and alone.n_hyperparameters == 1
     over = Inspected.of(model).over_hyperparameters(True)
     # A linear control: the slope is the margin of two rows that differ by one.
-    found = over.margins(np.array([[0.0, 1.0]]), np.array([[0.0, 0.0]]), 0.9, "noise")
+    found = margins_of(over, np.array([[0.0, 1.0]]), np.array([[0.0, 0.0]]), 0.9, "noise")
     effects = control_effects(model, votes)
     per = votes.control_scale[0]
     for name, value in zip(("slope", "lower", "upper"), found, strict=True):
@@ -699,7 +707,7 @@ def test_slopes_leads_and_pairs_are_means_over_hyperparameters():
     at = (board.held["length"] - votes.control_center[0]) / per
     codes = [votes.item_table.names.tolist().index(name) for name in board.lead.names]
     first, second = (np.array([[code, at]]) for code in codes)
-    lead = over.margins(first, second, 0.9, "noise")
+    lead = margins_of(over, first, second, 0.9, "noise")
     assert board.lead.margin == pytest.approx(lead.mean[0], abs=1e-8)
     assert board.lead.upper == pytest.approx(lead.upper[0], abs=1e-8)
     sure = sum(
