@@ -18,6 +18,7 @@ from skpref.likelihoods import ANSWER_DEFAULTS, Answers, probit
 from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._dimensions import plain
+from skpref.optimize._lookahead import LOOKAHEADS
 from skpref.optimize._model import Models
 from skpref.optimize._spaces import Space
 from skpref.optimize._strategies import INCUMBENTS, Strategy
@@ -66,8 +67,9 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     check_choice("incumbent", options["incumbent"], INCUMBENTS)
     acquisition = options["acquisition"]
     if not callable(acquisition):
-        check_choice("acquisition", acquisition, [*ACQUISITIONS, "thompson", "random"])
-        if options["incumbent"] == "joint" and acquisition not in ACQUISITIONS:
+        check_choice("acquisition", acquisition, [*ACQUISITIONS, *LOOKAHEADS, "thompson", "random"])
+        valued = acquisition in ACQUISITIONS or acquisition in LOOKAHEADS
+        if options["incumbent"] == "joint" and not valued:
             raise ValueError(
                 f"incumbent 'joint' needs an acquisition with values to climb, got "
                 f"{acquisition!r}; use incumbent {acquisition!r} with it."

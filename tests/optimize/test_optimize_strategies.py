@@ -28,6 +28,8 @@ ROWS = {
     "EIIG": ("hmc", "last_winner", "eiig"),
     "DoubleTS": ("hallucination", "thompson", "thompson"),
     "EUBO": ("ep", "joint", "eubo"),
+    "KG": ("ep", "joint", "kg"),
+    "HB-KG": ("hallucination", "joint", "kg"),
     "random": ("ep", "random", "random"),
 }
 NAMES = list(ROWS)
