@@ -52,7 +52,10 @@ class PreferenceOptimizer(Asking):
         posterior mean gains by the answer to that duel. "thompson" is a draw of the utility,
         "random" takes any item. Each further item of a set maximises it by itself; with "eubo"
         (expected utility of the best) all do so together. A callable gets ``(posterior, X,
-        incumbent)`` in unit-cube rows and returns (n,) values.
+        incumbent)`` in unit-cube rows and returns (n,) values. Methods take turns, one a question,
+        where ``inference``, ``incumbent`` and ``acquisition`` are tuples; a text is then that of
+        all. They share one fit: engines are one of the above and "ep", which is the Gaussian
+        posterior that the hyperparameters of the other are learned with.
     kernel : sklearn kernel, default=None
         On rows of the unit cube, where categories are one-hot. None: Matérn-3/2, unit amplitude,
         one lengthscale a column.
@@ -125,8 +128,8 @@ class PreferenceOptimizer(Asking):
         space: Any = None,
         *,
         inference: Any = "hallucination",
-        incumbent: str = "posterior_mean",
-        acquisition: str | Callable = "log_ei",
+        incumbent: str | tuple[str, ...] = "posterior_mean",
+        acquisition: str | Callable | tuple[str | Callable, ...] = "log_ei",
         kernel: Kernel | None = None,
         lengthscale_prior: tuple[float, float] | str | None = LENGTHSCALE_PRIOR,
         likelihood: Any = None,
@@ -272,9 +275,10 @@ class PreferenceOptimizer(Asking):
     @property
     def incumbent_(self) -> Any:
         """First item of the next question, by the rule."""
-        if self._session.configuration.strategy.incumbent == "posterior_mean":
-            return self.recommend()
         state = self._session.state
+        strategy = self._session.configuration.turn(len(state.told))
+        if strategy.incumbent == "posterior_mean":
+            return self.recommend()
         check_told(state)
         return self._session.show(state, [state.last_winner])[0]
 
@@ -345,8 +349,8 @@ class HallucinationBelieverOptimizer(PreferenceOptimizer):
         self,
         space: Any = None,
         *,
-        acquisition: str | Callable = "log_ei",
-        incumbent: str = "last_winner",
+        acquisition: str | Callable | tuple[str | Callable, ...] = "log_ei",
+        incumbent: str | tuple[str, ...] = "last_winner",
         **options: Any,
     ):
         super().__init__(

@@ -53,10 +53,14 @@ _TRIES = 200
 class Strategy(NamedTuple):
     """What makes a method of preferential optimisation.
 
+    A field that is a tuple has an entry for each of several methods that take turns; any other
+    field is that of all of them.
+
     Attributes
     ----------
     inference : str
-        "hallucination", "kriging_believer", "constant_liar", "laplace", "ep", "gibbs" or "hmc".
+        "hallucination", "kriging_believer", "constant_liar", "laplace", "ep", "gibbs" or "hmc". Of
+        methods that take turns one, and "ep".
     incumbent : str
         "last_winner", "posterior_mean", "thompson", "random" or "joint".
     acquisition : str or callable
@@ -64,9 +68,22 @@ class Strategy(NamedTuple):
         ``(posterior, X, incumbent) -> (n,)`` of unit-cube rows.
     """
 
-    inference: str
-    incumbent: str
-    acquisition: str | Callable
+    inference: Any
+    incumbent: Any
+    acquisition: Any
+
+    @property
+    def turns(self) -> "tuple[Strategy, ...]":
+        """The methods that take turns, one by one; ValueError if fields differ in length."""
+        lengths = {len(field) for field in self if isinstance(field, tuple)} or {1}
+        if len(lengths) > 1 or 0 in lengths:
+            raise ValueError(
+                "Of methods that take turns inference, incumbent and acquisition must each be a "
+                f"tuple of as many entries, or one for all; got {self}."
+            )
+        n = lengths.pop()
+        fields = [field if isinstance(field, tuple) else (field,) * n for field in self]
+        return tuple(map(Strategy._make, zip(*fields, strict=True)))
 
 
 # Takeno et al. 2023, section 6 and appendix G.4; KB and CL are what appendix E sets HB apart from;
@@ -91,6 +108,9 @@ STRATEGIES = {
     "EUBO": Strategy("ep", "joint", "eubo"),
     "KG": Strategy("ep", "joint", "kg"),
     "HB-KG": Strategy("hallucination", "joint", "kg"),
+    "HB-logEI+EUBO": Strategy(
+        ("hallucination", "ep"), ("last_winner", "joint"), ("log_ei", "eubo")
+    ),
     "random": Strategy("ep", "random", "random"),
 }
 INCUMBENTS = ("last_winner", "posterior_mean", "thompson", "random", "joint")
