@@ -1,15 +1,15 @@
 """Acquisitions of a duel that look at the model after its answer.
 
 They need the posterior at more places than the two items of the duel: at those that may be
-recommended after the answer. So each scores pairs of `Candidates` all at once, and then a few rows
-that move together, with the gradient in all of them.
+recommended after the answer, or may be the best. So each scores pairs of `Candidates` all at once,
+and then a few rows that move together, with the gradient in all of them.
 """
 
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import log_ndtr, ndtr
 
 from skpref._utils import NEGLIGIBLE, Array, cholesky, floor_variance
 from skpref.gp import Posterior
@@ -34,6 +34,8 @@ class Candidates(NamedTuple):
         With the first m. Both are shared by the components.
     best : ndarray of shape (n_draws,)
         Which of the first m is the best in each of some joint draws of their utilities.
+    highest : ndarray of shape (n_draws,)
+        Its utility there.
     """
 
     rows: Array
@@ -41,20 +43,21 @@ class Candidates(NamedTuple):
     var: Array
     cov: Array
     best: Indices
+    highest: Array
 
     @classmethod
     def of(cls, posterior: Posterior, rows: Array, m: int, rng: np.random.Generator) -> Self:
-        """With draws of the utilities of the first m rows."""
+        """Of rows, and draws of the utilities of the first m."""
         means, var, cov = _moments(posterior, rows, m)
         component = rng.integers(posterior.n_components, size=_DRAWS)
-        drawn = cholesky(cov[:m]) @ rng.standard_normal((m, _DRAWS))
-        return cls(rows, means, var, cov, np.argmax(means[:m, component] + drawn, axis=0))
+        drawn = cholesky(cov[:m]) @ rng.standard_normal((m, _DRAWS)) + means[:m, component]
+        return cls(rows, means, var, cov, drawn.argmax(axis=0), drawn.max(axis=0))
 
     def joined_by(self, posterior: Posterior, rows: Array) -> Self:
         """The first m and more rows, of all of which any may be recommended."""
         rows = np.concatenate([self.rows[: self.cov.shape[1]], rows])
         means, var, cov = _moments(posterior, rows, len(rows))
-        return type(self)(rows, means, var, cov, self.best)
+        return type(self)(rows, means, var, cov, self.best, self.highest)
 
     def margins(self, first: Indices, second: Indices) -> tuple[Array, Array]:
         """Means (p, S) and variance (p,) of f(first) − f(second), the first below m."""
@@ -107,6 +110,8 @@ class KnowledgeGradient:
     ----------
     .. [1] Wu and Gardner, "Knowledge Gradient for Preference Learning", arXiv 2601.22335, 2026.
     """
+
+    n_rows = 4
 
     def __init__(self, posterior: Posterior, candidates: Candidates) -> None:
         self._joint = posterior.joint_rows()
@@ -165,4 +170,103 @@ class KnowledgeGradient:
         return float(value), pull_back(by_mean, by_cov, none)
 
 
-LOOKAHEADS = {"kg": KnowledgeGradient}
+class JointEntropySearch:
+    """What the answer of a duel tells of the best item and its utility, in nats.
+
+    The entropy of the answer less what is left of it, on average, where it is known that the
+    utility of x* is f*, for draws of both: joint entropy search [1]_ [2]_ with an answer in the
+    place of a measured value; [3]_ has the like given x* alone. All draws are of the candidates.
+    Given f(x*) = f* the posterior is conditioned exactly; that no other item is better is left
+    out. With several components the posterior is the Gaussian process of their moments.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    candidates : Candidates
+
+    References
+    ----------
+    .. [1] Hvarfner, Hutter and Nardi, "Joint Entropy Search for Maximally-Informed Bayesian
+       Optimization", NeurIPS 2022.
+    .. [2] Tu, Gandy, Kantas and Shafei, "Joint Entropy Search for Multi-Objective Bayesian
+       Optimization", NeurIPS 2022.
+    .. [3] Nguyen, Tay, Low and Jaillet, "Top-k Ranking Bayesian Optimization", AAAI 2021.
+    """
+
+    n_rows = 2
+
+    def __init__(self, posterior: Posterior, candidates: Candidates) -> None:
+        best = candidates.rows[candidates.best]
+        self._joint = posterior.joint_rows(best)
+        self._noise = posterior.likelihood.margin_variance
+        means = candidates.means[candidates.best]
+        centre = means.mean(axis=1)
+        self._spread = means - centre[:, None]
+        var = floor_variance(
+            candidates.var[candidates.best], posterior.kernel.diag(best), NEGLIGIBLE
+        )
+        self._var = var + np.mean(self._spread**2, axis=1)
+        self._shift = (candidates.highest - centre) / self._var
+
+    def _entropies(self, mean, var, cov):
+        """Information (p,) and derivatives in mean (p,), variance (p,) and cov (p, n_draws)."""
+        root = np.sqrt(var + self._noise)
+        before, slope = _entropy(u := mean / root)
+        left = floor_variance(var[:, None] - cov**2 / self._var, var[:, None], NEGLIGIBLE)
+        total = left + self._noise
+        roots = np.sqrt(total)
+        after, slopes = _entropy(given := (mean[:, None] + cov * self._shift) / roots)
+        by_total = -0.5 * slopes * given / total
+        by_cov = slopes * self._shift / roots - 2.0 * by_total * cov / self._var
+        by_mean = slope / root - (slopes / roots).mean(axis=1)
+        by_var = -0.5 * slope * u / root**2 - by_total.mean(axis=1)
+        return before - after.mean(axis=1), by_mean, by_var, -by_cov / cov.shape[1]
+
+    def of_pairs(
+        self, candidates: Candidates, first: Indices, second: Indices
+    ) -> tuple[Array, Indices]:
+        """Of p duels of candidates, the first item of each below m.
+
+        Returns
+        -------
+        value : ndarray of shape (p,)
+        rows : ndarray of shape (p, 2)
+            The duel.
+        """
+        margin, var = candidates.margins(first, second)
+        mean = margin.mean(axis=1)
+        margin = margin - mean[:, None]
+        cov = candidates.cov[:, candidates.best]
+        cov = cov[first] - cov[second] + margin @ self._spread.T / margin.shape[1]
+        value = self._entropies(mean, var + np.mean(margin**2, axis=1), cov)[0]
+        return value, np.stack([first, second], axis=1)
+
+    def value_and_gradient(self, rows: Array) -> tuple[float, Array]:
+        """Of a duel, (2, d): the value and its gradient (2, d)."""
+        (means, cov, with_best), pull_back = self._joint.moments_and_pull_back(rows)
+        n_components, sides = means.shape[1], np.array([1.0, -1.0])
+        margin = sides @ means
+        mean = margin.mean()
+        margin = margin - mean
+        scale = cov[0, 0] + cov[1, 1]
+        var = floor_variance(sides @ cov @ sides, scale, NEGLIGIBLE) + np.mean(margin**2)
+        of_best = sides @ with_best + self._spread @ margin / n_components
+        value, *slopes = self._entropies(np.array([mean]), np.array([var]), of_best[None])
+        by_mean, by_var, by_best = (each[0] for each in slopes)
+        by_margin = (by_mean + 2.0 * by_var * margin + by_best @ self._spread) / n_components
+        by_cov = by_var * np.outer(sides, sides)
+        gradient = pull_back(np.outer(sides, by_margin), by_cov, np.outer(sides, by_best))
+        return float(value[0]), gradient
+
+
+def _entropy(u):
+    """Of an answer of probability Φ(u), in nats, and its derivative in u."""
+    log_win, log_lose = log_ndtr(u), log_ndtr(-u)
+    value = -np.exp(log_win) * log_win - np.exp(log_lose) * log_lose
+    return value, _density(u) * (log_lose - log_win)
+
+
+LOOKAHEADS: dict[str, type[KnowledgeGradient] | type[JointEntropySearch]] = {
+    "kg": KnowledgeGradient,
+    "jes": JointEntropySearch,
+}

@@ -49,13 +49,14 @@ class PreferenceOptimizer(Asking):
         The second item maximises it. "ei", "log_ei", "pi" (probability of improvement), "ucb" (√β =
         2) and "mean" are functions of an item. "bvei", "muc", "eubo", "eiig" and "duel_ucb" are
         functions of its duel with the first item. "kg" (knowledge gradient) is what the largest
-        posterior mean gains by the answer to that duel. "thompson" is a draw of the utility,
-        "random" takes any item. Each further item of a set maximises it by itself; with "eubo"
-        (expected utility of the best) all do so together. A callable gets ``(posterior, X,
-        incumbent)`` in unit-cube rows and returns (n,) values. Methods take turns, one a question,
-        where ``inference``, ``incumbent`` and ``acquisition`` are tuples; a text is then that of
-        all. They share one fit: engines are one of the above and "ep", which is the Gaussian
-        posterior that the hyperparameters of the other are learned with.
+        posterior mean gains by the answer to that duel, and "jes" (joint entropy search) what it
+        tells of the best item and its utility. "thompson" is a draw of the utility, "random" takes
+        any item. Each further item of a set maximises it by itself; with "eubo" (expected utility
+        of the best) all do so together. A callable gets ``(posterior, X, incumbent)`` in unit-cube
+        rows and returns (n,) values. Methods take turns, one a question, where ``inference``,
+        ``incumbent`` and ``acquisition`` are tuples; a text is then that of all. They share one
+        fit: engines are one of the above and "ep", which is the Gaussian posterior that the
+        hyperparameters of the other are learned with.
     kernel : sklearn kernel, default=None
         On rows of the unit cube, where categories are one-hot. None: Matérn-3/2, unit amplitude,
         one lengthscale a column.

@@ -43,7 +43,7 @@ _ALTERNATIONS = 4
 # Candidates of an acquisition that looks ahead: those of the largest means and upper bounds.
 _LARGEST = (64, 192)
 # So many of the best duels of them are tried with any other second item.
-_FIXED = 4
+_FIXED = 2
 # Of them may be shown, before the climb: so many that draws are maximal at, and so many of both.
 _MAXIMAL, _SHOWN = 24, 8
 # Questions drawn at random, at most, for one that may be asked.
@@ -108,6 +108,7 @@ STRATEGIES = {
     "EUBO": Strategy("ep", "joint", "eubo"),
     "KG": Strategy("ep", "joint", "kg"),
     "HB-KG": Strategy("hallucination", "joint", "kg"),
+    "JES": Strategy("ep", "joint", "jes"),
     "HB-logEI+EUBO": Strategy(
         ("hallucination", "ep"), ("last_winner", "joint"), ("log_ei", "eubo")
     ),
@@ -403,7 +404,7 @@ def _looking_ahead(acquisition, view, posterior, incumbent=None, allowed=None):
         values, chosen = surface.of_pairs(candidates, *_pairs(candidates))
         fixed = np.unique(chosen[np.argsort(-values, kind="stable")[:_FIXED], :2])
     else:
-        values, chosen = np.zeros(0), np.zeros((0, 4), dtype=np.intp)
+        values, chosen = np.zeros(0), np.zeros((0, surface.n_rows), dtype=np.intp)
         fixed = np.zeros(1, dtype=np.intp)
     for first in fixed:
         second = np.delete(np.arange(len(rows)), first)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import entr
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
 from skpref.data import ItemTable
@@ -10,7 +11,12 @@ from skpref.gp import Posterior
 from skpref.inference import HMC
 from skpref.likelihoods import Probit
 from skpref.optimize import STRATEGIES, PreferenceOptimizer
-from skpref.optimize._lookahead import LOOKAHEADS, Candidates, KnowledgeGradient
+from skpref.optimize._lookahead import (
+    LOOKAHEADS,
+    Candidates,
+    JointEntropySearch,
+    KnowledgeGradient,
+)
 
 KERNELS = {
     "matern32": Matern([0.4, 0.7], nu=1.5),
@@ -95,21 +101,84 @@ def test_knowledge_gradient_has_the_gradient_of_differences(kernel, n_components
     np.testing.assert_allclose(surface.value_and_gradient(rows)[1], slope, rtol=1e-5, atol=1e-7)
 
 
-def test_a_duel_of_an_item_with_itself_gains_nothing():
+def informed(post, rows, a, b, best, highest):
+    """What the answer tells of f(best) = highest, by dense conditioning on each of the draws."""
+    means, cov = post.component_means(rows), post.component_cov(rows)
+    mean, cov = means.mean(axis=1), cov + np.cov(means, bias=True)
+
+    def entropy(mean, cov):
+        margin, variance = mean[a] - mean[b], cov[a, a] + cov[b, b] - 2.0 * cov[a, b]
+        win = stats.norm.cdf(margin / np.sqrt(variance + 2.0 * NOISE))
+        return entr(win) + entr(1.0 - win)
+
+    left = []
+    for k, value in zip(best, highest, strict=True):
+        gain = cov[:, k] / cov[k, k]
+        left.append(entropy(mean + gain * (value - mean[k]), cov - np.outer(gain, cov[k])))
+    return entropy(mean, cov) - np.mean(left)
+
+
+@pytest.mark.parametrize("n_components", [1, 4])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_entropy_search_agrees_with_dense_conditioning(kernel, n_components):
+    post = posterior(KERNELS[kernel], n_components)
+    found = candidates(post, 8)
+    first, second = np.triu_indices(8, 1)
+    values, rows = JointEntropySearch(post, found).of_pairs(found, first, second)
+    np.testing.assert_array_equal(rows, np.stack([first, second], axis=1))
+    exact = [informed(post, found.rows, *pair, found.best, found.highest) for pair in rows]
+    np.testing.assert_allclose(values, exact, atol=1e-9)
+    assert values.max() > 0.02
+
+
+def test_what_an_answer_tells_of_one_value_is_their_mutual_information():
+    """Draws of f(x*) by quadrature: the joint entropies of answer and value."""
+    post = posterior()
+    found = candidates(post, 3)
+    nodes = stats.norm.ppf((np.arange(4000) + 0.5) / 4000)
+    drawn = found.means[2, 0] + np.sqrt(found.var[2]) * nodes
+    sure = found._replace(best=np.full(4000, 2), highest=drawn)
+    value, _ = JointEntropySearch(post, sure).of_pairs(sure, np.array([0]), np.array([1]))
+    f = np.random.default_rng(0).multivariate_normal(found.means[:, 0], found.cov, 400_000)
+    win = stats.norm.cdf((f[:, 0] - f[:, 1]) / np.sqrt(2.0 * NOISE))
+    cells = np.searchsorted(np.quantile(f[:, 2], np.arange(1, 200) / 200), f[:, 2])
+    given = np.bincount(cells, win) / np.bincount(cells)
+    before, after = (entr(p) + entr(1.0 - p) for p in (win.mean(), given))
+    mutual = before - after.mean()
+    assert value[0] == pytest.approx(mutual, abs=2e-3)
+
+
+@pytest.mark.parametrize("n_components", [1, 4])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_entropy_search_has_the_gradient_of_differences(kernel, n_components):
+    post = posterior(KERNELS[kernel], n_components)
+    found = candidates(post)
+    surface = JointEntropySearch(post, found)
+    values, chosen = surface.of_pairs(found, np.array([0, 3]), np.array([1, 8]))
+    for value, rows in zip(values, found.rows[chosen], strict=True):
+        assert surface.value_and_gradient(rows)[0] == pytest.approx(value, abs=1e-10)
+    rows = np.random.default_rng(5).random((2, 2))
+    slope = differences(lambda at: surface.value_and_gradient(at)[0], rows)
+    np.testing.assert_allclose(surface.value_and_gradient(rows)[1], slope, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("lookahead", LOOKAHEADS.values())
+def test_a_duel_of_an_item_with_itself_gains_nothing(lookahead):
     post = posterior()
     found = candidates(post)
     same = np.arange(len(found.rows))
-    values, _ = KnowledgeGradient(post, found).of_pairs(found, same, same)
+    values, _ = lookahead(post, found).of_pairs(found, same, same)
     np.testing.assert_allclose(values, 0.0, atol=1e-6)
 
 
-def test_knowledge_gradient_is_not_negative_and_does_not_care_who_is_first():
+@pytest.mark.parametrize("lookahead", LOOKAHEADS.values())
+def test_it_does_not_matter_which_item_is_first(lookahead):
     post = posterior(n_components=3)
     found = candidates(post, 30)
     first, second = np.triu_indices(30, 1)
-    surface = KnowledgeGradient(post, found)
+    surface = lookahead(post, found)
     values, _ = surface.of_pairs(found, first, second)
-    assert values.min() > -1e-12
+    assert lookahead is not KnowledgeGradient or values.min() > -1e-12
     np.testing.assert_allclose(surface.of_pairs(found, second, first)[0], values, atol=1e-12)
 
 
@@ -193,7 +262,7 @@ def test_a_mixed_space_is_climbed_and_swapped(incumbent):
     def taste(item):
         return -abs(item["x"] - 0.3) - 0.1 * abs(item["n"] - 7) + 0.4 * (item["kind"] == "b")
 
-    made = told(build(space=space, n_initial=5, incumbent=incumbent), taste, 30)
+    made = told(build(space=space, n_initial=5, incumbent=incumbent), taste, 20)
     best = made.recommend()
     assert (best["kind"], abs(best["n"] - 7) <= 1) == ("b", True)
     assert abs(best["x"] - 0.3) < 0.15

@@ -30,6 +30,7 @@ ROWS = {
     "EUBO": ("ep", "joint", "eubo"),
     "KG": ("ep", "joint", "kg"),
     "HB-KG": ("hallucination", "joint", "kg"),
+    "JES": ("ep", "joint", "jes"),
     "HB-logEI+EUBO": (("hallucination", "ep"), ("last_winner", "joint"), ("log_ei", "eubo")),
     "random": ("ep", "random", "random"),
 }
