@@ -326,6 +326,71 @@ class Joint:
         return moments, pull_back
 
 
+class RowMoments(NamedTuple):
+    """Joint moments of f at n items and at m fixed items, for S components.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n, S)
+    cov : ndarray of shape (n, n)
+    fixed_cov : ndarray of shape (n, m)
+        Covariance with the fixed items. Both are shared by the components.
+    """
+
+    mean: Array
+    cov: Array
+    fixed_cov: Array
+
+
+RowPullBack: TypeAlias = Callable[[Array, Array, Array], Array]
+
+
+class JointRows:
+    """A posterior at items that move together, and at fixed ones; see `Posterior.joint_rows`.
+
+    Parameters
+    ----------
+    posterior : Components
+    fixed : ndarray of shape (m, n_features)
+    """
+
+    def __init__(self, posterior: Components, fixed: Array) -> None:
+        self._posterior, self._n_anchors = posterior, len(posterior.anchors)
+        # As in `Joint`, a fixed item is one more anchor.
+        self._anchors = np.concatenate([posterior.anchors, fixed])
+        self._half = posterior.kernel(fixed, posterior.anchors) @ posterior.factor
+
+    def moments_and_pull_back(self, X: Array) -> tuple[RowMoments, RowPullBack]:
+        """The moments, and what turns derivatives in them into a gradient in the items.
+
+        Returns
+        -------
+        moments : RowMoments
+        pull_back : callable
+            ``pull_back(by_mean, by_cov, by_fixed_cov)`` → ndarray (n, n_features), derivatives in
+            the arrays of the moments, where entries (i, j) and (j, i) of ``cov`` are two numbers.
+        """
+        kernel, weights = self._posterior.kernel, self._posterior.weights
+        cross = CrossKernel(kernel, X, np.concatenate([self._anchors, X]))
+        prior, slope = diag_with_gradient(kernel, X)
+        at, fixed, own = np.split(cross.value, [self._n_anchors, len(self._anchors)], axis=1)
+        half = at @ self._posterior.factor
+        cov = own - half @ half.T
+        var = prior - np.einsum("ij,ij->i", half, half)
+        np.fill_diagonal(cov, floor_variance(var, prior, NEGLIGIBLE))
+        moments = RowMoments(at @ weights, cov, fixed - half @ self._half.T)
+
+        def pull_back(by_mean: Array, by_cov: Array, by_fixed_cov: Array) -> Array:
+            both = by_cov + by_cov.T
+            pull = -(both @ half + by_fixed_cov @ self._half)
+            of_anchors = by_mean @ weights.T + pull @ self._posterior.factor.T
+            of_rows = both - np.diag(np.diagonal(both))
+            gradient = cross.contract(np.concatenate([of_anchors, by_fixed_cov, of_rows], axis=1))
+            return gradient if slope is None else gradient + np.diagonal(by_cov)[:, None] * slope
+
+        return moments, pull_back
+
+
 def _column(values: Array | float, n: int) -> Array:
     return values[:, None] if isinstance(values, np.ndarray) else np.full((n, 1), values)
 
@@ -535,6 +600,11 @@ class Posterior(Components):
         """Joint moments with one fixed item of shape (n_features,), and their derivatives."""
         fixed = self.check_items(np.asarray(item)[None])[0]
         return Joint(self.kernel, self.anchors, self.weights, self.factor, fixed)
+
+    def joint_rows(self, fixed: Any = ()) -> JointRows:
+        """Joint moments of items that move together, with fixed ones (m, n_features)."""
+        none = np.zeros((0, self.anchors.shape[1]))
+        return JointRows(self, self.check_items(fixed) if len(fixed) else none)
 
     # -- probabilities -------------------------------------------------------------------
 

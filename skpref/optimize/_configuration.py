@@ -12,12 +12,13 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from skpref._utils import check_choice, check_number
 from skpref.fitting import Model, check_engine, check_kernel, check_likelihood
-from skpref.inference import ENGINES, ConstantLiar, Engine, Hallucination, KrigingBeliever
+from skpref.inference import ENGINES, EP, ConstantLiar, Engine, Hallucination, KrigingBeliever
 from skpref.kernels import Identity
 from skpref.likelihoods import ANSWER_DEFAULTS, Answers, probit
 from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._dimensions import plain
+from skpref.optimize._lookahead import LOOKAHEADS
 from skpref.optimize._model import Models
 from skpref.optimize._spaces import Space
 from skpref.optimize._strategies import INCUMBENTS, Strategy
@@ -47,6 +48,11 @@ class Configuration(NamedTuple):
     n_initial: int
     refit_every: int | None
 
+    def turn(self, number: int) -> Strategy:
+        """The method of a question, of which so many were answered or are pending before."""
+        turns = self.strategy.turns
+        return turns[number % len(turns)]
+
 
 def answer_options(given: dict) -> dict:
     """Parameters of `probit`, with an optimizer's defaults."""
@@ -61,17 +67,11 @@ def answer_options(given: dict) -> dict:
 
 def configure(space: Space, options: dict, n_given: int) -> Configuration:
     """Check the arguments of an optimizer, of which ``n_given`` initial duels were given."""
-    engine = _engine(options["inference"])
+    strategy = Strategy(options["inference"], options["incumbent"], options["acquisition"])
+    engine = _shared_engine([each.inference for each in strategy.turns])
     believing = isinstance(engine, tuple(_BELIEVERS.values()))
-    check_choice("incumbent", options["incumbent"], INCUMBENTS)
-    acquisition = options["acquisition"]
-    if not callable(acquisition):
-        check_choice("acquisition", acquisition, [*ACQUISITIONS, "thompson", "random"])
-        if options["incumbent"] == "joint" and acquisition not in ACQUISITIONS:
-            raise ValueError(
-                f"incumbent 'joint' needs an acquisition with values to climb, got "
-                f"{acquisition!r}; use incumbent {acquisition!r} with it."
-            )
+    for each in strategy.turns:
+        _check_rules(each.incumbent, each.acquisition)
     kernel = options["kernel"]
     if kernel is not None and (
         not isinstance(kernel, Kernel) or isinstance(kernel, CompoundKernel)
@@ -99,7 +99,6 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     every = options["refit_every"]
     if every is not None:
         check_number("refit_every", every, low=1, integer=True)
-    strategy = Strategy(options["inference"], options["incumbent"], acquisition)
     n_initial = _n_initial(options["n_initial"], n_given, space)
     hallucinating = isinstance(engine, Hallucination)
     return Configuration(strategy, hallucinating, believing, models, n_initial, every)
@@ -131,6 +130,38 @@ def _n_initial(value, n_given, space):
     return max(int(check_number("n_initial", value, low=0, integer=True)), n_given)
 
 
+def _check_rules(incumbent, acquisition):
+    check_choice("incumbent", incumbent, INCUMBENTS)
+    if callable(acquisition):
+        return
+    check_choice("acquisition", acquisition, [*ACQUISITIONS, *LOOKAHEADS, "thompson", "random"])
+    valued = acquisition in ACQUISITIONS or acquisition in LOOKAHEADS
+    if incumbent == "joint" and not valued:
+        raise ValueError(
+            f"incumbent 'joint' needs an acquisition with values to climb, got "
+            f"{acquisition!r}; use incumbent {acquisition!r} with it."
+        )
+
+
+def _shared_engine(inferences):
+    """The engine whose fit all methods that take turns use."""
+    others = [each for each in inferences if not (isinstance(each, str) and each == "ep")]
+    if not others:
+        return _engine("ep")
+    engine = _engine(others[0])
+    if any(each is not others[0] and each != others[0] for each in others):
+        raise ValueError(
+            f"Methods that take turns share one fit, so of inference {tuple(inferences)} only one "
+            "may be other than 'ep'. Give that one, and 'ep' where its Gaussian is wanted."
+        )
+    if len(others) < len(inferences) and not isinstance(engine.evidence_engine() or EP(), EP):
+        raise ValueError(
+            f"The hyperparameters of {engine} are learned with {engine.evidence_engine()}, so its "
+            "fit has no posterior of 'ep'. Give one inference for all methods that take turns."
+        )
+    return engine
+
+
 def _engine(inference):
     if isinstance(inference, str):
         check_choice("inference", inference, [*_BELIEVERS, *ENGINES])
@@ -150,13 +181,17 @@ def describe(space: Space, options: dict) -> dict:
     """The arguments as plain values: two equal descriptions make the same run."""
     with np.printoptions(precision=17, floatmode="unique", threshold=sys.maxsize):
         described = {"space": space.describe()}
-        for name, value in options.items():
-            if hasattr(value, "get_params"):  # kernels are callable too
-                value = _parameters(value)
-            elif callable(value):
-                value = getattr(value, "__qualname__", None) or type(value).__qualname__
-            described[name] = plain(value)
-    return described
+        return described | {name: _described(value) for name, value in options.items()}
+
+
+def _described(value):
+    if hasattr(value, "get_params"):  # kernels are callable too
+        value = _parameters(value)
+    elif callable(value):
+        value = getattr(value, "__qualname__", None) or type(value).__qualname__
+    elif type(value) is tuple:
+        value = tuple(map(_described, value))
+    return plain(value)
 
 
 def check_writable(space: Space, described: dict) -> None:

@@ -48,10 +48,15 @@ class PreferenceOptimizer(Asking):
     acquisition : str or callable, default="log_ei"
         The second item maximises it. "ei", "log_ei", "pi" (probability of improvement), "ucb" (√β =
         2) and "mean" are functions of an item. "bvei", "muc", "eubo", "eiig" and "duel_ucb" are
-        functions of its duel with the first item. "thompson" is a draw of the utility, "random"
-        takes any item. Each further item of a set maximises it by itself; with "eubo" (expected
-        utility of the best) all do so together. A callable gets ``(posterior, X, incumbent)`` in
-        unit-cube rows and returns (n,) values.
+        functions of its duel with the first item. "kg" (knowledge gradient) is what the largest
+        posterior mean gains by the answer to that duel, and "jes" (joint entropy search) what it
+        tells of the best item and its utility. "thompson" is a draw of the utility, "random" takes
+        any item. Each further item of a set maximises it by itself; with "eubo" (expected utility
+        of the best) all do so together. A callable gets ``(posterior, X, incumbent)`` in unit-cube
+        rows and returns (n,) values. Methods take turns, one a question, where ``inference``,
+        ``incumbent`` and ``acquisition`` are tuples; a text is then that of all. They share one
+        fit: engines are one of the above and "ep", which is the Gaussian posterior that the
+        hyperparameters of the other are learned with.
     kernel : sklearn kernel, default=None
         On rows of the unit cube, where categories are one-hot. None: Matérn-3/2, unit amplitude,
         one lengthscale a column.
@@ -124,8 +129,8 @@ class PreferenceOptimizer(Asking):
         space: Any = None,
         *,
         inference: Any = "hallucination",
-        incumbent: str = "posterior_mean",
-        acquisition: str | Callable = "log_ei",
+        incumbent: str | tuple[str, ...] = "posterior_mean",
+        acquisition: str | Callable | tuple[str | Callable, ...] = "log_ei",
         kernel: Kernel | None = None,
         lengthscale_prior: tuple[float, float] | str | None = LENGTHSCALE_PRIOR,
         likelihood: Any = None,
@@ -271,9 +276,10 @@ class PreferenceOptimizer(Asking):
     @property
     def incumbent_(self) -> Any:
         """First item of the next question, by the rule."""
-        if self._session.configuration.strategy.incumbent == "posterior_mean":
-            return self.recommend()
         state = self._session.state
+        strategy = self._session.configuration.turn(len(state.told))
+        if strategy.incumbent == "posterior_mean":
+            return self.recommend()
         check_told(state)
         return self._session.show(state, [state.last_winner])[0]
 
@@ -344,8 +350,8 @@ class HallucinationBelieverOptimizer(PreferenceOptimizer):
         self,
         space: Any = None,
         *,
-        acquisition: str | Callable = "log_ei",
-        incumbent: str = "last_winner",
+        acquisition: str | Callable | tuple[str | Callable, ...] = "log_ei",
+        incumbent: str | tuple[str, ...] = "last_winner",
         **options: Any,
     ):
         super().__init__(

@@ -112,21 +112,25 @@ class Questions:
 
     def _modelled_rows(self, state, allowed, size, rng):
         memory, fit = state.recalled.memory, self.fit(state)[0]
+        strategy = self._configuration.turn(len(state.told) + len(state.pending))
+        hallucinating = self._configuration.hallucinating and strategy.inference != "ep"
 
         def draw():
             nonlocal memory
-            if not self._configuration.hallucinating:
+            if strategy.inference == "ep":
+                return fit.gaussian
+            if not hallucinating:
                 return fit.refined(rng).posterior
             posterior, margins = _model.hallucinate(fit, memory.margins, rng)
             memory = replace(memory, margins=margins)
             return posterior
 
         last_winner = state.items.rows[state.last_winner]
-        apart = 0.0 if self._configuration.hallucinating else self._near
+        apart = 0.0 if hallucinating else self._near
         view = View(
             self._space, state.seen(), last_winner, fit.gaussian, draw, allowed, rng, size, apart
         )
-        found = propose(self._configuration.strategy, view)
+        found = propose(strategy, view)
         return self._or_any(found, state, size, rng), memory
 
     def _designed(self, state, allowed, size, rng):

@@ -20,6 +20,7 @@ from skpref.optimize._acquisition import (
     Surface,
     common_normals,
 )
+from skpref.optimize._lookahead import LOOKAHEADS, Candidates
 from skpref.optimize._state import apart
 
 _SCREEN = 1024
@@ -39,6 +40,12 @@ _SEEDS = 8
 # Components of a mixture that are enough to see which rows are worth the whole of it.
 _COARSE = 64
 _ALTERNATIONS = 4
+# Candidates of an acquisition that looks ahead: those of the largest means and upper bounds.
+_LARGEST = (64, 192)
+# So many of the best duels of them are tried with any other second item.
+_FIXED = 2
+# Of them may be shown, before the climb: so many that draws are maximal at, and so many of both.
+_MAXIMAL, _SHOWN = 24, 8
 # Questions drawn at random, at most, for one that may be asked.
 _TRIES = 200
 
@@ -46,24 +53,41 @@ _TRIES = 200
 class Strategy(NamedTuple):
     """What makes a method of preferential optimisation.
 
+    A field that is a tuple has an entry for each of several methods that take turns; any other
+    field is that of all of them.
+
     Attributes
     ----------
     inference : str
-        "hallucination", "kriging_believer", "constant_liar", "laplace", "ep", "gibbs" or "hmc".
+        "hallucination", "kriging_believer", "constant_liar", "laplace", "ep", "gibbs" or "hmc". Of
+        methods that take turns one, and "ep".
     incumbent : str
         "last_winner", "posterior_mean", "thompson", "random" or "joint".
     acquisition : str or callable
-        A name in ``ACQUISITIONS``, "thompson" or "random", or a function
+        A name in ``ACQUISITIONS`` or ``LOOKAHEADS``, "thompson" or "random", or a function
         ``(posterior, X, incumbent) -> (n,)`` of unit-cube rows.
     """
 
-    inference: str
-    incumbent: str
-    acquisition: str | Callable
+    inference: Any
+    incumbent: Any
+    acquisition: Any
+
+    @property
+    def turns(self) -> "tuple[Strategy, ...]":
+        """The methods that take turns, one by one; ValueError if fields differ in length."""
+        lengths = {len(field) for field in self if isinstance(field, tuple)} or {1}
+        if len(lengths) > 1 or 0 in lengths:
+            raise ValueError(
+                "Of methods that take turns inference, incumbent and acquisition must each be a "
+                f"tuple of as many entries, or one for all; got {self}."
+            )
+        n = lengths.pop()
+        fields = [field if isinstance(field, tuple) else (field,) * n for field in self]
+        return tuple(map(Strategy._make, zip(*fields, strict=True)))
 
 
 # Takeno et al. 2023, section 6 and appendix G.4; KB and CL are what appendix E sets HB apart from;
-# the last three are outside it.
+# the others are outside it.
 STRATEGIES = {
     "HB-EI": Strategy("hallucination", "last_winner", "ei"),
     "HB-UCB": Strategy("hallucination", "last_winner", "ucb"),
@@ -82,6 +106,12 @@ STRATEGIES = {
     "EIIG": Strategy("hmc", "last_winner", "eiig"),
     "DoubleTS": Strategy("hallucination", "thompson", "thompson"),
     "EUBO": Strategy("ep", "joint", "eubo"),
+    "KG": Strategy("ep", "joint", "kg"),
+    "HB-KG": Strategy("hallucination", "joint", "kg"),
+    "JES": Strategy("ep", "joint", "jes"),
+    "HB-logEI+EUBO": Strategy(
+        ("hallucination", "ep"), ("last_winner", "joint"), ("log_ei", "eubo")
+    ),
     "random": Strategy("ep", "random", "random"),
 }
 INCUMBENTS = ("last_winner", "posterior_mean", "thompson", "random", "joint")
@@ -279,12 +309,17 @@ def _challenger(acquisition, view, members):
         normals = common_normals(view.size - 1, posterior.n_components, view.rng)
         best = BestOf(posterior, members, normals)
         return maximise(best, view.space, seeds, view.rng, allowed, _SET_SCREEN)[0]
+    wanted = distant if view.apart and len(members) > 1 else allowed
+    if isinstance(acquisition, str) and acquisition in LOOKAHEADS:
+        found = _looking_ahead(acquisition, view, posterior, incumbent, wanted)
+        if found is None and wanted is distant:
+            found = _looking_ahead(acquisition, view, posterior, incumbent, allowed)
+        return None if found is None else found[1]
     surface = surface_of(acquisition, posterior, incumbent, view.seen)
     coarse, every = None, posterior.n_components // _COARSE
     if every > 1:
         few = replace(posterior, weights=posterior.weights[:, ::every])
         coarse = surface_of(acquisition, few, incumbent, view.seen)
-    wanted = distant if view.apart and len(members) > 1 else allowed
     found = maximise(surface, view.space, seeds, view.rng, wanted, coarse=coarse)[0]
     if found is None and wanted is distant:
         found = maximise(surface, view.space, seeds, view.rng, allowed, coarse=coarse)[0]
@@ -295,7 +330,10 @@ def _joint(strategy, view):
     """All items maximise the acquisition, by turns; but for "eubo" the first two of a set do."""
     if view.size > 2 and strategy.acquisition == "eubo":
         return _joint_set(view)
-    found = _joint_pair(strategy, view)
+    if isinstance(strategy.acquisition, str) and strategy.acquisition in LOOKAHEADS:
+        found = _looking_ahead(strategy.acquisition, view, view.draw())
+    else:
+        found = _joint_pair(strategy, view)
     return found if found is None else _completed(strategy.acquisition, view, found)
 
 
@@ -345,6 +383,130 @@ def _joint_pair(strategy, view):
     if found is None:
         return None
     return found[np.argsort(-posterior.mean(found), kind="stable")]
+
+
+# --- acquisitions that look ahead -----------------------------------------------------------
+
+
+def _looking_ahead(acquisition, view, posterior, incumbent=None, allowed=None):
+    """Two items that maximise an acquisition of `LOOKAHEADS`; None if none may be asked.
+
+    Without an incumbent both are chosen, and the better one is first; else the second is, of the
+    rows that are ``allowed``.
+    """
+    rows = screening_rows(view.space, _top(posterior, view), view.rng)
+    if view.space.pool is None:
+        rows = np.concatenate([view.seen, rows])
+    rows, m = _promising_first(posterior, rows, incumbent)
+    candidates = Candidates.of(posterior, rows, m, view.rng)
+    surface = LOOKAHEADS[acquisition](posterior, candidates)
+    if incumbent is None:
+        values, chosen = surface.of_pairs(candidates, *_pairs(candidates))
+        fixed = np.unique(chosen[np.argsort(-values, kind="stable")[:_FIXED], :2])
+    else:
+        values, chosen = np.zeros(0), np.zeros((0, surface.n_rows), dtype=np.intp)
+        fixed = np.zeros(1, dtype=np.intp)
+    for first in fixed:
+        second = np.delete(np.arange(len(rows)), first)
+        more, others = surface.of_pairs(candidates, np.full(len(second), first), second)
+        values, chosen = np.append(values, more), np.concatenate([chosen, others])
+    found = rows[chosen]
+    if view.space.pool is None:
+        moving = np.arange(chosen.shape[1]) >= (incumbent is not None)
+        starts = _spread_best(found.reshape(len(found), -1), values)
+        starts = starts.reshape(len(starts), *found.shape[1:])
+        climbed = [_climb_rows(surface, view.space, start, moving) for start in starts]
+        top, value = max(climbed, key=lambda each: each[1])
+        swapped = _swap_rows(surface, view.space, posterior, candidates, top, value, moving)
+        climbed.append(swapped)
+        found = np.concatenate([np.array([each for each, _ in climbed]), found])
+        values = np.concatenate([[value for _, value in climbed], values])
+    for index in np.argsort(-values, kind="stable"):
+        duel = found[index, :2]
+        if incumbent is not None:
+            if allowed(duel[1:])[0]:
+                return duel
+        elif may_be_asked(duel, view.allowed):
+            return duel[np.argsort(-posterior.mean(duel), kind="stable")]
+    return None
+
+
+def _promising_first(posterior, rows, incumbent):
+    """Distinct rows, those of the largest means and upper bounds first, and how many these are.
+
+    If there is an incumbent it is the very first.
+    """
+    rows = np.unique(rows, axis=0)
+    mean = posterior.mean(rows)
+    upper = mean + 2.0 * np.sqrt(posterior.var(rows))
+    orders = [np.argsort(-score, kind="stable") for score in (mean, upper)]
+    kept = [order[:n] for order, n in zip(orders, _LARGEST, strict=True)]
+    leading = np.unique(np.concatenate(kept))
+    rows, m = np.concatenate([rows[leading], np.delete(rows, leading, axis=0)]), len(leading)
+    return (rows, m) if incumbent is None else (np.concatenate([incumbent[None], rows]), m + 1)
+
+
+def _pairs(candidates):
+    """Pairs of candidates worth a look: of those that may be best, and the best by "eubo"."""
+    m = candidates.cov.shape[1]
+    if m <= _MAXIMAL + 2 * _SHOWN:
+        return np.triu_indices(m, 1)
+    drawn, counts = np.unique(candidates.best, return_counts=True)
+    drawn = drawn[np.argsort(-counts, kind="stable")[:_MAXIMAL]]
+    mean = candidates.means[:m].mean(axis=1)
+    upper = mean + 2.0 * np.sqrt(candidates.var[:m])
+    largest = [np.argsort(-score, kind="stable")[:_SHOWN] for score in (mean, upper)]
+    shown = np.unique(np.concatenate([drawn, *largest]))
+    i, j = np.triu_indices(len(shown), 1)
+    best = np.unravel_index(np.argmax(candidates.utility_of_best()), (m, m))
+    return np.append(shown[i], best[0]), np.append(shown[j], best[1])
+
+
+def _climb_rows(surface, space, start, moving):
+    """L-BFGS-B over the free columns of all rows that move, and the value there."""
+    open_ = moving[:, None] & space.free
+    if not open_.any():
+        return start, surface.value_and_gradient(start)[0]
+    scale = max(abs(surface.value_and_gradient(start)[0]), 1e-12)
+
+    def negative(x):
+        rows = start.copy()
+        rows[open_] = x
+        value, gradient = surface.value_and_gradient(rows)
+        return -value / scale, -gradient[open_] / scale
+
+    found = minimize(
+        negative,
+        start[open_],
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, 1.0)] * int(open_.sum()),
+        options={"maxiter": _MAX_CLIMB},
+    )
+    rows = start.copy()
+    rows[open_] = found.x
+    return space.snap(rows), float(-found.fun) * scale
+
+
+def _swap_rows(surface, space, posterior, candidates, rows, value, moving):
+    """From a climbed duel over its neighbours where there is no gradient."""
+    for _ in range(_MAX_SWAPS):
+        near = [space.neighbours(row) for row in rows]
+        if not sum(map(len, near)):
+            break
+        joined = candidates.joined_by(posterior, np.concatenate([rows, *near]))
+        here, n_first, n_second = candidates.cov.shape[1], len(near[0]), len(near[1])
+        first, second = np.full((2, 1 + n_first + n_second), [[here], [here + 1]])
+        begin = here + len(rows)
+        first[1 : 1 + n_first] = np.arange(begin, begin + n_first)
+        second[1 + n_first :] = np.arange(begin + n_first, begin + n_first + n_second)
+        kept = moving[0] | (first == here)
+        values, chosen = surface.of_pairs(joined, first[kept], second[kept])
+        best = int(np.argmax(values))
+        if not values[best] > value + 1e-6 * abs(value):
+            break
+        rows, value = _climb_rows(surface, space, joined.rows[chosen[best]], moving)
+    return rows, value
 
 
 # --- maximising -----------------------------------------------------------------------------

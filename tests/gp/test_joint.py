@@ -1,4 +1,4 @@
-"""Joint moments with a fixed item: against the posterior's own, and their pull-back."""
+"""Joint moments of items and of fixed ones: against the posterior's own, and their pull-back."""
 
 import numpy as np
 import pytest
@@ -64,6 +64,35 @@ def test_derivatives_in_moments_are_pulled_back_to_items(name, numbers):
         np.testing.assert_allclose(gradient[:, k], truth, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("n_fixed", [0, 3])
+@pytest.mark.parametrize("name", KERNELS)
+def test_moments_of_rows_are_the_posteriors(name, n_fixed):
+    made, fixed = posterior(KERNELS[name]), np.random.default_rng(3).random((n_fixed, 2))
+    found, _ = made.joint_rows(fixed).moments_and_pull_back(X)
+    covariance = made.component_cov(np.vstack([X, fixed]))
+    np.testing.assert_allclose(found.mean, made.component_means(X), atol=1e-12)
+    np.testing.assert_allclose(found.cov, covariance[:6, :6], atol=1e-12)
+    np.testing.assert_allclose(found.fixed_cov, covariance[:6, 6:], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_derivatives_in_moments_of_rows_are_pulled_back(name):
+    joint = posterior(KERNELS[name]).joint_rows(np.random.default_rng(3).random((4, 2)))
+    rng = np.random.default_rng(2)
+    weights = rng.normal(size=(6, 3)), rng.normal(size=(6, 6)), rng.normal(size=(6, 4))
+
+    def functional(rows):
+        moments, _ = joint.moments_and_pull_back(rows)
+        return sum((weight * at).sum() for weight, at in zip(weights, moments, strict=True))
+
+    gradient = joint.moments_and_pull_back(X)[1](*weights)
+    for place in np.ndindex(*X.shape):
+        along = np.zeros(X.shape)
+        along[place] = 1.0
+        truth = slope(lambda step, along=along: functional(X + step * along), 0.0)
+        assert gradient[place] == pytest.approx(truth, rel=1e-6, abs=1e-8)
+
+
 def test_an_item_that_is_all_but_known_keeps_a_little_variance():
     kernel = RBF(0.5)
     Z = np.array([[0.1, 0.1], [0.9, 0.4]])
@@ -80,3 +109,5 @@ def test_the_fixed_item_is_checked():
         made.joint_with(np.zeros(3))
     with pytest.raises(ValueError, match="NaN or infinity"):
         made.joint_with([0.0, np.nan])
+    with pytest.raises(ValueError, match="n_features = 2, got 3"):
+        made.joint_rows(np.zeros((1, 3)))

@@ -28,6 +28,10 @@ ROWS = {
     "EIIG": ("hmc", "last_winner", "eiig"),
     "DoubleTS": ("hallucination", "thompson", "thompson"),
     "EUBO": ("ep", "joint", "eubo"),
+    "KG": ("ep", "joint", "kg"),
+    "HB-KG": ("hallucination", "joint", "kg"),
+    "JES": ("ep", "joint", "jes"),
+    "HB-logEI+EUBO": (("hallucination", "ep"), ("last_winner", "joint"), ("log_ei", "eubo")),
     "random": ("ep", "random", "random"),
 }
 NAMES = list(ROWS)
@@ -165,7 +169,8 @@ def test_rows_of_one_acquisition_ask_differently():
 def test_every_method_finds_an_easy_optimum(name):
     """Within the best hundredth of the square, where random items come one time in a hundred."""
     made = run(build(STRATEGIES[name], seed=1), 24)
-    share = 0.03 if "TS" in name else 0.01  # draws of the function explore more
+    # draws of the function explore more, and so does what asks for information alone
+    share = 0.03 if "TS" in name or name == "JES" else 0.01
     assert np.linalg.norm(made.recommend() - BEST) < np.sqrt(share / np.pi)
 
 
