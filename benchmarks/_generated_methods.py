@@ -39,23 +39,63 @@ def _believer(problem, seed):
     return HallucinationBelieverOptimizer(**problem.arguments, random_state=seed)
 
 
-SHORT = {"lengthscale_prior": (0.2, 0.75)}
+_SHORT = {"lengthscale_prior": (0.2, 0.75)}
+_OWN = {"designs": True, "n_initial": 4}
 _EI = {"inference": "hallucination", "acquisition": "log_ei"}
+_MEAN = {**_EI, "incumbent": "posterior_mean"}
+_LAST = {**_EI, "incumbent": "last_winner"}
+_PATHS = {"inference": "hallucination", "incumbent": "thompson", "acquisition": "thompson"}
+_DRAWN = {"hyperparameters": "drawn"}
+_KG = {"inference": "ep", "incumbent": "joint", "acquisition": "kg"}
+_KG_EI = {
+    "inference": ("ep", "hallucination"),
+    "incumbent": ("joint", "last_winner"),
+    "acquisition": ("kg", "log_ei"),
+}
+_TS_EI = {
+    "inference": "hallucination",
+    "incumbent": ("thompson", "last_winner"),
+    "acquisition": ("thompson", "log_ei"),
+}
+_TS_KG_EI = {
+    "inference": ("hallucination", "ep", "hallucination"),
+    "incumbent": ("thompson", "joint", "last_winner"),
+    "acquisition": ("thompson", "kg", "log_ei"),
+}
+# Those named "own" ask four first duels of their own in place of 3 d random ones.
 METHODS = {
+    "default": _of(designs=True),
+    "default-4": _of(size=4, designs=True),
     "believer": Method(_believer),
     "believer-4": Method(_believer, 4),
     **{name: _of(**strategy._asdict()) for name, strategy in STRATEGIES.items()},
-    **{
-        f"{name} short": _of(**strategy._asdict(), **SHORT) for name, strategy in STRATEGIES.items()
-    },
-    "mean-EI": _of(**_EI, incumbent="posterior_mean"),
-    "mean-EI short": _of(**_EI, incumbent="posterior_mean", **SHORT),
+    # What holds the believer back: each changes one thing.
+    "last drawn": _of(**_LAST, **_DRAWN),
+    "last short": _of(**_LAST, **_SHORT),
+    "last own": _of(**_LAST, **_OWN),
+    "mean": _of(**_MEAN),
+    "mean short": _of(**_MEAN, **_SHORT),
+    "mean own": _of(**_MEAN, **_OWN),
+    "mean drawn": _of(**_MEAN, **_DRAWN),
+    "mean drawn own": _of(**_MEAN, **_DRAWN, **_OWN),
+    "mean many draws": _of(inference="hmc", incumbent="posterior_mean", acquisition="log_ei"),
     "thompson-EI": _of(**_EI, incumbent="thompson"),
-    "many draws": _of(inference="hmc", incumbent="posterior_mean", acquisition="log_ei"),
-    "many draws last": _of(inference="hmc", incumbent="last_winner", acquisition="log_ei"),
-    "own design": _of(**_EI, incumbent="posterior_mean", designs=True),
+    "thompson-EI own": _of(**_EI, incumbent="thompson", **_OWN),
+    "DoubleTS drawn": _of(**_PATHS, **_DRAWN),
+    "DoubleTS own": _of(**_PATHS, **_OWN),
+    "DoubleTS drawn own": _of(**_PATHS, **_DRAWN, **_OWN),
+    "KG own": _of(**_KG, **_OWN),
+    "KG drawn own": _of(**_KG, **_DRAWN, **_OWN),
+    "KG+EI own": _of(**_KG_EI, **_OWN),
+    "KG+EI drawn own": _of(**_KG_EI, **_DRAWN, **_OWN),
+    "TS+EI own": _of(**_TS_EI, **_OWN),
+    "TS+EI drawn own": _of(**_TS_EI, **_DRAWN, **_OWN),
+    "TS+KG+EI drawn own": _of(**_TS_KG_EI, **_DRAWN, **_OWN),
+    # Sets.
     "EUBO-4": _of(**STRATEGIES["EUBO"]._asdict(), size=4),
-    "EUBO-4 short": _of(**STRATEGIES["EUBO"]._asdict(), size=4, **SHORT),
-    "DoubleTS-4": _of(**STRATEGIES["DoubleTS"]._asdict(), size=4),
-    "DoubleTS-4 short": _of(**STRATEGIES["DoubleTS"]._asdict(), size=4, **SHORT),
+    "DoubleTS-4": _of(**_PATHS, size=4),
+    "DoubleTS-4 drawn": _of(**_PATHS, **_DRAWN, size=4),
+    "DoubleTS-4 own": _of(**_PATHS, **_OWN, size=4),
+    "DoubleTS-4 drawn own": _of(**_PATHS, **_DRAWN, **_OWN, size=4),
+    "DoubleTS-4 own, worst": _of(**_PATHS, **_OWN, size=4, worst=True),
 }

@@ -21,6 +21,7 @@ from skpref._utils import (
     solve_lower,
 )
 from skpref.data import Comparisons
+from skpref.fitting._fit import Fitted
 from skpref.fitting._forecast import seconds_of_run
 from skpref.fitting._hyperpriors import LogNormal
 from skpref.fitting._model import Evaluation, Model
@@ -246,10 +247,7 @@ def average(model: Model, comparisons: Comparisons) -> Sequence[Weighted]:
 
         normal = lattice(n_points(len(mode)), len(mode))
         low, high = model.bounds.T
-        # Bounds tell as much as a uniform distribution between them.
-        known = 12.0 / np.maximum(high - low, 1e-6) ** 2
-        curvature = _curvature(mode, model.bounds, run) + np.diag(known)
-        spread = _WIDER * eigen_root(covariance_of(curvature, _WIDEST**-2))
+        spread = _WIDER * _spread(mode, model.bounds, lambda theta: run(theta, True)[1])
         points, log_proposal = mode + normal @ spread.T, -0.5 * np.sum(normal**2, axis=1)
         inside = np.all((points >= low) & (points <= high), axis=1)
         logs, kept = [], []
@@ -278,14 +276,50 @@ def _inside(prior, theta, bounds):
     return np.clip(moved, *bounds.T)
 
 
-def _curvature(mode, bounds, run):
+def hyperparameter_spread(fitted: Fitted) -> Array:
+    """Root of the covariance of hyperparameters, by Laplace's approximation around those of a fit.
+
+    The second derivatives of the log evidence and the model's priors are differences of their
+    exact gradients.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        Whose model has an engine with evidence.
+
+    Returns
+    -------
+    ndarray of shape (n_theta, n_theta)
+    """
+    model, comparisons = fitted.model, fitted.comparisons
+    engine, state = model.evidence_engine.relaxed(), fitted.evaluation.approximation.state
+
+    def gradient(theta: Array) -> Array:
+        at = model.at(theta)
+        found = at.evaluate(comparisons, state, engine=engine, eval_gradient=True)
+        return at.log_prior(theta)[1] + np.asarray(found.gradient)
+
+    with blas_threads(engine.matrix_size(comparisons)):
+        return _spread(model.theta, model.bounds, gradient)
+
+
+def _spread(mode, bounds, gradient):
+    """Root of the covariance of the normal whose curvature is that of a log posterior."""
+    low, high = bounds.T
+    # Bounds tell as much as a uniform distribution between them.
+    known = 12.0 / np.maximum(high - low, 1e-6) ** 2
+    curvature = _curvature(mode, bounds, gradient) + np.diag(known)
+    return eigen_root(covariance_of(curvature, _WIDEST**-2))
+
+
+def _curvature(mode, bounds, gradient):
     """Minus the second derivatives of the log posterior, by differences within the bounds."""
     n = len(mode)
     found = np.zeros((n, n))
     for k, (low, high) in enumerate(bounds):
         ends = np.repeat(mode[None], 2, axis=0)
         ends[:, k] = np.clip(mode[k] + np.array([-_STEP, _STEP]), low, high)
-        below, above = (run(each, True)[1] for each in ends)
+        below, above = (gradient(each) for each in ends)
         if ends[1, k] > ends[0, k]:
             found[k] = (below - above) / (ends[1, k] - ends[0, k])
     return 0.5 * (found + found.T)

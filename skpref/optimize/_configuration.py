@@ -21,9 +21,11 @@ from skpref.optimize._dimensions import plain
 from skpref.optimize._lookahead import LOOKAHEADS
 from skpref.optimize._model import Models
 from skpref.optimize._spaces import Space
-from skpref.optimize._strategies import INCUMBENTS, Strategy
+from skpref.optimize._strategies import BEST, HYPERPARAMETERS, INCUMBENTS, ORDINARY, Strategy
 
 _DRAWS = 400
+# Answers before the model is used, where the strategy is not given.
+_FEW_FIRST = 4
 _ONE_DUEL = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=np.int8))
 # Engines that put one value in the place of every noisy margin.
 _BELIEVERS = {
@@ -37,20 +39,21 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 class Configuration(NamedTuple):
     """Checked arguments.
 
+    ``strategies`` are those of duels and of sets.
     ``hallucinating`` tells whether the working posterior is a hallucination, drawn anew for each
     item that is asked for; ``believing`` whether it is given one value of every noisy margin.
     """
 
-    strategy: Strategy
+    strategies: dict[str, Strategy]
     hallucinating: bool
     believing: bool
     models: Models
     n_initial: int
     refit_every: int | None
 
-    def turn(self, number: int) -> Strategy:
-        """The method of a question, of which so many were answered or are pending before."""
-        turns = self.strategy.turns
+    def turn(self, number: int, size: int = 2) -> Strategy:
+        """The method of a question of a size; so many were answered or are pending before."""
+        turns = self.strategies["duel" if size == 2 else "set"].turns
         return turns[number % len(turns)]
 
 
@@ -67,11 +70,13 @@ def answer_options(given: dict) -> dict:
 
 def configure(space: Space, options: dict, n_given: int) -> Configuration:
     """Check the arguments of an optimizer, of which ``n_given`` initial duels were given."""
-    strategy = Strategy(options["inference"], options["incumbent"], options["acquisition"])
-    engine = _shared_engine([each.inference for each in strategy.turns])
+    automatic, strategies = _strategies(Strategy(*(options[name] for name in Strategy._fields)))
+    turns = [each for strategy in strategies.values() for each in strategy.turns]
+    engine = _shared_engine([each.inference for each in turns])
     believing = isinstance(engine, tuple(_BELIEVERS.values()))
-    for each in strategy.turns:
+    for each in turns:
         _check_rules(each.incumbent, each.acquisition)
+        check_choice("hyperparameters", each.hyperparameters, HYPERPARAMETERS)
     kernel = options["kernel"]
     if kernel is not None and (
         not isinstance(kernel, Kernel) or isinstance(kernel, CompoundKernel)
@@ -99,9 +104,10 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     every = options["refit_every"]
     if every is not None:
         check_number("refit_every", every, low=1, integer=True)
-    n_initial = _n_initial(options["n_initial"], n_given, space)
+    usual = _FEW_FIRST if automatic else 3 * space.n_dimensions
+    n_initial = _n_initial(options["n_initial"], n_given, usual)
     hallucinating = isinstance(engine, Hallucination)
-    return Configuration(strategy, hallucinating, believing, models, n_initial, every)
+    return Configuration(strategies, hallucinating, believing, models, n_initial, every)
 
 
 def _default_kernel(space):
@@ -124,9 +130,20 @@ def _likelihoods(options):
     return made.with_ties(_model.TIE_PRIOR[0], bounds), made
 
 
-def _n_initial(value, n_given, space):
+def _strategies(given):
+    """Whether every field is "auto", and the strategies of duels and of sets."""
+    left = [isinstance(field, str) and field == "auto" for field in given]
+    if all(left):
+        return True, BEST
+    fields = [
+        usual if auto else field for field, usual, auto in zip(given, ORDINARY, left, strict=True)
+    ]
+    return False, dict.fromkeys(BEST, Strategy(*fields))
+
+
+def _n_initial(value, n_given, usual):
     if value is None:
-        return n_given or 3 * space.n_dimensions
+        return n_given or usual
     return max(int(check_number("n_initial", value, low=0, integer=True)), n_given)
 
 

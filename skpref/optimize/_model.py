@@ -43,6 +43,8 @@ ANSWERS = ANSWER_DEFAULTS | {
 }
 # Of the probit's hyperparameters, see `Likelihood.priors`; of all thresholds that of ties.
 _PRIORS = {"noise_variance": NOISE_PRIOR, "order_effect": (0.0, 0.5)}
+# A draw of hyperparameters at which the model cannot be evaluated is halved so often.
+_HALVINGS = 3
 _REFIT = Search(max_iter=12, gtol=1e-2, warn_not_converged=False)
 
 
@@ -218,3 +220,28 @@ def hallucinate(
     last = {"margins": margins[None]} if len(margins) else None
     drawn = fitted.refined(rng, carried(last, None, fitted.comparisons, "answers"))
     return drawn.posterior, drawn.approximation.state["margins"][0]
+
+
+def redrawn(fitted: Fitted, root: NDArray[np.float64], rng: np.random.Generator) -> Fitted:
+    """The answers fitted at hyperparameters drawn from their posterior.
+
+    That is the normal of Laplace's approximation, within the bounds.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        At the best hyperparameters.
+    root : ndarray of shape (n_theta, n_theta)
+        Of their covariance, see `hyperparameter_spread`.
+    rng : numpy.random.Generator
+    """
+    model = fitted.model
+    step = root @ rng.standard_normal(len(root))
+    start = Start(fitted.evaluation.approximation.state, None, fitted.comparisons)
+    for _ in range(_HALVINGS):
+        theta = np.clip(model.theta + step, *model.bounds.T)
+        try:
+            return fit_posterior(fitted.comparisons, model.at(theta), start)
+        except ValueError:  # where the model cannot be evaluated
+            step = 0.5 * step
+    return fitted

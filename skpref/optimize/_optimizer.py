@@ -22,11 +22,15 @@ from skpref.optimize._spaces import make_space
 
 
 class PreferenceOptimizer(Asking):
-    """Preferential Bayesian optimisation with any engine, incumbent rule and acquisition.
+    """Preferential Bayesian optimisation: ask for a duel or a set, tell which item is better.
 
-    Ask for a duel, or for a set of more items, show it, and tell which item is better. Use
-    `HallucinationBelieverOptimizer` unless you compare methods. This class also runs the methods
-    that the paper [1]_ compares it with. ``skpref.optimize.STRATEGIES`` lists them:
+    By default duels take turns between two methods. One chooses both items by what the answer is
+    expected to add to the best posterior mean (knowledge gradient [2]_). In the other a challenger
+    meets the winner of the last duel. Both see hyperparameters drawn from their posterior. A set
+    shows the best items of several draws of the utility.
+
+    Other methods are a posterior, a rule for the first item and an acquisition for the second.
+    ``skpref.optimize.STRATEGIES`` lists those that the paper [1]_ compares, and more:
     ``PreferenceOptimizer(space, **STRATEGIES["EP-MUC"]._asdict())``.
 
     Parameters
@@ -37,15 +41,18 @@ class PreferenceOptimizer(Asking):
         high), or lists of choices. The cdf of a distribution maps its values to the unit interval,
         so a ``loguniform`` is searched on a log scale. A tuple of two ints means integers, both
         ends included. Choices that are increasing numbers are ordered, others are categories.
-    inference : str or engine, default="hallucination"
-        Gives the posterior that the acquisition sees. "hallucination" is the GP given one draw of
-        the noisy margins, "kriging_believer" the GP given their means, "constant_liar" the GP given
-        that each is 1. Or "laplace", "ep", "gibbs", "hmc", or an engine of `skpref.inference`.
-    incumbent : str, default="posterior_mean"
+    inference : str or engine, default="auto"
+        Gives the posterior that the acquisition sees. With "auto" here and in the next three
+        parameters the methods above are taken. Beside one that is given "auto" stands for
+        "hallucination", "posterior_mean", "log_ei" and "best". "hallucination" is the GP given one
+        draw of the noisy margins, "kriging_believer" the GP given their means, "constant_liar" the
+        GP given that each is 1. Or "laplace", "ep", "gibbs", "hmc", or an engine of
+        `skpref.inference`.
+    incumbent : str, default="auto"
         First item of the next duel: "last_winner", "posterior_mean", "thompson", "random" or
         "joint". "posterior_mean" is the item with the largest one among those seen. With "joint"
         both items maximise the acquisition together, and with "eubo" all items of a set.
-    acquisition : str or callable, default="log_ei"
+    acquisition : str or callable, default="auto"
         The second item maximises it. "ei", "log_ei", "pi" (probability of improvement), "ucb" (√β =
         2) and "mean" are functions of an item. "bvei", "muc", "eubo", "eiig" and "duel_ucb" are
         functions of its duel with the first item. "kg" (knowledge gradient) is what the largest
@@ -54,9 +61,13 @@ class PreferenceOptimizer(Asking):
         any item. Each further item of a set maximises it by itself; with "eubo" (expected utility
         of the best) all do so together. A callable gets ``(posterior, X, incumbent)`` in unit-cube
         rows and returns (n,) values. Methods take turns, one a question, where ``inference``,
-        ``incumbent`` and ``acquisition`` are tuples; a text is then that of all. They share one
-        fit: engines are one of the above and "ep", which is the Gaussian posterior that the
-        hyperparameters of the other are learned with.
+        ``incumbent``, ``acquisition`` or ``hyperparameters`` are tuples; a text is then that of
+        all. They share one fit: engines are one of the above and "ep", which is the Gaussian
+        posterior that the hyperparameters of the other are learned with.
+    hyperparameters : {"auto", "best", "drawn"}, default="auto"
+        With "drawn" each item is chosen under hyperparameters of its own, drawn from the normal
+        that Laplace's approximation puts around the best ones. Few answers leave lengthscales
+        open; under the best ones alone a distant peak may seem impossible.
     kernel : sklearn kernel, default=None
         On rows of the unit cube, where categories are one-hot. None: Matérn-3/2, unit amplitude,
         one lengthscale a column.
@@ -67,7 +78,8 @@ class PreferenceOptimizer(Asking):
         Probability of an answer given the utilities. None: a probit with the parameters in
         ``answers``.
     n_initial : int, default=None
-        Number of answers before the model is used, where a set of k items counts k/2. None: 3 d.
+        Number of answers before the model is used, where a set of k items counts k/2. None: 4
+        where the strategy is not given, else 3 d.
     initial_duels : array-like of shape (n, 2, d) or list of pairs of dicts, default=None
         Asked first. The rest of the initial duels are Sobol points.
     refit_every : int, default=None
@@ -112,10 +124,15 @@ class PreferenceOptimizer(Asking):
     ----------
     .. [1] Takeno, Nomura, Karasuyama, "Towards Practical Preferential Bayesian Optimization
        with Skew Gaussian Processes", ICML 2023.
+    .. [2] Wu, Gardner, "Knowledge Gradient for Preference Learning", 2026, arXiv 2601.22335.
 
     Examples
     --------
     >>> from skpref.optimize import STRATEGIES, PreferenceOptimizer
+    >>> optimizer = PreferenceOptimizer([[0.0, 1.0]], random_state=0)
+    >>> best = optimizer.run(lambda a, b: abs(a[0] - 0.3) < abs(b[0] - 0.3), n_duels=12)
+    >>> bool(abs(best[0] - 0.3) < 0.1)
+    True
     >>> optimizer = PreferenceOptimizer(
     ...     [[0.0, 1.0]], **STRATEGIES["EP-EI"]._asdict(), random_state=0
     ... )
@@ -128,9 +145,10 @@ class PreferenceOptimizer(Asking):
         self,
         space: Any = None,
         *,
-        inference: Any = "hallucination",
-        incumbent: str | tuple[str, ...] = "posterior_mean",
-        acquisition: str | Callable | tuple[str | Callable, ...] = "log_ei",
+        inference: Any = "auto",
+        incumbent: str | tuple[str, ...] = "auto",
+        acquisition: str | Callable | tuple[str | Callable, ...] = "auto",
+        hyperparameters: str | tuple[str, ...] = "auto",
         kernel: Kernel | None = None,
         lengthscale_prior: tuple[float, float] | str | None = LENGTHSCALE_PRIOR,
         likelihood: Any = None,
@@ -148,6 +166,7 @@ class PreferenceOptimizer(Asking):
             "inference": inference,
             "incumbent": incumbent,
             "acquisition": acquisition,
+            "hyperparameters": hyperparameters,
             "kernel": kernel,
             **answer_options({**answers}),
             "lengthscale_prior": lengthscale_prior,
@@ -167,7 +186,7 @@ class PreferenceOptimizer(Asking):
         )
 
     def __repr__(self) -> str:
-        state, strategy = self._session.known, self._session.configuration.strategy
+        state, strategy = self._session.known, self._session.configuration.strategies["duel"]
         parts = [f"{name}={value!r}" for name, value in strategy._asdict().items()]
         duels = all(len(each.items) == 2 for each in state.told)
         return (

@@ -4,10 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from skpref._utils import blas_threads
-from skpref.fitting import Fitted
+from skpref.fitting import Fitted, hyperparameter_spread
 from skpref.gp import Posterior
 from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
@@ -43,9 +44,11 @@ class Questions:
         self._near = _NEAR * np.sqrt(space.n_columns)
         # told, base, fit, memory: the last fit, as one value
         self._last: tuple[tuple, Recalled, Fitted, Memory] | None = None
+        # a fit, and how far its hyperparameters are spread
+        self._spread: tuple[Fitted, NDArray[np.float64]] | None = None
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_last": None}
+        return {**self.__dict__, "_last": None, "_spread": None}
 
     # -- the model -----------------------------------------------------------------------
 
@@ -112,11 +115,14 @@ class Questions:
 
     def _modelled_rows(self, state, allowed, size, rng):
         memory, fit = state.recalled.memory, self.fit(state)[0]
-        strategy = self._configuration.turn(len(state.told) + len(state.pending))
+        strategy = self._configuration.turn(len(state.told) + len(state.pending), size)
         hallucinating = self._configuration.hallucinating and strategy.inference != "ep"
+        best = fit
 
         def draw():
-            nonlocal memory
+            nonlocal memory, fit
+            if strategy.hyperparameters == "drawn":
+                fit = self._redrawn(best, rng)
             if strategy.inference == "ep":
                 return fit.gaussian
             if not hallucinating:
@@ -132,6 +138,14 @@ class Questions:
         )
         found = propose(strategy, view)
         return self._or_any(found, state, size, rng), memory
+
+    def _redrawn(self, fit, rng):
+        """A fit at hyperparameters drawn from their posterior around those of a fit."""
+        if not len(fit.model.theta):
+            return fit
+        if self._spread is None or self._spread[0] is not fit:
+            self._spread = (fit, hyperparameter_spread(fit))
+        return _model.redrawn(fit, self._spread[1], rng)
 
     def _designed(self, state, allowed, size, rng):
         """Items and the indices of the next of the design: those given first, then Sobol points."""

@@ -66,11 +66,14 @@ class Strategy(NamedTuple):
     acquisition : str or callable
         A name in ``ACQUISITIONS`` or ``LOOKAHEADS``, "thompson" or "random", or a function
         ``(posterior, X, incumbent) -> (n,)`` of unit-cube rows.
+    hyperparameters : str
+        "best", or "drawn" from their posterior anew for each item that is chosen.
     """
 
     inference: Any
     incumbent: Any
     acquisition: Any
+    hyperparameters: Any = "best"
 
     @property
     def turns(self) -> "tuple[Strategy, ...]":
@@ -78,8 +81,8 @@ class Strategy(NamedTuple):
         lengths = {len(field) for field in self if isinstance(field, tuple)} or {1}
         if len(lengths) > 1 or 0 in lengths:
             raise ValueError(
-                "Of methods that take turns inference, incumbent and acquisition must each be a "
-                f"tuple of as many entries, or one for all; got {self}."
+                "Of methods that take turns each field must be a tuple of as many entries, or one "
+                f"value for all; got {self}."
             )
         n = lengths.pop()
         fields = [field if isinstance(field, tuple) else (field,) * n for field in self]
@@ -112,8 +115,16 @@ STRATEGIES = {
     "HB-logEI+EUBO": Strategy(
         ("hallucination", "ep"), ("last_winner", "joint"), ("log_ei", "eubo")
     ),
+    "KG+EI": Strategy(("ep", "hallucination"), ("joint", "last_winner"), ("kg", "log_ei"), "drawn"),
     "random": Strategy("ep", "random", "random"),
 }
+# What is taken unless something else is said (benchmarks/generated_regret.py): duels that look
+# ahead find the right peak, those with the last winner climb it; a set shows what several draws of
+# the utility think best.
+BEST = {"duel": STRATEGIES["KG+EI"], "set": STRATEGIES["DoubleTS"]}
+# What stands for "auto" beside fields that were given.
+ORDINARY = Strategy("hallucination", "posterior_mean", "log_ei")
+HYPERPARAMETERS = ("best", "drawn")
 INCUMBENTS = ("last_winner", "posterior_mean", "thompson", "random", "joint")
 
 

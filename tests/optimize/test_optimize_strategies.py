@@ -32,6 +32,12 @@ ROWS = {
     "HB-KG": ("hallucination", "joint", "kg"),
     "JES": ("ep", "joint", "jes"),
     "HB-logEI+EUBO": (("hallucination", "ep"), ("last_winner", "joint"), ("log_ei", "eubo")),
+    "KG+EI": (
+        ("ep", "hallucination"),
+        ("joint", "last_winner"),
+        ("kg", "log_ei"),
+        "drawn",
+    ),
     "random": ("ep", "random", "random"),
 }
 NAMES = list(ROWS)
@@ -147,7 +153,7 @@ def test_every_row_is_the_method_of_its_name(name):
 @pytest.mark.filterwarnings("ignore:The chains have not mixed")
 @pytest.mark.parametrize("name", [name for name in NAMES if ROWS[name][2] in FORMULAS])
 def test_every_row_asks_as_the_formula_of_its_acquisition_does(name):
-    inference, incumbent, acquisition = ROWS[name]
+    inference, incumbent, acquisition = ROWS[name][:3]
     duels, means = asked(STRATEGIES[name])
     expected, expected_means = asked(Strategy(inference, incumbent, FORMULAS[acquisition]))
     np.testing.assert_array_equal(duels, expected)
