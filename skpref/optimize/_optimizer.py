@@ -15,6 +15,7 @@ from skpref.likelihoods import AnswerParameters
 from skpref.optimize._answers import UNSAID, AnswerArguments
 from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import answer_options, configure
+from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
 from skpref.optimize._model import LENGTHSCALE_PRIOR
 from skpref.optimize._questions import check_told
 from skpref.optimize._session import Session
@@ -276,6 +277,18 @@ class PreferenceOptimizer(Asking):
         state = self._session.state
         check_told(state)
         return self._session.show(state, [state.last_winner])[0]
+
+    @property
+    def expected_gain_(self) -> ExpectedGain:
+        """What is to be gained by one more question, and how near the best is."""
+        return self._session.gain()
+
+    def _stopping(self, until, within):
+        if until is None:
+            return super()._stopping(until, within)
+        check_number("until", until, low=0.0, high=1.0, open_low=True, open_high=True)
+        near = WITHIN if within is None else check_within(within)
+        return lambda: self._session.is_near(until, near)
 
     @property
     def posterior_(self) -> Posterior:

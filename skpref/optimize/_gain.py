@@ -1,0 +1,300 @@
+"""What one more question is worth: how far the recommended item may be from the best."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from skpref._utils import Array, check_number
+from skpref.fitting import Fitted, Model, average
+from skpref.gp import Posterior, SamplePaths
+from skpref.inference import hallucinations
+from skpref.kernels import shortest_lengths
+from skpref.likelihoods import Likelihood
+from skpref.optimize._acquisition import (
+    Moments,
+    Surface,
+    Value,
+    bivariate_expected_improvement,
+    margin_moments,
+)
+from skpref.optimize._strategies import screening_rows
+
+# How near the best is near, if nothing else is said: a share of the range.
+WITHIN = 0.01
+# Draws: so many hyperparameters, and so many functions under each.
+_WORLDS, _PATHS = 16, 8
+# Functions under the present hyperparameters alone, which may already say that it is not near.
+_TRIAL = 32
+_TRIAL_LEVEL = 1e-3
+_FREQUENCIES = 500
+# Rows that are looked at by their moments, and those of them where functions are drawn: where the
+# utility may be largest, where it is lowest, and any.
+_SCREEN = 2048
+_HIGH, _LOW, _ANY = 320, 32, 32
+_SEEDS = 8
+# Each function is climbed from so many rows, in so many steps, which begin with this share of a
+# lengthscale and become so many times as long after a success and a failure.
+_STARTS, _STEPS = 3, 24
+_FIRST_STEP, _LONGER, _SHORTER = 0.2, 1.6, 0.35
+_MAX_SWAPS = 3
+# Step of a difference of probabilities, in standard deviations.
+_DIFFERENCE = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedGain:
+    """What is to be gained by going on.
+
+    Attributes
+    ----------
+    utility : float
+        By how much one more duel of the recommended item and the best challenger is expected to
+        raise the posterior mean of the better one, in the unit of the kernel's amplitude (the
+        knowledge gradient of that duel).
+    share : float
+        The same, as a share of the range of the utility over the space.
+    shortfall : ndarray of shape (n_draws,)
+        By how much the recommended item is worse than the best of the space, as a share of the
+        range, for draws of the utility from its posterior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.optimize import ExpectedGain
+    >>> gain = ExpectedGain(0.02, 0.004, np.array([0.0, 0.005, 0.008, 0.03]))
+    >>> gain.probability(within=0.01)
+    0.75
+    """
+
+    utility: float
+    share: float
+    shortfall: NDArray[np.float64]
+
+    def probability(self, within: float = WITHIN) -> float:
+        """Probability that the recommended item is this near to the best.
+
+        Parameters
+        ----------
+        within : float, default=0.01
+            A share of the range of the utility over the space, from its lowest to its best item.
+        """
+        return float(np.mean(self.shortfall <= check_within(within)))
+
+
+def check_within(within: float) -> float:
+    """A share of the range, checked."""
+    return check_number("within", within, low=0.0, high=1.0, open_low=True, open_high=True)
+
+
+class Known(NamedTuple):
+    """What is known when somebody asks whether to go on.
+
+    Attributes
+    ----------
+    fitted : Fitted
+    space : Space
+    seen : ndarray of shape (n_items, n_columns)
+        Items that answers are about.
+    recommended : ndarray of shape (n_columns,)
+    rng : numpy.random.Generator
+    """
+
+    fitted: Fitted
+    space: Any
+    seen: NDArray[np.float64]
+    recommended: NDArray[np.float64]
+    rng: np.random.Generator
+
+
+class Distance(NamedTuple):
+    """How far the recommended item is from the best, and the range, of each of n functions."""
+
+    shortfall: NDArray[np.float64]
+    extent: NDArray[np.float64]
+
+
+def expected_gain(known: Known) -> ExpectedGain:
+    """What is to be gained by one more question."""
+    found = [_distance(*world, known) for world in _worlds(known)]
+    extent = float(np.mean(np.concatenate([each.extent for each in found])))
+    utility = _value_of_duel(known)
+    shortfall = np.sort(np.concatenate([each.shortfall for each in found]))
+    return ExpectedGain(utility, utility / extent, shortfall)
+
+
+def is_near(known: Known, probability: float, within: float) -> bool:
+    """Whether `expected_gain` says that the recommended item is near the best so probably.
+
+    It ends as soon as that is excluded.
+    """
+    trial = _drawn(known.fitted.model, _TRIAL, known)
+    beyond = _distance(trial, _TRIAL, known, climbing=False).shortfall > within
+    if beyond.sum() > binom.isf(_TRIAL_LEVEL, _TRIAL, 1.0 - probability):
+        return False
+    allowed, n_beyond = (1.0 - probability) * _WORLDS * _PATHS + 1e-9, 0
+    for world in _worlds(known):
+        n_beyond += int(np.sum(_distance(*world, known).shortfall > within))
+        if n_beyond > allowed:
+            return False
+    return True
+
+
+# --- draws ----------------------------------------------------------------------------------
+
+
+def _worlds(known: Known) -> Iterator[tuple[Posterior, int]]:
+    """Posteriors under hyperparameters drawn from theirs, and how many functions each stands for.
+
+    The points of an average are taken in proportion to their weights.
+    """
+    model = known.fitted.model
+    if not len(model.theta):
+        n = _WORLDS * _PATHS
+        yield _drawn(model, n, known), n
+        return
+    every = average(model, known.fitted.comparisons)
+    ends = np.cumsum([each.weight for each in every])
+    level = (known.rng.random() + np.arange(_WORLDS)) / _WORLDS * ends[-1]
+    taken = np.minimum(np.searchsorted(ends, level, side="right"), len(every) - 1)
+    index, count = np.unique(taken, return_counts=True)
+    for at, times in zip(index, count, strict=True):
+        yield _drawn(every[at].model, times * _PATHS, known), int(times * _PATHS)
+
+
+def _drawn(model: Model, n: int, known: Known) -> Posterior:
+    """The posterior under some hyperparameters, with n draws of the margins as components."""
+    problem, gaussian, _ = model.evaluate(known.fitted.comparisons)
+    found = hallucinations(problem, gaussian, n, known.rng)
+    return problem.prior.posterior(found.sites, found.conditioned, model.likelihood)
+
+
+# --- one function after another -------------------------------------------------------------
+
+
+def _distance(posterior: Posterior, n: int, known: Known, climbing: bool = True) -> Distance:
+    """Of n functions drawn from a posterior."""
+    rows = _rows(posterior, known)
+    paths = posterior.sample_paths(n, known.rng, n_frequencies=_FREQUENCIES)
+    values = paths(rows)  # the first row is the recommended one
+    best, least = values.max(axis=0), values.min(axis=0)
+    if climbing and known.space.pool is None:
+        best = np.maximum(best, _climbed(paths, rows, values, known.space, posterior))
+    extent = best - least
+    shortfall = np.divide(best - values[0], extent, out=np.zeros(n), where=extent > 0.0)
+    return Distance(shortfall, extent)
+
+
+def _rows(posterior: Posterior, known: Known) -> NDArray[np.float64]:
+    """The recommended row, and those where a function may be largest or lowest."""
+    space, recommended = known.space, known.recommended
+    order = np.argsort(-posterior.mean(known.seen), kind="stable")
+    seeds = np.concatenate([recommended[None], known.seen[order[:_SEEDS]]])
+    rows = np.concatenate([known.seen, screening_rows(space, seeds, known.rng, _SCREEN)])
+    if len(rows) > _HIGH + _LOW + _ANY:
+        threshold = np.zeros(posterior.n_components)
+        surface = Surface(bivariate_expected_improvement, posterior, recommended, threshold)
+        high = np.argsort(-surface.value(rows), kind="stable")[:_HIGH]
+        low = np.argsort(posterior.mean(rows), kind="stable")[:_LOW]
+        others = known.rng.choice(len(rows), _ANY, replace=False)
+        rows = rows[np.unique(np.concatenate([high, low, others]))]
+    return np.concatenate([recommended[None], rows])
+
+
+def _climbed(
+    paths: SamplePaths,
+    rows: NDArray[np.float64],
+    values: NDArray[np.float64],
+    space: Any,
+    posterior: Posterior,
+) -> NDArray[np.float64]:
+    """The largest value of every function near the best of some rows."""
+    n = values.shape[1]
+    starts = np.argsort(-values, axis=0, kind="stable")[:_STARTS].T.ravel()
+    path, rows = np.repeat(np.arange(n), _STARTS), rows[starts]
+    lengths = np.minimum(shortest_lengths(posterior.kernel, space.n_columns), 1.0)
+    rows, reached = _ascended(paths, path, rows, np.where(space.free, lengths, 0.0))
+    for _ in range(0 if space.free.all() else _MAX_SWAPS):
+        rows = space.snap(rows)
+        near = [space.neighbours(row) for row in rows]
+        sizes = [len(each) for each in near]
+        if not sum(sizes):
+            break
+        owner = np.repeat(np.arange(len(rows)), sizes)
+        others = paths.value_and_gradient_of(np.concatenate(near), path[owner])[0]
+        for k in range(len(rows)):
+            own = np.flatnonzero(owner == k)
+            if len(own) and others[own].max() > reached[k]:
+                rows[k] = near[k][np.argmax(others[own])]
+        rows, reached = _ascended(paths, path, rows, np.where(space.free, lengths, 0.0))
+    return reached.reshape(n, _STARTS).max(axis=1)
+
+
+def _ascended(
+    paths: SamplePaths,
+    path: NDArray[np.intp],
+    rows: NDArray[np.float64],
+    lengths: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Rows after steps along the gradient, each on its own path, and the values there."""
+    value, gradient = paths.value_and_gradient_of(rows, path)
+    step = np.full(len(rows), _FIRST_STEP)
+    for _ in range(_STEPS):
+        slope = gradient * lengths
+        slope[((rows <= 0.0) & (slope < 0.0)) | ((rows >= 1.0) & (slope > 0.0))] = 0.0
+        norm = np.maximum(np.linalg.norm(slope, axis=1), 1e-300)
+        moved = np.clip(rows + (step / norm)[:, None] * slope * lengths, 0.0, 1.0)
+        other, turned = paths.value_and_gradient_of(moved, path)
+        better = other > value
+        rows, gradient = np.where(better[:, None], moved, rows), np.where(
+            better[:, None], turned, gradient
+        )
+        value, step = np.where(better, other, value), step * np.where(better, _LONGER, _SHORTER)
+    return rows, value
+
+
+# --- one more duel --------------------------------------------------------------------------
+
+
+def _value_of_duel(known: Known) -> float:
+    """The largest knowledge gradient of a duel with the recommended item."""
+    posterior = known.fitted.gaussian
+    likelihood = posterior.likelihood
+
+    def value(moments: Moments) -> Value:
+        return Value(knowledge_gradient(*margin_moments(moments), likelihood), moments.mean)
+
+    surface = Surface(value, posterior, known.recommended, np.zeros(posterior.n_components))
+    seeds = np.concatenate([known.recommended[None], known.seen])
+    return float(surface.value(screening_rows(known.space, seeds, known.rng, _SCREEN)).max())
+
+
+def knowledge_gradient(mean: Array, var: Array, likelihood: Likelihood) -> Array:
+    """Rise of the larger posterior mean of two items by a duel of theirs.
+
+    With g = f(x) − f(incumbent) and Z_k the probability of outcome k, E[g, k] = μ Z_k + s² ∂Z_k/∂μ,
+    so that the rise is Σ_k E[g, k]⁺ − μ⁺.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n, 1)
+        Of g.
+    var : ndarray of shape (n,)
+    likelihood : Likelihood
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    mu = mean[:, 0]
+    step = _DIFFERENCE * np.sqrt(var + likelihood.margin_variance)
+    lead = np.zeros(len(mu))
+    below, at, above = (
+        likelihood.outcome_proba(mu + by, var, lead) for by in (-step, 0.0 * step, step)
+    )
+    slope = (above - below) / (2.0 * step[:, None])
+    each = mu[:, None] * at + var[:, None] * slope
+    return np.maximum(np.maximum(each, 0.0).sum(axis=1) - np.maximum(mu, 0.0), 0.0)
