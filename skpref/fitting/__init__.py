@@ -7,7 +7,13 @@ evidence; one program fits, whatever the answers are; forecasts say beforehand w
 from skpref.fitting._averaging import Weighted, average, lattice, ratio_prior
 from skpref.fitting._fit import Fitted, Start, carried, evidence, fit_posterior
 from skpref.fitting._forecast import forecast, seconds_of
-from skpref.fitting._hyperpriors import Hyperprior, LogNormal, lengthscale_priors, likelihood_priors
+from skpref.fitting._hyperpriors import (
+    Hyperprior,
+    LogNormal,
+    SharedLevel,
+    lengthscale_priors,
+    likelihood_priors,
+)
 from skpref.fitting._inspected import (
     UNITS,
     Averaged,
@@ -66,6 +72,7 @@ __all__ = [
     "Relative",
     "Search",
     "Settings",
+    "SharedLevel",
     "Sight",
     "Start",
     "Stream",

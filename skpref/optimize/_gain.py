@@ -1,7 +1,7 @@
 """What one more question is worth: how far the recommended item may be from the best."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from skpref._utils import Array, check_number
-from skpref.fitting import Fitted, Model, average
+from skpref.fitting import Fitted, LogNormal, Model, SharedLevel, average
 from skpref.gp import Posterior, SamplePaths
 from skpref.inference import hallucinations
-from skpref.kernels import shortest_lengths
+from skpref.kernels import lengthscale_indices, shortest_lengths
 from skpref.likelihoods import Likelihood
 from skpref.optimize._acquisition import (
     Moments,
@@ -31,14 +31,17 @@ _WORLDS, _PATHS = 16, 8
 _TRIAL = 32
 _TRIAL_LEVEL = 1e-3
 _FREQUENCIES = 500
+# Lengthscales share a level: its median, and the deviation of its logarithm.
+_LENGTHSCALE, _LEVEL = 0.25, 0.6
 # Rows that are looked at by their moments, and those of them where functions are drawn: where the
 # utility may be largest, where it is lowest, and any.
 _SCREEN = 2048
-_HIGH, _LOW, _ANY = 320, 32, 32
+_HIGH, _LOW, _ANY = 960, 32, 32
 _SEEDS = 8
-# Each function is climbed from so many rows, in so many steps, which begin with this share of a
-# lengthscale and become so many times as long after a success and a failure.
-_STARTS, _STEPS = 3, 24
+# Each function is climbed from so many rows, so far apart (in lengthscales), in so many steps,
+# which begin with this share of a lengthscale and become so many times as long after a success and
+# a failure.
+_STARTS, _APART, _STEPS = 4, 0.3, 24
 _FIRST_STEP, _LONGER, _SHORTER = 0.2, 1.6, 0.35
 _MAX_SWAPS = 3
 # Step of a difference of probabilities, in standard deviations.
@@ -151,7 +154,7 @@ def _worlds(known: Known) -> Iterator[tuple[Posterior, int]]:
 
     The points of an average are taken in proportion to their weights.
     """
-    model = known.fitted.model
+    model = cautious(known.fitted.model)
     if not len(model.theta):
         n = _WORLDS * _PATHS
         yield _drawn(model, n, known), n
@@ -163,6 +166,20 @@ def _worlds(known: Known) -> Iterator[tuple[Posterior, int]]:
     index, count = np.unique(taken, return_counts=True)
     for at, times in zip(index, count, strict=True):
         yield _drawn(every[at].model, times * _PATHS, known), int(times * _PATHS)
+
+
+def cautious(model: Model) -> Model:
+    """The model with a prior on lengthscales under which a function may have more peaks."""
+    index = np.array([at for at, _ in lengthscale_indices(model.kernel)], dtype=np.intp)
+    if not len(index):
+        return model
+    others = [
+        prior
+        for prior in model.priors
+        if not (isinstance(prior, LogNormal | SharedLevel) and np.isin(prior.index, index).all())
+    ]
+    shared = SharedLevel(index, np.full(len(index), np.log(_LENGTHSCALE)), _LEVEL)
+    return replace(model, priors=(*others, shared))
 
 
 def _drawn(model: Model, n: int, known: Known) -> Posterior:
@@ -213,9 +230,8 @@ def _climbed(
 ) -> NDArray[np.float64]:
     """The largest value of every function near the best of some rows."""
     n = values.shape[1]
-    starts = np.argsort(-values, axis=0, kind="stable")[:_STARTS].T.ravel()
-    path, rows = np.repeat(np.arange(n), _STARTS), rows[starts]
     lengths = np.minimum(shortest_lengths(posterior.kernel, space.n_columns), 1.0)
+    path, rows = np.repeat(np.arange(n), _STARTS), rows[_spread_starts(rows / lengths, values)]
     rows, reached = _ascended(paths, path, rows, np.where(space.free, lengths, 0.0))
     for _ in range(0 if space.free.all() else _MAX_SWAPS):
         rows = space.snap(rows)
@@ -231,6 +247,18 @@ def _climbed(
                 rows[k] = near[k][np.argmax(others[own])]
         rows, reached = _ascended(paths, path, rows, np.where(space.free, lengths, 0.0))
     return reached.reshape(n, _STARTS).max(axis=1)
+
+
+def _spread_starts(rows: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The best rows of every function that are not all in one place, one function after another."""
+    columns, left = np.arange(values.shape[1]), values.copy()
+    found = []
+    for _ in range(_STARTS):
+        found.append(np.argmax(left, axis=0))
+        for column, best in zip(columns, found[-1], strict=True):
+            near = np.max(np.abs(rows - rows[best]), axis=1) < _APART
+            left[near, column] = -np.inf
+    return np.stack(found, axis=1).ravel()
 
 
 def _ascended(
