@@ -164,13 +164,18 @@ def read(path):
 
 
 def append(path, row):
+    """Add a unit of ours."""
+    append_row(path, row, COLUMNS)
+
+
+def append_row(path, row, columns):
     """Add a unit; a line torn by a kill is ended first."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = path.read_bytes() if path.is_file() else b""
     with path.open("a", newline="") as handle:
         if text and not text.endswith(b"\n"):
             handle.write("\r\n")
-        writer = csv.DictWriter(handle, COLUMNS)
+        writer = csv.DictWriter(handle, columns)
         if not text:
             writer.writeheader()
         writer.writerow(row)
