@@ -202,7 +202,9 @@ def n_points(n_theta: int) -> int:
     return min(_POINTS + _MORE * n_theta, _MOST)
 
 
-def average(model: Model, comparisons: Comparisons) -> Sequence[Weighted]:
+def average(
+    model: Model, comparisons: Comparisons, points: int | None = None
+) -> Sequence[Weighted]:
     r"""Posteriors at a few hyperparameters, weighed by how probable these are.
 
     With p(θ | y) the evidence times the priors of the model and `ratio_prior`, within the bounds,
@@ -216,6 +218,8 @@ def average(model: Model, comparisons: Comparisons) -> Sequence[Weighted]:
     model : Model
         As fitted, with an engine that has evidence and an exact prior.
     comparisons : Comparisons
+    points : int, optional
+        Number of points, even. None: 8 and 8 more a hyperparameter, 64 at most.
 
     Returns
     -------
@@ -244,7 +248,7 @@ def average(model: Model, comparisons: Comparisons) -> Sequence[Weighted]:
             value = found.approximation.sites.log_evidence + log_prior
             return value, None if found.gradient is None else found.gradient + slope, at, found
 
-        normal = lattice(n_points(len(mode)), len(mode))
+        normal = lattice(n_points(len(mode)) if points is None else points, len(mode))
         low, high = model.bounds.T
         # Bounds tell as much as a uniform distribution between them.
         known = 12.0 / np.maximum(high - low, 1e-6) ** 2

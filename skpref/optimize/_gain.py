@@ -25,8 +25,9 @@ from skpref.optimize._strategies import screening_rows
 
 # How near the best is near, if nothing else is said: a share of the range.
 WITHIN = 0.01
-# Draws: so many hyperparameters, and so many functions under each.
-_WORLDS, _PATHS = 16, 8
+# Draws: so many hyperparameters, out of so many points of an average, and so many functions under
+# each.
+_WORLDS, _PATHS, _POINTS = 12, 10, 32
 # Functions under the present hyperparameters alone, which may already say that it is not near.
 _TRIAL = 32
 _TRIAL_LEVEL = 1e-3
@@ -41,7 +42,7 @@ _SEEDS = 8
 # Each function is climbed from so many rows, so far apart (in lengthscales), in so many steps,
 # which begin with this share of a lengthscale and become so many times as long after a success and
 # a failure.
-_STARTS, _APART, _STEPS = 4, 0.3, 24
+_STARTS, _APART, _STEPS = 4, 0.3, 16
 _FIRST_STEP, _LONGER, _SHORTER = 0.2, 1.6, 0.35
 _MAX_SWAPS = 3
 # Step of a difference of probabilities, in standard deviations.
@@ -122,9 +123,10 @@ class Distance(NamedTuple):
 
 def expected_gain(known: Known) -> ExpectedGain:
     """What is to be gained by one more question."""
-    found = [_distance(*world, known) for world in _worlds(known)]
+    rows = _rows(known)
+    found = [_distance(*world, rows, known) for world in _worlds(known)]
     extent = float(np.mean(np.concatenate([each.extent for each in found])))
-    utility = _value_of_duel(known)
+    utility = _value_of_duel(rows, known)
     shortfall = np.sort(np.concatenate([each.shortfall for each in found]))
     return ExpectedGain(utility, utility / extent, shortfall)
 
@@ -134,13 +136,13 @@ def is_near(known: Known, probability: float, within: float) -> bool:
 
     It ends as soon as that is excluded.
     """
-    trial = _drawn(known.fitted.model, _TRIAL, known)
-    beyond = _distance(trial, _TRIAL, known, climbing=False).shortfall > within
-    if beyond.sum() > binom.isf(_TRIAL_LEVEL, _TRIAL, 1.0 - probability):
+    rows, allowed = _rows(known), (1.0 - probability) * _WORLDS * _PATHS + 1e-9
+    trial = _distance(known.fitted.gaussian, _TRIAL, rows, known, climbing=False)
+    if np.sum(trial.shortfall > within) > binom.isf(_TRIAL_LEVEL, _TRIAL, 1.0 - probability):
         return False
-    allowed, n_beyond = (1.0 - probability) * _WORLDS * _PATHS + 1e-9, 0
-    for world in _worlds(known):
-        n_beyond += int(np.sum(_distance(*world, known).shortfall > within))
+    n_beyond = 0
+    for posterior, n in _worlds(known):
+        n_beyond += int(np.sum(_distance(posterior, n, rows, known).shortfall > within))
         if n_beyond > allowed:
             return False
     return True
@@ -159,7 +161,7 @@ def _worlds(known: Known) -> Iterator[tuple[Posterior, int]]:
         n = _WORLDS * _PATHS
         yield _drawn(model, n, known), n
         return
-    every = average(model, known.fitted.comparisons)
+    every = average(model, known.fitted.comparisons, _POINTS)
     ends = np.cumsum([each.weight for each in every])
     level = (known.rng.random() + np.arange(_WORLDS)) / _WORLDS * ends[-1]
     taken = np.minimum(np.searchsorted(ends, level, side="right"), len(every) - 1)
@@ -192,9 +194,14 @@ def _drawn(model: Model, n: int, known: Known) -> Posterior:
 # --- one function after another -------------------------------------------------------------
 
 
-def _distance(posterior: Posterior, n: int, known: Known, climbing: bool = True) -> Distance:
+def _distance(
+    posterior: Posterior,
+    n: int,
+    rows: NDArray[np.float64],
+    known: Known,
+    climbing: bool = True,
+) -> Distance:
     """Of n functions drawn from a posterior."""
-    rows = _rows(posterior, known)
     paths = posterior.sample_paths(n, known.rng, n_frequencies=_FREQUENCIES)
     values = paths(rows)  # the first row is the recommended one
     best, least = values.max(axis=0), values.min(axis=0)
@@ -205,9 +212,9 @@ def _distance(posterior: Posterior, n: int, known: Known, climbing: bool = True)
     return Distance(shortfall, extent)
 
 
-def _rows(posterior: Posterior, known: Known) -> NDArray[np.float64]:
+def _rows(known: Known) -> NDArray[np.float64]:
     """The recommended row, and those where a function may be largest or lowest."""
-    space, recommended = known.space, known.recommended
+    space, recommended, posterior = known.space, known.recommended, known.fitted.gaussian
     order = np.argsort(-posterior.mean(known.seen), kind="stable")
     seeds = np.concatenate([recommended[None], known.seen[order[:_SEEDS]]])
     rows = np.concatenate([known.seen, screening_rows(space, seeds, known.rng, _SCREEN)])
@@ -287,7 +294,7 @@ def _ascended(
 # --- one more duel --------------------------------------------------------------------------
 
 
-def _value_of_duel(known: Known) -> float:
+def _value_of_duel(rows: NDArray[np.float64], known: Known) -> float:
     """The largest knowledge gradient of a duel with the recommended item."""
     posterior = known.fitted.gaussian
     likelihood = posterior.likelihood
@@ -296,8 +303,7 @@ def _value_of_duel(known: Known) -> float:
         return Value(knowledge_gradient(*margin_moments(moments), likelihood), moments.mean)
 
     surface = Surface(value, posterior, known.recommended, np.zeros(posterior.n_components))
-    seeds = np.concatenate([known.recommended[None], known.seen])
-    return float(surface.value(screening_rows(known.space, seeds, known.rng, _SCREEN)).max())
+    return float(surface.value(rows).max())
 
 
 def knowledge_gradient(mean: Array, var: Array, likelihood: Likelihood) -> Array:
