@@ -63,6 +63,11 @@ class SamplePaths:
         at_anchors = self._prior(posterior.anchors)
         self._weights = weights - D @ (D.T @ at_anchors)
 
+    @property
+    def has_features(self) -> bool:
+        """Whether the prior is drawn by random features: gradients are then in closed form."""
+        return isinstance(self._prior, _FourierPrior)
+
     def __call__(self, X: Any) -> Array:
         posterior = self._posterior
         X = posterior.check_items(X)

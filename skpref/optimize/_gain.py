@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from skpref._utils import Array, check_number
-from skpref.fitting import Fitted, LogNormal, Model, SharedLevel, average
+from skpref.fitting import Fitted, Hyperprior, LogNormal, Model, SharedLevel, average
 from skpref.gp import Posterior, SamplePaths
 from skpref.inference import hallucinations
 from skpref.kernels import lengthscale_indices, shortest_lengths
@@ -21,6 +21,7 @@ from skpref.optimize._acquisition import (
     bivariate_expected_improvement,
     margin_moments,
 )
+from skpref.optimize._model import LENGTHSCALE_PRIOR
 from skpref.optimize._strategies import screening_rows
 
 # How near the best is near, if nothing else is said: a share of the range.
@@ -137,7 +138,8 @@ def is_near(known: Known, probability: float, within: float) -> bool:
     It ends as soon as that is excluded.
     """
     rows, allowed = _rows(known), (1.0 - probability) * _WORLDS * _PATHS + 1e-9
-    trial = _distance(known.fitted.gaussian, _TRIAL, rows, known, climbing=False)
+    apart = known._replace(rng=known.rng.spawn(1)[0])  # what follows is as in expected_gain
+    trial = _distance(known.fitted.gaussian, _TRIAL, rows, apart, climbing=False)
     if np.sum(trial.shortfall > within) > binom.isf(_TRIAL_LEVEL, _TRIAL, 1.0 - probability):
         return False
     n_beyond = 0
@@ -157,7 +159,7 @@ def _worlds(known: Known) -> Iterator[tuple[Posterior, int]]:
     The points of an average are taken in proportion to their weights.
     """
     model = cautious(known.fitted.model)
-    if not len(model.theta):
+    if not len(model.theta) or not model.rule.exact:
         n = _WORLDS * _PATHS
         yield _drawn(model, n, known), n
         return
@@ -171,21 +173,31 @@ def _worlds(known: Known) -> Iterator[tuple[Posterior, int]]:
 
 
 def cautious(model: Model) -> Model:
-    """The model with a prior on lengthscales under which a function may have more peaks."""
+    """The model with a prior of shorter lengthscales in the place of an optimizer's own.
+
+    Questions near the best item seen say little of lengthscales; under long ones there is no other
+    peak that could be higher. A prior that somebody chose is kept.
+    """
     index = np.array([at for at, _ in lengthscale_indices(model.kernel)], dtype=np.intp)
-    if not len(index):
+    own = [prior for prior in model.priors if not _is_default(prior, index)]
+    if len(own) == len(model.priors):
         return model
-    others = [
-        prior
-        for prior in model.priors
-        if not (isinstance(prior, LogNormal | SharedLevel) and np.isin(prior.index, index).all())
-    ]
     shared = SharedLevel(index, np.full(len(index), np.log(_LENGTHSCALE)), _LEVEL)
-    return replace(model, priors=(*others, shared))
+    return replace(model, priors=(*own, shared))
+
+
+def _is_default(prior: Hyperprior, index: NDArray[np.intp]) -> bool:
+    """Whether it is the default prior on the lengthscales, whose places are given."""
+    if not isinstance(prior, LogNormal) or not np.array_equal(prior.index, index):
+        return False
+    median, deviation = LENGTHSCALE_PRIOR
+    return bool(np.all(prior.centre == np.log(median)) and np.all(prior.deviation == deviation))
 
 
 def _drawn(model: Model, n: int, known: Known) -> Posterior:
     """The posterior under some hyperparameters, with n draws of the margins as components."""
+    if not model.rule.exact:
+        return known.fitted.gaussian
     problem, gaussian, _ = model.evaluate(known.fitted.comparisons)
     found = hallucinations(problem, gaussian, n, known.rng)
     return problem.prior.posterior(found.sites, found.conditioned, model.likelihood)
@@ -205,7 +217,7 @@ def _distance(
     paths = posterior.sample_paths(n, known.rng, n_frequencies=_FREQUENCIES)
     values = paths(rows)  # the first row is the recommended one
     best, least = values.max(axis=0), values.min(axis=0)
-    if climbing and known.space.pool is None:
+    if climbing and known.space.pool is None and paths.has_features:
         best = np.maximum(best, _climbed(paths, rows, values, known.space, posterior))
     extent = best - least
     shortfall = np.divide(best - values[0], extent, out=np.zeros(n), where=extent > 0.0)
