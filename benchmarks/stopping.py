@@ -90,9 +90,7 @@ def table(rows):
     slices = [("all", lambda row: True)]
     for key in ("group", "method", "noise"):
         for value in sorted({row[key] for row in rows}, key=str):
-            slices.append(
-                (f"{key} {value}", lambda row, key=key, value=value: row[key] == value)
-            )
+            slices.append((f"{key} {value}", lambda row, key=key, value=value: row[key] == value))
     for name, taken in slices:
         for within in (*WITHIN, "any"):
             some = [row for row in rows if taken(row) and within in (row["within"], "any")]

@@ -203,7 +203,7 @@ def n_points(n_theta: int) -> int:
 
 
 def average(
-    model: Model, comparisons: Comparisons, points: int | None = None
+    model: Model, comparisons: Comparisons, n_nodes: int | None = None
 ) -> Sequence[Weighted]:
     r"""Posteriors at a few hyperparameters, weighed by how probable these are.
 
@@ -218,7 +218,7 @@ def average(
     model : Model
         As fitted, with an engine that has evidence and an exact prior.
     comparisons : Comparisons
-    points : int, optional
+    n_nodes : int, optional
         Number of points, even. None: 8 and 8 more a hyperparameter, 64 at most.
 
     Returns
@@ -248,7 +248,7 @@ def average(
             value = found.approximation.sites.log_evidence + log_prior
             return value, None if found.gradient is None else found.gradient + slope, at, found
 
-        normal = lattice(n_points(len(mode)) if points is None else points, len(mode))
+        normal = lattice(n_nodes or n_points(len(mode)), len(mode))
         low, high = model.bounds.T
         # Bounds tell as much as a uniform distribution between them.
         known = 12.0 / np.maximum(high - low, 1e-6) ** 2

@@ -21,7 +21,7 @@ from skpref.optimize._acquisition import (
     bivariate_expected_improvement,
     margin_moments,
 )
-from skpref.optimize._model import LENGTHSCALE_PRIOR
+from skpref.optimize._model import ANSWERS, LENGTHSCALE_PRIOR, NOISE_PRIOR
 from skpref.optimize._strategies import screening_rows
 
 # How near the best is near, if nothing else is said: a share of the range.
@@ -35,6 +35,8 @@ _TRIAL_LEVEL = 1e-3
 _FREQUENCIES = 500
 # Lengthscales share a level: its median, and the deviation of its logarithm.
 _LENGTHSCALE, _LEVEL = 0.25, 0.6
+# Bounds of the variance of the noise, and the deviation of its logarithm.
+_NOISE_BOUNDS, _NOISE_DEVIATION = (1e-12, 1.0), 5.0
 # Rows that are looked at by their moments, and those of them where functions are drawn: where the
 # utility may be largest, where it is lowest, and any.
 _SCREEN = 2048
@@ -173,25 +175,34 @@ def _worlds(known: Known) -> Iterator[tuple[Posterior, int]]:
 
 
 def cautious(model: Model) -> Model:
-    """The model with a prior of shorter lengthscales in the place of an optimizer's own.
+    """The model with wider priors in the place of an optimizer's own.
 
-    Questions near the best item seen say little of lengthscales; under long ones there is no other
-    peak that could be higher. A prior that somebody chose is kept.
+    Of noise: a judge may see differences far below its least bound, which shorter lengthscales
+    would have to explain. Of lengthscales: questions near the best item say little of them, and
+    under long ones there is no other peak. What somebody chose is kept.
     """
     index = np.array([at for at, _ in lengthscale_indices(model.kernel)], dtype=np.intp)
-    own = [prior for prior in model.priors if not _is_default(prior, index)]
-    if len(own) == len(model.priors):
-        return model
-    shared = SharedLevel(index, np.full(len(index), np.log(_LENGTHSCALE)), _LEVEL)
-    return replace(model, priors=(*own, shared))
+    noise, likelihood = np.array([model.noise_index]), model.likelihood
+    wider: list[Hyperprior] = []
+    for prior in model.priors:
+        if _is(prior, LENGTHSCALE_PRIOR, index):
+            wider.append(SharedLevel(index, np.full(len(index), np.log(_LENGTHSCALE)), _LEVEL))
+        elif _is(prior, NOISE_PRIOR, noise):
+            centre = np.log(NOISE_PRIOR[:1])
+            wider.append(LogNormal(noise, centre, np.full(1, _NOISE_DEVIATION)))
+        else:
+            wider.append(prior)
+    if getattr(likelihood, "noise_variance_bounds", None) == ANSWERS["noise_variance_bounds"]:
+        likelihood = likelihood.bounded("noise_variance", _NOISE_BOUNDS)
+    return replace(model, likelihood=likelihood, priors=tuple(wider))
 
 
-def _is_default(prior: Hyperprior, index: NDArray[np.intp]) -> bool:
-    """Whether it is the default prior on the lengthscales, whose places are given."""
+def _is(prior: Hyperprior, default: tuple[float, float], index: NDArray) -> bool:
+    """Whether it is a default prior, a median and a deviation, on hyperparameters at places."""
     if not isinstance(prior, LogNormal) or not np.array_equal(prior.index, index):
         return False
-    median, deviation = LENGTHSCALE_PRIOR
-    return bool(np.all(prior.centre == np.log(median)) and np.all(prior.deviation == deviation))
+    centred = np.all(prior.centre == np.log(default[0]))
+    return bool(centred and np.all(prior.deviation == default[1]))
 
 
 def _drawn(model: Model, n: int, known: Known) -> Posterior:
@@ -296,8 +307,9 @@ def _ascended(
         moved = np.clip(rows + (step / norm)[:, None] * slope * lengths, 0.0, 1.0)
         other, turned = paths.value_and_gradient_of(moved, path)
         better = other > value
-        rows, gradient = np.where(better[:, None], moved, rows), np.where(
-            better[:, None], turned, gradient
+        rows, gradient = (
+            np.where(better[:, None], moved, rows),
+            np.where(better[:, None], turned, gradient),
         )
         value, step = np.where(better, other, value), step * np.where(better, _LONGER, _SHORTER)
     return rows, value

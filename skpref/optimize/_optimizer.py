@@ -99,6 +99,9 @@ class PreferenceOptimizer(Asking):
     posterior_ : Posterior
         Of the answers, on unit-cube rows (`to_unit`). It also takes the names of candidates, if
         these are texts. For engines that assume values of the noisy margins it is that of EP.
+    expected_gain_ : ExpectedGain
+        What is to be gained by one more question, and how near the best what is recommended is;
+        found anew each time, in some tenths of a second.
     n_told_ : int
     pending_ : ndarray of shape (n, size, d), or list
         Questions without an answer or a skip, oldest first, as `ask` with ``n`` gives them. A list
@@ -331,7 +334,7 @@ class HallucinationBelieverOptimizer(PreferenceOptimizer):
 
     Attributes
     ----------
-    history_, incumbent_, posterior_, n_told_, pending_
+    history_, incumbent_, posterior_, expected_gain_, n_told_, pending_
         See `PreferenceOptimizer`.
 
     References
