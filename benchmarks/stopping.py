@@ -9,9 +9,13 @@ begun with the optimizer's own design. After each answer it is asked whether
 first: the smaller ones are only asked for once the larger one has stopped. Of each the answer at
 which the run stops is noted, and the true regret of what is recommended then, in shares of the
 range. A judge with noise compares utilities plus normal noise, whose deviation is that share of the
-range. Finished units are appended to ``results/stopping.csv``; those that it has are skipped.
-``--table`` runs nothing. The table is also written to ``results/stopping.json``, with the share of
-stopped runs that are right and its Clopper-Pearson interval.
+range.
+
+Beside the problems of ``_generated_problems.py`` there are two groups of small ones, of which many
+runs take little: "line", draws of Gaussian processes over one number, and "shortlist", draws over
+60 items of two features. Finished units are appended to ``results/stopping.csv``; those that it has
+are skipped. ``--table`` runs nothing. The table is also written to ``results/stopping.json``, with
+the share of stopped runs that are right and its Clopper-Pearson interval.
 """
 
 import argparse
@@ -19,6 +23,7 @@ import csv
 import json
 import os
 import time
+from functools import cache, cached_property
 from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy; workers inherit it
@@ -27,7 +32,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy; wo
 import joblib
 import numpy as np
 from _generated_methods import METHODS
-from _generated_problems import SETS, make_problems
+from _generated_problems import SETS, Problem, _of_draw, make_problems
 from common import RESULTS, versions
 from regret import append_row
 from scipy.stats import beta
@@ -36,6 +41,29 @@ UNIT = ("set", "problem", "method", "noise", "seed")
 COLUMNS = (*UNIT, "group", "dimensions", "answers", "within", "stopped", "regret", "check_seconds")
 WITHIN = (0.05, 0.02, 0.01)
 SURE = 0.95
+GROUPS = ("draw", "function", "mixed", "pool", "line", "shortlist")
+
+
+class Line(Problem):
+    """A draw over one number; its optimum is that of a fine grid."""
+
+    @cached_property
+    def _searched(self):
+        rows = np.linspace(0.0, 1.0, 4001)[:, None]
+        values = self.utility(rows)
+        best = int(np.argmax(values))
+        return float(values[best]), rows[best], float(np.ptp(values))
+
+
+def small_problems(which, n=200):
+    """Problems over one number and over 60 items, n of each."""
+    rng = np.random.default_rng([7, SETS[which], 1])
+    kinds = ("rbf", "matern52", "matern32", "sum")
+    for k in range(n):
+        utility = _of_draw(rng, 1, kinds[k % 4], 0.2, 0.8)
+        yield Line(f"line {k} {kinds[k % 4]}", "line", 1, utility)
+        pool, utility = rng.random((60, 2)), _of_draw(rng, 2, kinds[k % 4], 0.15, 0.6)
+        yield Problem(f"shortlist {k} {kinds[k % 4]}", "shortlist", 2, utility, pool=pool)
 
 
 def run(which, problem, method, noise, seed, n_answers):
@@ -124,8 +152,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--set", choices=SETS, default="development", dest="which")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=["believer"])
-    parser.add_argument("--groups", nargs="+", choices=("draw", "function", "mixed", "pool"))
+    parser.add_argument("--groups", nargs="+", choices=GROUPS)
     parser.add_argument("--most-dimensions", type=int, default=11)
+    parser.add_argument("--most", type=int, help="number of problems")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--answers", type=int, default=80)
     parser.add_argument("--noise", type=float, default=0.0, help="of a utility, share of its range")
@@ -138,10 +167,10 @@ def main():
         done = {tuple(row[name] for name in UNIT) for row in rows}
         names = [
             each.name
-            for each in make_problems(options.which)
+            for each in problems_of(options.which).values()
             if (options.groups is None or each.group in options.groups)
             and (each.pool is not None or each.n_dimensions <= options.most_dimensions)
-        ]
+        ][: options.most]
         units = [
             (options.which, name, method, options.noise, seed)
             for name in names
@@ -165,14 +194,15 @@ def main():
         path.write_text(json.dumps({"versions": versions(), "table": lines}, indent=1) + "\n")
 
 
-_made: dict = {}
+@cache
+def problems_of(which):
+    """All problems of a set by their names; a worker searches each optimum once."""
+    return {each.name: each for each in (*make_problems(which), *small_problems(which))}
 
 
 def run_named(which, name, *others):
-    """`run` of a problem by its name; a worker searches each problem's optimum once."""
-    if which not in _made:
-        _made[which] = {each.name: each for each in make_problems(which)}
-    return list(run(which, _made[which][name], *others))
+    """`run` of a problem by its name."""
+    return list(run(which, problems_of(which)[name], *others))
 
 
 if __name__ == "__main__":

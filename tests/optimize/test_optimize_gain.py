@@ -68,6 +68,13 @@ def test_the_knowledge_gradient_of_a_duel_agrees_with_quadrature(mean, likelihoo
     np.testing.assert_allclose(found, rise, rtol=1e-5, atol=1e-9)
 
 
+@pytest.fixture
+def few_draws(monkeypatch):
+    """Where any number of draws will do."""
+    for name, number in {"_WORLDS": 2, "_PATHS": 4, "_POINTS": 8, "_SCREEN": 128}.items():
+        monkeypatch.setattr(gain, name, number)
+
+
 def known_of(made):
     session = made._session
     return session._questions._known(session.state)
@@ -126,12 +133,12 @@ def test_answers_raise_what_is_known_and_lower_what_is_to_be_gained():
     np.testing.assert_array_equal(after.shortfall, made.expected_gain_.shortfall)
 
 
-@pytest.mark.parametrize("within", [0.05, 0.2, 0.5])
-def test_a_run_would_stop_where_the_gain_says_so(within):
+@pytest.mark.parametrize("within", [0.05, 0.5])
+def test_a_run_would_stop_where_the_gain_says_so(within, few_draws):
     made = HallucinationBelieverOptimizer([[0.0, 1.0]], random_state=0)
     made.run(nearer, 9)
     session, share = made._session, made.expected_gain_.probability(within)
-    assert session.is_near(share - 0.01, within)
+    assert session.is_near(max(share - 0.01, 0.001), within)
     assert not session.is_near(min(share + 0.01, 0.999), within)
 
 
@@ -156,7 +163,7 @@ def test_a_run_ends_where_it_is_sure_and_asks_the_same_until_there(tmp_path):
     np.testing.assert_array_equal(again.ask(), plain.ask())
 
 
-def test_no_run_ends_within_the_design():
+def test_no_run_ends_within_the_design(few_draws):
     made = HallucinationBelieverOptimizer([[0.0, 1.0]], random_state=0, n_initial=7)
     made.run(nearer, 20, until=0.01, within=0.9)
     assert made.n_told_ == 7
@@ -202,7 +209,7 @@ def test_what_cannot_be_meant_is_refused_before_any_question():
     ],
     ids=str,
 )
-def test_it_is_said_with_every_engine_and_kernel(options):
+def test_it_is_said_with_every_engine_and_kernel(options, few_draws):
     made = PreferenceOptimizer(BOX, n_initial=2, random_state=0, **options)
     made.run(nearer, 4)
     found = made.expected_gain_
