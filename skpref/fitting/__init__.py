@@ -13,7 +13,13 @@ from skpref.fitting._averaging import (
 )
 from skpref.fitting._fit import Fitted, Start, carried, evidence, fit_posterior
 from skpref.fitting._forecast import forecast, seconds_of
-from skpref.fitting._hyperpriors import Hyperprior, LogNormal, lengthscale_priors, likelihood_priors
+from skpref.fitting._hyperpriors import (
+    Hyperprior,
+    LogNormal,
+    SharedLevel,
+    lengthscale_priors,
+    likelihood_priors,
+)
 from skpref.fitting._inspected import (
     UNITS,
     Averaged,
@@ -72,6 +78,7 @@ __all__ = [
     "Relative",
     "Search",
     "Settings",
+    "SharedLevel",
     "Sight",
     "Start",
     "Stream",

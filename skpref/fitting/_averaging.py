@@ -203,7 +203,9 @@ def n_points(n_theta: int) -> int:
     return min(_POINTS + _MORE * n_theta, _MOST)
 
 
-def average(model: Model, comparisons: Comparisons) -> Sequence[Weighted]:
+def average(
+    model: Model, comparisons: Comparisons, n_nodes: int | None = None
+) -> Sequence[Weighted]:
     r"""Posteriors at a few hyperparameters, weighed by how probable these are.
 
     With p(θ | y) the evidence times the priors of the model and `ratio_prior`, within the bounds,
@@ -217,6 +219,8 @@ def average(model: Model, comparisons: Comparisons) -> Sequence[Weighted]:
     model : Model
         As fitted, with an engine that has evidence and an exact prior.
     comparisons : Comparisons
+    n_nodes : int, optional
+        Number of points, even. None: 8 and 8 more a hyperparameter, 64 at most.
 
     Returns
     -------
@@ -245,7 +249,7 @@ def average(model: Model, comparisons: Comparisons) -> Sequence[Weighted]:
             value = found.approximation.sites.log_evidence + log_prior
             return value, None if found.gradient is None else found.gradient + slope, at, found
 
-        normal = lattice(n_points(len(mode)), len(mode))
+        normal = lattice(n_nodes or n_points(len(mode)), len(mode))
         low, high = model.bounds.T
         spread = _WIDER * _spread(mode, model.bounds, lambda theta: run(theta, True)[1])
         points, log_proposal = mode + normal @ spread.T, -0.5 * np.sum(normal**2, axis=1)

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
+from numpy.typing import NDArray
 
 from skpref._utils import NEGLIGIBLE, Array, eigen_root, pivoted_cholesky, solve_lower
 from skpref.kernels import CrossKernel, Kernel, difference_steps, shortest_lengths, spectral_sample
 
-_N_FEATURES = 2000
+N_FREQUENCIES = 2000
 # Rows whose phases are taken together.
 _ROWS = 16
 # cos 2πt as a polynomial in t², for |t| ≤ 1/2.
@@ -42,10 +43,16 @@ class SamplePaths:
     same ones for the same items on every call.
     """
 
-    def __init__(self, posterior: Any, weights: Array, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        posterior: Any,
+        weights: Array,
+        rng: np.random.Generator,
+        n_frequencies: int = N_FREQUENCIES,
+    ) -> None:
         self._posterior, self._rng = posterior, rng
         n_features = posterior.anchors.shape[1]
-        spectrum = spectral_sample(posterior.kernel, _N_FEATURES, n_features, rng)
+        spectrum = spectral_sample(posterior.kernel, n_frequencies, n_features, rng)
         if spectrum is None:
             self._prior: _LazyPrior | _FourierPrior = _LazyPrior(
                 posterior.kernel, weights.shape[1], n_features, rng
@@ -55,6 +62,11 @@ class SamplePaths:
         D = posterior.factor
         at_anchors = self._prior(posterior.anchors)
         self._weights = weights - D @ (D.T @ at_anchors)
+
+    @property
+    def has_features(self) -> bool:
+        """Whether the prior is drawn by random features: gradients are then in closed form."""
+        return isinstance(self._prior, _FourierPrior)
 
     def __call__(self, X: Any) -> Array:
         posterior = self._posterior
@@ -83,6 +95,27 @@ class SamplePaths:
         shape = cross.value.shape
         along = [cross.contract(np.broadcast_to(w, shape)) for w in self._weights.T]
         return value + cross.value @ self._weights, gradient + np.stack(along, axis=2)
+
+    def value_and_gradient_of(self, X: Any, path: NDArray[np.intp]) -> tuple[Array, Array]:
+        """The same of one path for each item.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_features)
+        path : ndarray of int of shape (m,)
+            Number of the path, from 0.
+
+        Returns
+        -------
+        value : ndarray of shape (m,)
+        gradient : ndarray of shape (m, n_features)
+        """
+        posterior = self._posterior
+        X = posterior.check_items(X)
+        value, gradient = self._prior.value_and_gradient_of(X, path)
+        cross, weights = CrossKernel(posterior.kernel, X, posterior.anchors), self._weights.T[path]
+        along = np.einsum("ij,ij->i", cross.value, weights)
+        return value + along, gradient + cross.contract(weights)
 
 
 def _cosine(turns: Array) -> Array:
@@ -138,6 +171,17 @@ class _FourierPrior:
             gradients.append(slope)
         return np.concatenate(values), np.concatenate(gradients)
 
+    def value_and_gradient_of(self, X: Array, path: NDArray[np.intp]) -> tuple[Array, Array]:
+        turns = X @ self._frequencies.T - self._shift
+        cosine, sine = _cosine(turns), _cosine(turns - 0.25)
+        along = self._along.T[path]
+        value, slope = np.einsum("ij,ij->i", cosine, along), -sine * along
+        if self._across is not None:
+            across = self._across.T[path]
+            value += np.einsum("ij,ij->i", sine, across)
+            slope += cosine * across
+        return value, 2.0 * np.pi * slope @ self._frequencies
+
 
 class _LazyPrior:
     """Prior values drawn when first asked for, given all those drawn before.
@@ -175,6 +219,11 @@ class _LazyPrior:
         high, low = value[n:].reshape(2, n, d, -1)
         taken = np.einsum("ijj->ij", above - below)  # the steps as rounded
         return value[:n], (high - low) / taken[:, :, None]
+
+    def value_and_gradient_of(self, X: Array, path: NDArray[np.intp]) -> tuple[Array, Array]:
+        value, gradient = self.value_and_gradient(X)
+        row = np.arange(len(X))
+        return value[row, path], gradient[row, :, path]
 
     def _extend(self, X: Array) -> None:
         covariance, half = self._kernel(X), np.zeros((0, len(X)))

@@ -21,7 +21,7 @@ from skpref._utils import (
 )
 from skpref.data import Reader, Shown, consecutive, distinct_rows, first_wins
 from skpref.gp._choice import choice_proba
-from skpref.gp._paths import SamplePaths, draw_weights
+from skpref.gp._paths import N_FREQUENCIES, SamplePaths, draw_weights
 from skpref.gp._utilities import Utilities
 from skpref.kernels import (
     CrossKernel,
@@ -740,12 +740,23 @@ class Posterior(Components):
         means = cross @ self.weights[:, rng.integers(self.n_components, size=n)]
         return means + root @ rng.standard_normal((root.shape[1], n))
 
-    def sample_paths(self, n: int = 1, rng: RandomLike = None) -> SamplePaths:
+    def sample_paths(
+        self, n: int = 1, rng: RandomLike = None, *, n_frequencies: int = N_FREQUENCIES
+    ) -> SamplePaths:
         """Draws of the whole function, for Thompson sampling.
 
         Random Fourier features of the prior corrected pathwise [2]_ for RBF and Matérn kernels
         (on all or on chosen columns; sums, products and whole powers of them and constants); for
         any other kernel exact draws that are conditioned on the values already asked for.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of draws.
+        rng : int, RandomState or Generator, default=None
+        n_frequencies : int, default=2000
+            Number of random Fourier features: the covariance of the prior's part is off by about
+            one over its root. Time is proportional to it.
 
         Returns
         -------
@@ -759,9 +770,10 @@ class Posterior(Components):
            posteriors", ICML 2020.
         """
         check_number("n", n, low=1, integer=True)
+        check_number("n_frequencies", n_frequencies, low=1, integer=True)
         rng = generator_of(rng)
         weights = self.weights[:, rng.integers(self.n_components, size=n)]
-        return SamplePaths(self, draw_weights(self, weights, rng), rng)
+        return SamplePaths(self, draw_weights(self, weights, rng), rng, n_frequencies)
 
     def hallucinate(self, rng: RandomLike = None) -> "Posterior":
         """One component, drawn at random: an ordinary GP given one draw of the margins [1]_."""

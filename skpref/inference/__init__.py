@@ -18,7 +18,12 @@ from skpref.inference._base import (
 )
 from skpref.inference._chains import Diagnostics
 from skpref.inference._ep import EP, SiteUpdate, site_update
-from skpref.inference._hallucination import ConstantLiar, Hallucination, KrigingBeliever
+from skpref.inference._hallucination import (
+    ConstantLiar,
+    Hallucination,
+    KrigingBeliever,
+    hallucinations,
+)
 from skpref.inference._laplace import Laplace
 from skpref.inference._memory import available, fits
 from skpref.inference._sampling import HMC, Gibbs

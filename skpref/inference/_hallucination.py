@@ -24,6 +24,11 @@ _WALLS_PER_ANSWER = 4
 # help to find their steps; and their work, in multiplications (some ten seconds).
 _HELPERS = 8
 _WORK = 1e11
+# Of several draws at once: trajectories of each, the share rejected at which they are given up, and
+# answers beyond which a Gaussian is near enough.
+_TRAJECTORIES = 12
+_STUCK = 0.5
+_MOST_ANSWERS = 400
 
 
 class Hallucination(AnswerEngine):
@@ -113,6 +118,50 @@ class Hallucination(AnswerEngine):
         conditioned = problem.prior.condition(sites.precision, sites.shift)
         state = {"margins": drawn}
         return Approximation(sites, conditioned, state, steps, 0.0, gaussian.converged)
+
+
+def hallucinations(
+    problem: Problem, gaussian: Approximation, n: int, rng: np.random.Generator
+) -> Approximation:
+    """Several independent draws of the noisy margins, each a component.
+
+    Of answers whose margins cannot be drawn, because their likelihood has no noisy margins, they
+    are too many, or they contradict each other too much, it is the Gaussian as it came.
+
+    Parameters
+    ----------
+    problem : Problem
+    gaussian : Approximation
+        Of the evidence engine.
+    n : int
+        Number of draws.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Approximation
+    """
+    drawable = problem.likelihood.regions(problem.answers) is not None
+    if not drawable or problem.comparisons.n_singles > _MOST_ANSWERS:
+        return gaussian
+    margins = NoisyMargins(problem)
+    positions = margins.start(gaussian.conditioned.mean, None, n)
+    lower, upper = (None, None) if margins.box is None else margins.box
+    cap = _WALLS + _WALLS_PER_ANSWER * margins.n_answers
+    chain = hmc(
+        margins.covariance(),
+        positions,
+        _TRAJECTORIES,
+        rng=rng,
+        max_walls=cap,
+        lower=lower,
+        upper=upper,
+    )
+    if chain.rejected_share > _STUCK:
+        return gaussian
+    sites = margins.sites(chain.state, gaussian.sites.log_evidence)
+    conditioned = problem.prior.condition(sites.precision, sites.shift)
+    return Approximation(sites, conditioned, {}, _TRAJECTORIES, 0.0, gaussian.converged)
 
 
 class Believer(AnswerEngine):

@@ -205,6 +205,12 @@ class Likelihood(BaseEstimator, ABC):
             setattr(other, f"{name}_bounds", "fixed")
         return other
 
+    def bounded(self, name: str, bounds: tuple[float, float]) -> Self:
+        """The same likelihood with other bounds of a hyperparameter."""
+        other = copy(self)
+        setattr(other, f"{name}_bounds", bounds)
+        return other
+
     def check(self) -> None:
         """Raise TypeError or ValueError unless every hyperparameter and its bounds are sound."""
         unknown = set(self.priors) - set(self.hyperparameters)

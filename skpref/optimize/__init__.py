@@ -4,6 +4,7 @@ An optimizer proposes items of a space or a pool, and learns from each answer. A
 event on disk before a call returns, so that a run goes on after a crash or on another machine.
 """
 
+from skpref.optimize._gain import ExpectedGain
 from skpref.optimize._journal import export_journal, read_journal
 from skpref.optimize._learner import ActiveLearner, Question
 from skpref.optimize._optimizer import HallucinationBelieverOptimizer, PreferenceOptimizer
@@ -15,6 +16,7 @@ __all__ = [
     "STRATEGIES",
     "ActiveLearner",
     "AlreadyAnswered",
+    "ExpectedGain",
     "HallucinationBelieverOptimizer",
     "HistoryEntry",
     "PreferenceOptimizer",

@@ -216,7 +216,7 @@ def upper_confidence_bound(moments: Moments) -> Value:
 # --- of the duel with the incumbent ---------------------------------------------------------
 
 
-def _margin(moments: Moments) -> tuple[Array, Array]:
+def margin_moments(moments: Moments) -> tuple[Array, Array]:
     """Means (n, S) and variance (n,) of f(x) − f(incumbent)."""
     mean = moments.mean - moments.incumbent_mean
     var = moments.var + moments.incumbent_var - 2.0 * moments.cov
@@ -229,7 +229,7 @@ def _of_margin(value: Array, by_mean: Array, by_var: Array) -> Value:
 
 def bivariate_expected_improvement(moments: Moments) -> Value:
     """E[(f(x) − f(incumbent))⁺] (Nielsen et al. 2015)."""
-    mean, var = _margin(moments)
+    mean, var = margin_moments(moments)
     deviation = np.sqrt(var)[:, None]
     z = mean / deviation
     value = (deviation * np.exp(_log_improvement(z))).mean(axis=1)
@@ -252,7 +252,7 @@ def maximally_uncertain_challenge(moments: Moments) -> Value:
     With c² = 2σ², h = μ/√(c² + s²) and a = c/√(c² + 2s²), E[Φ(g/c)] = Φ(h) and
     E[Φ(g/c)²] = Φ(h) − 2 T(h, a), T being Owen's function.
     """
-    mean, var = _margin(moments)
+    mean, var = margin_moments(moments)
     n_components = mean.shape[1]
     noise = moments.margin_noise
     total = (noise + var)[:, None]
@@ -275,7 +275,7 @@ def expected_win_and_information(moments: Moments) -> Value:
     The information is that between the outcome and f, by the closed form of BALD (Houlsby
     et al. 2012). The original subtracts it; Takeno et al. 2023 (section 6, note 2) adds it.
     """
-    mean, var = _margin(moments)
+    mean, var = margin_moments(moments)
     n_components = mean.shape[1]
     noise = moments.margin_noise
     root = np.sqrt(noise + var)[:, None]
@@ -313,7 +313,7 @@ def _quantile(level: float, mean: Array, deviation: Array, low: Array, high: Arr
 
 def upper_margin(moments: Moments) -> Value:
     """Upper 95 % quantile of f(x) − f(incumbent) (DuelUCB, Benavoli et al. 2021)."""
-    mean, var = _margin(moments)
+    mean, var = margin_moments(moments)
     deviation = np.sqrt(var)[:, None]
     edges = mean + ndtri(_UPPER) * deviation
     value = _quantile(_UPPER, mean, deviation, edges.min(axis=1), edges.max(axis=1))

@@ -67,8 +67,10 @@ class Asking(CallbackSupportMixin):
         progress: bool = False,
         *,
         size: int = 2,
+        until: float | None = None,
+        within: float | None = None,
     ) -> Any:
-        """Ask and tell until ``n_duels`` more answers are told.
+        """Ask and tell until ``n_duels`` more answers are told, or the best is found.
 
         Each of them is a task, within that of the run, of the scikit-learn callbacks set by
         ``set_callbacks``, such as ``sklearn.callback.ProgressBar()``.
@@ -81,13 +83,19 @@ class Asking(CallbackSupportMixin):
             positions (a ranking, best first), a dict such as ``{"worst": 0}`` or ``{"chosen": 2,
             "worst": 0}``, or None. The items are copies: what it does to them changes nothing.
         n_duels : int
-            Number of answers.
+            Number of answers, at most.
         callback : callable, optional
             Called with the optimizer after each answer; if it returns True the run stops.
         progress : bool, default=False
             Show a progress bar: tqdm's, else scikit-learn's (which needs rich), else none.
         size : int, default=2
             Number of items of each question.
+        until : float, default=None
+            Of an optimizer: stop once what it recommends is near the best of the space with this
+            probability, such as 0.95; never before ``n_initial`` answers. None: go on to the end.
+        within : float, default=None
+            How near that is, as a share of the range of the utility, from the worst item of the
+            space to the best. None: 0.01.
 
         Returns
         -------
@@ -97,9 +105,11 @@ class Asking(CallbackSupportMixin):
         Raises
         ------
         ValueError
-            If ``compare`` skips a hundred questions in a row.
+            If ``compare`` skips a hundred questions in a row, or ``until`` is given to a learner,
+            whose aim is not the best item. The latter is refused before the first question.
         """
         check_number("n_duels", n_duels, low=1, integer=True)
+        enough = self._stopping(until, within)
         asked = {} if size == 2 else {"size": size}
         root = self._init_callback_context("run", max_subtasks=n_duels)
         root.call_on_fit_task_begin(estimator=self)
@@ -124,10 +134,25 @@ class Asking(CallbackSupportMixin):
                 if callback is not None:
                     wish = callback(self)
                     stop |= isinstance(wish, bool | np.bool_) and bool(wish)
-                if stop or self.n_told_ >= end:
+                if stop or self.n_told_ >= end or (enough is not None and enough()):
                     break
         root.call_on_fit_task_end(estimator=self)
         return self.recommend()
+
+    def _stopping(self, until: float | None, within: float | None) -> Callable[[], bool] | None:
+        """Says after an answer whether it is the last; None: ``n_duels`` alone does."""
+        if within is not None and until is None:
+            raise ValueError(
+                f"within={within!r} says how near the best to stop; give also until=, the "
+                "probability of that, such as 0.95."
+            )
+        if until is None:
+            return None
+        raise ValueError(
+            f"until={until!r} stops once the best item is found, and a {type(self).__name__} asks "
+            "what tells most of the whole utility. Use n_duels alone, a PreferenceOptimizer with "
+            "candidates=, or, for votes between competitors, skpref.active.StoppingRule."
+        )
 
     # -- questions -----------------------------------------------------------------------
 

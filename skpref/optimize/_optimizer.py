@@ -15,6 +15,7 @@ from skpref.likelihoods import AnswerParameters
 from skpref.optimize._answers import UNSAID, AnswerArguments
 from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import answer_options, configure
+from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
 from skpref.optimize._model import LENGTHSCALE_PRIOR
 from skpref.optimize._questions import check_told
 from skpref.optimize._session import Session
@@ -115,6 +116,9 @@ class PreferenceOptimizer(Asking):
     posterior_ : Posterior
         Of the answers, on unit-cube rows (`to_unit`). It also takes the names of candidates, if
         these are texts. For engines that assume values of the noisy margins it is that of EP.
+    expected_gain_ : ExpectedGain
+        What is to be gained by one more question, and how near the best what is recommended is;
+        found anew each time, in some tenths of a second.
     n_told_ : int
     pending_ : ndarray of shape (n, size, d), or list
         Questions without an answer or a skip, oldest first, as `ask` with ``n`` gives them. A list
@@ -303,6 +307,18 @@ class PreferenceOptimizer(Asking):
         return self._session.show(state, [state.last_winner])[0]
 
     @property
+    def expected_gain_(self) -> ExpectedGain:
+        """What is to be gained by one more question, and how near the best is."""
+        return self._session.gain()
+
+    def _stopping(self, until, within):
+        if until is None:
+            return super()._stopping(until, within)
+        check_number("until", until, low=0.0, high=1.0, open_low=True, open_high=True)
+        near = WITHIN if within is None else check_within(within)
+        return lambda: self._session.is_near(until, near)
+
+    @property
     def posterior_(self) -> Posterior:
         """Posterior on unit-cube rows, and by candidates' names if these are texts; a copy."""
         posterior = deepcopy(self._session.posterior())
@@ -343,7 +359,7 @@ class HallucinationBelieverOptimizer(PreferenceOptimizer):
 
     Attributes
     ----------
-    history_, incumbent_, posterior_, n_told_, pending_
+    history_, incumbent_, posterior_, expected_gain_, n_told_, pending_
         See `PreferenceOptimizer`.
 
     References

@@ -12,6 +12,7 @@ from skpref.fitting import Fitted, hyperparameter_spread
 from skpref.gp import Posterior
 from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
+from skpref.optimize._gain import ExpectedGain, Known, expected_gain, is_near
 from skpref.optimize._model import Memory
 from skpref.optimize._state import Items, Recalled, State, exclusion
 from skpref.optimize._strategies import (
@@ -30,6 +31,8 @@ _NEAR = 0.02
 _REDRAWS = 50
 # By default the hyperparameters are learned anew once the answers have grown by this share.
 _GROWTH = 0.04
+# Beside the seed of a run and a number of answers: the stream of random numbers of a gain.
+_GAIN = 1
 
 
 class Questions:
@@ -79,6 +82,28 @@ class Questions:
         fit, _ = self.fit(state)
         with blas_threads(state.most_rows):
             return state.items.with_row(best_seen(fit.gaussian, state.seen()), self._space)[1]
+
+    # -- whether to go on ----------------------------------------------------------------
+
+    def gain(self, state: State) -> ExpectedGain:
+        """What is to be gained by one more question."""
+        known = self._known(state)
+        with blas_threads(state.most_rows):
+            return expected_gain(known)
+
+    def is_near(self, state: State, probability: float, within: float) -> bool:
+        """Whether the best item is near the best of the space so probably; not in the design."""
+        if not state.told or not self._modelled(state):
+            return False
+        known = self._known(state)
+        with blas_threads(state.most_rows):
+            return is_near(known, probability, within)
+
+    def _known(self, state):
+        fitted, best = self.fit(state)[0], self.best(state)
+        # No random number of a question is used up.
+        rng = np.random.default_rng([self._seed, len(state.told), _GAIN])
+        return Known(fitted, self._space, state.seen(), state.items.rows[best], rng)
 
     def _modelled(self, state):
         """Whether the design is answered; a question of k items is k/2 duels of it."""

@@ -27,6 +27,7 @@ from skpref.optimize._events import (
     ask_draft,
     question_of,
 )
+from skpref.optimize._gain import ExpectedGain
 from skpref.optimize._journal import Damaged, Header, Journal, Replaced
 from skpref.optimize._model import Memory
 from skpref.optimize._questions import Questions
@@ -346,6 +347,16 @@ class Session:
         """The engine's posterior; where noisy margins are believed, EP's."""
         with self._lock:
             return self._questions.posterior(self.state)
+
+    def gain(self) -> ExpectedGain:
+        """What is to be gained by one more question."""
+        with self._lock:
+            return self._questions.gain(self.state)
+
+    def is_near(self, probability: float, within: float) -> bool:
+        """Whether what is recommended is near the best so probably."""
+        with self._lock:
+            return self._questions.is_near(self.state, probability, within)
 
     # -- items ---------------------------------------------------------------------------
 

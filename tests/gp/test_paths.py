@@ -156,6 +156,19 @@ def test_gradients_agree_with_central_differences(name, n_paths):
     assert paths.value_and_gradient(np.zeros((0, 2)))[1].shape == (0, 2, n_paths)
 
 
+@pytest.mark.parametrize("name", ["product", "rational"])
+@pytest.mark.parametrize("n_paths", [1, 3])
+def test_one_path_for_each_item_is_a_part_of_all(name, n_paths):
+    paths = posterior_of({**SMOOTH, **EXACT}[name]).sample_paths(n_paths, rng=3, n_frequencies=50)
+    path = np.arange(len(X)) % n_paths
+    value, gradient = paths.value_and_gradient(X)
+    own, along = paths.value_and_gradient_of(X, path)
+    row = np.arange(len(X))
+    np.testing.assert_allclose(own, value[row, path], rtol=1e-10)
+    np.testing.assert_allclose(along, gradient[row, :, path], rtol=1e-8, atol=1e-10)
+    assert paths.has_features == (name == "product")
+
+
 def test_the_gradient_of_a_linear_path_is_its_direction():
     paths = posterior_of(EXACT["linear"]).sample_paths(3, rng=3)
     value, gradient = paths.value_and_gradient(X)

@@ -1,0 +1,254 @@
+"""What one more question is worth, and when a run may stop: against enumeration and quadrature."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.integrate import trapezoid
+from scipy.special import ndtr
+from sklearn.gaussian_process.kernels import RBF, DotProduct, RationalQuadratic
+
+from skpref import ItemTable, PairwisePreferenceRegressor
+from skpref.fitting import LogNormal, SharedLevel
+from skpref.inference import SVI
+from skpref.likelihoods import Probit
+from skpref.optimize import (
+    ActiveLearner,
+    ExpectedGain,
+    HallucinationBelieverOptimizer,
+    PreferenceOptimizer,
+    read_journal,
+)
+from skpref.optimize import _gain as gain
+
+BOX = [[0.0, 1.0]] * 2
+FIXED = {"kernel": RBF(0.3, "fixed"), "noise_variance": 0.02, "noise_variance_bounds": "fixed"}
+POOL = np.array([[0.0], [0.2], [0.45], [0.7], [1.0]])
+DUELS = [(0, 1, 1), (1, 2, 0), (2, 3, 0), (4, 3, 1), (4, 2, 1), (0, 4, 0)]
+
+
+def nearer(a, b):
+    return np.sum((a - 0.3) ** 2) < np.sum((b - 0.3) ** 2)
+
+
+def in_pool(seed):
+    made = PreferenceOptimizer(candidates=POOL, **FIXED, n_initial=1, random_state=seed)
+    for first, second, outcome in DUELS:
+        made.tell(POOL[[first, second]], outcome)
+    return made
+
+
+def test_the_shortfall_in_a_pool_is_that_of_weighted_prior_draws():
+    rng = np.random.default_rng(0)
+    f = np.linalg.cholesky(RBF(0.3)(POOL) + 1e-12 * np.eye(5)) @ rng.standard_normal((5, 50_000))
+    weight = np.ones(50_000)
+    for first, second, outcome in DUELS:
+        weight *= ndtr((2 * outcome - 1) * (f[first] - f[second]) / np.sqrt(2 * 0.02))
+    best = int(np.argmax(f @ weight))
+    shortfall = (f.max(axis=0) - f[best]) / np.ptp(f, axis=0)
+    found = []
+    for seed in range(6):
+        made = in_pool(seed)
+        assert made.recommend() == POOL[best]
+        found.append(made.expected_gain_.shortfall)
+    found = np.concatenate(found)
+    for within in (0.01, 0.1, 0.3, 0.6):
+        expected = np.average(shortfall <= within, weights=weight)
+        assert abs(np.mean(found <= within) - expected) < 4.0 * np.sqrt(0.25 / len(found))
+
+
+@pytest.mark.parametrize("mean", [-0.7, 0.0, 0.4])
+@pytest.mark.parametrize("likelihood", [Probit(0.05), Probit(0.05, tie_threshold=0.3)])
+def test_the_knowledge_gradient_of_a_duel_agrees_with_quadrature(mean, likelihood):
+    var = 0.6
+    g = np.linspace(mean - 8.0, mean + 8.0, 40_001)
+    at = likelihood.outcome_proba(g, np.zeros_like(g), np.zeros_like(g))
+    expected = trapezoid(at * (g * stats.norm.pdf(g, mean, np.sqrt(var)))[:, None], g, axis=0)
+    rise = np.maximum(expected, 0.0).sum() - max(mean, 0.0)
+    found = gain.knowledge_gradient(np.array([[mean]]), np.array([var]), likelihood)
+    np.testing.assert_allclose(found, rise, rtol=1e-5, atol=1e-9)
+
+
+@pytest.fixture
+def few_draws(monkeypatch):
+    """Where any number of draws will do."""
+    for name, number in {"_WORLDS": 2, "_PATHS": 4, "_POINTS": 8, "_SCREEN": 128}.items():
+        monkeypatch.setattr(gain, name, number)
+
+
+def known_of(made):
+    session = made._session
+    return session._questions._known(session.state)
+
+
+def test_drawn_functions_are_climbed_to_the_top():
+    made = HallucinationBelieverOptimizer([[0.0, 1.0]], random_state=0, kernel=RBF(0.1, "fixed"))
+    made.run(nearer, 6)
+    known = known_of(made)
+    rows = gain._rows(known)[::8]  # the tops lie between them
+    posterior = known.fitted.gaussian
+    paths = posterior.sample_paths(6, 0, n_frequencies=300)
+    tops = gain._climbed(paths, rows, paths(rows), known.space, posterior)
+    grid = paths(np.linspace(0.0, 1.0, 4001)[:, None])
+    np.testing.assert_allclose(tops, grid.max(axis=0), atol=1e-4 * np.ptp(grid))
+
+
+def test_numbers_and_categories_are_climbed_together():
+    space = {"x": (0.0, 1.0), "n": (1, 4), "kind": ["a", "b", "c"]}
+    made = PreferenceOptimizer(space, n_initial=3, random_state=0)
+    made.run(lambda a, b: a["x"] + (a["kind"] == "b") > b["x"] + (b["kind"] == "b"), 8)
+    known = known_of(made)
+    rows = gain._rows(known)[:60]
+    posterior = known.fitted.gaussian
+    paths = posterior.sample_paths(5, 0, n_frequencies=300)
+    tops = gain._climbed(paths, rows, paths(rows), known.space, posterior)
+    every = [
+        {"x": x, "n": n, "kind": kind}
+        for x in np.linspace(0.0, 1.0, 201)
+        for n in (1, 2, 3, 4)
+        for kind in "abc"
+    ]
+    values = paths(made.to_unit(every))
+    np.testing.assert_allclose(tops, values.max(axis=0), atol=2e-3 * np.ptp(values))
+
+
+def test_a_probability_is_a_share_of_draws():
+    found = ExpectedGain(0.1, 0.01, np.array([0.0, 0.02, 0.05, 0.5]))
+    assert found.probability() == 0.25
+    assert found.probability(0.02) == 0.5
+    for wrong in (0.0, 1.0, np.nan):
+        with pytest.raises(ValueError, match="within"):
+            found.probability(wrong)
+
+
+def test_answers_raise_what_is_known_and_lower_what_is_to_be_gained():
+    made = HallucinationBelieverOptimizer([[0.0, 1.0]], random_state=0)
+    made.run(nearer, 4)
+    before = made.expected_gain_
+    made.run(nearer, 20)
+    after = made.expected_gain_
+    assert after.probability(0.05) > before.probability(0.05)
+    assert 0.0 <= after.share < before.share
+    assert after.utility < before.utility
+    assert np.all((after.shortfall >= 0.0) & (after.shortfall <= 1.0))
+    np.testing.assert_array_equal(after.shortfall, made.expected_gain_.shortfall)
+
+
+@pytest.mark.parametrize("within", [0.05, 0.2])
+def test_a_run_would_stop_where_the_gain_says_so(within):
+    made = HallucinationBelieverOptimizer([[0.0, 1.0]], random_state=0)
+    made.run(nearer, 9)
+    session, share = made._session, made.expected_gain_.probability(within)
+    assert session.is_near(share - 0.005, within)
+    assert not session.is_near(share + 0.005, within)
+
+
+def test_a_run_ends_where_it_is_sure_and_asks_the_same_until_there(tmp_path):
+    def make(path=None):
+        return HallucinationBelieverOptimizer([[0.0, 1.0]], random_state=0, journal=path)
+
+    path = tmp_path / "run.db"
+    sure, plain = make(path), make()
+    told = []
+    best = sure.run(nearer, 40, lambda o: told.append(o.n_told_), until=0.6, within=0.05)
+    assert 3 < sure.n_told_ < 40
+    assert told == list(range(1, sure.n_told_ + 1))
+    assert abs(best[0] - 0.3) < 0.1
+    assert sure.expected_gain_.probability(0.05) >= 0.6
+    plain.run(nearer, sure.n_told_)
+    for one, other in zip(sure.history_, plain.history_, strict=True):
+        np.testing.assert_array_equal(one.items, other.items)
+    assert read_journal(path)["kind"].count("tell") == sure.n_told_
+    again = make(path)
+    np.testing.assert_array_equal(again.expected_gain_.shortfall, sure.expected_gain_.shortfall)
+    np.testing.assert_array_equal(again.ask(), plain.ask())
+
+
+def test_no_run_ends_within_the_design(few_draws):
+    made = HallucinationBelieverOptimizer([[0.0, 1.0]], random_state=0, n_initial=7)
+    made.run(nearer, 20, until=0.01, within=0.9)
+    assert made.n_told_ == 7
+    made = HallucinationBelieverOptimizer([[0.0, 1.0]], random_state=0, n_initial=7)
+    best = made.run(
+        lambda *items: int(np.argmin(np.abs(np.array(items) - 0.3))),
+        20,
+        size=4,
+        until=0.01,
+        within=0.9,
+    )
+    assert made.n_told_ == 4  # of four items each
+    assert 0.0 <= best[0] <= 1.0
+
+
+def test_what_cannot_be_meant_is_refused_before_any_question():
+    def never(*_):
+        raise AssertionError
+
+    made = HallucinationBelieverOptimizer([[0.0, 1.0]])
+    for wrong in ({"until": 1.0}, {"until": 0.95, "within": 0.0}, {"within": 0.1}):
+        with pytest.raises(ValueError, match=r"until|within"):
+            made.run(never, 5, **wrong)
+    with pytest.raises(TypeError, match="until"):
+        made.run(never, 5, until="sure")
+    learner = ActiveLearner(PairwisePreferenceRegressor(), POOL)
+    with pytest.raises(ValueError, match="StoppingRule"):
+        learner.run(never, 5, until=0.95)
+    assert not made.n_told_ and not len(made.pending_) and not len(learner.pending_)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"inference": "ep", "incumbent": "joint", "acquisition": "eubo"},
+        {"inference": "laplace"},
+        {"inference": "kriging_believer"},
+        {"inference": SVI(n_inducing=10), "acquisition": "ei"},
+        {"kernel": RationalQuadratic()},
+        {"kernel": DotProduct()},
+        {"lengthscale_prior": None},
+        {"tie_threshold": 0.1, "order_effect": 0.1},
+    ],
+    ids=str,
+)
+def test_it_is_said_with_every_engine_and_kernel(options, few_draws):
+    made = PreferenceOptimizer(BOX, n_initial=2, random_state=0, **options)
+    made.run(nearer, 4)
+    found = made.expected_gain_
+    assert np.all((found.shortfall >= 0.0) & (found.shortfall <= 1.0))
+    assert found.share > 0.0
+    made.run(nearer, 2, until=0.01, within=0.9)
+
+
+def test_items_without_features_are_known_one_by_one():
+    names = ItemTable.from_names([f"n{k}" for k in range(6)])
+    made = PreferenceOptimizer(candidates=names, n_initial=3, random_state=0)
+    assert made.run(lambda a, b: a > b, 60, until=0.9, within=0.05) == "n5"
+    assert made.n_told_ < 60
+
+
+def test_default_priors_are_doubted_and_chosen_ones_kept():
+    def models(**options):
+        made = PreferenceOptimizer(BOX, n_initial=2, random_state=0, **options)
+        made.run(nearer, 3)
+        model = known_of(made).fitted.model
+        return model, gain.cautious(model)
+
+    model, doubted = models()
+    assert [type(each) for each in model.priors] == [LogNormal, LogNormal]
+    assert [type(each) for each in doubted.priors] == [SharedLevel, LogNormal]
+    assert doubted.priors[1].deviation[0] > model.priors[1].deviation[0]
+    assert doubted.bounds[-1, 0] < model.bounds[-1, 0] == np.log(1e-5)
+    np.testing.assert_array_equal(doubted.theta, model.theta)
+    model, kept = models(lengthscale_prior=(0.3, 0.4), noise_variance_bounds=(1e-4, 0.1))
+    assert kept.priors[0] is model.priors[0]
+    np.testing.assert_array_equal(kept.bounds, model.bounds)
+
+
+def test_the_rows_that_are_looked_at_are_those_of_the_space():
+    pool = np.random.default_rng(0).random((3000, 3))
+    made = HallucinationBelieverOptimizer(candidates=pool, n_initial=3, random_state=0)
+    made.run(nearer, 5)
+    known = known_of(made)
+    rows = gain._rows(known)
+    assert len(rows) < 1100
+    np.testing.assert_array_equal(rows[0], known.recommended)
+    assert {row.tobytes() for row in rows} <= {row.tobytes() for row in known.space.pool}
