@@ -229,6 +229,11 @@ _RULES = {
 }
 
 
+def incumbent_of(strategy: Strategy, view: View) -> np.ndarray:
+    """The row of the incumbent, by the rule of a strategy."""
+    return _RULES[strategy.incumbent](view)
+
+
 # --- challengers ----------------------------------------------------------------------------
 
 
@@ -289,6 +294,11 @@ def _challenger(acquisition, view, members):
     if found is None and wanted is distant:
         found = maximise(surface, view.space, seeds, view.rng, allowed, coarse=coarse)[0]
     return found
+
+
+def challenger_of(strategy: Strategy, view: View, incumbent: np.ndarray) -> np.ndarray | None:
+    """The row that a strategy would show beside an incumbent; None if none is allowed."""
+    return _challenger(strategy.acquisition, view, incumbent[None])
 
 
 def _joint(strategy, view):

@@ -1,0 +1,325 @@
+"""Lines and planes: questions whose items are the points of a grid through the incumbent.
+
+The grid is chosen as a whole, by the expected utility of its best point. Lines are those of
+Koyama et al., "Sequential line search for efficient visual design optimization by crowds"
+(SIGGRAPH 2017), planes those of Koyama et al., "Sequential gallery for interactive visual design
+optimization" (SIGGRAPH 2020), where each goes from the incumbent to a maximiser of the expected
+improvement. Here that maximiser is one of several ends that compete.
+"""
+
+from collections.abc import Callable, Iterable
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skpref._utils import Array, check_choice, check_number, semidefinite_root
+from skpref.gp import Posterior
+from skpref.optimize._acquisition import common_normals
+from skpref.optimize._state import Form, apart
+from skpref.optimize._strategies import (
+    Strategy,
+    View,
+    best_seen,
+    challenger_of,
+    incumbent_of,
+    screening_rows,
+)
+
+# Of each kind: the usual and the least number of points along an axis, and the number of axes.
+_FORMS = {"line": (9, 3, 1), "plane": (5, 2, 2)}
+# Draws of the utility whose maximisers a grid may lead to, and rows among which these are sought.
+_PATHS = 8
+_PATH_ROWS = 512
+_RANDOM_ENDS = 4
+# How far beyond the end an axis goes.
+_REACHES = (1.0, 1.5)
+# Shares of the points of an axis that lie behind the incumbent.
+_BEHIND = (0.0, 0.25, 0.5)
+# Ends near the best one that are tried after it, a round of each size.
+_NEARER = (0.15, 0.05)
+_N_NEARER = 8
+# Random grids, at most, for one that may be asked.
+_TRIES = 200
+
+
+def form_of(kind: str, size: int | None, space: Any) -> Form | None:
+    """The form that arguments of `ask` stand for, checked; None of sets."""
+    check_choice("kind", kind, ["set", *_FORMS])
+    if kind == "set":
+        return None
+    usual, least, n_axes = _FORMS[kind]
+    size = usual if size is None else int(check_number("size", size, low=least, integer=True))
+    if space.pool is not None:
+        raise ValueError(
+            f"kind={kind!r} needs a space between whose items there are others; candidates= is a "
+            "pool. Ask for sets, ask(size=4), or give space=."
+        )
+    if np.count_nonzero(space.ordered) < n_axes:
+        raise ValueError(
+            f"kind={kind!r} needs {n_axes} parameter(s) with an order, numbers or integers, and "
+            f"the space has {np.count_nonzero(space.ordered)}. Ask for sets, ask(size=4)"
+            f"{'' if n_axes == 1 else ', or for lines'}."
+        )
+    return Form(kind, size)
+
+
+class Axis(NamedTuple):
+    """One direction of a grid: from the incumbent to the last point, and points behind it."""
+
+    span: Array
+    behind: int
+
+
+def grid(anchor: Array, axes: Iterable[Axis], n: int) -> Array | None:
+    """Points of a grid of n an axis, (n, d) or (n * n, d), which holds the anchor.
+
+    It is shrunk towards the anchor until it lies in the unit cube. None: to a point.
+    """
+    axes = list(axes)
+    steps = np.array([axis.span / (n - 1 - axis.behind) for axis in axes])
+    places = [np.arange(n) - axis.behind for axis in axes]
+    corners = np.array(list(product(*((place[0], place[-1]) for place in places)))) @ steps
+    share = float(np.min(_room(anchor, corners), initial=1.0))
+    steps *= share
+    if np.abs(steps).max(axis=1).min() * (n - 1) < 1e-4:
+        return None
+    rows: Array = np.clip(anchor + np.array(list(product(*places))) @ steps, 0.0, 1.0)
+    at = np.ravel_multi_index([axis.behind for axis in axes], (n,) * len(axes))
+    rows[at] = anchor
+    return rows
+
+
+def _room(anchor, steps):
+    """How often a step fits into the cube, by columns."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.where(steps > 0.0, (1.0 - anchor) / steps, -anchor / steps)
+    return np.where(steps == 0.0, np.inf, np.maximum(room, 0.0))
+
+
+def chord(anchor: Array, direction: Array, n: int) -> Axis:
+    """The axis through the anchor from one side of the cube to the other, or nearly so."""
+    before = float(_room(anchor, -direction).min())
+    after = float(_room(anchor, direction).min())
+    behind = min(round((n - 1) * before / (before + after)), n - 2) if before + after else 0
+    return Axis(after * direction if after else direction, behind)
+
+
+class BestOfGrid:
+    """Expected utility of the best of some items, by the same draws for all of them.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of one component.
+    normals : ndarray of shape (n_draws, >= k)
+    """
+
+    def __init__(self, posterior: Posterior, normals: Array):
+        self._posterior, self._normals = posterior, normals
+
+    def value(self, rows: Array) -> float:
+        """Of the rows (k, d) of one grid."""
+        mean = self._posterior.component_means(rows)[:, 0]
+        root = semidefinite_root(self._posterior.component_cov(rows))
+        drawn = self._normals[:, : root.shape[1]] @ root.T
+        return float((mean + drawn).max(axis=1).mean())
+
+
+def propose_grid(
+    strategy: Strategy, view: View, form: Form, free: Callable[[Array], bool]
+) -> Array | None:
+    """The rows of the next line or plane, in order; None if none is free.
+
+    Parameters
+    ----------
+    strategy : Strategy
+    view : View
+    form : Form
+    free : callable
+        Whether rows may be asked about together.
+    """
+    incumbent = incumbent_of(strategy, view)
+    if strategy.acquisition == "random":
+        return random_grid(view.space, incumbent, form, view.rng, free)
+    n = form.size
+    normals = common_normals(n ** len(form.shape), 1, view.rng)
+    search = _Search(view, n, BestOfGrid(view.gaussian, normals))
+    ends = _ends(strategy, view, incumbent)
+    for end in ends:
+        for axis in _axes(view.space, incumbent, end, n):
+            search.look(_anchor(view.space, incumbent, end), [axis])
+    if not search.found:
+        return random_grid(view.space, incumbent, form, view.rng, free)
+    if len(form.shape) == 2:
+        _, anchor, (first,), _ = search.best
+        search.found.clear()
+        for end in ends:
+            for axis in _axes(view.space, anchor, end, n):
+                search.look(anchor, [first, axis])
+    if search.found:
+        search.refine()
+    for _, _, _, rows in sorted(search.found, key=lambda each: -each[0]):
+        if free(rows):
+            return rows
+    return random_grid(view.space, incumbent, form, view.rng, free)
+
+
+class _Search:
+    """Grids and the expected utility of the best point of each."""
+
+    def __init__(self, view, n, score):
+        self._view, self._n, self._score = view, n, score
+        self.found: list[tuple[float, Array, list[Axis], Array]] = []
+
+    @property
+    def best(self):
+        return max(self.found, key=lambda each: each[0])
+
+    def look(self, anchor, axes):
+        rows = grid(anchor, axes, self._n)
+        if rows is None:
+            return
+        rows = distinct(self._view.space.snap(rows))
+        if len(rows) > 1:
+            self.found.append((self._score.value(rows), anchor, axes, rows))
+
+    def refine(self):
+        """Turn and stretch the best, one axis at a time."""
+        ordered = self._view.space.ordered
+        for size in _NEARER:
+            for at in range(len(self.best[2])):
+                _, anchor, axes, _ = self.best
+                for step in size * self._view.rng.standard_normal((_N_NEARER, len(anchor))):
+                    span = axes[at].span + step * ordered
+                    moved = [*axes[:at], axes[at]._replace(span=span), *axes[at + 1 :]]
+                    self.look(anchor, moved)
+
+
+def random_grid(
+    space: Any,
+    anchor: Array | None,
+    form: Form,
+    rng: np.random.Generator,
+    free: Callable[[Array], bool],
+) -> Array | None:
+    """A line or plane through the anchor, from one side of the cube to the other.
+
+    Through any item if the anchor is None. The result is None if none seems to be free.
+    """
+    for _ in range(_TRIES):
+        drawn = space.place(rng.random((1 + len(form.shape), space.n_dimensions)))
+        here = drawn[0] if anchor is None else anchor
+        spans = (drawn[1:] - here) * space.ordered
+        if not np.all(np.any(spans, axis=1)):
+            continue
+        rows = grid(here, [chord(here, span, form.size) for span in spans], form.size)
+        if rows is None:
+            continue
+        rows = distinct(space.snap(rows))
+        if len(rows) > 1 and free(rows):
+            return rows
+    return None
+
+
+def distinct(rows: Array) -> Array:
+    """Rows without those that are equal to one before them, up to rounding."""
+    kept: list[int] = []
+    for k, row in enumerate(rows):
+        if not kept or np.all(apart(row, rows[kept])):
+            kept.append(k)
+    return rows[kept]
+
+
+def _ends(strategy, view, incumbent):
+    """Where lines may lead to: promising rows, and some drawn at random."""
+    found = []
+    own = challenger_of(strategy, view, incumbent)
+    if own is not None:
+        found.append(own)
+    best = best_seen(view.gaussian, view.seen)
+    seeds = np.stack([incumbent, best])
+    rows = screening_rows(view.space, seeds, view.rng, _PATH_ROWS)
+    paths = view.gaussian.sample_paths(_PATHS, view.rng)(rows)
+    found += [rows[k] for k in np.unique(np.argmax(paths, axis=0))]
+    found.append(rows[int(np.argmax(view.gaussian.mean(rows)))])
+    found += list(rows[view.rng.choice(len(rows), _RANDOM_ENDS)])
+    return found
+
+
+def _anchor(space, incumbent, end):
+    """The incumbent; with the categories of an end, where these are others."""
+    return np.where(space.ordered, incumbent, end)
+
+
+def _axes(space, anchor, end, n):
+    """Axes from the anchor towards an end."""
+    span = (end - anchor) * space.ordered
+    if not np.any(span):
+        return
+    for share in _BEHIND:
+        for reach in _REACHES:
+            yield Axis(reach * span, int(share * (n - 1)))
+    yield chord(anchor, span, n)
+
+
+# --- answers --------------------------------------------------------------------------------
+
+
+def between(rows: Array, form: Form, position: Any, space: Any) -> tuple[int, Array | None]:
+    """Where on a line or plane a position is.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (k, d)
+        The points that were shown.
+    form : Form
+    position : int, float or pair of them
+    space : Space
+
+    Returns
+    -------
+    at : int
+        Number of the point; of a place between points, where among them it belongs.
+    row : ndarray of shape (d,) or None
+        Of the item at a place between points.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no position on them.
+    """
+    n, whole = len(rows), len(rows) == np.prod(form.shape)
+    try:
+        place = np.asarray(position)
+    except ValueError:  # lists of different lengths
+        place = np.asarray(None)
+    if form.kind == "line":
+        allowed, good = f"a number from 0 to {n - 1}", place.ndim == 0
+        high = np.array(n - 1)
+    elif place.ndim == 0 or not whole:
+        allowed, good = f"an integer from 0 to {n - 1}", place.ndim == 0 and place.dtype.kind in "iu"
+        high = np.array(n - 1)
+    else:
+        allowed, good, high = "", place.shape == (2,), np.array(form.shape) - 1
+    if form.kind == "plane" and whole:
+        side = form.size - 1
+        allowed = f"an integer from 0 to {n - 1}, or a pair (row, column) from 0 to {side} each"
+    if place.dtype.kind not in "iuf":
+        raise TypeError(f"position must be {allowed}, got {position!r}.")
+    if not good or not np.all((place >= 0) & (place <= high)):
+        raise ValueError(f"position must be {allowed}, got {position!r}.")
+    if place.ndim == 0 and place == int(place):
+        return int(place), None
+    place = np.atleast_1d(place).astype(np.float64)
+    cell = np.minimum(place.astype(np.intp), high - 1)
+    share = place - cell
+    shape = form.shape if form.kind == "plane" else (n,)
+    if not share.any():
+        return int(np.ravel_multi_index(cell, shape)), None
+    row = np.zeros(rows.shape[1])
+    for step in product((0, 1), repeat=len(shape)):
+        weight = np.prod(np.where(step, share, 1.0 - share))
+        row += weight * rows[np.ravel_multi_index(cell + step, shape)]
+    row = space.snap(row[None])[0]
+    return int(cell[0]) + 1 if form.kind == "line" else n, row
