@@ -135,10 +135,7 @@ class Questions:
                 recalled = Recalled(memory())
         if rows is None and state.skipped:
             last = replace(state, skipped=state.skipped[-1:])
-            anchor = state.items.rows[state.last_winner] if state.told else None
-            rows = random_grid(
-                self._space, anchor, form, rng, lambda rows: free(rows, last, 0.0)
-            )
+            rows = random_grid(self._space, None, form, rng, lambda rows: free(rows, last, 0.0))
         items, asked = state.items, []
         for row in () if rows is None else rows:
             items, index = items.with_row(row, self._space)

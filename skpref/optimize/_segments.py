@@ -39,6 +39,8 @@ _BEHIND = (0.0, 0.25, 0.5)
 # Ends near the best one that are tried after it, a round of each size.
 _NEARER = (0.15, 0.05)
 _N_NEARER = 8
+# Grids of which all points are looked at.
+_FINALISTS = 8
 # Random grids, at most, for one that may be asked.
 _TRIES = 200
 
@@ -98,32 +100,31 @@ def _room(anchor, steps):
 
 
 def chord(anchor: Array, direction: Array, n: int) -> Axis:
-    """The axis through the anchor from one side of the cube to the other, or nearly so."""
+    """The axis from near one side of the cube, through the anchor, to the other."""
     before = float(_room(anchor, -direction).min())
     after = float(_room(anchor, direction).min())
-    behind = min(round((n - 1) * before / (before + after)), n - 2) if before + after else 0
+    behind = min(int((n - 1) * before / (before + after)), n - 2) if before + after else 0
     return Axis(after * direction if after else direction, behind)
 
 
-class BestOfGrid:
-    """Expected utility of the best of some items, by the same draws for all of them.
+def expected_best(posterior: Posterior, sets: list[Array], normals: Array) -> list[float]:
+    """Expected utility of the best item of each of several sets, by the same draws for all.
 
     Parameters
     ----------
     posterior : Posterior
         Of one component.
+    sets : list of ndarray of shape (k, d)
     normals : ndarray of shape (n_draws, >= k)
     """
-
-    def __init__(self, posterior: Posterior, normals: Array):
-        self._posterior, self._normals = posterior, normals
-
-    def value(self, rows: Array) -> float:
-        """Of the rows (k, d) of one grid."""
-        mean = self._posterior.component_means(rows)[:, 0]
-        root = semidefinite_root(self._posterior.component_cov(rows))
-        drawn = self._normals[:, : root.shape[1]] @ root.T
-        return float((mean + drawn).max(axis=1).mean())
+    cross, found, begin = posterior.cross(np.concatenate(sets)), [], 0
+    for rows in sets:
+        own = cross[begin : begin + len(rows)]
+        root = semidefinite_root(posterior.shared_cov(rows, own))
+        drawn = (own @ posterior.weights).T + normals[:, : root.shape[1]] @ root.T
+        found.append(float(drawn.max(axis=1).mean()))
+        begin += len(rows)
+    return found
 
 
 def propose_grid(
@@ -142,58 +143,68 @@ def propose_grid(
     incumbent = incumbent_of(strategy, view)
     if strategy.acquisition == "random":
         return random_grid(view.space, incumbent, form, view.rng, free)
-    n = form.size
-    normals = common_normals(n ** len(form.shape), 1, view.rng)
-    search = _Search(view, n, BestOfGrid(view.gaussian, normals))
+    space, n = view.space, form.size
     ends = _ends(strategy, view, incumbent)
-    for end in ends:
-        for axis in _axes(view.space, incumbent, end, n):
-            search.look(_anchor(view.space, incumbent, end), [axis])
-    if not search.found:
-        return random_grid(view.space, incumbent, form, view.rng, free)
-    if len(form.shape) == 2:
-        _, anchor, (first,), _ = search.best
-        search.found.clear()
-        for end in ends:
-            for axis in _axes(view.space, anchor, end, n):
-                search.look(anchor, [first, axis])
-    if search.found:
-        search.refine()
-    for _, _, _, rows in sorted(search.found, key=lambda each: -each[0]):
+    best = _Best(view, n, len(form.shape))
+    found = best.of(
+        (_anchor(space, incumbent, end), [axis])
+        for end in ends
+        for axis in _axes(space, incumbent, end, n)
+    )
+    if len(form.shape) == 2 and found:
+        _, anchor, (first,), _ = found[0]
+        pairs = ((end, axis) for end in ends for axis in _axes(space, anchor, end, n))
+        found = best.of((anchor, [first, axis]) for _, axis in pairs)
+    for size in _NEARER if found else ():
+        found = sorted([*found, *best.of(_moved(view, found[0], size))], key=_by_value)
+    for _, _, _, rows in found:
         if free(rows):
             return rows
-    return random_grid(view.space, incumbent, form, view.rng, free)
+    return random_grid(space, incumbent, form, view.rng, free)
 
 
-class _Search:
-    """Grids and the expected utility of the best point of each."""
+def _by_value(found):
+    return -found[0]
 
-    def __init__(self, view, n, score):
-        self._view, self._n, self._score = view, n, score
-        self.found: list[tuple[float, Array, list[Axis], Array]] = []
 
-    @property
-    def best(self):
-        return max(self.found, key=lambda each: each[0])
+def _moved(view, found, size):
+    """Grids beside one that was found: each of its axes turned and stretched by itself."""
+    _, anchor, axes, _ = found
+    for at, axis in enumerate(axes):
+        for step in size * view.rng.standard_normal((_N_NEARER, len(anchor))):
+            turned = axis._replace(span=axis.span + step * view.space.ordered)
+            yield anchor, [*axes[:at], turned, *axes[at + 1 :]]
 
-    def look(self, anchor, axes):
-        rows = grid(anchor, axes, self._n)
-        if rows is None:
-            return
-        rows = distinct(self._view.space.snap(rows))
-        if len(rows) > 1:
-            self.found.append((self._score.value(rows), anchor, axes, rows))
 
-    def refine(self):
-        """Turn and stretch the best, one axis at a time."""
-        ordered = self._view.space.ordered
-        for size in _NEARER:
-            for at in range(len(self.best[2])):
-                _, anchor, axes, _ = self.best
-                for step in size * self._view.rng.standard_normal((_N_NEARER, len(anchor))):
-                    span = axes[at].span + step * ordered
-                    moved = [*axes[:at], axes[at]._replace(span=span), *axes[at + 1 :]]
-                    self.look(anchor, moved)
+class _Best:
+    """Sorts grids by the expected utility of their best point."""
+
+    def __init__(self, view, n, n_axes):
+        self._view, self._n = view, n
+        self._normals = common_normals(n**n_axes, 1, view.rng)
+
+    def of(self, wanted):
+        """Value, anchor, axes and rows of the best of some grids, best first."""
+        made = [(anchor, axes, grid(anchor, axes, self._n)) for anchor, axes in wanted]
+        made = [(anchor, axes, rows) for anchor, axes, rows in made if rows is not None]
+        made = [(*each, self._view.space.snap(rows)) for *each, rows in made]
+        if len(made) > _FINALISTS:  # every second point tells which are worth the whole
+            values = self._values([rows[_coarse(self._n, len(axes))] for _, axes, rows in made])
+            made = [made[k] for k in np.argsort(-np.array(values), kind="stable")[:_FINALISTS]]
+        made = [(*each, distinct(rows)) for *each, rows in made]
+        made = [each for each in made if len(each[-1]) > 1]
+        values = self._values([each[-1] for each in made])
+        pairs = zip(values, made, strict=True)
+        return sorted(((value, *each) for value, each in pairs), key=_by_value)
+
+    def _values(self, sets):
+        return expected_best(self._view.gaussian, sets, self._normals) if sets else []
+
+
+def _coarse(n, n_axes):
+    """Every second point along each axis of a grid."""
+    number = np.arange(n**n_axes).reshape((n,) * n_axes)
+    return number[(slice(None, None, 2),) * n_axes].ravel()
 
 
 def random_grid(
@@ -237,8 +248,7 @@ def _ends(strategy, view, incumbent):
     own = challenger_of(strategy, view, incumbent)
     if own is not None:
         found.append(own)
-    best = best_seen(view.gaussian, view.seen)
-    seeds = np.stack([incumbent, best])
+    seeds = np.stack([incumbent, best_seen(view.gaussian, view.seen)])
     rows = screening_rows(view.space, seeds, view.rng, _PATH_ROWS)
     paths = view.gaussian.sample_paths(_PATHS, view.rng)(rows)
     found += [rows[k] for k in np.unique(np.argmax(paths, axis=0))]
@@ -311,12 +321,12 @@ def between(rows: Array, form: Form, position: Any, space: Any) -> tuple[int, Ar
         raise ValueError(f"position must be {allowed}, got {position!r}.")
     if place.ndim == 0 and place == int(place):
         return int(place), None
+    shape = form.shape if form.kind == "plane" else (n,)
     place = np.atleast_1d(place).astype(np.float64)
+    if np.all(place == np.rint(place)):
+        return int(np.ravel_multi_index(place.astype(np.intp), shape)), None
     cell = np.minimum(place.astype(np.intp), high - 1)
     share = place - cell
-    shape = form.shape if form.kind == "plane" else (n,)
-    if not share.any():
-        return int(np.ravel_multi_index(cell, shape)), None
     row = np.zeros(rows.shape[1])
     for step in product((0, 1), repeat=len(shape)):
         weight = np.prod(np.where(step, share, 1.0 - share))

@@ -299,12 +299,11 @@ class Session:
         """The form of the question that a position is of; None if none is told, or of no form."""
         if said is None or said.unpacked().position is None:
             return None
-        for state in (self._state, self.state):
-            known, asked = self._question(state.items, items)
-            form = state.form_of(asked, user)
-            if form is not None:
-                return form
-        return None
+        form = self._state.form_of(self._question(self._state.items, items)[1], user)
+        if form is None:  # another process may have asked since
+            state = self._caught_up()
+            form = state.form_of(self._question(state.items, items)[1], user)
+        return form
 
     def _told(self, known, items, said, form):
         """Items, the indices of those that an answer compares, and the outcome."""
