@@ -100,10 +100,12 @@ def _room(anchor, steps):
 
 
 def chord(anchor: Array, direction: Array, n: int) -> Axis:
-    """The axis from near one side of the cube, through the anchor, to the other."""
+    """The axis along a direction, from near one side of the cube to the other."""
     before = float(_room(anchor, -direction).min())
     after = float(_room(anchor, direction).min())
-    behind = min(int((n - 1) * before / (before + after)), n - 2) if before + after else 0
+    if before > after:
+        before, after, direction = after, before, -direction
+    behind = min(int((n - 1) * before / (before + after)), n - 2) if after else 0
     return Axis(after * direction if after else direction, behind)
 
 
