@@ -85,9 +85,7 @@ class Questions:
 
     # -- the next question ---------------------------------------------------------------
 
-    def asked(
-        self, state: State, n: int, size: int, owner: str, form: Form | None = None
-    ) -> State:
+    def asked(self, state: State, n: int, size: int, owner: str, form: Form | None = None) -> State:
         """The state after n more questions of a size, or a form."""
         with blas_threads(state.most_rows):  # entered once for the fit and all the questions
             if n and self._modelled(state):
@@ -136,11 +134,11 @@ class Questions:
         if rows is None and state.skipped:
             last = replace(state, skipped=state.skipped[-1:])
             rows = random_grid(self._space, None, form, rng, lambda rows: free(rows, last, 0.0))
-        items, asked = state.items, []
+        items, places = state.items, []
         for row in () if rows is None else rows:
             items, index = items.with_row(row, self._space)
-            asked.append(index)
-        asked = tuple(dict.fromkeys(asked))
+            places.append(index)
+        asked = tuple(dict.fromkeys(places))
         if len(asked) < 2:
             raise ValueError(
                 f"No {form.kind} is left to ask: every other one is pending or was just skipped, "

@@ -187,15 +187,17 @@ class _Best:
 
     def of(self, wanted):
         """Value, anchor, axes and rows of the best of some grids, best first."""
-        made = [(anchor, axes, grid(anchor, axes, self._n)) for anchor, axes in wanted]
-        made = [(anchor, axes, rows) for anchor, axes, rows in made if rows is not None]
-        made = [(*each, self._view.space.snap(rows)) for *each, rows in made]
+        made = []
+        for anchor, axes in wanted:
+            rows = grid(anchor, axes, self._n)
+            if rows is not None:
+                made.append((anchor, axes, self._view.space.snap(rows)))
         if len(made) > _FINALISTS:  # every second point tells which are worth the whole
             values = self._values([rows[_coarse(self._n, len(axes))] for _, axes, rows in made])
             made = [made[k] for k in np.argsort(-np.array(values), kind="stable")[:_FINALISTS]]
-        made = [(*each, distinct(rows)) for *each, rows in made]
-        made = [each for each in made if len(each[-1]) > 1]
-        values = self._values([each[-1] for each in made])
+        made = [(anchor, axes, distinct(rows)) for anchor, axes, rows in made]
+        made = [each for each in made if len(each[2]) > 1]
+        values = self._values([rows for _, _, rows in made])
         pairs = zip(values, made, strict=True)
         return sorted(((value, *each) for value, each in pairs), key=_by_value)
 
@@ -301,37 +303,35 @@ def between(rows: Array, form: Form, position: Any, space: Any) -> tuple[int, Ar
     TypeError, ValueError
         If it is no position on them.
     """
-    n, whole = len(rows), len(rows) == np.prod(form.shape)
-    try:
-        place = np.asarray(position)
-    except ValueError:  # lists of different lengths
-        place = np.asarray(None)
-    if form.kind == "line":
-        allowed, good = f"a number from 0 to {n - 1}", place.ndim == 0
-        high = np.array(n - 1)
-    elif place.ndim == 0 or not whole:
-        allowed, good = f"an integer from 0 to {n - 1}", place.ndim == 0 and place.dtype.kind in "iu"
-        high = np.array(n - 1)
-    else:
-        allowed, good, high = "", place.shape == (2,), np.array(form.shape) - 1
-    if form.kind == "plane" and whole:
-        side = form.size - 1
-        allowed = f"an integer from 0 to {n - 1}, or a pair (row, column) from 0 to {side} each"
-    if place.dtype.kind not in "iuf":
-        raise TypeError(f"position must be {allowed}, got {position!r}.")
-    if not good or not np.all((place >= 0) & (place <= high)):
-        raise ValueError(f"position must be {allowed}, got {position!r}.")
-    if place.ndim == 0 and place == int(place):
-        return int(place), None
-    shape = form.shape if form.kind == "plane" else (n,)
-    place = np.atleast_1d(place).astype(np.float64)
+    place, shape = _place(position, form, len(rows))
     if np.all(place == np.rint(place)):
         return int(np.ravel_multi_index(place.astype(np.intp), shape)), None
-    cell = np.minimum(place.astype(np.intp), high - 1)
-    share = place - cell
-    row = np.zeros(rows.shape[1])
+    cell = np.minimum(place.astype(np.intp), np.array(shape) - 2)
+    share, row = place - cell, np.zeros(rows.shape[1])
     for step in product((0, 1), repeat=len(shape)):
         weight = np.prod(np.where(step, share, 1.0 - share))
         row += weight * rows[np.ravel_multi_index(cell + step, shape)]
     row = space.snap(row[None])[0]
-    return int(cell[0]) + 1 if form.kind == "line" else n, row
+    return int(cell[0]) + 1 if form.kind == "line" else len(rows), row
+
+
+def _place(position, form, n):
+    """A position as coordinates, and the shape of the grid that they are of."""
+    line = form.kind == "line"
+    allowed = f"{'a number' if line else 'an integer'} from 0 to {n - 1}"
+    shapes = {0: (n,)}
+    if not line and n == np.prod(form.shape):  # no point was left out
+        shapes[1] = form.shape
+        allowed += f", or a pair (row, column) from 0 to {form.size - 1} each"
+    try:
+        place = np.asarray(position)
+    except ValueError:  # lists of different lengths
+        place = np.asarray(None)
+    if place.dtype.kind not in "iuf":
+        raise TypeError(f"position must be {allowed}, got {position!r}.")
+    shape = shapes.get(place.ndim)
+    good = shape is not None and place.size == len(shape)
+    good = good and bool(np.all((place >= 0) & (place <= np.array(shape) - 1)))
+    if not good or not (line or place.ndim or place.dtype.kind in "iu"):
+        raise ValueError(f"position must be {allowed}, got {position!r}.")
+    return np.atleast_1d(place).astype(np.float64), shape

@@ -226,9 +226,7 @@ class Session:
 
     # -- events --------------------------------------------------------------------------
 
-    def pose(
-        self, wanted: int, size: int, user: User = None, form: Form | None = None
-    ) -> list:
+    def pose(self, wanted: int, size: int, user: User = None, form: Form | None = None) -> list:
         """Pending questions of this process, as many as wanted; to one user if one is given.
 
         Pairs of whom each is for and its items, as people see them.
