@@ -241,6 +241,7 @@ class Reader:
         items = self._question(state, list(question_of(found)))
         check_kept(found["outcome"], len(items))
         shown = self._question(state, list(shown_of(found)))
+        _check(set(shown) <= set(items), f"{shown} were shown, and {items} compared")
         return state.answered(items, found["outcome"], self._user(found.get("user")), shown)
 
     def _skip(self, state, found, event):

@@ -32,15 +32,14 @@ _FORMS = {"line": (9, 3, 1), "plane": (5, 2, 2)}
 _PATHS = 8
 _PATH_ROWS = 512
 _RANDOM_ENDS = 4
-# How far beyond the end an axis goes.
-_REACHES = (1.0, 1.5)
+# How far an axis goes, as a share of the way to the end (Koyama et al. 2017).
+_REACH = 1.25
 # Shares of the points of an axis that lie behind the incumbent.
 _BEHIND = (0.0, 0.25, 0.5)
-# Ends near the best one that are tried after it, a round of each size.
-_NEARER = (0.15, 0.05)
-_N_NEARER = 8
+# Spans beside the best one that are tried after it, for each axis, and how far from it.
+_N_BESIDE, _BESIDE = 8, 0.1
 # Grids of which all points are looked at.
-_FINALISTS = 8
+_FINALISTS = 4
 # Random grids, at most, for one that may be asked.
 _TRIES = 200
 
@@ -157,8 +156,8 @@ def propose_grid(
         _, anchor, (first,), _ = found[0]
         pairs = ((end, axis) for end in ends for axis in _axes(space, anchor, end, n))
         found = best.of((anchor, [first, axis]) for _, axis in pairs)
-    for size in _NEARER if found else ():
-        found = sorted([*found, *best.of(_moved(view, found[0], size))], key=_by_value)
+    if found:
+        found = sorted([*found, *best.of(_beside(view, found[0]))], key=_by_value)
     for _, _, _, rows in found:
         if free(rows):
             return rows
@@ -169,11 +168,11 @@ def _by_value(found):
     return -found[0]
 
 
-def _moved(view, found, size):
+def _beside(view, found):
     """Grids beside one that was found: each of its axes turned and stretched by itself."""
     _, anchor, axes, _ = found
     for at, axis in enumerate(axes):
-        for step in size * view.rng.standard_normal((_N_NEARER, len(anchor))):
+        for step in _BESIDE * view.rng.standard_normal((_N_BESIDE, len(anchor))):
             turned = axis._replace(span=axis.span + step * view.space.ordered)
             yield anchor, [*axes[:at], turned, *axes[at + 1 :]]
 
@@ -272,8 +271,7 @@ def _axes(space, anchor, end, n):
     if not np.any(span):
         return
     for share in _BEHIND:
-        for reach in _REACHES:
-            yield Axis(reach * span, int(share * (n - 1)))
+        yield Axis(_REACH * span, int(share * (n - 1)))
     yield chord(anchor, span, n)
 
 
