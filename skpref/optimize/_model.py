@@ -44,8 +44,8 @@ ANSWERS = ANSWER_DEFAULTS | {
 # Of the probit's hyperparameters, see `Likelihood.priors`; of all thresholds that of ties.
 _PRIORS = {"noise_variance": NOISE_PRIOR, "order_effect": (0.0, 0.5)}
 # Of more items than this the one that is chosen is compared with so many: the nearest, and others
-# that are far from each other. After 12 to 15 questions of 25 standard deviations of margins are then
-# 3 to 6 % larger, and their means differ by 0.25 to 0.4 of one (root mean square).
+# that are far from each other. After 12 to 15 questions of 25 standard deviations of margins are
+# then 3 to 6 % larger, and their means differ by 0.25 to 0.4 of one (root mean square).
 _ALL_COMPARED, _COMPARED, _NEAREST = 10, 8, 4
 _REFIT = Search(max_iter=12, gtol=1e-2, warn_not_converged=False)
 
