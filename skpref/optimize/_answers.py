@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from skpref.data import LARGEST_LABEL, ranks_of
 TIE = "tie"
 # What stands for an outcome that was not given: None is a refusal.
 UNSAID: Any = ...
+_BY_POSITION = {"chosen", "worst", "ranking", "position"}
 _WAYS = "chosen= (position of the best), worst= (of the worst), both, or ranking= (positions)"
 
 
@@ -21,6 +22,7 @@ class AnswerArguments(NamedTuple):
     chosen: Any = None
     worst: Any = None
     ranking: Any = None
+    position: Any = None
 
     def of(self, n: int) -> int | str | dict:
         """The outcome of n items shown, as it is kept.
@@ -37,14 +39,14 @@ class AnswerArguments(NamedTuple):
         TypeError, ValueError
             If it is not one answer, or none of n items.
         """
-        outcome, said = self.outcome, self._by_position()
-        if isinstance(outcome, dict):
-            if said or not outcome or outcome.keys() - {"chosen", "worst", "ranking"}:
-                raise ValueError(
-                    f"An outcome as a dict has the keys 'chosen', 'worst' or both, or 'ranking', "
-                    f"and nothing is said beside it; got {outcome!r}{_beside(said)}."
-                )
-            outcome, said = UNSAID, AnswerArguments(**outcome)._by_position()
+        unpacked = self.unpacked()
+        outcome, said = unpacked.outcome, unpacked._by_position()
+        if "position" in said:
+            raise ValueError(
+                "position= tells a place on a line or a plane that ask(kind=) gave and that is "
+                f"pending, with its items in their order; these {n} items are no such question. "
+                f"Tell {_WAYS}."
+            )
         if outcome is UNSAID and not said:
             raise ValueError(
                 f"Nothing was answered. Of a duel tell the outcome: 1, 0, 'tie' or None (no "
@@ -60,8 +62,31 @@ class AnswerArguments(NamedTuple):
         first, second = ranks_of(n, **found)
         return int(first < second)
 
+    def unpacked(self) -> Self:
+        """The same, with what an outcome as a dict holds as arguments of their own.
+
+        Raises
+        ------
+        ValueError
+            If the dict has other keys, or something is said beside it or beside a position.
+        """
+        said, made = self._by_position(), self
+        if isinstance(self.outcome, dict):
+            if said or not self.outcome or self.outcome.keys() - _BY_POSITION:
+                raise ValueError(
+                    "An outcome as a dict has the keys 'chosen', 'worst' or both, 'ranking', or "
+                    f"'position', and nothing is said beside it; got {self.outcome!r}"
+                    f"{_beside(said)}."
+                )
+            made = type(self)(**self.outcome)
+        said = made._by_position()
+        if "position" in said and (len(said) > 1 or made.outcome is not UNSAID):
+            shown = said if made.outcome is UNSAID else {"outcome": made.outcome} | said
+            raise ValueError(f"position= is a whole answer; got more beside it{_beside(shown)}.")
+        return made
+
     def _by_position(self):
-        parts = {"chosen": self.chosen, "worst": self.worst, "ranking": self.ranking}
+        parts = {name: getattr(self, name) for name in sorted(_BY_POSITION)}
         return {name: part for name, part in parts.items() if part is not None}
 
 

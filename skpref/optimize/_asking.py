@@ -66,7 +66,8 @@ class Asking(CallbackSupportMixin):
         callback: Callable | None = None,
         progress: bool = False,
         *,
-        size: int = 2,
+        size: int | None = None,
+        kind: str = "set",
         until: float | None = None,
         within: float | None = None,
     ) -> Any:
@@ -81,15 +82,18 @@ class Asking(CallbackSupportMixin):
             ``compare(first, second)`` → outcome as in `tell`, or None to skip. With a larger
             ``size`` it gets as many items, and returns the position of the best, a list of
             positions (a ranking, best first), a dict such as ``{"worst": 0}`` or ``{"chosen": 2,
-            "worst": 0}``, or None. The items are copies: what it does to them changes nothing.
+            "worst": 0}``, or None. Of a line or plane it returns a position as in `tell`. The items
+            are copies: what it does to them changes nothing.
         n_duels : int
             Number of answers, at most.
         callback : callable, optional
             Called with the optimizer after each answer; if it returns True the run stops.
         progress : bool, default=False
             Show a progress bar: tqdm's, else scikit-learn's (which needs rich), else none.
-        size : int, default=2
-            Number of items of each question.
+        size : int, optional
+            Number of items of each question, see `ask`.
+        kind : {"set", "line", "plane"}, default="set"
+            Of the questions, see `ask`.
         until : float, default=None
             Of an optimizer: stop once what it recommends is near the best of the space with this
             probability, such as 0.95; never before ``n_initial`` answers. None: go on to the end.
@@ -110,7 +114,9 @@ class Asking(CallbackSupportMixin):
         """
         check_number("n_duels", n_duels, low=1, integer=True)
         enough = self._stopping(until, within)
-        asked = {} if size == 2 else {"size": size}
+        asked: dict = {} if size is None else {"size": size}
+        asked |= {} if kind == "set" else {"kind": kind}
+        duels = kind == "set" and size in (None, 2)
         root = self._init_callback_context("run", max_subtasks=n_duels)
         root.call_on_fit_task_begin(estimator=self)
         end, stop = self.n_told_ + n_duels, False
@@ -128,7 +134,7 @@ class Asking(CallbackSupportMixin):
                             "of the best."
                         )
                     items = self.skip(items).ask(**asked)
-                self.tell(items, outcome if size == 2 else _by_position(outcome))
+                self.tell(items, outcome if duels else _by_position(outcome, kind))
                 stop = task.call_on_fit_task_end(estimator=self)
                 advance(task)
                 if callback is not None:
@@ -156,10 +162,10 @@ class Asking(CallbackSupportMixin):
 
     # -- questions -----------------------------------------------------------------------
 
-    def _pose(self, n, size=2, user=None):
+    def _pose(self, n, size=2, user=None, form=None):
         """One question, or n of them, of a size and to a user."""
         wanted = 1 if n is None else int(check_number("n", n, low=1, integer=True))
-        asked = self._session.pose(wanted, size, user)
+        asked = self._session.pose(wanted, size, user, form)
         return self._packed(*asked[0]) if n is None else self._listed(asked)
 
     def _record(self, items, said):
@@ -226,10 +232,12 @@ class Asking(CallbackSupportMixin):
         return items, [titled(item) for item in items]
 
 
-def _by_position(outcome):
-    """A judge's answer about a set, as a dict."""
+def _by_position(outcome, kind):
+    """A judge's answer about a set, a line or a plane, as a dict."""
     if isinstance(outcome, dict):
         return outcome
+    if kind != "set":
+        return {"position": outcome}
     several = isinstance(outcome, list | tuple) or np.ndim(outcome) == 1
     return {"ranking": outcome} if several else {"chosen": outcome}
 

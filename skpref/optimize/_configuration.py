@@ -39,7 +39,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 class Configuration(NamedTuple):
     """Checked arguments.
 
-    ``strategies`` are those of duels and of sets.
+    ``strategies`` are those of duels, of sets, and of grids (lines and planes).
     ``hallucinating`` tells whether the working posterior is a hallucination, drawn anew for each
     item that is asked for; ``believing`` whether it is given one value of every noisy margin.
     """
@@ -51,9 +51,9 @@ class Configuration(NamedTuple):
     n_initial: int
     refit_every: int | None
 
-    def turn(self, number: int, size: int = 2) -> Strategy:
-        """The method of a question of a size; so many were answered or are pending before."""
-        turns = self.strategies["duel" if size == 2 else "set"].turns
+    def turn(self, number: int, kind: str = "duel") -> Strategy:
+        """The method of a question of a kind; so many were answered or are pending before."""
+        turns = self.strategies[kind].turns
         return turns[number % len(turns)]
 
 
@@ -131,7 +131,7 @@ def _likelihoods(options):
 
 
 def _strategies(given):
-    """Whether every field is "auto", and the strategies of duels and of sets."""
+    """Whether every field is "auto", and the strategies by the kind of question."""
     left = [isinstance(field, str) and field == "auto" for field in given]
     if all(left):
         return True, BEST

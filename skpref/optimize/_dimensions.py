@@ -99,10 +99,12 @@ class Dimension(ABC):
         Number of columns.
     free : bool
         Whether columns may take any value between the ends, so that a gradient can be followed.
+    ordered : bool
+        Whether the value grows with the column, so that a line may run along it.
     """
 
     name: str
-    width, free = 1, True
+    width, free, ordered = 1, True, True
     _ends: Any = (0.0, 1.0)
 
     def place(self, quantile: np.ndarray) -> np.ndarray:
@@ -229,7 +231,7 @@ class Steps(Dimension):
 class Choice(Dimension):
     """Values without an order: one column for two of them, else one-hot."""
 
-    free = False
+    free = ordered = False
 
     def __init__(self, name: str, values: Sequence):
         self.name, self.values = name, [copied(value) for value in values]

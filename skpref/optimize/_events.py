@@ -15,7 +15,7 @@ import numpy as np
 
 from skpref.optimize._answers import check_kept
 from skpref.optimize._model import Memory, Models
-from skpref.optimize._state import Items, Recalled, State, User
+from skpref.optimize._state import Form, Items, Recalled, State, User
 
 
 class Event(NamedTuple):
@@ -80,6 +80,11 @@ def question_of(payload: dict) -> tuple:
     return tuple(payload.get("duel") or payload.get("set") or ())
 
 
+def shown_of(payload: dict) -> tuple:
+    """The items of the question that was answered: all but a place between the points of a line."""
+    return tuple(payload.get("shown") or question_of(payload))
+
+
 def ask_draft(
     before: State,
     after: State,
@@ -95,6 +100,8 @@ def ask_draft(
         "sets" if sets else "duels": [list(each.items) for each in new],
         **_added(before, after.items, space),
     }
+    if new and new[0].form is not None:
+        payload["form"] = list(new[0].form)
     if taken:
         payload["taken"] = [list(items) for items, _ in taken]
     for name, users in (
@@ -118,9 +125,14 @@ def answer_draft(
     outcome: int | str | dict | None,
     space: Any,
     user: User = None,
+    shown: tuple | None = None,
 ) -> Draft:
-    """Of an answer; of a refusal if the outcome is None."""
+    """Of an answer; of a refusal if the outcome is None.
+
+    ``shown`` are the items of the question, where other ones are compared.
+    """
     payload: dict = {"duel" if len(asked) == 2 else "set": list(asked)}
+    payload |= {} if shown in (None, asked) else {"shown": list(shown)}
     payload |= {} if outcome is None else {"outcome": outcome}
     payload |= {} if user is None else {"user": user}
     kind = "skip" if outcome is None else "tell"
@@ -222,12 +234,15 @@ class Reader:
         new = found["sets"] if "sets" in found else found["duels"]
         new = [self._question(state, each) for each in _listed(new)]
         recalled = self._recalled(state, found, event) if "theta" in found else state.recalled
-        return state.asked(new, event.owner, recalled, self._users(found, "users", len(new)))
+        users = self._users(found, "users", len(new))
+        return state.asked(new, event.owner, recalled, users, self._form(found.get("form")))
 
     def _tell(self, state, found, event):
         items = self._question(state, list(question_of(found)))
         check_kept(found["outcome"], len(items))
-        return state.answered(items, found["outcome"], self._user(found.get("user")))
+        shown = self._question(state, list(shown_of(found)))
+        _check(set(shown) <= set(items), f"{shown} were shown, and {items} compared")
+        return state.answered(items, found["outcome"], self._user(found.get("user")), shown)
 
     def _skip(self, state, found, event):
         items = self._question(state, list(question_of(found)))
@@ -238,6 +253,14 @@ class Reader:
         users = [self._user(each) for each in _listed(found.get(name, [None] * n))]
         _check(len(users) == n, f"{len(users)} users of {n} questions")
         return users
+
+    def _form(self, value):
+        if value is None:
+            return None
+        good = len(_listed(value)) == 2 and value[0] in ("line", "plane")
+        good = good and type(value[1]) is int and value[1] >= 2
+        _check(good, f"{value!r} is no form of a question")
+        return Form(*value)
 
     def _user(self, value):
         several = getattr(self.models, "several", False)

@@ -45,6 +45,10 @@ ANSWERS = ANSWER_DEFAULTS | {
 _PRIORS = {"noise_variance": NOISE_PRIOR, "order_effect": (0.0, 0.5)}
 # A draw of hyperparameters at which the model cannot be evaluated is halved so often.
 _HALVINGS = 3
+# Of more items than this the one that is chosen is compared with so many: the nearest, and others
+# that are far from each other. After 12 to 15 questions of 25 standard deviations of margins are
+# then 3 to 6 % larger, and their means differ by 0.25 to 0.4 of one (root mean square).
+_ALL_COMPARED, _COMPARED, _NEAREST = 10, 8, 4
 _REFIT = Search(max_iter=12, gtol=1e-2, warn_not_converged=False)
 
 
@@ -161,7 +165,11 @@ class Models:
 
 
 def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Comparisons:
-    """Answers as a model takes them: rows of the items shown, and outcomes as they are kept."""
+    """Answers as a model takes them: rows of the items shown, and outcomes as they are kept.
+
+    A choice among many items is taken for one among those of them that tell most, see `compared`.
+    """
+    told = [_thinned(rows, items, outcome) for items, outcome, *_ in told]
     scale, ordered = model.likelihood.duel_scale, model.likelihood.uses_order
     if scale.levels == 1 and not ordered and all(outcome in (0, 1) for _, outcome, *_ in told):
         winner, loser = np.array(
@@ -177,6 +185,29 @@ def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Compari
     kind = scale.kinds([label_of(outcome) for _, outcome, *_ in told])
     kind[[isinstance(outcome, dict) for _, outcome, *_ in told]] = DUEL
     return Comparisons.from_ranks(rows, shown, rank, kind=kind)
+
+
+def _thinned(rows, items, outcome):
+    if len(items) <= _ALL_COMPARED or not isinstance(outcome, dict) or [*outcome] != ["chosen"]:
+        return items, outcome
+    kept = compared(rows[list(items)], outcome["chosen"])
+    return tuple(items[k] for k in kept), {"chosen": kept.index(outcome["chosen"])}
+
+
+def compared(rows: NDArray[np.float64], chosen: int) -> list[int]:
+    """Which of many rows a choice among them is taken to compare, in order.
+
+    The chosen one and those nearest to it say where the best is, rows that are far from all of
+    these what it is better than.
+    """
+    distance = np.linalg.norm(rows - rows[chosen], axis=1)
+    distance[chosen] = -1.0
+    kept = np.argsort(distance, kind="stable")[: _NEAREST + 1].tolist()
+    apart = np.linalg.norm(rows[:, None] - rows[kept], axis=2).min(axis=1)
+    while len(kept) <= _COMPARED:
+        kept.append(int(np.argmax(apart)))
+        apart = np.minimum(apart, np.linalg.norm(rows - rows[kept[-1]], axis=1))
+    return sorted(kept)
 
 
 def fit(

@@ -18,6 +18,7 @@ from skpref.optimize._configuration import answer_options, configure
 from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
 from skpref.optimize._model import LENGTHSCALE_PRIOR
 from skpref.optimize._questions import check_told
+from skpref.optimize._segments import form_of
 from skpref.optimize._session import Session
 from skpref.optimize._spaces import make_space
 
@@ -201,8 +202,8 @@ class PreferenceOptimizer(Asking):
 
     # -- the loop ------------------------------------------------------------------------
 
-    def ask(self, n: int | None = None, *, size: int = 2) -> Any:
-        """The next duel or set, or the next n for judges in parallel.
+    def ask(self, n: int | None = None, *, size: int | None = None, kind: str = "set") -> Any:
+        """The next duel, set, line or plane, or the next n for judges in parallel.
 
         The question stays the same until something is told. Answers may come in any order. Another
         size gives another question. Several processes on one journal have a question each. The
@@ -212,13 +213,21 @@ class PreferenceOptimizer(Asking):
         ----------
         n : int, optional
             Number of questions. Each comes from a hallucination of its own.
-        size : int, default=2
-            Number of items of each: 2 for a duel, more for a set.
+        size : int, optional
+            Number of items of each: 2 for a duel, more for a set. Of a line the number of points,
+            at least 3, of a plane that of each side, at least 2. None: 2; of lines 9, of planes 5.
+        kind : {"set", "line", "plane"}, default="set"
+            "line": equally spaced points of a segment in the unit cube, of which the incumbent is
+            one, as for a slider. "plane": a grid of ``size`` × ``size`` points on a plane, row by
+            row, of which the incumbent is one. They are chosen together, by the expected utility
+            of the best point. Categories are held. Integers are rounded, and points that are then
+            equal are left out. A pool has neither.
 
         Returns
         -------
-        ndarray of shape (size, d), or tuple of as many dicts or names
-            Incumbent first. With ``n``: an array (n, size, d), or a list of tuples.
+        ndarray of shape (k, d), or tuple of as many dicts or names
+            Of a set the incumbent first; of a line or plane the points in order. With ``n``: an
+            array (n, k, d), or a list.
 
         Raises
         ------
@@ -226,7 +235,10 @@ class PreferenceOptimizer(Asking):
             If no question is left (all of a small pool are pending or were skipped), if the
             acquisition is NaN everywhere, or if the engine or likelihood takes no answers to sets.
         """
-        size = int(check_number("size", size, low=2, integer=True))
+        form = form_of(kind, size, self._space)
+        if form is not None:
+            return self._pose(n, int(np.prod(form.shape)), form=form)
+        size = 2 if size is None else int(check_number("size", size, low=2, integer=True))
         if self._space.pool is not None and size > len(self._space.pool):
             raise ValueError(
                 f"size={size} items are to be shown, and there are {len(self._space.pool)} "
@@ -242,11 +254,13 @@ class PreferenceOptimizer(Asking):
         chosen: int | None = None,
         worst: int | None = None,
         ranking: Any = None,
+        position: Any = None,
     ) -> Self:
         """Tell which is better.
 
         The answer to a duel is its outcome. The answer to a set is by position: the best, the
-        worst, both, or a ranking.
+        worst, both, or a ranking. The answer to a line or plane is a position, which may lie
+        between the points.
 
         Parameters
         ----------
@@ -265,6 +279,10 @@ class PreferenceOptimizer(Asking):
         ranking : sequence of int, optional
             Positions, the best first: ``ranking=[2, 0, 1]`` means that ``items[2]`` is the best.
             Items may be left out; nothing is learned of them.
+        position : int, float or pair of them, optional
+            Of the best place on a pending line or plane. 2 is its third point, 2.25 a place between
+            this one and the next; (row, column) is one on a plane. The item at a place between the
+            points is taken for one that was shown with them and chosen.
 
         Returns
         -------
@@ -280,9 +298,9 @@ class PreferenceOptimizer(Asking):
             If the question was pending when this object last looked, and another process has
             answered it since. Nothing is recorded then.
         """
-        if all(each is None for each in (outcome, chosen, worst, ranking)):
+        if all(each is None for each in (outcome, chosen, worst, ranking, position)):
             return self.skip(items)
-        return self._record(items, AnswerArguments(outcome, chosen, worst, ranking))
+        return self._record(items, AnswerArguments(outcome, chosen, worst, ranking, position))
 
     # -- results -------------------------------------------------------------------------
 

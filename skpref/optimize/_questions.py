@@ -14,7 +14,8 @@ from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
 from skpref.optimize._gain import ExpectedGain, Known, expected_gain, is_near
 from skpref.optimize._model import Memory
-from skpref.optimize._state import Items, Recalled, State, exclusion
+from skpref.optimize._segments import propose_grid, random_grid
+from skpref.optimize._state import Form, Items, Recalled, State, exclusion
 from skpref.optimize._strategies import (
     View,
     best_seen,
@@ -112,35 +113,72 @@ class Questions:
 
     # -- the next question ---------------------------------------------------------------
 
-    def asked(self, state: State, n: int, size: int, owner: str) -> State:
-        """The state after n more questions of a size."""
+    def asked(self, state: State, n: int, size: int, owner: str, form: Form | None = None) -> State:
+        """The state after n more questions of a size, or a form."""
         with blas_threads(state.most_rows):  # entered once for the fit and all the questions
             if n and self._modelled(state):
                 memory = replace(self.fit(state)[1], margins=state.recalled.memory.margins)
                 state = replace(state, recalled=Recalled(memory))
             for _ in range(n):
-                state = self._next(state, size, owner)
+                state = self._next(state, size, owner, form)
         return state
 
     def _generator(self, counter):
         return np.random.default_rng([self._seed, counter])
 
-    def _next(self, state, size, owner):
+    def _next(self, state, size, owner, form):
         rng, recalled = self._generator(state.counter + 1), state.recalled
         allowed = exclusion(state, self._near, size)
         n_shown = sum(len(each.items) for each in (*state.told, *state.pending))
-        if n_shown < 2 * self._configuration.n_initial or not state.told:
+        designed = n_shown < 2 * self._configuration.n_initial or not state.told
+        if form is not None:
+            items, asked, recalled = self._on_grid(state, allowed, form, rng, designed)
+        elif designed:
             items, asked = self._designed(state, allowed, size, rng)
         else:
-            rows, memory = self._modelled_rows(state, allowed, size, rng)
+            strategy, view, memory = self._view(state, allowed, rng, size)
+            found = propose(strategy, view)
+            rows, memory = self._or_any(found, state, size, rng), memory()
             items, asked = self._taken_in(state.items, rows, allowed, rng)
             if memory is not recalled.memory:
                 recalled = Recalled(memory)
-        return replace(state, items=items).asked([asked], owner, recalled)
+        return replace(state, items=items).asked([asked], owner, recalled, form=form)
 
-    def _modelled_rows(self, state, allowed, size, rng):
+    def _on_grid(self, state, allowed, form, rng, designed):
+        """Items, the indices of the next line or plane, and what it leaves to the next question."""
+        recalled = state.recalled
+
+        def free(rows, of=state, near=self._near):
+            return may_be_asked(rows, exclusion(of, near, len(rows)))
+
+        if designed:
+            anchor = state.items.rows[state.last_winner] if state.told else None
+            rows = random_grid(self._space, anchor, form, rng, free)
+        else:
+            strategy, view, memory = self._view(state, allowed, rng, kind="grid")
+            rows = propose_grid(strategy, view, form, free)
+            if memory() is not recalled.memory:
+                recalled = Recalled(memory())
+        if rows is None and state.skipped:
+            last = replace(state, skipped=state.skipped[-1:])
+            rows = random_grid(self._space, None, form, rng, lambda rows: free(rows, last, 0.0))
+        items, places = state.items, []
+        for row in () if rows is None else rows:
+            items, index = items.with_row(row, self._space)
+            places.append(index)
+        asked = tuple(dict.fromkeys(places))
+        if len(asked) < 2:
+            raise ValueError(
+                f"No {form.kind} is left to ask: every other one is pending or was just skipped, "
+                "or its points cannot be told apart. Tell a pending one, or undo the skip."
+            )
+        return items, asked, recalled
+
+    def _view(self, state, allowed, rng, size=2, kind="set"):
+        """The strategy, what it may look at, and a function that gives the memory after that."""
         memory, fit = state.recalled.memory, self.fit(state)[0]
-        strategy = self._configuration.turn(len(state.told) + len(state.pending), size)
+        kind = "duel" if kind == "set" and size == 2 else kind
+        strategy = self._configuration.turn(len(state.told) + len(state.pending), kind)
         hallucinating = self._configuration.hallucinating and strategy.inference != "ep"
         best = fit
 
@@ -161,8 +199,7 @@ class Questions:
         view = View(
             self._space, state.seen(), last_winner, fit.gaussian, draw, allowed, rng, size, apart
         )
-        found = propose(strategy, view)
-        return self._or_any(found, state, size, rng), memory
+        return strategy, view, lambda: memory
 
     def _redrawn(self, fit, rng):
         """A fit at hyperparameters drawn from their posterior around those of a fit."""

@@ -25,14 +25,15 @@ from skpref.optimize._events import (
     Reader,
     answer_draft,
     ask_draft,
-    question_of,
+    shown_of,
 )
 from skpref.optimize._gain import ExpectedGain
 from skpref.optimize._journal import Damaged, Header, Journal, Replaced
 from skpref.optimize._model import Memory
 from skpref.optimize._questions import Questions
+from skpref.optimize._segments import between
 from skpref.optimize._spaces import load_tables
-from skpref.optimize._state import Items, Recalled, State, User
+from skpref.optimize._state import Form, Items, Recalled, State, User
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _STILL_ACTIVE, _QUERY = 259, 0x1000
@@ -226,7 +227,7 @@ class Session:
 
     # -- events --------------------------------------------------------------------------
 
-    def pose(self, wanted: int, size: int, user: User = None) -> list:
+    def pose(self, wanted: int, size: int, user: User = None, form: Form | None = None) -> list:
         """Pending questions of this process, as many as wanted; to one user if one is given.
 
         Pairs of whom each is for and its items, as people see them.
@@ -235,33 +236,34 @@ class Session:
             self.configuration.models.check_takes({"chosen": 0}, size)
         with self._lock:
             tries = 0
-            while len(mine := self._mine(state := self._caught_up(), size, user)) < wanted:
+            while len(mine := self._mine(state := self._caught_up(), size, user, form)) < wanted:
                 tries += 1
-                draft = self._asked(state, wanted, size, user) if tries < _TRIES else None
+                draft = self._asked(state, wanted, size, user, form) if tries < _TRIES else None
 
                 def compose(seen, current, newer, draft=draft):
                     if draft is None:  # while the file is held
-                        return self._asked(current, wanted, size, user)
+                        return self._asked(current, wanted, size, user, form)
                     return None if newer else draft  # void if others wrote since
 
                 self._take(compose)
             return [(each.user, self.show(state, each.items)) for each in mine[:wanted]]
 
-    def _mine(self, state, size, user):
+    def _mine(self, state, size, user, form):
         me = self._me()
-        return [each for each in _fitting(state.pending, size, user) if each.owner == me]
+        return [each for each in _fitting(state.pending, size, user, form) if each.owner == me]
 
-    def _asked(self, state, wanted, size, user):
+    def _asked(self, state, wanted, size, user, form):
         """New questions, after pending ones of processes that have ended."""
-        me, mine = self._me(), len(self._mine(state, size, user))
+        me, mine = self._me(), len(self._mine(state, size, user, form))
         left = [
             (each.items, each.user)
-            for each in _fitting(state.pending, size, user)
+            for each in _fitting(state.pending, size, user, form)
             if not (each.owner == me or is_live(each.owner))
         ]
         left = left[: max(0, wanted - mine)]
         handed = state.handed_over(left, me)
         whom = {} if user is None else {"user": user}
+        whom |= {} if form is None else {"form": form}
         n = max(0, wanted - mine - len(left))
         after = self._questions.asked(handed, n, size, me, **whom)
         memory = None if after.recalled is state.recalled else after.recalled.memory
@@ -270,10 +272,10 @@ class Session:
     def record(self, items: Any, said: AnswerArguments | None, user: User = None) -> None:
         """Take an answer in, or a refusal, which says nothing."""
         # Refused before anything is waited for.
-        n, outcome = len(self._question(self._state.items, items)[1]), None
+        form = self._form(items, said, user)
+        _, told, outcome = self._told(self._state.items, items, said, form)
         if said is not None:
-            outcome = said.of(n)
-            self.configuration.models.check_takes(outcome, n)
+            self.configuration.models.check_takes(outcome, len(told))
 
         def compose(seen, current, newer):
             known, asked = self._question(current.items, items)
@@ -287,9 +289,35 @@ class Session:
                     "call that was interrupted, so that nothing was recorded now. Go on with "
                     "ask(); the same call again counts as one more answer."
                 )
-            return answer_draft(current, known, asked, outcome, self.space, user)
+            known, told, outcome = self._told(current.items, items, said, form)
+            return answer_draft(current, known, told, outcome, self.space, user, asked)
 
         self._take(compose)
+
+    def _form(self, items, said, user):
+        """The form of the question that a position is of; None if none is told, or of no form."""
+        if said is None or said.unpacked().position is None:
+            return None
+        form = self._state.form_of(self._question(self._state.items, items)[1], user)
+        if form is None:  # another process may have asked since
+            state = self._caught_up()
+            form = state.form_of(self._question(state.items, items)[1], user)
+        return form
+
+    def _told(self, known, items, said, form):
+        """Items, the indices of those that an answer compares, and the outcome."""
+        known, asked = self._question(known, items)
+        if said is None or form is None:
+            return known, asked, None if said is None else said.of(len(asked))
+        rows = known.rows[list(asked)]
+        at, row = between(rows, form, said.unpacked().position, self.space)
+        if row is not None:
+            known, found = known.with_row(row, self.space)
+            if found in asked:
+                at = asked.index(found)
+            else:
+                asked = (*asked[:at], found, *asked[at:])
+        return known, asked, AnswerArguments(chosen=at).of(len(asked))
 
     def take_back(self) -> None:
         """Go back to the moment before the last answer or refusal."""
@@ -392,17 +420,18 @@ class Session:
         return [self.space.present(state.items.values[index]) for index in asked]
 
 
-def _fitting(pending, size, user):
-    """Pending questions of as many items, of one user if given."""
+def _fitting(pending, size, user, form):
+    """Pending questions of a form, or sets of as many items; of one user if given."""
     own = [each for each in pending if user is None or each.user == user]
-    return [each for each in own if len(each.items) == size]
+    own = [each for each in own if each.form == form]
+    return own if form is not None else [each for each in own if len(each.items) == size]
 
 
 def _answers(event: Event, asked, user):
     if event.kind not in ("tell", "skip"):
         return False
     found = json.loads(event.payload)
-    return found.get("user") == user and set(question_of(found)) == set(asked)
+    return found.get("user") == user and set(shown_of(found)) == set(asked)
 
 
 def _fresh_seed():

@@ -37,6 +37,8 @@ class Space(ABC):
         Width of a row, and number of parameters or features.
     free : ndarray of bool of shape (n_columns,)
         Columns along which a gradient can be followed.
+    ordered : ndarray of bool of shape (n_columns,)
+        Columns along which a line may run: no categories, and none of a pool.
     pool : ndarray of shape (n_items, n_columns) or None
         Rows of all items; None if they cannot be listed.
     names : list or None
@@ -48,6 +50,7 @@ class Space(ABC):
     n_columns: int
     n_dimensions: int
     free: np.ndarray
+    ordered: np.ndarray
     pool: Any = None
     names: list | None = None
     has_features: bool = True
@@ -130,6 +133,7 @@ class Box(Space):
         self.n_columns = int(ends[-1])
         self.n_dimensions = len(dimensions)
         self.free = np.concatenate([np.full(each.width, each.free) for each in dimensions])
+        self.ordered = np.concatenate([np.full(each.width, each.ordered) for each in dimensions])
 
     def place(self, quantiles: np.ndarray) -> np.ndarray:
         """Quantiles (n, n_dimensions) of the parameters to unit-cube rows (n, n_columns)."""
@@ -242,7 +246,7 @@ class Pool(Space):
         self._at = {row.tobytes(): i for i, row in enumerate(self._items)}
         self._row_at = {row.tobytes(): i for i, row in enumerate(self.pool)}
         self.n_columns = self.n_dimensions = table.shape[1]
-        self.free = np.zeros(self.n_columns, dtype=bool)
+        self.free = self.ordered = np.zeros(self.n_columns, dtype=bool)
 
     def _scale(self) -> tuple[np.ndarray, np.ndarray]:
         low, high = self._items.min(axis=0), self._items.max(axis=0)

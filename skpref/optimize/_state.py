@@ -97,16 +97,39 @@ class Recalled:
         return type(self)(replace(self.memory, sites={}, margins=np.zeros(0)))
 
 
+class Form(NamedTuple):
+    """What the items of a question are to each other.
+
+    Attributes
+    ----------
+    kind : {"line", "plane"}
+    size : int
+        Points of a line, or of each side of a plane.
+    """
+
+    kind: str
+    size: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of points along each axis."""
+        return (self.size,) if self.kind == "line" else (self.size, self.size)
+
+
 class Pending(NamedTuple):
-    """A question not yet answered: indices of its items, the process that asked, and whom."""
+    """A question not yet answered: indices of its items, the process that asked, and whom.
+
+    A set has no form.
+    """
 
     items: tuple[int, ...]
     owner: str
     user: User = None
+    form: Form | None = None
 
 
 class Answer(NamedTuple):
-    """Indices of the items shown, the outcome as `AnswerArguments` has it, and whose answer."""
+    """Indices of the items compared, the outcome as `AnswerArguments` has it, and whose answer."""
 
     items: tuple[int, ...]
     outcome: int | str | dict
@@ -151,7 +174,7 @@ class State:
     counter : int
         Questions generated so far; with the seed it fixes every random number.
     shown : int
-        Items in these questions: where the design is.
+        Items in these questions, of lines and planes none: where the design is.
     past : tuple of Moment
     seq : int
         Number of the last event.
@@ -177,15 +200,17 @@ class State:
         owner: str,
         recalled: Recalled,
         users: list[User] | None = None,
+        form: Form | None = None,
     ) -> Self:
-        """After new questions, each to its user where there are several."""
+        """After new questions, all of one form, each to its user where there are several."""
         whom = [None] * len(questions) if users is None else users
-        new = [Pending(items, owner, user) for items, user in zip(questions, whom, strict=True)]
+        pairs = zip(questions, whom, strict=True)
+        new = [Pending(items, owner, user, form) for items, user in pairs]
         return replace(
             self,
             pending=(*self.pending, *new),
             counter=self.counter + len(questions),
-            shown=self.shown + sum(map(len, questions)),
+            shown=self.shown + (sum(map(len, questions)) if form is None else 0),
             recalled=recalled,
         )
 
@@ -198,13 +223,17 @@ class State:
         return replace(self, pending=tuple(pending))
 
     def answered(
-        self, items: tuple[int, ...], outcome: int | str | dict, user: User = None
+        self,
+        items: tuple[int, ...],
+        outcome: int | str | dict,
+        user: User = None,
+        asked: tuple[int, ...] | None = None,
     ) -> Self:
-        """After an answer."""
+        """After an answer; ``asked`` are the items asked about, where these are others."""
         return replace(
             self,
             told=(*self.told, Answer(items, outcome, user)),
-            pending=without(self.pending, items, user),
+            pending=without(self.pending, items if asked is None else asked, user),
             base=self.recalled,
             past=self._remembered(),
         )
@@ -256,6 +285,13 @@ class State:
         recent = self.past[-EXACT_UNDOS:]
         every = [self.recalled, self.base, *(part for each in recent for part in each[-2:])]
         return {each.event: each for each in every if each.event}
+
+    def form_of(self, items: tuple[int, ...], user: User = None) -> Form | None:
+        """The form of a pending question, whose items are given in its order."""
+        for each in self.pending:
+            if each.user == user and each.items == items and each.form is not None:
+                return each.form
+        return None
 
     def is_pending(self, items: tuple[int, ...], user: User = None) -> bool:
         """Whether items were asked about together and not answered, in whatever order."""

@@ -118,12 +118,12 @@ STRATEGIES = {
     "KG+EI": Strategy(("ep", "hallucination"), ("joint", "last_winner"), ("kg", "log_ei"), "drawn"),
     "random": Strategy("ep", "random", "random"),
 }
+# What stands for "auto" beside fields that were given.
+ORDINARY = Strategy("hallucination", "posterior_mean", "log_ei")
 # What is taken unless something else is said (benchmarks/generated_regret.py): duels that look
 # ahead find the right peak, those with the last winner climb it; a set shows what several draws of
 # the utility think best.
-BEST = {"duel": STRATEGIES["KG+EI"], "set": STRATEGIES["DoubleTS"]}
-# What stands for "auto" beside fields that were given.
-ORDINARY = Strategy("hallucination", "posterior_mean", "log_ei")
+BEST = {"duel": STRATEGIES["KG+EI"], "set": STRATEGIES["DoubleTS"], "grid": ORDINARY}
 HYPERPARAMETERS = ("best", "drawn")
 INCUMBENTS = ("last_winner", "posterior_mean", "thompson", "random", "joint")
 
@@ -270,6 +270,11 @@ _RULES = {
 }
 
 
+def incumbent_of(strategy: Strategy, view: View) -> np.ndarray:
+    """The row of the incumbent, by the rule of a strategy."""
+    return _RULES[strategy.incumbent](view)
+
+
 # --- challengers ----------------------------------------------------------------------------
 
 
@@ -335,6 +340,11 @@ def _challenger(acquisition, view, members):
     if found is None and wanted is distant:
         found = maximise(surface, view.space, seeds, view.rng, allowed, coarse=coarse)[0]
     return found
+
+
+def challenger_of(strategy: Strategy, view: View, incumbent: np.ndarray) -> np.ndarray | None:
+    """The row that a strategy would show beside an incumbent; None if none is allowed."""
+    return _challenger(strategy.acquisition, view, incumbent[None])
 
 
 def _joint(strategy, view):
