@@ -85,12 +85,19 @@ class Beliefs:
         law = self.law._replace(median=1.0)
         return replace(self, reliability=self.reliability.scaled(scale), law=law, used=used)
 
+    def step(self, before: Self) -> Array:
+        """Change of each judge's reliability from the one that a likelihood took before.
+
+        Relative to the median: a common scale of all judges that drifts is no change of any.
+        """
+        return self.reliability.mean - before.means[0] * (self.law.median / before.law.median)
+
     def part_of_the_way(self, before: Self, share: Array) -> Self:
         """The same, but a likelihood takes this share of each judge's step from means before."""
-        (reliability, order), (last, last_order) = self.means, before.means
+        (reliability, order), last_order = self.means, before.means[1]
         if order is not None and last_order is not None:
             order = last_order + share * (order - last_order)
-        return replace(self, used=(last + share * (reliability - last), order))
+        return replace(self, used=(reliability - (1.0 - share) * self.step(before), order))
 
     def moved(self, before: Self) -> float:
         """The largest change of reliability, in posterior deviations, or of the law.
@@ -152,25 +159,30 @@ def fit_judged(
     check_answers(model.engine, comparisons, model.likelihood, model.kernel)
     judging = _Judging(comparisons, prior, search is not None, len(respondents), seed_of(rng) or 0)
     beliefs: Beliefs | None = None
+    held: tuple[Model, Beliefs] | None = None
     if search is not None and len(model.theta):
         free = not noise_is_given(model.likelihood)
         again = replace(search, warn_not_converged=False, n_restarts=0)
-        model = judging.learned(
-            model, None, replace(search, warn_not_converged=False), monitor, rng
+        model = judging.learned_alike(
+            model, replace(search, warn_not_converged=False), monitor, rng
         )
         for _ in range(_TURNS):
             before, beliefs = beliefs, judging.fixed_point(model, beliefs, free).scaled()
             theta, model = model.theta, judging.learned(model, beliefs, again, monitor)
             moved = np.inf if before is None else beliefs.moved(before)
             if moved < _RELIABILITY_TOL or np.max(np.abs(model.theta - theta)) < _THETA_TOL:
-                held = judging.fixed_point(model, beliefs)
-                if held.moved(beliefs) < _MOVED_AWAY:
+                with_median = judging.fixed_point(model, beliefs)
+                if with_median.moved(beliefs) < _MOVED_AWAY:
+                    held = model, with_median
                     break
-                beliefs = held  # hyperparameters follow
+                beliefs = with_median  # hyperparameters follow
         else:
             _warn_turns(moved)
         model = judging.learned(model, beliefs, replace(again, warn_not_converged=True), monitor)
-    beliefs = judging.fixed_point(model, beliefs)
+    if held is not None and np.array_equal(model.theta, held[0].theta):
+        beliefs = held[1]
+    else:
+        beliefs = judging.fixed_point(model, beliefs)
     fitted = fit_posterior(comparisons, _judged(model, beliefs), start, rng, watch=watch)
     found = judging.look(fitted.evaluation, fitted.model, beliefs, last=True)
     reference = replace(fitted.model, likelihood=model.likelihood)
@@ -199,14 +211,18 @@ class _Judging:
         self._order_bounds = bounds if is_learned else None
         self._state, self._start = None, None
 
-    def learned(self, model, beliefs, search, monitor, rng=None):
-        """Hyperparameters given reliability, at first that of the reference judge for all."""
-        judged = model.prepare(self._comparisons, self._seed)
-        if beliefs is not None:
-            judged = _judged(judged, beliefs)
-        found = learned(self._comparisons, judged, search, None, rng, monitor).model
-        base = found.likelihood.base if beliefs is not None else found.likelihood
-        return replace(found, prepared=model.prepared, likelihood=base)
+    def learned_alike(self, model, search, monitor, rng):
+        """Hyperparameters where all judges are the reference judge: equal answers are counted."""
+        comparisons = replace(self._comparisons, judge=None)
+        alike = model.prepare(comparisons, self._seed)
+        found = learned(comparisons, alike, search, None, rng, monitor).model
+        return replace(found, prepared=model.prepared)
+
+    def learned(self, model, beliefs, search, monitor):
+        """Hyperparameters given reliability."""
+        judged = _judged(model.prepare(self._comparisons, self._seed), beliefs)
+        found = learned(self._comparisons, judged, search, self._state, None, monitor).model
+        return replace(found, prepared=model.prepared, likelihood=found.likelihood.base)
 
     def fixed_point(self, model, beliefs, free=False):
         """Reliability given hyperparameters, at the fixed point."""
@@ -225,7 +241,7 @@ class _Judging:
                 if looked.moved(beliefs) < _RELIABILITY_TOL:
                     return looked
                 # Estimates of judges that turn adversarial by turns would never converge.
-                last, step = step, looked.reliability.mean - beliefs.means[0]
+                last, step = step, looked.step(beliefs)
                 share = np.where(step * last < -_BACK * last**2, 0.5 * share, share)
                 beliefs = looked.part_of_the_way(beliefs, share)
         return beliefs

@@ -169,30 +169,31 @@ class GridLikelihood:
     def log_masses(self, mean: float, variances: Array, judges: slice = slice(None)) -> Array:
         """Log of likelihood times normal prior, (n_judges, n_variances, n_points)."""
         narrow = np.sqrt(variances) < _NARROW * self.step.max()
-        masses = _normal_masses(self.grid[judges], self.step[judges], mean, variances, narrow)
-        return self.log_likelihood[judges, None] + _log(masses)
+        masses = _log_normal_masses(self.grid[judges], self.step[judges], mean, variances, narrow)
+        masses += self.log_likelihood[judges, None]
+        return masses
 
 
-def _normal_masses(grid, step, mean, variances, narrow):
-    """Probabilities that normals give to points, (n_judges, n_variances, n_points).
+def _log_normal_masses(grid, step, mean, variances, narrow):
+    """Log probabilities that normals give to points, (n_judges, n_variances, n_points).
 
     Of those that are ``narrow``, beside the distance of the points, the ones under which linear
     functions between the points have their expectation.
     """
     spread, step = np.sqrt(variances)[:, None], step[:, None]
     u = (grid[:, None] - mean) / spread
-    masses = u * u
-    masses *= -0.5
-    np.exp(masses, out=masses)
-    masses /= np.sqrt(2.0 * np.pi)
+    found = u * u
+    found *= -0.5
+    found += np.log(step / (np.sqrt(2.0 * np.pi) * spread))
     if not np.any(narrow):
-        return masses * (step / spread)
+        return found
     every = np.all(narrow)
     u, spread = (u, spread) if every else (u[:, narrow], spread[narrow])
-    excess = ndtr(-u)
-    excess *= u
-    np.subtract(masses if every else masses[:, narrow], excess, out=excess)
-    excess *= spread  # E[(x − point)₊]
+    there = np.abs(u) <= _SURE + 3.0 * step / spread  # the points that get any, and beside them
+    some = u[there]
+    excess = np.zeros_like(u)  # in deviations, E[(x − point)₊]
+    excess[there] = np.exp(-0.5 * some**2) / np.sqrt(2.0 * np.pi) - some * ndtr(-some)
+    excess *= spread
     hats = np.zeros_like(u)
     inner = hats[..., 1:-1]
     np.add(excess[..., :-2], excess[..., 2:], out=inner)
@@ -201,10 +202,9 @@ def _normal_masses(grid, step, mean, variances, narrow):
     np.maximum(hats, 0.0, out=hats)
     hats[np.abs(u) > _SURE + step / spread] = 0.0
     if every:
-        return hats
-    masses *= step / np.sqrt(variances)[:, None]
-    masses[:, narrow] = hats
-    return masses
+        return _log(hats)
+    found[:, narrow] = _log(hats)
+    return found
 
 
 # -- the reliability of judges ---------------------------------------------------------------

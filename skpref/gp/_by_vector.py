@@ -148,12 +148,6 @@ class ByVector(Prior):
         variance = np.where(np.isinf(precision), 0.0, self._spread(vector))
         return Marginals(mean, variance, dual, vector.log_det, vector)
 
-    def response(self, marginals: Marginals, precision: Array, vector: Array) -> Array:
-        """R S times a vector with R = τ − τ A Σ Aᵀ τ."""
-        margin = self.times(vector)
-        found = marginals.root.times(self.pulled(precision * margin))
-        return precision * (margin - self.lifted(found))
-
     def noise_slope(self, marginals: Marginals, precision: Array) -> float:
         """d log Z / dσ² by the noise of joint answers, of one item."""
         dual, gains = marginals.dual.copy(), []

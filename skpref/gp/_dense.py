@@ -332,12 +332,6 @@ class DenseMargins(Dense):
         gains = ((block, part @ np.swapaxes(part, 1, 2)) for block, part in rows)
         return self._shared.slope(marginals.dual, gains)
 
-    def response(self, marginals, precision, vector):
-        """R S vector with R = τ^½ B⁻¹ τ^½."""
-        root = np.sqrt(precision)
-        inner = marginals.root @ (root * (self.S @ vector))
-        return root * (marginals.root.T @ inner)
-
 
 class DenseItems(ByVector, Dense):
     """The prior on n items by a root of their covariance, or its inverse: see `item_solver`."""

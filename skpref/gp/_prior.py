@@ -201,10 +201,6 @@ class Prior(ABC):
         found = self.condition(precision, shift)
         return found.mean, found.dual
 
-    def response(self, marginals: Marginals, precision: Array, vector: Array) -> Array:
-        """R S times a vector, R = (S + τ⁻¹)⁻¹, at sites whose marginals are known."""
-        return self.shifted(marginals, precision, precision * self.times(vector)).dual
-
     def covariance(self) -> Array:
         """S, (n_margins, n_margins), without the noise of joint answers."""
         return self.times(np.eye(self.n_margins))

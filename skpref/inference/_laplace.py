@@ -161,9 +161,10 @@ class Laplace(Engine):
         at = problem.likelihood.log_prob(margin, problem.answers)
         value, gradient, curvature = problem.likelihood.theta_derivatives(margin, problem.answers)
         push = 0.5 * conditioned.variance * problem.pool(sign * at.third)
-        u = push - prior.response(conditioned, precision, push)
-        by_kernel = prior.pull_back(conditioned, precision, u)
-        moved = prior.times(u)
+        # Σ push and S⁻¹ Σ push, Σ the posterior's covariance: no difference of large terms.
+        response = prior.shifted(conditioned, precision, push)
+        by_kernel = prior.pull_back(conditioned, precision, response.dual)
+        moved = response.mean
         by_theta = [
             problem.counts @ v
             - 0.5 * (conditioned.variance @ problem.pool(c))

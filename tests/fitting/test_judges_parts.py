@@ -1,5 +1,7 @@
 """Parts of the model of judges: what is known of any judge, own order effects, counts, cavities."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matrix import Case
@@ -11,12 +13,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import JudgePrior, PairwisePreferenceRegressor
+from skpref.data import Respondents
 from skpref.duels import Comparisons
 from skpref.fitting import _judging
-from skpref.fitting._fit import fit_posterior
+from skpref.fitting._fit import fit_posterior, learned
 from skpref.fitting._judges import _condensed
+from skpref.fitting._judging import Beliefs
 from skpref.fitting._model import Model
 from skpref.fitting._reliability import Cavities, Law, Marginals, order_effects
+from skpref.fitting._search import Search
 from skpref.inference import EP, SVI
 from skpref.inference import _workers as _shards
 from skpref.inference._base import Problem
@@ -163,6 +168,56 @@ def test_the_fixed_point_is_reached_where_a_judge_may_be_adversarial():
     assert_allclose(model.judges_.reliability, used, atol=0.1 * deviation.max())
 
 
+def test_a_scale_that_all_judges_have_in_common_moves_none_of_them():
+    law = Law(1.2, np.array([0.1]), np.ones(1), 0.05, 0.1)
+    points = np.array([[0.5, 1.0], [1.5, 2.0], [-1.0, 0.5]])
+    reliability = Marginals(points, 0.1 * np.ones((3, 2)), np.full((3, 2), 0.5))
+    before = Beliefs(reliability, law)
+    drifted = Beliefs(reliability.scaled(1.4), law._replace(median=1.4 * law.median))
+    assert_allclose(drifted.step(before), 0.0, atol=1e-14)
+    part = drifted.part_of_the_way(before, np.array([1.0, 0.5, 0.25]))
+    assert_allclose(part.means[0], 1.4 * reliability.mean)
+    assert drifted.moved(part) < 1e-12
+    # Beside that scale, the share of each judge's own way.
+    own = np.array([0.3, -0.2, 0.1])
+    moved = Beliefs(replace(reliability, points=1.4 * (points + own[:, None])), drifted.law)
+    part = moved.part_of_the_way(before, np.array([1.0, 0.5, 0.25]))
+    assert_allclose(part.means[0], 1.4 * (reliability.mean + own * [1.0, 0.5, 0.25]))
+
+
+@pytest.fixture
+def judging():
+    """A model, and reliability given its hyperparameters, of two judges who repeat themselves."""
+    comparisons = answers(np.repeat([0, 1], 12), np.tile([1.0, 2.0, 3.0], 8))
+    model = Model(RBF(0.8), Probit(0.1, noise_variance_bounds=(1e-3, 10.0)), EP())
+    return model, _judging._Judging(comparisons, JudgePrior(), True, 2, 0), comparisons
+
+
+def test_hyperparameters_are_first_those_of_judges_who_are_alike(judging):
+    model, parts, comparisons = judging
+    found = parts.learned_alike(model, Search(), None, None)
+    alike = replace(model, likelihood=JudgeReliability(model.likelihood, np.ones(2)))
+    expected = learned(comparisons, alike, Search()).model
+    assert_allclose(found.theta, expected.theta, atol=0.02)
+    assert not isinstance(found.likelihood, JudgeReliability)
+
+
+def test_no_fixed_point_is_found_twice(monkeypatch, judging):
+    model, _, comparisons = judging
+    found, plain = [], _judging._Judging.fixed_point
+
+    def counted(self, model, beliefs, free=False):
+        found.append((tuple(model.theta), free))
+        return plain(self, model, beliefs, free)
+
+    monkeypatch.setattr(_judging._Judging, "fixed_point", counted)
+    respondents = Respondents(["a", "b"], "judge")
+    fitted = _judging.fit_judged(comparisons, model, JudgePrior(), respondents, search=Search())
+    assert len(set(found)) == len(found)
+    theta = np.concatenate([fitted.model.kernel.theta, fitted.model.likelihood.theta])
+    assert found[-1] == (tuple(theta), False)
+
+
 def test_turns_that_do_not_end_warn(monkeypatch):
     for name, value in (
         ("_TURNS", 2),
@@ -203,13 +258,14 @@ def test_parameters_of_an_object_that_was_not_given_are_refused():
 
 
 def test_masses_are_expectations_of_linear_functions_between_the_points():
-    from skpref.fitting._reliability import _normal_masses
+    from skpref.fitting._reliability import _log_normal_masses
 
     grid = np.stack([np.linspace(-2.0, 3.0, 41), np.linspace(-1.0, 0.5, 41)])
     step = grid[:, 1:2] - grid[:, :1]
     variances = np.array([1e-4, 0.01, 0.3])
     narrow = np.array([True, True, False])
-    found = _normal_masses(grid, step, 0.1, variances, narrow)
+    logs = _log_normal_masses(grid, step, 0.1, variances, narrow)
+    found = np.exp(logs)
     x = np.linspace(-8.0, 8.0, 20_001)
     weight = np.exp(-0.5 * x**2) / np.exp(-0.5 * x**2).sum()
     for j in range(2):
@@ -220,8 +276,8 @@ def test_masses_are_expectations_of_linear_functions_between_the_points():
         density = np.exp(-0.5 * (grid[j] - 0.1) ** 2 / 0.3) / np.sqrt(2.0 * np.pi * 0.3)
         np.testing.assert_allclose(found[j, 2], density * step[j], rtol=1e-12)
     for kept in ([0, 1], [2]):
-        again = _normal_masses(grid, step, 0.1, variances[kept], narrow[kept])
-        np.testing.assert_array_equal(again, found[:, kept])
+        again = _log_normal_masses(grid, step, 0.1, variances[kept], narrow[kept])
+        np.testing.assert_array_equal(again, logs[:, kept])
 
 
 @pytest.mark.parametrize("block", [100, 2**20])

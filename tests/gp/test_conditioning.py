@@ -56,7 +56,9 @@ def test_marginals_agree_with_dense_algebra(space, how):
         np.testing.assert_allclose(made.gram(found, precision), A.T @ R @ A, **close)
         D = made.gain(found, precision, shift).factor
         np.testing.assert_allclose(D @ D.T, A.T @ R @ A, **close)
-        np.testing.assert_allclose(made.response(found, precision, vector), R @ S @ vector)
+        response = made.shifted(found, precision, vector)
+        np.testing.assert_allclose(response.dual, vector - R @ S @ vector, **close)
+        np.testing.assert_allclose(response.mean, S @ vector - S @ R @ S @ vector, **close)
         np.testing.assert_allclose(made.times(vector), S @ vector, **close)
 
 

@@ -65,8 +65,8 @@ def test_marginals_are_those_of_the_covariance(name):
     assert_allclose(prior.times(other), S @ other, atol=1e-6)
     assert_allclose(prior.shifted(found, precision, other).mean, posterior @ other, atol=1e-6)
     assert_allclose(prior.centre(precision, other)[0], posterior @ other, atol=1e-6)
-    R = np.linalg.inv(S + np.diag(1.0 / precision))
-    assert_allclose(prior.response(found, precision, other), R @ S @ other, atol=1e-6)
+    left = np.linalg.solve(np.eye(len(S)) + precision[:, None] * S, other)
+    assert_allclose(prior.shifted(found, precision, other).dual, left, atol=1e-6)
 
 
 @EACH
