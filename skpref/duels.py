@@ -173,9 +173,9 @@ def from_votes(
             Independent competitors, with controls a linear part, with groups an effect of each
             competitor in each; the variances of the latter are learned.
         params : dict
-            Parameters for ``PairwisePreferenceRegressor(**votes.params)``: the kernel, where X
-            has the competitors (``items`` or ``id_column``), the noise to start from with its
-            bounds, and with ties the threshold.
+            Parameters for ``PairwisePreferenceRegressor(**votes.params)``: the kernel, the
+            competitors (``items``) and where X has them (``id_column``), the noise to start from
+            with its bounds, and with ties the threshold.
 
     Raises
     ------
@@ -227,7 +227,7 @@ def from_votes(
     found.kernel = Identity()
     if found.X.ndim == 3:
         found.kernel = OnColumns(Identity(), [0])
-        params = {"id_column": 0}
+        params["id_column"] = 0
     last = 1 + len(found.controls)
     if found.controls:
         slopes = ConstantKernel(1.0, (1e-4, 1e4)) * DotProduct(0.0, "fixed")

@@ -283,6 +283,8 @@ class Inspected:
         reader = posterior.reader
         names = None if source is not None or steps else reader.feature_names
         encoder, column = reader.ids, reader.id_column
+        if reader.id_table is not None:
+            encoder = IdEncoder(reader.id_table.names)
         if steps:
             column = getattr(steps[0], "_id_column", None)
             if encoder is None:  # the step that takes frames has made them numbers
