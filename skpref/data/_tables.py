@@ -210,8 +210,8 @@ def _known_encoding(encoding: Any) -> str:
         " ".encode(encoding)
     except (LookupError, TypeError, ValueError):
         raise ValueError(
-            f"encoding={encoding!r} is not known; give a name such as 'utf-8', 'cp1252' (Western "
-            "Windows) or 'utf-16'."
+            f"The encoding {encoding!r} is not known; give a name such as 'utf-8', 'utf-16' or "
+            "'cp1252' (Western Windows)."
         ) from None
     name = codecs.lookup(encoding).name
     return "utf-8-sig" if name == "utf-8" else name

@@ -4,7 +4,13 @@ A model is a kernel, a likelihood, an engine and priors on hyperparameters. The 
 evidence; one program fits, whatever the answers are; forecasts say beforehand what takes long.
 """
 
-from skpref.fitting._averaging import Weighted, average, lattice, ratio_prior
+from skpref.fitting._averaging import (
+    Weighted,
+    average,
+    lattice,
+    ratio_prior,
+    theta_covariance,
+)
 from skpref.fitting._fit import Fitted, Start, carried, evidence, fit_posterior
 from skpref.fitting._forecast import forecast, seconds_of
 from skpref.fitting._hyperpriors import Hyperprior, LogNormal, lengthscale_priors, likelihood_priors
@@ -104,5 +110,6 @@ __all__ = [
     "reported",
     "seconds_of",
     "takes_streams",
+    "theta_covariance",
     "unit_length",
 ]

@@ -34,7 +34,7 @@ _RATIO, _THRESHOLD, _DEVIATION = 1.0, 0.5, 1.0
 _ABSENT = 1e-9
 # An amplitude is made larger by these, in nats, until it adds so much of the whole.
 _RAISED, _SEEN = (0.7, 30.0), 1e-3
-# Steps of the differences of gradients, in nats.
+# Steps of the differences of gradients, in nats or deviations of the noise.
 _STEP = 0.1
 # The points are spread so many times as wide as Laplace's normal, of this deviation at most.
 _WIDER, _WIDEST = 1.15, 2.0
@@ -248,8 +248,9 @@ def average(model: Model, comparisons: Comparisons) -> Sequence[Weighted]:
         low, high = model.bounds.T
         # Bounds tell as much as a uniform distribution between them.
         known = 12.0 / np.maximum(high - low, 1e-6) ** 2
-        curvature = _curvature(mode, model.bounds, run) + np.diag(known)
-        spread = _WIDER * eigen_root(covariance_of(curvature, _WIDEST**-2))
+        unit = _units(weighed)
+        curvature = _curvature(mode, model.bounds, run, unit) + np.diag(known * unit**2)
+        spread = _WIDER * unit[:, None] * eigen_root(covariance_of(curvature, _WIDEST**-2))
         points, log_proposal = mode + normal @ spread.T, -0.5 * np.sum(normal**2, axis=1)
         inside = np.all((points >= low) & (points <= high), axis=1)
         logs, kept = [], []
@@ -270,6 +271,36 @@ def average(model: Model, comparisons: Comparisons) -> Sequence[Weighted]:
     ]
 
 
+def theta_covariance(model: Model, comparisons: Comparisons) -> Array:
+    """Covariance of the hyperparameters around those of a fit, (n_theta, n_theta).
+
+    Of Laplace's normal: minus the inverse of the second derivatives of the log posterior, by
+    differences of its gradients.
+
+    Parameters
+    ----------
+    model : Model
+        As fitted, with an engine that has evidence and an exact prior.
+    comparisons : Comparisons
+    """
+    with blas_threads(model.evidence_engine.matrix_size(comparisons)):
+        engine, theta = model.evidence_engine.relaxed(), model.theta
+        warm = WarmStart(engine, None)
+
+        def run(theta, gradient):
+            at = model.at(theta)
+            found = at.evaluate(
+                comparisons, warm.near(theta), engine=engine, eval_gradient=gradient
+            )
+            warm.add(theta, found.approximation.state)
+            return None, np.asarray(found.gradient) + at.log_prior(theta)[1]
+
+        low, high = model.bounds.T
+        known, unit = 12.0 / np.maximum(high - low, 1e-6) ** 2, _units(model)
+        curvature = _curvature(theta, model.bounds, run, unit) + np.diag(known * unit**2)
+        return unit[:, None] * covariance_of(curvature, _WIDEST**-2) * unit
+
+
 def _inside(prior, theta, bounds):
     """Where the search begins: the θ of a fit, which may be at an end, drawn to the prior."""
     offset = (prior.ratios @ theta - prior.centre) / prior.deviation
@@ -278,16 +309,22 @@ def _inside(prior, theta, bounds):
     return np.clip(moved, *bounds.T)
 
 
-def _curvature(mode, bounds, run):
-    """Minus the second derivatives of the log posterior, by differences within the bounds."""
+def _units(model):
+    """What elements of θ are measured in: nats, or the deviation of an item's noise."""
+    return np.where(model.linear, np.sqrt(model.likelihood.utility_noise), 1.0)
+
+
+def _curvature(mode, bounds, run, unit):
+    """Minus the second derivatives of the log posterior in these units, by differences within the
+    bounds."""
     n = len(mode)
     found = np.zeros((n, n))
     for k, (low, high) in enumerate(bounds):
         ends = np.repeat(mode[None], 2, axis=0)
-        ends[:, k] = np.clip(mode[k] + np.array([-_STEP, _STEP]), low, high)
+        ends[:, k] = np.clip(mode[k] + unit[k] * np.array([-_STEP, _STEP]), low, high)
         below, above = (run(each, True)[1] for each in ends)
         if ends[1, k] > ends[0, k]:
-            found[k] = (below - above) / (ends[1, k] - ends[0, k])
+            found[k] = unit[k] * unit * (below - above) / (ends[1, k] - ends[0, k])
     return 0.5 * (found + found.T)
 
 

@@ -448,7 +448,7 @@ class Inspected:
                 )
             return alone
         model, comparisons = self.learned
-        able = model.rule.exact and model.engine.capabilities.has_evidence
+        able = self.has_evidence
         if averaged != "auto" and not able:
             raise ValueError(
                 f"average=True needs an engine with evidence and all items; this fit has "
@@ -460,6 +460,14 @@ class Inspected:
         found = _averaged(self.posterior, model, comparisons)
         subjects = tuple(self._with(each.posterior) for each in found)
         return Averaged(np.array([each.weight for each in found]), subjects)
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether hyperparameters were learned by an engine that can weigh others beside them."""
+        if self.learned is None:
+            return False
+        model, _ = self.learned
+        return model.rule.exact and model.engine.capabilities.has_evidence
 
     def _with(self, posterior):
         """The same of a posterior at other hyperparameters."""

@@ -440,7 +440,7 @@ def test_encodings(kind, tmp_path):
     with pytest.raises(ValueError, match=r"not in UTF-8\. Say what it is in by encoding="):
         from_votes(path)
     for unknown in ("utf-17", "hex", 8):
-        with pytest.raises(ValueError, match=f"encoding={unknown!r} is not known"):
+        with pytest.raises(ValueError, match=f"The encoding {unknown!r} is not known"):
             from_votes(path, encoding=unknown)
     if kind == "csv":
         path.write_text(text, encoding="utf-8-sig")
