@@ -2,8 +2,8 @@
 
 Items have many dense columns whose size falls off, as those of embeddings do after a rotation. With
 "linear" the utility is a normal weight a column, and the kernel one learned scale times the dot
-product; with "rbf" it is a smooth function of eight directions of the columns, and the kernel an RBF
-with one lengthscale, by inducing points ("svi"). Utilities have a standard deviation of 1, the
+product; with "rbf" it is a smooth function of eight directions of the columns, and the kernel an
+RBF with one lengthscale, by inducing points ("svi"). Utilities have a standard deviation of 1, the
 noise of a vote's margin 0.7. Each part runs in a process of its own: processor seconds and peak
 memory (with numpy and the data) are of the fit alone, held-out votes are between the same items,
 and the scale is the deviation of a utility over that of a margin's noise, beside the truth.

@@ -113,9 +113,9 @@ def next_pairs(
 
     Between the times at which weights are found anew, 32 of them, the pairs of the largest scores
     alone are followed. Time grows as n times n_items², with at most 1000 portions of votes: a
-    thousand votes among 200 items take about 0.3 s, among 500 some 2 s. With ties, grades, an order effect or judges κ is that of the
-    model's own likelihood, for either item shown first in half of the votes, and the reference
-    judge.
+    thousand votes among 200 items take about 0.3 s, among 500 some 2 s. With ties, grades, an order
+    effect or judges κ is that of the model's own likelihood, for either item shown first in half of
+    the votes, and the reference judge.
 
     Examples
     --------
