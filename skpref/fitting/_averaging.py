@@ -250,7 +250,10 @@ def average(model: Model, comparisons: Comparisons) -> Sequence[Weighted]:
         known = 12.0 / np.maximum(high - low, 1e-6) ** 2
         unit = _units(weighed)
         curvature = _curvature(mode, model.bounds, run, unit) + np.diag(known * unit**2)
-        spread = _WIDER * unit[:, None] * eigen_root(covariance_of(curvature, _WIDEST**-2))
+        root = eigen_root(covariance_of(curvature, _WIDEST**-2))
+        # Of either sign of an axis the one whose largest part is positive: rounding is not to say.
+        root = root * np.sign(root[np.argmax(np.abs(root), axis=0), np.arange(root.shape[1])])
+        spread = _WIDER * unit[:, None] * root
         points, log_proposal = mode + normal @ spread.T, -0.5 * np.sum(normal**2, axis=1)
         inside = np.all((points >= low) & (points <= high), axis=1)
         logs, kept = [], []

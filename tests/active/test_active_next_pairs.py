@@ -435,15 +435,15 @@ def test_pairs_that_are_followed_make_no_difference(goal, monkeypatch):
     items = ItemTable.from_names([f"m{k}" for k in range(n)])
     model = PairwisePreferenceRegressor(items=items, optimizer=None).fit(pairs, y)
     plans = []
-    for few in (1000, 20, 1):
+    for few in (1000, 50, 1):
         monkeypatch.setattr(_next_pairs, "_LOOKED_AT", few)
         monkeypatch.setattr(_next_pairs, "_AN_ITEM", 0)
         plans.append(next_pairs(model, 200, goal=goal, k=2))
-    for plan in plans[1:]:
-        assert plan.votes.sum() == 200
-        assert_allclose(plan.gain.sum(), plans[0].gain.sum(), rtol=1e-2)
     assert_array_equal(plans[1].position, plans[0].position)
     assert_array_equal(plans[1].votes, plans[0].votes)
+    # One pair alone is enough for one vote: weights are then found anew.
+    assert plans[2].votes.sum() == 200
+    assert_allclose(plans[2].gain.sum(), plans[0].gain.sum(), rtol=0.05)
 
 
 def test_averages_of_the_rate_are_those_of_many_nodes():
