@@ -299,6 +299,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
     items : ItemTable, array-like or DataFrame of shape (n_items, n_features), default=None
         Table for duels given as integer pairs. An `ItemTable` is not copied by ``clone``; names,
         as a list or in an `ItemTable`, are items without features. None: the names in X, if any.
+        With ``id_column`` they name the ids of an array, which are positions among them.
     id_column : int or str, default=None
         Position or name of the column of X with the items' ids. The other columns are features,
         which may change from duel to duel. None: the column of a `DuelFrame` built with ids, if

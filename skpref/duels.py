@@ -72,6 +72,8 @@ def from_votes(
     both_bad: str = "tie",
     ties: bool = True,
     missing: str = "drop",
+    alike: str = "apart",
+    encoding: str | None = None,
     like: Bunch | None = None,
 ) -> Bunch:
     """Duels from a table of votes as arenas publish them, one vote a row.
@@ -79,16 +81,16 @@ def from_votes(
     Columns are found by their names, upper or lower case, spaces, dashes and underscores aside;
     those that are not named are guessed from the names that arenas use. What cannot be used is
     left out, counted in ``dropped``, said in ``summary``, and a warning says so if it is more than
-    a twentieth. Names of competitors are stripped of spaces around them; those that differ in case
-    are different.
+    a twentieth. Names of competitors are stripped of spaces around them; of those that differ in
+    case see ``alike``.
 
     Parameters
     ----------
     frame : DataFrame, pyarrow.Table, dict of array-likes, str or path
         A frame of any library, or a file that names its columns: CSV (".csv", ".tsv", ".txt";
-        UTF-8, separated by commas, semicolons, tabs or bars) and JSON (".json", ".jsonl": records),
-        also with ".gz" and read with the standard library, or Parquet (".parquet"; read with polars
-        or pandas).
+        separated by commas, semicolons, tabs or bars) and JSON (".json", ".jsonl": records), also
+        with ".gz" and read with the standard library, or Parquet (".parquet"; read with polars or
+        pandas).
     a, b : column names, default=None
         Who the first and the second competitor are. None: "model_a" and "model_b", "left" and
         "right", "a" and "b" and the like; "winner" and "loser" if there are no others, and then
@@ -124,6 +126,12 @@ def from_votes(
         False: ties are left out.
     missing : {"drop", "mean"}, default="drop"
         Votes that lack a control are left out, or get its mean (of a difference 0).
+    alike : {"apart", "merge"}, default="apart"
+        Names of competitors that differ in case, spaces, dashes, dots or underscores alone are
+        different, and a warning shows them; or they are one, in the spelling of most votes.
+    encoding : str, default=None
+        Of a CSV or JSON file, as `open` takes it: "cp1252", for one. None: UTF-8, or UTF-16 where
+        the file begins with its mark.
     like : Bunch, default=None
         Votes that these follow, as the next piece of a stream or a test set do: competitors keep
         their positions, new ones come after them, controls have the same units, and y the same
@@ -173,16 +181,17 @@ def from_votes(
             Independent competitors, with controls a linear part, with groups an effect of each
             competitor in each; the variances of the latter are learned.
         params : dict
-            Parameters for ``PairwisePreferenceRegressor(**votes.params)``: the kernel, where X
-            has the competitors (``items`` or ``id_column``), the noise to start from with its
-            bounds, and with ties the threshold.
+            Parameters for ``PairwisePreferenceRegressor(**votes.params)``: the kernel, the
+            competitors (``items``) and where X has them (``id_column``), the noise to start from
+            with its bounds, and with ties the threshold.
 
     Raises
     ------
     ValueError
-        For columns that are not there or are there twice, files that cannot be read, outcomes of
-        which none can be read or only wins of one side, ties alone, controls without numbers or
-        that never differ, or if no vote is left.
+        For columns that are not there or are there twice or have another part already (a winner
+        or control that is a competitor's column, a control that is the time), files that cannot be
+        read, outcomes of which none can be read or only wins of one side, ties alone, controls
+        without numbers or that never differ, or if no vote is left.
 
     Examples
     --------
@@ -221,13 +230,15 @@ def from_votes(
         both_bad=both_bad,
         ties=ties,
         missing=missing,
+        alike=alike,
+        encoding=encoding,
         like=like,
     )
     params: dict[str, Any] = {"items": found.item_table}
     found.kernel = Identity()
     if found.X.ndim == 3:
         found.kernel = OnColumns(Identity(), [0])
-        params = {"id_column": 0}
+        params["id_column"] = 0
     last = 1 + len(found.controls)
     if found.controls:
         slopes = ConstantKernel(1.0, (1e-4, 1e4)) * DotProduct(0.0, "fixed")

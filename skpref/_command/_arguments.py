@@ -17,6 +17,7 @@ from skpref.fitting import UNITS
 _EXAMPLES = """examples:
   skpref rank votes.csv
   skpref rank votes.csv --controls length_a-length_b --judge judge --out board/
+  zcat votes.csv.gz | skpref rank - --alike merge
   skpref rank votes.parquet --a left --b right --winner verdict --by language --unit elo
 
 Columns are found by name, whatever their case; those of competitors and of the winner are guessed
@@ -99,7 +100,11 @@ def _parser() -> argparse.ArgumentParser:
     rank.add_argument(
         "votes",
         type=Path,
-        help="a table with one vote a row: CSV, TSV or JSON, also with .gz, or Parquet",
+        help="a table with one vote a row: CSV, TSV or JSON, also with .gz, or Parquet; - stands "
+        "for standard input",
+    )
+    rank.add_argument(
+        "--encoding", help="of a CSV or JSON file, such as cp1252 (default: utf-8, or utf-16)"
     )
     rank.add_argument("--a", metavar="COLUMN", help="the first competitor")
     rank.add_argument("--b", metavar="COLUMN", help="the second competitor")
@@ -151,6 +156,12 @@ def _parser() -> argparse.ArgumentParser:
         help="votes that lack a control are left out, or get its mean",
     )
     rank.add_argument(
+        "--alike",
+        choices=("apart", "merge"),
+        default="apart",
+        help="names that differ in case, spaces or dashes alone are different, or are one",
+    )
+    rank.add_argument(
         "--unit",
         choices=tuple(UNITS),
         default="noise",
@@ -167,7 +178,9 @@ def _parser() -> argparse.ArgumentParser:
     rank.add_argument(
         "--out", type=Path, metavar="FOLDER", help="write CSV, Markdown, HTML and JSON there"
     )
-    rank.add_argument("--progress", action="store_true", help="say how the fit goes on")
+    rank.add_argument(
+        "--progress", action="store_true", help="say what is done, and how the fit goes on"
+    )
     return parser
 
 

@@ -1,18 +1,29 @@
 """From a table of votes to the numbers of a report."""
 
 import contextlib
+import gzip
 import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
 
 from skpref import PairwisePreferenceRegressor
-from skpref._command._report import Report, Table, as_options
+from skpref._command._report import Learned, Report, Table, as_options
 from skpref._utils import check_number
 from skpref.duels import from_votes
 from skpref.fitting import UNITS
-from skpref.inspection import control_effects, leaderboard, leaderboards, undecided_pairs
+from skpref.inspection import (
+    answer_effects,
+    control_effects,
+    leaderboard,
+    leaderboards,
+    undecided_pairs,
+)
 
 # Where the search for the order effect may go, in deviations of the competitors.
 _ORDER_BOUNDS = (-30.0, 30.0)
@@ -34,25 +45,28 @@ def rank_votes(told: Any) -> Report:
     ValueError, ImportError, OSError
         If the votes cannot be read, or nothing can be said of them.
     """
-    check_number("--level", told.level, low=0.0, high=1.0, open_low=True, open_high=True)
-    votes = from_votes(
-        told.votes,
-        told.a,
-        told.b,
-        _winner(told.winner),
-        told.judge,
-        told.controls or None,
-        both_bad=told.both_bad,
-        ties=told.ties == "model",
-        missing=told.missing,
-        by=told.by,
-        soft=told.soft,
-    )
-    _check_groups(votes)
+    _check(told)
+    steps = _Steps(told.progress)
+    with _readable(told.votes) as source:
+        votes = from_votes(
+            source,
+            told.a,
+            told.b,
+            _winner(told.winner),
+            told.judge,
+            told.controls or None,
+            both_bad=told.both_bad,
+            ties=told.ties == "model",
+            missing=told.missing,
+            alike=told.alike,
+            encoding=told.encoding,
+            by=told.by,
+            soft=told.soft,
+        )
+    _check_votes(told, votes)
     if told.out is not None:  # what cannot be written is better known before the fit
-        if told.out.exists() and not told.out.is_dir():
-            raise ValueError(f"--out must be a folder; {str(told.out)!r} is a file.")
         told.out.mkdir(parents=True, exist_ok=True)
+    steps.done("read")
     more: dict[str, Any] = {"order": votes.order} if told.order else {}
     if told.judge is not None:
         more["judges"] = votes.judges
@@ -65,7 +79,70 @@ def rank_votes(told: Any) -> Report:
     )
     with contextlib.redirect_stdout(sys.stderr):  # the board alone goes to standard output
         model.fit(votes.X, votes.y, **more)
-    return _report(told, votes, model)
+    steps.done("fitted")
+    report = _report(told, votes, model)
+    steps.done("ranked")
+    return report
+
+
+class _Steps:
+    """Says on standard error what is done, and how long it took."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._wanted, self._since = wanted, perf_counter()
+
+    def done(self, what: str) -> None:
+        now = perf_counter()
+        if self._wanted:
+            sys.stderr.write(f"[skpref] {what} in {now - self._since:.2g} s\n")
+            sys.stderr.flush()
+        self._since = now
+
+
+def _check(told: Any) -> None:
+    """Refuse arguments before any work."""
+    check_number("--level", told.level, low=0.0, high=1.0, open_low=True, open_high=True)
+    check_number("--seed", told.seed, low=0, high=2**32 - 1, integer=True)
+    if told.out is not None:
+        there = next(each for each in (told.out, *told.out.absolute().parents) if each.exists())
+        if not there.is_dir():
+            raise ValueError(f"--out must be a folder; {str(there)!r} is a file.")
+
+
+@contextlib.contextmanager
+def _readable(votes: Path) -> Iterator[Path]:
+    """The file of the votes; of standard input a copy, which is of the kind that it seems."""
+    if str(votes) != "-":
+        yield votes
+        return
+    data = sys.stdin.buffer.read()
+    if not data.strip():
+        raise ValueError("Standard input is empty; a table of votes is expected there.")
+    packed = data[:2] == b"\x1f\x8b"
+    start = (gzip.decompress(data) if packed else data).lstrip(b"\xef\xbb\xbf \t\r\n")[:4]
+    kind = {b"[": ".json", b"{": ".jsonl"}.get(start[:1], ".csv")
+    if start == b"PAR1":
+        kind = ".parquet"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"standard input{kind}{'.gz' if packed else ''}"
+        path.write_bytes(data)
+        yield path
+
+
+def _check_votes(told: Any, votes: Bunch) -> None:
+    """Refuse what the votes cannot tell before the time of a fit is spent on it."""
+    _check_groups(votes)
+    n_votes = len(np.unique(votes.rows))
+    if told.judge is not None and len(set(votes.judges.tolist())) == n_votes > 1:
+        raise ValueError(
+            f"Each of the {n_votes} votes has another value in {told.judge!r}, so that nothing "
+            "tells judges apart. Give --judge the column of who voted, or leave it out."
+        )
+    if told.order and not votes.order.any():
+        raise ValueError(
+            "Columns of winners and of losers do not say who was shown first, which --order is "
+            "about. Leave it out."
+        )
 
 
 def _check_groups(votes: Bunch) -> None:
@@ -94,8 +171,8 @@ def _report(told: Any, votes: Bunch, model: Any) -> Report:
     effects = control_effects(model, votes, **asked) if votes.controls else None
     boards = {} if votes.by is None else leaderboards(model, votes.by, votes, **drawn)
     return Report(
-        title=told.title or told.votes.name,
-        source=told.votes.name,
+        title=told.title or _name(told.votes),
+        source=_name(told.votes),
         summary=as_options(votes.summary),
         dropped={as_options(reason): n for reason, n in votes.dropped.items()},
         n_votes=len(np.unique(votes.rows)),
@@ -111,9 +188,13 @@ def _report(told: Any, votes: Bunch, model: Any) -> Report:
         controls=None if effects is None else _controls_table(effects),
         by=votes.by,
         groups={name: _board_table(found, None, told.level) for name, found in boards.items()},
-        judges=_judges_table(model) if told.judge is not None else None,
-        learned=_learned(model, board),
+        judges=_judges_table(model, told.level) if told.judge is not None else None,
+        learned=_learned(model, asked),
     )
+
+
+def _name(votes: Path) -> str:
+    return "standard input" if str(votes) == "-" else votes.name
 
 
 def _votes_of(votes: Bunch) -> dict[Any, int]:
@@ -156,34 +237,28 @@ def _controls_table(effects: Bunch) -> Table:
     )
 
 
-def _judges_table(model: Any) -> Table | None:
+def _judges_table(model: Any, level: float) -> Table | None:
     judges = model.judges_
     if judges is None:
         return None
     order = np.argsort(-judges.n_answers, kind="stable")
+    ends = judges.reliability_interval(level)[order]
     return Table(
         {
             "judge": judges.ids[order],
             "votes": judges.n_answers[order],
             "reliability": judges.reliability[order],
+            "lower": ends[:, 0],
+            "upper": ends[:, 1],
             "probability_random": judges.probability_random[order],
             "probability_adversarial": judges.probability_adversarial[order],
         }
     )
 
 
-def _learned(model: Any, board: Bunch) -> dict[str, float]:
+def _learned(model: Any, asked: dict[str, Any]) -> dict[str, Learned]:
     """What the answers say of ties and of who is shown first, in units."""
-    found: dict[str, float] = {}
-    if board.n_hyperparameters > 1 and _noise_at_bound(model):
-        return found  # the board is not of this noise, which no answer contradicts
-    for name in ("tie_threshold", "order_effect"):
-        value = getattr(model, f"{name}_", None)
-        if value is not None and (name != "order_effect" or value != 0.0):
-            found[name] = float(value) / board.unit_length
-    return found
-
-
-def _noise_at_bound(model: Any) -> bool:
-    bounds = model.noise_variance_bounds
-    return not isinstance(bounds, str) and bool(model.noise_variance_ <= 1.01 * bounds[0])
+    found = answer_effects(model, **asked)
+    ends = (found.value, found.lower, found.upper)
+    rows = zip(*(column.tolist() for column in ends), strict=True)
+    return dict(zip(found.names.tolist(), map(Learned._make, rows), strict=True))

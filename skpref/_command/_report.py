@@ -1,8 +1,9 @@
 """What a report holds, and the sentences in it."""
 
+import math
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sklearn.utils import Bunch
 
@@ -25,6 +26,14 @@ class Table:
         return [list(row) for row in zip(*listed, strict=True)]
 
 
+class Learned(NamedTuple):
+    """A value in units with its interval, whose ends are NaN where none is known."""
+
+    value: float
+    lower: float
+    upper: float
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Report:
     """A board and what goes with it, as it is written.
@@ -44,7 +53,7 @@ class Report:
     by : str or None
     groups : dict
         A table for each group.
-    learned : dict of str to float
+    learned : dict of str to Learned
     """
 
     title: str
@@ -65,7 +74,7 @@ class Report:
     by: str | None
     groups: dict[Any, Table]
     judges: Table | None
-    learned: dict[str, float]
+    learned: dict[str, Learned]
 
     @property
     def percent(self) -> str:
@@ -116,12 +125,18 @@ class Report:
                 "are drawn to it, the more the fewer votes they have."
             )
         if "tie_threshold" in self.learned:
-            value = self.number(self.learned["tie_threshold"])
+            value = self._with_interval(self.learned["tie_threshold"])
             lines.append(f"A vote is a tie where the two seem to differ by less than {value}.")
         if "order_effect" in self.learned:
-            value = self.number(self.learned["order_effect"])
+            value = self._with_interval(self.learned["order_effect"])
             lines.append(f"The first side has an advantage of {value}.")
         return lines
+
+    def _with_interval(self, learned: Learned) -> str:
+        if math.isnan(learned.lower):
+            return self.number(learned.value)
+        ends = f"{self.number(learned.lower)} to {self.number(learned.upper)}"
+        return f"{self.number(learned.value)} ({self.percent} interval {ends})"
 
     def _about_judges(self) -> list[str]:
         """Which judges are not to be relied on."""
@@ -172,11 +187,13 @@ def in_one_line(value: Any) -> str:
 def as_options(text: str) -> str:
     """A message with the arguments of `from_votes` as the options of the command."""
     text = re.sub(r"(?<![\w'\"])ties=False\b", "--ties drop", text)
-    pattern = r"(?<![\w'\"])(a|b|winner|judge|controls|by|both_bad|missing)=(?:\"(\w+)\")?(?!\w)"
+    text = re.sub(r"(?<![\w'\"])(prompt|time)=(?!\w)", r"the \1 of a vote", text)
+    names = "a|b|winner|judge|controls|by|both_bad|missing|alike|encoding|soft"
+    pattern = rf"(?<![\w'\"])({names})=(?:\"(\w+)\"|(True))?(?![\w'])"
     return re.sub(pattern, _as_option, text)
 
 
 def _as_option(found: re.Match[str]) -> str:
-    name, value = found.groups()
+    name, value, _ = found.groups()
     option = "--" + name.replace("_", "-")
     return option if value is None else f"{option} {value}"

@@ -113,7 +113,7 @@ def _on_paper(report: Report, table: Table, top: int | None = None) -> tuple[lis
     made: dict[str, list] = {}
     for name, column in cells.items():
         made[name] = column
-        if name in ("utility", "margin", "slope"):
+        if name in ("utility", "margin", "slope", "reliability"):
             made[f"{report.percent} interval"] = [f"[{low}, {high}]" for low, high in ends]
     heads = [_HEADS.get(name, name) for name in made]
     return heads, [list(row) for row in zip(*made.values(), strict=True)]
@@ -314,7 +314,7 @@ def as_json(report: Report) -> str:
         "by": report.by,
         "groups": {str(name): _records(table) for name, table in report.groups.items()},
         "judges": None if report.judges is None else _records(report.judges),
-        "learned": report.learned,
+        "learned": {name: found._asdict() for name, found in report.learned.items()},
     }
     return json.dumps(_finite(found), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 

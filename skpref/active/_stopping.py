@@ -1,6 +1,6 @@
 """When to stop: whether one competitor is known to be the best, however often one looks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import erfc, exp, log, log1p, pi, sqrt
 from typing import Any, Self
 
@@ -175,13 +175,15 @@ class StoppingRule:
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n, 2)
+        X : array-like or DataFrame of shape (n, 2), or votes
             Names of the two competitors of each vote: texts or integers; with an ItemTable of
-            names as ``items`` integers are its positions.
+            names as ``items`` integers are its positions. What `skpref.duels.from_votes` gave has
+            names and labels, and its ties are ties whatever ``ties`` is; soft votes count by their
+            shares.
         y : array-like of shape (n,), default=None
             1: the first won; 0 or -1: the second did. With ``ties`` 1, 0 (a tie) and -1. Grades
             count by their sign. Probabilities in [0, 1] that the first is better are votes of which
-            a share goes to either. None: the first won each.
+            a share goes to either. None: the first won each, or of votes their own labels.
 
         Returns
         -------
@@ -190,12 +192,20 @@ class StoppingRule:
         Raises
         ------
         ValueError
-            If X or y has another form, a vote is of a competitor with itself, or on one that is not
-            among ``items``; with ``ties`` if many votes have labels 0 and none below, as 0 then
-            seems to be the second's win. No vote is then taken in.
+            If X or y has another form, a vote lacks a name, is of a competitor with itself, or on
+            one that is not among ``items``; if y has labels 0 beside some below, or beside grades,
+            and there are no ``ties``; with ``ties`` if many votes have labels 0 and none below, as
+            0 then seems to be the second's win; if y comes beside votes of `from_votes`. No vote is
+            then taken in.
         """
-        pairs = self._read(X)
-        scores, labels = self._scores(y, len(pairs))
+        if isinstance(X, Mapping) and "item_table" in X:
+            if y is not None:
+                raise ValueError("y came beside votes of from_votes, which have labels. Drop it.")
+            found, scores = _of_votes(X)
+            pairs, labels = self._checked(found), self._labels
+        else:
+            pairs = self._read(X)
+            scores, labels = self._scores(y, len(pairs))
         self._labels = labels
         for pair in pairs:
             for name in pair:
@@ -239,24 +249,37 @@ class StoppingRule:
 
     def _read(self, X: Any) -> list[list[Any]]:
         """Names of the two competitors of each vote."""
-        X = X.to_numpy() if is_frame(X) and hasattr(X, "to_numpy") else unmasked(X)
+        frame = is_frame(X)
+        X = X.to_numpy() if frame and hasattr(X, "to_numpy") else unmasked(X)
         found = X
         if not isinstance(X, np.ndarray):
             found = np.array(list(X) if isinstance(X, Iterable) else X, dtype=object)
         if not found.size:
             return []
         if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind == "f":
+            remedy = "Of items with features pass their ids."
+            if frame:
+                remedy = "Pass skpref.duels.from_votes(frame), or its two columns of names."
             raise ValueError(
                 "Votes must be names of two competitors each, texts or integers of shape (n, 2); "
-                f"got {found.dtype} of shape {found.shape}. Of items with features pass their ids."
+                f"got {found.dtype} of shape {found.shape}. {remedy}"
             )
         table = self._table
         if table is not None and table.names is not None and found.dtype.kind in "iu":
             found = table.names[positions_of(found, ItemTable(np.zeros((len(table), 1))))]
-        pairs = found.tolist()
+        return self._checked(found.tolist())
+
+    def _checked(self, pairs: list[list[Any]]) -> list[list[Any]]:
+        """Names, none missing, of two competitors that are among the items."""
+        gaps = [row for row, pair in enumerate(pairs) if any(map(is_missing, pair))]
+        if gaps:
+            one, other = pairs[gaps[0]]
+            more = f", and so do {len(gaps) - 1} more of {len(pairs)}" if len(gaps) > 1 else ""
+            raise ValueError(
+                f"Vote {gaps[0]} lacks a name: {one!r}, {other!r}{more}. Leave such votes out, or "
+                "read the table by skpref.duels.from_votes, which does, and pass what it gives."
+            )
         for row, (one, other) in enumerate(pairs):
-            if is_missing(one) or is_missing(other):
-                raise ValueError(f"Vote {row} lacks a name: {one!r}, {other!r}. Leave it out.")
             if one == other:
                 raise ValueError(f"Vote {row} is of {one!r} with itself. Leave it out.")
             if not self._open and (one not in self._place or other not in self._place):
@@ -288,6 +311,11 @@ class StoppingRule:
         labels = self._labels
         if not self.ties and n:
             below, zero = bool(np.any(value < 0.0)), bool(np.any(value == 0.0))
+            if zero and not below and np.any(value > 1.0):
+                raise ValueError(
+                    f"y holds 0 beside {value.max():g}. Beside grades, such as -2, -1, 1, 2, 0 is "
+                    "a tie: build StoppingRule(ties=True). If it is the second's win, pass -1."
+                )
             labels = (-1, 1) if below else (0, 1) if zero else labels
             if (below and zero) or (self._labels is not None and labels != self._labels):
                 raise ValueError(
@@ -304,3 +332,18 @@ class StoppingRule:
                 )
         score = value if share else 0.5 + 0.5 * np.sign(value)
         return score.tolist(), labels
+
+
+def _of_votes(votes: Mapping) -> tuple[list[list[Any]], list[float]]:
+    """Names of the two competitors of each of the votes of `from_votes`, and the first's score."""
+    X, y = votes["X"], votes["y"]
+    places = (X if X.ndim == 2 else X[:, :, 0]).astype(np.intp)
+    tied = np.any(y < 0) or "tie_threshold" in votes["params"]
+    score = 0.5 + 0.5 * np.sign(y) if tied else y.astype(np.float64)
+    weight = votes["sample_weight"]
+    if weight is not None:  # of a soft vote there is a row for each outcome
+        _, first, of = np.unique(votes["rows"], return_index=True, return_inverse=True)
+        turned = places[:, 0] != places[first[of], 0]
+        score = np.bincount(of, weight * np.where(turned, 1.0 - score, score))
+        score, places = score / np.bincount(of, weight), places[first]
+    return votes["item_table"].names[places].tolist(), score.tolist()

@@ -476,6 +476,8 @@ class Reader:
         Codes of the ids seen in training; None where ids are numbers, which stay as they are.
     table : ItemTable or None
         Items that may be asked for by their names, or positions.
+    id_table : ItemTable or None
+        Names of ids that are positions in it, beside columns of features.
     """
 
     n_features: int
@@ -483,6 +485,7 @@ class Reader:
     id_column: int | None = None
     ids: IdEncoder | None = None
     table: ItemTable | None = None
+    id_table: ItemTable | None = None
 
     @classmethod
     def of_table(cls, estimator: BaseEstimator, table: ItemTable) -> "Reader":
@@ -498,8 +501,27 @@ class Reader:
             estimator.feature_names_in_ = np.array(self.feature_names, dtype=object)
         elif hasattr(estimator, "feature_names_in_"):
             del estimator.feature_names_in_
-        estimator.ids_ = None if self.ids is None else self.ids.names
+        ids = self.ids if self.id_table is None else self.id_table
+        estimator.ids_ = None if ids is None else ids.names
         estimator.items_ = self.table
+
+    def naming(self, table: ItemTable, ids: Any) -> "Reader":
+        """The same of ids that are positions in a table of names.
+
+        Raises
+        ------
+        ValueError
+            If some are no such positions, or the names of a table before are others.
+        """
+        wrong = ids[(ids < 0) | (ids >= len(table)) | (ids != np.floor(ids))]
+        if len(wrong):
+            raise ValueError(
+                f"With id_column and names alone as items=, ids are positions in items, integers "
+                f"from 0 to {len(table) - 1}; {wrong[0]:g} came. Give the names of all ids, or "
+                "leave items= out."
+            )
+        refuse_other_names(self.id_table, table)
+        return replace(self, id_table=table)
 
     def answers(self, X: Any, estimator: BaseEstimator) -> Shown:
         """Items, duels or sets of a prediction, as finite floats."""
@@ -757,6 +779,24 @@ def validated(estimator: BaseEstimator, *arrays: Any, **options: Any) -> Any:
             f"X must be numeric: {error}. Encode texts and categories with Itemwise(transformer); "
             "names of items need items= an ItemTable that has names."
         ) from None
+
+
+def refuse_other_names(before: ItemTable | None, table: ItemTable | None) -> None:
+    """Raise if positions in a table that has names alone stand for other items than before."""
+    if before is None or table is None or (before.has_features and table.has_features):
+        return
+    if before.has_features or table.has_features:
+        raise ValueError(
+            "items= had names alone, or features alone, and now has not. Give a table of the kind "
+            "that the stream began with, or fit anew."
+        )
+    n = len(before)
+    if len(table) < n or table.names[:n].tolist() != before.names.tolist():
+        raise ValueError(
+            f"The {len(table)} names of items= do not begin with the {n} that the answers so far "
+            "came with, so that positions would stand for other items. Give the same table, or one "
+            "with further names at its end: ItemTable.from_names([*old.names, *new_names])."
+        )
 
 
 # -- numbers -------------------------------------------------------------------------------

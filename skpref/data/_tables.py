@@ -1,5 +1,6 @@
 """Tables from wherever they are: frames of any library, dicts of columns, CSV, JSON, Parquet."""
 
+import codecs
 import csv
 import gzip
 import io
@@ -72,7 +73,7 @@ class Table(NamedTuple):
     read: Read
 
 
-def open_table(source: Any) -> Table:
+def open_table(source: Any, encoding: str | None = None) -> Table:
     """The table that a frame, a dict of columns or a file holds.
 
     Parameters
@@ -80,14 +81,24 @@ def open_table(source: Any) -> Table:
     source : DataFrame, pyarrow.Table, dict of array-likes, str or path
         Of a path the suffix says what it is: ".csv", ".tsv", ".txt", ".json" or ".jsonl", also
         with ".gz", or ".parquet".
+    encoding : str, optional
+        Of a text file; None: UTF-8, or UTF-16 where a CSV begins with its mark.
 
     Raises
     ------
     ValueError
-        For anything else, columns of different lengths, or a file that cannot be read.
+        For anything else, columns of different lengths, a file that cannot be read, or an
+        encoding that is not known.
     """
+    if encoding is not None:
+        encoding = _known_encoding(encoding)
     if isinstance(source, str | os.PathLike):
-        return _open_file(Path(source))
+        return _open_file(Path(source), encoding)
+    if encoding is not None:
+        raise ValueError(
+            f"encoding= is that of a CSV or JSON file; {type(source).__name__} came, which holds "
+            "texts already. Leave it out."
+        )
     if isinstance(source, Mapping):
         columns = [_array(column) for column in source.values()]
         lengths = {name: len(column) for name, column in zip(source, columns, strict=True)}
@@ -193,16 +204,34 @@ def _parsed(cells: list) -> Numbers:
 # -- files -----------------------------------------------------------------------------------
 
 
-def _open_file(path: Path) -> Table:
+def _known_encoding(encoding: Any) -> str:
+    """The name that Python has for an encoding; a mark at the beginning is none of the text."""
+    try:
+        " ".encode(encoding)
+    except (LookupError, TypeError, ValueError):
+        raise ValueError(
+            f"The encoding {encoding!r} is not known; give a name such as 'utf-8', 'utf-16' or "
+            "'cp1252' (Western Windows)."
+        ) from None
+    name = codecs.lookup(encoding).name
+    return "utf-8-sig" if name == "utf-8" else name
+
+
+def _open_file(path: Path, encoding: str | None) -> Table:
     if not path.is_file():
         raise ValueError(f"There is no file {str(path)!r}.")
     kind = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower()
     if kind in (".parquet", ".pq"):
+        if encoding is not None:
+            raise ValueError(
+                f"encoding= is that of a CSV or JSON file; {path.name!r} is a Parquet file, whose "
+                "texts are UTF-8. Leave it out."
+            )
         return _open_parquet(path)
     if kind.removesuffix(".gz") in (".csv", ".tsv", ".txt"):
-        return _open_csv(path)
+        return _open_csv(path, encoding)
     if kind.removesuffix(".gz") in (".json", ".jsonl"):
-        return _open_json(path, lines=".jsonl" in kind)
+        return _open_json(path, ".jsonl" in kind, encoding or "utf-8-sig")
     raise ValueError(
         f"{path.name!r} is no CSV (.csv, .tsv, .txt), JSON (.json, .jsonl; all also with .gz) or "
         "Parquet file (.parquet). Read it into a DataFrame and give that."
@@ -234,15 +263,17 @@ def _open_parquet(path: Path) -> Table:
     return open_table(frame)
 
 
-def _open_json(path: Path, lines: bool) -> Table:
+def _open_json(path: Path, lines: bool, encoding: str) -> Table:
     """A list of records, or one record a line; what a record lacks is missing."""
     opener = gzip.open if path.suffix.lower() == ".gz" else open
     try:
-        with opener(path, "rt", encoding="utf-8-sig") as stream:
+        with opener(path, "rt", encoding=encoding) as stream:
             if lines:
                 records = [json.loads(line) for line in stream if line.strip()]
             else:
                 records = json.load(stream)
+    except UnicodeError:
+        raise _other_encoding(path, encoding) from None
     except (ValueError, OSError, EOFError) as error:
         raise ValueError(f"{path.name!r} cannot be read as JSON: {error}.") from None
     if isinstance(records, dict) and all(isinstance(each, list) for each in records.values()):
@@ -257,32 +288,37 @@ def _open_json(path: Path, lines: bool) -> Table:
 
 
 @contextmanager
-def _csv_rows(path: Path) -> Iterator[Any]:
+def _csv_rows(path: Path, encoding: str | None) -> Iterator[Any]:
     """The rows of a CSV; its cells may be as long as they like."""
     limit = csv.field_size_limit(sys.maxsize)
     opener = gzip.open if path.suffix.lower() == ".gz" else open
     try:
         with opener(path, "rb") as raw:
             start = raw.read(4)
-        encoding = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+        if encoding is None:
+            encoding = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
         with opener(path, "rb") as raw, io.TextIOWrapper(raw, encoding, newline="") as stream:
             head = stream.readline()
             stream.seek(0)
             most = max(_SEPARATORS, key=head.count)
             yield csv.reader(stream, delimiter=most if most in head else ",")
     except UnicodeError:
-        raise ValueError(
-            f"{path.name!r} is not in UTF-8. Save it so, or give a frame: "
-            'pandas.read_csv(path, encoding="cp1252"), for one.'
-        ) from None
+        raise _other_encoding(path, encoding or "") from None
     except (csv.Error, gzip.BadGzipFile, EOFError) as error:
         raise ValueError(f"{path.name!r} cannot be read as a CSV: {error}.") from None
     finally:
         csv.field_size_limit(limit)
 
 
-def _open_csv(path: Path) -> Table:
-    with _csv_rows(path) as rows:
+def _other_encoding(path: Path, encoding: str) -> ValueError:
+    return ValueError(
+        f"{path.name!r} is not in {encoding.removesuffix('-sig').upper()}. Say what it is in by "
+        "encoding=, such as cp1252 (Western Windows), utf-16 or shift_jis."
+    )
+
+
+def _open_csv(path: Path, encoding: str | None) -> Table:
+    with _csv_rows(path, encoding) as rows:
         names = [name.strip() for name in next(rows, [])]
     if not any(names):
         raise ValueError(f"{path.name!r} has no header; its first line must name the columns.")
@@ -292,7 +328,7 @@ def _open_csv(path: Path) -> Table:
         codes: list[list] = [[] for _ in labels]
         parts: list[list] = [[] for _ in numbers]
         pick: Any = itemgetter(*[*labels, *numbers, 0])
-        with _csv_rows(path) as rows:
+        with _csv_rows(path, encoding) as rows:
             next(rows)
             while block := list(islice(rows, _ROWS)):
                 block = _complete(block, len(names), path, rows)

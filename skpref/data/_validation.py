@@ -24,6 +24,7 @@ from skpref.data._read import (
     check_like,
     check_X,
     read_features,
+    refuse_other_names,
     validated,
 )
 from skpref.data._respondents import (
@@ -140,12 +141,16 @@ def check_training(
         rows, sets, reader = table.X, shown.places(), Reader.of_table(estimator, table)
         who = np.arange(len(table))
     else:
-        known = before
-        if known is None and table is not None:
+        known, names = before, _names_of_ids(estimator, table, shown)
+        if names is not None:
+            table = None
+        elif known is None and table is not None:
             known = Reader.of_table(estimator, table)
         found, reader = read_features(estimator, shown, known, further=before is not None)
         rows, sets = found.rows, found.pairs
         check_known(rows, table)
+        if names is not None:
+            reader = reader.naming(names, rows[:, reader.id_column])
         who = np.arange(len(rows)) if reader.id_column is None else rows[:, reader.id_column]
     n, k = sets.shape
     _refuse_mirrors(who, sets)
@@ -170,6 +175,14 @@ def check_training(
     if own_order or (likelihood is not None and likelihood.uses_order):
         comparisons = replace(comparisons, ordered=True)
     return Training(comparisons, classes, replace(reader, table=table), judges=told)
+
+
+def _names_of_ids(
+    estimator: BaseEstimator, table: ItemTable | None, shown: Shown
+) -> ItemTable | None:
+    """The table, if it names the ids that stand in a column of X beside features."""
+    beside = table is not None and not table.has_features and estimator.id_column is not None
+    return table if beside and not is_frame(shown.rows) and shown.rows.shape[1] > 1 else None
 
 
 def as_before(
@@ -200,7 +213,7 @@ def as_before(
             "bounds as they were, or fit anew."
         )
     reader, known = training.reader, estimator.posterior_.reader
-    _refuse_other_names(known.table, reader.table)
+    refuse_other_names(known.table, reader.table)
     check_like(estimator, reader.feature_names, reader.n_features, known)
     before = getattr(estimator, "classes_", None)
     if (before is None) != (training.classes is None):
@@ -210,24 +223,6 @@ def as_before(
             "duels of all ratings (from_ratings), or fit anew."
         )
     return training._replace(classes=before)  # a piece may hold one label alone
-
-
-def _refuse_other_names(before, table):
-    """Raise if positions in a table that has names alone stand for other items than before."""
-    if before is None or table is None or (before.has_features and table.has_features):
-        return
-    if before.has_features or table.has_features:
-        raise ValueError(
-            "items= had names alone, or features alone, and now has not. Give a table of the kind "
-            "that the stream began with, or fit anew."
-        )
-    n = len(before)
-    if len(table) < n or table.names[:n].tolist() != before.names.tolist():
-        raise ValueError(
-            f"The {len(table)} names of items= do not begin with the {n} that the answers so far "
-            "came with, so that positions would stand for other items. Give the same table, or one "
-            "with further names at its end: ItemTable.from_names([*old.names, *new_names])."
-        )
 
 
 def _warn_features(shown: Shown) -> None:

@@ -53,6 +53,8 @@ _SIDES = (
 _BOTH_BAD = re.compile(r".*\bboth\s?(are )?bad\b|neither\b", re.IGNORECASE)
 # Left out for what they lack: from this share on a warning says so.
 _MUCH = 0.05
+# A column of differences that all have one sign is looked at from so many votes on.
+_ONE_SIDED = 10
 # A control with larger values is refused: sums of them would be no numbers.
 _LARGEST = 1e290
 
@@ -174,7 +176,48 @@ def _choose(names: _Names, a: Any, b: Any, winner: Any, others: Sequence[Any]) -
     for i, name in enumerate(others):
         if found[i] in taken and name is None:
             found[i] = None
-    return _Chosen(*sides, won, *found)
+    _check_apart(names, sides, won)
+    chosen = _Chosen(*sides, won, *found)
+    for what, position in zip(("judge", "prompt", "time"), found, strict=True):
+        if position is not None:
+            _refuse_taken(names, position, f"{what}=", chosen, ("a=", "b=", "winner="))
+    return chosen
+
+
+def _check_apart(names: _Names, sides: tuple[int, int], won: tuple[int, ...]) -> None:
+    """Refuse a column of outcomes that came twice, or that holds a competitor."""
+    if len(set(won)) < len(won):
+        raise ValueError(
+            f"The columns of winner= are {[names[i] for i in won]}; give each outcome its own."
+        )
+    for side, ever in zip(sides, ("first", "second"), strict=True):
+        if side in won:
+            raise ValueError(
+                f"winner= is the column {names[side]!r}, which holds the {ever} competitor of each "
+                f"vote, so that the {ever} would win all. Give the column that says who won; where "
+                "the two columns are of the winners and of the losers, name them 'winner' and "
+                "'loser', and leave winner= out."
+            )
+
+
+def _refuse_taken(
+    names: _Names, position: int, what: str, chosen: _Chosen, roles: Sequence[str]
+) -> None:
+    """Refuse a column that says something else of a vote already."""
+    held = {
+        "a=": (chosen.a,),
+        "b=": (chosen.b,),
+        "winner=": chosen.won,
+        "judge=": (chosen.judge,),
+        "prompt=": (chosen.prompt,),
+        "time=": (chosen.time,),
+    }
+    for role in roles:
+        if position in held[role]:
+            raise ValueError(
+                f"{what} is the column {names[position]!r}, which is that of {role} already. Give "
+                "one of the two another column."
+            )
 
 
 def _choose_winner(names: _Names, winner: Any, decided: bool) -> tuple[int, ...]:
@@ -204,6 +247,10 @@ def _choose_winner(names: _Names, winner: Any, decided: bool) -> tuple[int, ...]
 def _find_controls(names: _Names, controls: Any, chosen: _Chosen) -> list[Control]:
     listed = [controls] if isinstance(controls, str) else list(controls or ())
     pairs = [*side_words([], [], (names[chosen.a], names[chosen.b])), *_SIDES]
+    for each in listed:
+        position = names.find(each) if isinstance(each, str) else None
+        if position is not None:
+            _refuse_taken(names, position, f"The control {each!r}", chosen, ("a=", "b=", "winner="))
     found = [_find_control(names, each, pairs) for each in listed]
     repeated = [label for label, n in Counter(each.label for each in found).items() if n > 1]
     if repeated:
@@ -269,6 +316,21 @@ def _check_both_sides(names: _Names, position: int, pairs: list) -> None:
                 )
 
 
+def _check_control(
+    names: _Names, control: Control, chosen: _Chosen, grouped: int | None, guessed: bool
+) -> None:
+    """Refuse columns that are no property of a side; of a guessed time its values will tell."""
+    roles = ["a=", "b=", "winner=", "judge=", "prompt=", *(() if guessed else ("time=",))]
+    for position in control.columns:
+        what = f"The control {control.label!r}"
+        _refuse_taken(names, position, what, chosen, roles)
+        if position == grouped:
+            raise ValueError(
+                f"{what} is the column {names[position]!r}, which is that of by= already: a group "
+                "is the same for both sides, so that it decides no vote. Leave one of them out."
+            )
+
+
 def _sided(name: str, sides: tuple[str, str]) -> list[tuple[str, str]]:
     """How the columns of either side may be named."""
     one, other = sides
@@ -290,12 +352,15 @@ def read_votes(
     both_bad: str = "tie",
     ties: bool = True,
     missing: str = "drop",
+    alike: str = "apart",
+    encoding: str | None = None,
     like: Bunch | None = None,
 ) -> Bunch:
     """Votes as `skpref.duels.from_votes` gives them, but for the kernel."""
     check_choice("both_bad", both_bad, ("tie", "drop"))
     check_choice("missing", missing, ("drop", "mean"))
-    table: Table = open_table(votes)
+    check_choice("alike", alike, ("apart", "merge"))
+    table: Table = open_table(votes, encoding)
     names = _Names(table.names)
     chosen = _choose(names, a, b, winner, (judge, prompt, time))
     wanted = _find_controls(names, controls, chosen)
@@ -306,6 +371,10 @@ def read_votes(
         )
     positions = list(dict.fromkeys(i for each in wanted for i in each.columns))
     grouped = None if by is None else names.need(by, "by=")
+    if grouped is not None:
+        _refuse_taken(names, grouped, "by=", chosen, ("a=", "b=", "winner="))
+    for each in wanted:
+        _check_control(names, each, chosen, grouped, guessed=time is None)
     if like is not None and (grouped is None) != (like.groups is None):
         raise ValueError(
             f"The votes of like= came with by={like.by!r}, these with by={by!r}; give both groups, "
@@ -320,10 +389,12 @@ def read_votes(
     column = dict(zip(labels, columns, strict=True))
     values = dict(zip(positions, numbers, strict=True))
     before = [] if like is None else like.item_table.names.tolist()
-    first, second, known = _competitors(column[chosen.a], column[chosen.b], before)
+    first, second, known = _competitors(column[chosen.a], column[chosen.b], before, alike)
     n_rows = len(first)
     if n_rows == 0:
         raise ValueError("The table has no row, so no vote.")
+    if a is not None:
+        _warn_strangers(names, chosen, np.intersect1d(first, second), known)
     out = _LeftOut(n_rows)
     out.drop((first < 0) | (second < 0), "without a competitor's name")
     out.drop((first == second) & (first >= 0), "with the same competitor on both sides")
@@ -333,7 +404,10 @@ def read_votes(
         codes = proba[:, -1] - proba[:, 0]
     elif chosen.won:
         sides = side_words([], [], (names[chosen.a], names[chosen.b]))
-        codes = _outcomes(column[chosen.won[0]], first, second, known, sides, out, both_bad)
+        words = column[chosen.won[0]]
+        if alike == "merge":
+            words = Coded(words.codes, _spelled(words.values, known))
+        codes = _outcomes(words, first, second, known, sides, out, both_bad)
     if not soft:
         out.drop((codes == 0) & (not ties), "ties (ties=False)", meant=True)
     for position, name, what in ((chosen.judge, judge, "judge"), (chosen.time, time, "time")):
@@ -344,6 +418,9 @@ def read_votes(
     for each in wanted:
         for position in each.columns:
             _check_numbers(names[position], values[position])
+        if len(each.columns) == 1:
+            values_of = values[each.columns[0]].values
+            _check_difference(each.label, values_of, each.columns[0] == chosen.time)
         gaps = np.any([np.isnan(values[i].values) for i in each.columns], axis=0)
         if missing == "drop":
             out.drop(gaps, f"without a number for {each.label!r}")
@@ -391,6 +468,12 @@ def read_votes(
         done = finish(X, signs if tied else (signs == 1).astype(np.int64), tied)
     order = np.where(done.turned, -1, 1) if chosen.won else np.zeros(len(rows))
     _warn_alike(items.names)
+    if like is None and len(present) > len(np.unique(rows)) + 1:
+        warn(
+            f"{len(present)} competitors in {len(np.unique(rows))} votes: most have met no other "
+            f"than one, and no board compares them. Are {names[chosen.a]!r} and "
+            f"{names[chosen.b]!r} the columns of the competitors?"
+        )
     out.warn()
     return Bunch(
         X=done.X,
@@ -472,16 +555,60 @@ class _LeftOut:
             )
 
 
-def _competitors(one: Coded, other: Coded, before: list) -> tuple[np.ndarray, np.ndarray, list]:
+def _warn_strangers(names: _Names, chosen: _Chosen, met: np.ndarray, known: list) -> None:
+    """Warn where the columns named may be others than those of the competitors."""
+    if (met >= 0).any():
+        return
+    sides = names[chosen.a], names[chosen.b]
+    usual = names.pair(_PAIRS)
+    other = usual is not None and not {chosen.a, chosen.b} & set(usual)
+    odd = [each for each in sides if _plain(each) in (*_JUDGE, *_PROMPT, *_TIME)]
+    if not (other or odd):
+        return
+    advice = "If these are no competitors, name others by a= and b=."
+    if other and usual is not None:
+        advice = (
+            f"There are {names[usual[0]]!r} and {names[usual[1]]!r}, which are taken if a= and b= "
+            "are left out."
+        )
+    warn(
+        f"{sides[0]!r} and {sides[1]!r} are to be the competitors, and have no value in common "
+        f"(there are {', '.join(map(repr, known[:3]))}, …). {advice}"
+    )
+
+
+def _competitors(
+    one: Coded, other: Coded, before: list, alike: str
+) -> tuple[np.ndarray, np.ndarray, list]:
     """Codes of the two sides in one sorted list of names, and this list."""
     values = [_tidy(value) for value in (*one.values, *other.values)]
     if len({isinstance(value, str) for value in (*values, *before)}) > 1:
         values = [str(value) for value in values]
+    if alike == "merge":
+        counts = [np.bincount(c.codes[c.codes >= 0], minlength=len(c.values)) for c in (one, other)]
+        values = _merge_alike(values, np.concatenate(counts), before)
     known = sorted(set(values))
     code = {name: i for i, name in enumerate(known)}
     number = np.array([code[value] for value in values], dtype=np.int64)
     sides = np.split(number, [len(one.values)])
     return *(np.append(n, -1)[c.codes] for n, c in zip(sides, (one, other), strict=True)), known
+
+
+def _merge_alike(values: list, counts: np.ndarray, before: list) -> list:
+    """One spelling for names that differ in case, spaces or dashes: one from before, or the most
+    frequent."""
+    total: Counter = Counter()
+    for value, count in zip(values, counts.tolist(), strict=True):
+        total[value] += count
+    spelling = {_plain(name): name for name, _ in total.most_common()[::-1]}
+    spelling |= {_plain(name): name for name in before}
+    return [spelling[_plain(value)] for value in values]
+
+
+def _spelled(values: list, known: list) -> list:
+    """Names in the spelling of those that are known, other values as they are."""
+    spelling = {_plain(name): name for name in known}
+    return [spelling.get(_plain(v), v) if isinstance(v, str) else v for v in values]
 
 
 def _tidy(name: Any) -> Any:
@@ -629,6 +756,28 @@ def _check_numbers(name: Any, numbers: Numbers) -> None:
         raise ValueError(f"The control column {name!r} has no number: {some}.")
 
 
+def _check_difference(label: str, values: np.ndarray, timed: bool) -> None:
+    """Look whether a column may hold differences of the two sides, which go either way."""
+    there = values[~np.isnan(values)]
+    low, high = float(there.min()), float(there.max())
+    if low <= 0.0 <= high:
+        return
+    found = (
+        f"The control {label!r} is one column, so that it must hold the difference of the two "
+        f"sides; it lies between {low:g} and {high:g}, on one side of 0 in all {len(there)} votes."
+    )
+    if timed:
+        raise ValueError(
+            f"{found} It is named as the time of a vote is, which is the same for both sides and "
+            "decides none. Leave it out."
+        )
+    if len(there) >= _ONE_SIDED:
+        warn(
+            f"{found} If it is the same for both sides, as the length of a prompt is, leave it "
+            "out, or make groups of it for by=; if it is of one side, give the columns of both."
+        )
+
+
 def _sides_of(control: Control, columns: list[np.ndarray]) -> np.ndarray:
     """Values of a control on both sides, gaps filled."""
     if len(columns) == 1:
@@ -666,7 +815,8 @@ def _warn_alike(names: np.ndarray) -> None:
         shown = "; ".join(", ".join(map(repr, each)) for each in alike[:3])
         warn(
             f"Names that differ in case, spaces or dashes alone are taken for different "
-            f"competitors: {shown}. Write them alike if they are one."
+            f'competitors: {shown}. If they are one, say alike="merge", which takes the '
+            "spelling of most votes."
         )
 
 

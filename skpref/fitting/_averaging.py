@@ -21,12 +21,12 @@ from skpref._utils import (
     solve_lower,
 )
 from skpref.data import Comparisons
-from skpref.fitting._fit import Fitted
 from skpref.fitting._forecast import seconds_of_run
 from skpref.fitting._hyperpriors import LogNormal
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._search import Search, WarmStart, learn
 from skpref.gp import Posterior
+from skpref.inference import State
 
 # The prior on the ratio of a term's deviation to that of the noise, and on that of a threshold:
 # log-normal, its median and the deviation of its logarithm.
@@ -35,7 +35,7 @@ _RATIO, _THRESHOLD, _DEVIATION = 1.0, 0.5, 1.0
 _ABSENT = 1e-9
 # An amplitude is made larger by these, in nats, until it adds so much of the whole.
 _RAISED, _SEEN = (0.7, 30.0), 1e-3
-# Steps of the differences of gradients, in nats.
+# Steps of the differences of gradients, in nats or deviations of the noise.
 _STEP = 0.1
 # The points are spread so many times as wide as Laplace's normal, of this deviation at most.
 _WIDER, _WIDEST = 1.15, 2.0
@@ -251,7 +251,7 @@ def average(
 
         normal = lattice(n_nodes or n_points(len(mode)), len(mode))
         low, high = model.bounds.T
-        spread = _WIDER * _spread(mode, model.bounds, lambda theta: run(theta, True)[1])
+        spread = _WIDER * _spread(weighed, lambda theta: run(theta, True)[1])
         points, log_proposal = mode + normal @ spread.T, -0.5 * np.sum(normal**2, axis=1)
         inside = np.all((points >= low) & (points <= high), axis=1)
         logs, kept = [], []
@@ -272,6 +272,53 @@ def average(
     ]
 
 
+def hyperparameter_spread(
+    model: Model, comparisons: Comparisons, state: State | None = None
+) -> Array:
+    """Root of the covariance of hyperparameters, by Laplace's approximation around those of a fit.
+
+    The second derivatives of the log posterior are differences of its exact gradients.
+
+    Parameters
+    ----------
+    model : Model
+        As fitted, with an engine that has evidence.
+    comparisons : Comparisons
+    state : dict, optional
+        Of the engine, to start from.
+
+    Returns
+    -------
+    ndarray of shape (n_theta, n_theta)
+        F, where F Fᵀ is the covariance.
+    """
+    engine = model.evidence_engine.relaxed()
+    with blas_threads(engine.matrix_size(comparisons)):
+        warm = WarmStart(engine, state)
+
+        def gradient(theta: Array) -> Array:
+            at = model.at(theta)
+            found = at.evaluate(comparisons, warm.near(theta), engine=engine, eval_gradient=True)
+            warm.add(theta, found.approximation.state)
+            return np.asarray(found.gradient) + at.log_prior(theta)[1]
+
+        return _spread(model, gradient)
+
+
+def _spread(model, gradient):
+    """Root of the covariance of the normal whose curvature is that of a log posterior."""
+    low, high = model.bounds.T
+    # What elements of θ are measured in: nats, or the deviation of an item's noise.
+    unit = np.where(model.linear, np.sqrt(model.likelihood.utility_noise), 1.0)
+    # Bounds tell as much as a uniform distribution between them.
+    known = 12.0 / np.maximum(high - low, 1e-6) ** 2
+    curvature = _curvature(model.theta, model.bounds, gradient, unit) + np.diag(known * unit**2)
+    root = eigen_root(covariance_of(curvature, _WIDEST**-2))
+    # Of either sign of an axis the one whose largest part is positive: rounding is not to say.
+    root = root * np.sign(root[np.argmax(np.abs(root), axis=0), np.arange(root.shape[1])])
+    return unit[:, None] * root
+
+
 def _inside(prior, theta, bounds):
     """Where the search begins: the θ of a fit, which may be at an end, drawn to the prior."""
     offset = (prior.ratios @ theta - prior.centre) / prior.deviation
@@ -280,52 +327,17 @@ def _inside(prior, theta, bounds):
     return np.clip(moved, *bounds.T)
 
 
-def hyperparameter_spread(fitted: Fitted) -> Array:
-    """Root of the covariance of hyperparameters, by Laplace's approximation around those of a fit.
-
-    The second derivatives of the log evidence and the model's priors are differences of their
-    exact gradients.
-
-    Parameters
-    ----------
-    fitted : Fitted
-        Whose model has an engine with evidence.
-
-    Returns
-    -------
-    ndarray of shape (n_theta, n_theta)
-    """
-    model, comparisons = fitted.model, fitted.comparisons
-    engine, state = model.evidence_engine.relaxed(), fitted.evaluation.approximation.state
-
-    def gradient(theta: Array) -> Array:
-        at = model.at(theta)
-        found = at.evaluate(comparisons, state, engine=engine, eval_gradient=True)
-        return at.log_prior(theta)[1] + np.asarray(found.gradient)
-
-    with blas_threads(engine.matrix_size(comparisons)):
-        return _spread(model.theta, model.bounds, gradient)
-
-
-def _spread(mode, bounds, gradient):
-    """Root of the covariance of the normal whose curvature is that of a log posterior."""
-    low, high = bounds.T
-    # Bounds tell as much as a uniform distribution between them.
-    known = 12.0 / np.maximum(high - low, 1e-6) ** 2
-    curvature = _curvature(mode, bounds, gradient) + np.diag(known)
-    return eigen_root(covariance_of(curvature, _WIDEST**-2))
-
-
-def _curvature(mode, bounds, gradient):
-    """Minus the second derivatives of the log posterior, by differences within the bounds."""
+def _curvature(mode, bounds, gradient, unit):
+    """Minus the second derivatives of the log posterior in these units, by differences within the
+    bounds."""
     n = len(mode)
     found = np.zeros((n, n))
     for k, (low, high) in enumerate(bounds):
         ends = np.repeat(mode[None], 2, axis=0)
-        ends[:, k] = np.clip(mode[k] + np.array([-_STEP, _STEP]), low, high)
+        ends[:, k] = np.clip(mode[k] + unit[k] * np.array([-_STEP, _STEP]), low, high)
         below, above = (gradient(each) for each in ends)
         if ends[1, k] > ends[0, k]:
-            found[k] = (below - above) / (ends[1, k] - ends[0, k])
+            found[k] = unit[k] * unit * (below - above) / (ends[1, k] - ends[0, k])
     return 0.5 * (found + found.T)
 
 

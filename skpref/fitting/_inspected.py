@@ -283,6 +283,8 @@ class Inspected:
         reader = posterior.reader
         names = None if source is not None or steps else reader.feature_names
         encoder, column = reader.ids, reader.id_column
+        if reader.id_table is not None:
+            encoder = IdEncoder(reader.id_table.names)
         if steps:
             column = getattr(steps[0], "_id_column", None)
             if encoder is None:  # the step that takes frames has made them numbers
@@ -446,7 +448,7 @@ class Inspected:
                 )
             return alone
         model, comparisons = self.learned
-        able = model.rule.exact and model.engine.capabilities.has_evidence
+        able = self.has_evidence
         if averaged != "auto" and not able:
             raise ValueError(
                 f"average=True needs an engine with evidence and all items; this fit has "
@@ -458,6 +460,14 @@ class Inspected:
         found = _averaged(self.posterior, model, comparisons)
         subjects = tuple(self._with(each.posterior) for each in found)
         return Averaged(np.array([each.weight for each in found]), subjects)
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether hyperparameters were learned by an engine that can weigh others beside them."""
+        if self.learned is None:
+            return False
+        model, _ = self.learned
+        return model.rule.exact and model.engine.capabilities.has_evidence
 
     def _with(self, posterior):
         """The same of a posterior at other hyperparameters."""

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from skpref._utils import warn
 from skpref.data import Comparisons
 from skpref.fitting._forecast import learning_part, warn_cost
@@ -14,7 +16,7 @@ from skpref.fitting._model import Model
 from skpref.fitting._search import Search, Step, StopSearch
 from skpref.inference import Pass
 
-# Evaluations of the objective that a search takes, as seen on real data; for the estimate only.
+# Evaluations of the objective that a search takes, as seen on real data.
 _TYPICAL = 25
 # Seconds between two lines at verbose=1.
 _EVERY = 2.0
@@ -44,7 +46,7 @@ def progress(
                 "n_learning_answers=None learns on all, which takes longer; an integer says on how "
                 "many."
             )
-    what = f"{len(comparisons.positions)} duels of {len(comparisons.items)} items"
+    what = f"{len(comparisons.positions)} duels of {_items(estimator, comparisons)}"
     with reported(estimator, what, model.names if learned else [], some) as report:
         yield report
 
@@ -97,18 +99,22 @@ class Report:
         self.stopped = False
         self._estimator, self._root, self._verbose = estimator, root, verbose
         self._best = -float("inf")
+        self._searches, self._seconds = 0, 0.0
         self.began = self._last = perf_counter()
 
     def evaluated(self, step: Step) -> None:
         """Of an evaluation in the search; StopSearch is raised where a callback wants to stop."""
+        if step.number == 1:  # one search follows another, with judges or from several starts
+            self._searches, self._seconds, self._best = self._searches + 1, 0.0, -float("inf")
+        self._seconds += step.seconds
         self._best = max(self._best, step.log_posterior)
 
-        def line(now):
-            each = (now - self.began) / step.number
-            left = each * max(_TYPICAL - step.number, 1)
+        def line(_):
+            which = f"search {self._searches}, " if self._searches > 1 else ""
+            each = self._seconds / step.number
             return (
-                f"evaluation {step.number}: log posterior {self._best:.2f}, {each:.2g} s each, "
-                f"perhaps {left:.0f} s to go"
+                f"{which}evaluation {step.number} of some {_TYPICAL}: log posterior "
+                f"{self._best:.2f}, {each:.2g} s each"
             )
 
         if self._tell("evaluation", line):
@@ -133,6 +139,15 @@ class Report:
         task = self._root.subcontext(name)
         task.call_on_fit_task_begin(estimator=self._estimator)
         return bool(task.call_on_fit_task_end(estimator=self._estimator))
+
+
+def _items(estimator, comparisons):
+    """How many items there are; those whose features change from duel to duel count once."""
+    rows, place = comparisons.items, estimator.id_column
+    if isinstance(place, str) or place is None:
+        return f"{len(rows)} items"
+    n = len(np.unique(rows[:, place]))
+    return f"{n} items" + (f" in {len(rows)} versions" if n < len(rows) else "")
 
 
 def _counted(names):

@@ -48,6 +48,9 @@ _FEW = 4
 _ENTRY, _MIXED, _MARGIN, _CUBES = 40.0, 50.0, 100.0, 2.8
 # Square matrices of the features held at once, and numbers a margin of the engines themselves.
 _SQUARES, _OF_ENGINE = 8.0, 100.0
+# Columns that the items have are kept by item, if they are so many, and margins so many times as
+# many as items; a number of a margin's items that is then looked up, in multiplications.
+_WIDE, _MANY, _LOOKED_UP = 16, 2, 20.0
 # Doubles of a block of rows that stays in the cache.
 _BLOCK = 2**16
 # Margins that span all others: candidates for each feature, the residual of another that is zero,
@@ -90,11 +93,13 @@ def _sides(comparisons: Comparisons, term: Term, margins: Margins) -> _Sides:
 
 
 class _Size(NamedTuple):
-    """Of features: their number, the entries of a margin and the dense columns."""
+    """Of features: their number, the entries of a margin, the dense columns, and whether these are
+    kept by item."""
 
     rank: int
     n_entries: int
     n_dense: int
+    by_item: bool
 
 
 def _size(comparisons: Comparisons, terms: tuple[Term, ...]) -> _Size:
@@ -102,6 +107,7 @@ def _size(comparisons: Comparisons, terms: tuple[Term, ...]) -> _Size:
     name = "size", terms
     if name not in comparisons.kept:
         rank = n_entries = n_dense = 0
+        few = False
         for term in terms:
             n = len(term.monomials)
             if not term.group:
@@ -109,13 +115,132 @@ def _size(comparisons: Comparisons, terms: tuple[Term, ...]) -> _Size:
                 continue
             n_groups = _sides(comparisons, term, comparisons.rows.margins).n_groups
             if n_groups <= _FEW:
-                n_dense += n_groups * n
+                n_dense, few = n_dense + n_groups * n, True
             else:
                 rank += n_groups * n
                 n_entries += 2 * n
-        comparisons.kept[name] = _Size(rank + n_dense, n_entries, n_dense)
+        n_margins = len(comparisons.rows.margins.first)
+        by_item = not few and _by_item(n_dense, len(comparisons.items), n_margins)
+        comparisons.kept[name] = _Size(rank + n_dense, n_entries, n_dense, by_item)
     found: _Size = comparisons.kept[name]
     return found
+
+
+def _by_item(n_columns: int, n_items: int, n_margins: int) -> bool:
+    """Whether columns are kept by item rather than by margin."""
+    return n_columns >= _WIDE and n_margins >= _MANY * n_items
+
+
+class _OfMargins:
+    """Dense columns of margins, (n_margins, width)."""
+
+    def __init__(self, values: Array):
+        self._values, self.width = values, values.shape[1]
+
+    def times(self, weights: Array) -> Array:
+        found: Array = self._values @ weights
+        return found
+
+    def pulled(self, values: Array) -> Array:
+        found: Array = self._values.T @ values
+        return found
+
+    def reach(self, values: Array) -> Array:
+        found: Array = np.abs(self._values).T @ values
+        return found
+
+    def extent(self, scale: Array) -> Array:
+        found: Array = np.abs(self._values) @ scale
+        return found
+
+    def gram(self, precision: Array, sparse: csr_array) -> tuple[Array, Array]:
+        """Of these columns, and of sparse ones with these."""
+        own = np.zeros((self.width, self.width))
+        cross = np.zeros((sparse.shape[1], self.width))
+        for rows in row_blocks(len(precision), max(self.width, 1), 16 * _BLOCK):
+            if self.width:
+                weighted = precision[rows, None] * self._values[rows]
+                own += self._values[rows].T @ weighted
+                cross += sparse[rows].T @ weighted
+        return own, cross
+
+    def squares(self, own: Array, cross: Array, sparse: csr_array) -> Array:
+        """zᵀ V z less the part of the sparse columns alone."""
+        total = np.zeros(len(self._values))
+        if self.width:
+            for rows in row_blocks(len(total), self.width, _BLOCK):
+                dense = self._values[rows]
+                part = dense @ own + 2.0 * (sparse[rows] @ cross)
+                total[rows] = np.einsum("ij,ij->i", part, dense)
+        return total
+
+    def own_squares(self, variance: Array) -> Array:
+        found: Array = np.einsum("ij,ij,j->i", self._values, self._values, variance)
+        return found
+
+    def rows(self, margins: Any) -> Array:
+        found: Array = self._values[margins]
+        return found
+
+
+class _OfItems:
+    """The same of columns that items have: D A, with D the differences that margins are.
+
+    Zᵀ T Z is Aᵀ (Dᵀ T D) A, whose middle is sparse, so that squares of the number of columns come
+    with the items and not with the margins. Columns are less their means, which margins do not see.
+    """
+
+    def __init__(self, values: Array, margins: Margins):
+        self._values, self.width = values - values.mean(axis=0), values.shape[1]
+        self._first, self._second = margins.first, margins.second
+        n = len(self._first)
+        ends = np.stack([self._first, self._second], axis=1).ravel()
+        told = np.tile([1.0, -1.0], n), ends, np.arange(n + 1) * 2
+        self._differences = csr_array(told, shape=(n, len(values)))
+
+    def times(self, weights: Array) -> Array:
+        worth = self._values @ weights
+        found: Array = worth[self._first] - worth[self._second]
+        return found
+
+    def pulled(self, values: Array) -> Array:
+        found: Array = self._values.T @ (self._differences.T @ values)
+        return found
+
+    def reach(self, values: Array) -> Array:
+        found: Array = np.abs(self._values).T @ (abs(self._differences).T @ values)
+        return found
+
+    def extent(self, scale: Array) -> Array:
+        sizes = np.abs(self._values) @ scale
+        found: Array = sizes[self._first] + sizes[self._second]
+        return found
+
+    def gram(self, precision: Array, sparse: csr_array) -> tuple[Array, Array]:
+        weighted = self._differences * precision[:, None]
+        own = self._values.T @ ((self._differences.T @ weighted) @ self._values)
+        return 0.5 * (own + own.T), (sparse.T @ weighted) @ self._values
+
+    def squares(self, own: Array, cross: Array, sparse: csr_array) -> Array:
+        told = self._values @ own
+        total = np.empty(len(self._first))
+        for rows in row_blocks(len(total), self.width, _BLOCK):
+            first, second = self._first[rows], self._second[rows]
+            part = told[first] - told[second]
+            if sparse.shape[1]:
+                part += 2.0 * (sparse[rows] @ cross)
+            total[rows] = np.einsum("ij,ij->i", part, self._values[first] - self._values[second])
+        return total
+
+    def own_squares(self, variance: Array) -> Array:
+        total = np.empty(len(self._first))
+        for rows in row_blocks(len(total), self.width, _BLOCK):
+            total[rows] = self.rows(rows) ** 2 @ variance
+        return total
+
+    def rows(self, margins: Any) -> Array:
+        found: Array = self._values[self._first[margins]] - self._values[self._second[margins]]
+        return found
 
 
 class MarginFeatures:
@@ -145,9 +270,19 @@ class MarginFeatures:
         of_entries: list[NDArray[np.intp]] = []
         of_dense: list[int] = []
         begin = self._n_sparse = 0
+        of_items: list[Array] = []
+        n_alone = sum(len(term.monomials) for term in terms if not term.group)
+        few = any(
+            term.group and _sides(comparisons, term, margins).n_groups <= _FEW for term in terms
+        )
+        by_item = _by_item(n_alone, len(items), n) and not few
         for term in terms:
             values, number = term.values(items), range(begin, begin + len(term.monomials))
             begin += len(term.monomials)
+            if by_item and not term.group:
+                of_items.append(values)
+                of_dense += number
+                continue
             one, two = values[margins.first], values[margins.second]
             if not term.group:
                 dense += list((one - two).T)
@@ -169,10 +304,17 @@ class MarginFeatures:
                     self._entry.append(np.ascontiguousarray(entry[:, at]))
             of_entries.append(np.tile(np.array(number), sides.n_groups))
             self._n_sparse += len(number) * sides.n_groups
-        kept = [k for k, column in enumerate(dense) if np.any(column)]
-        if not kept and not self._n_sparse:  # no margin has a variance: one feature, of zeros
-            dense, of_dense, kept = [np.zeros(n)], [0], [0]
-        self._dense = np.stack([dense[k] for k in kept], axis=1) if kept else np.zeros((n, 0))
+        whole = np.concatenate(of_items, axis=1) if by_item else np.zeros((1, 0))
+        kept = np.flatnonzero((whole != whole[0]).any(axis=0)).tolist()
+        self._dense: _OfItems | _OfMargins
+        if kept:
+            self._dense = _OfItems(whole[:, kept], margins)
+        else:
+            kept = [k for k, column in enumerate(dense) if np.any(column)]
+            if not kept and not self._n_sparse:  # no margin has a variance: one feature, of zeros
+                dense, of_dense, kept = [np.zeros(n)], [0], [0]
+            columns_of = [dense[k] for k in kept]
+            self._dense = _OfMargins(np.stack(columns_of, axis=1) if kept else np.zeros((n, 0)))
         self.source = np.concatenate([*of_entries, np.array(of_dense, dtype=np.intp)[kept]])
         self.source = self.source.astype(np.intp)
         self.rank = len(self.source)
@@ -196,21 +338,21 @@ class MarginFeatures:
     def times(self, weights: Array) -> Array:
         """Z times weights (rank,) or (rank, m)."""
         n = self._n_sparse
-        found: Array = self._sparse @ weights[:n] + self._dense @ weights[n:]
+        found: Array = self._sparse @ weights[:n] + self._dense.times(weights[n:])
         return found
 
     def pulled(self, values: Array) -> Array:
         """Zᵀ times values of the margins, (n_margins,) or (n_margins, m)."""
-        return np.concatenate([self._sparse.T @ values, self._dense.T @ values])
+        return np.concatenate([self._sparse.T @ values, self._dense.pulled(values)])
 
     def reach(self, values: Array) -> Array:
-        """|Z|ᵀ times values (n_margins,)."""
-        return np.concatenate([abs(self._sparse).T @ values, np.abs(self._dense).T @ values])
+        """|Z|ᵀ times values (n_margins,), or more where columns are kept by item."""
+        return np.concatenate([abs(self._sparse).T @ values, self._dense.reach(values)])
 
     def extent(self, scale: Array) -> Array:
-        """|Z| times a scale (rank,)."""
+        """|Z| times a scale (rank,), or more where columns are kept by item."""
         n = self._n_sparse
-        found: Array = abs(self._sparse) @ scale[:n] + np.abs(self._dense) @ scale[n:]
+        found: Array = abs(self._sparse) @ scale[:n] + self._dense.extent(scale[n:])
         return found
 
     def gram(self, precision: Array) -> Array:
@@ -226,17 +368,14 @@ class MarginFeatures:
         square = among.reshape(n, n)
         found[:n, :n] = square + square.T
         found[:n, :n].flat[:: n + 1] += own
-        for rows in row_blocks(self.n_margins, max(self._dense.shape[1], 1), 16 * _BLOCK):
-            if self._dense.shape[1]:
-                weighted = precision[rows, None] * self._dense[rows]
-                found[n:, n:] += self._dense[rows].T @ weighted
-                found[:n, n:] += self._sparse[rows].T @ weighted
+        found[n:, n:], found[:n, n:] = self._dense.gram(precision, self._sparse)
         found[n:, :n] = found[:n, n:].T
         return found
 
     def squares(self, V: Array) -> Array:
         """zᵀ V z of every margin, V symmetric."""
-        n, total = self._n_sparse, np.zeros(self.n_margins)
+        n = self._n_sparse
+        total = self._dense.squares(V[n:, n:], V[:n, n:], self._sparse)
         diagonal = np.diagonal(V)
         among = np.ascontiguousarray(V[:n, :n]).ravel()
         for i, (place, entry) in enumerate(zip(self._place, self._entry, strict=True)):
@@ -244,24 +383,19 @@ class MarginFeatures:
             for j in range(i):
                 part += 2.0 * self._entry[j] * among[self._place[j] * n + place]
             total += entry * part
-        if self._dense.shape[1]:
-            for rows in row_blocks(self.n_margins, self._dense.shape[1], _BLOCK):
-                dense = self._dense[rows]
-                part = dense @ V[n:, n:] + 2.0 * (self._sparse[rows] @ V[:n, n:])
-                total[rows] += np.einsum("ij,ij->i", part, dense)
         return total
 
     def own_squares(self, variance: Array) -> Array:
         """zᵀ diag(variance) z of every margin."""
         n = self._n_sparse
-        total: Array = np.einsum("ij,ij,j->i", self._dense, self._dense, variance[n:])
+        total = self._dense.own_squares(variance[n:])
         for place, entry in zip(self._place, self._entry, strict=True):
             total += entry**2 * variance[:n][place]
         return total
 
     def rows(self, margins: Any) -> Array:
         """Some rows of Z."""
-        return np.hstack([self._sparse[margins].toarray(), self._dense[margins]])
+        return np.hstack([self._sparse[margins].toarray(), self._dense.rows(margins)])
 
     def sets(self, at: NDArray[np.intp]) -> Iterator[tuple[slice, Array]]:
         """Rows of Z for the margins of each row of ``at``, (n, m, rank), in blocks of these."""
@@ -354,15 +488,16 @@ class FiniteRank(ByVector):
         finite = None
         if kernel is not None:
             finite = finite_features(kernel, comparisons.items.shape[1])
-        rank, k, d = (0, 0, 0) if finite is None else _size(comparisons, finite.terms)
+        found = (0, 0, 0, False) if finite is None else _size(comparisons, finite.terms)
+        rank, k, d, by_item = found
         if not rank:
             return Cost(np.inf, np.inf, np.inf)
         n = float(len(comparisons.rows.margins.first))
         n_joint = n - comparisons.rows.margins.n_shared
-        linear = 3.0 * n_joint * float(rank) ** 2 + n * (
-            _MARGIN + _ENTRY * k**2 + _MIXED * k * d + 2.0 * d**2
-        )
-        held = n * (4.0 * k + 2.0 * d + _OF_ENGINE) + _SQUARES * float(rank) ** 2
+        m, looked_up = (float(len(comparisons.items)), _LOOKED_UP * d) if by_item else (n, 0.0)
+        linear = 3.0 * n_joint * float(rank) ** 2 + 2.0 * m * d**2
+        linear += n * (_MARGIN + looked_up + _ENTRY * k**2 + _MIXED * k * d)
+        held = n * (4.0 * k + _OF_ENGINE) + 2.0 * m * d + _SQUARES * float(rank) ** 2
         return Cost(linear + _CUBES * float(rank) ** 3, float(rank), 8.0 * held, linear)
 
     def times(self, vector: Array) -> Array:

@@ -3,6 +3,7 @@
 Functions take anything fitted that has a posterior, and give arrays, with a frame where pandas is.
 """
 
+from skpref.inspection._answer_effects import answer_effects
 from skpref.inspection._contenders import contenders
 from skpref.inspection._controls import control_effects
 from skpref.inspection._features import permutation_importance, without_item_effects
@@ -14,6 +15,7 @@ from skpref.inspection._leaderboard import (
 )
 
 __all__ = [
+    "answer_effects",
     "control_effects",
     "leaderboard",
     "leaderboards",

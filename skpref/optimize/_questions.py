@@ -206,7 +206,8 @@ class Questions:
         if not len(fit.model.theta):
             return fit
         if self._spread is None or self._spread[0] is not fit:
-            self._spread = (fit, hyperparameter_spread(fit))
+            state = fit.evaluation.approximation.state
+            self._spread = (fit, hyperparameter_spread(fit.model, fit.comparisons, state))
         return _model.redrawn(fit, self._spread[1], rng)
 
     def _designed(self, state, allowed, size, rng):

@@ -1,7 +1,9 @@
 """`skpref rank`: from a table of votes to files that say what the functions say."""
 
 import csv
+import gzip
 import importlib
+import io
 import json
 import os
 import subprocess
@@ -210,10 +212,17 @@ def test_groups_judges_and_who_was_shown_first(votes_csv, tmp_path, capsys):
     assert [row["group"] for row in groups] == ["en"] * 4 + ["de"] * 4
     judges = rows_of(tmp_path / "judges.csv")
     assert sorted(row["judge"] for row in judges) == ["j0", "j1", "j2"]
+    mean, low, high = (column(judges, name) for name in ("reliability", "lower", "upper"))
+    assert (low <= high).all() and (low < mean).all()  # a mean may lie above, beside a point at 0
+    assert "reliability | 80 % interval |" in (tmp_path / "board.md").read_text("utf-8")
     assert column(judges, "votes").sum() == 78
     found = json.loads((tmp_path / "board.json").read_text("utf-8"))
     assert found["level"] == 0.8 and list(found["groups"]) == ["en", "de"]
     assert set(found["learned"]) == {"tie_threshold", "order_effect"}
+    order = found["learned"]["order_effect"]
+    assert order["lower"] < order["value"] < order["upper"]
+    ends = " to ".join(f"{order[end]:.2f}" for end in ("lower", "upper"))
+    assert f"advantage of {order['value']:.2f} (80 % interval {ends})" in said
 
 
 def test_groups_are_those_of_a_kernel_of_ids_within_groups(votes_csv, tmp_path):
@@ -239,6 +248,67 @@ def test_the_fit_speaks_on_standard_error(votes_csv, capsys):
     assert run("rank", votes_csv, "--progress") == 0
     said = capsys.readouterr()
     assert "[skpref]" in said.err and "[skpref]" not in said.out
+    done = [line.split(" in ")[0] for line in said.err.splitlines() if line.endswith(" s")]
+    assert done[0] == "[skpref] read" and done[-2:] == ["[skpref] fitted", "[skpref] ranked"]
+
+
+class _Input:
+    def __init__(self, data):
+        self.buffer = io.BytesIO(data)
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "json", "jsonl", "parquet"])
+def test_votes_from_standard_input(kind, votes_csv, tmp_path, monkeypatch, capsys):
+    rows = table()
+    records = [dict(zip(rows, each, strict=True)) for each in zip(*rows.values(), strict=True)]
+    data = votes_csv.read_bytes()
+    if kind == "csv.gz":
+        data = gzip.compress(data)
+    elif kind == "json":
+        data = b" " + json.dumps(records).encode()
+    elif kind == "jsonl":
+        data = "\n".join(map(json.dumps, records)).encode()
+    elif kind == "parquet":
+        pl = pytest.importorskip("polars")
+        pl.DataFrame(rows).write_parquet(tmp_path / "votes.parquet")
+        data = (tmp_path / "votes.parquet").read_bytes()
+    monkeypatch.setattr(sys, "stdin", _Input(data))
+    assert run("rank", "-", "--out", tmp_path / "out") == 0
+    assert "79 of 80 votes" in capsys.readouterr().out
+    assert json.loads((tmp_path / "out/board.json").read_text("utf-8"))["title"] == "standard input"
+
+
+def test_standard_input_may_be_empty_or_in_another_encoding(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", _Input(b" \n"))
+    assert run("rank", "-") == 2
+    assert "Standard input is empty" in capsys.readouterr().err
+    text = "a,b,winner\nämter,bée,a\nbée,ämter,a\n"
+    monkeypatch.setattr(sys, "stdin", _Input(text.encode("cp1252")))
+    assert run("rank", "-") == 2
+    assert "by --encoding, such as cp1252" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdin", _Input(text.encode("cp1252")))
+    assert run("rank", "-", "--encoding", "cp1252") == 0
+    assert "ämter" in capsys.readouterr().out
+
+
+def test_what_is_not_said_of_winners_and_losers(tmp_path, capsys):
+    path = write(tmp_path / "v.csv", {"winner": list("xyxz"), "loser": list("yzzx")})
+    assert run("rank", path, "--order") == 2
+    assert "do not say who was shown first, which --order is about" in capsys.readouterr().err
+
+
+def test_spellings_are_merged_where_that_is_said(tmp_path, capsys):
+    rows = {
+        "a": ["Ant", "bee", "ant", "cow"],
+        "b": ["bee", "cow", "Cow", "ant"],
+        "winner": list("abab"),
+    }
+    path = write(tmp_path / "v.csv", rows)
+    assert run("rank", path) == 0
+    assert "If they are one, say --alike merge, which takes" in capsys.readouterr().err
+    assert run("rank", path, "--alike", "merge") == 0
+    said = capsys.readouterr()
+    assert not said.err and "4 of 4 votes on 3 competitors" in said.out
 
 
 @pytest.mark.parametrize("missing", ["pandas", "matplotlib"])
@@ -324,12 +394,25 @@ def test_one_competitor_that_always_wins_and_two_votes(tmp_path, capsys):
         (["{votes}", "--by", "topic"], "There is no column 'topic'"),
         (["{votes}", "--level", "1.5"], "--level must lie in"),
         (["{votes}", "--out", "{votes}"], "--out must be a folder"),
+        (["{votes}", "--out", "{votes}/deep/er"], "votes.csv' is a file"),
+        (["{votes}", "--seed", "-1"], "--seed must lie in"),
+        (["{votes}", "--seed", "4294967296"], "--seed must lie in"),
+        (["{votes}", "--encoding", "utf-17"], "The encoding 'utf-17' is not known"),
+        (
+            ["{votes}", "--winner", "Model_A"],
+            "--winner is the column 'Model_A', which holds the first",
+        ),
+        (["{votes}", "--controls", "judge"], "is that of --judge already"),
         (["{votes}", "--unit", "miles"], "invalid choice: 'miles'"),
         (["{votes}", "--top", "0"], "must be 1 or more"),
         ([], "the following arguments are required: votes"),
     ],
 )
-def test_errors_are_one_line_and_exit_with_two(votes_csv, capsys, arguments, why):
+def test_errors_are_one_line_and_exit_with_two(votes_csv, capsys, monkeypatch, arguments, why):
+    def fit(*_, **__):
+        raise AssertionError("fitted")
+
+    monkeypatch.setattr(PairwisePreferenceRegressor, "fit", fit)  # all is checked before
     told = [each.format(votes=votes_csv) for each in arguments]
     assert run("rank", *told) == 2
     said = capsys.readouterr()
@@ -364,6 +447,7 @@ def test_messages_name_the_options_of_the_command(votes_csv, tmp_path, capsys):
 
 
 def test_names_in_messages_are_left_alone():
+    assert as_options("say soft=True") == "say --soft"
     said = "There is no column 'a= 1' (judge=); left out: 3 both bad (both_bad=\"drop\")"
     wanted = "There is no column 'a= 1' (--judge); left out: 3 both bad (--both-bad drop)"
     assert as_options(said) == wanted
@@ -377,6 +461,8 @@ def test_groups_of_hardly_a_vote_are_refused_before_the_fit(tmp_path, capsys, mo
     path = write(tmp_path / "votes.csv", table() | {"tstamp": list(range(80))})
     assert main(["rank", str(path), "--by", "tstamp"]) == 2
     assert "'tstamp' has 79 values in 79 votes" in capsys.readouterr().err
+    assert main(["rank", str(path), "--judge", "tstamp"]) == 2
+    assert "Each of the 79 votes has another value in 'tstamp'" in capsys.readouterr().err
 
 
 def test_judges_who_answer_at_random_are_named(tmp_path, capsys):
@@ -392,7 +478,7 @@ def test_judges_who_answer_at_random_are_named(tmp_path, capsys):
     assert "1 of 6 judges answers at random (probability above 0.95): j2." in said
 
 
-def test_no_threshold_is_told_in_a_noise_that_is_next_to_nothing(tmp_path, capsys):
+def test_a_threshold_is_not_told_in_a_noise_that_is_next_to_nothing(tmp_path):
     rows = {
         "model_a": list("cbcdaecaddcdeee"),
         "model_b": list("babbcabbcceecac"),
@@ -420,8 +506,10 @@ def test_no_threshold_is_told_in_a_noise_that_is_next_to_nothing(tmp_path, capsy
     }
     path = str(write(tmp_path / "few.csv", rows))
     asked = ["--judge", "judge", "--controls", "length", "--by", "language"]
-    assert main(["rank", path, *asked]) == 0
-    assert "seem to differ" not in capsys.readouterr().out
+    assert main(["rank", path, *asked, "--out", str(tmp_path)]) == 0
+    # The noise of the fit is at its bound, of which the threshold is many times.
+    threshold = json.loads((tmp_path / "board.json").read_text("utf-8"))["learned"]["tie_threshold"]
+    assert 0.01 < threshold["lower"] < threshold["value"] < threshold["upper"] < 3.0
 
 
 def test_the_extra_for_the_picture_brings_matplotlib():

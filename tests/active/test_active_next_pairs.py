@@ -8,8 +8,15 @@ from scipy.stats import norm
 from sklearn.gaussian_process.kernels import DotProduct
 
 from skpref import ItemTable, PairwisePreferenceRegressor
-from skpref.active import next_pairs
-from skpref.active._next_pairs import _at_stake, _Board, _variances, _vote_precision, order_rate
+from skpref.active import _next_pairs, next_pairs
+from skpref.active._next_pairs import (
+    GOALS,
+    _at_stake,
+    _Board,
+    _variances,
+    _vote_precision,
+    order_rate,
+)
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.duels import from_rankings
 from skpref.kernels import Identity, OnColumns
@@ -408,10 +415,41 @@ def test_refused(options, said):
 
 
 def test_more_items_than_can_be_weighed_are_refused():
-    with pytest.raises(ValueError, match="up to 5000 items"):
+    remedy = r"up to 5000 items .*such as the first places, leaderboard\(model\).names\[:5000\]"
+    with pytest.raises(ValueError, match=remedy):
         next_pairs(MODEL, items=["m01", "m02"] * 2501)
 
 
 def test_unfitted_is_refused():
     with pytest.raises(TypeError, match="fitted"):
         next_pairs(PairwisePreferenceRegressor())
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_pairs_that_are_followed_make_no_difference(goal, monkeypatch):
+    """Those of the largest scores alone, or all; however few."""
+    n = 14
+    rng = np.random.default_rng(0)
+    pairs = np.array([(i, (i + j) % n) for i in range(n) for j in (1, 3, 4)])
+    y = rng.random(len(pairs)) < 0.5
+    items = ItemTable.from_names([f"m{k}" for k in range(n)])
+    model = PairwisePreferenceRegressor(items=items, optimizer=None).fit(pairs, y)
+    plans = []
+    for few in (1000, 50, 1):
+        monkeypatch.setattr(_next_pairs, "_LOOKED_AT", few)
+        monkeypatch.setattr(_next_pairs, "_AN_ITEM", 0)
+        plans.append(next_pairs(model, 200, goal=goal, k=2))
+    assert_array_equal(plans[1].position, plans[0].position)
+    assert_array_equal(plans[1].votes, plans[0].votes)
+    # One pair alone is enough for one vote: weights are then found anew.
+    assert plans[2].votes.sum() == 200
+    assert_allclose(plans[2].gain.sum(), plans[0].gain.sum(), rtol=0.05)
+
+
+def test_averages_of_the_rate_are_those_of_many_nodes():
+    z, moved = np.meshgrid(np.linspace(0.0, 6.0, 61), [0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.9])
+    nodes, weights = np.polynomial.hermite_e.hermegauss(61)
+    truth = order_rate(z[..., None] + nodes * moved[..., None]) @ (weights / weights.sum())
+    found = _next_pairs._mean_rate(z.ravel(), moved.ravel()).reshape(z.shape)
+    assert_allclose(found[:5], truth[:5], atol=1e-6)
+    assert_allclose(found, truth, atol=1e-4)

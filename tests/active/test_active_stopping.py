@@ -11,6 +11,7 @@ from scipy.special import ndtr
 from skpref import ItemTable
 from skpref.active import StoppingRule
 from skpref.active._stopping import _PRIOR_VARIANCE
+from skpref.duels import from_votes
 
 OUTCOMES = (-1, 0, 1)
 
@@ -285,3 +286,83 @@ def test_evidence_that_no_number_holds_is_infinite():
 def test_an_infinite_label_is_refused():
     with pytest.raises(ValueError, match="y must hold 0 or 1"):
         StoppingRule().update([["ann", "bob"]], [np.inf])
+
+
+@pytest.mark.parametrize("y", [[2, 0], [0, 3], [1, 0, 2]])
+def test_a_tie_among_grades_needs_ties(y):
+    votes = [["a", "b"]] * len(y)
+    rule = StoppingRule()
+    with pytest.raises(ValueError, match=rf"holds 0 beside {max(y)}.*StoppingRule.ties=True."):
+        rule.update(votes, y)
+    assert rule.n_votes == 0
+    assert StoppingRule(ties=True).update(votes, y).n_votes == len(y)
+    assert StoppingRule().update(votes, [1 if label == 0 else label for label in y]).n_votes
+
+
+TABLE = {
+    "model_a": ["ant", "bee", "cow", "ant", None, "cow", "bee", "ant"],
+    "model_b": ["bee", "cow", "ant", "cow", "ant", "bee", "ant", "bee"],
+    "winner": ["model_a", "tie", "model_b", "model_a", "model_a", "tie", "model_b", "model_a"],
+    "length_a": [3.0, 1.0, 2.0, 5.0, 4.0, 2.0, 1.0, 3.0],
+    "length_b": [1.0, 4.0, 3.0, 2.0, 5.0, 3.0, 2.0, 5.0],
+    "p": [0.9, 0.5, 0.2, 1.0, 0.5, 0.4, 0.0, 0.7],
+}
+KEPT = [0, 1, 2, 3, 5, 6, 7]
+PAIRED = [[TABLE["model_a"][row], TABLE["model_b"][row]] for row in KEPT]
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("controls", [None, "length"])
+def test_votes_of_a_table(ties, controls):
+    with pytest.warns(UserWarning, match="without a competitor's name"):
+        votes = from_votes(TABLE, controls=controls)
+    label = {"model_a": 1, "tie": 0, "model_b": -1}
+    plain = StoppingRule(0.9, ties=True)
+    plain.update(PAIRED, [label[TABLE["winner"][row]] for row in KEPT])
+    rule = StoppingRule(0.9, ties=ties).update(votes)
+    assert rule.n_votes == 7 and rule.names.tolist() == plain.names.tolist()
+    assert_allclose(rule.e_values, plain.e_values)
+    # Labels by hand may follow, either way of them.
+    rule.update([["ant", "bee"]], [0 if not ties else -1])
+    with pytest.raises(ValueError, match="y came beside votes of from_votes"):
+        rule.update(votes, votes.y)
+    with pytest.raises(ValueError, match="Vote 0 is on 'bee', which is not among items"):
+        StoppingRule(items=["ant", "cow"]).update(votes)
+
+
+def test_votes_of_one_winner_and_of_a_stream():
+    """Votes that were turned, and a piece of ties alone."""
+    table = {"model_a": ["x", "y", "x"], "model_b": ["y", "z", "z"], "winner": ["x", "y", "x"]}
+    before = from_votes(table)
+    wins = StoppingRule(items=list("xyz")).update(PAIRS_OF_WINNERS)
+    assert_allclose(StoppingRule(items=before.item_table).update(before).e_values, wins.e_values)
+    tied = from_votes({**table, "winner": ["x", "tie", "x"]})
+    piece = from_votes({**table, "winner": ["tie"] * 3}, like=tied)
+    plain = StoppingRule(ties=True, items=list("xyz")).update(PAIRS_OF_WINNERS, [0, 0, 0])
+    assert_allclose(StoppingRule(items=list("xyz")).update(piece).e_values, plain.e_values)
+
+
+PAIRS_OF_WINNERS = [["x", "y"], ["y", "z"], ["x", "z"]]
+
+
+def test_soft_votes_of_a_table():
+    with pytest.warns(UserWarning, match="without a competitor's name"):
+        votes = from_votes(TABLE, winner="p", soft=True)
+    plain = StoppingRule(0.9).update(PAIRED, [TABLE["p"][row] for row in KEPT])
+    rule = StoppingRule(0.9).update(votes)
+    assert rule.n_votes == 7
+    assert_allclose(rule.e_values, plain.e_values)
+
+
+def test_a_frame_with_gaps_says_how_many_there_are():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(TABLE)
+    frame.loc[6, "model_b"] = None
+    rule = StoppingRule()
+    with pytest.raises(
+        ValueError, match=r"Vote 4 lacks a name: .*so do 1 more of 8.*from_votes, which"
+    ):
+        rule.update(frame[["model_a", "model_b"]])
+    with pytest.raises(ValueError, match=r"shape .8, 6.. Pass skpref.duels.from_votes.frame., or"):
+        rule.update(frame)
+    assert rule.n_votes == 0

@@ -294,18 +294,160 @@ def test_other_sources_are_refused(tmp_path):
         ({"winner": ("winner",)}, "1 columns"),
         ({"both_bad": "own"}, "both_bad must be one of 'tie', 'drop'"),
         ({"missing": "median"}, "missing must be one of"),
-        ({"time": "winner"}, "numbers or dates"),
+        ({"time": "language"}, "numbers or dates"),
+        ({"alike": "yes"}, "alike must be one of 'apart', 'merge'"),
+        ({"encoding": "utf-8"}, "encoding= is that of a CSV or JSON file; dict came"),
+        # Columns that say something else of a vote.
+        ({"winner": "model_a"}, "holds the first competitor of each vote.*name them 'winner' and"),
+        ({"winner": "model_b"}, "holds the second competitor"),
+        ({"winner": ("p", "p")}, r"columns of winner= are \['p', 'p'\]; give each outcome its own"),
+        ({"winner": ("model_a", "p")}, "holds the first competitor"),
+        ({"judge": "model_b"}, "judge= is the column 'model_b', which is that of b= already"),
+        ({"prompt": "winner"}, "prompt= is the column 'winner', which is that of winner= already"),
+        ({"time": "winner"}, "time= is the column 'winner'"),
+        ({"by": "winner"}, "by= is the column 'winner', which is that of winner= already"),
+        ({"by": "model_a"}, "by= is the column 'model_a', which is that of a= already"),
+        ({"controls": "tstamp"}, "between 1.6e[+]09 and .*one side of 0 in all 5.*as the time"),
+        ({"controls": "lap", "time": "lap"}, "'lap' is the column 'lap', which is that of time="),
+        ({"controls": "judge"}, "'judge' is the column 'judge', which is that of judge= already"),
+        ({"controls": "model_a"}, "'model_a' is the column 'model_a', which is that of a="),
+        ({"controls": [("length_a", "judge")]}, "column 'judge', which is that of judge="),
+        ({"controls": "lap", "by": "lap"}, "that of by= already: a group is the same for both"),
         ({"controls": "size"}, "no control 'size'"),
         ({"controls": ["length", "length_a-length_b"]}, "came twice"),
         ({"controls": [("length_a", "length_b", "x")]}, "has 3 columns"),
         ({"controls": [3]}, "3 came"),
-        ({"controls": "winner"}, "has no number"),
+        ({"controls": "winner"}, "that of winner= already"),
+        ({"controls": "language"}, "has no number"),
         ({"controls": "length_a-length_a"}, "same on both sides"),
     ],
 )
 def test_arguments_that_are_refused(given, match):
     with pytest.raises(ValueError, match=match):
-        from_votes({**TABLE, **LENGTHS}, **given)
+        from_votes({**TABLE, **LENGTHS, **MORE}, **given)
+
+
+MORE = {
+    "judge": [1, 2, 3, 1, 2],
+    "tstamp": [1.6e9, 1.7e9, 1.65e9, 1.6e9, 1.7e9],
+    "lap": [1.0, -2.0, 0.5, 3.0, -1.0],
+    "language": ["en", "de", "fr", "en", "de"],
+    "p": [1, 0, 0, 0, 1],
+}
+
+
+def test_a_time_that_is_a_difference_is_a_control():
+    table = {**TABLE, "time": [0.5, -1.0, 2.0, -3.0, 0.0]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        votes = from_votes(table, controls="time")
+        both = from_votes(
+            {**TABLE, "time_a": [1, 2, 3, 4, 5], "time_b": [2, 4, 4, 6, 7]}, controls="time"
+        )
+    assert votes.controls == both.controls == ["time"]
+
+
+def test_a_difference_of_one_sign_is_warned_of():
+    table = {name: column * 3 for name, column in TABLE.items()}
+    same = {**table, "prompt_length": np.arange(15.0) + 20.0}
+    with pytest.warns(UserWarning, match="between 20 and 34, on one side of 0 in all 15 votes"):
+        assert from_votes(same, controls="prompt_length").controls == ["prompt_length"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bold = {**table, "bold": [1.0, 0.0, 0.0] * 5}  # whether the first alone was
+        from_votes(bold, controls="bold")
+        from_votes({**bold, "x": [0.5, -0.5, 1.0] * 5}, controls="x")
+
+
+@pytest.mark.parametrize(
+    ("sides", "match"),
+    [
+        (
+            ("language", "judge"),
+            "'language' and 'judge' are to be the competitors, and have no .*"
+            r"value in common \(there are .*There are 'model_a' and 'model_b', which are taken if",
+        ),
+        (("lap", "p"), "'lap' and 'p' are to be"),
+    ],
+)
+def test_columns_that_seem_no_competitors_are_warned_of(sides, match):
+    table = {**TABLE, **MORE, "lap": [5, 6, 7, 5, 6]}
+    with pytest.warns(UserWarning, match=match):
+        from_votes(table, a=sides[0], b=sides[1])
+    alone = {name: column for name, column in table.items() if not name.startswith("model")}
+    if "judge" in sides:
+        with pytest.warns(UserWarning, match="If these are no competitors, name others by a= and"):
+            from_votes(alone, a=sides[0], b=sides[1])
+
+
+def test_competitors_that_never_stand_on_the_other_side_are_taken_as_they_are():
+    new = {"new": ["x", "y", "x", "y"], "old": ["o", "o", "p", "p"], "winner": [1, 0, 1, 0]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        from_votes(new, a="new", b="old")
+        from_votes({"model_a": new["new"], "model_b": new["old"], "winner": new["winner"]})
+
+
+def test_more_competitors_than_votes_connect():
+    table = {"a": [*range(8)], "b": [*range(10, 18)], "winner": ["a", "b"] * 4}
+    with pytest.warns(UserWarning, match="16 competitors in 8 votes.*Are 'a' and 'b' the columns"):
+        from_votes(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a line connects nine by eight
+        from_votes({**table, "b": [*range(1, 9)]})
+
+
+def test_names_that_are_one_in_other_spelling():
+    table = {
+        "a": ["GPT-4", "gpt-4", "Bee", "gpt 4", "gpt-4"],
+        "b": ["Bee", "bee", "cow", "cow", "Bee"],
+        "winner": ["GPT-4", "b", "Bee", "tie", "Gpt_4"],
+    }
+    with pytest.warns(UserWarning, match="'GPT-4', .*If they are one, say alike=\"merge\", which"):
+        apart = from_votes(table)
+    assert len(apart.item_table) == 6
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        votes = from_votes(table, alike="merge")
+        later = from_votes(
+            {"a": ["BEE", "GPT-4"], "b": ["Cow", "dog"], "winner": ["a", "b"]},
+            alike="merge",
+            like=votes,
+        )
+    assert votes.item_table.names.tolist() == ["Bee", "cow", "gpt-4"]  # those of most votes
+    assert said(votes) == (
+        ["gpt-4", "gpt-4", "Bee", "gpt-4", "gpt-4"],
+        ["Bee", "Bee", "cow", "cow", "Bee"],
+        [1, -1, 1, 0, 1],
+    )
+    assert later.item_table.names.tolist() == ["Bee", "cow", "gpt-4", "dog"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "jsonl", "csv.gz"])
+def test_encodings(kind, tmp_path):
+    rows = {"model_a": ["ämter", "bée"], "model_b": ["bée", "ämter"], "winner": ["a", "b"]}
+    if "csv" in kind:
+        text = "\n".join(map(",".join, [rows, *zip(*rows.values(), strict=True)]))
+    else:
+        records = [dict(zip(rows, each, strict=True)) for each in zip(*rows.values(), strict=True)]
+        text = "\n".join(json.dumps(each, ensure_ascii=False) for each in records)
+        text = text if kind == "jsonl" else f"[{text.replace(chr(10), ',')}]"
+    path = tmp_path / f"votes.{kind}"
+    data = text.encode("cp1252")
+    path.write_bytes(gzip.compress(data) if kind.endswith("gz") else data)
+    votes = from_votes(path, encoding="cp1252")
+    assert votes.item_table.names.tolist() == ["bée", "ämter"]
+    with pytest.raises(ValueError, match=r"not in UTF-8\. Say what it is in by encoding="):
+        from_votes(path)
+    for unknown in ("utf-17", "hex", 8):
+        with pytest.raises(ValueError, match=f"The encoding {unknown!r} is not known"):
+            from_votes(path, encoding=unknown)
+    if kind == "csv":
+        path.write_text(text, encoding="utf-8-sig")
+        assert from_votes(path, encoding="UTF8").item_table.names.tolist() == ["bée", "ämter"]
+    with pytest.raises(ValueError, match="is a Parquet file, whose texts are UTF-8"):
+        path.rename(tmp_path / "votes.parquet")
+        from_votes(tmp_path / "votes.parquet", encoding="utf-8")
 
 
 def test_bad_answers_and_ties_are_left_out_where_said_so():

@@ -15,7 +15,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skpref import ItemTable, PairwisePreferenceRegressor
+from skpref.duels import Comparisons
 from skpref.fitting import Averaged, Inspected, average, lattice, ratio_prior
+from skpref.fitting._forecast import seconds_of_run
+from skpref.fitting._model import Model
 from skpref.inference import EP, HMC, SVI
 from skpref.inspection import leaderboard, without_item_effects
 from skpref.kernels import Identity, ItemEffect, OnColumns
@@ -400,3 +403,16 @@ def test_where_all_points_lie_beyond_the_bounds_it_is_the_mode(monkeypatch):
         for each, step in zip(at, steps, strict=True)
     ]
     assert_allclose(only.model.theta, steps[np.argmax(logs)], atol=0.125)
+
+
+def test_a_run_with_few_features_is_forecast_to_grow_with_the_answers():
+    """Nothing but passes over the answers is left of it where the features are few."""
+    seconds = []
+    for n in (20_000, 200_000):
+        first = np.arange(n) % 3
+        items = np.column_stack([np.tile([0.0, 1.0, 2.0], n), np.arange(3.0 * n)])
+        ends = 3 * np.arange(n) + first, 3 * np.arange(n) + (first + 1) % 3
+        seen = Comparisons.from_duels(items, *ends, np.ones(n))
+        kernel = OnColumns(Identity(), [0]) + OnColumns(DotProduct(), [1])
+        seconds.append(seconds_of_run(seen, Model(kernel, Probit(0.5), EP())))
+    assert 4.0 < seconds[1] / seconds[0] < 10.0

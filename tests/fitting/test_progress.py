@@ -18,6 +18,7 @@ from skpref.duels import Comparisons
 from skpref.fitting import _forecast, _progress
 from skpref.fitting._forecast import forecast, warn_cost
 from skpref.fitting._model import Model
+from skpref.fitting._search import Step
 from skpref.inference import EP, HMC, SVI, Gibbs
 from skpref.likelihoods import Probit
 
@@ -50,18 +51,53 @@ def test_verbose_says_every_few_seconds_how_far_it_is(data, capsys, monkeypatch)
     now = iter(np.arange(0.0, 1e4, 0.9))
     monkeypatch.setattr(_progress, "perf_counter", lambda: next(now))
     model(verbose=1, optimizer=counted(9)).fit(*data)
-    said = re.findall(r"evaluation (\d+):", capsys.readouterr().out)
+    said = re.findall(r"evaluation (\d+) of some 25:", capsys.readouterr().out)
     assert said == ["3", "6", "9"]  # more than two seconds apart
 
 
 def test_verbose_twice_says_every_evaluation(data, capsys):
     fitted = model(verbose=2, optimizer=counted(5), lengthscale_prior=None).fit(*data)
     out = capsys.readouterr().out
-    assert re.findall(r"evaluation (\d+):", out) == list("12345")
+    assert re.findall(r"evaluation (\d+) of some 25:", out) == list("12345")
     best = [float(each) for each in re.findall(r"log posterior ([-\d.]+),", out)]
     assert best == sorted(best)
     assert best[-1] == pytest.approx(fitted.log_marginal_likelihood_value_, abs=0.01)
-    assert len(re.findall(r"[\d.e-]+ s each, perhaps \d+ s to go", out)) == 5
+    assert len(re.findall(r"[\d.e-]+ s each", out)) == 5
+
+
+def test_searches_are_counted_and_timed_one_by_one(capsys):
+    class Task:
+        def subcontext(self, name):
+            return self
+
+        def call_on_fit_task_begin(self, **_):
+            pass
+
+        call_on_fit_task_end = call_on_fit_task_begin
+
+    report = _progress.Report(model(), Task(), 2)
+    for number, value, seconds in [
+        (1, -9.0, 40.0),
+        (2, -5.0, 20.0),
+        (1, -7.0, 2.0),
+        (2, -8.0, 1.0),
+    ]:
+        report.evaluated(Step(number, value, np.zeros(1), seconds))
+    assert capsys.readouterr().out.splitlines() == [
+        "[skpref] evaluation 1 of some 25: log posterior -9.00, 40 s each",
+        "[skpref] evaluation 2 of some 25: log posterior -5.00, 30 s each",
+        "[skpref] search 2, evaluation 1 of some 25: log posterior -7.00, 2 s each",
+        "[skpref] search 2, evaluation 2 of some 25: log posterior -7.00, 1.5 s each",
+    ]
+
+
+def test_items_of_several_versions_count_once(capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2, 2))
+    X[:, :, 0] = rng.permuted(np.tile(np.arange(3.0), (40, 1)), axis=1)[:, :2]
+    y = np.arange(40) % 2
+    model(kernel=None, id_column=0, verbose=1, optimizer=None).fit(X, y)
+    assert "40 duels of 3 items in 80 versions fitted in" in capsys.readouterr().out
 
 
 def test_verbose_without_learning_says_that_it_is_done(data, capsys):

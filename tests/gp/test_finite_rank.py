@@ -12,13 +12,23 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import Comparisons
-from skpref.gp import DenseItems, DenseMargins, FiniteRank, Prior, choose_prior
+from skpref.gp import DenseItems, DenseMargins, FiniteRank, Prior, _finite_rank, choose_prior
 from skpref.inference import EP, HMC, Gibbs, Laplace, Problem
 from skpref.kernels import Identity, ItemEffect, OnColumns
 from skpref.likelihoods import Probit
 
 IDS, SLOPES = OnColumns(Identity(), [0]), OnColumns(DotProduct(0.5, "fixed"), [2, 3])
 ENGINES = {"ep": EP(tol=1e-11, max_iter=2000), "laplace": Laplace(tol=1e-20)}
+
+
+@pytest.fixture(params=[False, True], ids=["by margin", "by item"])
+def kept(request, monkeypatch):
+    """Whether dense columns are kept by item, as they are where margins and columns are many."""
+    if request.param:
+        monkeypatch.setattr(_finite_rank, "_WIDE", 1)
+        monkeypatch.setattr(_finite_rank, "_MANY", 0)
+        monkeypatch.setattr(_finite_rank, "_FEW", 0)  # groups are no dense columns
+    return request.param
 
 
 def both(kernel, comparisons, likelihood, engine, gradient=True):
@@ -42,7 +52,7 @@ def close(found, truth, least=1.0):
 @pytest.mark.parametrize("kind", LIKELIHOODS)
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("seed", range(3))
-def test_evidence_gradient_and_posterior_are_those_of_all_items(seed, name, kind):
+def test_evidence_gradient_and_posterior_are_those_of_all_items(seed, name, kind, kept):
     if (name, kind) == ("laplace", "choices"):
         pytest.skip("Laplace takes no choices")
     rng = np.random.default_rng(seed)
@@ -73,7 +83,7 @@ def test_laplace_has_the_gradients_of_all_items_where_utilities_vary_widely(scal
 
 
 @pytest.mark.parametrize("kind", ["duels", "choices"])
-def test_what_engines_ask_of_a_prior_is_as_of_all_items(kind):
+def test_what_engines_ask_of_a_prior_is_as_of_all_items(kind, kept):
     rng = np.random.default_rng(5)
     kernel, seen, likelihood = random_kernel(rng), random_answers(rng, kind), LIKELIHOODS[kind]
     dense, own = (each.of(kernel, seen, likelihood) for each in (DenseItems, FiniteRank))
@@ -83,6 +93,11 @@ def test_what_engines_ask_of_a_prior_is_as_of_all_items(kind):
     close(own.covariance(), dense.covariance())
     root = own.root()
     close(root @ root.T, dense.covariance())
+    # Bounds of rounding are of sums of absolute values, by item of more of them.
+    features, few = own._features, rng.uniform(size=root.shape[1])
+    Z = features.rows(slice(None))
+    assert (features.reach(np.abs(shift)) >= np.abs(Z).T @ np.abs(shift) - 1e-12).all()
+    assert (features.extent(few) >= np.abs(Z) @ few - 1e-12).all()
     close(own.times(vector), dense.times(vector))
     one, two = (each.condition(precision, shift) for each in (dense, own))
     for name in ("mean", "variance", "dual", "log_det"):
@@ -119,7 +134,7 @@ def test_what_items_share_in_every_answer_costs_nothing():
 
 
 @pytest.mark.parametrize("units", [(1.0, 1.0), (1e-5, 1.0), (1e5, 1.0), (1e3, 1e-3)])
-def test_features_of_any_unit(units):
+def test_features_of_any_unit(units, kept):
     rng = np.random.default_rng(1)
     seen = random_answers(rng, "ties")
     items = seen.items * [1.0, 1.0, *units] + [0.0, 0.0, 5.0 * units[0], 0.0]
@@ -255,3 +270,26 @@ def test_what_is_found_of_answers_is_kept_but_not_pickled():
     again = pickle.loads(pickle.dumps(seen))
     assert again == seen
     assert "kept" not in vars(again)
+
+
+def test_embeddings_are_kept_by_item(monkeypatch):
+    """Far from zero and wide, with and without effects of ids; equal columns cost nothing."""
+    rng = np.random.default_rng(0)
+    items = np.column_stack([np.arange(30) % 7, np.full(30, 3.0), rng.normal(size=(30, 18)) + 1e4])
+    first, second = rng.integers(30, size=(2, 90))
+    seen = Comparisons.from_duels(items, first, second, rng.random(90) < 0.5)
+    linear = ConstantKernel(0.05) * OnColumns(DotProduct(0.0, "fixed"), list(range(1, 20)))
+    for kernel in (linear, linear + IDS):
+        found = []
+        for many in (2, 100):
+            monkeypatch.setattr(_finite_rank, "_MANY", many)
+            fresh = seen.part(np.arange(90))
+            _, own = both(kernel, fresh, LIKELIHOODS["duels"], ENGINES["ep"])
+            found.append((own, own[0].prior._features))
+        assert [type(each._dense).__name__ for _, each in found] == ["_OfItems", "_OfMargins"]
+        assert found[0][1].rank == found[1][1].rank == 18 + (7 if kernel == linear + IDS else 0)
+        (one, _), (two, _) = found
+        close(one[1].sites.log_evidence, two[1].sites.log_evidence)
+        close(one[2].cov(items[:9]), two[2].cov(items[:9]))
+        slopes = [ENGINES["ep"].evidence_gradient(*each[:2]).kernel for each in (one, two)]
+        close(slopes[0], slopes[1])

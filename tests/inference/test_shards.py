@@ -11,12 +11,15 @@ from likelihoods_support import Logistic
 from numpy.testing import assert_allclose
 from shards_support import TIES, Deadly, answers, duels, model_of, regressor
 
+from skpref import PairwisePreferenceRegressor
 from skpref.data._comparisons import gathered_rows
 from skpref.fitting._fit import fit_posterior
 from skpref.gp._inducing import Weights
 from skpref.inference import SVI, Problem
 from skpref.inference import _workers as _shards
 from skpref.inference._natural import Batch
+from skpref.inspection import leaderboard
+from skpref.kernels import leaderboard_kernel
 from skpref.likelihoods import JudgeReliability, Probit
 
 LIKELIHOODS = {
@@ -274,3 +277,33 @@ def test_processes_that_die_again_and_again_are_an_error(monkeypatch):
     with pytest.raises(_shards.BrokenExecutor, match="gone"):
         regressor(X, 2).fit(pairs, y)
     assert Broken.tries == _shards._TRIES
+
+
+@pytest.mark.parametrize(("backend", "n_jobs"), [("threading", 2), ("loky", 2)])
+def test_kernels_of_few_features_are_exact_in_shards(backend, n_jobs):
+    """A board with controls: the points span the features, so that EP says the same."""
+    rng = np.random.default_rng(0)
+    ids = rng.permuted(np.tile(np.arange(8.0), (400, 1)), axis=1)[:, :2]
+    X = np.concatenate([ids[:, :, None], rng.normal(size=(400, 2, 2))], axis=2)
+    margin = (0.3 * ids + X[:, :, 1:] @ [0.5, 0.2]) @ [1.0, -1.0]
+    y = margin + rng.normal(size=400) > 0.0
+    found = []
+    for engine in ("ep", SVI(500), SVI(500, n_jobs=1), SVI(500, n_jobs=n_jobs)):
+        model = PairwisePreferenceRegressor(
+            leaderboard_kernel(X, id_column=0),
+            id_column=0,
+            inference=engine,
+            optimizer=None,
+            noise_variance=0.5,
+        )
+        with parallel_config(backend):
+            found.append(model.fit(X, y))
+    exact, whole, one, several = found
+    asked = X[:20].reshape(40, 3)
+    assert len(several.posterior_.anchors) == 10  # eight ids and two slopes
+    assert np.array_equal(one.predict(asked), several.predict(asked))
+    assert_allclose(one.predict(asked), whole.predict(asked), atol=1e-9)
+    assert_allclose(whole.predict(asked), exact.predict(asked), atol=1e-3)
+    boards = [leaderboard(model, average=False) for model in (exact, several)]
+    assert boards[0].names.tolist() == boards[1].names.tolist()
+    assert_allclose(boards[1].upper, boards[0].upper, atol=1e-3)

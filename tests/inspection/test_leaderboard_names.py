@@ -335,3 +335,61 @@ def test_a_column_that_votes_would_name_is_refused_with_advice():
     with pytest.raises(ValueError) as raised:
         leaderboards(model, votes)
     assert len(str(raised.value)) < 250
+
+
+VOTES = {
+    "model_a": list("xyzxyz") * 4,
+    "model_b": list("yzxzxy") * 4,
+    "winner": list("xyxxxy") * 4,
+    "length_a": [3.0, 5.0, 4.0, 1.0, 2.0, 6.0] * 4,
+    "length_b": [2.0, 4.0, 6.0, 5.0, 3.0, 1.0] * 4,
+    "language": ["en", "de", "de", "en", "en", "de"] * 4,
+}
+
+
+@pytest.mark.parametrize("columns", [{"controls": "length"}, {"by": "language"}], ids=str)
+@pytest.mark.parametrize("numbers", [False, True])
+def test_a_model_of_votes_knows_the_names_beside_controls_and_groups(columns, numbers):
+    known = {"x": 70, "y": 2, "z": 33} if numbers else {name: name for name in "xyz"}
+    said = {
+        name: [known.get(cell, cell) for cell in column]
+        if name in VOTES.keys() - {"language"}
+        else column
+        for name, column in VOTES.items()
+    }
+    votes = from_votes(said, **columns)
+    model = PairwisePreferenceRegressor(**votes.params, optimizer=None).fit(votes.X, votes.y)
+    ranked = leaderboard(model, votes).names.tolist()
+    assert ranked == [known[name] for name in "xyz"]
+    assert leaderboard(model).names.tolist() == ranked
+    assert leaderboard(model.posterior_).names.tolist() == ranked
+    assert leaderboard(model, ranked[:2], at={}).names.tolist() == ranked[:2]
+    assert sorted(model.ids_.tolist()) == sorted(ranked) and model.items_ is None
+    # What is asked of it are positions, as in votes.X.
+    rows = votes.X.reshape(-1, votes.X.shape[2])
+    np.testing.assert_allclose(model.predict(rows), model.posterior_.mean(rows))
+
+
+def test_names_of_ids_are_of_positions():
+    X = np.array([[[0.0, 1.0], [1.0, 2.0]], [[1.0, 2.0], [2.0, 0.5]]])
+    for wrong in (3.0, -1.0, 0.5):
+        odd = X.copy()
+        odd[0, 0, 0] = wrong
+        with pytest.raises(ValueError, match=rf"integers from 0 to 2; {wrong:g} came"):
+            regressor(items=list("abc"), id_column=0).fit(odd, [1, 0])
+
+
+def test_names_of_ids_in_a_stream():
+    votes = from_votes(VOTES, controls="length")
+    model = PairwisePreferenceRegressor(**votes.params, optimizer=None, inference="svi")
+    model.partial_fit(votes.X, votes.y)
+    more = from_votes(
+        {**VOTES, "model_a": list("wyzxyz") * 4, "winner": ["model_a"] * 12 + ["model_b"] * 12},
+        controls="length",
+        like=votes,
+    )
+    model.set_params(items=more.item_table).partial_fit(more.X, more.y)
+    assert sorted(leaderboard(model).names.tolist()) == ["w", "x", "y", "z"]
+    model.set_params(items=list("wxyz"))
+    with pytest.raises(ValueError, match="do not begin with the 4"):
+        model.partial_fit(more.X, more.y)

@@ -51,13 +51,13 @@ def test_the_spread_is_laplaces():
             ]
             hessian[i, j] = sum(values) / step**2
     precision = -hessian + np.diag(12.0 / np.ptp(bounds, axis=1) ** 2)
-    root = hyperparameter_spread(fit)
+    root = hyperparameter_spread(fit.model, fit.comparisons)
     assert_allclose(root @ root.T, np.linalg.inv(precision), rtol=0.05, atol=0.01)
 
 
 def test_draws_have_that_covariance():
     fit = fit_of(told(20))
-    root = 0.1 * hyperparameter_spread(fit)  # far within the bounds
+    root = 0.1 * hyperparameter_spread(fit.model, fit.comparisons)  # far within the bounds
     rng = np.random.default_rng(0)
     drawn = np.array([redrawn(fit, root, rng).model.theta for _ in range(400)])
     assert_allclose(drawn.mean(axis=0), fit.model.theta, atol=4 * np.abs(root).max() / 20)
