@@ -52,6 +52,7 @@ _KG_EI = {
     "incumbent": ("joint", "last_winner"),
     "acquisition": ("kg", "log_ei"),
 }
+_KG_MEAN = {**_KG_EI, "incumbent": ("joint", "posterior_mean")}
 _TS_EI = {
     "inference": "hallucination",
     "incumbent": ("thompson", "last_winner"),
@@ -88,6 +89,8 @@ METHODS = {
     "KG drawn own": _of(**_KG, **_DRAWN, **_OWN),
     "KG+EI own": _of(**_KG_EI, **_OWN),
     "KG+EI drawn own": _of(**_KG_EI, **_DRAWN, **_OWN),
+    "KG+mean drawn own": _of(**_KG_MEAN, **_DRAWN, **_OWN),
+    "HBKG+EI drawn own": _of(**{**_KG_EI, "inference": "hallucination"}, **_DRAWN, **_OWN),
     "TS+EI own": _of(**_TS_EI, **_OWN),
     "TS+EI drawn own": _of(**_TS_EI, **_DRAWN, **_OWN),
     "TS+KG+EI drawn own": _of(**_TS_KG_EI, **_DRAWN, **_OWN),

@@ -28,7 +28,7 @@ class PreferenceOptimizer(Asking):
 
     By default duels take turns between two methods. One chooses both items by what the answer is
     expected to add to the best posterior mean (knowledge gradient [2]_). In the other a challenger
-    meets the winner of the last duel. Both see hyperparameters drawn from their posterior. A set
+    meets the best item seen. Both see hyperparameters drawn from their posterior. A set
     shows the best items of several draws of the utility.
 
     Other methods are a posterior, a rule for the first item and an acquisition for the second.

@@ -34,7 +34,7 @@ ROWS = {
     "HB-logEI+EUBO": (("hallucination", "ep"), ("last_winner", "joint"), ("log_ei", "eubo")),
     "KG+EI": (
         ("ep", "hallucination"),
-        ("joint", "last_winner"),
+        ("joint", "posterior_mean"),
         ("kg", "log_ei"),
         "drawn",
     ),
