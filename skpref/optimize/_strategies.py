@@ -123,8 +123,8 @@ STRATEGIES = {
 # What stands for "auto" beside fields that were given.
 ORDINARY = Strategy("hallucination", "posterior_mean", "log_ei")
 # What is taken unless something else is said (benchmarks/generated_regret.py): duels that look
-# ahead find the right peak, those with the best item seen climb it; a set shows what several draws of
-# the utility think best.
+# ahead find the right peak, those with the best item seen climb it; a set shows what several draws
+# of the utility think best.
 BEST = {"duel": STRATEGIES["KG+EI"], "set": STRATEGIES["DoubleTS"], "grid": ORDINARY}
 HYPERPARAMETERS = ("best", "drawn")
 INCUMBENTS = ("last_winner", "posterior_mean", "thompson", "random", "joint")
