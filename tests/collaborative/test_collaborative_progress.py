@@ -84,7 +84,7 @@ def test_verbose_says_what_is_learned_on_whose_answers(capsys):
         "answers of 3 users"
     )
     assert re.fullmatch(r"\[skpref\] 144 duels of 6 items by 12 users fitted in [\d.e-]+ s", last)
-    said = re.findall(r"\] (evaluation|pass) (\d+):", "\n".join(lines))
+    said = re.findall(r"\] (evaluation|pass) (\d+)(?: of some \d+)?:", "\n".join(lines))
     passes = [("pass", str(k + 1)) for k in range(model.n_iter_)]
     assert said == [("evaluation", "1"), ("evaluation", "2"), *passes]
     bound = float(re.search(r"bound (-[\d.]+), residual", lines[-1])[1])

@@ -598,7 +598,8 @@ def test_votes_name_competitors_and_controls_in_their_own_units():
     params = votes.params | {"optimizer": None}
     model = PairwisePreferenceRegressor(**params).fit(votes.X, votes.y)
     plain, board = leaderboard(model), leaderboard(model, votes)
-    assert board.names.tolist() == votes.item_table.names[plain.names.astype(int)].tolist()
+    assert board.names.tolist() == plain.names.tolist()
+    assert set(board.names) == set(votes.item_table.names)
     lengths = np.concatenate([table["length_a"], table["length_b"]])
     assert board.held == {"length": pytest.approx(lengths.mean())}
     slope = control_effects(model).slope / votes.control_scale
@@ -721,7 +722,8 @@ def test_slopes_leads_and_pairs_are_means_over_hyperparameters():
 
 
 def test_a_mean_over_hyperparameters_is_found_once_for_all_tables(monkeypatch):
-    votes = from_votes(votes_of(3, 40), by="winner")
+    topics = {"topic": ["law", "sport"] * 20}
+    votes = from_votes(votes_of(3, 40) | topics, by="topic")
     model = PairwisePreferenceRegressor(**votes.params).fit(votes.X, votes.y)
     calls = []
 
@@ -730,7 +732,7 @@ def test_a_mean_over_hyperparameters_is_found_once_for_all_tables(monkeypatch):
         return average(*arguments)
 
     monkeypatch.setattr("skpref.fitting._inspected.average", counted)
-    leaderboards(model, "winner", votes, average=True)
+    leaderboards(model, "topic", votes, average=True)
     undecided_pairs(model, votes, average=True)
     assert len(calls) == 1
     other = PairwisePreferenceRegressor(**votes.params).fit(votes.X[:30], votes.y[:30])
