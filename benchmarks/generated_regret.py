@@ -9,7 +9,8 @@ more). Then ``--answers`` further ones are asked and told. After each the regret
 item is noted, in shares of the range of the utility; of a pool also its rank. At the end the
 recommended item is climbed from: a run whose climb ends more than 1 % of the range below the
 optimum is in a lesser optimum. Finished units are appended to ``results/generated_regret.csv``;
-those that it has are skipped. ``--table`` runs nothing.
+those that it has are skipped. ``--table`` runs nothing. ``--subset`` means the twelve held-out
+problems of ``peer_regret.py --generated``; the table then shows the peers, too.
 
 The table has, for each method, the median and quartiles of log10 regret, the mean rank among the
 methods over (problem, seed), the pairs won and lost against ``--against`` with the mean difference
@@ -30,19 +31,20 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy; wo
 import joblib
 import numpy as np
 from _generated_methods import METHODS
-from _generated_problems import SETS, make_problems
+from _generated_problems import SETS, SUBSET, make_problems
 from common import RESULTS
-from regret import append_row
+from regret import PEERS, append_row
 from scipy.stats import rankdata
 
 UNIT = ("set", "problem", "method", "wrong", "seed")
 COLUMNS = (*UNIT, "group", "dimensions", "answers", "regret", "rank", "lesser", "ask_seconds")
 FLOOR = 1e-5
+PEER_RESULTS = RESULTS / "generated_peers.csv"
 
 
-def run(which, problem, method, wrong, seed, n_answers):
-    """One unit of work."""
-    made = METHODS[method]
+def run(which, problem, method, wrong, seed, n_answers, made=None):
+    """One unit of work; a method that is not of `METHODS` is given as such a one."""
+    made = made or METHODS[method]
     rng = np.random.default_rng([seed, 1])
     optimizer = made.build(problem, seed)
     size, d = made.size, problem.n_dimensions
@@ -135,10 +137,12 @@ def table(units, against, step):
                 text = f"{won:5}:{lost:<5} {means.mean():+.2f} ± {error:.2f}"
             near = np.median([answers_to(found[key]["regret"]) for key in common])
             lesser = sum(int(found[key]["lesser"]) for key in common)
+            crashes = sum(bool(found[key].get("crashed")) for key in common)
+            note = f"  {crashes} crashed" if crashes else ""
             seconds = 1e3 * np.median(np.concatenate([found[key]["ask_seconds"] for key in common]))
             print(
                 f"{method:24}{low:6.2f} {middle:6.2f}{high:6.2f} {rank:5.2f} {text:26}"
-                f"{near:7.0f} {lesser:7} {seconds:5.0f}"
+                f"{near:7.0f} {lesser:7} {seconds:5.0f}{note}"
             )
 
 
@@ -158,6 +162,7 @@ def main():
     parser.add_argument("--methods", nargs="+", choices=METHODS)
     parser.add_argument("--groups", nargs="+", choices=("draw", "function", "mixed", "pool"))
     parser.add_argument("--problems", nargs="+", help="names")
+    parser.add_argument("--subset", action="store_true", help="held-out problems of the peers")
     parser.add_argument("--seeds", nargs="+", type=int)
     parser.add_argument("--answers", type=int, default=60, help="after the 3 d first ones")
     parser.add_argument("--wrong", type=float, default=0.0, help="share of wrong answers")
@@ -167,13 +172,15 @@ def main():
     parser.add_argument("--against", default="HB-EI", choices=METHODS)
     parser.add_argument("--results", type=Path, default=RESULTS / "generated_regret.csv")
     options = parser.parse_args()
+    if options.subset:
+        options.which, options.problems = "held-out", SUBSET
 
     def wanted(which, group, problem, method, wrong, seed):
         return (
             which == options.which
             and (options.groups is None or group in options.groups)
             and (options.problems is None or problem in options.problems)
-            and (options.methods is None or method in options.methods)
+            and (options.methods is None or method in (*options.methods, *PEERS))
             and wrong == options.wrong
             and (options.seeds is None or seed in options.seeds)
         )
@@ -205,9 +212,10 @@ def main():
             append_row(options.results, row, COLUMNS)
             last = row["regret"].split()[-1]
             print(row["problem"], row["method"], row["seed"], last, row["lesser"], flush=True)
+    peers = read(PEER_RESULTS) if options.subset else {}
     found = {
         key: each
-        for key, each in read(options.results).items()
+        for key, each in (read(options.results) | peers).items()
         if wanted(key[0], each["group"], *key[1:])
     }
     if found:

@@ -4,6 +4,7 @@
         [--functions branin hartmann-3] [--seeds 0 1] [--duels 60] [--paper-code DIR] [--fresh]
         [--results benchmarks/results/regret_peers.csv]
     ... --time-asks 5 [--told 60]
+    ... --generated [--problems "draw 0 rbf 2"]
 
 Run by a Python that has the peer and this package's dependencies (PYTHONPATH: the repository):
 
@@ -19,6 +20,12 @@ appended and skipped as in ``regret.py``, whose ``--table`` shows them beside ou
 
 With ``--time-asks`` nothing is written: duels are asked and told until there are ``--told``, so
 many further asks are timed, and a line of JSON a function gives their seconds.
+
+With ``--generated`` the problems are ``SUBSET`` of ``_generated_problems.py``, by the protocol of
+``generated_regret.py``, whose ``--table --subset`` shows the peers beside ours. Finished units are
+appended to ``results/generated_peers.csv``. Of a peer that raised an error "crashed" says how many
+duels it had asked for; its last recommendation (before one: the winner of the last random duel) is
+held to the end.
 """
 
 import argparse
@@ -29,13 +36,17 @@ import time
 from importlib import metadata
 from pathlib import Path
 
+import generated_regret
 import numpy as np
+from _generated_methods import Method
+from _generated_problems import SUBSET, make_problems
 from common import RESULTS
-from regret import UNIT, append, read
+from regret import UNIT, append, append_row, read
 
 from skpref.datasets import TEST_FUNCTIONS, load_test_function
 
 PEERS = ("optuna", "eubo", "paper")
+GENERATED = (*generated_regret.COLUMNS, "crashed", "sources")
 
 
 def started(module, name, seed):
@@ -90,17 +101,72 @@ def timed(module, name, seed, n_told, n_asks):
     return {"peer": module.NAME, "function": name, "seconds": seconds, "versions": versions}
 
 
+class Driven:
+    """A peer as `generated_regret.run` drives its methods.
+
+    What it recommends is of the fit of its next ask, which is therefore made first. Once it has
+    raised an error its last duel and what it recommended by then are repeated.
+    """
+
+    def __init__(self, peer):
+        self.peer, self.duel, self.best = peer, None, None
+        self.fresh, self.ask_seconds, self.error = False, [], None
+
+    def tell(self, duel, outcome):
+        if not self.ask_seconds:
+            self.duel, self.best = duel, duel[0 if outcome == 1 else 1]
+        self._attempt(self.peer.tell, duel, outcome)
+        self.fresh = False
+
+    def ask(self, size=2):
+        if not self.fresh:
+            begin = time.process_time()
+            self.duel = self._attempt(self.peer.ask, default=self.duel)
+            self.ask_seconds.append(time.process_time() - begin)
+            self.fresh = True
+        return self.duel
+
+    def recommend(self):
+        self.ask()
+        self.best = self._attempt(self.peer.recommend, default=self.best)
+        return self.best
+
+    def _attempt(self, method, *arguments, default=None):
+        if self.error is None:
+            try:
+                return method(*arguments)
+            except (Exception, SystemExit) as error:  # whatever ends a peer is a crash of it
+                self.error, self.n_asked = error, len(self.ask_seconds)
+        return default
+
+
+def run_generated(module, problem, seed, n_duels):
+    """One unit of work: a row as in ``generated_regret.py``."""
+    driven = Driven(module.Peer(problem.n_dimensions, seed))
+    method = Method(lambda *_: driven)
+    unit = ("held-out", problem, module.NAME, 0.0, seed)
+    row = generated_regret.run(*unit, n_duels, method)
+    if driven.error is not None:
+        print(f"crashed after {driven.n_asked} asks: {driven.error!r}"[:300], flush=True)
+    seconds = driven.ask_seconds[: n_duels if driven.error is None else driven.n_asked]
+    row["ask_seconds"] = " ".join(f"{value:.4f}" for value in seconds)
+    crashed = "" if driven.error is None else min(driven.n_asked, n_duels)
+    return row | {"crashed": crashed, "sources": module.sources()}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peer", choices=PEERS, required=True)
     parser.add_argument(
         "--functions", nargs="+", choices=TEST_FUNCTIONS, default=["branin", "hartmann-3"]
     )
+    parser.add_argument("--generated", action="store_true", help="run the generated problems")
+    parser.add_argument("--problems", nargs="+", choices=SUBSET, default=SUBSET, metavar="NAME")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
     parser.add_argument("--duels", type=int, default=60, help="after the 3 d random ones")
     parser.add_argument("--paper-code", type=Path, help="folder that has the paper's src")
     parser.add_argument("--fresh", action="store_true", help="run also what the file has")
-    parser.add_argument("--results", type=Path, default=RESULTS / "regret_peers.csv")
+    parser.add_argument("--results", type=Path, help="file to append to")
     parser.add_argument("--time-asks", type=int, default=0, help="time so many asks, write nothing")
     parser.add_argument("--told", type=int, default=60, help="duels told before those timed")
     options = parser.parse_args()
@@ -109,18 +175,34 @@ def main():
             parser.error("--peer paper needs --paper-code, a folder that has the code's src")
         os.environ["PREFERENTIAL_BO"] = str(options.paper_code)
     module = importlib.import_module(f"_peer_{options.peer}")
+    if options.generated:
+        if options.time_asks:
+            parser.error("--time-asks is of the test functions: leave out --generated")
+        path = options.results or generated_regret.PEER_RESULTS
+        made = {each.name: each for each in make_problems("held-out")}
+        for seed in options.seeds:
+            for name in options.problems:
+                unit = ("held-out", name, module.NAME, 0.0, seed)
+                if unit in generated_regret.read(path) and not options.fresh:
+                    continue
+                row = run_generated(module, made[name], seed, options.duels)
+                append_row(path, row, GENERATED)
+                last = row["regret"].split()[-1]
+                print(name, module.NAME, seed, last, row["lesser"], row["crashed"], flush=True)
+        return
     if options.time_asks:
         for name in options.functions:
             found = timed(module, name, options.seeds[0], options.told, options.time_asks)
             print(json.dumps(found), flush=True)
         return
+    path = options.results or RESULTS / "regret_peers.csv"
     for seed in options.seeds:
         for name in options.functions:
-            done = read(options.results).get((name, module.NAME, 0.0, seed))
+            done = read(path).get((name, module.NAME, 0.0, seed))
             if done and len(done["regret"]) >= options.duels and not options.fresh:
                 continue
             row = run(module, name, seed, options.duels)
-            append(options.results, row)
+            append(path, row)
             print(*(row[key] for key in UNIT), "regret", row["regret"].split()[-1], flush=True)
 
 
