@@ -12,6 +12,7 @@ The optimum is the best of a long search. Regret is in shares of the range (the 
 smallest of 2¹⁴ values).
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -330,7 +331,7 @@ def _changed(rng, formula, n, low, high):
 # --- sets -----------------------------------------------------------------------------------
 
 
-def _functions(rng, names):
+def _functions(rng, names, seen):
     from skpref.datasets import load_test_function
 
     for name in names:
@@ -340,7 +341,9 @@ def _functions(rng, names):
             formula = load_test_function(name)
             low, high = formula.bounds.T
             n = len(low)
-        yield Problem(f"function {name}", "function", n, _changed(rng, formula, n, low, high))
+        seen[name] += 1
+        which = f"function {name}" + (f" {seen[name]}" if seen[name] > 1 else "")
+        yield Problem(which, "function", n, _changed(rng, formula, n, low, high))
 
 
 def make_problems(which: str) -> list[Problem]:
@@ -357,9 +360,12 @@ def make_problems(which: str) -> list[Problem]:
             problems.append(Problem(name, "draw", n, _of_draw(rng, n, kind, low, high)))
     held = (*_FUNCTIONS, "branin", "hartmann-3", "hartmann-4", "hartmann-6", "langermann", "levy-4")
     names = held if held_out else ("branin", "peaks", "hartmann-3", "hartmann-6", "shekel", "peaks")
-    problems.extend(_functions(rng, names))
+    seen: Counter = Counter()
+    problems.extend(_functions(rng, names, seen))
     if held_out:
-        problems.extend(_functions(rng, ("peaks", "six-hump camel", "styblinski-2", "branin")))
+        problems.extend(
+            _functions(rng, ("peaks", "six-hump camel", "styblinski-2", "branin"), seen)
+        )
     for k in range(12 if held_out else 4):
         n, categories = (3, 4, 5, 7)[k % 4], (3, 4, 2, 3)[k % 4]
         utility = _of_draw(rng, n - 1 + categories, kinds[k % 3], 0.25, 0.6)
