@@ -46,6 +46,7 @@ _MEAN = {**_EI, "incumbent": "posterior_mean"}
 _LAST = {**_EI, "incumbent": "last_winner"}
 _PATHS = {"inference": "hallucination", "incumbent": "thompson", "acquisition": "thompson"}
 _DRAWN = {"hyperparameters": "drawn"}
+_EUBO = {"inference": "ep", "incumbent": "joint", "acquisition": "eubo"}
 _KG = {"inference": "ep", "incumbent": "joint", "acquisition": "kg"}
 _KG_EI = {
     "inference": ("ep", "hallucination"),
@@ -58,6 +59,7 @@ _TS_EI = {
     "incumbent": ("thompson", "last_winner"),
     "acquisition": ("thompson", "log_ei"),
 }
+_TS_MEAN = {**_TS_EI, "incumbent": ("thompson", "posterior_mean")}
 _TS_KG_EI = {
     "inference": ("hallucination", "ep", "hallucination"),
     "incumbent": ("thompson", "joint", "last_winner"),
@@ -72,19 +74,25 @@ METHODS = {
     **{name: _of(**strategy._asdict()) for name, strategy in STRATEGIES.items()},
     # What holds the believer back: each changes one thing.
     "last drawn": _of(**_LAST, **_DRAWN),
-    "last short": _of(**_LAST, **_SHORT),
+    "HB-EI short": _of(**STRATEGIES["HB-EI"]._asdict(), **_SHORT),
     "last own": _of(**_LAST, **_OWN),
+    "last drawn own": _of(**_LAST, **_DRAWN, **_OWN),
     "mean": _of(**_MEAN),
     "mean short": _of(**_MEAN, **_SHORT),
     "mean own": _of(**_MEAN, **_OWN),
     "mean drawn": _of(**_MEAN, **_DRAWN),
     "mean drawn own": _of(**_MEAN, **_DRAWN, **_OWN),
+    "mean drawn short": _of(**_MEAN, **_DRAWN, **_SHORT),
+    "mean-UCB drawn": _of(**{**_MEAN, "acquisition": "ucb"}, **_DRAWN),
+    "mean-TS drawn": _of(**{**_MEAN, "acquisition": "thompson"}, **_DRAWN),
     "mean many draws": _of(inference="hmc", incumbent="posterior_mean", acquisition="log_ei"),
     "thompson-EI": _of(**_EI, incumbent="thompson"),
     "thompson-EI own": _of(**_EI, incumbent="thompson", **_OWN),
     "DoubleTS drawn": _of(**_PATHS, **_DRAWN),
     "DoubleTS own": _of(**_PATHS, **_OWN),
     "DoubleTS drawn own": _of(**_PATHS, **_DRAWN, **_OWN),
+    "EUBO drawn": _of(**_EUBO, **_DRAWN),
+    "EUBO drawn own": _of(**_EUBO, **_DRAWN, **_OWN),
     "KG own": _of(**_KG, **_OWN),
     "KG drawn own": _of(**_KG, **_DRAWN, **_OWN),
     "KG+EI own": _of(**_KG_EI, **_OWN),
@@ -94,6 +102,8 @@ METHODS = {
     "TS+EI own": _of(**_TS_EI, **_OWN),
     "TS+EI drawn own": _of(**_TS_EI, **_DRAWN, **_OWN),
     "TS+KG+EI drawn own": _of(**_TS_KG_EI, **_DRAWN, **_OWN),
+    "TS+mean drawn own": _of(**_TS_MEAN, **_DRAWN, **_OWN),
+    "TS+mean half own": _of(**_TS_MEAN, hyperparameters=("drawn", "best"), **_OWN),
     # Sets.
     "EUBO-4": _of(**STRATEGIES["EUBO"]._asdict(), size=4),
     "DoubleTS-4": _of(**_PATHS, size=4),

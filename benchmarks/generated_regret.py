@@ -80,9 +80,9 @@ def run(which, problem, method, wrong, seed, n_answers, made=None):
         rank.append(problem.rank(best) if problem.pool is not None else -1)
     row = {"set": which, "problem": problem.name, "method": method, "wrong": wrong, "seed": seed}
     row |= {"group": problem.group, "dimensions": d, "answers": n_answers}
-    row |= {"regret": " ".join(f"{value:.4g}" for value in regret), "rank": rank[-1]}
+    row |= {"regret": " ".join(f"{value:.3g}" for value in regret), "rank": rank[-1]}
     row |= {"lesser": int(problem.is_lesser(best))}
-    return row | {"ask_seconds": " ".join(f"{value:.4f}" for value in seconds)}
+    return row | {"ask_seconds": " ".join(f"{value:.2g}" for value in seconds)}
 
 
 def read(path):

@@ -12,7 +12,8 @@ has, or ``--fresh``), so a run may be stopped at any time. ``--table`` prints wh
 for the chosen functions, methods, seeds and flip (all, where none is chosen) and runs nothing;
 ``PEERS`` that ``peer_regret.py`` ran are shown with ours.
 
-"default" is `HallucinationBelieverOptimizer` as it comes; the others are ``STRATEGIES`` with the
+"default" is `HallucinationBelieverOptimizer` as it comes, "best" `PreferenceOptimizer` as it comes;
+the others are ``STRATEGIES`` with the
 defaults of `PreferenceOptimizer`. "ties", "best-of-3" and "best-of-4" (``ANSWERS``) are "default"
 with other answers: ties where the values differ by less than 2 % of the function's range, and the
 best of so many items shown; their first 3 d questions are of that kind, too. "HB-EI-protocol" is
@@ -45,7 +46,7 @@ from skpref.inference import Hallucination
 from skpref.optimize import STRATEGIES, HallucinationBelieverOptimizer, PreferenceOptimizer
 
 PROTOCOL = "HB-EI-protocol"
-METHODS = ("default", *STRATEGIES, PROTOCOL)
+METHODS = ("default", "best", *STRATEGIES, PROTOCOL)
 # Of another kind of answer: number of items shown, and threshold in shares of the range.
 ANSWERS = {"ties": (2, 0.02), "best-of-3": (3, 0.0), "best-of-4": (4, 0.0)}
 PEERS = ("Optuna", "BoTorch-EUBO", "paper-HB-EI")  # run by peer_regret.py, never here
@@ -60,6 +61,8 @@ def build(method, bounds, seed):
     """The optimizer of a method."""
     if method == "default" or method in ANSWERS:
         return HallucinationBelieverOptimizer(bounds, random_state=seed)
+    if method == "best":
+        return PreferenceOptimizer(bounds, random_state=seed)
     if method == PROTOCOL:
         return PreferenceOptimizer(
             bounds,
