@@ -28,6 +28,7 @@ _UPPER = 0.95
 _MAX_NEWTON = 100
 _DRAWS = 256
 _ROOT_2PI = np.sqrt(2.0 * np.pi)
+_LEAST_VARIANCE = 1e-30
 
 
 class Moments(NamedTuple):
@@ -159,7 +160,8 @@ def _log_improvement(z: ArrayLike) -> Array:
 
 
 def _improvement_parts(moments: Moments) -> tuple[Array, Array]:
-    deviation = np.sqrt(moments.var)[:, None]
+    # A linear kernel gives the item at the origin no variance.
+    deviation = np.sqrt(np.maximum(moments.var, _LEAST_VARIANCE))[:, None]
     return deviation, (moments.mean - moments.threshold) / deviation
 
 
@@ -193,7 +195,7 @@ def probability_of_improvement(moments: Moments) -> Value:
     total = np.exp(each - top).sum(axis=1, keepdims=True)
     value = (top + np.log(total / z.shape[1]))[:, 0]
     by_z = np.exp(-0.5 * (z * z + _LOG_2PI) - top) / total
-    by_var = -0.5 * (by_z * z).sum(axis=1) / moments.var
+    by_var = -0.5 * (by_z * z).sum(axis=1) / deviation[:, 0] ** 2
     return Value(value, by_z / deviation, by_var)
 
 

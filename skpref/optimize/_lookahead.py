@@ -75,7 +75,8 @@ class Candidates(NamedTuple):
         scale = scale[:, None] + scale
         deviation = np.sqrt(floor_variance(scale - 2.0 * spread, scale, NEGLIGIBLE))
         margin = mean[:, None] - mean
-        z = margin / deviation
+        # An item at the origin of a linear kernel has neither variance nor mean.
+        z = np.divide(margin, deviation, out=np.zeros_like(margin), where=deviation > 0.0)
         return mean + margin * ndtr(z) + deviation * _density(z)
 
 

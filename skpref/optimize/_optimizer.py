@@ -316,10 +316,14 @@ class PreferenceOptimizer(Asking):
 
     @property
     def incumbent_(self) -> Any:
-        """First item of the next question, by the rule."""
+        """First item of the next duel, by the rule.
+
+        Where both items of it are chosen together, that of the largest posterior mean; where the
+        first is drawn, the last winner.
+        """
         state = self._session.state
         strategy = self._session.configuration.turn(len(state.told))
-        if strategy.incumbent == "posterior_mean":
+        if strategy.incumbent in ("posterior_mean", "joint"):
             return self.recommend()
         check_told(state)
         return self._session.show(state, [state.last_winner])[0]

@@ -9,6 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 from skpref.data import ItemTable
 from skpref.gp import Posterior
 from skpref.inference import HMC
+from skpref.kernels import Linear
 from skpref.likelihoods import Probit
 from skpref.optimize import STRATEGIES, PreferenceOptimizer
 from skpref.optimize._lookahead import (
@@ -17,6 +18,7 @@ from skpref.optimize._lookahead import (
     JointEntropySearch,
     KnowledgeGradient,
 )
+from skpref.optimize._strategies import surface_of
 
 KERNELS = {
     "matern32": Matern([0.4, 0.7], nu=1.5),
@@ -339,3 +341,21 @@ def test_all_duels_of_a_pool_are_asked_before_it_says_that_none_is_left():
     assert len(made.ask(n=6)) == 6
     with pytest.raises(ValueError, match="No duel is left to ask"):
         made.ask(n=7)
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_item_without_variance_has_numbers_too():
+    post = posterior(Linear())
+    rows = np.concatenate([np.zeros((1, 2)), np.eye(2)])
+    found = Candidates.of(post, rows, 3, np.random.default_rng(0))
+    origin = np.flatnonzero(~found.rows.any(axis=1))[0]
+    best = found.utility_of_best()
+    assert best[origin, origin] == 0.0
+    other = 1 if origin == 0 else 0
+    mean, deviation = found.means[other, 0], np.sqrt(found.var[other])
+    u = mean / deviation
+    expected = mean * stats.norm.cdf(u) + deviation * stats.norm.pdf(u)
+    np.testing.assert_allclose(best[origin, other], expected, rtol=1e-6)
+    for acquisition in ("ei", "log_ei", "pi"):
+        surface = surface_of(acquisition, post, rows[1], rows[1:])
+        assert np.isfinite(surface.value(rows)).all()

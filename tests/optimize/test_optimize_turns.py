@@ -161,3 +161,14 @@ def test_other_engines_take_turns_with_their_gaussian():
 def test_bad_turns_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         build(BOTH._replace(**options))
+
+
+def test_the_incumbent_of_duels_chosen_together_is_the_item_recommended():
+    made = PreferenceOptimizer(SQUARE, random_state=0)
+    made.run(lambda a, b: taste(a) > taste(b), 5)
+    # The last winner is another one: an item that answers say to be among the worst.
+    worst = min((each for entry in made.history_ for each in entry.items), key=taste)
+    made.tell([worst, [0.98, 0.01]], 1)
+    for _ in range(2):
+        np.testing.assert_array_equal(made.incumbent_, made.recommend())
+        made.tell([worst, [0.97, 0.02]], 1)
