@@ -109,13 +109,13 @@ class Asking(CallbackSupportMixin):
         Raises
         ------
         ValueError
-            If ``compare`` skips a hundred questions in a row, or ``until`` is given to a learner,
-            whose aim is not the best item. The latter is refused before the first question.
+            If ``compare`` skips a hundred questions in a row. If ``until``, ``size`` or ``kind`` is
+            given to a learner, whose questions are duels and whose aim is not the best item; this
+            is refused before the first question.
         """
         check_number("n_duels", n_duels, low=1, integer=True)
         enough = self._stopping(until, within)
-        asked: dict = {} if size is None else {"size": size}
-        asked |= {} if kind == "set" else {"kind": kind}
+        asked = self._form_asked(size, kind)
         duels = kind == "set" and size in (None, 2)
         root = self._init_callback_context("run", max_subtasks=n_duels)
         root.call_on_fit_task_begin(estimator=self)
@@ -159,6 +159,15 @@ class Asking(CallbackSupportMixin):
             "what tells most of the whole utility. Use n_duels alone, a PreferenceOptimizer with "
             "candidates=, or, for votes between competitors, skpref.active.StoppingRule."
         )
+
+    def _form_asked(self, size: int | None, kind: str) -> dict:
+        """Arguments of `ask` for questions of a form; refused, as duels are all there is."""
+        if size not in (None, 2) or kind != "set":
+            raise ValueError(
+                f"A {type(self).__name__} asks duels only, got size={size!r} and kind={kind!r}. "
+                "Leave both out, or use a PreferenceOptimizer with candidates=."
+            )
+        return {}
 
     # -- questions -----------------------------------------------------------------------
 

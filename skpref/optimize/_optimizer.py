@@ -333,6 +333,10 @@ class PreferenceOptimizer(Asking):
         """What is to be gained by one more question, and how near the best is."""
         return self._session.gain()
 
+    def _form_asked(self, size, kind):
+        asked = {} if size is None else {"size": size}
+        return asked if kind == "set" else asked | {"kind": kind}
+
     def _stopping(self, until, within):
         if until is None:
             return super()._stopping(until, within)

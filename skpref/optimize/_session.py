@@ -284,10 +284,15 @@ class Session:
             if answers and gone:
                 how = "skipped" if answers[-1].kind == "skip" else "answered"
                 what = "duel" if len(asked) == 2 else "set"
+                again = (
+                    "the same call again counts as one more answer."
+                    if form is None
+                    else "one more answer to these items is told by chosen=, not by position=."
+                )
                 raise AlreadyAnswered(
                     f"This {what} was asked once and was {how} already, by another process or a "
                     "call that was interrupted, so that nothing was recorded now. Go on with "
-                    "ask(); the same call again counts as one more answer."
+                    f"ask(); {again}"
                 )
             known, told, outcome = self._told(current.items, items, said, form)
             return answer_draft(current, known, told, outcome, self.space, user, asked)

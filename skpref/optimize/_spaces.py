@@ -19,7 +19,7 @@ _SAME = 1e-7
 _ENCODE = (
     "Encode texts, categories and dates first (sklearn.preprocessing.OneHotEncoder, "
     "sklearn.compose.make_column_transformer) and keep the names: candidates=ItemTable(encoded, "
-    "names=...)."
+    "names=...). Names alone, without features, are candidates=ItemTable.from_names(names)."
 )
 
 

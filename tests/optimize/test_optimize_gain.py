@@ -192,6 +192,9 @@ def test_what_cannot_be_meant_is_refused_before_any_question():
     learner = ActiveLearner(PairwisePreferenceRegressor(), POOL)
     with pytest.raises(ValueError, match="StoppingRule"):
         learner.run(never, 5, until=0.95)
+    for given in ({"size": 3}, {"kind": "line"}):
+        with pytest.raises(ValueError, match="asks duels only"):
+            learner.run(never, 5, **given)
     assert not made.n_told_ and not len(made.pending_) and not len(learner.pending_)
 
 

@@ -513,7 +513,7 @@ def test_another_process_is_handed_the_line(tmp_path, monkeypatch):
         second = optimizer(path)
         np.testing.assert_array_equal(second.ask(kind="line"), second.ask(kind="line"))
         second.tell(line, position=3.5)
-    with pytest.raises(AlreadyAnswered):
+    with pytest.raises(AlreadyAnswered, match="told by chosen="):
         found.tell(line, position=3.5)
     assert found.history_[-1].outcome == {"chosen": 4}
     assert found.n_told_ == 1
