@@ -222,8 +222,8 @@ class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         right = replace(asked, order=self._order(query, order)).called_right(y)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, right, ensure_non_negative=True)
-        # numpy's stub of average is narrower than ArrayLike.
-        return float(np.average(right, weights=sample_weight))  # type: ignore[arg-type]
+        weighted = np.average(right, weights=sample_weight)  # type: ignore[arg-type]  # stub too narrow
+        return float(weighted)
 
     # -- metadata that scorers drop ------------------------------------------------------
 

@@ -43,12 +43,10 @@ class ByValue:
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        # mypy does not know that only dataclasses derive from this.
-        names = [each.name for each in fields(self)]  # type: ignore[arg-type]
+        names = [each.name for each in fields(self)]  # type: ignore[arg-type]  # only dataclasses
         return all(_same(getattr(self, name), getattr(other, name)) for name in names)
 
-    # Arrays cannot be hashed; None is Python's way to say so, which object's stub forbids.
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # arrays cannot be hashed; Python's way to say so
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -149,6 +149,22 @@ class Components:
         X = self.check_items(X)
         return self.shared_cov(X, self.cross(X))
 
+    def moments_with_first(self, X: Any, m: int) -> tuple[Array, Array, Array]:
+        """Joint moments of n items and the first m of them.
+
+        Returns
+        -------
+        means : ndarray of shape (n, n_components)
+        var : ndarray of shape (n,)
+        cov : ndarray of shape (n, m)
+            Both are shared by the components.
+        """
+        X = self.check_items(X)
+        cross = self.cross(X)
+        half, prior = cross @ self.factor, self.kernel.diag(X)
+        var = floor_variance(prior - np.einsum("ij,ij->i", half, half), prior)
+        return cross @ self.weights, var, self.kernel(X, X[:m]) - half @ half[:m].T
+
     def component_averages(self, X: Array, shares: Array) -> tuple[Array, Array]:
         """Means of every component and common covariance of n averages of utilities.
 
@@ -233,6 +249,10 @@ class Components:
     def shared_cov(self, rows: Array, cross: Array) -> Array:
         half = cross @ self.factor
         return self.kernel(rows) - half @ half.T
+
+    def means_and_cov(self, rows: Array, cross: Array) -> tuple[Array, Array]:
+        """Means (n, n_components) and shared covariance of rows, by their `cross`."""
+        return cross @ self.weights, self.shared_cov(rows, cross)
 
     def _block_var(self, rows: Array) -> Array:
         half = self.cross(rows) @ self.factor

@@ -130,8 +130,8 @@ class Problem(Generic[PriorT]):
         """Sum over the rows on each margin, weighted, by default by their counts."""
         weights = self.counts if weights is None else weights
         weighted = weights * values
-        # With weights bincount gives floats, which numpy's stub does not know.
-        return np.bincount(self.index, weighted, self.prior.n_margins)  # type: ignore[return-value]
+        found = np.bincount(self.index, weighted, self.prior.n_margins)
+        return found  # type: ignore[return-value]  # floats, which numpy's stub does not know
 
 
 class Approximation(NamedTuple, Generic[Found]):

@@ -116,8 +116,8 @@ class GradedProbit(Probit):
 
     # -- hyperparameters: the increments ---------------------------------------------------
 
-    @property  # a class variable elsewhere: here there are as many as thresholds
-    def hyperparameters(self) -> tuple[str, ...]:  # type: ignore[override]
+    @property
+    def hyperparameters(self) -> tuple[str, ...]:  # type: ignore[override]  # as many as thresholds
         """Those of `Probit`, and the increments of the thresholds."""
         steps = (f"{_INCREMENT}{i + 1}" for i in range(len(self.grade_thresholds)))
         return (*Probit.hyperparameters, *steps)

@@ -48,7 +48,7 @@ class Candidates(NamedTuple):
     @classmethod
     def of(cls, posterior: Posterior, rows: Array, m: int, rng: np.random.Generator) -> Self:
         """Of rows, and draws of the utilities of the first m."""
-        means, var, cov = _moments(posterior, rows, m)
+        means, var, cov = posterior.moments_with_first(rows, m)
         component = rng.integers(posterior.n_components, size=_DRAWS)
         drawn = cholesky(cov[:m]) @ rng.standard_normal((m, _DRAWS)) + means[:m, component]
         return cls(rows, means, var, cov, drawn.argmax(axis=0), drawn.max(axis=0))
@@ -56,7 +56,7 @@ class Candidates(NamedTuple):
     def joined_by(self, posterior: Posterior, rows: Array) -> Self:
         """The first m and more rows, of all of which any may be recommended."""
         rows = np.concatenate([self.rows[: self.cov.shape[1]], rows])
-        means, var, cov = _moments(posterior, rows, len(rows))
+        means, var, cov = posterior.moments_with_first(rows, len(rows))
         return type(self)(rows, means, var, cov, self.best, self.highest)
 
     def margins(self, first: Indices, second: Indices) -> tuple[Array, Array]:
@@ -78,12 +78,6 @@ class Candidates(NamedTuple):
         # An item at the origin of a linear kernel has neither variance nor mean.
         z = np.divide(margin, deviation, out=np.zeros_like(margin), where=deviation > 0.0)
         return mean + margin * ndtr(z) + deviation * _density(z)
-
-
-def _moments(posterior, rows, m):
-    half = posterior.cross(rows) @ posterior.factor
-    cov = posterior.kernel(rows, rows[:m]) - half @ half[:m].T
-    return posterior.component_means(rows), posterior.component_var(rows), cov
 
 
 def _density(z: Array) -> Array:

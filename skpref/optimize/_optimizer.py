@@ -64,8 +64,8 @@ class PreferenceOptimizer(Asking):
         of the best) all do so together. A callable gets ``(posterior, X, incumbent)`` in unit-cube
         rows and returns (n,) values. Methods take turns, one a question, where ``inference``,
         ``incumbent``, ``acquisition`` or ``hyperparameters`` are tuples; a text is then that of
-        all. They share one fit: engines are one of the above and "ep", which is the Gaussian
-        posterior that the hyperparameters of the other are learned with.
+        all. They share one fit: engines are one of the above, but "laplace" and "svi", and "ep",
+        which is the Gaussian posterior that the hyperparameters of the other are learned with.
     hyperparameters : {"auto", "best", "drawn"}, default="auto"
         With "drawn" each item is chosen under hyperparameters of its own, drawn from the normal
         that Laplace's approximation puts around the best ones. Few answers leave lengthscales

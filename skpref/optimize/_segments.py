@@ -121,8 +121,9 @@ def expected_best(posterior: Posterior, sets: list[Array], normals: Array) -> li
     cross, found, begin = posterior.cross(np.concatenate(sets)), [], 0
     for rows in sets:
         own = cross[begin : begin + len(rows)]
-        root = semidefinite_root(posterior.shared_cov(rows, own))
-        drawn = (own @ posterior.weights).T + normals[:, : root.shape[1]] @ root.T
+        means, cov = posterior.means_and_cov(rows, own)
+        root = semidefinite_root(cov)
+        drawn = means.T + normals[:, : root.shape[1]] @ root.T
         found.append(float(drawn.max(axis=1).mean()))
         begin += len(rows)
     return found

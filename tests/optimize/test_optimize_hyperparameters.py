@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.gaussian_process.kernels import RBF
 
 from skpref.fitting import hyperparameter_spread
 from skpref.optimize import STRATEGIES, PreferenceOptimizer, Strategy
@@ -83,13 +84,39 @@ def test_every_engine_asks_under_drawn_hyperparameters(inference):
 
 def test_without_a_free_hyperparameter_nothing_is_drawn():
     fixed = {"noise_variance": 0.01, "noise_variance_bounds": "fixed", "lengthscale_prior": None}
-    from sklearn.gaussian_process.kernels import RBF
-
     questions = [
         told(6, kernel=RBF(0.3, "fixed"), hyperparameters=each, **fixed).ask()
         for each in ("best", "drawn")
     ]
     assert_allclose(*questions, atol=0.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        (STRATEGIES["KG+EI"], {}),
+        (STRATEGIES["DoubleTS"], {"size": 3}),
+        (Strategy("hallucination", "posterior_mean", "log_ei"), {"kind": "line", "size": 4}),
+    ],
+    ids=["duel", "set", "line"],
+)
+def test_what_is_asked_unless_something_is_said(given, asked):
+    """After four first duels: the very question of the strategy that the guide names."""
+    made = PreferenceOptimizer(SQUARE, random_state=0)
+    for _ in range(4):
+        duel = made.ask()
+        made.tell(duel, taste(duel[0]) > taste(duel[1]))
+    same = PreferenceOptimizer(SQUARE, **given._asdict(), n_initial=4, random_state=0)
+    for duel, outcome in made.history_:
+        same.tell(duel, outcome)
+    once = PreferenceOptimizer(SQUARE, random_state=0)
+    for duel, outcome in made.history_:
+        once.tell(duel, outcome)
+    assert_allclose(once.ask(**asked), same.ask(**asked), atol=0.0)
+    design = PreferenceOptimizer(SQUARE, inference="ep", n_initial=4, random_state=0)
+    for duel, outcome in made.history_:
+        assert_allclose(design.ask(), duel, atol=0.0)
+        design.tell(duel, outcome)
 
 
 def test_ties_and_pools_go_with_it():
