@@ -30,7 +30,8 @@ from skpref.kernels._hyperparameters import (
     shortest_lengths,
     surely_covariance,
 )
-from skpref.kernels._leaves import Identity, ItemEffect, Linear, ProductMatern
+from skpref.kernels._leaves import Identity, ItemEffect, Linear, ProductMatern, Wiener
+from skpref.kernels._state_space import Drift, Process, drift_of
 from skpref.kernels._views import features_part
 from skpref.kernels._wrappers import OnColumns, PreferenceKernel
 
@@ -41,6 +42,7 @@ __all__ = [
     "OnColumns",
     "PreferenceKernel",
     "ProductMatern",
+    "Wiener",
     "across",
     "check_hyperparameters",
     "contracted_input_gradient",

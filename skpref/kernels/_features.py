@@ -117,9 +117,12 @@ def finite_features(kernel: Kernel, n_columns: int) -> FiniteFeatures | None:
     >>> finite_features(kernel + RBF(), 3) is None
     True
     """
-    form = fold(kernel, _FEATURES, np.empty((0, n_columns)))
-    if form is None:
-        return None
+    form = fold(kernel, FEATURES, np.empty((0, n_columns)))
+    return None if form is None else features_of(form)
+
+
+def features_of(form: "Form") -> FiniteFeatures:
+    """The features of a form, by groups."""
     order = sorted(range(len(form.keys)), key=lambda at: form.keys[at])
     keys = [form.keys[at] for at in order]
     terms = tuple(
@@ -151,7 +154,7 @@ def finite_parts(kernel: Kernel, n_columns: int) -> tuple[Kernel | None, Kernel 
 
 class _PartsView(View[tuple[Kernel | None, Kernel | None]]):
     def leaf(self, kernel: Kernel, *rows: Array) -> tuple[Kernel | None, Kernel | None]:
-        return (kernel, None) if fold(kernel, _FEATURES, *rows) is not None else (None, kernel)
+        return (kernel, None) if fold(kernel, FEATURES, *rows) is not None else (None, kernel)
 
     def sum(self, one, two):
         return _added(one[0], two[0]), _added(one[1], two[1])
@@ -189,7 +192,7 @@ def _added(one: Kernel | None, two: Kernel | None) -> Kernel | None:
     return one + two
 
 
-class _Form(NamedTuple):
+class Form(NamedTuple):
     """A kernel as Σ value × [one group] × monomial × monomial; slopes in its theta."""
 
     keys: list[tuple[Group, Monomial]]
@@ -199,7 +202,7 @@ class _Form(NamedTuple):
     @classmethod
     def gathered(
         cls, keys: Sequence[tuple[Group, Monomial]], value: Array, slope: Array
-    ) -> "_Form":
+    ) -> "Form":
         """With equal keys once."""
         place: dict[tuple[Group, Monomial], int] = {}
         at = np.array([place.setdefault(key, len(place)) for key in keys], dtype=np.intp)
@@ -208,7 +211,7 @@ class _Form(NamedTuple):
         np.add.at(slopes, at, slope)
         return cls(list(place), total, slopes)
 
-    def times(self, other: "_Form", shared: bool) -> "_Form | None":
+    def times(self, other: "Form", shared: bool) -> "Form | None":
         """The product with another, of which theta is this one's if it is ``shared``."""
         if len(self.keys) * len(other.keys) > _MOST:
             return None
@@ -221,37 +224,37 @@ class _Form(NamedTuple):
         of_one = (self.slope[:, None, :] * other.value[:, None]).reshape(len(keys), -1)
         of_two = (self.value[:, None, None] * other.slope).reshape(len(keys), -1)
         slope = of_one + of_two if shared else np.hstack([of_one, of_two])
-        return _Form.gathered(keys, value, slope)
+        return Form.gathered(keys, value, slope)
 
 
-def _of_linear(kernel: Linear, n_columns: int) -> _Form:
+def _of_linear(kernel: Linear, n_columns: int) -> Form:
     centre = np.broadcast_to(np.asarray(kernel.centre, dtype=np.float64), (n_columns,)).tolist()
     value, n_theta = lengths_of(kernel, n_columns) ** -2.0, kernel.n_dims
     slope = np.zeros((n_columns, n_theta))
     if n_theta:
         slope[np.arange(n_columns), np.arange(n_columns) % n_theta] = -2.0 * value
-    return _Form([((), (each,)) for each in enumerate(centre)], value, slope)
+    return Form([((), (each,)) for each in enumerate(centre)], value, slope)
 
 
-class _FeaturesView(View[_Form | None]):
-    def leaf(self, kernel: Kernel, *rows: Array) -> _Form | None:
+class _FeaturesView(View[Form | None]):
+    def leaf(self, kernel: Kernel, *rows: Array) -> Form | None:
         kind, every = type(kernel), range(rows[0].shape[1])
         if kind is Identity:
-            return _Form([(tuple(every), ())], np.ones(1), np.zeros((1, 0)))
+            return Form([(tuple(every), ())], np.ones(1), np.zeros((1, 0)))
         if kind is gp.ConstantKernel and kernel.constant_value >= 0.0:
             value = np.array([float(kernel.constant_value)])
-            return _Form([((), ())], value, value[:, None].repeat(kernel.n_dims, axis=1))
+            return Form([((), ())], value, value[:, None].repeat(kernel.n_dims, axis=1))
         if kind is gp.DotProduct and len(every) < _MOST:
             keys: list[tuple[Group, Monomial]] = [((), ()), *(((), ((at, 0.0),)) for at in every)]
             value, slope = np.ones(len(keys)), np.zeros((len(keys), kernel.n_dims))
             value[0] = float(kernel.sigma_0) * float(kernel.sigma_0)  # ∞ where ** raises
             slope[0] = 2.0 * value[0]
-            return _Form(keys, value, slope)
+            return Form(keys, value, slope)
         if kind is Linear and len(every) < _MOST:
             return _of_linear(kernel, len(every))
         return None
 
-    def sum(self, one: _Form | None, two: _Form | None) -> _Form | None:
+    def sum(self, one: Form | None, two: Form | None) -> Form | None:
         if one is None or two is None or len(one.keys) + len(two.keys) > _MOST:
             return None
         left, right = one.slope.shape[1], two.slope.shape[1]
@@ -259,22 +262,22 @@ class _FeaturesView(View[_Form | None]):
         slope[: len(one.keys), :left] = one.slope
         slope[len(one.keys) :, left:] = two.slope
         value = np.concatenate([one.value, two.value])
-        return _Form.gathered([*one.keys, *two.keys], value, slope)
+        return Form.gathered([*one.keys, *two.keys], value, slope)
 
-    def product(self, one: _Form | None, two: _Form | None) -> _Form | None:
+    def product(self, one: Form | None, two: Form | None) -> Form | None:
         return None if one is None or two is None else one.times(two, shared=False)
 
-    def power(self, base: _Form | None, exponent: float) -> _Form | None:
+    def power(self, base: Form | None, exponent: float) -> Form | None:
         if base is None or not _is_whole(exponent):
             return None
-        found: _Form | None = base
+        found: Form | None = base
         for _ in range(int(exponent) - 1):
             found = None if found is None else found.times(base, shared=True)
         return found
 
     def on_columns(
-        self, inner: _Form | None, columns: tuple[int, ...], *rows: Array
-    ) -> _Form | None:
+        self, inner: Form | None, columns: tuple[int, ...], *rows: Array
+    ) -> Form | None:
         if inner is None:
             return None
         keys = [
@@ -286,8 +289,8 @@ class _FeaturesView(View[_Form | None]):
         ]
         return inner._replace(keys=keys)
 
-    def of_duels(self, inner: _Form | None, kernel: Kernel, *rows: Array) -> None:
+    def of_duels(self, inner: Form | None, kernel: Kernel, *rows: Array) -> None:
         return None
 
 
-_FEATURES, _PARTS = _FeaturesView(), _PartsView()
+FEATURES, _PARTS = _FeaturesView(), _PartsView()

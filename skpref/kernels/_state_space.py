@@ -1,0 +1,345 @@
+"""Kernels through time in state-space form: which they are, and how their states move.
+
+A sum of processes of time, each with who an item is, is a Markov process of a small state: f(t) is
+the sum of the first elements of its processes' states, and a state at a later time is A times the
+one before, plus a normal of covariance Q (Hartikainen and Särkkä, "Kalman filtering and smoothing
+solutions to temporal Gaussian process regression models", MLSP 2010).
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.gaussian_process import kernels as gp
+
+from skpref.kernels._contracts import Array, Kernel
+from skpref.kernels._features import (
+    FEATURES,
+    FiniteFeatures,
+    Form,
+    Group,
+    features_of,
+)
+from skpref.kernels._leaves import Wiener
+from skpref.kernels._wrappers import View, fold
+
+_SMOOTHNESS = {0.5: 0, 1.5: 1, 2.5: 2}
+
+
+@dataclass(frozen=True, eq=False)
+class Process:
+    """One process of time, of unit rate or variance but for ``variance``.
+
+    Attributes
+    ----------
+    order : int or None
+        Whole part of a Matérn process's smoothness ν; None of a Wiener process, which is zero at
+        time zero, and -1 of a constant.
+    length : float
+        Lengthscale of a Matérn process.
+    variance : float
+        Of a Wiener process in a unit of time.
+    slope : ndarray of shape (n_theta,)
+        Derivatives of the variance in the kernel's theta.
+    length_at : int or None
+        Position of the logarithm of the lengthscale in theta; None where it is fixed.
+    """
+
+    order: int | None
+    length: float
+    variance: float
+    slope: Array
+    length_at: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Of its state."""
+        return 1 if self.order is None else max(self.order, 0) + 1
+
+    def spread(self, times: Array) -> Array:
+        """Covariance of its state at some times without anything known, (size, size, n)."""
+        if self.order is None:
+            return self.variance * np.abs(times)[None, None]
+        unit = _STATIONARY[max(self.order, 0)]
+        return self.variance * np.repeat(unit[:, :, None], len(times), axis=2)
+
+    def moved(self, before: Array, after: Array) -> tuple[Array, Array]:
+        """A and Q from some times to later ones, (size, size, n) each."""
+        if self.order is None:
+            return self._wiener(before, after)
+        if self.order < 0:
+            return np.ones((1, 1, len(after))), np.zeros((1, 1, len(after)))
+        A = self._transition(after - before)
+        unit = _STATIONARY[self.order]
+        Q = unit[:, :, None] - np.einsum("ijn,jk,lkn->iln", A, unit, A)
+        return A, self.variance * Q
+
+    def _wiener(self, before: Array, after: Array) -> tuple[Array, Array]:
+        # It is zero at time zero: what lies on either side of that is independent.
+        late = before >= 0.0
+        early = after <= 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(early & (before < 0.0), after / before, 0.0)
+        A = np.where(late, 1.0, share)
+        bridge = np.abs(after) * (1.0 - share)
+        Q = np.where(late, after - before, np.where(early, bridge, np.abs(after)))
+        return A[None, None], self.variance * Q[None, None]
+
+    def _transition(self, gap: Array) -> Array:
+        drift = _DRIFT[self.order]
+        u = np.sqrt(2.0 * self.order + 1.0) * gap / self.length
+        nilpotent, power = drift + np.eye(self.size), np.eye(self.size)
+        A = np.zeros((self.size, self.size, len(gap)))
+        term = np.exp(-u)
+        for k in range(self.size):
+            A += power[:, :, None] * term
+            power, term = power @ nilpotent, term * u / (k + 1.0)
+        return A
+
+    def gradient(
+        self, before: Array, after: Array, by_A: Array, by_Q: Array, times: Array, by_spread: Array
+    ) -> Array:
+        """Gradient in the kernel's theta of what has these derivatives in A, Q and `spread`."""
+        unit = replace(self, variance=1.0)
+        A, Q = unit.moved(before, after)
+        by_variance = np.sum(by_Q * Q) + np.sum(by_spread * unit.spread(times))
+        found: Array = by_variance * self.slope
+        if self.length_at is not None:
+            u = np.sqrt(2.0 * self.order + 1.0) * (after - before) / self.length
+            dA = -u * np.einsum("ij,jkn->ikn", _DRIFT[self.order], A)
+            both = by_Q + np.swapaxes(by_Q, 0, 1)
+            of_Q = np.einsum("iln,lkn,kj->ijn", both, A, _STATIONARY[self.order])
+            found = found.copy()
+            found[self.length_at] += np.sum((by_A - self.variance * of_Q) * dA)
+        return found
+
+
+# Of a Matérn process the state is f, f'/λ, f''/λ², with λ = √(2ν) / lengthscale: dx = λ F x dt plus
+# noise, and F + 1 is nilpotent.
+_DRIFT = (
+    np.array([[-1.0]]),
+    np.array([[0.0, 1.0], [-1.0, -2.0]]),
+    np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [-1.0, -3.0, -3.0]]),
+)
+_STATIONARY = (
+    np.array([[1.0]]),
+    np.eye(2),
+    np.array([[1.0, 0.0, -1.0 / 3.0], [0.0, 1.0 / 3.0, 0.0], [-1.0 / 3.0, 0.0, 1.0]]),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """A kernel as processes of time, one draw of each for everyone, and finitely many features.
+
+    Attributes
+    ----------
+    who : tuple of int
+        Columns by whose values items are told apart.
+    time : int
+        Column of the time.
+    processes : tuple of Process
+    static : FiniteFeatures or None
+        What does not depend on time.
+    """
+
+    who: Group
+    time: int
+    processes: tuple[Process, ...]
+    static: FiniteFeatures | None
+
+    @property
+    def size(self) -> int:
+        """Of the state."""
+        return sum(each.size for each in self.processes)
+
+    @property
+    def seen(self) -> Array:
+        """h with f = h · state, (size,)."""
+        found = np.zeros(self.size)
+        found[[part.start for part in self._parts]] = 1.0
+        return found
+
+    @property
+    def _parts(self) -> list[slice]:
+        ends = np.cumsum([each.size for each in self.processes]).tolist()
+        return [slice(*pair) for pair in zip([0, *ends[:-1]], ends, strict=True)]
+
+    def spread(self, times: Array) -> Array:
+        """Covariance of the state at some times, (size, size, n)."""
+        found = np.zeros((self.size, self.size, len(times)))
+        for part, each in zip(self._parts, self.processes, strict=True):
+            found[part, part] = each.spread(times)
+        return found
+
+    def moved(self, before: Array, after: Array) -> tuple[Array, Array]:
+        """A and Q of the state from some times to later ones, (size, size, n) each."""
+        A, Q = np.zeros((2, self.size, self.size, len(after)))
+        for part, each in zip(self._parts, self.processes, strict=True):
+            A[part, part], Q[part, part] = each.moved(before, after)
+        return A, Q
+
+    def gradient(
+        self, before: Array, after: Array, by_A: Array, by_Q: Array, times: Array, by_spread: Array
+    ) -> Array:
+        """Gradient in theta, see `Process.gradient`."""
+        found = np.zeros(len(self.processes[0].slope))
+        for part, each in zip(self._parts, self.processes, strict=True):
+            of = by_A[part, part], by_Q[part, part]
+            found += each.gradient(before, after, *of, times, by_spread[part, part])
+        return found
+
+
+def drift_of(kernel: Kernel, n_columns: int) -> Drift | None:
+    """A kernel's processes of time; None if it is not known to be made of such.
+
+    Known are sums of who an item is (`Identity` on some columns) times a constant, a Matérn kernel
+    of smoothness 1/2, 3/2 or 5/2 or `Wiener` on one other column, all on the same columns, beside
+    what `finite_features` knows of columns other than the time.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    n_columns : int
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import Matern
+    >>> from skpref.kernels import Identity, OnColumns, Wiener, drift_of
+    >>> who = OnColumns(Identity(), [0])
+    >>> kernel = who + 0.3 * who * OnColumns(Matern(length_scale=5.0, nu=1.5), [1])
+    >>> drift = drift_of(kernel, 2)
+    >>> drift.who, drift.time, drift.size, [each.variance for each in drift.processes]
+    ((0,), 1, 3, [0.3, 1.0])
+    >>> drift_of(who, 2) is None
+    True
+    """
+    forms = fold(kernel, _PROCESSES, np.empty((0, n_columns)))
+    if forms is None:
+        return None
+    leaves = [leaf for leaf in forms if leaf is not None]
+    columns = {leaf.column for leaf in leaves}
+    groups = {group for leaf in leaves for group, _ in forms[leaf].keys}
+    if len(columns) != 1 or len(groups) != 1:
+        return None
+    time, who = columns.pop(), groups.pop()
+    if not who or time in who:
+        return None
+    processes = []
+    for leaf in leaves:
+        form = forms[leaf]
+        if [monomial for _, monomial in form.keys] != [()]:
+            return None
+        order, length = leaf.order, leaf.length
+        processes.append(Process(order, length, float(form.value[0]), form.slope[0], leaf.at))
+    static = forms.get(None)
+    if static is not None:
+        constant = np.array([key == (who, ()) for key in static.keys], dtype=bool)
+        for at in np.flatnonzero(constant):
+            processes.append(Process(-1, 1.0, float(static.value[at]), static.slope[at]))
+        keys = [key for key, mine in zip(static.keys, constant, strict=True) if not mine]
+        static = Form(keys, static.value[~constant], static.slope[~constant])
+        if any(time in group or any(c == time for c, _ in mono) for group, mono in keys):
+            return None
+    few = None if static is None or not static.keys else features_of(static)
+    return Drift(who, time, tuple(processes), few)
+
+
+class _Leaf(NamedTuple):
+    """A kernel of time as it stands in a tree: its lengthscale's position in theta, if free."""
+
+    order: int | None
+    length: float
+    column: int
+    at: int | None
+    position: int
+
+
+class _ProcessesView(View[dict[_Leaf | None, Form] | None]):
+    """The features that stand beside each kernel of time, and beside none."""
+
+    def leaf(self, kernel: Kernel, *rows: Array) -> dict[_Leaf | None, Form] | None:
+        few = FEATURES.leaf(kernel, *rows)
+        if few is not None:
+            return {None: few}
+        if rows[0].shape[1] != 1:
+            return None
+        one, none = np.ones(1), np.zeros((1, kernel.n_dims))
+        if type(kernel) is gp.Matern and kernel.nu in _SMOOTHNESS:
+            length = float(np.ravel(kernel.length_scale)[0])
+            free = 0 if kernel.n_dims else None
+            leaf = _Leaf(_SMOOTHNESS[kernel.nu], length, 0, free, 0)
+            return {leaf: Form([((), ())], one, none)}
+        if type(kernel) is Wiener:
+            rate = np.array([float(kernel.rate)])
+            slope = rate[:, None].repeat(kernel.n_dims, axis=1)
+            return {_Leaf(None, 1.0, 0, None, 0): Form([((), ())], rate, slope)}
+        return None
+
+    def sum(self, one, two):
+        if one is None or two is None:
+            return None
+        left, right = _width(one), _width(two)
+        found = {leaf: _padded(form, 0, right) for leaf, form in one.items()}
+        for leaf, form in two.items():
+            name, form = _shifted(leaf, left), _padded(form, left, 0)
+            if name in found:
+                together = [*found[name].keys, *form.keys]
+                value = np.concatenate([found[name].value, form.value])
+                slope = np.concatenate([found[name].slope, form.slope])
+                form = Form.gathered(together, value, slope)
+            found[name] = form
+        return found
+
+    def product(self, one, two):
+        if one is None or two is None:
+            return None
+        found: dict[_Leaf | None, Form] = {}
+        for first, of_first in one.items():
+            for second, of_second in two.items():
+                if first is not None and second is not None:
+                    return None
+                name = first if second is None else _shifted(second, _width(one))
+                form = of_first.times(of_second, shared=False)
+                if form is None:
+                    return None
+                found[name] = form
+        return found
+
+    def power(self, base, exponent):
+        if base is None or set(base) != {None}:
+            return None
+        form = FEATURES.power(base[None], exponent)
+        return None if form is None else {None: form}
+
+    def on_columns(self, inner, columns, *rows):
+        if inner is None:
+            return None
+        return {
+            None if leaf is None else leaf._replace(column=columns[leaf.column]): FEATURES.on_columns(
+                form, columns, *rows
+            )
+            for leaf, form in inner.items()
+        }
+
+    def of_duels(self, inner, kernel, *rows):
+        return None
+
+
+def _width(forms):
+    return next(iter(forms.values())).slope.shape[1]
+
+
+def _shifted(leaf, by):
+    """The leaf with ``by`` elements of theta before its own."""
+    if leaf is None:
+        return None
+    at = None if leaf.at is None else leaf.at + by
+    return leaf._replace(at=at, position=leaf.position + by + 1)
+
+
+def _padded(form, before, after):
+    return form._replace(slope=np.pad(form.slope, ((0, 0), (before, after))))
+
+
+_PROCESSES = _ProcessesView()
