@@ -5,6 +5,7 @@ of finitely many features, or by inducing points. The posterior predicts, draws 
 which of several items is chosen.
 """
 
+from skpref.gp._chain import ChainRule, IndependentItems
 from skpref.gp._choice import choice_proba
 from skpref.gp._default_kernel import default_kernel, feature_spread
 from skpref.gp._dense import DenseItems, DenseMargins
@@ -44,13 +45,16 @@ from skpref.gp._prior import (
     Sites,
     choose_prior,
 )
+from skpref.gp._through_time import ThroughTime
 
 __all__ = [
+    "ChainRule",
     "Components",
     "Cost",
     "DenseItems",
     "DenseMargins",
     "FiniteRank",
+    "IndependentItems",
     "Inducing",
     "InducingPoints",
     "JointMoments",
@@ -66,6 +70,7 @@ __all__ = [
     "RowMoments",
     "SamplePaths",
     "Sites",
+    "ThroughTime",
     "Weights",
     "carried",
     "choice_proba",

@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpref._utils import Array, floor_variance
+from skpref._utils import Array
 from skpref.data import first_there
 from skpref.gp._orthants import best_of, best_of_mixture, log_best_of, log_best_of_mixture
-from skpref.kernels import paired
 
 # Utilities of all components that are held at a time.
 _BLOCK = 2**20
@@ -60,7 +59,7 @@ def _of_sets(posterior, items, sets, order, noise, log):
     means[np.arange(len(sets)), first_there(sets)] += (posterior.likelihood.order_shift * order)[
         :, None
     ]
-    covariance = set_covariance(posterior, rows, at)
+    covariance = posterior.set_covariance(rows, at)
     covariance[:, np.arange(sets.shape[1]), np.arange(sets.shape[1])] += noise
     n_components = means.shape[2]
     of = log_best_of if log else best_of
@@ -76,19 +75,3 @@ def _of_sets(posterior, items, sets, order, noise, log):
     share = np.log1p(-1.0 / (n_components + 1))
     each = log_best_of_mixture(means, covariance, there) + share
     return np.logaddexp(each, matched - np.log(n_components + 1))
-
-
-def set_covariance(posterior: Any, rows: Array, at: NDArray[np.intp]) -> Array:
-    """Covariance, of every component, of the utilities of sets of rows, (n_sets, k, k)."""
-    n_sets, k = at.shape
-    half = (posterior.kernel(rows, posterior.anchors) @ posterior.factor)[at]
-    prior = posterior.kernel.diag(rows)[at]
-    covariance = np.empty((n_sets, k, k))
-    for i in range(k):
-        left = prior[:, i] - np.einsum("ij,ij->i", half[:, i], half[:, i])
-        covariance[:, i, i] = floor_variance(left, prior[:, i])
-        for j in range(i):
-            both = paired(posterior.kernel, rows[at[:, i]], rows[at[:, j]])
-            covariance[:, i, j] = both - np.einsum("ij,ij->i", half[:, i], half[:, j])
-            covariance[:, j, i] = covariance[:, i, j]
-    return covariance

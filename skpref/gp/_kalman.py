@@ -73,9 +73,7 @@ class Nodes:
     def moves(self) -> list[tuple[slice, slice]]:
         """Of every step but the first the nodes before its nodes, and its nodes."""
         pairs = zip(self.steps[:-1], self.steps[1:], strict=True)
-        return [
-            (slice(one.start, one.start + two.stop - two.start), two) for one, two in pairs
-        ]
+        return [(slice(one.start, one.start + two.stop - two.start), two) for one, two in pairs]
 
     @cached_property
     def by_time(self) -> NDArray[np.intp]:
@@ -236,9 +234,7 @@ class Chains:
         by_A, by_Q = np.zeros_like(self._A), -0.5 * filtered.slope
         for before, after in nodes.moves:
             half = np.einsum("ijn,jkn->ikn", filtered.slope[:, :, after], self._A[:, :, after])
-            by_A[:, :, after] -= np.einsum(
-                "ijn,jkn->ikn", half, filtered.covariance[:, :, before]
-            )
+            by_A[:, :, after] -= np.einsum("ijn,jkn->ikn", half, filtered.covariance[:, :, before])
         for factor, weights in quadratic:
             state, pull = self.carried(weights)
             by_Q += 0.5 * factor * pull[:, None] * pull[None]

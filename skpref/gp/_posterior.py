@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -122,6 +122,9 @@ class Components:
     factor: np.ndarray
     reader: Reader = None  # type: ignore[assignment]  # made of the anchors where none is given
     utilities: Utilities | None = None
+
+    # Whether the covariance of the anchors may be kept for pairs of them.
+    keeps_anchors: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.reader is None:
@@ -253,6 +256,32 @@ class Components:
     def means_and_cov(self, rows: Array, cross: Array) -> tuple[Array, Array]:
         """Means (n, n_components) and shared covariance of rows, by their `cross`."""
         return cross @ self.weights, self.shared_cov(rows, cross)
+
+    def pair_block(self, rows: Array, others: Array) -> tuple[Array, Array]:
+        """Means of every component, and their variance, of the margins of some pairs of rows."""
+        cross = self.cross(rows) - self.cross(others)
+        half = cross @ self.factor
+        scale = self.kernel.diag(rows) + self.kernel.diag(others)
+        prior = scale - 2.0 * paired(self.kernel, rows, others)
+        # Rounding must not make sure of the order of two items that all but coincide.
+        scale = np.where(np.any(rows != others, axis=1), scale, 0.0)
+        variance = floor_variance(prior - np.einsum("ij,ij->i", half, half), scale)
+        return cross @ self.weights, variance
+
+    def set_covariance(self, rows: Array, at: NDArray[np.intp]) -> Array:
+        """Covariance, of every component, of the utilities of sets of rows, (n_sets, k, k)."""
+        n_sets, k = at.shape
+        half = (self.kernel(rows, self.anchors) @ self.factor)[at]
+        prior = self.kernel.diag(rows)[at]
+        covariance = np.empty((n_sets, k, k))
+        for i in range(k):
+            left = prior[:, i] - np.einsum("ij,ij->i", half[:, i], half[:, i])
+            covariance[:, i, i] = floor_variance(left, prior[:, i])
+            for j in range(i):
+                both = paired(self.kernel, rows[at[:, i]], rows[at[:, j]])
+                covariance[:, i, j] = both - np.einsum("ij,ij->i", half[:, i], half[:, j])
+                covariance[:, j, i] = covariance[:, i, j]
+        return covariance
 
     def _block_var(self, rows: Array) -> Array:
         half = self.cross(rows) @ self.factor
@@ -490,7 +519,7 @@ def pair_moments(posterior: Components, A: Array, B: Array) -> Iterator[PairMome
     cheap = posterior.utilities is not None or "_own" in kept
     enough = n_anchors // 8 if cheap else 2 * n_anchors
     held = posterior.n_components * n_anchors <= BLOCK
-    if FEWEST <= n_anchors <= MOST and len(A) >= enough and held:
+    if posterior.keeps_anchors and FEWEST <= n_anchors <= MOST and len(A) >= enough and held:
         own = kept.setdefault("_own", Anchors(posterior))
         first, second = own.places(A, B)
         known = (first >= 0) & (second >= 0)
@@ -515,18 +544,7 @@ def _by_blocks(posterior, A, B):
     step = max(1, BLOCK // widest)
     for begin in range(0, len(A), step):
         rows = slice(begin, begin + step)
-        yield PairMoments(rows, *_of_block(posterior, A[rows], B[rows]))
-
-
-def _of_block(posterior, rows, others):
-    cross = posterior.cross(rows) - posterior.cross(others)
-    half = cross @ posterior.factor
-    scale = posterior.kernel.diag(rows) + posterior.kernel.diag(others)
-    prior = scale - 2.0 * paired(posterior.kernel, rows, others)
-    # Rounding must not make sure of the order of two items that all but coincide.
-    scale = np.where(np.any(rows != others, axis=1), scale, 0.0)
-    variance = floor_variance(prior - np.einsum("ij,ij->i", half, half), scale)
-    return cross @ posterior.weights, variance
+        yield PairMoments(rows, *posterior.pair_block(A[rows], B[rows]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -200,9 +200,7 @@ class Form(NamedTuple):
     slope: Array
 
     @classmethod
-    def gathered(
-        cls, keys: Sequence[tuple[Group, Monomial]], value: Array, slope: Array
-    ) -> "Form":
+    def gathered(cls, keys: Sequence[tuple[Group, Monomial]], value: Array, slope: Array) -> "Form":
         """With equal keys once."""
         place: dict[tuple[Group, Monomial], int] = {}
         at = np.array([place.setdefault(key, len(place)) for key in keys], dtype=np.intp)
@@ -275,9 +273,7 @@ class _FeaturesView(View[Form | None]):
             found = None if found is None else found.times(base, shared=True)
         return found
 
-    def on_columns(
-        self, inner: Form | None, columns: tuple[int, ...], *rows: Array
-    ) -> Form | None:
+    def on_columns(self, inner: Form | None, columns: tuple[int, ...], *rows: Array) -> Form | None:
         if inner is None:
             return None
         keys = [

@@ -179,6 +179,14 @@ class Drift:
             A[part, part], Q[part, part] = each.moved(before, after)
         return A, Q
 
+    def covariance(self, one: Array, other: Array) -> Array:
+        """Covariance of f at some times and at others, which are broadcast."""
+        one, other = np.broadcast_arrays(one, other)
+        early, late = np.minimum(one, other).ravel(), np.maximum(one, other).ravel()
+        A, _ = self.moved(early, late)
+        h = self.seen
+        return np.einsum("i,ijn,jkn,k->n", h, A, self.spread(early), h).reshape(one.shape)
+
     def gradient(
         self, before: Array, after: Array, by_A: Array, by_Q: Array, times: Array, by_spread: Array
     ) -> Array:
@@ -316,7 +324,9 @@ class _ProcessesView(View[dict[_Leaf | None, Form] | None]):
         if inner is None:
             return None
         return {
-            None if leaf is None else leaf._replace(column=columns[leaf.column]): FEATURES.on_columns(
+            None
+            if leaf is None
+            else leaf._replace(column=columns[leaf.column]): FEATURES.on_columns(
                 form, columns, *rows
             )
             for leaf, form in inner.items()

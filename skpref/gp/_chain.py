@@ -1,0 +1,374 @@
+"""The prior of items that change through time, each a chain of its own.
+
+What the answers say of one item is taken as independent of what they say of another, and of what
+does not change: an answer sends each of its sides a message, how large that side's utility must
+have been given what is known of the other from all else (belief propagation on Gaussians: Weiss
+and Freeman, "Correctness of belief propagation in Gaussian graphical models of arbitrary
+topology", Neural Computation 2001). So the means are exact, variances and the evidence are not; an
+evidence of this kind (Bethe's) has no slope in the messages, and its gradient is exact. With sites
+by expectation propagation this is the model of Maystre, Kristof and Grossglauser, "Pairwise
+comparisons with flexible time-dynamics", KDD 2019. All is linear in the answers.
+"""
+
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from skpref._utils import Array, inverse_cholesky
+from skpref.data import Comparisons, distinct_rows
+from skpref.gp._kalman import Chains, Filtered, Nodes
+from skpref.gp._prior import Cost, Marginals, Prior, PriorRule
+from skpref.gp._through_time import Course, StaticFeatures, ThroughTime
+from skpref.kernels import Drift, Kernel, drift_of, paired
+from skpref.likelihoods import Likelihood
+
+# Messages are at rest once none moves by more than this share, or after so many rounds.
+_AT_REST, _ROUNDS = 1e-11, 200
+# Means are found once what is left would move them, summed over all nodes in posterior standard
+# deviations squared, by this much a margin; or once rounding is all that is left.
+_LEFT, _ROUNDED, _STEPS = 1e-20, 1e-28, 500
+# Features at most that do not change through time.
+MOST_STATIC = 300
+_NO_CHAINS = (
+    "Items that are independent through time need duels, and a kernel of who an item is times "
+    "Matern (nu of 1/2, 3/2 or 5/2) or Wiener of its time, beside constants and linear parts of at "
+    "most 300 features; got {0}. Leave items='independent' out of the engine, or choose "
+    "inference='svi'."
+)
+# Of a margin in multiplications: one sweep of all that is done with it, times the state's square.
+_MARGIN = 4_000.0
+
+
+class _Messages(NamedTuple):
+    """Precisions that a margin's site adds to its first node, its second, and the features."""
+
+    first: Array
+    second: Array
+    static: Array
+
+
+class _Sides(NamedTuple):
+    """Variances of the same three parts of a margin without its own site."""
+
+    first: Array
+    second: Array
+    static: Array
+
+    @property
+    def total(self) -> Array:
+        """Of the margin without its site."""
+        return self.first + self.second + self.static
+
+
+class _Given(NamedTuple):
+    """What is independent given sites: the chains, and the features' weights."""
+
+    chains: Filtered
+    messages: _Messages
+    inverse: Array  # of the factor of 1 + v^½ Zᵀ diag(messages) Z v^½; (0, 0) without features
+    sides: _Sides
+    precision: Array
+
+
+class IndependentItems(Prior):
+    """A prior of processes through time, one for each item, and of finitely many features.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        As `drift_of` knows them.
+    comparisons : Comparisons
+        Duels.
+
+    Raises
+    ------
+    ValueError
+        If the kernel is no such, or answers are joint.
+    """
+
+    def __init__(self, kernel: Kernel, comparisons: Comparisons):
+        drift = drift_of(kernel, comparisons.items.shape[1])
+        if drift is None or comparisons.rows.joint or not _few(drift):
+            raise ValueError(_NO_CHAINS.format(kernel))
+        self.kernel, self.drift = kernel, drift
+        items, margins = comparisons.items, comparisons.rows.margins
+        self.who, self.nodes = _nodes_of(comparisons, drift)
+        self.chains = Chains(self.nodes, drift)
+        self._first, self._second = self.nodes.node[margins.first], self.nodes.node[margins.second]
+        self.n_margins = len(margins.first)
+        self.static, self._Z, self._own = None, np.zeros((self.n_margins, 0)), np.zeros(0)
+        if drift.static is not None:
+            self.static = StaticFeatures(drift.static, items)
+            self._Z, self._own = _features_of(self.static, comparisons), self.static.variance
+        self._scale = np.sqrt(self._own)
+        own = self.chains.variance
+        self.variance = own[self._first] + own[self._second] + self._Z**2 @ self._own
+        itself = self.nodes.chain[self._first] == self.nodes.chain[self._second]
+        if itself.any():
+            one, other = items[margins.first[itself]], items[margins.second[itself]]
+            spread = kernel.diag(one) + kernel.diag(other) - 2.0 * paired(kernel, one, other)
+            self.variance[itself] = np.maximum(spread, 0.0)
+        self._last: _Messages | None = comparisons.kept.get(("messages", drift.who))
+        self._comparisons = comparisons
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Kernel,
+        comparisons: Comparisons,
+        likelihood: Likelihood,
+        gradient: bool = False,
+    ) -> Self:
+        """See `Prior.of`."""
+        return cls(kernel, comparisons)
+
+    @classmethod
+    def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
+        """See `Prior.cost`."""
+        drift = None if kernel is None else drift_of(kernel, comparisons.items.shape[1])
+        if drift is None or comparisons.rows.joint or not _few(drift):
+            return Cost(np.inf, np.inf, np.inf)
+        n, width = len(comparisons.rows), drift.size**2
+        many = _MARGIN * n * width
+        return Cost(many, 1.0, 8.0 * n * (40.0 + 8.0 * width), many)
+
+    # -- between nodes and margins ------------------------------------------------------------
+
+    def _lifted(self, values: Array) -> Array:
+        """Differences of the nodes' values that margins are."""
+        found: Array = values[self._first] - values[self._second]
+        return found
+
+    def _pooled(self, first: Array, second: Array) -> Array:
+        """Sums over the margins at every node, of their first and second sides."""
+        n = self.nodes.n_nodes
+        found: Array = np.bincount(self._first, first, n) + np.bincount(self._second, second, n)
+        return found
+
+    def _pulled(self, values: Array) -> Array:
+        """The transpose of `_lifted`."""
+        return self._pooled(values, -values)
+
+    def times(self, vector: Array) -> Array:
+        """See `Prior.times`."""
+        if vector.ndim == 2:
+            return np.stack([self.times(column) for column in vector.T], axis=1)
+        found: Array = self._lifted(self.chains.times(self._pulled(vector)))
+        return found + self._Z @ (self._own * (vector @ self._Z))
+
+    # -- given sites --------------------------------------------------------------------------
+
+    def condition(self, precision: Array, shift: Array) -> Marginals:
+        """See `Prior.condition`."""
+        given, log_det = self._given(precision)
+        mean = self._centred(given, shift)
+        total = given.sides.total
+        variance = total / (1.0 + precision * total)
+        return Marginals(mean, variance, shift - precision * mean, log_det, given)
+
+    def shifted(self, marginals: Marginals, precision: Array, shift: Array) -> Marginals:
+        """See `Prior.shifted`: without new messages."""
+        mean = self._centred(marginals.root, shift)
+        return marginals._replace(mean=mean, dual=shift - precision * mean)
+
+    def centre(self, precision: Array, shift: Array) -> tuple[Array, Array]:
+        """See `Prior.centre`: one round of messages, which only speed up the means' way."""
+        given = self._round(precision, self._begun(precision))
+        mean = self._centred(given, shift)
+        return mean, shift - precision * mean
+
+    def _begun(self, precision: Array) -> _Messages:
+        """Messages to start from."""
+        if self._last is not None and len(self._last.first) == self.n_margins:
+            return _Messages(*(np.minimum(each, precision) for each in self._last))
+        return _Messages(precision, precision, precision)
+
+    def _given(self, precision: Array) -> tuple[_Given, float]:
+        """Messages that are at rest, and log|1 + S × precision| by them."""
+        messages = self._begun(precision)
+        for _ in range(_ROUNDS):
+            given = self._round(precision, messages)
+            before, messages = messages, self._sent(precision, given.sides)
+            if all(map(_at_rest, before, messages)):
+                break
+        self._last = messages
+        self._comparisons.kept["messages", self.drift.who] = messages
+        parts = zip(messages, given.sides, strict=True)
+        log_det = given.chains.log_det - 2.0 * float(np.sum(np.log(np.diagonal(given.inverse))))
+        log_det += float(np.sum(np.log1p(precision * given.sides.total)))
+        log_det -= sum(float(np.sum(np.log1p(sent * side))) for sent, side in parts)
+        return given, log_det
+
+    def _round(self, precision: Array, messages: _Messages) -> _Given:
+        """What is known with some messages."""
+        chains = self.chains.filtered(self._pooled(messages.first, messages.second))
+        sides = [
+            _without(chains.variance[at], sent)
+            for at, sent in ((self._first, messages.first), (self._second, messages.second))
+        ]
+        inverse, spread = np.zeros((0, 0)), np.zeros(self.n_margins)
+        if len(self._own):
+            scaled = self._Z * self._scale
+            inner = scaled.T @ (messages.static[:, None] * scaled)
+            inner.flat[:: len(inner) + 1] += 1.0
+            inverse = inverse_cholesky(inner.T)[0]
+            told = np.sum((scaled @ inverse.T) ** 2, axis=1)
+            spread = _without(told, messages.static)
+        return _Given(chains, messages, inverse, _Sides(*sides, spread), precision)
+
+    def _sent(self, precision: Array, sides: _Sides) -> _Messages:
+        total = sides.total
+        return _Messages(*(precision / (1.0 + precision * (total - side)) for side in sides))
+
+    def _centred(self, given: _Given, shift: Array) -> Array:
+        """Means of the margins, (n_margins,) or a column each.
+
+        By conjugate gradients on the nodes' values and the features' weights, with what is
+        independent given the messages as the preconditioner: Q⁻¹ need not be known.
+        """
+        if shift.ndim == 2:
+            return np.stack([self._centred(given, column) for column in shift.T], axis=1)
+        Z, precision = self._Z, given.precision
+        half = given.inverse * self._scale
+
+        def solved(node: Array, weight: Array) -> tuple[Array, Array]:
+            return self.chains.centred(given.chains, node), half.T @ (half @ weight)
+
+        def pulled(values: Array) -> tuple[Array, Array]:
+            return self._pulled(values), values @ Z
+
+        left = pulled(shift)
+        step = solved(*left)
+        size = _inner(left, step)
+        least = max(_LEFT * self.n_margins, _ROUNDED * size)
+        mean = np.zeros(self.n_margins)
+        # M times the direction is known from the residuals: M⁻¹ alone is ever needed.
+        direction, image = step, left
+        for _ in range(_STEPS):
+            if not size > least:
+                break
+            node, weight = direction
+            reached = self._lifted(node) + Z @ weight
+            answer = pulled(precision * reached)
+            # What the preconditioner has in the place of that.
+            told = given.chains.precision * node, (given.messages.static * (Z @ weight)) @ Z
+            image_of = tuple(i + a - t for i, a, t in zip(image, answer, told, strict=True))
+            along = size / _inner(direction, image_of)
+            mean += along * reached
+            left = tuple(each - along * of for each, of in zip(left, image_of, strict=True))
+            step = solved(*left)
+            before, size = size, _inner(left, step)
+            direction = tuple(s + size / before * d for s, d in zip(step, direction, strict=True))
+            image = tuple(each + size / before * of for each, of in zip(left, image, strict=True))
+        return mean
+
+    # -- gradient and posterior ---------------------------------------------------------------
+
+    def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
+        """See `Prior.pull_back`; the messages, at rest, have no slope."""
+        given, dual = marginals.root, marginals.dual
+        quadratic = [(1.0, self._pulled(dual))]
+        if push is not None:  # w uᵀ + u wᵀ + w wᵀ = (w + u)(w + u)ᵀ − u uᵀ
+            quadratic = [(1.0, self._pulled(dual + push)), (-1.0, self._pulled(push))]
+        found = self.chains.gradient(quadratic, given.chains)
+        if self.static is not None:
+            pulled = dual @ self._Z
+            fit = pulled**2
+            if push is not None:
+                fit += 2.0 * pulled * (push @ self._Z)
+            left = 1.0 - np.einsum("ij,ij->j", given.inverse, given.inverse)
+            spread = left / np.where(self._own > 0.0, self._own, 1.0)  # without variance, no slope
+            found += 0.5 * (fit - spread) @ self.static.slope
+        return found
+
+    def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> ThroughTime:
+        """See `Prior.posterior`."""
+        given, dual, nodes = marginals.root, marginals.dual, self.nodes
+        weights = self._pulled(dual)
+        state, pull = self.chains.carried(weights)
+        value = self.drift.seen @ state
+        order = nodes.by_time
+        begin = np.concatenate([[0], np.cumsum(np.bincount(nodes.chain))])
+        known = given.chains
+        course = Course(
+            begin,
+            nodes.times[order],
+            np.moveaxis(known.covariance, 2, 0)[order],
+            np.moveaxis(known.slope, 2, 0)[order],
+            state.T[order],
+            pull.T[order],
+            known.precision[order],
+            (weights + known.precision * value)[order],
+        )
+        return ThroughTime(
+            self.kernel,
+            likelihood,
+            np.zeros((0, self._comparisons.items.shape[1])),
+            np.zeros((0, 1)),
+            np.zeros((0, 0)),
+            drift=self.drift,
+            who=self.who,
+            course=course,
+            static=self.static,
+            static_mean=self._own * (dual @ self._Z),
+            static_root=given.inverse * self._scale,
+        )
+
+
+def _few(drift: Drift) -> bool:
+    """Whether what does not change has few features."""
+    return drift.static is None or len(drift.static.variance) <= MOST_STATIC
+
+
+def _nodes_of(comparisons: Comparisons, drift: Drift) -> tuple[Array, Nodes]:
+    """Who the items of some answers are, and the nodes of each, found once."""
+    name = "nodes", drift.who, drift.time
+    if name not in comparisons.kept:
+        who, code = distinct_rows(comparisons.items[:, list(drift.who)])
+        comparisons.kept[name] = who, Nodes(code, comparisons.items[:, drift.time])
+    found: tuple[Array, Nodes] = comparisons.kept[name]
+    return found
+
+
+def _features_of(static: StaticFeatures, comparisons: Comparisons) -> Array:
+    """Features of the margins, found once."""
+    name = "static features", static.few.terms
+    if name not in comparisons.kept:
+        margins, rows = comparisons.rows.margins, static.at(comparisons.items)[0]
+        comparisons.kept[name] = rows[margins.first] - rows[margins.second]
+    found: Array = comparisons.kept[name]
+    return found
+
+
+def _without(variance: Array, precision: Array) -> Array:
+    """A variance less the message that is in it."""
+    left = 1.0 - precision * variance
+    return np.asarray(variance / np.maximum(left, np.finfo(np.float64).eps))
+
+
+def _at_rest(before: Array, after: Array) -> bool:
+    return bool(np.all(np.abs(after - before) <= _AT_REST * np.abs(after)))
+
+
+def _inner(one: tuple[Array, ...], other: tuple[Array, ...]) -> float:
+    return float(sum(a @ b for a, b in zip(one, other, strict=True)))
+
+
+class ChainRule(PriorRule):
+    """Priors of items that are independent through time, where the kernel is of such."""
+
+    exact: ClassVar[bool] = False
+
+    def prior(
+        self,
+        kernel: Kernel,
+        comparisons: Comparisons,
+        likelihood: Likelihood,
+        gradient: bool = False,
+    ) -> IndependentItems:
+        """See `PriorRule.prior`."""
+        return IndependentItems(kernel, comparisons)
+
+    def cost(self, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
+        """See `PriorRule.cost`."""
+        return IndependentItems.cost(kernel, comparisons, likelihood)

@@ -1,0 +1,378 @@
+"""The posterior of items that change through time, each given its own course."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skpref._utils import Array, RandomLike, check_number, eigen_root, floor_variance, generator_of
+from skpref.data import Shown, distinct_rows
+from skpref.gp._posterior import Posterior
+from skpref.kernels import Drift, FiniteFeatures
+
+# Rows whose moments are found together.
+_ROWS = 2**16
+_NOT_OF_CHAINS = (
+    "Items that are independent through time, of inference=EP(items='independent'), do not know "
+    "{0}. Fit with items='joint', which takes every kernel and some thousand answers."
+)
+
+
+class StaticFeatures:
+    """Features of items that do not change through time, found for those of some answers.
+
+    Parameters
+    ----------
+    few : FiniteFeatures
+    items : ndarray of shape (n_items, n_columns)
+        Whose groups are known; no feature is of another.
+
+    Attributes
+    ----------
+    source : ndarray of shape (rank,)
+        Which of the monomials each feature is of.
+    """
+
+    def __init__(self, few: FiniteFeatures, items: Array):
+        self.few = few
+        self._known: list[Array | None] = []
+        sources: list[NDArray[np.intp]] = []
+        begin = 0
+        for term in few.terms:
+            numbers = begin + np.arange(len(term.monomials), dtype=np.intp)
+            begin += len(numbers)
+            groups = None
+            if term.group:
+                groups, _ = distinct_rows(items[:, list(term.group)])
+                numbers = np.tile(numbers, len(groups))
+            self._known.append(groups)
+            sources.append(numbers)
+        self.source = np.concatenate(sources)
+
+    @property
+    def variance(self) -> Array:
+        """Of each feature's weight, (rank,)."""
+        return self.few.variance[self.source]
+
+    @property
+    def slope(self) -> Array:
+        """Of these variances in the kernel's theta, (rank, n_theta)."""
+        return self.few.slope[self.source]
+
+    def at(self, items: Array) -> tuple[Array, Array]:
+        """Features of items (n, rank), and the variance of what is in none of them (n,)."""
+        blocks, beside = [], np.zeros(len(items))
+        begin = 0
+        for term, groups in zip(self.few.terms, self._known, strict=True):
+            values, n = term.values(items), len(term.monomials)
+            variance = self.few.variance[begin : begin + n]
+            begin += n
+            if groups is None:
+                blocks.append(values)
+                continue
+            own = places(groups, items[:, list(term.group)])
+            block = np.zeros((len(items), len(groups), n))
+            there = own >= 0
+            block[np.flatnonzero(there), own[there]] = values[there]
+            beside[~there] += values[~there] ** 2 @ variance
+            blocks.append(block.reshape(len(items), -1))
+        return np.concatenate(blocks, axis=1), beside
+
+
+def places(known: Array, rows: Array) -> NDArray[np.intp]:
+    """Where rows stand among distinct ones, −1 where they do not."""
+    if known.shape[1] == 1:
+        order = np.argsort(known[:, 0], kind="stable")
+        at = np.searchsorted(known[order, 0], rows[:, 0])
+        found = order[np.minimum(at, len(known) - 1)]
+        return np.where(known[found, 0] == rows[:, 0], found, -1)
+    _, code = distinct_rows(np.concatenate([known, rows]))
+    place = np.full(int(code.max(initial=-1)) + 1, -1)
+    place[code[: len(known)]] = np.arange(len(known))
+    return place[code[len(known) :]]
+
+
+class Course(NamedTuple):
+    """What is known of chains at their nodes, by chain and in it by time.
+
+    Attributes
+    ----------
+    begin : ndarray of int of shape (n_chains + 1,)
+        Where each chain's nodes begin.
+    times : ndarray of shape (n_nodes,)
+    covariance : ndarray of shape (n_nodes, size, size)
+        Of the state, given what was known up to the node.
+    slope : ndarray of shape (n_nodes, size, size)
+        What later nodes, and its own site, take from the predicted covariance P: P slope P.
+    state, pull : ndarray of shape (n_nodes, size)
+        Mean of the state, and what of the weighted sum of all values goes through it.
+    precision, shift : ndarray of shape (n_nodes,)
+        Of what the answers said of the node's value.
+    """
+
+    begin: NDArray[np.intp]
+    times: Array
+    covariance: Array
+    slope: Array
+    state: Array
+    pull: Array
+    precision: Array
+    shift: Array
+
+    def last_before(self, chain: NDArray[np.intp], times: Array) -> NDArray[np.intp]:
+        """The last node of chains up to some times; that before a chain's first if none is."""
+        low, high = self.begin[chain] - 1, self.begin[chain + 1] - 1
+        while True:
+            open_ = low < high
+            if not open_.any():
+                return low
+            middle = (low + high + 1) // 2
+            under = self.times[np.where(open_, middle, 0)] <= times
+            low = np.where(open_ & under, middle, low)
+            high = np.where(open_ & ~under, middle - 1, high)
+
+
+class StateMoments(NamedTuple):
+    """States at some times: mean (n, size) and covariance given what was known before (n, size,
+    size), and what later answers take from that, as `Course.slope`."""
+
+    mean: Array
+    covariance: Array
+    slope: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ThroughTime(Posterior):
+    """Posterior of utilities through time; items are independent of each other.
+
+    Of its items the last columns stand for time as the fit's did. Where a later answer is known it
+    counts too, so that the past is smoothed.
+
+    Parameters
+    ----------
+    drift : Drift
+    who : ndarray of shape (n_chains, n_columns)
+        Who the items are.
+    course : Course
+    static : StaticFeatures or None
+    static_mean : ndarray of shape (rank,)
+    static_root : ndarray of shape (rank, rank)
+        R with Rᵀ R the covariance of the features' weights.
+    """
+
+    drift: Drift = None  # type: ignore[assignment]  # always given
+    who: Array = None  # type: ignore[assignment]
+    course: Course = None  # type: ignore[assignment]
+    static: StaticFeatures | None = None
+    static_mean: Array = None  # type: ignore[assignment]
+    static_root: Array = None  # type: ignore[assignment]
+
+    keeps_anchors: ClassVar[bool] = False
+
+    # -- moments -----------------------------------------------------------------------------
+
+    def chains_of(self, rows: Array) -> NDArray[np.intp]:
+        """Which chain rows belong to, −1 of who is new."""
+        return places(self.who, rows[:, list(self.drift.who)])
+
+    def states(self, chain: NDArray[np.intp], times: Array) -> StateMoments:
+        """Of the states of chains at some times."""
+        drift, course = self.drift, self.course
+        n, size = len(times), drift.size
+        known = np.maximum(chain, 0)
+        at = course.last_before(known, times)
+        begun = (chain >= 0) & (at >= course.begin[known])
+        ahead = at + 1
+        follows = (chain >= 0) & (ahead < course.begin[known + 1])
+        mean, slope = np.zeros((n, size)), np.zeros((n, size, size))
+        pull = np.zeros((n, size))
+        if follows.any():
+            after = ahead[follows]
+            A, _ = drift.moved(times[follows], course.times[after])
+            pull[follows] = np.einsum("jin,nj->ni", A, course.pull[after])
+            half = np.einsum("jin,njk->nik", A, course.slope[after])
+            slope[follows] = np.einsum("nij,jkn->nik", half, A)
+        P = np.empty((n, size, size))
+        P[~begun] = np.moveaxis(drift.spread(times[~begun]), 2, 0)
+        if begun.any():
+            before = at[begun]
+            A, Q = drift.moved(course.times[before], times[begun])
+            half = np.einsum("ijn,njk->nik", A, course.covariance[before])
+            Q = np.moveaxis(Q, 2, 0)
+            P[begun] = np.einsum("nij,kjn->nik", half, A) + Q
+            mean[begun] = np.einsum("ijn,nj->ni", A, course.state[before])
+            mean[begun] += np.einsum("nij,nj->ni", Q, pull[begun])
+        mean[~begun] = np.einsum("nij,nj->ni", P[~begun], pull[~begun])
+        return StateMoments(mean, P, slope)
+
+    def _values(self, rows: Array) -> tuple[Array, Array]:
+        """Mean and variance of the utility at rows."""
+        h = self.drift.seen
+        chain, times = self.chains_of(rows), rows[:, self.drift.time]
+        found = self.states(chain, times)
+        toward = found.covariance @ h
+        prior = toward @ h
+        variance = prior - np.einsum("ni,nij,nj->n", toward, found.slope, toward)
+        mean = found.mean @ h
+        if self.static is not None:
+            features, beside = self.static.at(rows)
+            mean += features @ self.static_mean
+            variance += beside + np.sum((features @ self.static_root.T) ** 2, axis=1)
+            prior = prior + beside
+        return mean, floor_variance(variance, prior)
+
+    def means_at(self, X: Array) -> Array:
+        """See `Components.means_at`."""
+        return self._values(X)[0][:, None]
+
+    def mean(self, X: Any) -> Array:
+        """Posterior mean utility, shape (n,)."""
+        return self._values(self.check_items(X))[0]
+
+    def shared_var(self, X: Array) -> Array:
+        """See `Components.shared_var`."""
+        return self._values(X)[1]
+
+    def between(self, X: Array, Z: Array) -> Array:
+        """Covariance of the utilities at the rows of X and Z, (n, m)."""
+        chains, times = self.chains_of(X), X[:, self.drift.time]
+        others, at = self.chains_of(Z), Z[:, self.drift.time]
+        found = np.zeros((len(X), len(Z)))
+        for known in np.intersect1d(chains[chains >= 0], others[others >= 0]):
+            one, two = np.flatnonzero(chains == known), np.flatnonzero(others == known)
+            every, place = np.unique(np.concatenate([times[one], at[two]]), return_inverse=True)
+            place = place.reshape(-1)
+            among = self._among(int(known), every)
+            found[np.ix_(one, two)] = among[np.ix_(place[: len(one)], place[len(one) :])]
+        new = np.flatnonzero(chains < 0), np.flatnonzero(others < 0)
+        if len(new[0]) and len(new[1]):
+            who = list(self.drift.who)
+            same = np.all(X[new[0]][:, None, who] == Z[new[1]][None, :, who], axis=2)
+            prior = self.drift.covariance(times[new[0]][:, None], at[new[1]][None, :])
+            found[np.ix_(*new)] = np.where(same, prior, 0.0)
+        if self.static is not None:
+            one_, _ = self.static.at(X)
+            two_, _ = self.static.at(Z)
+            found += (one_ @ self.static_root.T) @ (two_ @ self.static_root.T).T
+        return found
+
+    def _among(self, chain: int, times: Array) -> Array:
+        """Covariance of one chain's values at ascending times, (m, m)."""
+        drift, course, h = self.drift, self.course, self.drift.seen
+        found = self.states(np.full(len(times), chain), times)
+        m, size = len(times), drift.size
+        reach = np.zeros((m, size, size))  # covariance of the state at each time with that now
+        cov = np.zeros((m, m))
+        rows = range(int(course.begin[chain]), int(course.begin[chain + 1]))
+        stops = [(float(course.times[k]), 0, k) for k in rows]
+        stops += [(float(t), 1, k) for k, t in enumerate(times)]
+        now, P = None, np.zeros((size, size))
+        for time, asked, k in sorted(stops):
+            if now is None:
+                P = drift.spread(np.array([time]))[:, :, 0]
+            else:
+                A, Q = (each[:, :, 0] for each in drift.moved(np.array([now]), np.array([time])))
+                P, reach = A @ P @ A.T + Q, reach @ A.T
+            now = time
+            if not asked:
+                gain = P @ h
+                share = course.precision[k] / (1.0 + course.precision[k] * (h @ gain))
+                reach = reach - share * (reach @ h)[:, :, None] * gain
+                P = P - share * np.outer(gain, gain)
+                continue
+            reach[k] = P
+            left = np.eye(size) - found.slope[k] @ P
+            cov[: k + 1, k] = cov[k, : k + 1] = (h @ reach[: k + 1]) @ (left @ h)
+        return cov
+
+    def component_cov(self, X: Any) -> Array:
+        """Covariance of the utilities, shape (n, n)."""
+        X = self.check_items(X)
+        found = self.between(X, X)
+        np.fill_diagonal(found, self.shared_var(X))
+        return found
+
+    def cov(self, X: Any) -> Array:
+        """Posterior covariance of the utilities, shape (n, n)."""
+        return self.component_cov(X)
+
+    def moments_with_first(self, X: Any, m: int) -> tuple[Array, Array, Array]:
+        """See `Components.moments_with_first`."""
+        X = self.check_items(X)
+        mean, variance = self._values(X)
+        return mean[:, None], variance, self.between(X, X[:m])
+
+    def component_averages(self, X: Array, shares: Array) -> tuple[Array, Array]:
+        """See `Components.component_averages`."""
+        n, m, _ = X.shape
+        flat = X.reshape(n * m, -1)
+        means = self.means_at(flat).reshape(n, m, 1)
+        cov = self.component_cov(flat).reshape(n, m, n, m)
+        averaged = np.einsum("imjk,m,k->ij", cov, shares, shares)
+        return np.einsum("imc,m->ic", means, shares), averaged
+
+    def pair_block(self, rows: Array, others: Array) -> tuple[Array, Array]:
+        """See `Components.pair_block`."""
+        one, two = self._values(rows), self._values(others)
+        mean, variance = one[0] - two[0], one[1] + two[1]
+        scale = variance.copy()
+        who = list(self.drift.who)
+        met = np.flatnonzero(np.all(rows[:, who] == others[:, who], axis=1))
+        for k in met:
+            variance[k] -= 2.0 * self.between(rows[k : k + 1], others[k : k + 1])[0, 0]
+        if self.static is not None:
+            rest = np.setdiff1d(np.arange(len(rows)), met)
+            first, second = (self.static.at(each[rest])[0] for each in (rows, others))
+            both = (first @ self.static_root.T) * (second @ self.static_root.T)
+            variance[rest] -= 2.0 * np.sum(both, axis=1)
+        scale[np.all(rows == others, axis=1)] = 0.0
+        return mean[:, None], floor_variance(variance, scale)
+
+    def set_covariance(self, rows: Array, at: NDArray[np.intp]) -> Array:
+        """See `Components.set_covariance`."""
+        found = np.empty((*at.shape, at.shape[1]))
+        for k, some in enumerate(at):
+            found[k] = self.component_cov(Shown("items", rows[some]))
+        return found
+
+    def blocks(self, X: Array) -> list[Array]:
+        """See `Components.blocks`."""
+        return [X[start : start + _ROWS] for start in range(0, len(X), _ROWS)]
+
+    # -- draws -------------------------------------------------------------------------------
+
+    def sample(self, X: Any, n: int = 1, rng: RandomLike = None) -> Array:
+        """Joint draws of the utilities of the items, shape (n_items, n)."""
+        check_number("n", n, low=1, integer=True)
+        X, rng = self.check_items(X), generator_of(rng)
+        root = eigen_root(self.component_cov(Shown("items", X)))
+        return self._values(X)[0][:, None] + root @ rng.standard_normal((root.shape[1], n))
+
+    def hallucinate(self, rng: RandomLike = None) -> Posterior:
+        """Itself: it has one component."""
+        return self
+
+    def cross(self, X: Array) -> Array:
+        """Refused: there are no anchors."""
+        raise NotImplementedError(_NOT_OF_CHAINS.format("covariances with their training items"))
+
+    def joint_with(self, item: ArrayLike) -> Any:
+        """Refused."""
+        raise NotImplementedError(_NOT_OF_CHAINS.format("derivatives in the items"))
+
+    def joint_rows(self, fixed: Any = ()) -> Any:
+        """Refused."""
+        raise NotImplementedError(_NOT_OF_CHAINS.format("derivatives in the items"))
+
+    def sample_paths(self, n: int = 1, rng: RandomLike = None, **options: Any) -> Any:
+        """Refused."""
+        raise NotImplementedError(_NOT_OF_CHAINS.format("draws of whole functions"))
+
+    def mean_gradient(self, X: Any) -> Array:
+        """Refused."""
+        raise NotImplementedError(_NOT_OF_CHAINS.format("derivatives in the items"))
+
+    def var_gradient(self, X: Any) -> Array:
+        """Refused."""
+        raise NotImplementedError(_NOT_OF_CHAINS.format("derivatives in the items"))
