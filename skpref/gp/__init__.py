@@ -8,6 +8,7 @@ which of several items is chosen.
 from skpref.gp._choice import choice_proba
 from skpref.gp._default_kernel import default_kernel, feature_spread
 from skpref.gp._dense import DenseItems, DenseMargins
+from skpref.gp._drift import DRIFTS, TimeSpread, drifting, mean_variance
 from skpref.gp._finite_rank import FiniteRank, spanning_items
 from skpref.gp._inducing import (
     Inducing,
@@ -46,6 +47,7 @@ from skpref.gp._prior import (
 )
 
 __all__ = [
+    "DRIFTS",
     "Components",
     "Cost",
     "DenseItems",
@@ -66,13 +68,16 @@ __all__ = [
     "RowMoments",
     "SamplePaths",
     "Sites",
+    "TimeSpread",
     "Weights",
     "carried",
     "choice_proba",
     "choose_prior",
     "default_kernel",
     "defended",
+    "drifting",
     "feature_spread",
+    "mean_variance",
     "mixture_quantile",
     "moments",
     "pair_moments",

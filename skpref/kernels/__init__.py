@@ -21,6 +21,7 @@ from skpref.kernels._gradients import (
 from skpref.kernels._hyperparameters import (
     amplitude_powers,
     check_hyperparameters,
+    has_amplitude,
     hyperparameter_names,
     identity_columns,
     lengthscale_indices,
@@ -29,8 +30,9 @@ from skpref.kernels._hyperparameters import (
     seen_columns,
     shortest_lengths,
     surely_covariance,
+    time_powers,
 )
-from skpref.kernels._leaves import Identity, ItemEffect, Linear, ProductMatern
+from skpref.kernels._leaves import Identity, ItemEffect, Linear, ProductMatern, Wiener
 from skpref.kernels._views import features_part
 from skpref.kernels._wrappers import OnColumns, PreferenceKernel
 
@@ -41,6 +43,7 @@ __all__ = [
     "OnColumns",
     "PreferenceKernel",
     "ProductMatern",
+    "Wiener",
     "across",
     "check_hyperparameters",
     "contracted_input_gradient",

@@ -243,6 +243,86 @@ class Linear(gp.Kernel):
         return f"{type(self).__name__}(length_scale={f'[{shown}]' if len(lengths) > 1 else shown})"
 
 
+class Wiener(gp.Kernel):
+    """k(s, t) = ½ r (|s| + |t| − |s − t|): a random walk in continuous time, 0 at time 0.
+
+    Increments over times that do not overlap are independent, of variance r times their length, on
+    both sides of 0. It has no lengthscale: nothing ever draws the walk back.
+
+    Parameters
+    ----------
+    rate : float, default=1.0
+        Variance of an increment over one unit of time.
+    rate_bounds : (float, float) or "fixed", default=(1e-6, 1e6)
+
+    References
+    ----------
+    Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, appendix B.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.kernels import Wiener
+    >>> Wiener(2.0)(np.array([[-1.0], [0.0], [1.0], [3.0]]))
+    array([[2., 0., 0., 0.],
+           [0., 0., 0., 0.],
+           [0., 0., 2., 2.],
+           [0., 0., 2., 6.]])
+    """
+
+    def __init__(
+        self, rate: float = 1.0, rate_bounds: tuple[float, float] | str = (1e-6, 1e6)
+    ) -> None:
+        self.rate = rate
+        self.rate_bounds = rate_bounds
+
+    @property
+    def hyperparameter_rate(self) -> gp.Hyperparameter:
+        """The rate."""
+        return gp.Hyperparameter("rate", "numeric", self.rate_bounds)
+
+    def __call__(
+        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """Covariances of the times X (n, 1) and Y (m, 1), and their gradient (n, n, n_theta)."""
+        if Y is not None and eval_gradient:
+            raise ValueError("The gradient is that of K(X, X): leave Y out with eval_gradient.")
+        s = one_column(self, X)
+        K = wiener_value(self, s[:, None], s if Y is None else one_column(self, Y))
+        if not eval_gradient:
+            return K
+        return K, np.empty((*K.shape, 0)) if self.hyperparameter_rate.fixed else K[:, :, None]
+
+    def diag(self, X: ArrayLike) -> Array:
+        """Variances k(t, t), (n,)."""
+        return float(self.rate) * np.abs(one_column(self, X))
+
+    def is_stationary(self) -> bool:
+        """False: variances grow with the distance to time 0."""
+        return False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(rate={self.rate:.3g})"
+
+
+def one_column(kernel: Wiener, X: ArrayLike) -> Array:
+    """The one column of rows, (n,)."""
+    rows = np.atleast_2d(np.asarray(X, dtype=np.float64))
+    if rows.shape[1] != 1:
+        raise ValueError(
+            f"{type(kernel).__name__} is a kernel of time alone, but X has {rows.shape[1]} "
+            f"columns. Give it the column of the times: OnColumns({kernel!r}, [column])."
+        )
+    return rows[:, 0]
+
+
+def wiener_value(kernel: Wiener, s: Array, t: Array) -> Array:
+    """k(s, t), broadcast."""
+    # The smaller of the two where they are on one side of 0, else nothing: without cancellation.
+    shared = np.where(np.sign(s) == np.sign(t), np.minimum(np.abs(s), np.abs(t)), 0.0)
+    return float(kernel.rate) * shared
+
+
 def lengths_of(kernel: "ProductMatern | Linear", n_features: int) -> Array:
     """A lengthscale for each feature."""
     lengths = np.atleast_1d(np.asarray(kernel.length_scale, dtype=np.float64))
@@ -685,6 +765,38 @@ class _ProductMatern(Leaf):
         return Across(value, contract)
 
 
+class _Wiener(Leaf):
+    def pairs(self, kernel: Kernel, X: Array) -> Pairs:
+        t = one_column(kernel, X)
+        off, diag = condense(wiener_value(kernel, t[:, None], t)), kernel.diag(X)
+        return Pairs(off, diag, lambda w, v: [2.0 * (w @ off) + np.vdot(v, diag)])
+
+    def cross(self, kernel: Kernel, X: Array, Z: Array) -> Cross:
+        s, t = one_column(kernel, X)[:, None], one_column(kernel, Z)
+        # ½ r (sign(s) − sign(s − t)); 0 at the kinks
+        slope = 0.5 * float(kernel.rate) * (np.sign(s) - np.sign(s - t))
+        return Cross(
+            wiener_value(kernel, s, t),
+            [
+                (
+                    1.0,
+                    Slope(
+                        lambda factor: (factor * slope)[:, :, None],
+                        lambda weight: np.sum(weight * slope, axis=1, keepdims=True),
+                    ),
+                )
+            ],
+        )
+
+    def diagonal(self, kernel: Kernel, X: Array) -> Diagonal:
+        return Diagonal(kernel.diag(X), float(kernel.rate) * np.sign(X))
+
+    def across(self, kernel: Kernel, X: Array, Z: Array, aligned: bool) -> Across:
+        s, t = one_column(kernel, X), one_column(kernel, Z)
+        value = wiener_value(kernel, s if aligned else s[:, None], t)
+        return Across(value, lambda weight: [np.vdot(weight, value)])
+
+
 def _squares(scaled: Array, weight: Array, rough: bool) -> Array:
     """Σ_ij weight_ij (x_ik − x_jk)² for every feature k, from the upper triangle of weight."""
     n, d = scaled.shape
@@ -720,6 +832,7 @@ LEAVES: dict[type, Leaf] = {
     ItemEffect: _Radial(),
     ProductMatern: _ProductMatern(),
     Linear: _Linear(),
+    Wiener: _Wiener(),
 }
 OTHER = Leaf()
 
