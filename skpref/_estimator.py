@@ -64,6 +64,8 @@ def fitted_on_duels(estimator: Any) -> bool:
     )
 
 
+# Metadata that answers carry, in training and in predictions.
+_OF_ANSWERS = {"order": True, "judges": True, "time": True}
 # An attribute that a fit does not have.
 _ABSENT = object()
 
@@ -96,15 +98,16 @@ class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     # -- fitting one utility -------------------------------------------------------------
 
     def _fit_utility(self, X, y, *, judges=None, judge_prior=None, **given):
-        """Fit one utility to all answers; ``given`` are qid, sample_weight and order."""
+        """Fit one utility to all answers; ``given`` are qid, sample_weight, order and time."""
         settings = check_settings(self)
         qid, weight, order = (given.get(name) for name in ("qid", "sample_weight", "order"))
+        time = given.get("time")
         training = check_training(
-            self, X, y, qid, weight, order, settings.likelihood, judges=judges
+            self, X, y, qid, weight, order, settings.likelihood, judges=judges, time=time
         )
         fitted = self._fitted(settings, training, judge_prior=judge_prior)
         self._keep_utility(fitted, training)
-        self._fit_metadata = frozenset(passed(qid=qid, order=order, judges=judges))
+        self._fit_metadata = frozenset(passed(qid=qid, order=order, judges=judges, time=time))
         return self
 
     def _fitted(
@@ -186,9 +189,9 @@ class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
 
     # -- reading a question --------------------------------------------------------------
 
-    def _query(self, X: ArrayLike) -> Shown:
+    def _query(self, X: ArrayLike, time: ArrayLike | None = None) -> Shown:
         check_is_fitted(self)
-        return self.posterior_.reader.answers(X, self)
+        return self.posterior_.reader.answers(X, self, time)
 
     def _refuse_items(self, query: Shown) -> None:
         """Raise if items came where answers are needed."""
@@ -307,6 +310,18 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         an RBF of the features, with a learned variance each. Half-Cauchy priors on the deviations
         of these two (median 0.5, where 1 is the median of the item effects') let go of features
         that say nothing; the level of "lognormal" lengthscales has a standard deviation of 0.5.
+    drift : {"wiener", "matern12", "matern32", "matern52"} or kernel, default=None
+        How the utility of each item changes with the ``time`` of `fit`, beside what stays: a random
+        walk that nothing draws back (`skpref.kernels.Wiener`), or one that returns to the item's
+        own level within a lengthscale and is ever smoother (a Matérn kernel of ν = 1/2, 3/2, 5/2).
+        Or a kernel of one column, the time, in the user's unit; of dates it is a day. One in which
+        there is no ``ConstantKernel`` and no `Wiener` gets a learned amplitude. ``kernel``, or the
+        default one, is then of the features without the time. Ids drift, without these named items
+        or rows of features. None: "matern12" if times come and ``kernel`` is None; a kernel that is
+        given sees the time itself, as the last column. The lengthscale of time has a log-normal
+        prior (median a third of the times' span, deviation of the logarithm 1.5); a half-Cauchy
+        prior on the drift's deviation over that span (median half that of what stays) lets go of it
+        where nothing drifts.
     inference : {"auto", "ep", "laplace", "hmc", "gibbs", "svi"} or engine, default="auto"
         How the posterior is computed ("hmc" and "gibbs" sample it, "svi" is for many answers and
         many items, which `partial_fit` takes in pieces). "auto" is "ep". Where that would take more
@@ -423,6 +438,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         lengthscale_prior: str | tuple[float, float] | None = "lognormal",
         items: ItemTable | ArrayLike | None = None,
         id_column: int | str | None = None,
+        drift: str | Kernel | None = None,
         inference: str | Engine = "auto",
         optimizer: str | Callable | None = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
@@ -445,6 +461,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         self.lengthscale_prior = lengthscale_prior
         self.items = items
         self.id_column = id_column
+        self.drift = drift
         self.inference = inference
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
@@ -457,13 +474,13 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
     # What scikit-learn routes here without being asked to. It finds these by a part of their names,
     # so that requests of predict_proba count for predict too, unless those of predict come last.
-    __metadata_request__fit: ClassVar = {"qid": True, "order": True, "judges": True}
-    __metadata_request__partial_fit: ClassVar = {"qid": True, "order": True, "judges": True}
-    __metadata_request__predict_proba: ClassVar = {"order": True, "judges": True}
-    __metadata_request__predict_log_proba: ClassVar = {"order": True, "judges": True}
-    __metadata_request__decision_function: ClassVar = {"order": True, "judges": True}
-    __metadata_request__score: ClassVar = {"qid": True, "order": True, "judges": True}
-    __metadata_request__predict: ClassVar = {"order": UNUSED, "judges": UNUSED}
+    __metadata_request__fit: ClassVar = {"qid": True, **_OF_ANSWERS}
+    __metadata_request__partial_fit: ClassVar = {"qid": True, **_OF_ANSWERS}
+    __metadata_request__predict_proba: ClassVar = _OF_ANSWERS
+    __metadata_request__predict_log_proba: ClassVar = _OF_ANSWERS
+    __metadata_request__decision_function: ClassVar = _OF_ANSWERS
+    __metadata_request__score: ClassVar = {"qid": True, **_OF_ANSWERS}
+    __metadata_request__predict: ClassVar = {"order": UNUSED, "judges": UNUSED, "time": True}
 
     @with_callbacks
     def fit(
@@ -475,6 +492,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         sample_weight: ArrayLike | None = None,
         order: ArrayLike | None = None,
         judges: ArrayLike | None = None,
+        time: ArrayLike | None = None,
     ) -> Self:
         """Learn the utility.
 
@@ -503,6 +521,10 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             Who gave each answer, ids of any hashable kind: judges of one truth, some more reliable
             than others, of whom some may answer at random or the wrong way round. None: all are one
             judge.
+        time : array-like of shape (n,) or (n_items,), or a scalar, default=None
+            When each answer, or rating, was given: numbers in a unit of your own, or dates
+            (datetime64, datetime or date objects, pandas' Series and indices), in any order. Dates
+            with a time zone count as UTC. Needed with ``drift``.
 
         Returns
         -------
@@ -514,7 +536,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             If X, y or a parameter is not of an allowed form; the message says which are.
         """
         prior = check_judge_prior(self.judge_prior, self.optimizer is not None)
-        given = {"qid": qid, "sample_weight": sample_weight, "order": order}
+        given = {"qid": qid, "sample_weight": sample_weight, "order": order, "time": time}
         return self._fit_utility(X, y, judges=judges, judge_prior=prior, **given)
 
     @available_if(takes_streams)
@@ -528,6 +550,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         sample_weight: ArrayLike | None = None,
         order: ArrayLike | None = None,
         judges: ArrayLike | None = None,
+        time: ArrayLike | None = None,
     ) -> Self:
         """Learn from more answers, with ``inference="svi"`` or after a `fit` where "auto" took it.
 
@@ -541,7 +564,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
         Parameters
         ----------
-        X, y, qid, sample_weight, order
+        X, y, qid, sample_weight, order, time
             As in `fit`; items and ids need not have been seen before. A piece may hold one label
             alone. Parameters of the estimator that were set since the last piece count from the
             next time that hyperparameters are learned.
@@ -563,28 +586,30 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         """
         refuse_judged(self, judges)
         if not hasattr(self, "_stream"):
-            return self._fit_utility(X, y, qid=qid, sample_weight=sample_weight, order=order)
+            given = {"qid": qid, "sample_weight": sample_weight, "order": order, "time": time}
+            return self._fit_utility(X, y, **given)
         settings = check_settings(self)
         settings = settings._replace(engine=held_engine(self, settings.engine))
         before = self.posterior_.reader
-        training = check_training(self, X, y, qid, sample_weight, order, self.likelihood_, before)
+        told = qid, sample_weight, order, self.likelihood_, before
+        training = check_training(self, X, y, *told, time=time)
         training = as_before(self, training, settings.likelihood)
 
         def fit(sample: Comparisons, points: NDArray[np.float64] | None) -> Fitted:
             part = training._replace(comparisons=sample)
             return self._fitted(settings, part, points)
 
-        given = getattr(settings.engine, "inducing_points", None) is not None
+        placed = getattr(settings.engine, "inducing_points", None) is not None
         piece = fit_further(
             training.comparisons,
             self._model,
             self._stream,
             self.n_learning_answers,
-            None if given and settings.search is None else fit,
-            movable=not given,
+            None if placed and settings.search is None else fit,
+            movable=not placed,
         )
         self._keep_utility(piece.fitted, training, piece.stream)
-        self._fit_metadata |= passed(qid=qid, order=order).keys()
+        self._fit_metadata |= passed(qid=qid, order=order, time=time).keys()
         return self
 
     def log_marginal_likelihood(
@@ -615,7 +640,12 @@ class PairwisePreferenceRegressor(UtilityEstimator):
     # -- prediction ----------------------------------------------------------------------
 
     def predict(
-        self, X: ArrayLike, return_std: bool = False, return_cov: bool = False
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        return_cov: bool = False,
+        *,
+        time: ArrayLike | None = None,
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Posterior mean utility of items, mean margin of duels, or mean utilities of sets.
 
@@ -627,6 +657,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             Also return the standard deviation of the (noise-free) utility or margin.
         return_cov : bool, default=False
             Also return their joint covariance; not both.
+        time : array-like of shape (n,) or a scalar, default=None
+            When, as in `fit`, for each row of X or for all. None: the last time of training.
 
         Returns
         -------
@@ -634,12 +666,18 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         std : ndarray of the same shape
         cov : ndarray of shape (n, n)
         """
-        query = self._query(X)
+        query = self._query(X, time)
+        self._check_metadata("predict", time=time)
         return Asked(self.posterior_, query).moments(return_std, return_cov)
 
     @available_if(fitted_on_duels)
     def predict_proba(
-        self, X: ArrayLike, *, order: ArrayLike | None = None, judges: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        *,
+        order: ArrayLike | None = None,
+        judges: ArrayLike | None = None,
+        time: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Probabilities of the outcomes of duels, or of each item to be chosen from its set.
 
@@ -654,6 +692,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         judges : array-like of shape (n_duels,), default=None
             Who answers, as in `fit`; the probability is averaged over their reliability. An id
             never seen is any judge; None, here or in it, the reference judge.
+        time : array-like of shape (n,) or a scalar, default=None
+            When, as in `fit`, for each row of X or for all. None: the last time of training.
 
         Returns
         -------
@@ -661,18 +701,28 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             Of duels in the order of ``classes_``: second won, (tie,) first won; with grades one a
             label. Of sets: each of their items is the best; 0 where there is none.
         """
-        return self._asked("predict_proba", X, order, judges).proba()
+        return self._asked("predict_proba", X, order, judges, time).proba()
 
     @available_if(fitted_on_duels)
     def predict_log_proba(
-        self, X: ArrayLike, *, order: ArrayLike | None = None, judges: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        *,
+        order: ArrayLike | None = None,
+        judges: ArrayLike | None = None,
+        time: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Natural logarithm of `predict_proba`, finite far in the tails."""
-        return self._asked("predict_log_proba", X, order, judges).proba(log=True)
+        return self._asked("predict_log_proba", X, order, judges, time).proba(log=True)
 
     @available_if(fitted_on_duels)
     def decision_function(
-        self, X: ArrayLike, *, order: ArrayLike | None = None, judges: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        *,
+        order: ArrayLike | None = None,
+        judges: ArrayLike | None = None,
+        time: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Mean margin of duels, or mean utilities of the items of sets, as the judge sees them.
 
@@ -681,14 +731,14 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
         Parameters
         ----------
-        X, order, judges
+        X, order, judges, time
             As in `predict_proba`; a judge sees the margin times their reliability.
 
         Returns
         -------
         ndarray of shape (n_duels,) or (n, k)
         """
-        return self._asked("decision_function", X, order, judges).seen()
+        return self._asked("decision_function", X, order, judges, time).seen()
 
     def score(
         self,
@@ -699,6 +749,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         sample_weight: ArrayLike | None = None,
         order: ArrayLike | None = None,
         judges: ArrayLike | None = None,
+        time: ArrayLike | None = None,
     ) -> float:
         """Share of duels or choices called right, or of pairs of rated or ranked items.
 
@@ -716,6 +767,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             Who was shown first, as in `fit`; not of rated items.
         judges : array-like of shape (n_duels,), default=None
             Who answered, as in `predict_proba`.
+        time : array-like of shape (n,) or a scalar, default=None
+            When, as in `fit`, for each row of X or for all. None: the last time of training.
 
         Returns
         -------
@@ -724,16 +777,21 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             largest mean utility, order effect included; of rankings the stated pairs count that
             stand in order, within each answer. A margin of exactly zero counts one half.
         """
-        query = self._query(X)
+        query = self._query(X, time)
         sight = self._sight(query, judges)
         items = query.size is None
         told = {"qid": qid} if items else {"order": order, "judges": judges}
-        self._check_metadata("score", **told)
+        self._check_metadata("score", **told, time=time)
         asked = Asked(self.posterior_, query, sight=sight)
         return self._score(asked, y, qid, sample_weight, qid, order)
 
     def sample_y(
-        self, X: ArrayLike, n_samples: int = 1, random_state: RandomLike = 0
+        self,
+        X: ArrayLike,
+        n_samples: int = 1,
+        random_state: RandomLike = 0,
+        *,
+        time: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Joint draws of utilities (of margins, for duels) from the posterior; not of sets.
 
@@ -742,20 +800,22 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         X : array-like of shape (n_items, n_features) or (n_duels, 2, n_features)
         n_samples : int, default=1
         random_state : int, RandomState instance or None, default=0
+        time : array-like of shape (n,) or a scalar, default=None
+            When, as in `fit`, for each row of X or for all. None: the last time of training.
 
         Returns
         -------
         ndarray of shape (n, n_samples)
         """
         check_number("n_samples", n_samples, low=1, integer=True)
-        query = self._query(X)
+        query = self._query(X, time)
         return Asked(self.posterior_, query).draws(n_samples, random_state)
 
-    def _asked(self, method, X, order, judges):
+    def _asked(self, method, X, order, judges, time):
         """What a method is asked about duels or sets."""
-        query = self._query(X)
+        query = self._query(X, time)
         self._refuse_items(query)
-        self._check_metadata(method, order=order, judges=judges)
+        self._check_metadata(method, order=order, judges=judges, time=time)
         order = self._order(query, order)
         return Asked(self.posterior_, query, order, self._sight(query, judges))
 

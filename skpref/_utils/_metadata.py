@@ -21,6 +21,7 @@ _WITHOUT = {
     "judges": "the reference judge",
     "order": "people who are shown the first item first",
     "qid": "one group of items",
+    "time": "the last time of training",
     "users": "somebody of the population",
 }
 

@@ -78,6 +78,7 @@ from skpref.data._read import (
 from skpref.data._respondents import Respondents, check_judges, check_respondents, check_weights
 from skpref.data._sets import consecutive, first_there, gathered
 from skpref.data._soft import from_probabilities
+from skpref.data._time import TimeAxis
 from skpref.data._validation import (
     Training,
     as_before,
@@ -110,6 +111,7 @@ __all__ = [
     "Respondents",
     "Rows",
     "Shown",
+    "TimeAxis",
     "Training",
     "all_strings",
     "as_before",

@@ -668,6 +668,11 @@ class Comparisons(ByValue):
             rank=None if self.rank is None else self.rank[answers],
         )
 
+    def without_last_column(self) -> Self:
+        """The same answers about items without their last column, such as that of times."""
+        items, positions = _first_seen_items(self.items[:, :-1], self.positions)
+        return replace(self, items=items, positions=positions)
+
     def joined(self, other: Self) -> Self:
         """These answers and then others, all of them duels or ties."""
         both = self, other

@@ -27,6 +27,7 @@ from skpref.data._frame import DuelFrame
 from skpref.data._items import IdEncoder, ItemTable, float_rows, id_numbers
 from skpref.data._ranks import check_real
 from skpref.data._sets import check_padding, check_sizes, consecutive, numbered, used_rows
+from skpref.data._time import TimeAxis, with_times
 
 FORMS = (
     "duel arrays of shape (n_duels, 2, n_features), sets of k items of shape (n_sets, k, "
@@ -478,6 +479,9 @@ class Reader:
         Items that may be asked for by their names, or positions.
     id_table : ItemTable or None
         Names of ids that are positions in it, beside columns of features.
+    time : TimeAxis or None
+        Of items at times, whose rows have the time as one column more, the last; None: there are
+        none.
     """
 
     n_features: int
@@ -486,6 +490,7 @@ class Reader:
     ids: IdEncoder | None = None
     table: ItemTable | None = None
     id_table: ItemTable | None = None
+    time: TimeAxis | None = None
 
     @classmethod
     def of_table(cls, estimator: BaseEstimator, table: ItemTable) -> "Reader":
@@ -523,8 +528,50 @@ class Reader:
         refuse_other_names(self.id_table, table)
         return replace(self, id_table=table)
 
-    def answers(self, X: Any, estimator: BaseEstimator) -> Shown:
-        """Items, duels or sets of a prediction, as finite floats."""
+    @property
+    def n_columns(self) -> int:
+        """Columns of a row: the features, and the time if items have one."""
+        return self.n_features + (self.time is not None)
+
+    def at_time(self, time: Any) -> "Reader":
+        """The same with another time for items whose time is not told.
+
+        Raises
+        ------
+        ValueError
+            If items have no time here, or it is not one time of the kind of those of the fit.
+        """
+        return self if time is None else replace(self, time=self._axis().at(time))
+
+    def _axis(self) -> TimeAxis:
+        if self.time is None:
+            raise ValueError(
+                "time= came, but the model was fitted without times. Pass time= to fit as well, or "
+                "leave it out here."
+            )
+        return self.time
+
+    def answers(self, X: Any, estimator: BaseEstimator, time: Any = None) -> Shown:
+        """Items, duels or sets of a prediction, as finite floats.
+
+        Parameters
+        ----------
+        X : array-like
+        estimator : BaseEstimator
+        time : array-like of shape (n,) or scalar, optional
+            Where the model was fitted with times; None: the last of them.
+        """
+        if time is not None:
+            self._axis()
+        shown = self._answers(X, estimator)
+        if self.time is None:
+            return shown
+        times = self.time.relative(time, len(shown), "items" if shown.size is None else "answers")
+        if shown.pairs is None:
+            return Shown("items", np.column_stack([shown.rows, times]))
+        return Shown("items", *with_times(shown.rows, shown.pairs, times))
+
+    def _answers(self, X: Any, estimator: BaseEstimator) -> Shown:
         shown = check_X(X, self.table)
         if shown.kind == "items":
             if isinstance(X, ItemTable):
@@ -549,19 +596,27 @@ class Reader:
         ----------
         X : array-like, DataFrame or ItemTable of shape (n, n_features), or Shown
             With a table also names or integer positions in it, of shape (n,). Ids in a frame or an
-            array of objects get their codes; arrays of numbers have them.
+            array of objects get their codes; arrays of numbers have them. Items are taken as they
+            are now, if they have a time; arrays of floats with one column more hold the time in it,
+            as the anchors of a posterior do.
 
         Raises
         ------
         ValueError
             If they have another shape or other columns, are not finite, or not in the table.
         """
-        return X.rows if isinstance(X, Shown) else self._rows(X, self._alone(X))
+        if isinstance(X, Shown):
+            return X.rows
+        if self._has_times(X):
+            return self._timed(X)
+        return self._now(self._rows(X, self._alone(X)))
 
     def sides(self, A: Any, B: Any) -> tuple[Array, Array]:
         """Items on two sides, each as by `items`; unknown names and ids are kept apart."""
         if isinstance(A, Shown) and isinstance(B, Shown):
             return A.rows, B.rows
+        if self._has_times(A) or self._has_times(B):
+            return self.items(A), self.items(B)
         a, b, reader = self._alone(A), self._alone(B), self
         if self.ids is not None:
             new = [_text_ids(side.rows, self.id_column) or [] for side in (a, b)]
@@ -569,9 +624,30 @@ class Reader:
         elif self.table is not None and not self.table.has_features:
             names = _names_of(A, a), _names_of(B, b)
             if names[0] is not None and names[1] is not None:
-                both = named_rows([*names[0], *names[1]], self.table)
+                both = self._now(named_rows([*names[0], *names[1]], self.table))
                 return both[: len(names[0])], both[len(names[0]) :]
-        return reader._rows(A, a), reader._rows(B, b)
+        return self._now(reader._rows(A, a)), self._now(reader._rows(B, b))
+
+    def _now(self, rows: Array) -> Array:
+        """Rows of items as they are now."""
+        if self.time is None:
+            return rows
+        return np.column_stack([rows, np.full(len(rows), self.time.now)])
+
+    def _has_times(self, X: Any) -> bool:
+        """Whether X is an array of rows that hold a time."""
+        return (
+            self.time is not None
+            and isinstance(X, np.ndarray)
+            and X.dtype.kind == "f"
+            and X.ndim == 2
+            and X.shape[1] == self.n_columns
+        )
+
+    def _timed(self, X: NDArray[Any]) -> Array:
+        rows = np.asarray(X, dtype=np.float64)
+        _check_finite(rows, None, None, self)
+        return rows
 
     def ids_in(self, X: Any) -> list | None:
         """Ids of items that are texts, None if there are none."""

@@ -34,6 +34,7 @@ from skpref.data._respondents import (
     check_weights,
     pair_weights,
 )
+from skpref.data._time import TimeAxis, with_times
 
 
 class TakesAnswers(Protocol):
@@ -86,6 +87,7 @@ def check_training(
     before: Reader | None = None,
     within: np.ndarray | None = None,
     judges: Any = None,
+    time: Any = None,
 ) -> Training:
     """Validate the arguments of ``fit``; the estimator is left as it is.
 
@@ -102,11 +104,15 @@ def check_training(
         Beside ``qid`` what rated items must have in common to be compared.
     judges : array-like, optional
         Who gave each.
+    time : array-like or scalar, optional
+        When each was given.
 
     Returns
     -------
     Training
+        With ``time`` the rows of the items have it as their last column.
     """
+    _check_told(estimator, time, before)
     table, new_names = check_items(estimator.items), False
     if table is None and estimator.id_column is None:
         table, new_names = None if before is None else before.table, True
@@ -123,7 +129,7 @@ def check_training(
             _refuse_items(shown.rows)
         if order is not None:
             refuse_order()
-        return _rated(estimator, shown, y, qid, sample_weight, before, within)
+        return _rated(estimator, shown, y, qid, sample_weight, before, within, time)
     if qid is not None:
         raise ValueError(
             "qid belongs to items with ratings, whose features are a 2-D X; duels take none, nor "
@@ -154,6 +160,9 @@ def check_training(
         who = np.arange(len(rows)) if reader.id_column is None else rows[:, reader.id_column]
     n, k = sets.shape
     _refuse_mirrors(who, sets)
+    if time is not None:
+        reader, times = _timed(reader, time, n, "answers", before)
+        rows, sets = with_times(rows, sets, times)
     weight = check_weights(sample_weight, n)
     order = check_order(order, n, k)
     if k == 2:
@@ -175,6 +184,33 @@ def check_training(
     if own_order or (likelihood is not None and likelihood.uses_order):
         comparisons = replace(comparisons, ordered=True)
     return Training(comparisons, classes, replace(reader, table=table), judges=told)
+
+
+def _check_told(estimator: BaseEstimator, time: Any, before: Reader | None) -> None:
+    """Whether times came where they are needed, and only where they were before."""
+    if time is None and getattr(estimator, "drift", None) is not None:
+        raise ValueError(
+            f"drift={estimator.drift!r} needs to know when the answers were given: pass time= to "
+            "fit, numbers or dates, one for each row of X. Without times leave drift= out."
+        )
+    if before is not None and (before.time is None) != (time is None):
+        came, said = ("without", "with") if time is None else ("with", "without")
+        raise ValueError(
+            f"These answers came {came} time=, those before {said}. Give times of all answers, or "
+            "of none."
+        )
+
+
+def _timed(
+    reader: Reader, time: Any, n: int, what: str, before: Reader | None
+) -> tuple[Reader, np.ndarray]:
+    """The reader with the axis of these times, and the times on it."""
+    if before is None or before.time is None:
+        axis, times = TimeAxis.of(time, n, what)
+    else:
+        times = before.time.relative(time, n, what)
+        axis = before.time.until(times)
+    return replace(reader, time=axis), times
 
 
 def _names_of_ids(
@@ -292,6 +328,7 @@ def _rated(
     sample_weight: Any,
     before: Reader | None = None,
     within: np.ndarray | None = None,
+    time: Any = None,
 ) -> Training:
     if y is None:
         raise ValueError(
@@ -325,6 +362,9 @@ def _rated(
             "sides of duels, pass the duels instead: fit(np.stack([first, second], axis=1), y). "
             "If they are items with two ratings, qid=np.zeros(len(y)) says so."
         )
+    if time is not None:
+        reader, times = _timed(reader, time, len(X), "items", before)
+        X = np.column_stack([X, times])
     winner, loser = rated_pairs(y, group, tiebreak=distinct_rows(X)[1])
     weight = pair_weights(sample_weight, len(X), winner, loser)
     won = np.ones(len(winner), dtype=bool)

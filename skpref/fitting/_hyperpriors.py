@@ -10,8 +10,8 @@ from scipy.special import expit
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import check_lognormal
-from skpref.gp import feature_spread
-from skpref.kernels import amplitude_powers, lengthscale_indices
+from skpref.gp import TimeSpread, feature_spread
+from skpref.kernels import amplitude_powers, lengthscale_indices, time_powers
 from skpref.likelihoods import Likelihood
 
 # Logarithms of lengthscales share a normal level and deviate from it by Student's t: many like
@@ -25,6 +25,8 @@ _LEVEL_BESIDE_IDS = 0.5
 # median is 1, and median of the deviations of the parts that features add to these effects.
 _UNIT = 2.0
 _PART = 0.5
+# Deviation of the logarithm of a lengthscale of time, which nothing else tells the scale of.
+_TIME = 1.5
 _ALLOWED = "'lognormal', None or a pair (median, deviation of the logarithm)"
 
 
@@ -135,6 +137,7 @@ def lengthscale_priors(
     kernel: object,
     rows: NDArray[np.float64] | None = None,
     beside_ids: bool = False,
+    time: int | None = None,
 ) -> tuple[Hyperprior, ...]:
     """The prior on the free lengthscales of ``kernel``: none, or one.
 
@@ -149,10 +152,12 @@ def lengthscale_priors(
     beside_ids : bool, default=False
         The kernel is the default one, with item effects by ids: the level of "lognormal" then has
         half the standard deviation.
+    time : int, optional
+        Column of times, whose lengthscales have priors of their own, see `drift_priors`.
     """
     if prior is None:
         return ()
-    found = lengthscale_indices(kernel)
+    found = [each for each in lengthscale_indices(kernel) if time is None or each[1] != time]
     index = np.array([position for position, _ in found], dtype=np.intp)
     if not isinstance(prior, str):
         median, deviation = check_lognormal(prior, _ALLOWED)
@@ -182,6 +187,41 @@ def variance_priors(kernel: Kernel) -> tuple[Hyperprior, ...]:
         return ()
     unit = LogNormal(np.array([effects]), np.zeros(1), np.array([_UNIT]))
     return unit, HalfCauchy(np.array(parts), np.full(len(parts), _PART))
+
+
+def drift_priors(
+    kernel: Kernel, column: int, spread: TimeSpread, n_static: int, unit: float, prior: object
+) -> tuple[Hyperprior, ...]:
+    """Priors on what changes with time: log-normal lengthscales, and half-Cauchy deviations.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    column : int
+        That of the times.
+    spread : TimeSpread
+        Of the answers' times: a third of their span is the median of a lengthscale.
+    n_static : int
+        Free hyperparameters of what stays, which come first. Variances after these are of the
+        drift: the medians of their deviations, over the span of the times, are half that of what
+        stays.
+    unit : float
+        Variance of what stays of the utilities.
+    prior : "lognormal", None or (median, deviation)
+        That of other lengthscales; None: those of time have none either.
+    """
+    powers = np.array(time_powers(kernel, column), dtype=np.intp)
+    priors: list[Hyperprior] = []
+    index = np.flatnonzero(powers == 1)
+    if len(index) and prior is not None:
+        centre = np.full(len(index), np.log(spread.length))
+        priors.append(LogNormal(index, centre, np.full(len(index), _TIME)))
+    variances = np.flatnonzero(np.array(amplitude_powers(kernel), dtype=np.intp))
+    variances = variances[variances >= n_static]
+    if len(variances):
+        scale = _PART * np.sqrt(np.where(powers[variances] < 0, unit / spread.span, unit))
+        priors.append(HalfCauchy(variances, scale))
+    return tuple(priors)
 
 
 def likelihood_priors(

@@ -9,21 +9,25 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from skpref._utils import check_choice, check_number, warn
-from skpref.data import Training
+from skpref.data import Comparisons, Reader, Training
 from skpref.fitting._forecast import chosen_engine
 from skpref.fitting._hyperpriors import (
     Hyperprior,
     check_lengthscale_prior,
+    drift_priors,
     lengthscale_priors,
     likelihood_priors,
     variance_priors,
 )
 from skpref.fitting._model import Model
 from skpref.fitting._search import Search
-from skpref.gp import default_kernel
+from skpref.gp import DRIFTS, TimeSpread, default_kernel, drifting, mean_variance
 from skpref.inference import ENGINES, EP, Engine, check_answers
-from skpref.kernels import check_hyperparameters, measures, seen_columns
+from skpref.kernels import OnColumns, check_hyperparameters, measures, seen_columns
 from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood, probit
+
+# What is taken for drift=None where times came and no kernel.
+_DRIFT = "matern12"
 
 
 class Settings(NamedTuple):
@@ -42,6 +46,7 @@ def check_settings(estimator) -> Settings:
         raise TypeError(
             f"kernel must be a kernel of sklearn.gaussian_process.kernels or None, got {kernel!r}."
         )
+    check_drift(getattr(estimator, "drift", None))
     optimizer = estimator.optimizer
     if not (optimizer is None or callable(optimizer) or optimizer == "fmin_l_bfgs_b"):
         raise ValueError(
@@ -70,6 +75,17 @@ def check_settings(estimator) -> Settings:
             optimizer, restarts, estimator.n_jobs, n_learning_answers=n_learning_answers
         )
     return Settings(chosen_beforehand(estimator), likelihood, search)
+
+
+def check_drift(drift: object) -> None:
+    """Whether ``drift=`` is None, the name of one or a kernel."""
+    if isinstance(drift, str):
+        check_choice("drift (or a kernel of time)", drift, DRIFTS)
+    elif drift is not None and not isinstance(drift, Kernel):
+        raise TypeError(
+            f"drift must be None, one of {', '.join(map(repr, DRIFTS))} or a kernel of "
+            f"sklearn.gaussian_process.kernels of one column, the time; got {drift!r}."
+        )
 
 
 def chosen_beforehand(estimator) -> Engine | None:
@@ -160,30 +176,87 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     engine, given = settings.engine, estimator.kernel
     reader = training.reader
     has_features = reader.table is None or reader.table.has_features
+    # What is known of items apart from the time.
+    static = comparisons if reader.time is None else comparisons.without_last_column()
+    times = None if reader.time is None else _Times.of(estimator, reader, comparisons, static)
+    drifts = times is not None and times.drift is not None
     if given is not None:
-        check_kernel(given, comparisons.items)
+        check_kernel(given, static.items if drifts else comparisons.items)
+
+    def kernel_of(own: bool) -> Kernel:
+        if given is None:
+            kernel = default_kernel(static, has_features, own, reader.id_column)
+        else:
+            kernel = clone(given)
+        return kernel if times is None else times.beside(kernel, reader.id_column)
+
     if engine is None:
         named = not has_features if given is None else _names_alone(given, comparisons.items)
-        engine = chosen_engine(comparisons, named, given, settings.likelihood)
-    beside_ids = given is None and reader.id_column is not None
-    if given is None:
-        teacher = engine.evidence_engine(search=True) or EP()
-        own = learned and teacher.prior_rule.tells_items_apart(comparisons)
-        kernel = default_kernel(comparisons, has_features, own, reader.id_column)
+        known = kernel_of(learned) if drifts else given
+        engine = chosen_engine(comparisons, named and not drifts, known, settings.likelihood)
+    teacher = engine.evidence_engine(search=True) or EP()
+    kernel = kernel_of(learned and teacher.prior_rule.tells_items_apart(comparisons))
+    if given is None or drifts:
         check_kernel(kernel, comparisons.items)
-    else:
-        kernel = clone(given)
+    if given is not None:
         _warn_measured_ids(kernel, reader.id_column)
     check_answers(engine, comparisons, settings.likelihood, kernel)
     priors: tuple[Hyperprior, ...] = ()
     if learned:
-        of_variances = variance_priors(kernel) if beside_ids else ()
-        priors = lengthscale_priors(
-            estimator.lengthscale_prior, kernel, comparisons.items, bool(of_variances)
-        )
+        beside_ids = given is None and reader.id_column is not None
+        of_variances = variance_priors(kernel.k1 if drifts else kernel) if beside_ids else ()
+        wanted, column = estimator.lengthscale_prior, None if times is None else times.column
+        priors = lengthscale_priors(wanted, kernel, static.items, bool(of_variances), column)
         priors += of_variances
+        if times is not None:
+            static_theta = kernel.k1.theta if drifts else kernel.theta
+            priors += drift_priors(
+                kernel, times.column, times.spread, len(static_theta), times.unit, wanted
+            )
         priors += likelihood_priors(settings.likelihood, kernel, settings.likelihood.priors)
     return Model(kernel, settings.likelihood, engine, priors)
+
+
+class _Times(NamedTuple):
+    """What a kernel takes of the times.
+
+    Attributes
+    ----------
+    drift : str, Kernel or None
+        None: the kernel sees the times itself.
+    column : int
+        That of the times, after the features.
+    spread : TimeSpread
+    unit : float
+        Variance of what stays of the utilities; about one by default.
+    """
+
+    drift: str | Kernel | None
+    column: int
+    spread: TimeSpread
+    unit: float
+
+    @classmethod
+    def of(
+        cls, estimator, reader: Reader, comparisons: Comparisons, static: Comparisons
+    ) -> "_Times":
+        """Of an estimator whose answers have times; ``static`` are the answers without."""
+        drift, kernel, column = estimator.drift, estimator.kernel, reader.n_features
+        if kernel is None:
+            drift = _DRIFT if drift is None else drift
+        unit = 1.0
+        if kernel is not None and drift is not None:
+            unit = mean_variance(kernel, static.items)
+        return cls(drift, column, TimeSpread.of(comparisons.items[:, column]), unit)
+
+    def beside(self, kernel: Kernel, id_column: int | None) -> Kernel:
+        """A kernel of what stays, with the drift of the ids or, without these, of the items."""
+        if self.drift is None:
+            return kernel
+        every = list(range(self.column))
+        who = every if id_column is None else [id_column]
+        stays = OnColumns(kernel, every)
+        return drifting(stays, self.drift, who, self.column, self.spread, self.unit)
 
 
 def _names_alone(kernel, items):

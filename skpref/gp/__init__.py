@@ -9,6 +9,7 @@ from skpref.gp._chain import ChainRule, IndependentItems
 from skpref.gp._choice import choice_proba
 from skpref.gp._default_kernel import default_kernel, feature_spread
 from skpref.gp._dense import DenseItems, DenseMargins
+from skpref.gp._drift import DRIFTS, TimeSpread, drifting, mean_variance
 from skpref.gp._finite_rank import FiniteRank, spanning_items
 from skpref.gp._inducing import (
     Inducing,
@@ -49,6 +50,7 @@ from skpref.gp._through_time import ThroughTime
 
 __all__ = [
     "ChainRule",
+    "DRIFTS",
     "Components",
     "Cost",
     "DenseItems",
@@ -71,13 +73,16 @@ __all__ = [
     "SamplePaths",
     "Sites",
     "ThroughTime",
+    "TimeSpread",
     "Weights",
     "carried",
     "choice_proba",
     "choose_prior",
     "default_kernel",
     "defended",
+    "drifting",
     "feature_spread",
+    "mean_variance",
     "mixture_quantile",
     "moments",
     "pair_moments",

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref.data import Comparisons, Rows, check_kinds
-from skpref.gp import Marginals, Moments, Prior, PriorRule, Sites
+from skpref.gp import ChainRule, Marginals, Moments, Prior, PriorRule, Sites
 from skpref.inference._memory import check_exact
 from skpref.likelihoods import INEQUALITY, Answers, Likelihood
 
@@ -339,6 +339,13 @@ def check_answers(
     if rule.exact:
         held = rule.cost(kernel, comparisons, likelihood).n_bytes
         check_exact(held, len(rows), len(comparisons.items))
+
+
+def rule_of_items(items: str) -> PriorRule:
+    """How priors are made, by the engines' option ``items``; ValueError unless it is one."""
+    if items not in ("joint", "independent"):
+        raise ValueError(f"items of the engine must be 'joint' or 'independent', got {items!r}.")
+    return ChainRule() if items == "independent" else PriorRule()
 
 
 def warm_start_array(start: State | None, name: str, n: int) -> NDArray[np.float64] | None:

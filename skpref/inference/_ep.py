@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from skpref._utils import Array, check_number
 from skpref.data import Comparisons
-from skpref.gp import Sites
+from skpref.gp import PriorRule, Sites
 from skpref.inference._base import (
     WORST,
     Approximation,
@@ -17,6 +17,7 @@ from skpref.inference._base import (
     EvidenceGradient,
     Problem,
     State,
+    rule_of_items,
     warm_start_array,
 )
 from skpref.inference._laplace import MANY, starting_sites
@@ -58,6 +59,10 @@ class EP(Engine):
         duel; or once these differences no longer shrink and are within what rounding makes of them.
     damping : float, default=0.0
         Share of the old site that is kept from one sweep to the next, in [0, 1).
+    items : {"joint", "independent"}, default="joint"
+        "independent": of items that change through time what is known of one is taken as
+        independent of what is known of another, so that a sweep is linear in the answers; see
+        `skpref.gp.IndependentItems`.
 
     Notes
     -----
@@ -85,10 +90,22 @@ class EP(Engine):
         site_names=("precision", "shift"),
     )
 
-    def __init__(self, max_iter: int = 500, tol: float = 5e-9, damping: float = 0.0):
+    def __init__(
+        self,
+        max_iter: int = 500,
+        tol: float = 5e-9,
+        damping: float = 0.0,
+        items: str = "joint",
+    ):
         self.max_iter = max_iter
         self.tol = tol
         self.damping = damping
+        self.items = items
+
+    @property
+    def prior_rule(self) -> PriorRule:
+        """Exact priors, or chains through time; see `Engine.prior_rule`."""
+        return rule_of_items(self.items)
 
     def check(
         self, comparisons: Comparisons | None = None, likelihood: Likelihood | None = None
@@ -96,6 +113,7 @@ class EP(Engine):
         """Raise unless the options are sound."""
         check_number("max_iter", self.max_iter, low=1, integer=True)
         check_number("tol of the engine", self.tol, low=0.0, open_low=True)
+        rule_of_items(self.items)
         check_number("damping", self.damping, low=0.0, high=1.0, open_high=True)
 
     def run(

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from skpref._utils import check_number
 from skpref.data import Comparisons
-from skpref.gp import Sites
+from skpref.gp import PriorRule, Sites
 from skpref.inference._base import (
     WORST,
     Approximation,
@@ -16,6 +16,7 @@ from skpref.inference._base import (
     EvidenceGradient,
     Problem,
     State,
+    rule_of_items,
     warm_start_array,
 )
 from skpref.likelihoods import Derivatives, Likelihood
@@ -67,6 +68,10 @@ class Laplace(Engine):
     tol : float, default=1e-10
         Stop once a full step promises to raise the log posterior by less than this (nats), or by
         less than rounding lets it be known and no less than the step before.
+    items : {"joint", "independent"}, default="joint"
+        "independent": of items that change through time what is known of one is taken as
+        independent of what is known of another, so that an iteration is linear in the answers; see
+        `skpref.gp.IndependentItems`.
 
     Examples
     --------
@@ -77,9 +82,15 @@ class Laplace(Engine):
 
     capabilities: ClassVar[Capabilities] = Capabilities(has_evidence=True)
 
-    def __init__(self, max_iter: int = 100, tol: float = 1e-10):
+    def __init__(self, max_iter: int = 100, tol: float = 1e-10, items: str = "joint"):
         self.max_iter = max_iter
         self.tol = tol
+        self.items = items
+
+    @property
+    def prior_rule(self) -> PriorRule:
+        """Exact priors, or chains through time; see `Engine.prior_rule`."""
+        return rule_of_items(self.items)
 
     def check(
         self, comparisons: Comparisons | None = None, likelihood: Likelihood | None = None
@@ -87,6 +98,7 @@ class Laplace(Engine):
         """Raise unless the options are sound."""
         check_number("max_iter", self.max_iter, low=1, integer=True)
         check_number("tol of the engine", self.tol, low=0.0, open_low=True)
+        rule_of_items(self.items)
 
     def run(
         self,

@@ -21,6 +21,7 @@ from skpref.kernels._gradients import (
 from skpref.kernels._hyperparameters import (
     amplitude_powers,
     check_hyperparameters,
+    has_amplitude,
     hyperparameter_names,
     identity_columns,
     lengthscale_indices,
@@ -29,6 +30,7 @@ from skpref.kernels._hyperparameters import (
     seen_columns,
     shortest_lengths,
     surely_covariance,
+    time_powers,
 )
 from skpref.kernels._leaves import Identity, ItemEffect, Linear, ProductMatern, Wiener
 from skpref.kernels._state_space import Drift, Process, drift_of

@@ -8,12 +8,12 @@ from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import ConstantKernel, Hyperparameter, WhiteKernel
 
 from skpref.kernels._contracts import Array, Kernel, own_length
-from skpref.kernels._leaves import LEAVES, Identity, ItemEffect
+from skpref.kernels._leaves import LEAVES, Identity, ItemEffect, Wiener
 from skpref.kernels._views import SEEN
 from skpref.kernels._wrappers import View, check_rows, fold
 
 # Hyperparameters that are lengths or shapes, for which 0 makes no kernel even where it is fixed.
-_VARIANCES = ("constant_value", "noise_level")
+_VARIANCES = ("constant_value", "noise_level", "rate")
 _POSITIVE = ("length_scale", "periodicity", "alpha")
 
 
@@ -66,6 +66,42 @@ def amplitude_powers(kernel: Kernel) -> list[int]:
             if not hyperparameter.fixed:
                 power = 2 if hyperparameter.name.endswith(_VARIANCES) else 0
                 found += [power] * hyperparameter.n_elements
+    return found
+
+
+def has_amplitude(kernel: Kernel) -> bool:
+    """Whether some part of a kernel sets a variance: a `ConstantKernel` or a `Wiener`."""
+    return any(isinstance(leaf, ConstantKernel | Wiener) for leaf, _ in fold(kernel, SEEN))
+
+
+def time_powers(kernel: Kernel, column: int) -> list[int]:
+    """Powers of the unit of a column of times in the elements of ``kernel.theta``.
+
+    1 of lengthscales, -1 of the rate of a `Wiener`; 0 of all else, also of the lengthscale of a
+    periodic kernel, which counts in periods, and of periods, which are known.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+    >>> from skpref.kernels import OnColumns, Wiener
+    >>> kernel = RBF([1.0, 2.0]) + ConstantKernel() * OnColumns(RBF() + Wiener(), [1])
+    >>> time_powers(kernel, 1)
+    [0, 1, 0, 1, -1]
+    """
+    lengths = {index for index, feature in lengthscale_indices(kernel) if feature == column}
+    found: list[int] = []
+    for leaf, columns in fold(kernel, SEEN):
+        for hyperparameter in leaf.hyperparameters:
+            if hyperparameter.fixed:
+                continue
+            if isinstance(leaf, Wiener):
+                found.append(-1 if columns in (None, (column,)) else 0)
+                continue
+            periodic = hasattr(leaf, "periodicity")
+            first = len(found)
+            found += [
+                int(first + k in lengths and not periodic) for k in range(hyperparameter.n_elements)
+            ]
     return found
 
 

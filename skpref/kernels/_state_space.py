@@ -323,14 +323,11 @@ class _ProcessesView(View[dict[_Leaf | None, Form] | None]):
     def on_columns(self, inner, columns, *rows):
         if inner is None:
             return None
-        return {
-            None
-            if leaf is None
-            else leaf._replace(column=columns[leaf.column]): FEATURES.on_columns(
-                form, columns, *rows
-            )
-            for leaf, form in inner.items()
-        }
+        found: dict[_Leaf | None, Form] = {}
+        for leaf, form in inner.items():
+            at = None if leaf is None else leaf._replace(column=columns[leaf.column])
+            found[at] = FEATURES.on_columns(form, columns, *rows)
+        return found
 
     def of_duels(self, inner, kernel, *rows):
         return None

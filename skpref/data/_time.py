@@ -1,0 +1,200 @@
+"""When answers were given: numbers or dates, as a column of the items' rows."""
+
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpref._utils import Array
+from skpref.data._containers import is_missing, unmasked
+from skpref.data._sets import numbered
+
+# What times are: numbers in a unit of the user's, dates without a time zone, instants with one.
+_NUMBERS, _DATES, _INSTANTS = "numbers", "dates without a time zone", "times with a time zone"
+_DAY = np.timedelta64(1, "D") / np.timedelta64(1, "us")
+_ALLOWED = (
+    "numbers in a unit of your own, or dates: numpy.datetime64, datetime objects, a pandas Series "
+    "or DatetimeIndex"
+)
+
+
+@dataclass(frozen=True)
+class TimeAxis:
+    """How times of the user's stand in the last column of the items' rows.
+
+    Numbers keep their unit, dates count in days; both are relative to the first of training. Dates
+    with a time zone are taken as UTC.
+
+    Attributes
+    ----------
+    kind : str
+        "numbers", "dates without a time zone" or "times with a time zone".
+    origin : float
+        The first time of training: a number, or microseconds since 1970-01-01.
+    now : float
+        What stands for a time that is not told, relative to the origin: the last of training.
+    """
+
+    kind: str
+    origin: float
+    now: float = 0.0
+
+    @classmethod
+    def of(cls, time: Any, n: int, what: str = "answers") -> tuple[Self, Array]:
+        """The axis of a fit, and its times relative to the origin, (n,).
+
+        Parameters
+        ----------
+        time : array-like of shape (n,), or a scalar
+        n : int
+            Rows of X.
+        what : str, default="answers"
+            What these are, for errors.
+
+        Raises
+        ------
+        ValueError
+            If they are neither numbers nor dates, mixed, missing, infinite, or not so many.
+        """
+        kind, values = _read(time, n, what)
+        origin = values.min() if n else values.dtype.type(0)
+        relative = _relative(values, origin)
+        return cls(kind, float(origin), float(relative.max(initial=0.0))), relative
+
+    def relative(self, time: Any, n: int, what: str = "answers") -> Array:
+        """Times of a query relative to the origin, (n,); None is now.
+
+        Raises
+        ------
+        ValueError
+            As by `of`, or if they are of another kind than those of the fit.
+        """
+        if time is None:
+            return np.full(n, self.now)
+        kind, values = _read(time, n, what)
+        if kind != self.kind:
+            raise ValueError(
+                f"time holds {kind}, but the model was fitted on {self.kind}. Give times of the "
+                "same kind."
+            )
+        origin = self.origin if kind == _NUMBERS else np.int64(self.origin)
+        return _relative(values, origin)
+
+    def until(self, relative: Array) -> Self:
+        """The same axis after further answers at these times."""
+        return replace(self, now=max(self.now, float(relative.max(initial=self.now))))
+
+    def at(self, time: Any) -> Self:
+        """The same axis with another time for now."""
+        return replace(self, now=float(self.relative(time, 1, "time")[0]))
+
+    def times(self, relative: Array) -> NDArray[Any]:
+        """Times as the user has them: floats, or datetime64 (in UTC, where there were zones)."""
+        if self.kind == _NUMBERS:
+            return np.asarray(relative, dtype=np.float64) + self.origin
+        shift = np.rint(np.asarray(relative, dtype=np.float64) * _DAY).astype(np.int64)
+        return (np.int64(self.origin) + shift).astype("datetime64[us]")
+
+
+def with_times(rows: Array, sets: NDArray[np.intp], times: Array) -> tuple[Array, NDArray[np.intp]]:
+    """Items at times: a row for each item of each answer, with its time as the last column.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_items, n_features)
+    sets : ndarray of int of shape (n_answers, k)
+        Rows of the items of each answer, -1 where there is none.
+    times : ndarray of shape (n_answers,)
+
+    Returns
+    -------
+    rows : ndarray of shape (n, n_features + 1)
+    sets : ndarray of shape (n_answers, k)
+    """
+    there = sets >= 0
+    every = np.broadcast_to(times[:, None], sets.shape)[there]
+    return np.column_stack([rows[sets[there]], every]), numbered(~there)
+
+
+def _relative(values, origin):
+    """Numbers less the origin, or days since it."""
+    shift = (values - origin).astype(np.float64)
+    return shift if values.dtype.kind == "f" else shift / _DAY
+
+
+def _read(time, n, what):
+    """Kind and values (n,): floats, or integers of microseconds."""
+    kind, values = _values(time)
+    if values.ndim == 0:
+        values = np.full(n, values)
+    if values.shape != (n,):
+        rows = "one" if what == "time" else f"one for each of the {n} {what}"
+        raise ValueError(
+            f"time has shape {values.shape}; give {rows}, or a single time for all of them."
+        )
+    gaps = ~np.isfinite(values)  # NaT is none either
+    if gaps.any():
+        raise ValueError(
+            f"time is missing or infinite (NaN, NaT, None) in {gaps.sum()} of {n} places, first in "
+            f"row {gaps.argmax()}. Leave these rows out of X, y and all that goes with them, or "
+            "give them a time."
+        )
+    return kind, values if kind == _NUMBERS else values.astype("datetime64[us]").astype(np.int64)
+
+
+def _values(time):
+    """Kind and values of any shape: floats, or datetime64 in UTC."""
+    zone = getattr(getattr(time, "dtype", None), "tz", None)  # of pandas
+    if zone is not None:
+        return _INSTANTS, getattr(time, "dt", time).tz_convert(None).to_numpy()
+    zoned = getattr(getattr(time, "dtype", None), "time_zone", None) is not None  # of polars
+    if hasattr(time, "to_numpy") and not isinstance(time, datetime):  # which would lose the zone
+        time = time.to_numpy()
+    values = np.asarray(unmasked(time))
+    if values.dtype.kind == "M":
+        return _INSTANTS if zoned else _DATES, values
+    if values.dtype.kind in "iuf":
+        return _NUMBERS, values.astype(np.float64)
+    if values.dtype.kind != "O":
+        raise _other(values.reshape(-1).tolist())
+    return _objects(values)
+
+
+def _objects(values):
+    """Kind and values of an array of Python objects."""
+    listed = values.reshape(-1).tolist()
+    known = [value for value in listed if not is_missing(value)]
+    if known and all(isinstance(value, Real) and not isinstance(value, bool) for value in known):
+        floats = [np.nan if is_missing(value) else float(value) for value in listed]
+        return _NUMBERS, np.array(floats).reshape(values.shape)
+    if not known:
+        return _NUMBERS, np.full(values.shape, np.nan)
+    if not all(isinstance(value, date | np.datetime64) for value in known):
+        raise _other(known)
+    zoned = [isinstance(value, datetime) and value.utcoffset() is not None for value in known]
+    if any(zoned) and not all(zoned):
+        raise ValueError(
+            "time mixes dates with a time zone and dates without one, which are not the same hour "
+            "everywhere. Give all of them a time zone, or none."
+        )
+    found = [np.datetime64("NaT") if is_missing(value) else _instant(value) for value in listed]
+    stamps = np.array(found, dtype="datetime64[us]").reshape(values.shape)
+    return _INSTANTS if any(zoned) else _DATES, stamps
+
+
+def _instant(value):
+    """A date in UTC."""
+    if isinstance(value, datetime) and (offset := value.utcoffset()) is not None:
+        value = value.replace(tzinfo=None) - offset
+    return np.datetime64(value, "us")
+
+
+def _other(values):
+    some = ", ".join(list(dict.fromkeys(repr(value) for value in values))[:3])
+    advice = ""
+    if any(isinstance(value, str) for value in values):
+        advice = " Texts become dates by pandas.to_datetime."
+    return ValueError(f"time must be {_ALLOWED}; values such as [{some}] came.{advice}")

@@ -1,0 +1,105 @@
+"""The part of a utility that changes with time: each item's own walk beside what stays."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
+
+from skpref._utils import Array
+from skpref.kernels import Identity, OnColumns, Wiener, has_amplitude
+
+DRIFTS = "wiener", "matern12", "matern32", "matern52"
+_SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
+# Variance of the drift over the times of the answers, in units of what stays: where its search
+# starts, and its bounds.
+_START = 0.1
+_BOUNDS = 1e-5, 1e5
+# Lengthscales in spans of the answers' times: where they start, the largest; and the smallest in
+# mean gaps between these.
+_LENGTH, _LONGEST, _SHORTEST = 1.0 / 3.0, 1e3, 0.1
+
+
+class TimeSpread(NamedTuple):
+    """How times lie.
+
+    Attributes
+    ----------
+    span : float
+        From the first to the last; 1 where all are one.
+    gap : float
+        Mean difference of neighbours.
+    """
+
+    span: float
+    gap: float
+
+    @classmethod
+    def of(cls, times: NDArray[np.float64]) -> Self:
+        """Of times in any order, of which some may be equal."""
+        distinct = np.unique(times)
+        if len(distinct) < 2:
+            return cls(1.0, 1.0)
+        span = float(distinct[-1] - distinct[0])
+        return cls(span, span / (len(distinct) - 1))
+
+    @property
+    def length(self) -> float:
+        """Where the search for a lengthscale starts, and the median of its prior."""
+        return _LENGTH * self.span
+
+
+def drifting(
+    kernel: Kernel,
+    drift: str | Kernel,
+    who: Sequence[int],
+    column: int,
+    spread: TimeSpread,
+    unit: float = 1.0,
+) -> Kernel:
+    """A kernel with a walk of its own for each item beside it.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What stays, on all columns of a row.
+    drift : {"wiener", "matern12", "matern32", "matern52"} or kernel of one column
+        A kernel in which there is neither a `ConstantKernel` nor a `Wiener` gets a learned
+        amplitude.
+    who : sequence of int
+        Columns that say who an item is.
+    column : int
+        That of the time.
+    spread : TimeSpread
+        Of the answers' times.
+    unit : float, default=1.0
+        Variance of what stays of the utilities.
+
+    Examples
+    --------
+    >>> from skpref.kernels import Identity, OnColumns
+    >>> drifting(OnColumns(Identity(), [0]), "wiener", [0], 1, TimeSpread(100.0, 1.0))
+    OnColumns(Identity(), columns=[0]) + OnColumns(Identity(), columns=[0]) * \
+OnColumns(Wiener(rate=0.001), columns=[1])
+    """
+    low, high = _BOUNDS
+    rate = unit / spread.span
+    if not isinstance(drift, str):
+        walk = clone(drift)
+    elif drift == "wiener":
+        walk = Wiener(_START * rate, (low * rate, high * rate))
+    else:
+        bounds = min(_SHORTEST * spread.gap, spread.length), _LONGEST * spread.span
+        walk = Matern(spread.length, bounds, nu=_SMOOTHNESS[drift])
+    own = OnColumns(Identity(), list(who)) * OnColumns(walk, [column])
+    if not has_amplitude(walk):
+        own = ConstantKernel(_START * unit, (low * unit, high * unit)) * own
+    return kernel + own
+
+
+def mean_variance(kernel: Kernel, items: Array) -> float:
+    """Mean prior variance of items, 1 where it is nothing."""
+    variance = float(np.mean(kernel.diag(items)))
+    return variance if np.isfinite(variance) and variance > 0.0 else 1.0
