@@ -148,7 +148,7 @@ class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         if not model.engine.capabilities.has_evidence:
             state = state._replace(sites=None)
         self._start = state if getattr(model.engine, "warm_start", False) else None
-        if not model.rule.exact and judges is None:
+        if model.rule.by_points and judges is None:
             self._stream = begun(fitted, self.n_learning_answers) if stream is None else stream
         elif hasattr(self, "_stream"):
             del self._stream

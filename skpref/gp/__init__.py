@@ -49,8 +49,8 @@ from skpref.gp._prior import (
 from skpref.gp._through_time import ThroughTime
 
 __all__ = [
-    "ChainRule",
     "DRIFTS",
+    "ChainRule",
     "Components",
     "Cost",
     "DenseItems",

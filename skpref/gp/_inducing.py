@@ -618,6 +618,7 @@ class InducingPoints(PriorRule):
     bound: Bound | None = None
 
     exact: ClassVar[bool] = False
+    by_points: ClassVar[bool] = True
 
     @property
     def points(self) -> Array:

@@ -277,6 +277,8 @@ class PriorRule:
     ----------
     exact : bool
         Whether its priors leave nothing of the kernel out.
+    by_points : bool
+        Whether they are by inducing points, which carry a stream of answers on.
 
     Examples
     --------
@@ -286,6 +288,7 @@ class PriorRule:
     """
 
     exact: ClassVar[bool] = True
+    by_points: ClassVar[bool] = False
 
     def prepare(self, comparisons: Comparisons, kernel: Kernel, rng: RandomLike = None) -> Self:
         """This rule for these comparisons: with points, where it takes any."""
