@@ -10,13 +10,15 @@ by expectation propagation this is the model of Maystre, Kristof and Grossglause
 comparisons with flexible time-dynamics", KDD 2019. All is linear in the answers.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from skpref._utils import Array, inverse_cholesky
 from skpref.data import Comparisons, distinct_rows
-from skpref.gp._kalman import Chains, Filtered, Nodes
+from skpref.gp._kalman import Chains, Filtered, Nodes, Smoother
 from skpref.gp._prior import Cost, Marginals, Prior, PriorRule
 from skpref.gp._through_time import Course, StaticFeatures, ThroughTime
 from skpref.kernels import Drift, Kernel, drift_of, paired
@@ -60,14 +62,21 @@ class _Sides(NamedTuple):
         return self.first + self.second + self.static
 
 
-class _Given(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Given:
     """What is independent given sites: the chains, and the features' weights."""
 
+    prior: "IndependentItems"
     chains: Filtered
     messages: _Messages
     inverse: Array  # of the factor of 1 + v^½ Zᵀ diag(messages) Z v^½; (0, 0) without features
     sides: _Sides
     precision: Array
+
+    @cached_property
+    def smoother(self) -> Smoother:
+        """Of the chains."""
+        return self.prior.chains.smoother(self.chains)
 
 
 class IndependentItems(Prior):
@@ -109,6 +118,7 @@ class IndependentItems(Prior):
             spread = kernel.diag(one) + kernel.diag(other) - 2.0 * paired(kernel, one, other)
             self.variance[itself] = np.maximum(spread, 0.0)
         self._last: _Messages | None = comparisons.kept.get(("messages", drift.who))
+        self._dual = np.zeros(self.n_margins)
         self._comparisons = comparisons
 
     @classmethod
@@ -214,7 +224,7 @@ class IndependentItems(Prior):
             inverse = inverse_cholesky(inner.T)[0]
             told = np.sum((scaled @ inverse.T) ** 2, axis=1)
             spread = _without(told, messages.static)
-        return _Given(chains, messages, inverse, _Sides(*sides, spread), precision)
+        return _Given(self, chains, messages, inverse, _Sides(*sides, spread), precision)
 
     def _sent(self, precision: Array, sides: _Sides) -> _Messages:
         total = sides.total
@@ -232,16 +242,19 @@ class IndependentItems(Prior):
         half = given.inverse * self._scale
 
         def solved(node: Array, weight: Array) -> tuple[Array, Array]:
-            return self.chains.centred(given.chains, node), half.T @ (half @ weight)
+            return given.smoother.means(node), half.T @ (half @ weight)
 
         def pulled(values: Array) -> tuple[Array, Array]:
             return self._pulled(values), values @ Z
 
-        left = pulled(shift)
+        # From the means that the last dual makes, whose image under Q⁻¹ is known.
+        dual = self._dual
+        mean = self.times(dual) if dual.any() else np.zeros(self.n_margins)
+        left = pulled(shift - precision * mean - dual)
         step = solved(*left)
         size = _inner(left, step)
-        least = max(_LEFT * self.n_margins, _ROUNDED * size)
-        mean = np.zeros(self.n_margins)
+        whole = pulled(shift) if dual.any() else left
+        least = max(_LEFT * self.n_margins, _ROUNDED * _inner(whole, solved(*whole)))
         # M times the direction is known from the residuals: M⁻¹ alone is ever needed.
         direction, image = step, left
         for _ in range(_STEPS):
@@ -260,6 +273,7 @@ class IndependentItems(Prior):
             before, size = size, _inner(left, step)
             direction = tuple(s + size / before * d for s, d in zip(step, direction, strict=True))
             image = tuple(each + size / before * of for each, of in zip(left, image, strict=True))
+        self._dual = shift - precision * mean
         return mean
 
     # -- gradient and posterior ---------------------------------------------------------------

@@ -172,30 +172,9 @@ class Chains:
             slope[:, :, at] = later - cross - np.swapaxes(cross, 0, 1) + own * inner
         return slope
 
-    def centred(self, filtered: Filtered, shift: Array) -> Array:
-        """Means of the nodes' values given sites of these shifts, (n_nodes,)."""
-        nodes, h = self.nodes, self._seen
-        weight = filtered.precision / filtered.share
-        mean, told = np.empty_like(filtered.gain), np.empty(nodes.n_nodes)
-        predicted = np.zeros((len(h), nodes.steps[0].stop))
-        value = np.empty(nodes.n_nodes)
-        for k, at in enumerate(nodes.steps):
-            if k:
-                predicted = np.einsum(
-                    "ijn,jn->in", self._A[:, :, at], mean[:, nodes.moves[k - 1][0]]
-                )
-            value[at] = h @ predicted
-            told[at] = shift[at] / filtered.share[at] - weight[at] * value[at]
-            mean[:, at] = predicted + filtered.gain[:, at] * told[at]
-        later = np.zeros_like(mean)  # slopes of the log-probability in the filtered means
-        for k in range(len(nodes.steps) - 1, -1, -1):
-            at = nodes.steps[k]
-            if k + 1 < len(nodes.steps):
-                before, after = nodes.moves[k]
-                later[:, before] = np.einsum("jin,jn->in", self._A[:, :, after], later[:, after])
-            inner = np.einsum("in,in->n", filtered.gain[:, at], later[:, at])
-            later[:, at] += h[:, None] * (told[at] - weight[at] * inner)
-        return value + np.einsum("in,in->n", filtered.gain, later)
+    def smoother(self, filtered: Filtered) -> "Smoother":
+        """What finds the means of the nodes' values given sites of that precision."""
+        return Smoother(self.nodes, self._A, self._seen, filtered)
 
     def carried(self, weights: Array) -> tuple[Array, Array]:
         """States that weights on the nodes' values bring about, K times weights.
@@ -249,3 +228,53 @@ class Chains:
             nodes.times[first],
             by_Q[:, :, first],
         )
+
+
+class Smoother:
+    """Means of the nodes' values given sites of known precision.
+
+    Parameters
+    ----------
+    nodes : Nodes
+    A : ndarray of shape (size, size, n_nodes)
+        How the state before moves to a node.
+    seen : ndarray of shape (size,)
+    filtered : Filtered
+    """
+
+    def __init__(self, nodes: Nodes, A: Array, seen: Array, filtered: Filtered):
+        self._nodes, self._seen, self._filtered = nodes, seen, filtered
+        gain, weight = filtered.gain, filtered.precision / filtered.share
+        self._weight, self._own = weight, seen @ gain
+        # From the mean that is predicted for a node to that for the next, and back.
+        self._on, self._back = np.zeros((2, *A.shape))
+        self._gain, self._told = np.zeros((2, *gain.shape))
+        for before, after in nodes.moves:
+            move = A[:, :, after]
+            self._gain[:, after] = np.einsum("ijn,jn->in", move, gain[:, before])
+            held = self._gain[:, None, after] * seen[None, :, None] * weight[before]
+            self._on[:, :, after] = move - held
+            self._told[:, after] = np.einsum("jin,j->in", move, seen)
+            held = self._told[:, None, after] * gain[None, :, after] * weight[after]
+            self._back[:, :, after] = np.swapaxes(move, 0, 1) - held
+
+    def means(self, shift: Array) -> Array:
+        """Means given sites of these shifts, (n_nodes,)."""
+        nodes, seen = self._nodes, self._seen
+        news = shift / self._filtered.share
+        predicted = np.zeros_like(self._gain)
+        for before, after in nodes.moves:
+            predicted[:, after] = np.einsum(
+                "ijn,jn->in", self._on[:, :, after], predicted[:, before]
+            )
+            predicted[:, after] += self._gain[:, after] * news[before]
+        value = seen @ predicted
+        news -= self._weight * value
+        told = self._told * news
+        later = np.zeros_like(predicted)  # slopes of the log-probability in the filtered means
+        for before, after in reversed(nodes.moves):
+            later[:, before] = np.einsum("ijn,jn->in", self._back[:, :, after], later[:, after])
+            later[:, before] += told[:, after]
+        inner = np.einsum("in,in->n", self._filtered.gain, later)
+        found: Array = value + inner + self._own * (news - self._weight * inner)
+        return found
