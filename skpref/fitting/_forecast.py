@@ -4,17 +4,20 @@ Seconds are those of a machine like most: this machine is not looked at, so that
 everywhere. Two thresholds: where `chosen_engine` takes inducing points, where `warn_cost` warns.
 """
 
+import numpy as np
+
 from skpref._utils import warn
 from skpref.data import (
     ENOUGH,
     ENOUGH_FOR_POINTS,
     ENOUGH_OF_NAMES,
     ENOUGH_SPARSE,
+    ENOUGH_THROUGH_TIME,
     Comparisons,
     random_part,
 )
 from skpref.fitting._model import Model
-from skpref.gp import PriorRule
+from skpref.gp import ChainRule, PriorRule
 from skpref.inference import EP, HMC, SVI, Engine, Gibbs, available, fits
 from skpref.kernels import Kernel, seen_columns
 from skpref.likelihoods import Likelihood
@@ -83,8 +86,9 @@ def seconds_of_run(comparisons: Comparisons, model: Model) -> float:
 
 
 def _exact_cost(comparisons, model):
-    """Of the cheapest exact prior."""
-    return PriorRule().cost(model.kernel, comparisons, model.likelihood)
+    """Of the cheapest exact prior, or of chains through time."""
+    rule = PriorRule() if model.rule.by_points else model.rule
+    return rule.cost(model.kernel, comparisons, model.likelihood)
 
 
 def _exact(cost):
@@ -107,7 +111,7 @@ def chosen_engine(
     comparisons: Comparisons, named: bool, kernel: Kernel | None, likelihood: Likelihood
 ) -> Engine:
     """What ``inference="auto"`` stands for: EP, or SVI where EP would take more than a minute, or
-    more memory than is available.
+    more memory than is available; of items that drift, EP of independent ones from some seconds on.
 
     By the numbers of duels and items, and not by the speed of this machine, so that a fit is the
     same wherever it fits. Choices and rankings, which SVI does not take, are left to EP; so are
@@ -124,6 +128,9 @@ def chosen_engine(
     """
     cost = PriorRule().cost(kernel, comparisons, likelihood)
     seconds, n_bytes = _exact(cost), cost.n_bytes
+    through_time = ChainRule().cost(kernel, comparisons, likelihood)
+    if np.isfinite(through_time.multiplications):
+        return EP(items="joint" if seconds <= _HASTE and fits(n_bytes) else "independent")
     if named or comparisons.rows.joint or (seconds <= _LONG and fits(n_bytes)):
         return EP()
     takes = f"some {seconds / 60.0:.0f} minutes"
@@ -151,7 +158,7 @@ def learning_part(
         "auto": with inducing points 800, or 5000 if by their own bound, unless all take EP some 2 s
         at most; else 1000 (2000 where nothing but names is known) of at least 4000
         where all would take more than some 20 s, of at least 2000 where a minute; where the prior
-        has few features, as many more as take some 3 s. None: all.
+        has few features, as many more as take some 3 s; of chains through time 100 000. None: all.
     """
     n_answers, cost = len(comparisons.positions), _exact_cost(comparisons, model)
     seconds = _learning(cost, model)
@@ -159,7 +166,10 @@ def learning_part(
     brisk = 0
     if _exact(cost) * _searched(model) < 0.5 * _BRISK:
         brisk = int(n_answers * _BRISK / max(seconds, _BRISK))
-    if n_learning_answers == "auto" and not model.rule.exact:
+    through_time = not (model.rule.exact or model.rule.by_points)
+    if n_learning_answers == "auto" and through_time:
+        n_learning_answers = ENOUGH_THROUGH_TIME
+    elif n_learning_answers == "auto" and not model.rule.exact:
         n_learning_answers = ENOUGH_FOR_POINTS if model.learner.rule.exact else ENOUGH_SPARSE
         if model.learner.rule.exact and cost.linear:
             n_learning_answers = max(n_learning_answers, brisk)
@@ -196,7 +206,7 @@ def warn_cost(
     part : Comparisons, optional
         On which; by default on all.
     """
-    if not model.rule.exact:
+    if model.rule.by_points:
         return
     on_all = learned and (part is None or part is comparisons)
     seconds, bytes_ = forecast(comparisons, model, on_all)

@@ -40,7 +40,7 @@ def progress(
     some = ""
     if part is not comparisons:
         some = f"{len(part.positions)} random ones of {len(comparisons.positions)} answers"
-        if search is not None and search.n_learning_answers == "auto" and model.rule.exact:
+        if search is not None and search.n_learning_answers == "auto" and not model.rule.by_points:
             warn(
                 f"Hyperparameters are learned on {some}, then all are fitted with them. "
                 "n_learning_answers=None learns on all, which takes longer; an integer says on how "

@@ -37,8 +37,8 @@ _NO_CHAINS = (
     "most 300 features; got {0}. Leave items='independent' out of the engine, or choose "
     "inference='svi'."
 )
-# Of a margin in multiplications: one sweep of all that is done with it, times the state's square.
-_MARGIN = 4_000.0
+# Of a margin in multiplications: a run of an engine, and as much again by the state's square.
+_MARGIN, _STATE = 1_500.0, 600.0
 
 
 class _Messages(NamedTuple):
@@ -139,7 +139,7 @@ class IndependentItems(Prior):
         if drift is None or comparisons.rows.joint or not _few(drift):
             return Cost(np.inf, np.inf, np.inf)
         n, width = len(comparisons.rows), drift.size**2
-        many = _MARGIN * n * width
+        many = n * (_MARGIN + _STATE * width)
         return Cost(many, 1.0, 8.0 * n * (40.0 + 8.0 * width), many)
 
     # -- between nodes and margins ------------------------------------------------------------
