@@ -2,8 +2,8 @@
 
 scikit-learn's scorers infer the labels from the test fold and fail on one that has a single
 class; these know what answers there are, so they take such folds. Use them as
-``scoring=accuracy_scorer``. By metadata routing they are told ``judges``, ``order``, ``users`` and
-``sample_weight``; `with_metadata` makes scikit-learn's scorers so.
+``scoring=accuracy_scorer``. By metadata routing they are told ``judges``, ``order``, ``users``,
+``time`` and ``sample_weight``; `with_metadata` makes scikit-learn's scorers so.
 """
 
 import inspect
@@ -267,7 +267,7 @@ def _average(values: np.ndarray, weights: Any) -> float:
 
 
 _PREDICTIONS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
-_ASKED = ("judges", "order", "users")
+_ASKED = ("judges", "order", "time", "users")
 
 
 def _routed(scorer: Callable) -> Callable:
@@ -314,12 +314,15 @@ def accuracy_scorer(
     judges: ArrayLike | None = None,
     order: ArrayLike | None = None,
     users: ArrayLike | None = None,
+    time: ArrayLike | None = None,
 ) -> float:
     """Scorer: `answer_accuracy` of ``estimator.predict_proba(X)``.
 
-    With ``judges``, ``order`` and ``users``, where they come, passed on to it; so do the others.
+    With ``judges``, ``order``, ``users`` and ``time``, where they come, passed on to it; so do the
+    others.
     """
-    found = _answers(estimator, X, y, passed(judges=judges, order=order, users=users))
+    told = passed(judges=judges, order=order, users=users, time=time)
+    found = _answers(estimator, X, y, told)
     return accuracy(*found, sample_weight)
 
 
@@ -333,9 +336,11 @@ def log_loss_scorer(
     judges: ArrayLike | None = None,
     order: ArrayLike | None = None,
     users: ArrayLike | None = None,
+    time: ArrayLike | None = None,
 ) -> float:
     """Scorer: the negative of `answer_log_loss`, so that larger is better."""
-    found = _answers(estimator, X, y, passed(judges=judges, order=order, users=users))
+    told = passed(judges=judges, order=order, users=users, time=time)
+    found = _answers(estimator, X, y, told)
     return -log_loss(*found, sample_weight)
 
 
@@ -349,9 +354,11 @@ def brier_scorer(
     judges: ArrayLike | None = None,
     order: ArrayLike | None = None,
     users: ArrayLike | None = None,
+    time: ArrayLike | None = None,
 ) -> float:
     """Scorer: the negative of `answer_brier`, so that larger is better."""
-    found = _answers(estimator, X, y, passed(judges=judges, order=order, users=users))
+    told = passed(judges=judges, order=order, users=users, time=time)
+    found = _answers(estimator, X, y, told)
     return -brier(*found, sample_weight)
 
 
@@ -365,6 +372,7 @@ def roc_auc_scorer(
     judges: ArrayLike | None = None,
     order: ArrayLike | None = None,
     users: ArrayLike | None = None,
+    time: ArrayLike | None = None,
 ) -> float:
     """Scorer: area under the ROC curve of the margins, as ``scoring="roc_auc"``.
 
@@ -379,7 +387,7 @@ def roc_auc_scorer(
             "The ROC curve is one of two outcomes; of more, such as ties, and for choices take "
             "log_loss_scorer, brier_scorer or accuracy_scorer."
         )
-    metadata = passed(judges=judges, order=order, users=users)
+    metadata = passed(judges=judges, order=order, users=users, time=time)
     if hasattr(estimator, "decision_function"):
         margin = estimator.decision_function(X, **metadata)
     else:
@@ -403,7 +411,7 @@ def with_metadata(
         Name of a scorer of scikit-learn, what ``make_scorer`` returns, or another that gets
         ``(estimator, X, y)`` and calls ``predict``, ``predict_proba`` or ``decision_function``
         with X.
-    names : sequence of str or dict of str to str, default=("judges", "order", "users")
+    names : sequence of str or dict of str to str, default=("judges", "order", "time", "users")
         Metadata that are asked for by scikit-learn's routing, and handed on where they come. A
         dict adds to the default under which names some are passed: ``{"judges": "who"}`` beside
         ``set_fit_request(judges="who")``. Beside them ``sample_weight`` is asked for if the scorer

@@ -486,6 +486,7 @@ def from_columns(
     ties: bool | None = None,
     grades: Mapping[Any, int] | int | None = None,
     order: None = None,
+    time: None = None,
 ) -> tuple[np.ndarray | DuelFrame, np.ndarray]: ...
 
 
@@ -501,7 +502,24 @@ def from_columns(
     ties: bool | None = None,
     grades: Mapping[Any, int] | int | None = None,
     order: str | ArrayLike,
+    time: None = None,
 ) -> tuple[np.ndarray | DuelFrame, np.ndarray, np.ndarray]: ...
+
+
+@overload
+def from_columns(
+    frame: Any,
+    first: str | Sequence,
+    second: str | Sequence,
+    outcome: Any = None,
+    *,
+    ids: tuple[Any, Any] | None = None,
+    names: Sequence[str] | None = None,
+    ties: bool | None = None,
+    grades: Mapping[Any, int] | int | None = None,
+    order: str | ArrayLike | None = None,
+    time: str | ArrayLike,
+) -> tuple[np.ndarray | DuelFrame, *tuple[np.ndarray, ...]]: ...
 
 
 def from_columns(
@@ -515,6 +533,7 @@ def from_columns(
     ties: bool | None = None,
     grades: Mapping[Any, int] | int | None = None,
     order: str | ArrayLike | None = None,
+    time: str | ArrayLike | None = None,
 ) -> tuple[np.ndarray | DuelFrame, ...]:
     """Build duels from a DataFrame with one duel a row.
 
@@ -550,6 +569,8 @@ def from_columns(
     order : column name or array-like of int of shape (n_duels,), default=None
         Who was shown first, or played at home, as in the ``order=`` of `fit`: 1 the first item, -1
         the second, 0 none. It comes back for the duels as they come out.
+    time : column name or array-like of shape (n_duels,), default=None
+        When they met, as in the ``time=`` of `fit`. It comes back for the duels that are left.
 
     Returns
     -------
@@ -561,13 +582,15 @@ def from_columns(
         As in `from_pairs`: where one side won all, every second duel is turned round. Where
         ``outcome`` was given, a warning says so, unless ``order`` came.
     order : ndarray of int8 of shape (n_duels,)
-        With ``order`` alone: of the duels that are left, with the other sign where one was turned.
+        Where ``order`` came: of the duels that are left, with the other sign where one was turned.
+    time : ndarray of shape (n_duels,)
+        Where ``time`` came, the last: of the duels that are left.
 
     Raises
     ------
     ValueError
         For missing columns, lists of different lengths, missing ids, an id against itself, or
-        other outcomes or orders.
+        other outcomes, orders or times.
 
     Examples
     --------
@@ -595,6 +618,13 @@ def from_columns(
     >>> X.second["id"].tolist(), y.tolist(), order.tolist()
     (['bob', 'cid'], [1, 0], [1, 1])
 
+    And when:
+
+    >>> games["date"] = pd.to_datetime(["2024-05-01", "2025-05-01"])
+    >>> X, y, time = from_columns(games, [], [], ids=("won", "lost"), time="date")
+    >>> time.astype("datetime64[D]").tolist()[0].isoformat()
+    '2024-05-01'
+
     How much better, in words:
 
     >>> votes = pd.DataFrame({"a": [1, 2], "b": [2, 3], "said": ["Much better", "worse"]})
@@ -615,13 +645,14 @@ def from_columns(
         )
     labelled = outcome is not None and np.ndim(outcome) == 0
     wanted = first + second + list(ids or ()) + ([outcome] if labelled else [])
-    wanted += [order] if isinstance(order, str) else []
+    wanted += [column for column in (order, time) if isinstance(column, str)]
     missing = [column for column in wanted if column not in list(frame.columns)]
     if missing:
         raise ValueError(f"The frame has no column {missing}; it has {list(frame.columns)}.")
     if len(frame) == 0:
         raise ValueError("The frame has no row, so no duel results.")
     shown = check_order(frame[order] if isinstance(order, str) else order, len(frame), 2)
+    when = None if time is None else _times(frame[time] if isinstance(time, str) else time, frame)
     outcomes, rows = frame[outcome] if labelled else outcome, np.arange(len(frame))
     if grades is not None:
         of_grades = read_grades(outcomes, len(frame), grades, ties)
@@ -637,7 +668,7 @@ def from_columns(
     if not all(isinstance(label, str) for label in labels) and ids is None:
         array = _floats(frame, first, second)
         if array is not None:
-            return _finished(array, outcomes, ties, grades, None if shown is None else shown[rows])
+            return _finished(array, outcomes, ties, grades, shown, when, rows)
     if ids is not None:
         if _ID in labels:
             raise ValueError(
@@ -648,14 +679,27 @@ def from_columns(
     items = _stack(frame, first, second, labels)
     pairs = np.arange(len(items)).reshape(2, -1).T
     duels = DuelFrame(items, pairs, id_column=None if ids is None else _ID)
-    return _finished(duels, outcomes, ties, grades, None if shown is None else shown[rows])
+    return _finished(duels, outcomes, ties, grades, shown, when, rows)
 
 
-def _finished(X, outcomes, ties, grades, order):
-    """Duels with their labels and, where it came, who was shown first."""
+def _times(time, frame):
+    """Times of all rows of a frame as an array."""
+    values = time.to_numpy() if hasattr(time, "to_numpy") else np.asarray(unmasked(time))
+    if values.shape != (len(frame),):
+        raise ValueError(
+            f"time has shape {values.shape}; give a column, or one time for each of the "
+            f"{len(frame)} rows."
+        )
+    return values
+
+
+def _finished(X, outcomes, ties, grades, order, time, rows):
+    """Duels with their labels and, where they came, who was shown first and when."""
     done = finish(X, outcomes, ties) if grades is None else finish_signed(X, outcomes)
+    when = () if time is None else (time[rows],)
     if order is not None:
-        return done.X, done.y, np.where(done.turned, -order, order)
+        order = order[rows]
+        return done.X, done.y, np.where(done.turned, -order, order), *when
     if outcomes is not None and done.turned.any():
         warn(
             "One side won all duels, so that every second one is turned round to show both "
@@ -663,7 +707,7 @@ def _finished(X, outcomes, ties, grades, order):
             "order=, such as order=np.ones(len(frame)) if it was the first side, and pass the "
             "order that comes back to fit."
         )
-    return done.X, done.y
+    return done.X, done.y, *when
 
 
 def _check_ids(ids: Any) -> tuple:

@@ -188,16 +188,16 @@ def check_training(
 
 def _check_told(estimator: BaseEstimator, time: Any, before: Reader | None) -> None:
     """Whether times came where they are needed, and only where they were before."""
-    if time is None and getattr(estimator, "drift", None) is not None:
-        raise ValueError(
-            f"drift={estimator.drift!r} needs to know when the answers were given: pass time= to "
-            "fit, numbers or dates, one for each row of X. Without times leave drift= out."
-        )
     if before is not None and (before.time is None) != (time is None):
         came, said = ("without", "with") if time is None else ("with", "without")
         raise ValueError(
             f"These answers came {came} time=, those before {said}. Give times of all answers, or "
             "of none."
+        )
+    if time is None and getattr(estimator, "drift", None) is not None:
+        raise ValueError(
+            f"drift={estimator.drift!r} needs to know when the answers were given: pass time= to "
+            "fit, numbers or dates, one for each row of X. Without times leave drift= out."
         )
 
 

@@ -23,6 +23,7 @@ from skpref.data import (
     ItemTable,
     all_strings,
     column_at,
+    group_rows,
     is_frame,
     is_missing,
 )
@@ -36,7 +37,7 @@ from skpref.likelihoods import JudgeReliability, Likelihood, sign_proba
 _BLOCK = 2**20
 # Posteriors over hyperparameters are kept, those of one fit, up to so many numbers (128 MiB).
 _KEPT = 2**24
-_LAST: WeakKeyDictionary[Posterior, list[Weighted]] = WeakKeyDictionary()
+_LAST: WeakKeyDictionary[Model, list[Weighted]] = WeakKeyDictionary()
 
 # Label of each unit in a picture.
 UNITS = {
@@ -217,7 +218,8 @@ class Inspected:
     id_column : str, int or None
         The column of the user's frames that says who an item is, by its name or position.
     training : ndarray of shape (n_items, n_features)
-        Items of the answers, as the posterior sees them.
+        Items of the answers, as the posterior sees them; those with times as they are now, each
+        once, the time in one column more.
     feature_names : ndarray or None
         Of the items as the user has them, where they are known.
     source : optimizer, learner or None
@@ -252,7 +254,7 @@ class Inspected:
     groups: dict[int, list] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: Any, user: Any = None) -> Self:
+    def of(cls, model: Any, user: Any = None, time: Any = None) -> Self:
         """From a posterior, or from a fitted object that has one.
 
         Parameters
@@ -260,19 +262,24 @@ class Inspected:
         model : Posterior, estimator, pipeline that ends in one, search over one, or optimizer
         user : hashable, optional
             Whose utility is meant, of a model of several users.
+        time : number or date, optional
+            When, of a model that was fitted with times; None: the last of them.
 
         Raises
         ------
         TypeError
             If it has no posterior, or that of several users and ``user`` is not told.
         ValueError
-            If ``user`` is told and the model has no users.
+            If ``user`` is told and the model has no users, or ``time`` and it has no times.
         """
         source = model if hasattr(model, "_to_rank") else None
         model = estimator_of(model)
         steps = [step for _, step in getattr(model, "steps", [(None, model)])]
         last = steps.pop()
         posterior = _posterior_of(last, user)
+        learned = _learned(last, posterior)
+        if time is not None:
+            posterior = replace(posterior, reader=posterior.reader.at_time(time))
         comparisons = getattr(last, "comparisons_", None)
         training = posterior.anchors if comparisons is None else comparisons.items
 
@@ -297,9 +304,11 @@ class Inspected:
             if place is None and column is not None:
                 place = _only_identity(posterior)
         shown = None if comparisons is None else _times_shown(comparisons)
+        if reader.time is not None:
+            training, shown = _as_now(training, shown, reader.time.now)
         return cls(
             *(posterior, encode, encoder, column, training, names, source),
-            learned=_learned(last, posterior),
+            learned=learned,
             id_place=place,
             columns=columns,
             shown=shown,
@@ -315,7 +324,7 @@ class Inspected:
         """
         table, controls, groups = votes["item_table"], list(votes["controls"]), votes["groups"]
         by = [] if groups is None else [votes["by"]]
-        n, known = self.training.shape[1], 1 + len(controls) + len(by)
+        n, known = self.n_features, 1 + len(controls) + len(by)
         if self.posterior.reader.table is not None and known == 1:
             return self  # the model knows the names itself
         if n < known or self.id_place != 0:
@@ -336,6 +345,11 @@ class Inspected:
             scale=scale,
             groups={} if groups is None else {known - 1: list(groups)},
         )
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the posterior's rows beside that of the time."""
+        return self.posterior.reader.n_features
 
     def rows_of(self, items: Any) -> Array:
         """Items as given, as rows of the posterior."""
@@ -457,7 +471,7 @@ class Inspected:
             )
         if not able or (averaged == "auto" and not affordable(model, comparisons)):
             return alone
-        found = _averaged(self.posterior, model, comparisons)
+        found = _averaged(model, comparisons)
         subjects = tuple(self._with(each.posterior) for each in found)
         return Averaged(np.array([each.weight for each in found]), subjects)
 
@@ -527,8 +541,10 @@ class Inspected:
 
     def seen_columns(self) -> tuple[set[int], set[int]]:
         """Columns of categories, and those of numbers that the kernel measures, without the ids."""
-        named, measured = seen_columns(self.posterior.kernel, self.training.shape[1], whole=False)
-        return set(named) - {self.id_place}, set(measured) - {self.id_place}
+        n_columns = self.training.shape[1]
+        named, measured = seen_columns(self.posterior.kernel, n_columns, whole=False)
+        others = set(range(self.n_features)) - {self.id_place}
+        return others & set(named), others & set(measured)
 
 
 @dataclass(frozen=True, eq=False)
@@ -575,14 +591,14 @@ class Averaged:
         return [unit_length(subject.posterior.likelihood, unit) for subject in self.subjects]
 
 
-def _averaged(posterior: Posterior, model: Model, comparisons: Comparisons) -> list[Weighted]:
+def _averaged(model: Model, comparisons: Comparisons) -> list[Weighted]:
     """`average`, once for several tables of one fit."""
-    if posterior in _LAST:
-        return _LAST[posterior]
+    if model in _LAST:
+        return _LAST[model]
     found = list(average(model, comparisons))
     _LAST.clear()
     if sum(each.posterior.factor.size for each in found) <= _KEPT:
-        _LAST[posterior] = found
+        _LAST[model] = found
     return found
 
 
@@ -652,7 +668,9 @@ def explained(posterior: Any) -> Any:
     ValueError
         If features explain nothing.
     """
-    kernel = features_part(posterior.kernel, posterior.anchors.shape[1], posterior.reader.id_column)
+    reader = posterior.reader
+    time = None if reader.time is None else reader.n_features
+    kernel = features_part(posterior.kernel, posterior.anchors.shape[1], reader.id_column, time)
     if kernel is None:
         raise ValueError(
             f"The kernel {posterior.kernel} has item effects alone: nothing is left without them."
@@ -685,6 +703,17 @@ def _times_shown(comparisons: Any) -> Array:
     found = np.zeros(len(comparisons.items))
     np.add.at(found, comparisons.positions[there], weight)
     return found
+
+
+def _as_now(rows, shown, now):
+    """Distinct items at one time, in the order of the first of each, and how often each came."""
+    rows = rows.copy()
+    rows[:, -1] = now
+    first, inverse = group_rows(rows)
+    order = np.argsort(first)
+    if shown is not None:
+        shown = np.bincount(inverse, shown)[order]
+    return rows[first[order]], shown
 
 
 def _objects(names):

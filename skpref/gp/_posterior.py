@@ -564,7 +564,8 @@ class Posterior(Components):
     likelihood : Likelihood
         Probability of an answer given the margin, such as `Probit`.
     anchors : ndarray of shape (n_anchors, n_features)
-        Z.
+        Z; of items at times (n_anchors, n_features + 1), the last column their time since the first
+        of training, dates in days.
     weights : ndarray of shape (n_anchors, n_components)
         Columns w_s.
     factor : ndarray of shape (n_anchors, rank)
@@ -599,6 +600,33 @@ class Posterior(Components):
     >>> posterior.win_probability([[2.0]], [[0.0]]).round(2)
     array([0.96])
     """
+
+    def at_time(self, time: Any) -> "Posterior":
+        """The same posterior, asked about another time.
+
+        Parameters
+        ----------
+        time : number or date
+            What items are taken at whose time is not told, which is the last of training otherwise;
+            in the unit, or of the kind, of the ``time`` of `fit`.
+
+        Raises
+        ------
+        ValueError
+            If the model was fitted without times, or it is none of their kind.
+
+        Examples
+        --------
+        >>> from skpref import PairwisePreferenceRegressor
+        >>> games = [["ann", "bob"], ["bob", "ann"]]  # winner first: ann in 2001, bob in 2009
+        >>> model = PairwisePreferenceRegressor(drift="wiener", optimizer=None)
+        >>> posterior = model.fit(games, time=[2001.0, 2009.0]).posterior_
+        >>> posterior.win_probability(["ann"], ["bob"]).round(2)
+        array([0.2])
+        >>> posterior.at_time(2001.0).win_probability(["ann"], ["bob"]).round(2)
+        array([0.79])
+        """
+        return replace(self, reader=self.reader.at_time(time))
 
     # -- moments -------------------------------------------------------------------------
 

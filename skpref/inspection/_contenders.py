@@ -73,7 +73,7 @@ class Columns:
         """Position of a column, of which the name or the position came."""
         names = self._subject.columns
         listed = [] if names is None else list(names)
-        n = self._subject.training.shape[1]
+        n = self._subject.n_features
         if column in listed:
             place = listed.index(column)
         elif isinstance(column, int | np.integer) and not isinstance(column, bool):
@@ -95,7 +95,7 @@ class Columns:
         if at is None:
             return {}
         if not isinstance(at, Mapping):
-            n = self._subject.training.shape[1]
+            n = self._subject.n_features
             others = [j for j in range(n) if j != self._subject.id_place]
             given = np.asarray(at)
             if given.shape != (len(others),):
@@ -219,7 +219,9 @@ class Contenders:
         return over.averages(rows, self.shares, unit).draws(n, rng), place, counts
 
 
-def contenders(model: Any, items: Any = None, user: Any = None, at: Any = None) -> Contenders:
+def contenders(
+    model: Any, items: Any = None, user: Any = None, at: Any = None, time: Any = None
+) -> Contenders:
     """Who is ranked.
 
     Items that came are ranked as they are. Else, where the model knows ids of which some were shown
@@ -228,10 +230,10 @@ def contenders(model: Any, items: Any = None, user: Any = None, at: Any = None) 
 
     Parameters
     ----------
-    model, items, user, at
+    model, items, user, at, time
         As in `leaderboard`.
     """
-    subject = Inspected.of(model, user)
+    subject = Inspected.of(model, user, time)
     if isinstance(items, Mapping) and "item_table" in items:
         subject, items = subject.of_votes(items), None
     ids = _ids_alone(subject, items)

@@ -37,6 +37,7 @@ def permutation_importance(
     judges: ArrayLike | None = None,
     order: ArrayLike | None = None,
     users: ArrayLike | None = None,
+    time: ArrayLike | None = None,
     random_state: RandomLike = 0,
 ) -> Bunch:
     """Importance of each feature of items: what the score loses once they have exchanged it.
@@ -56,7 +57,7 @@ def permutation_importance(
         `skpref.metrics.with_metadata`. None: the model's ``score``.
     n_repeats : int, default=5
         How often each feature is exchanged.
-    sample_weight, qid, judges, order, users : array-like of shape (n,), default=None
+    sample_weight, qid, judges, order, users, time : array-like of shape (n,), default=None
         What the answers carry. What `fit` was told has to be told here.
     random_state : int, RandomState instance, Generator or None, default=0
 
@@ -93,7 +94,7 @@ def permutation_importance(
     True
     """
     check_number("n_repeats", n_repeats, low=1, integer=True)
-    told = passed(judges=judges, order=order, users=users)
+    told = passed(judges=judges, order=order, users=users, time=time)
     more = passed(sample_weight=sample_weight, qid=qid)
     value = _own_score if scoring is None else with_metadata(scoring, tuple(told))
     baseline = value(model, X, y, **told, **more)

@@ -25,6 +25,7 @@ def leaderboard(
     *,
     user: Any = None,
     at: Mapping | ArrayLike | None = None,
+    time: Any = None,
     unit: str = "noise",
     level: float = 0.9,
     n_draws: int = 10_000,
@@ -60,6 +61,8 @@ or votes, default=None
         averaged, by how often each was shown. A column of which every id has one value is the
         id's own. With ``items`` None holds nothing. Behind a pipeline the columns are those that
         the model at its end sees.
+    time : number or date, default=None
+        When, of a model that was fitted with ``time``. None: at the last time of training.
     unit : {"noise", "elo", "logit"}, default="noise"
         Of utilities, see Notes.
     level : float, default=0.9
@@ -105,8 +108,8 @@ or votes, default=None
         If the model has no posterior, or users and ``user`` is not told.
     ValueError
         If there is no item, ``level`` does not lie in (0, 1), ``user`` is told and the model has
-        no users, ``average=True`` comes with users or an engine without evidence, or ``at`` comes
-        and the model knows no ids or not that column.
+        no users, ``time`` and it has no times, ``average=True`` comes with users or an engine
+        without evidence, or ``at`` comes and the model knows no ids or not that column.
 
     Notes
     -----
@@ -159,7 +162,7 @@ or votes, default=None
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     check_number("n_draws", n_draws, low=1, integer=True)
     check_choice("unit", unit, tuple(UNITS))
-    ranked = contenders(model, items, user, at)
+    ranked = contenders(model, items, user, at, time)
     likelihood = ranked.subject.posterior.likelihood
     length = unit_length(likelihood, unit)
     over = ranked.subject.over_hyperparameters(average)
@@ -238,6 +241,7 @@ def leaderboards(
     *,
     user: Any = None,
     at: Mapping | ArrayLike | None = None,
+    time: Any = None,
     unit: str = "noise",
     level: float = 0.9,
     n_draws: int = 10_000,
@@ -256,7 +260,7 @@ def leaderboards(
         As in `leaderboard`; it knows ids, and its kernel sees the column of the groups.
     by : str or int
         That column, by its name or position. Both items of an answer have the same value.
-    items, user, at, unit, level, n_draws, average, random_state
+    items, user, at, time, unit, level, n_draws, average, random_state
         As in `leaderboard`.
 
     Returns
@@ -285,7 +289,7 @@ def leaderboards(
     >>> {group: board.names.tolist() for group, board in leaderboards(model, by=1).items()}
     {0: [7, 8], 1: [8, 7]}
     """
-    ranked = contenders(model, items, user, {} if at is None else at)
+    ranked = contenders(model, items, user, {} if at is None else at, time)
     columns = ranked.columns or Columns(ranked.subject)
     place = columns.place(by)
     if place not in columns.categories | columns.measured:
@@ -308,6 +312,7 @@ def leaderboards(
             items,
             user=user,
             at={**held, place: said},
+            time=time,
             unit=unit,
             level=level,
             n_draws=n_draws,
@@ -323,6 +328,7 @@ def undecided_pairs(
     *,
     user: Any = None,
     at: Mapping | ArrayLike | None = None,
+    time: Any = None,
     unit: str = "noise",
     level: float = 0.9,
     average: bool | str = "auto",
@@ -331,7 +337,7 @@ def undecided_pairs(
 
     Parameters
     ----------
-    model, items, user, at, unit
+    model, items, user, at, time, unit
         As in `leaderboard`.
     level : float, default=0.9
         A pair is undecided if neither is better with a probability above 1 - (1 - level)/2, .95 by
@@ -374,7 +380,7 @@ def undecided_pairs(
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     check_choice("unit", unit, tuple(UNITS))
-    ranked = contenders(model, items, user, at)
+    ranked = contenders(model, items, user, at, time)
     over = ranked.subject.over_hyperparameters(average)
     mixture = over.averages(ranked.rows, ranked.shares, unit)
     order = np.argsort(-mixture.mean, kind="stable")
@@ -403,13 +409,14 @@ def win_rates(
     *,
     user: Any = None,
     at: Mapping | ArrayLike | None = None,
+    time: Any = None,
     order: int = 0,
 ) -> Bunch:
     """How often each item is expected to beat each other one, the judge's noise included.
 
     Parameters
     ----------
-    model, items, user, at
+    model, items, user, at, time
         As in `leaderboard`; with judges the rates are those of the reference judge. Over
         categories the rates are averaged.
     order : {0, 1, -1}, default=0
@@ -448,7 +455,7 @@ def win_rates(
     (['ann', 'bob', 'cid'], [[0.5, 0.79, 0.88], [0.21, 0.5, 0.67], [0.12, 0.33, 0.5]])
     """
     check_number("order", order, low=-1, high=1, integer=True)
-    ranked = contenders(model, items, user, at)
+    ranked = contenders(model, items, user, at, time)
     n = len(ranked)
     by_mean = np.argsort(-ranked.means(), kind="stable")
     ranked = ranked.take(by_mean)

@@ -306,7 +306,9 @@ ACROSS, PAIRED = _AcrossView(False), _AcrossView(True)
 SPECTRUM, SEEN = _SpectrumView(), _SeenView()
 
 
-def features_part(kernel: Kernel, n_features: int, id_column: int | None = None) -> Kernel | None:
+def features_part(
+    kernel: Kernel, n_features: int, id_column: int | None = None, time: int | None = None
+) -> Kernel | None:
     """The terms of a kernel by which items share something with others.
 
     Item effects are `ItemEffect`, scikit-learn's `WhiteKernel`, and `Identity` where it sees all
@@ -318,6 +320,8 @@ def features_part(kernel: Kernel, n_features: int, id_column: int | None = None)
     kernel : sklearn.gaussian_process.kernels.Kernel
     n_features : int
     id_column : int, optional
+    time : int, optional
+        Column of the times at which items are seen, which is no part of who they are.
 
     Returns
     -------
@@ -331,21 +335,22 @@ def features_part(kernel: Kernel, n_features: int, id_column: int | None = None)
     RBF(length_scale=2)
     """
     columns = np.arange(n_features, dtype=np.float64)[None]
-    return fold(kernel, _FeaturesPart(n_features, id_column), columns)
+    own = set(range(n_features)) - {time}
+    return fold(kernel, _FeaturesPart(own, id_column), columns)
 
 
 class _FeaturesPart(View[Kernel | None]):
     """Asked at one row, the numbers of the columns: a leaf finds there which of them it sees."""
 
-    def __init__(self, n_features: int, id_column: int | None) -> None:
-        self._every, self._id = n_features, id_column
+    def __init__(self, own: set[int], id_column: int | None) -> None:
+        self._own, self._id = own, id_column
 
     def leaf(self, kernel: Kernel, *rows: Array) -> Kernel | None:
         if isinstance(kernel, ItemEffect | WhiteKernel):
             return None
         if isinstance(kernel, Identity):
-            seen = rows[0][0]
-            if len(seen) == self._every or self._id in seen:
+            seen = set(rows[0][0].tolist())
+            if self._own <= seen or self._id in seen:
                 return None
         return kernel
 

@@ -98,6 +98,7 @@ class LeaderboardDisplay:
         *,
         user: Any = None,
         at: Mapping | ArrayLike | None = None,
+        time: Any = None,
         unit: str = "noise",
         level: float = 0.9,
         n_draws: int = 10_000,
@@ -112,7 +113,7 @@ class LeaderboardDisplay:
 
         Parameters
         ----------
-        model, items, user, at, unit, level, n_draws, average, random_state
+        model, items, user, at, time, unit, level, n_draws, average, random_state
             See `skpref.inspection.leaderboard`.
         top : int, default=None
             Show the best so many only; ranks and the zero stay those among all.
@@ -139,6 +140,7 @@ class LeaderboardDisplay:
             items,
             user=user,
             at=at,
+            time=time,
             unit=unit,
             level=level,
             n_draws=n_draws,

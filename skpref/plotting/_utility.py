@@ -273,7 +273,7 @@ class UtilityDisplay:
         length = unit_length(subject.posterior.likelihood, unit)
         if X is None:
             table = subject.posterior.reader.table
-            X = subject.training if table is None else table
+            X = subject.training[:, : subject.n_features] if table is None else table
         listed = [features] if isinstance(features, str | int | np.integer) else list(features)
         resolution = grid_resolution or (_ALONG_TWO if len(listed) == 2 else _ALONG_ONE)
         names = subject.feature_names if feature_names is None else feature_names

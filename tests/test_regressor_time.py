@@ -1,0 +1,448 @@
+"""time= and drift=: the model with times is the one whose kernel sees a column of them."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared, Matern
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skpref import ItemTable, PairwisePreferenceRegressor
+from skpref.duels import from_columns, from_votes
+from skpref.inference import EP, HMC, SVI, Gibbs, Laplace
+from skpref.kernels import Identity, OnColumns, Wiener
+from skpref.preprocessing import Itemwise
+
+N = 60
+
+
+def games(n=N, n_items=5, seed=0):
+    """Pairs of items, when they met, and which won: utilities turn in opposite directions."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(n_items, size=n)
+    second = (first + rng.integers(1, n_items, size=n)) % n_items
+    time = rng.uniform(2000.0, 2010.0, n).round(2)
+    utility = lambda i: np.sin(i + 0.5 * (time - 2000.0) * (-1.0) ** i)  # noqa: E731
+    won = utility(first) - utility(second) + 0.4 * rng.standard_normal(n) > 0.0
+    return np.column_stack([first, second]), won.astype(np.int64), time
+
+
+PAIRS, Y, TIME = games()
+NAMES = np.array(["ann", "bob", "cid", "dan", "eve"])
+TABLE = ItemTable.from_names(NAMES)
+FEATURES = np.random.default_rng(7).standard_normal((5, 2))
+ASKED = np.array([[0, 1], [2, 3], [4, 0]])
+WHEN = np.array([1999.0, 2004.5, 2013.0])
+
+
+def rows(pairs, time, values=None):
+    """Duels of items with their times as the last column, by hand."""
+    values = np.arange(5.0)[:, None] if values is None else values
+    times = np.repeat((time - TIME.min())[:, None, None], pairs.shape[1], axis=1)
+    return np.concatenate([values[pairs], times], axis=2)
+
+
+def held(**params):
+    return PairwisePreferenceRegressor(optimizer=None, noise_variance=0.2, **params)
+
+
+WALK = 0.7 * Matern(2.0, nu=0.5)
+BY_HAND = OnColumns(Identity(), [0]) + OnColumns(Identity(), [0]) * OnColumns(WALK, [1])
+
+
+@pytest.mark.parametrize("engine", ["ep", "laplace", "svi"])
+def test_names_at_times_are_rows_with_a_column_of_time(engine):
+    by_hand = held(kernel=BY_HAND, inference=engine).fit(rows(PAIRS, TIME), Y)
+    expected = by_hand.predict_proba(rows(ASKED, WHEN))
+    for params, X, asked in (
+        ({}, NAMES[PAIRS], NAMES[ASKED]),
+        ({"items": TABLE}, PAIRS, ASKED),
+        ({"kernel": Identity(), "items": TABLE}, PAIRS, NAMES[ASKED]),
+    ):
+        model = held(drift=WALK, inference=engine, **params).fit(X, Y, time=TIME)
+        assert_allclose(model.predict_proba(asked, time=WHEN), expected, atol=1e-10)
+        log = model.predict_log_proba(asked, time=WHEN)
+        assert_allclose(log, np.log(expected), atol=1e-9)
+    assert model.n_features_in_ == 1
+    margin = by_hand.predict(rows(ASKED, WHEN))
+    assert_allclose(model.predict(asked, time=WHEN), margin, atol=1e-10)
+    assert_allclose(model.decision_function(asked, time=WHEN), margin, atol=1e-10)
+    items = np.column_stack([ASKED[:, 0], WHEN - TIME.min()])
+    found = model.predict(ASKED[:, 0], time=WHEN, return_std=True)
+    assert_allclose(found, by_hand.predict(items, return_std=True), atol=1e-10)
+    draws = model.sample_y(ASKED[:, 0], 3, time=WHEN)
+    assert_allclose(draws, by_hand.sample_y(items, 3), atol=1e-7)
+    expected = by_hand.score(rows(PAIRS, TIME), Y)
+    assert model.score(PAIRS, Y, time=TIME) == expected
+
+
+@pytest.mark.parametrize("engine", [HMC(20, chains=4), Gibbs(20, chains=4)])
+def test_sampled_engines_likewise(engine):
+    settings = {"inference": engine, "random_state": 0}
+    by_hand = held(kernel=BY_HAND, **settings).fit(rows(PAIRS, TIME), Y)
+    model = held(drift=WALK, items=TABLE, **settings).fit(PAIRS, Y, time=TIME)
+    found = model.predict_proba(ASKED, time=WHEN)
+    assert_allclose(found, by_hand.predict_proba(rows(ASKED, WHEN)), atol=1e-10)
+
+
+@pytest.mark.parametrize("drift", ["wiener", "matern12", "matern32", "matern52"])
+def test_features_drift_by_rows_beside_the_kernel_of_features(drift):
+    static = RBF([1.0, 2.0])
+    model = held(kernel=static, drift=drift).fit(FEATURES[PAIRS], Y, time=TIME)
+    parts = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
+    span = np.ptp(TIME)
+    if drift == "wiener":
+        walk = OnColumns(Wiener(0.1 / span), [2])
+    else:
+        walk = 0.1 * OnColumns(Matern(span / 3.0, nu=parts[drift]), [2])
+    by_hand = OnColumns(static, [0, 1]) + walk * OnColumns(Identity(), [0, 1])
+    expected = held(kernel=by_hand).fit(rows(PAIRS, TIME, FEATURES), Y)
+    asked, found = rows(ASKED, WHEN, FEATURES), model.predict_proba(FEATURES[ASKED], time=WHEN)
+    assert_allclose(found, expected.predict_proba(asked), atol=1e-10)
+    assert model.n_features_in_ == 2
+    evidence = expected.log_marginal_likelihood_value_
+    assert_allclose(model.log_marginal_likelihood_value_, evidence, atol=1e-10)
+
+
+def test_ids_drift_and_their_features_do_not():
+    values = np.column_stack([np.arange(5.0), FEATURES])
+    model = held(drift="wiener", id_column=0).fit(values[PAIRS], Y, time=TIME)
+    walk = OnColumns(Identity(), [0]) * OnColumns(Wiener(0.1 / np.ptp(TIME)), [3])
+    without = held(id_column=0).fit(values[PAIRS], Y).kernel_
+    by_hand = held(kernel=without + walk).fit(rows(PAIRS, TIME, values), Y)
+    found = model.predict_proba(values[ASKED], time=WHEN)
+    assert_allclose(found, by_hand.predict_proba(rows(ASKED, WHEN, values)), atol=1e-10)
+
+
+def test_a_kernel_alone_sees_the_time_as_its_last_column():
+    kernel = OnColumns(Identity(), [0]) * OnColumns(Matern(3.0) + ExpSineSquared(1.0, 4.0), [1])
+    model = held(kernel=kernel).fit(NAMES[PAIRS], Y, time=TIME)
+    assert model.kernel_ == kernel
+    by_hand = held(kernel=kernel).fit(rows(PAIRS, TIME), Y)
+    found = model.predict_proba(NAMES[ASKED], time=WHEN)
+    assert_allclose(found, by_hand.predict_proba(rows(ASKED, WHEN)), atol=1e-10)
+
+
+def test_ties_grades_order_and_weights():
+    rng = np.random.default_rng(3)
+    grades = np.where(rng.random(N) < 0.3, 0, np.where(Y == 1, 1, -1) * rng.integers(1, 3, N))
+    order, weight = rng.choice([-1, 0, 1], N), rng.integers(1, 4, N).astype(float)
+    told = {"tie_threshold": 0.2, "grade_thresholds": (0.8,), "order_effect": 0.3}
+    given = {"order": order, "sample_weight": weight}
+    by_hand = held(kernel=BY_HAND, **told).fit(rows(PAIRS, TIME), grades, **given)
+    model = held(drift=WALK, **told).fit(NAMES[PAIRS], grades, time=TIME, **given)
+    assert model.classes_.tolist() == [-2, -1, 0, 1, 2]
+    for shown in (None, [1, 0, -1]):
+        expected = by_hand.predict_proba(rows(ASKED, WHEN), order=shown)
+        found = model.predict_proba(NAMES[ASKED], order=shown, time=WHEN)
+        assert_allclose(found, expected, atol=1e-10)
+
+
+def test_judges():
+    who = np.arange(N) % 3
+    by_hand = held(kernel=BY_HAND).fit(rows(PAIRS, TIME), Y, judges=who)
+    model = held(drift=WALK).fit(NAMES[PAIRS], Y, judges=who, time=TIME)
+    asked = {"judges": [0, 1, 9]}
+    expected = by_hand.predict_proba(rows(ASKED, WHEN), **asked)
+    assert_allclose(model.predict_proba(NAMES[ASKED], time=WHEN, **asked), expected, atol=1e-10)
+    assert_allclose(model.judges_.reliability, by_hand.judges_.reliability, atol=1e-10)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_choices_and_rankings_from_sets(padded):
+    sets = np.array([[0, 1, 2], [2, 3, 4], [4, 1, 0], [3, 0, 2]])
+    ranks = np.array([[1, 2, 3], [2, 1, 2], [3, 2, 1], [1, 2, 2]])
+    if padded:
+        sets[1, 2], ranks[1, 2] = -1, 0
+    time = TIME[:4]
+    by_hand = rows(sets, time)
+    by_hand[sets < 0] = np.nan
+    expected = held(kernel=BY_HAND).fit(by_hand, ranks)
+    model = held(drift=WALK, items=TABLE).fit(sets, ranks, time=time)
+    assert time.min() > TIME.min()  # such a walk does not know where times begin
+    found = model.predict_proba(sets, time=time + 0.5)
+    moved = by_hand.copy()
+    moved[:, :, 1] += 0.5
+    assert_allclose(found, expected.predict_proba(moved), atol=1e-8)
+    assert_allclose(found.sum(axis=1), 1.0, atol=1e-6)
+    utilities = model.predict(sets, time=time)
+    assert_allclose(utilities, expected.predict(by_hand), atol=1e-8, equal_nan=True)
+    assert model.score(sets, ranks, time=time) == expected.score(by_hand, ranks)
+
+
+def test_rated_items():
+    rng = np.random.default_rng(5)
+    values, ratings, time = FEATURES[rng.integers(5, size=20)], rng.normal(size=20), TIME[:20]
+    qid, static = np.repeat([0, 1], 10), RBF()
+    by_hand = OnColumns(static, [0, 1]) + OnColumns(Identity(), [0, 1]) * OnColumns(WALK, [2])
+    items = np.column_stack([values, time])
+    expected = held(kernel=by_hand).fit(items, ratings, qid=qid)
+    model = held(kernel=static, drift=WALK).fit(values, ratings, qid=qid, time=time)
+    assert model.n_features_in_ == 2
+    assert_allclose(model.predict(values, time=time), expected.predict(items), atol=1e-10)
+    found = model.score(values, ratings, qid=qid, time=time)
+    assert found == expected.score(items, ratings, qid=qid)
+
+
+# -- streams -------------------------------------------------------------------------------
+
+
+def test_pieces_of_a_stream_keep_the_first_origin_and_move_now():
+    settings = {"kernel": BY_HAND, "inference": SVI(200), "n_learning_answers": None}
+    order = np.argsort(TIME)
+    by_hand, model = held(**settings), held(**{**settings, "kernel": None, "drift": WALK})
+    for piece in np.array_split(order, 3):
+        by_hand.partial_fit(rows(PAIRS[piece], TIME[piece]), Y[piece])
+        model.partial_fit(NAMES[PAIRS[piece]], Y[piece], time=TIME[piece])
+        assert model.posterior_.reader.time.times(0.0) == TIME.min()
+        assert model.posterior_.reader.time.times(
+            model.posterior_.reader.time.now
+        ) == pytest.approx(TIME[piece].max(), abs=1e-9)
+    found = model.predict_proba(NAMES[ASKED], time=WHEN)
+    names = model.items_.names.tolist()
+    places = np.array([names.index(name) for name in NAMES])
+    assert sorted(places) == list(range(5))
+    assert_allclose(found, by_hand.predict_proba(rows(ASKED, WHEN)), atol=1e-6)
+    with pytest.raises(ValueError, match="came without time=, those before with"):
+        model.partial_fit(NAMES[PAIRS], Y)
+    with pytest.raises(ValueError, match="came with time=, those before without"):
+        by_hand.partial_fit(rows(PAIRS, TIME), Y, time=TIME)
+    with pytest.raises(ValueError, match="fitted on numbers"):
+        model.partial_fit(NAMES[PAIRS], Y, time=pd.Timestamp("2024-01-01"))
+
+
+# -- what does not matter ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("drift", ["wiener", "matern12", "matern52"])
+@pytest.mark.parametrize("learned", [False, True])
+def test_unit_and_origin_of_times_do_not_matter(drift, learned):
+    params = {"drift": drift, "optimizer": "fmin_l_bfgs_b" if learned else None}
+    plain = PairwisePreferenceRegressor(**params).fit(NAMES[PAIRS], Y, time=TIME)
+    # Powers of two, so that the search meets the same numbers; and of ten, where it may not.
+    found = plain.predict_proba(NAMES[ASKED], time=WHEN)
+    for factor, shift, error in ((2.0**20, 0.0, 1e-7), (1e6, 0.0, 1e-4), (1.0, 512.0, 1e-4)):
+        moved = clone(plain).fit(NAMES[PAIRS], Y, time=factor * (TIME - 2000.0) + shift)
+        again = moved.predict_proba(NAMES[ASKED], time=factor * (WHEN - 2000.0) + shift)
+        assert_allclose(again, found, atol=error if learned else 1e-9)
+
+
+def test_the_order_of_answers_and_the_zone_of_their_clocks_do_not_matter():
+    days = pd.to_datetime("2020-01-01") + pd.to_timedelta(100.0 * (TIME - 2000.0), unit="D")
+    turn = np.random.default_rng(0).permutation(N)
+    utc = days.tz_localize("UTC")
+    plain = held(drift="matern32").fit(NAMES[PAIRS], Y, time=utc)
+    turned = held(drift="matern32").fit(NAMES[PAIRS[turn]], Y[turn], time=utc[turn])
+    tokyo = held(drift="matern32").fit(NAMES[PAIRS], Y, time=utc.tz_convert("Asia/Tokyo"))
+    naive = held(drift="matern32").fit(NAMES[PAIRS], Y, time=days)
+    numbers = held(drift="matern32").fit(NAMES[PAIRS], Y, time=100.0 * (TIME - 2000.0))
+    when = days[:3] + pd.Timedelta(40.5, unit="D")
+    found = plain.predict_proba(NAMES[ASKED], time=when.tz_localize("UTC"))
+    for model, asked in (
+        (turned, when.tz_localize("UTC")),
+        (tokyo, when.tz_localize("UTC").tz_convert("America/New_York")),
+        (naive, when),
+        (numbers, 100.0 * (TIME[:3] - 2000.0) + 40.5),
+    ):
+        assert_allclose(model.predict_proba(NAMES[ASKED], time=asked), found, atol=1e-8)
+
+
+def test_static_answers_let_go_of_the_drift():
+    rng = np.random.default_rng(2)
+    pairs, _, time = games(400)
+    utility = np.array([1.0, 0.5, 0.0, -0.5, -1.0])
+    y = (utility[pairs[:, 0]] - utility[pairs[:, 1]] + 0.7 * rng.standard_normal(400) > 0).astype(
+        int
+    )
+    plain = PairwisePreferenceRegressor().fit(NAMES[pairs[:300]], y[:300])
+    drifts = PairwisePreferenceRegressor(drift="matern12").fit(
+        NAMES[pairs[:300]], y[:300], time=time[:300]
+    )
+    of_rest = y[300:]
+    losses = [
+        -np.mean(np.log(proba[np.arange(100), of_rest]))
+        for proba in (
+            plain.predict_proba(NAMES[pairs[300:]]),
+            drifts.predict_proba(NAMES[pairs[300:]], time=time[300:]),
+        )
+    ]
+    assert losses[1] < losses[0] + 0.01
+
+
+def test_drift_is_found_where_there_is_some():
+    pairs, y, time = games(300)
+    model = PairwisePreferenceRegressor(drift="matern32").fit(NAMES[pairs], y, time=time)
+    static = PairwisePreferenceRegressor().fit(NAMES[pairs], y)
+    gain = model.log_marginal_likelihood_value_ - static.log_marginal_likelihood_value_
+    assert gain > 20.0
+    _, evidence = model.log_marginal_likelihood(eval_gradient=True)
+    theta = np.r_[model.kernel_.theta, np.log(model.noise_variance_)]
+    for step in 1e-5 * np.eye(len(theta)):
+        ends = [model.log_marginal_likelihood(theta + side * step) for side in (1.0, -1.0)]
+        slope = (ends[0] - ends[1]) / 2e-5
+        assert_allclose(slope, evidence @ step / 1e-5, atol=1e-4)
+    early, late = model.predict(["ann"] * 2, time=[2005.0, 2030.0], return_std=True)[1]
+    assert late > early  # less is known of what is to come
+
+
+# -- now -----------------------------------------------------------------------------------
+
+
+def test_the_last_time_of_training_is_now():
+    model = held(drift=WALK).fit(NAMES[PAIRS], Y, time=TIME)
+    last = TIME.max()
+    now = model.predict_proba(NAMES[ASKED])
+    assert_allclose(now, model.predict_proba(NAMES[ASKED], time=last), atol=0.0)
+    posterior, names = model.posterior_, NAMES[:3]
+    assert_allclose(posterior.mean(names), model.predict(names, time=last), atol=0.0)
+    assert_allclose(posterior.var(TABLE), model.predict(TABLE, return_std=True)[1] ** 2, atol=1e-12)
+    then = posterior.at_time(2003.0)
+    assert_allclose(then.mean(names), model.predict(names, time=2003.0), atol=0.0)
+    won = then.win_probability(NAMES[ASKED[:, 0]], NAMES[ASKED[:, 1]])
+    assert_allclose(won, model.predict_proba(NAMES[ASKED], time=2003.0)[:, 1], atol=1e-12)
+    assert_allclose(posterior.at_time(None).mean(names), posterior.mean(names), atol=0.0)
+    someone = posterior.margin(["ann"], ["never seen"])[1] > posterior.margin(["ann"], ["bob"])[1]
+    assert someone.all()
+    again = pickle.loads(pickle.dumps(model))
+    assert_allclose(again.predict(names, time=2003.0), then.mean(names), atol=0.0)
+
+
+def test_rows_with_their_time_are_taken_by_a_posterior():
+    model = held(drift=WALK, items=TABLE).fit(PAIRS, Y, time=TIME)
+    items = np.column_stack([[0.0, 3.0], [1.5, 4.0]])
+    asked = model.predict(NAMES[[0, 3]], time=TIME.min() + items[:, 1])
+    assert_allclose(model.posterior_.mean(items), asked, atol=1e-12)
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        model.posterior_.mean(np.array([[0.0, np.nan]]))
+
+
+def test_gradients_of_a_posterior_have_the_time_last():
+    kernel = RBF(1.5)
+    model = held(kernel=kernel, drift=0.3 * Matern(2.0, nu=2.5)).fit(FEATURES[PAIRS], Y, time=TIME)
+    posterior = model.posterior_
+    items = np.column_stack([FEATURES[:2], [2.0, 5.0]])
+    gradient, step = posterior.mean_gradient(items), 1e-5
+    assert gradient.shape == (2, 3)
+    moved = [posterior.mean(items + side * np.array([0.0, 0.0, step])) for side in (1.0, -1.0)]
+    assert_allclose(gradient[:, 2], (moved[0] - moved[1]) / (2.0 * step), atol=1e-7)
+
+
+# -- containers and pipelines --------------------------------------------------------------
+
+
+def test_frames_and_pipelines_with_items_of_features():
+    frame = pd.DataFrame(FEATURES, columns=["speed", "size"])
+    duels = FEATURES[PAIRS]
+    pipeline = make_pipeline(Itemwise(StandardScaler()), held(drift=WALK))
+    pipeline.fit(duels, Y, pairwisepreferenceregressor__time=TIME)
+    scaler = StandardScaler().fit(FEATURES)
+    inner = held(drift=WALK).fit(scaler.transform(FEATURES)[PAIRS], Y, time=TIME)
+    found = pipeline.predict_proba(duels[:3], time=WHEN)
+    expected = inner.predict_proba(scaler.transform(FEATURES)[PAIRS[:3]], time=WHEN)
+    assert_allclose(found, expected, atol=1e-10)
+    table = ItemTable(frame)
+    model = held(drift=WALK, items=table).fit(PAIRS, Y, time=TIME)
+    assert model.feature_names_in_.tolist() == ["speed", "size"]
+    assert model.n_features_in_ == 2
+    direct = held(drift=WALK, items=FEATURES).fit(PAIRS, Y, time=TIME)
+    assert_allclose(model.predict(frame, time=2004.0), direct.predict(FEATURES, time=2004.0))
+    assert_allclose(model.predict(table), direct.predict(FEATURES, time=TIME.max()))
+
+
+def test_columns_of_a_frame():
+    days = pd.to_datetime("2020-01-01") + pd.to_timedelta(TIME, unit="D")
+    frame = pd.DataFrame(
+        {"home": NAMES[PAIRS[:, 0]], "away": NAMES[PAIRS[:, 1]], "won": Y.astype(float)}
+    )
+    frame["date"], frame["venue"] = days, np.where(Y == 1, 1, 0)
+    frame.loc[3, "won"] = np.nan
+    with pytest.warns(UserWarning, match="1 of 60 duels are left out"):
+        X, y, order, time = from_columns(
+            frame.assign(won=frame["won"].map({1.0: "home", 0.0: "away"})),
+            [],
+            [],
+            "won",
+            ids=("home", "away"),
+            order="venue",
+            time="date",
+        )
+    kept = np.delete(np.arange(N), 3)
+    assert len(X) == len(y) == len(order) == len(time) == N - 1
+    assert np.array_equal(time, days.to_numpy()[kept])
+    model = held(drift="wiener").fit(X, y, order=order, time=time)
+    plain = held(drift="wiener").fit(NAMES[PAIRS[kept]], Y[kept], time=TIME[kept])
+    found = model.predict(pd.DataFrame({"id": NAMES}), time=days[0])
+    assert_allclose(found, plain.predict(NAMES, time=TIME[0]), atol=1e-8)
+    with pytest.raises(ValueError, match="no column"):
+        from_columns(frame, [], [], ids=("home", "away"), time="when")
+    with pytest.raises(ValueError, match=r"time has shape \(2,\)"):
+        from_columns(frame, [], [], ids=("home", "away"), time=[1.0, 2.0])
+
+
+def test_votes_bring_their_times():
+    days = pd.to_datetime("2020-01-01") + pd.to_timedelta(TIME - 2000.0, unit="D")
+    table = {"model_a": NAMES[PAIRS[:, 0]], "model_b": NAMES[PAIRS[:, 1]], "day": days}
+    table["winner"] = np.where(Y == 1, "model_a", "model_b")
+    votes = from_votes(table, time="day")
+    model = PairwisePreferenceRegressor(drift=WALK, **votes.params).set_params(optimizer=None)
+    model.set_params(noise_variance=0.2).fit(votes.X, votes.y, time=votes.times)
+    plain = held(drift=WALK).fit(NAMES[PAIRS], Y, time=TIME)
+    found = model.predict_proba(votes.X[:3], time=votes.times[:3])
+    assert_allclose(found, plain.predict_proba(NAMES[PAIRS[:3]], time=TIME[:3]), atol=1e-7)
+
+
+# -- few and equal times -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("drift", ["wiener", "matern12"])
+def test_equal_times_one_answer_and_gaps_of_years(drift):
+    model = PairwisePreferenceRegressor(drift=drift, noise_variance_bounds="fixed")
+    one = clone(model).fit(NAMES[[[0, 1]]], time=5.0)
+    assert 0.5 < one.predict_proba(NAMES[[[0, 1]]])[0, 1] < 1.0
+    assert one.predict_proba(NAMES[[[0, 1]]], time=1e9)[0, 1] >= 0.5
+    equal = clone(model).fit(NAMES[PAIRS], Y, time=3)
+    assert np.all(np.isfinite(equal.predict_proba(NAMES[ASKED], time=WHEN)))
+    time = np.where(np.arange(N) < 30, 0.0, 1e4)
+    apart = clone(model).fit(NAMES[PAIRS], Y, time=time)
+    assert np.all(np.isfinite(apart.predict_proba(NAMES[ASKED], time=WHEN)))
+
+
+# -- refused -------------------------------------------------------------------------------
+
+
+def test_refused_before_any_work():
+    with pytest.raises(ValueError, match=r"drift='wiener' needs to know when.*pass time="):
+        held(drift="wiener").fit(NAMES[PAIRS], Y)
+    with pytest.raises(ValueError, match=r"drift .* must be one of"):
+        held(drift="brownian").fit(NAMES[PAIRS], Y, time=TIME)
+    with pytest.raises(TypeError, match="drift must be None, one of"):
+        held(drift=0.3).fit(NAMES[PAIRS], Y, time=TIME)
+    with pytest.raises(ValueError, match="first in row 1"):
+        held().fit(NAMES[PAIRS], Y, time=np.where(np.arange(N) == 1, np.nan, TIME))
+    with pytest.raises(ValueError, match=r"time has shape \(60,\); give one for each of the 3"):
+        held(drift=WALK).fit(NAMES[PAIRS], Y, time=TIME).predict_proba(NAMES[ASKED], time=TIME)
+    static = held().fit(NAMES[PAIRS], Y)
+    for ask in (static.predict, static.predict_proba, static.decision_function, static.sample_y):
+        with pytest.raises(ValueError, match="fitted without times"):
+            ask(NAMES[ASKED], time=WHEN)
+    with pytest.raises(ValueError, match="fitted without times"):
+        static.score(NAMES[ASKED], [1, 1, 1], time=WHEN)
+    with pytest.raises(ValueError, match="fitted without times"):
+        static.posterior_.at_time(3.0)
+
+
+def test_a_refit_without_times_has_none():
+    model = held().fit(NAMES[PAIRS], Y, time=TIME)
+    static = model.fit(NAMES[PAIRS], Y).predict_proba(NAMES[ASKED])
+    assert_allclose(static, held().fit(NAMES[PAIRS], Y).predict_proba(NAMES[ASKED]), atol=0.0)
+
+
+def test_engines_as_options_take_times():
+    for engine in (EP(damping=0.1), Laplace()):
+        model = held(drift=ConstantKernel(0.5) * Matern(2.0), inference=engine)
+        found = model.fit(NAMES[PAIRS], Y, time=TIME).predict_proba(NAMES[ASKED], time=WHEN)
+        assert_allclose(found.sum(axis=1), 1.0, atol=1e-12)
