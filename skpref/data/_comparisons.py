@@ -841,8 +841,8 @@ def _nth(codes: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 # Answers of the part that "auto" learns on: exactly; exactly, of names alone; exactly, for a fit
-# with inducing points, which is itself a matter of seconds; and by the bound of such a fit. Of items
-# through time, whose own course is in many answers.
+# with inducing points, itself a matter of seconds; by the bound of such a fit; and of items
+# through time.
 ENOUGH, ENOUGH_OF_NAMES, ENOUGH_FOR_POINTS, ENOUGH_SPARSE = 1000, 2000, 800, 5000
 ENOUGH_THROUGH_TIME = 100_000
 

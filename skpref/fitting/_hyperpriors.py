@@ -174,18 +174,20 @@ def lengthscale_priors(
 
 
 def variance_priors(kernel: Kernel) -> tuple[Hyperprior, ...]:
-    """Priors on the variances of the default kernel beside ids: none, or two.
+    """Priors on the variances of the default kernel of ids: none, one or two.
 
     Parameters
     ----------
     kernel : Kernel
-        A sum of parts with a variance each, that of the item effects first. With one variance at
-        most there is nothing beside it that would have to be shrunk.
+        A sum of parts with a variance each, that of the item effects first, which is free where
+        something else is.
     """
-    effects, *parts = np.flatnonzero(amplitude_powers(kernel)) if kernel.n_dims else [0]
-    if not parts:
+    if not kernel.n_dims:
         return ()
+    effects, *parts = np.flatnonzero(amplitude_powers(kernel))
     unit = LogNormal(np.array([effects]), np.zeros(1), np.array([_UNIT]))
+    if not parts:
+        return (unit,)
     return unit, HalfCauchy(np.array(parts), np.full(len(parts), _PART))
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
+from sklearn.gaussian_process.kernels import CompoundKernel, ConstantKernel, Kernel
 
 from skpref._utils import check_choice, check_number, warn
 from skpref.data import Comparisons, Reader, Training
@@ -28,6 +28,8 @@ from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood, probit
 
 # What is taken for drift=None where times came and no kernel.
 _DRIFT = "matern12"
+# Bounds of the variance of what stays, beside a drift, in the units of a utility.
+_LEVEL_BOUNDS = (1e-5, 1e5)
 
 
 class Settings(NamedTuple):
@@ -186,6 +188,8 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     def kernel_of(own: bool) -> Kernel:
         if given is None:
             kernel = default_kernel(static, has_features, own, reader.id_column)
+            if drifts and learned and not kernel.n_dims:  # how much of it stays is learned too
+                kernel = ConstantKernel(1.0, _LEVEL_BOUNDS) * kernel
         else:
             kernel = clone(given)
         return kernel if times is None else times.beside(kernel, reader.id_column)
@@ -203,7 +207,9 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     check_answers(engine, comparisons, settings.likelihood, kernel)
     priors: tuple[Hyperprior, ...] = ()
     if learned:
-        beside_ids = given is None and reader.id_column is not None
+        beside_ids = given is None and (
+            reader.id_column is not None or (drifts and not has_features)
+        )
         of_variances = variance_priors(kernel.k1 if drifts else kernel) if beside_ids else ()
         wanted, column = estimator.lengthscale_prior, None if times is None else times.column
         priors = lengthscale_priors(wanted, kernel, static.items, bool(of_variances), column)

@@ -20,7 +20,7 @@ from skpref._utils import Array, inverse_cholesky
 from skpref.data import Comparisons, distinct_rows
 from skpref.gp._kalman import Chains, Filtered, Nodes, Smoother
 from skpref.gp._prior import Cost, Marginals, Prior, PriorRule
-from skpref.gp._through_time import Course, StaticFeatures, ThroughTime
+from skpref.gp._through_time import Course, Latest, StaticFeatures, ThroughTime, places
 from skpref.kernels import Drift, Kernel, drift_of, paired
 from skpref.likelihoods import Likelihood
 
@@ -88,6 +88,8 @@ class IndependentItems(Prior):
         As `drift_of` knows them.
     comparisons : Comparisons
         Duels.
+    before : ThroughTime, optional
+        What is known already, where all of these answers were given at one time that is later.
 
     Raises
     ------
@@ -95,31 +97,52 @@ class IndependentItems(Prior):
         If the kernel is no such, or answers are joint.
     """
 
-    def __init__(self, kernel: Kernel, comparisons: Comparisons):
+    def __init__(self, kernel: Kernel, comparisons: Comparisons, before: ThroughTime | None = None):
         drift = drift_of(kernel, comparisons.items.shape[1])
         if drift is None or comparisons.rows.joint or not _few(drift):
             raise ValueError(_NO_CHAINS.format(kernel))
-        self.kernel, self.drift = kernel, drift
-        items, margins = comparisons.items, comparisons.rows.margins
+        self.kernel, self.drift, self._comparisons = kernel, drift, comparisons
+        margins = comparisons.rows.margins
         self.who, self.nodes = _nodes_of(comparisons, drift)
-        self.chains = Chains(self.nodes, drift)
         self._first, self._second = self.nodes.node[margins.first], self.nodes.node[margins.second]
         self.n_margins = len(margins.first)
         self.static, self._Z, self._own = None, np.zeros((self.n_margins, 0)), np.zeros(0)
-        if drift.static is not None:
-            self.static = StaticFeatures(drift.static, items)
-            self._Z, self._own = _features_of(self.static, comparisons), self.static.variance
+        self._centre, self._dual = np.zeros((2, self.n_margins))
+        self._last: _Messages | None = None
+        if before is None:
+            self.chains = Chains(self.nodes, drift)
+            if drift.static is not None:
+                self.static = StaticFeatures(drift.static, comparisons.items)
+                self._Z, self._own = _features_of(self.static, comparisons), self.static.variance
+            self._last = comparisons.kept.get(("messages", drift.who))
+        else:
+            self._carry_on(before)
         self._scale = np.sqrt(self._own)
         own = self.chains.variance
         self.variance = own[self._first] + own[self._second] + self._Z**2 @ self._own
         itself = self.nodes.chain[self._first] == self.nodes.chain[self._second]
         if itself.any():
-            one, other = items[margins.first[itself]], items[margins.second[itself]]
+            rows = comparisons.items[margins.first], comparisons.items[margins.second]
+            one, other = (each[itself] for each in rows)
             spread = kernel.diag(one) + kernel.diag(other) - 2.0 * paired(kernel, one, other)
             self.variance[itself] = np.maximum(spread, 0.0)
-        self._last: _Messages | None = comparisons.kept.get(("messages", drift.who))
-        self._dual = np.zeros(self.n_margins)
-        self._comparisons = comparisons
+
+    def _carry_on(self, before: ThroughTime) -> None:
+        """Begin with what is known of earlier times."""
+        first, h = self.nodes.first, self.drift.seen
+        self.carried_from = places(before.who, self.who)
+        chain = self.carried_from[self.nodes.chain[first]]
+        found = before.states(chain, self.nodes.times[first])
+        self.chains = Chains(self.nodes, self.drift, np.moveaxis(found.covariance, 0, 2))
+        self.mean = found.mean
+        # Of one time alone, so that all nodes are the first of their chains.
+        self._centre = self._lifted(found.mean @ h)
+        if before.static is not None:
+            self.static = before.static
+            rows = _features_of(before.static, self._comparisons)
+            self._Z = rows @ before.static_root.T
+            self._own = np.ones(len(before.static_root))
+            self._centre += rows @ before.static_mean
 
     @classmethod
     def of(
@@ -247,6 +270,7 @@ class IndependentItems(Prior):
         def pulled(values: Array) -> tuple[Array, Array]:
             return self._pulled(values), values @ Z
 
+        shift = shift - precision * self._centre
         # From the means that the last dual makes, whose image under Q⁻¹ is known.
         dual = self._dual
         mean = self.times(dual) if dual.any() else np.zeros(self.n_margins)
@@ -274,7 +298,7 @@ class IndependentItems(Prior):
             direction = tuple(s + size / before * d for s, d in zip(step, direction, strict=True))
             image = tuple(each + size / before * of for each, of in zip(left, image, strict=True))
         self._dual = shift - precision * mean
-        return mean
+        return mean + self._centre
 
     # -- gradient and posterior ---------------------------------------------------------------
 
@@ -298,22 +322,8 @@ class IndependentItems(Prior):
     def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> ThroughTime:
         """See `Prior.posterior`."""
         given, dual, nodes = marginals.root, marginals.dual, self.nodes
-        weights = self._pulled(dual)
-        state, pull = self.chains.carried(weights)
-        value = self.drift.seen @ state
-        order = nodes.by_time
         begin = np.concatenate([[0], np.cumsum(np.bincount(nodes.chain))])
-        known = given.chains
-        course = Course(
-            begin,
-            nodes.times[order],
-            np.moveaxis(known.covariance, 2, 0)[order],
-            np.moveaxis(known.slope, 2, 0)[order],
-            state.T[order],
-            pull.T[order],
-            known.precision[order],
-            (weights + known.precision * value)[order],
-        )
+        course = Course.of(self.chains, given.chains, self._pulled(dual), begin)
         return ThroughTime(
             self.kernel,
             likelihood,
@@ -327,6 +337,27 @@ class IndependentItems(Prior):
             static_mean=self._own * (dual @ self._Z),
             static_root=given.inverse * self._scale,
         )
+
+    def carried_on(self, before: ThroughTime, marginals: Any) -> ThroughTime:
+        """The posterior before with these answers, which were given at one later time."""
+        given, dual = marginals.root, marginals.dual
+        weights = self._pulled(dual)
+        state = self.mean + self.chains.carried(weights)[0].T
+        known, h = given.chains, self.drift.seen
+        news = Latest(
+            self.carried_from[self.nodes.chain],
+            self.who[self.nodes.chain],
+            self.nodes.times,
+            np.moveaxis(known.covariance, 2, 0),
+            state,
+            known.precision,
+            weights + known.precision * (state @ h),
+        )
+        mean, root = before.static_mean, before.static_root
+        if before.static is not None:
+            mean = mean + root.T @ (dual @ self._Z)
+            root = given.inverse @ root
+        return before.told(news, mean, root)
 
 
 def _few(drift: Drift) -> bool:

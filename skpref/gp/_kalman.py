@@ -118,20 +118,26 @@ class Chains:
     ----------
     nodes : Nodes
     drift : Drift
+    begin : ndarray of shape (size, size, n_chains), optional
+        Covariance of the states at the first nodes. None: nothing is known of them.
     """
 
-    def __init__(self, nodes: Nodes, drift: Drift):
+    def __init__(self, nodes: Nodes, drift: Drift, begin: Array | None = None):
         self.nodes, self.drift, self._seen = nodes, drift, drift.seen
         self._A, self._Q = drift.moved(nodes.before, nodes.times)
-        # What nothing is known of begins as it is at that time.
         self._A[:, :, nodes.first] = 0.0
-        self._Q[:, :, nodes.first] = drift.spread(nodes.times[nodes.first])
+        self._begin = drift.spread(nodes.times[nodes.first]) if begin is None else begin
+        self._Q[:, :, nodes.first] = self._begin
 
     @cached_property
     def variance(self) -> Array:
-        """Of the nodes' values, with nothing known, (n_nodes,)."""
-        h = self._seen
-        return np.einsum("i,ijn,j->n", h, self.drift.spread(self.nodes.times), h)
+        """Of the nodes' values before any site, (n_nodes,)."""
+        spread = self._Q.copy()
+        for before, after in self.nodes.moves:
+            A = self._A[:, :, after]
+            half = np.einsum("ijn,jkn->ikn", A, spread[:, :, before])
+            spread[:, :, after] += np.einsum("ijn,kjn->ikn", half, A)
+        return np.einsum("i,ijn,j->n", self._seen, spread, self._seen)
 
     def filtered(self, precision: Array) -> Filtered:
         """The nodes given sites of some precision."""

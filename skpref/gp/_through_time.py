@@ -1,6 +1,7 @@
 """The posterior of items that change through time, each given its own course."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skpref._utils import Array, RandomLike, check_number, eigen_root, floor_variance, generator_of
 from skpref.data import Shown, distinct_rows
+from skpref.gp._kalman import Chains, Filtered, Nodes
 from skpref.gp._posterior import Posterior
 from skpref.kernels import Drift, FiniteFeatures
 
@@ -120,9 +122,29 @@ class Course(NamedTuple):
     precision: Array
     shift: Array
 
+    @classmethod
+    def of(
+        cls, chains: Chains, known: Filtered, weights: Array, begin: NDArray[np.intp]
+    ) -> "Course":
+        """Of chains given sites, whose values K times some weights is the mean of."""
+        state, pull = chains.carried(weights)
+        order = chains.nodes.by_time
+        return cls(
+            begin,
+            chains.nodes.times[order],
+            np.moveaxis(known.covariance, 2, 0)[order],
+            np.moveaxis(known.slope, 2, 0)[order],
+            state.T[order],
+            pull.T[order],
+            known.precision[order],
+            (weights + known.precision * (chains.drift.seen @ state))[order],
+        )
+
     def last_before(self, chain: NDArray[np.intp], times: Array) -> NDArray[np.intp]:
         """The last node of chains up to some times; that before a chain's first if none is."""
         low, high = self.begin[chain] - 1, self.begin[chain + 1] - 1
+        if not len(self.times):
+            return low
         while True:
             open_ = low < high
             if not open_.any():
@@ -131,6 +153,27 @@ class Course(NamedTuple):
             under = self.times[np.where(open_, middle, 0)] <= times
             low = np.where(open_ & under, middle, low)
             high = np.where(open_ & ~under, middle - 1, high)
+
+
+class Latest(NamedTuple):
+    """What answers of one time have brought; arrays run over the nodes.
+
+    Attributes
+    ----------
+    chain : ndarray of int of shape (n,)
+        −1 of who is new.
+    who : ndarray of shape (n, n_columns)
+    times, covariance, state, precision, shift : ndarray
+        As in `Course`.
+    """
+
+    chain: NDArray[np.intp]
+    who: Array
+    times: Array
+    covariance: Array
+    state: Array
+    precision: Array
+    shift: Array
 
 
 class StateMoments(NamedTuple):
@@ -159,6 +202,10 @@ class ThroughTime(Posterior):
     static_mean : ndarray of shape (rank,)
     static_root : ndarray of shape (rank, rank)
         R with Rᵀ R the covariance of the features' weights.
+    told_since : tuple of Latest
+        What later answers have brought, which does not change what is said of earlier times.
+    last : Latest or None
+        Of each chain the last of these; its time is -inf where there is none.
     """
 
     drift: Drift = None  # type: ignore[assignment]  # always given
@@ -167,6 +214,8 @@ class ThroughTime(Posterior):
     static: StaticFeatures | None = None
     static_mean: Array = None  # type: ignore[assignment]
     static_root: Array = None  # type: ignore[assignment]
+    told_since: tuple[Latest, ...] = ()
+    last: Latest | None = None
 
     keeps_anchors: ClassVar[bool] = False
 
@@ -180,31 +229,116 @@ class ThroughTime(Posterior):
         """Of the states of chains at some times."""
         drift, course = self.drift, self.course
         n, size = len(times), drift.size
-        known = np.maximum(chain, 0)
-        at = course.last_before(known, times)
-        begun = (chain >= 0) & (at >= course.begin[known])
+        # Who came later has no part in the course.
+        known = np.where(chain < len(course.begin) - 1, chain, -1)
+        at = course.last_before(np.maximum(known, 0), times)
+        begun = (known >= 0) & (at >= course.begin[known])
         ahead = at + 1
-        follows = (chain >= 0) & (ahead < course.begin[known + 1])
-        mean, slope = np.zeros((n, size)), np.zeros((n, size, size))
-        pull = np.zeros((n, size))
+        follows = (known >= 0) & (ahead < course.begin[known + 1])
+        mean, slope, pull = np.zeros((n, size)), np.zeros((n, size, size)), np.zeros((n, size))
         if follows.any():
             after = ahead[follows]
             A, _ = drift.moved(times[follows], course.times[after])
             pull[follows] = np.einsum("jin,nj->ni", A, course.pull[after])
             half = np.einsum("jin,njk->nik", A, course.slope[after])
             slope[follows] = np.einsum("nij,jkn->nik", half, A)
-        P = np.empty((n, size, size))
-        P[~begun] = np.moveaxis(drift.spread(times[~begun]), 2, 0)
+        before, P, state = np.zeros(n), np.zeros((n, size, size)), np.zeros((n, size))
+        before[begun] = course.times[at[begun]]
+        P[begun], state[begun] = course.covariance[at[begun]], course.state[at[begun]]
+        if self.last is not None:
+            begun = self._since(chain, times, begun, (before, P, state), (slope, pull))
+        found = np.empty_like(P)
+        found[~begun] = np.moveaxis(drift.spread(times[~begun]), 2, 0)
+        mean[~begun] = np.einsum("nij,nj->ni", found[~begun], pull[~begun])
         if begun.any():
-            before = at[begun]
-            A, Q = drift.moved(course.times[before], times[begun])
-            half = np.einsum("ijn,njk->nik", A, course.covariance[before])
+            A, Q = drift.moved(before[begun], times[begun])
             Q = np.moveaxis(Q, 2, 0)
-            P[begun] = np.einsum("nij,kjn->nik", half, A) + Q
-            mean[begun] = np.einsum("ijn,nj->ni", A, course.state[before])
+            half = np.einsum("ijn,njk->nik", A, P[begun])
+            found[begun] = np.einsum("nij,kjn->nik", half, A) + Q
+            mean[begun] = np.einsum("ijn,nj->ni", A, state[begun])
             mean[begun] += np.einsum("nij,nj->ni", Q, pull[begun])
-        mean[~begun] = np.einsum("nij,nj->ni", P[~begun], pull[~begun])
-        return StateMoments(mean, P, slope)
+        return StateMoments(mean, found, slope)
+
+    def _since(self, chain, times, begun, from_, toward):
+        """Let what was told since the course stand where it is the last before a time."""
+        last: Latest = self.last  # type: ignore[assignment]  # asked by the caller
+        later = (chain >= 0) & (times >= last.times[chain]) & np.isfinite(last.times[chain])
+        rows, source = [np.flatnonzero(later)], [(last, chain[later])]
+        between = (chain >= 0) & ~later & np.isfinite(last.times[chain])
+        if between.any():
+            every, begin = self._history
+            course = Course(begin, every.times, *(np.zeros(0),) * 6)
+            some = np.flatnonzero(between)
+            at = course.last_before(chain[some], times[some])
+            there = at >= begin[chain[some]]
+            rows.append(some[there])
+            source.append((every, at[there]))
+        for at, (told, place) in zip(rows, source, strict=True):
+            from_[0][at], from_[1][at] = told.times[place], told.covariance[place]
+            from_[2][at] = told.state[place]
+            toward[0][at] = toward[1][at] = 0.0
+            begun = begun.copy()
+            begun[at] = True
+        return begun
+
+    @cached_property
+    def _history(self) -> tuple[Latest, NDArray[np.intp]]:
+        """All that was told since the course by chain and time, and where each chain begins."""
+        every = Latest(*map(np.concatenate, zip(*self.told_since, strict=True)))
+        every = every._replace(chain=places(self.who, every.who))
+        order = np.lexsort((every.times, every.chain))
+        counts = np.bincount(every.chain, minlength=len(self.who))
+        return Latest(*(part[order] for part in every)), np.concatenate([[0], np.cumsum(counts)])
+
+    def told(self, news: Latest, static_mean: Array, static_root: Array) -> "ThroughTime":
+        """This posterior after answers of one time, which is later than all that it knows of these
+        items; what it says of earlier times stays, until `smoothed`."""
+        n, new = len(self.who), news.chain < 0
+        who = np.concatenate([self.who, news.who[new]])
+        chain = news.chain.copy()
+        chain[new] = n + np.arange(np.count_nonzero(new))
+        size = self.drift.size
+        shapes = (), self.who.shape[1:], (), (size, size), (size,), (), ()
+        before = self.last
+        grown = []
+        for at, (part, shape) in enumerate(zip(news, shapes, strict=True)):
+            whole = np.zeros((len(who), *shape), dtype=part.dtype)
+            if at == 2:
+                whole[:] = -np.inf
+            if before is not None:
+                whole[:n] = before[at]
+            whole[chain] = part
+            grown.append(whole)
+        return replace(
+            self,
+            who=who,
+            told_since=(*self.told_since, news),
+            last=Latest(*grown),
+            static_mean=static_mean,
+            static_root=static_root,
+        )
+
+    def smoothed(self) -> "ThroughTime":
+        """This posterior where what was told later counts for earlier times too.
+
+        What the answers said of each item, given what was known of the others then, stays.
+        """
+        if self.last is None:
+            return self
+        every, _ = self._history
+        course = self.course
+        chain = np.repeat(np.arange(len(course.begin) - 1), np.diff(course.begin))
+        chain = np.concatenate([chain, every.chain])
+        nodes = Nodes(chain, np.concatenate([course.times, every.times]))
+        precision, shift = np.zeros((2, nodes.n_nodes))
+        np.add.at(precision, nodes.node, np.concatenate([course.precision, every.precision]))
+        np.add.at(shift, nodes.node, np.concatenate([course.shift, every.shift]))
+        chains = Chains(nodes, self.drift)
+        known = chains.filtered(precision)
+        weights = shift - precision * chains.smoother(known).means(shift)
+        begin = np.concatenate([[0], np.cumsum(np.bincount(nodes.chain, minlength=len(self.who)))])
+        course = Course.of(chains, known, weights, begin)
+        return replace(self, course=course, told_since=(), last=None)
 
     def _values(self, rows: Array) -> tuple[Array, Array]:
         """Mean and variance of the utility at rows."""
@@ -264,11 +398,18 @@ class ThroughTime(Posterior):
         m, size = len(times), drift.size
         reach = np.zeros((m, size, size))  # covariance of the state at each time with that now
         cov = np.zeros((m, m))
-        rows = range(int(course.begin[chain]), int(course.begin[chain + 1]))
-        stops = [(float(course.times[k]), 0, k) for k in rows]
-        stops += [(float(t), 1, k) for k, t in enumerate(times)]
+        sites = []
+        if chain < len(course.begin) - 1:
+            rows = slice(course.begin[chain], course.begin[chain + 1])
+            sites = list(zip(course.times[rows], course.precision[rows], strict=True))
+        if self.last is not None:
+            every, begin = self._history
+            rows = slice(begin[chain], begin[chain + 1])
+            sites += zip(every.times[rows], every.precision[rows], strict=True)
+        stops = [(float(time), 0, float(precision)) for time, precision in sites]
+        stops += [(float(t), 1, float(k)) for k, t in enumerate(times)]
         now, P = None, np.zeros((size, size))
-        for time, asked, k in sorted(stops):
+        for time, asked, told in sorted(stops):
             if now is None:
                 P = drift.spread(np.array([time]))[:, :, 0]
             else:
@@ -277,10 +418,11 @@ class ThroughTime(Posterior):
             now = time
             if not asked:
                 gain = P @ h
-                share = course.precision[k] / (1.0 + course.precision[k] * (h @ gain))
+                share = told / (1.0 + told * (h @ gain))
                 reach = reach - share * (reach @ h)[:, :, None] * gain
                 P = P - share * np.outer(gain, gain)
                 continue
+            k = int(told)
             reach[k] = P
             left = np.eye(size) - found.slope[k] @ P
             cov[: k + 1, k] = cov[k, : k + 1] = (h @ reach[: k + 1]) @ (left @ h)
