@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared
 
 from skpref import PairwisePreferenceRegressor
 from skpref.fitting._hyperpriors import drift_priors
-from skpref.gp import TimeSpread, drifting, mean_variance
+from skpref.gp import TimeSpread, drifting, mean_variance, place, unexplained_share
 from skpref.kernels import Identity, OnColumns, Wiener
 
 STATIC = OnColumns(Identity(), [0])
@@ -119,3 +119,21 @@ def test_features_keep_the_priors_that_they_have_without_times():
         "variance of the item effects",
         "variance of the effects of columns 0, 1 * Matern",
     ]
+
+
+def test_inducing_points_follow_every_name_through_time():
+    """They leave less open than as many items at random, and none of the names without any."""
+    rng = np.random.default_rng(0)
+    items = np.column_stack([np.arange(600) % 12, rng.uniform(0.0, 10.0, 600)]).astype(float)
+    kernel = drift_of(1.0 * Matern(4.0, nu=1.5))
+    Z = place(items, kernel, 60, 0)
+    assert Z.shape == (60, 2)
+    assert all((items == row).all(axis=1).any() for row in Z)
+    per_name = np.bincount(Z[:, 0].astype(int), minlength=12)
+    assert per_name.min() >= 3
+    left = unexplained_share(kernel, items, Z)
+    others = [unexplained_share(kernel, items, items[rng.permutation(600)[:60]]) for _ in range(5)]
+    assert left.mean() < 0.5 * min(other.mean() for other in others)
+    assert left.max() < 0.5 * min(other.max() for other in others)
+    few = np.unique(items.round(0), axis=0)
+    assert len(place(np.repeat(few, 2, axis=0)[:200], kernel, 150, 0)) <= 132
