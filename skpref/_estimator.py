@@ -125,7 +125,8 @@ class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         warm = getattr(model.engine, "warm_start", False)
         start = getattr(self, "_start", None) if warm else None
         rng = source_of(self.random_state)
-        with progress(self, comparisons, model, search) as report:
+        timed = training.reader.time is not None
+        with progress(self, comparisons, model, search, timed) as report:
             run = start, rng, search, report.evaluated, report.passed
             if training.judges is None or judge_prior is None:
                 return fit_posterior(comparisons, model, *run)
@@ -369,7 +370,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         Labels of (second won, first won), with ties (second won, tie, first won), with grades all
         of them in ascending order; or positions in a set; only after a fit on duels or sets.
     comparisons_ : Comparisons
-        Distinct items and the answers, as they came.
+        Distinct items and the answers, as they came. After a fit with ``time`` an item is one at a
+        time: the last column is its time since the first of training, dates in days.
     duels_ : Duels
         Distinct duels and ties among them, with counts.
     items_ : ItemTable or None
@@ -419,6 +421,14 @@ class PairwisePreferenceRegressor(UtilityEstimator):
     Reese's Peanut Butter cup
     >>> model.predict_proba(candy.X[:2]).shape
     (2, 2)
+
+    Utilities that change: ann has won of old, and bob wins now.
+
+    >>> games = [["ann", "bob"]] * 5 + [["bob", "ann"]] * 5  # the winner first
+    >>> model = PairwisePreferenceRegressor(drift="wiener", optimizer=None)
+    >>> model = model.fit(games, time=range(2016, 2026))
+    >>> model.predict_proba([["ann", "bob"]] * 3, time=[2016, 2025, 2040])[:, 1].round(2)
+    array([0.91, 0.09, 0.29])
     """
 
     def __init__(
@@ -827,6 +837,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             check_judges(judges, len(query), query.size)
         ids = check_respondents(judges, len(query), "judge")
         return None if self.judges_ is None else Sight.of(self.judges_, ids)
+
+    def _held_parameters(self):
+        return {**super()._held_parameters(), "drift": None}  # which kernel_ has
 
     def _depends_on(self, name):
         if name == "order" and self.judges_ is not None and self.judges_.order is not None:

@@ -12,7 +12,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skpref import ItemTable, PairwisePreferenceRegressor
-from skpref.duels import from_columns, from_votes
+from skpref.data import check_training
+from skpref.duels import from_columns, from_rankings, from_votes, ranking_groups
+from skpref.fitting import check_settings, make_model
+from skpref.fitting._settings import held as held_at
 from skpref.inference import EP, HMC, SVI, Gibbs, Laplace
 from skpref.kernels import Identity, OnColumns, Wiener
 from skpref.preprocessing import Itemwise
@@ -393,6 +396,40 @@ def test_votes_bring_their_times():
     plain = held(drift=WALK).fit(NAMES[PAIRS], Y, time=TIME)
     found = model.predict_proba(votes.X[:3], time=votes.times[:3])
     assert_allclose(found, plain.predict_proba(NAMES[PAIRS[:3]], time=TIME[:3]), atol=1e-7)
+
+
+def test_rankings_as_duels_have_the_times_of_their_lists():
+    lists, times = [["ann", "bob", "cid"], ["cid", "ann"]], np.array([3.0, 7.0])
+    X, y = from_rankings(lists)
+    model = held(drift=WALK).fit(X, y, time=times[ranking_groups(lists)])
+    items = model.comparisons_.items
+    assert items.shape == (5, 2)
+    assert sorted(items[:, 1]) == [0.0, 0.0, 0.0, 4.0, 4.0]
+
+
+def test_a_fit_held_at_its_hyperparameters_is_the_same():
+    for drift in ("wiener", None):
+        model = PairwisePreferenceRegressor(drift=drift).fit(NAMES[PAIRS], Y, time=TIME)
+        again = held_at(model).fit(NAMES[PAIRS], Y, time=TIME)
+        assert again.kernel_ == model.kernel_
+        found = again.predict_proba(NAMES[ASKED], time=WHEN)
+        assert_allclose(found, model.predict_proba(NAMES[ASKED], time=WHEN), atol=1e-6)
+
+
+def test_an_item_counts_once_however_often_it_met_others(capsys):
+    held(drift=WALK, verbose=1).fit(NAMES[PAIRS], Y, time=TIME)
+    assert "60 duels of 5 items fitted" in capsys.readouterr().out
+
+
+def test_many_answers_count_by_items_at_times():
+    n = 4100
+    pairs, y, time = games(n, n_items=50)
+    table = ItemTable.from_names(np.arange(50).astype(str))
+    model = PairwisePreferenceRegressor(drift="wiener", items=table)
+    settings = check_settings(model)
+    training = check_training(model, pairs, y, time=time + 1e-6 * np.arange(n))
+    with pytest.warns(UserWarning, match=r"4100 distinct duels among 8200 items.*SVI"):
+        assert isinstance(make_model(model, settings, training).engine, SVI)
 
 
 # -- few and equal times -------------------------------------------------------------------

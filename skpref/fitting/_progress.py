@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from skpref._utils import warn
-from skpref.data import Comparisons
+from skpref.data import Comparisons, distinct_rows
 from skpref.fitting._forecast import learning_part, warn_cost
 from skpref.fitting._model import Model
 from skpref.fitting._search import Search, Step, StopSearch
@@ -24,14 +24,14 @@ _EVERY = 2.0
 
 @contextmanager
 def progress(
-    estimator, comparisons: Comparisons, model: Model, search: Search | None
+    estimator, comparisons: Comparisons, model: Model, search: Search | None, timed: bool = False
 ) -> Iterator["Report"]:
     """Monitors of the search and of the engine, in the task "fit" of scikit-learn's callbacks.
 
     Each evaluation of the objective is a task "evaluation"; a callback that says so stops the
     search at the best point so far. Each pass of an engine that makes long ones is a task "pass"; a
     callback that says so ends the fit with what was found so far. A warning tells beforehand of a
-    fit that will be long.
+    fit that will be long. ``timed``: the items have a time in the last column.
     """
     learned, part = search is not None and len(model.theta) > 0, comparisons
     if search is not None:
@@ -46,7 +46,7 @@ def progress(
                 "n_learning_answers=None learns on all, which takes longer; an integer says on how "
                 "many."
             )
-    what = f"{len(comparisons.positions)} duels of {_items(estimator, comparisons)}"
+    what = f"{len(comparisons.positions)} duels of {_items(estimator, comparisons, timed)}"
     with reported(estimator, what, model.names if learned else [], some) as report:
         yield report
 
@@ -141,9 +141,11 @@ class Report:
         return bool(task.call_on_fit_task_end(estimator=self._estimator))
 
 
-def _items(estimator, comparisons):
+def _items(estimator, comparisons, timed):
     """How many items there are; those whose features change from duel to duel count once."""
     rows, place = comparisons.items, estimator.id_column
+    if timed:
+        rows = distinct_rows(rows[:, :-1])[0]
     if isinstance(place, str) or place is None:
         return f"{len(rows)} items"
     n = len(np.unique(rows[:, place]))

@@ -28,6 +28,7 @@ from skpref._utils import (
     floor_variance,
     inverse_cholesky,
     is_covariance,
+    pivoted_cholesky,
     row_blocks,
     seed_of,
     semidefinite_root,
@@ -502,6 +503,8 @@ class Inducing(Prior):
 # Items a centre that k-means looks at, and passes over them.
 _SHOWN = 30
 _PASSES = 5
+# Items that points are chosen among, one after the other.
+_PIVOTS = 2000
 # Distances are taken in blocks of this many doubles.
 _DISTANCES = 2**22
 
@@ -511,7 +514,9 @@ def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDAr
 
     Features are scaled to their spread. Where a part of the kernel tells items by their names alone
     (`Identity`), the centres' nearest items are taken, as nothing lies between names; where no
-    other part of it sees them, all items.
+    other part of it sees them, all items. Where each name has a function of its own of what is
+    measured, as a drift is one of time, those items of a random part are taken, one after the
+    other, that are known worst by the ones before: clusters would leave most functions without any.
 
     Parameters
     ----------
@@ -523,6 +528,9 @@ def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDAr
     named, measured = seen_columns(kernel, items.shape[1])
     if len(items) <= n or (named and not measured):
         return items
+    rest = finite_parts(kernel, items.shape[1])[1]
+    if named and rest is not None and seen_columns(rest, items.shape[1])[0]:
+        return _worst_known(items, kernel, n, seed)
     columns = measured if named else list(range(items.shape[1]))
     scale = feature_spread(items[:, columns])
     rng = np.random.default_rng(seed)
@@ -547,6 +555,14 @@ def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDAr
         for k in range(0, len(centres), step)
     ]
     return items[some[np.unique(np.concatenate(nearest))]]
+
+
+def _worst_known(items: Array, kernel: Kernel, n: int, seed: int) -> Array:
+    """n items at most, each of the largest variance given those before, of a random part."""
+    some = np.random.default_rng(seed).permutation(len(items))[: max(_PIVOTS, 2 * n)]
+    K = kernel(items[some])
+    factor, order = pivoted_cholesky(K, _JITTER * float(np.max(np.diagonal(K))))
+    return items[some[order[: min(n, factor.shape[1])]]]
 
 
 def _crossed(items: Array, kernel: Kernel, n: int, seed: int) -> Array | None:
