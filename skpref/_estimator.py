@@ -43,12 +43,14 @@ from skpref.fitting import (
     fit_judged,
     fit_posterior,
     held_engine,
+    is_through_time,
     make_model,
     progress,
     refuse_judged,
     takes_streams,
+    told_later,
 )
-from skpref.inference import Engine
+from skpref.inference import EP, Engine
 from skpref.likelihoods import ANSWER_DEFAULTS, JudgeReliability, Likelihood
 from skpref.metrics import concordance
 
@@ -572,6 +574,11 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         from all points become points, up to twice ``n_inducing`` (as many as there are, for items
         that have names alone). Points of your own, ``SVI(inducing_points=...)``, stay as they are.
 
+        Of items that drift, with ``inference=EP(items="independent")``, later answers are filtered
+        into the posterior: what that takes does not depend on how many came before.
+        Hyperparameters stay, and what is said of earlier times too, until
+        ``posterior_.smoothed()``. An answer must not be earlier than the last one about its items.
+
         Parameters
         ----------
         X, y, qid, sample_weight, order, time
@@ -595,6 +602,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             As in `fit`, if these answers are not of the form of those before, or with judges.
         """
         refuse_judged(self, judges)
+        if is_through_time(getattr(self, "engine_", None) or EP()) and not hasattr(self, "_stream"):
+            return self._told_later(X, y, qid, sample_weight, order, time)
         if not hasattr(self, "_stream"):
             given = {"qid": qid, "sample_weight": sample_weight, "order": order, "time": time}
             return self._fit_utility(X, y, **given)
@@ -619,6 +628,20 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             movable=not placed,
         )
         self._keep_utility(piece.fitted, training, piece.stream)
+        self._fit_metadata |= passed(qid=qid, order=order, time=time).keys()
+        return self
+
+    def _told_later(self, X, y, qid, sample_weight, order, time):
+        """Filter later answers into the posterior of items through time."""
+        before = self.posterior_.reader
+        told = qid, sample_weight, order, self.likelihood_, before
+        training = check_training(self, X, y, *told, time=time)
+        training = as_before(self, training, self.likelihood_)
+        later = told_later(training.comparisons, self._model, self.posterior_)
+        training.reader.remember(self)
+        self.posterior_ = replace(later.posterior, reader=training.reader)
+        self.comparisons_ = training.comparisons
+        self.log_marginal_likelihood_value_ = later.log_evidence
         self._fit_metadata |= passed(qid=qid, order=order, time=time).keys()
         return self
 

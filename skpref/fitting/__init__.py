@@ -57,8 +57,10 @@ from skpref.fitting._streaming import (
     begun,
     fit_further,
     held_engine,
+    is_through_time,
     refuse_judged,
     takes_streams,
+    told_later,
 )
 
 __all__ = [
@@ -103,6 +105,7 @@ __all__ = [
     "held",
     "held_engine",
     "hyperparameter_spread",
+    "is_through_time",
     "lattice",
     "learn",
     "lengthscale_priors",
@@ -118,5 +121,6 @@ __all__ = [
     "reported",
     "seconds_of",
     "takes_streams",
+    "told_later",
     "unit_length",
 ]

@@ -18,16 +18,21 @@ from skpref.fitting._fit import Fitted, warn_not_converged
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._settings import chosen_beforehand
 from skpref.gp import (
+    ChainRule,
+    IndependentItems,
     InducingPoints,
+    ThroughTime,
     Weights,
     carried,
     spanning_items,
     unexplained,
     unexplained_share,
 )
-from skpref.inference import SVI, Engine, Problem, check_answers
+from skpref.inference import EP, SVI, Engine, Problem, check_answers
 from skpref.kernels import seen_columns
 
+# Residual of EP on later answers about items through time.
+_LATER_TOL = 1e-6
 # Items of a piece that may become inducing points, at most.
 _CANDIDATES = 2000
 # An item may become one where its residual share of the prior variance is larger than this quantile
@@ -47,13 +52,19 @@ def takes_streams(estimator) -> bool:
     engine = chosen_beforehand(estimator)
     if engine is None:  # "auto": what it came to, if it has come to anything
         engine = getattr(estimator, "engine_", None)
-    if not isinstance(engine, SVI):
-        raise AttributeError(
-            f"partial_fit learns from answers as they come in with inference='svi' (or SVI(...)); "
-            f"inference={estimator.inference!r} needs all answers at once: use fit, or set "
-            "inference='svi'."
-        )
-    return True
+    if isinstance(engine, SVI) or (engine is not None and is_through_time(engine)):
+        return True
+    raise AttributeError(
+        "partial_fit learns from answers as they come in with inference='svi' (or SVI(...)), and "
+        "of items that drift with inference=EP(items='independent'); "
+        f"inference={estimator.inference!r} needs all answers at once: use fit, or set "
+        "inference='svi'."
+    )
+
+
+def is_through_time(engine: Engine) -> bool:
+    """Whether an engine takes items as independent chains through time."""
+    return isinstance(engine.prior_rule, ChainRule)
 
 
 def held_engine(estimator, engine: Engine | None) -> Engine:
@@ -143,6 +154,66 @@ def begun(fitted: Fitted, n_learning_answers: int | str | None) -> Stream:
 def capacity(n_learning_answers: int | str | None) -> int:
     """How many answers a stream keeps: those that hyperparameters are learned on."""
     return n_learning_answers if isinstance(n_learning_answers, int | np.integer) else ENOUGH_SPARSE
+
+
+class Later(NamedTuple):
+    """What later answers have led to: the posterior, and the log-probability of these answers."""
+
+    posterior: ThroughTime
+    log_evidence: float
+
+
+def told_later(comparisons: Comparisons, model: Model, before: ThroughTime) -> Later:
+    """The posterior of items through time given later answers, one time after the other.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+        None earlier than another that one of its items was in.
+    model : Model
+        Its hyperparameters stay.
+    before : ThroughTime
+
+    Raises
+    ------
+    ValueError
+        If an answer is earlier than what is known of its items, or is no duel.
+    """
+    if comparisons.rows.joint:
+        raise ValueError(
+            "Of items that are independent through time partial_fit takes duels; choices and "
+            "rankings came. Break them into duels by from_rankings, or fit all answers at once."
+        )
+    times = comparisons.items[:, before.drift.time]
+    _refuse_earlier(before, comparisons.items, times)
+    answered = times[comparisons.positions[:, 0]]
+    posterior, total = before, 0.0
+    engine = EP(tol=_LATER_TOL, items="independent")
+    for time in np.unique(answered):
+        part = comparisons.part(np.flatnonzero(answered == time))
+        prior = IndependentItems(model.kernel, part, posterior)
+        # What is known already stands for a start: of few answers an item nothing leads astray.
+        nothing = np.zeros(len(part.rows))
+        found = engine.run(
+            Problem(prior, part, model.likelihood), {"precision": nothing, "shift": nothing}
+        )
+        if not found.converged:
+            warn_not_converged(found, engine, engine)
+        total += found.sites.log_evidence + prior.centre_energy(found.conditioned)
+        posterior = prior.carried_on(posterior, found.conditioned)
+    return Later(posterior, total)
+
+
+def _refuse_earlier(before, items, times):
+    """Raise ValueError if some of the items are known at a later time than they have here."""
+    chain = before.chains_of(items)
+    known = before.last_times(chain)
+    early = np.flatnonzero(times < known)
+    if len(early):
+        raise ValueError(
+            f"partial_fit takes answers that are later than those before: of {len(early)} items a "
+            "later answer is known already. Fit all answers at once, or leave the earlier ones out."
+        )
 
 
 class Piece(NamedTuple):

@@ -338,6 +338,10 @@ class IndependentItems(Prior):
             static_root=given.inverse * self._scale,
         )
 
+    def centre_energy(self, marginals: Any) -> float:
+        """What the log-probability of the answers has more where something is known already."""
+        return 0.5 * float(marginals.dual @ self._centre)
+
     def carried_on(self, before: ThroughTime, marginals: Any) -> ThroughTime:
         """The posterior before with these answers, which were given at one later time."""
         given, dual = marginals.root, marginals.dual

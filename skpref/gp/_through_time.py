@@ -225,6 +225,15 @@ class ThroughTime(Posterior):
         """Which chain rows belong to, −1 of who is new."""
         return places(self.who, rows[:, list(self.drift.who)])
 
+    def last_times(self, chain: NDArray[np.intp]) -> Array:
+        """The last time at which something is known of chains, −inf where nothing is."""
+        found = np.full(len(chain), -np.inf)
+        of_course = (chain >= 0) & (chain < len(self.course.begin) - 1)
+        found[of_course] = self.course.times[self.course.begin[chain[of_course] + 1] - 1]
+        if self.last is not None:
+            found = np.where(chain >= 0, np.maximum(found, self.last.times[chain]), found)
+        return found
+
     def states(self, chain: NDArray[np.intp], times: Array) -> StateMoments:
         """Of the states of chains at some times."""
         drift, course = self.drift, self.course
