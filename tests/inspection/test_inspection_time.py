@@ -9,6 +9,7 @@ from sklearn.gaussian_process.kernels import RBF
 from skpref import PairwisePreferenceRegressor
 from skpref.active import query
 from skpref.duels import from_columns
+from skpref.fitting import Inspected
 from skpref.inspection import (
     control_effects,
     leaderboard,
@@ -111,6 +112,7 @@ def test_boards_of_ids_hold_features_and_not_the_time():
     assert leaderboard(fitted, at={"length": 0.0}).names.tolist() == ["dan", "cid", "bob", "ann"]
     assert leaderboard(fitted, at=[0.5]).held == {"length": 0.5}
     assert leaderboard(fitted, ["bob", "ann"], time=1.0).names.tolist() == ["ann", "bob"]
+    assert Inspected.of(fitted).seen_columns() == (set(), {1})
     effects = control_effects(fitted)
     assert effects.names.tolist() == ["length"]
     with pytest.raises(ValueError, match="There is no column 2"):
