@@ -137,6 +137,11 @@ def test_a_kernel_alone_sees_the_time_as_its_last_column():
     assert_allclose(found, by_hand.predict_proba(rows(ASKED, WHEN)), atol=1e-10)
 
 
+def test_a_kernel_that_takes_times_for_names_is_warned_of():
+    with pytest.warns(UserWarning, match=r'share nothing. Say how they change, drift="matern12"'):
+        held(kernel=Identity()).fit(NAMES[PAIRS], Y, time=TIME)
+
+
 def test_ties_grades_order_and_weights():
     rng = np.random.default_rng(3)
     grades = np.where(rng.random(N) < 0.3, 0, np.where(Y == 1, 1, -1) * rng.integers(1, 3, N))
