@@ -111,6 +111,13 @@ def test_features_drift_by_rows_beside_the_kernel_of_features(drift):
     assert_allclose(model.log_marginal_likelihood_value_, evidence, atol=1e-10)
 
 
+def test_a_drift_begins_in_the_unit_of_the_kernel_beside_it():
+    wide = held(kernel=4.0 * Identity(), drift="matern12").fit(NAMES[PAIRS], Y, time=TIME)
+    assert wide.kernel_.k2.k1.constant_value == pytest.approx(0.4)
+    rate = held(kernel=4.0 * Identity(), drift="wiener").fit(NAMES[PAIRS], Y, time=TIME)
+    assert rate.kernel_.k2.k2.kernel.rate == pytest.approx(0.4 / np.ptp(TIME))
+
+
 def test_ids_drift_and_their_features_do_not():
     values = np.column_stack([np.arange(5.0), FEATURES])
     model = held(drift="wiener", id_column=0).fit(values[PAIRS], Y, time=TIME)
@@ -128,6 +135,11 @@ def test_a_kernel_alone_sees_the_time_as_its_last_column():
     by_hand = held(kernel=kernel).fit(rows(PAIRS, TIME), Y)
     found = model.predict_proba(NAMES[ASKED], time=WHEN)
     assert_allclose(found, by_hand.predict_proba(rows(ASKED, WHEN)), atol=1e-10)
+
+
+def test_a_kernel_that_takes_times_for_names_is_warned_of():
+    with pytest.warns(UserWarning, match=r'share nothing. Say how they change, drift="matern12"'):
+        held(kernel=Identity()).fit(NAMES[PAIRS], Y, time=TIME)
 
 
 def test_ties_grades_order_and_weights():

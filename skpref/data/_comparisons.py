@@ -847,7 +847,9 @@ ENOUGH, ENOUGH_OF_NAMES, ENOUGH_FOR_POINTS, ENOUGH_SPARSE = 1000, 2000, 800, 500
 ENOUGH_THROUGH_TIME = 100_000
 
 
-def random_part(comparisons: Comparisons, size: int, among_few: bool = False) -> Comparisons:
+def random_part(
+    comparisons: Comparisons, size: int, among_few: bool | NDArray[np.intp] = False
+) -> Comparisons:
     """A random part of the answers, the same one every time, and its items.
 
     Of every kind of answer there is at least one, where there is room.
@@ -856,9 +858,10 @@ def random_part(comparisons: Comparisons, size: int, among_few: bool = False) ->
     ----------
     comparisons : Comparisons
     size : int
-    among_few : bool, default=False
+    among_few : bool or ndarray of int of shape (n_items,), default=False
         Whether these are answers among as few items as have so many, drawn at random. Where nothing
-        but names is known, answers that share no items say nothing of the noise.
+        but names is known, answers that share no items say nothing of the noise. Numbers: of whom
+        each item is a version, such as one at a time.
 
     Examples
     --------
@@ -874,8 +877,9 @@ def random_part(comparisons: Comparisons, size: int, among_few: bool = False) ->
         return comparisons
     rng = np.random.default_rng(0)
     order = rng.permutation(n)
-    if among_few:
-        turn = rng.permutation(len(comparisons.items))
+    if among_few is not False:
+        who = np.arange(len(comparisons.items)) if among_few is True else among_few
+        turn = rng.permutation(int(who.max(initial=0)) + 1)[who]
         shown = comparisons.positions
         last = np.where(shown >= 0, turn[shown], -1).max(axis=1)
         order = order[np.argsort(last[order], kind="stable")]

@@ -5,6 +5,7 @@ everywhere. Two thresholds: where `chosen_engine` takes inducing points, where `
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skpref._utils import warn
 from skpref.data import (
@@ -14,12 +15,13 @@ from skpref.data import (
     ENOUGH_SPARSE,
     ENOUGH_THROUGH_TIME,
     Comparisons,
+    distinct_rows,
     random_part,
 )
 from skpref.fitting._model import Model
 from skpref.gp import ChainRule, PriorRule
 from skpref.inference import EP, HMC, SVI, Engine, Gibbs, available, fits
-from skpref.kernels import Kernel, seen_columns
+from skpref.kernels import Kernel, features_part, identity_columns, seen_columns
 from skpref.likelihoods import Likelihood
 
 # Products of square matrices (2 side³ operations) that a sweep of EP costs, sweeps of a run, and
@@ -162,7 +164,7 @@ def learning_part(
     """
     n_answers, cost = len(comparisons.positions), _exact_cost(comparisons, model)
     seconds = _learning(cost, model)
-    _, measured = seen_columns(model.kernel, comparisons.items.shape[1])
+    names = _who(model.kernel, comparisons)
     brisk = 0
     if _exact(cost) * _searched(model) < 0.5 * _BRISK:
         brisk = int(n_answers * _BRISK / max(seconds, _BRISK))
@@ -178,13 +180,29 @@ def learning_part(
     elif n_learning_answers == "auto":
         many = n_answers >= 4 * ENOUGH and seconds > _PATIENCE
         many |= n_answers >= 2 * ENOUGH and seconds > _LONG
-        enough = ENOUGH if measured else ENOUGH_OF_NAMES
+        enough = ENOUGH if names is False else ENOUGH_OF_NAMES
         if cost.linear:
             enough = max(enough, brisk)
         n_learning_answers = enough if many else None
     if n_learning_answers is None or int(n_learning_answers) >= n_answers or not len(model.theta):
         return comparisons
-    return random_part(comparisons, int(n_learning_answers), among_few=not measured)
+    return random_part(comparisons, int(n_learning_answers), among_few=names)
+
+
+def _who(kernel: Kernel, comparisons: Comparisons) -> bool | NDArray[np.intp]:
+    """Whether nothing but the names of items is known; who each is, where names change with time.
+
+    Of names with a function each of what is measured, as a drift is one of time, answers that share
+    none say little.
+    """
+    n_columns = comparisons.items.shape[1]
+    _, measured = seen_columns(kernel, n_columns)
+    names = identity_columns(kernel)
+    if not measured or len(names) != 1:
+        return not measured
+    if features_part(kernel, n_columns, names[0]) is not None:
+        return False
+    return distinct_rows(comparisons.items[:, names])[1]
 
 
 def seconds_of(operations: float) -> float:

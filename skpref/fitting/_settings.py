@@ -204,6 +204,8 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
         check_kernel(kernel, comparisons.items)
     if given is not None:
         _warn_measured_ids(kernel, reader.id_column)
+        if times is not None:
+            _warn_named_times(kernel, times.column)
     check_answers(engine, comparisons, settings.likelihood, kernel)
     priors: tuple[Hyperprior, ...] = ()
     if learned:
@@ -268,6 +270,16 @@ class _Times(NamedTuple):
 def _names_alone(kernel, items):
     named, measured = seen_columns(kernel, items.shape[1])
     return bool(named) and not measured
+
+
+def _warn_named_times(kernel, column):
+    """Warn of a kernel to which an item at two times is two items that share nothing."""
+    if column in seen_columns(kernel, column + 1)[0]:
+        warn(
+            f"The kernel {kernel} takes items at different times for different items that share "
+            'nothing. Say how they change, drift="matern12" or another; or give Identity() the '
+            "columns that say who an item is, as in OnColumns(Identity(), [0])."
+        )
 
 
 def _warn_measured_ids(kernel, id_column):

@@ -8,9 +8,10 @@ from core_support import random_duels, won
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
+from skpref.data import check_training
 from skpref.data._comparisons import random_part
 from skpref.duels import Comparisons, ItemTable
-from skpref.fitting import _forecast
+from skpref.fitting import _forecast, check_settings, make_model
 from skpref.fitting._forecast import learning_part
 from skpref.fitting._model import Model
 from skpref.inference import EP, SVI
@@ -153,6 +154,35 @@ def named_duels(n_items, n):
     second = (first + rng.integers(1, n_items, size=n)) % n_items
     noise = np.sqrt(0.5) * rng.normal(size=n)
     return np.column_stack([first, second]), utility[first] - utility[second] + noise > 0.0
+
+
+def test_versions_of_one_item_are_one_of_the_few():
+    """Names at times: every item is shown once, and the part is about few names all the same."""
+    X, y = named_duels(1000, 8000)
+    rows = np.column_stack([X.ravel(), np.arange(16_000) // 2]).astype(float)
+    seen = Comparisons.from_duels(rows, np.arange(0, 16_000, 2), np.arange(1, 16_000, 2), y)
+    who = seen.items[:, 0].astype(np.intp)
+    parts = [random_part(seen, 300, among_few) for among_few in (False, True, who)]
+    assert [len(part.positions) for part in parts] == [300] * 3
+    assert [len(part.items) for part in parts] == [600] * 3
+    n_names = [len(np.unique(part.items[:, 0])) for part in parts]
+    assert min(n_names[:2]) > 400 and n_names[2] < 250
+
+
+def test_names_that_drift_are_learned_on_a_part_of_few():
+    X, y = named_duels(1000, 8000)
+    rng = np.random.default_rng(0)
+    names = PairwisePreferenceRegressor(
+        drift="wiener",
+        items=ItemTable.from_names([f"name {k}" for k in range(1000)]),
+        n_learning_answers=300,
+    )
+    settings, time = check_settings(names), rng.uniform(0.0, 10.0, 8000)
+    training = check_training(names, X, y, time=time)
+    with pytest.warns(UserWarning, match="SVI"):
+        model = make_model(names, settings, training)
+    part = learning_part(training.comparisons, model, 300)
+    assert len(np.unique(part.items[:, 0])) < 250
 
 
 def test_a_part_of_names_meets_again():

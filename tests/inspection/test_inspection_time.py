@@ -8,7 +8,8 @@ from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
 from skpref.active import query
-from skpref.duels import from_columns
+from skpref.duels import from_columns, from_votes
+from skpref.fitting import Inspected
 from skpref.inspection import (
     control_effects,
     leaderboard,
@@ -111,10 +112,25 @@ def test_boards_of_ids_hold_features_and_not_the_time():
     assert leaderboard(fitted, at={"length": 0.0}).names.tolist() == ["dan", "cid", "bob", "ann"]
     assert leaderboard(fitted, at=[0.5]).held == {"length": 0.5}
     assert leaderboard(fitted, ["bob", "ann"], time=1.0).names.tolist() == ["ann", "bob"]
+    assert Inspected.of(fitted).seen_columns() == (set(), {1})
     effects = control_effects(fitted)
     assert effects.names.tolist() == ["length"]
     with pytest.raises(ValueError, match="There is no column 2"):
         leaderboard(fitted, at={2: 1.0})
+
+
+def test_boards_of_votes_with_controls_at_a_time():
+    table = {"model_a": X[:, 0], "model_b": X[:, 1], "when": TIME}
+    table["winner"] = np.where(Y == 1, "model_a", "model_b")
+    table["length_a"], table["length_b"] = RNG.normal(2.0, 3.0, size=(2, N))
+    found = from_votes(table, controls="length", time="when")
+    fitted = PairwisePreferenceRegressor(**found.params, drift="matern32", optimizer=None)
+    fitted.set_params(noise_variance=0.1).fit(found.X, found.y, time=found.times)
+    board = leaderboard(fitted, found, time=1.0)
+    assert board.names.tolist() == ["ann", "bob", "cid", "dan"]
+    assert list(board.held) == ["length"]
+    assert leaderboard(fitted, found).names.tolist() == ["dan", "cid", "bob", "ann"]
+    assert control_effects(fitted, found).names.tolist() == ["length"]
 
 
 def test_boards_of_groups_at_a_time():
