@@ -633,11 +633,11 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
     def _told_later(self, X, y, qid, sample_weight, order, time):
         """Filter later answers into the posterior of items through time."""
-        before = self.posterior_.reader
-        told = qid, sample_weight, order, self.likelihood_, before
+        posterior: ThroughTime = self.posterior_
+        told = qid, sample_weight, order, self.likelihood_, posterior.reader
         training = check_training(self, X, y, *told, time=time)
         training = as_before(self, training, self.likelihood_)
-        later = told_later(training.comparisons, self._model, self.posterior_)
+        later = told_later(training.comparisons, self._model, posterior)
         training.reader.remember(self)
         self.posterior_ = replace(later.posterior, reader=training.reader)
         self.comparisons_ = training.comparisons

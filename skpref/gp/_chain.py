@@ -107,7 +107,8 @@ class IndependentItems(Prior):
         self._first, self._second = self.nodes.node[margins.first], self.nodes.node[margins.second]
         self.n_margins = len(margins.first)
         self.static, self._Z, self._own = None, np.zeros((self.n_margins, 0)), np.zeros(0)
-        self._centre, self._dual = np.zeros((2, self.n_margins))
+        self._centre: Array = np.zeros(self.n_margins)
+        self._dual: Array = np.zeros(self.n_margins)
         self._last: _Messages | None = None
         if before is None:
             self.chains = Chains(self.nodes, drift)

@@ -24,6 +24,8 @@ from skpref.kernels._leaves import Wiener
 from skpref.kernels._wrappers import View, fold
 
 _SMOOTHNESS = {0.5: 0, 1.5: 1, 2.5: 2}
+# Orders of other processes than Matérn's.
+_CONSTANT, _WIENER = -1, -2
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +34,9 @@ class Process:
 
     Attributes
     ----------
-    order : int or None
-        Whole part of a Matérn process's smoothness ν; None of a Wiener process, which is zero at
-        time zero, and -1 of a constant.
+    order : int
+        Whole part of a Matérn process's smoothness ν; -1 of a constant, and -2 of a Wiener process,
+        which is zero at time zero.
     length : float
         Lengthscale of a Matérn process.
     variance : float
@@ -45,7 +47,7 @@ class Process:
         Position of the logarithm of the lengthscale in theta; None where it is fixed.
     """
 
-    order: int | None
+    order: int
     length: float
     variance: float
     slope: Array
@@ -54,20 +56,20 @@ class Process:
     @property
     def size(self) -> int:
         """Of its state."""
-        return 1 if self.order is None else max(self.order, 0) + 1
+        return max(self.order, 0) + 1
 
     def spread(self, times: Array) -> Array:
         """Covariance of its state at some times without anything known, (size, size, n)."""
-        if self.order is None:
+        if self.order == _WIENER:
             return self.variance * np.abs(times)[None, None]
         unit = _STATIONARY[max(self.order, 0)]
         return self.variance * np.repeat(unit[:, :, None], len(times), axis=2)
 
     def moved(self, before: Array, after: Array) -> tuple[Array, Array]:
         """A and Q from some times to later ones, (size, size, n) each."""
-        if self.order is None:
+        if self.order == _WIENER:
             return self._wiener(before, after)
-        if self.order < 0:
+        if self.order == _CONSTANT:
             return np.ones((1, 1, len(after))), np.zeros((1, 1, len(after)))
         A = self._transition(after - before)
         unit = _STATIONARY[self.order]
@@ -244,7 +246,7 @@ def drift_of(kernel: Kernel, n_columns: int) -> Drift | None:
     if static is not None:
         constant = np.array([key == (who, ()) for key in static.keys], dtype=bool)
         for at in np.flatnonzero(constant):
-            processes.append(Process(-1, 1.0, float(static.value[at]), static.slope[at]))
+            processes.append(Process(_CONSTANT, 1.0, float(static.value[at]), static.slope[at]))
         keys = [key for key, mine in zip(static.keys, constant, strict=True) if not mine]
         static = Form(keys, static.value[~constant], static.slope[~constant])
         if any(time in group or any(c == time for c, _ in mono) for group, mono in keys):
@@ -256,7 +258,7 @@ def drift_of(kernel: Kernel, n_columns: int) -> Drift | None:
 class _Leaf(NamedTuple):
     """A kernel of time as it stands in a tree: its lengthscale's position in theta, if free."""
 
-    order: int | None
+    order: int
     length: float
     column: int
     at: int | None
@@ -281,7 +283,7 @@ class _ProcessesView(View[dict[_Leaf | None, Form] | None]):
         if type(kernel) is Wiener:
             rate = np.array([float(kernel.rate)])
             slope = rate[:, None].repeat(kernel.n_dims, axis=1)
-            return {_Leaf(None, 1.0, 0, None, 0): Form([((), ())], rate, slope)}
+            return {_Leaf(_WIENER, 1.0, 0, None, 0): Form([((), ())], rate, slope)}
         return None
 
     def sum(self, one, two):
@@ -326,7 +328,8 @@ class _ProcessesView(View[dict[_Leaf | None, Form] | None]):
         found: dict[_Leaf | None, Form] = {}
         for leaf, form in inner.items():
             at = None if leaf is None else leaf._replace(column=columns[leaf.column])
-            found[at] = FEATURES.on_columns(form, columns, *rows)
+            spread: Form = FEATURES.on_columns(form, columns, *rows)  # type: ignore[assignment]
+            found[at] = spread
         return found
 
     def of_duels(self, inner, kernel, *rows):

@@ -1,0 +1,154 @@
+"""The prior of items that are independent through time, beside the exact ones."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
+
+from skpref.duels import Comparisons
+from skpref.gp import ChainRule, IndependentItems, PriorRule
+from skpref.inference import EP, Laplace, Problem
+from skpref.kernels import Identity, OnColumns, Wiener
+from skpref.likelihoods import Probit
+
+WHO = OnColumns(Identity(), [0])
+DRIFT = (
+    0.7 * WHO
+    + 0.3 * WHO * OnColumns(Matern(5.0, nu=1.5), [2])
+    + WHO * OnColumns(Wiener(0.1), [2])
+)
+BESIDE = DRIFT + 0.2 * OnColumns(DotProduct(0.5), [1]) + 0.4 * OnColumns(Identity(), [1])
+LIKELIHOOD = Probit(0.5)
+
+
+def answers(pairs, seed=0):
+    """Duels of some pairs of items, each at a random time and with a random feature each."""
+    rng = np.random.default_rng(seed)
+    n = len(pairs)
+    times = rng.integers(0, 12, n).astype(float)
+    rows = [
+        np.column_stack([side, rng.integers(0, 3, n), times])
+        for side in np.asarray(pairs, dtype=float).T
+    ]
+    won = rng.random(n) < 0.5
+    return Comparisons.from_duels(np.concatenate(rows), np.arange(n), n + np.arange(n), won)
+
+
+def random_pairs(n, n_items, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.choice(n_items, 2, replace=False) for _ in range(n)]
+
+
+def tree(n, seed=0):
+    """Pairs without a loop: what an item's messages say is then exact."""
+    rng = np.random.default_rng(seed)
+    return [(k, rng.integers(0, k)) for k in range(1, n)]
+
+
+def both(kernel, comparisons, engine):
+    for rule in (PriorRule(), ChainRule()):
+        problem = Problem(rule.prior(kernel, comparisons, LIKELIHOOD), comparisons, LIKELIHOOD)
+        found = engine.run(problem)
+        slopes = engine.evidence_gradient(problem, found)
+        posterior = problem.prior.posterior(found.sites, found.conditioned, LIKELIHOOD)
+        yield found, slopes, posterior
+
+
+@pytest.mark.parametrize("engine", [EP(tol=1e-10), Laplace(tol=1e-18)], ids=["ep", "laplace"])
+@pytest.mark.parametrize("seed", range(3))
+def test_without_loops_it_is_the_exact_prior(engine, seed):
+    comparisons = answers(tree(25, seed), seed)
+    exact, found = both(DRIFT, comparisons, engine)
+    assert_allclose(found[0].sites.log_evidence, exact[0].sites.log_evidence, rtol=1e-9)
+    assert_allclose(found[0].conditioned.variance, exact[0].conditioned.variance, rtol=1e-7)
+    assert_allclose(found[0].conditioned.mean, exact[0].conditioned.mean, atol=1e-7)
+    assert_allclose(found[1].kernel, exact[1].kernel, atol=1e-7)
+    assert_allclose(found[1].likelihood, exact[1].likelihood, atol=1e-7)
+    rng = np.random.default_rng(seed)
+    asked = np.column_stack([rng.integers(0, 27, 60), np.zeros(60), rng.uniform(-2.0, 15.0, 60)])
+    assert_allclose(found[2].mean(asked), exact[2].mean(asked), atol=1e-7)
+    assert_allclose(found[2].var(asked), exact[2].var(asked), rtol=1e-7)
+
+
+def test_means_are_exact_and_so_is_the_gradient_of_the_evidence():
+    comparisons = answers(random_pairs(80, 6))
+    rng = np.random.default_rng(1)
+    n = len(comparisons.rows.margins.first)
+    precision, shift = rng.uniform(0.0, 1.5, n), rng.normal(size=n)
+    exact = PriorRule().prior(BESIDE, comparisons, LIKELIHOOD)
+    prior = IndependentItems(BESIDE, comparisons)
+    assert_allclose(prior.variance, exact.variance, rtol=1e-12)
+    assert_allclose(prior.times(shift), exact.times(shift), atol=1e-11)
+    found, truth = prior.condition(precision, shift), exact.condition(precision, shift)
+    assert_allclose(found.mean, truth.mean, atol=1e-8)
+    assert_allclose(found.dual, truth.dual, atol=1e-8)
+    moved, centre = prior.shifted(found, precision, -shift), prior.centre(precision, shift)
+    assert_allclose(moved.mean, -truth.mean, atol=1e-8)
+    assert_allclose(centre[0], truth.mean, atol=1e-8)
+
+    def evidence(theta):
+        prior = IndependentItems(BESIDE.clone_with_theta(theta), comparisons)
+        given = prior.condition(precision, shift)
+        return 0.5 * (shift @ given.mean - given.log_det)
+
+    theta, step = BESIDE.theta, 1e-4
+    slopes = [
+        (evidence(theta + each) - evidence(theta - each)) / (2.0 * step)
+        for each in np.eye(len(theta)) * step
+    ]
+    assert_allclose(prior.pull_back(found, precision), slopes, rtol=1e-5, atol=1e-6)
+
+
+def test_variances_and_the_log_determinant_are_near_the_exact_ones():
+    comparisons = answers(random_pairs(150, 40))
+    n = len(comparisons.rows.margins.first)
+    precision = np.full(n, 0.6)
+    exact = PriorRule().prior(BESIDE, comparisons, LIKELIHOOD).condition(precision, precision)
+    found = IndependentItems(BESIDE, comparisons).condition(precision, precision)
+    assert_allclose(found.variance, exact.variance, rtol=0.2)
+    assert_allclose(found.log_det, exact.log_det, rtol=0.02)
+
+
+@pytest.mark.parametrize("engine", [EP(tol=1e-10), Laplace(tol=1e-18)], ids=["ep", "laplace"])
+def test_the_evidence_of_engines_has_the_gradient_they_say(engine):
+    comparisons = answers(random_pairs(60, 8))
+
+    def run(theta, noise):
+        kernel, likelihood = BESIDE.clone_with_theta(theta), Probit(noise)
+        problem = Problem(IndependentItems(kernel, comparisons), comparisons, likelihood)
+        found = engine.run(problem)
+        return found.sites.log_evidence, engine.evidence_gradient(problem, found)
+
+    theta, step = BESIDE.theta, 1e-4
+    slopes = [
+        (run(theta + each, 0.5)[0] - run(theta - each, 0.5)[0]) / (2.0 * step)
+        for each in np.eye(len(theta)) * step
+    ]
+    found = run(theta, 0.5)[1]
+    assert_allclose(found.kernel, slopes, atol=2e-6)
+    by_noise = (run(theta, 0.5 * np.exp(step))[0] - run(theta, 0.5 * np.exp(-step))[0]) / (2 * step)
+    assert_allclose(found.likelihood[0], by_noise, atol=2e-6)
+
+
+def test_it_does_not_matter_where_messages_start():
+    comparisons = answers(random_pairs(60, 8))
+    n = len(comparisons.rows.margins.first)
+    first = IndependentItems(BESIDE, comparisons).condition(np.full(n, 5.0), np.ones(n))
+    again = IndependentItems(BESIDE, comparisons).condition(np.full(n, 0.3), np.ones(n))
+    anew = IndependentItems(BESIDE, answers(random_pairs(60, 8))).condition(
+        np.full(n, 0.3), np.ones(n)
+    )
+    assert not np.allclose(first.variance, again.variance)
+    assert_allclose(again.variance, anew.variance, rtol=1e-9)
+    assert_allclose(again.mean, anew.mean, atol=1e-9)
+
+
+def test_other_kernels_and_answers_are_refused():
+    comparisons = answers(random_pairs(10, 4))
+    with pytest.raises(ValueError, match=r"who an item is times Matern"):
+        IndependentItems(RBF(), comparisons)
+    assert ChainRule().cost(RBF(), comparisons, LIKELIHOOD).multiplications == np.inf
+    items = np.column_stack([np.arange(3.0), np.zeros((3, 2))])
+    joint = Comparisons.from_ranks(items, [[0, 1, 2]], [[1, 2, 2]])
+    with pytest.raises(ValueError, match="need duels"):
+        IndependentItems(DRIFT, joint)
