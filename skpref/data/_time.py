@@ -131,10 +131,9 @@ def _read(time, n, what):
     if values.ndim == 0:
         values = np.full(n, values)
     if values.shape != (n,):
-        rows = "one" if what == "time" else f"one for each of the {n} {what}"
-        raise ValueError(
-            f"time has shape {values.shape}; give {rows}, or a single time for all of them."
-        )
+        every = f"one for each of the {n} {what}, or a single time for all of them"
+        wanted = "a single time" if what == "time" else every
+        raise ValueError(f"time has shape {values.shape}; give {wanted}.")
     gaps = ~np.isfinite(values)  # NaT is none either
     if gaps.any():
         raise ValueError(

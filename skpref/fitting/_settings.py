@@ -257,13 +257,19 @@ class _Times(NamedTuple):
             return kernel
         every = list(range(self.column))
         who = every if id_column is None else [id_column]
-        stays = OnColumns(kernel, every)
-        return drifting(stays, self.drift, who, self.column, self.spread, self.unit)
+        if _sees(kernel, self.column):
+            kernel = OnColumns(kernel, every)
+        return drifting(kernel, self.drift, who, self.column, self.spread, self.unit)
 
 
 def _names_alone(kernel, items):
     named, measured = seen_columns(kernel, items.shape[1])
     return bool(named) and not measured
+
+
+def _sees(kernel, column):
+    """Whether the last column matters to a kernel."""
+    return any(column in columns for columns in seen_columns(kernel, column + 1))
 
 
 def _warn_named_times(kernel, column):

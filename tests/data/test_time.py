@@ -100,6 +100,8 @@ def test_now_moves_forward_and_where_it_is_told():
     assert axis.until(np.array([50.0])).now == 50.0
     assert axis.at(12.0).now == 2.0
     assert axis.origin == axis.at(12.0).origin == 10.0
+    with pytest.raises(ValueError, match=r"shape \(2,\); give a single time\."):
+        axis.at([1.0, 2.0])
 
 
 def test_times_come_back_as_they_were():
