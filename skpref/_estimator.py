@@ -301,7 +301,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         deviations of each feature, their logarithms sharing a normal level (standard deviation
         1) from which each deviates by Student's t (scale 0.3, 4 degrees of freedom). A pair: a
         median in the units of the rows that the kernel sees and a standard deviation of the
-        logarithm, independent log-normals. None: evidence alone.
+        logarithm, independent log-normals. None: evidence alone. Lengthscales of time have a prior
+        of their own, see ``drift``, unless it is None.
     items : ItemTable, array-like or DataFrame of shape (n_items, n_features), default=None
         Table for duels given as integer pairs. An `ItemTable` is not copied by ``clone``; names,
         as a list or in an `ItemTable`, are items without features. None: the names in X, if any.

@@ -13,7 +13,13 @@ from sklearn.preprocessing import StandardScaler
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.data import check_training
-from skpref.duels import from_columns, from_rankings, from_votes, ranking_groups
+from skpref.duels import (
+    from_choices,
+    from_columns,
+    from_rankings,
+    from_votes,
+    ranking_groups,
+)
 from skpref.fitting import check_settings, make_model
 from skpref.fitting._settings import held as held_at
 from skpref.inference import EP, HMC, SVI, Gibbs, Laplace
@@ -123,6 +129,7 @@ def test_ids_drift_and_their_features_do_not():
     model = held(drift="wiener", id_column=0).fit(values[PAIRS], Y, time=TIME)
     walk = OnColumns(Identity(), [0]) * OnColumns(Wiener(0.1 / np.ptp(TIME)), [3])
     without = held(id_column=0).fit(values[PAIRS], Y).kernel_
+    assert repr(model.kernel_) == repr(without + walk)
     by_hand = held(kernel=without + walk).fit(rows(PAIRS, TIME, values), Y)
     found = model.predict_proba(values[ASKED], time=WHEN)
     assert_allclose(found, by_hand.predict_proba(rows(ASKED, WHEN, values)), atol=1e-10)
@@ -201,6 +208,27 @@ def test_rated_items():
     assert_allclose(model.predict(values, time=time), expected.predict(items), atol=1e-10)
     found = model.score(values, ratings, qid=qid, time=time)
     assert found == expected.score(items, ratings, qid=qid)
+
+
+def test_sets_of_a_frame_and_rated_items_with_ids():
+    frame = pd.DataFrame(FEATURES, columns=["speed", "size"], index=NAMES)
+    sets = [["ann", "bob", "cid"], ["dan", "eve"], ["cid", "eve", "ann"]]
+    X, y = from_choices(sets, [0, 1, 2], frame)
+    places = np.array([[0, 1, 2], [3, 4, -1], [2, 4, 0]])
+    time = np.array([1.0, 2.0, 5.0])
+    static = RBF()
+    model = held(kernel=static, drift=WALK).fit(X, y, time=time)
+    direct = held(kernel=static, drift=WALK, items=FEATURES).fit(places, y, time=time)
+    found = model.predict_proba(X, time=3.0)
+    assert_allclose(found, direct.predict_proba(places, time=3.0), atol=1e-8)
+    items, ratings = np.column_stack([np.arange(20) % 5, np.repeat(FEATURES, 4, axis=0)]), Y[:20]
+    rated = held(id_column=0, drift="wiener").fit(items, ratings + np.arange(20.0), time=TIME[:20])
+    by_hand = held(kernel=rated.kernel_).fit(
+        np.column_stack([items, TIME[:20] - TIME[:20].min()]), ratings + np.arange(20.0)
+    )
+    asked = np.column_stack([items[:3], [0.0, 1.0, 20.0]])
+    when = TIME[:20].min() + asked[:, 3]
+    assert_allclose(rated.predict(items[:3], time=when), by_hand.predict(asked), atol=1e-9)
 
 
 # -- streams -------------------------------------------------------------------------------

@@ -131,10 +131,9 @@ def _read(time, n, what):
     if values.ndim == 0:
         values = np.full(n, values)
     if values.shape != (n,):
-        rows = "one" if what == "time" else f"one for each of the {n} {what}"
-        raise ValueError(
-            f"time has shape {values.shape}; give {rows}, or a single time for all of them."
-        )
+        every = f"one for each of the {n} {what}, or a single time for all of them"
+        wanted = "a single time" if what == "time" else every
+        raise ValueError(f"time has shape {values.shape}; give {wanted}.")
     gaps = ~np.isfinite(values)  # NaT is none either
     if gaps.any():
         raise ValueError(
@@ -180,16 +179,15 @@ def _objects(values):
             "time mixes dates with a time zone and dates without one, which are not the same hour "
             "everywhere. Give all of them a time zone, or none."
         )
-    found = [np.datetime64("NaT") if is_missing(value) else _instant(value) for value in listed]
-    stamps = np.array(found, dtype="datetime64[us]").reshape(values.shape)
-    return _INSTANTS if any(zoned) else _DATES, stamps
-
-
-def _instant(value):
-    """A date in UTC."""
-    if isinstance(value, datetime) and (offset := value.utcoffset()) is not None:
-        value = value.replace(tzinfo=None) - offset
-    return np.datetime64(value, "us")
+    if any(zoned):
+        seconds = [np.nan if is_missing(value) else value.timestamp() for value in listed]
+        stamps = np.full(len(listed), np.datetime64("NaT", "us"))
+        there = np.isfinite(seconds)
+        since = np.rint(1e6 * np.array(seconds)[there]).astype(np.int64)
+        stamps[there] = since.astype("datetime64[us]")
+        return _INSTANTS, stamps.reshape(values.shape)
+    given = [None if is_missing(value) else value for value in listed]
+    return _DATES, np.array(given, dtype="datetime64[us]").reshape(values.shape)
 
 
 def _other(values):

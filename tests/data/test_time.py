@@ -1,6 +1,6 @@
 """Times of answers: what is read, relative to what, and what is refused."""
 
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import numpy as np
 import pandas as pd
@@ -59,6 +59,20 @@ def test_time_zones_are_one_time():
     assert axis.relative(west[1], 2).tolist() == [found[1]] * 2
 
 
+@pytest.mark.parametrize("zone", [None, UTC, timezone(timedelta(hours=5, minutes=30))])
+def test_no_digit_of_a_clock_is_lost(zone):
+    clock = [
+        datetime(1872, 11, 30, 14, 15, 0, 1, zone),
+        datetime(2024, 2, 29, 1, 2, 3, 456789, zone),
+    ]
+    apart = (clock[1] - clock[0]) / timedelta(microseconds=1)
+    axis, found = TimeAxis.of(clock, 2)
+    assert found.tolist() == [0.0, apart / 86_400e6]
+    in_utc = [each.astimezone(UTC) if zone else each for each in clock]
+    shown = [np.datetime64(each.replace(tzinfo=None), "us") for each in in_utc]
+    assert abs(axis.times(found) - shown).max() <= np.timedelta64(4, "us")  # of 150 years in days
+
+
 def test_a_frame_of_another_library():
     polars = pytest.importorskip("polars")
     zoned = pd.Series(stamps("UTC"))
@@ -100,6 +114,8 @@ def test_now_moves_forward_and_where_it_is_told():
     assert axis.until(np.array([50.0])).now == 50.0
     assert axis.at(12.0).now == 2.0
     assert axis.origin == axis.at(12.0).origin == 10.0
+    with pytest.raises(ValueError, match=r"shape \(2,\); give a single time\."):
+        axis.at([1.0, 2.0])
 
 
 def test_times_come_back_as_they_were():
