@@ -634,15 +634,17 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
     def _told_later(self, X, y, qid, sample_weight, order, time):
         """Filter later answers into the posterior of items through time."""
-        posterior: ThroughTime = self.posterior_
-        told = qid, sample_weight, order, self.likelihood_, posterior.reader
+        told = qid, sample_weight, order, self.likelihood_, self.posterior_.reader
         training = check_training(self, X, y, *told, time=time)
         training = as_before(self, training, self.likelihood_)
-        later = told_later(training.comparisons, self._model, posterior)
-        training.reader.remember(self)
-        self.posterior_ = replace(later.posterior, reader=training.reader)
-        self.comparisons_ = training.comparisons
-        self.log_marginal_likelihood_value_ = later.log_evidence
+        later = told_later(training.comparisons, self._model, self.posterior_)
+        self._keep(
+            training,
+            posterior_=replace(later.posterior, reader=training.reader),
+            comparisons_=training.comparisons,
+            likelihood_=self.likelihood_,
+            log_marginal_likelihood_value_=later.log_evidence,
+        )
         self._fit_metadata |= passed(qid=qid, order=order, time=time).keys()
         return self
 

@@ -176,8 +176,8 @@ class IndependentItems(Prior):
     def _pooled(self, first: Array, second: Array) -> Array:
         """Sums over the margins at every node, of their first and second sides."""
         n = self.nodes.n_nodes
-        found: Array = np.bincount(self._first, first, n) + np.bincount(self._second, second, n)
-        return found
+        found = np.bincount(self._first, first, n) + np.bincount(self._second, second, n)
+        return found  # type: ignore[return-value]  # floats, which numpy's stub does not know
 
     def _pulled(self, values: Array) -> Array:
         """The transpose of `_lifted`."""
@@ -236,10 +236,8 @@ class IndependentItems(Prior):
     def _round(self, precision: Array, messages: _Messages) -> _Given:
         """What is known with some messages."""
         chains = self.chains.filtered(self._pooled(messages.first, messages.second))
-        sides = [
-            _without(chains.variance[at], sent)
-            for at, sent in ((self._first, messages.first), (self._second, messages.second))
-        ]
+        first = _without(chains.variance[self._first], messages.first)
+        second = _without(chains.variance[self._second], messages.second)
         inverse, spread = np.zeros((0, 0)), np.zeros(self.n_margins)
         if len(self._own):
             scaled = self._Z * self._scale
@@ -248,7 +246,7 @@ class IndependentItems(Prior):
             inverse = inverse_cholesky(inner.T)[0]
             told = np.sum((scaled @ inverse.T) ** 2, axis=1)
             spread = _without(told, messages.static)
-        return _Given(self, chains, messages, inverse, _Sides(*sides, spread), precision)
+        return _Given(self, chains, messages, inverse, _Sides(first, second, spread), precision)
 
     def _sent(self, precision: Array, sides: _Sides) -> _Messages:
         total = sides.total
@@ -290,14 +288,14 @@ class IndependentItems(Prior):
             answer = pulled(precision * reached)
             # What the preconditioner has in the place of that.
             told = given.chains.precision * node, (given.messages.static * (Z @ weight)) @ Z
-            image_of = tuple(i + a - t for i, a, t in zip(image, answer, told, strict=True))
+            image_of = _sum(_sum(image, answer), told, -1.0)
             along = size / _inner(direction, image_of)
             mean += along * reached
-            left = tuple(each - along * of for each, of in zip(left, image_of, strict=True))
+            left = _sum(left, image_of, -along)
             step = solved(*left)
             before, size = size, _inner(left, step)
-            direction = tuple(s + size / before * d for s, d in zip(step, direction, strict=True))
-            image = tuple(each + size / before * of for each, of in zip(left, image, strict=True))
+            direction = _sum(step, direction, size / before)
+            image = _sum(left, image, size / before)
         self._dual = shift - precision * mean
         return mean + self._centre
 
@@ -398,6 +396,12 @@ def _without(variance: Array, precision: Array) -> Array:
 
 def _at_rest(before: Array, after: Array) -> bool:
     return bool(np.all(np.abs(after - before) <= _AT_REST * np.abs(after)))
+
+
+def _sum(
+    one: tuple[Array, Array], other: tuple[Array, Array], factor: float = 1.0
+) -> tuple[Array, Array]:
+    return one[0] + factor * other[0], one[1] + factor * other[1]
 
 
 def _inner(one: tuple[Array, ...], other: tuple[Array, ...]) -> float:

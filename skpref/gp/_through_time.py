@@ -293,11 +293,13 @@ class ThroughTime(Posterior):
     @cached_property
     def _history(self) -> tuple[Latest, NDArray[np.intp]]:
         """All that was told since the course by chain and time, and where each chain begins."""
-        every = Latest(*map(np.concatenate, zip(*self.told_since, strict=True)))
+        parts: Any = [np.concatenate(part) for part in zip(*self.told_since, strict=True)]
+        every = Latest(*parts)
         every = every._replace(chain=places(self.who, every.who))
         order = np.lexsort((every.times, every.chain))
         counts = np.bincount(every.chain, minlength=len(self.who))
-        return Latest(*(part[order] for part in every)), np.concatenate([[0], np.cumsum(counts)])
+        parts = [part[order] for part in every]
+        return Latest(*parts), np.concatenate([[0], np.cumsum(counts)])
 
     def told(self, news: Latest, static_mean: Array, static_root: Array) -> "ThroughTime":
         """This posterior after answers of one time, which is later than all that it knows of these

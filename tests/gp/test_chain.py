@@ -13,9 +13,7 @@ from skpref.likelihoods import Probit
 
 WHO = OnColumns(Identity(), [0])
 DRIFT = (
-    0.7 * WHO
-    + 0.3 * WHO * OnColumns(Matern(5.0, nu=1.5), [2])
-    + WHO * OnColumns(Wiener(0.1), [2])
+    0.7 * WHO + 0.3 * WHO * OnColumns(Matern(5.0, nu=1.5), [2]) + WHO * OnColumns(Wiener(0.1), [2])
 )
 BESIDE = DRIFT + 0.2 * OnColumns(DotProduct(0.5), [1]) + 0.4 * OnColumns(Identity(), [1])
 LIKELIHOOD = Probit(0.5)

@@ -32,7 +32,7 @@ def test_gathered_margins_are_those_of_products(monkeypatch, kernel, space):
     A, B = of.anchors[rng.integers(14, size=200)], of.anchors[rng.integers(14, size=200)]
     wanted = of.margin(A, B), of.outcome_log_proba(A, B)
     monkeypatch.setattr(_pairs, "FEWEST", 2)
-    monkeypatch.setattr(_pairs, "_of_block", None)  # nothing is multiplied any more
+    monkeypatch.setattr(type(of), "pair_block", None)  # nothing is multiplied any more
     found = of.margin(A, B), of.outcome_log_proba(A, B)
     np.testing.assert_allclose(found[0], wanted[0], rtol=1e-8, atol=1e-11)
     np.testing.assert_allclose(found[1], wanted[1], rtol=1e-8)
