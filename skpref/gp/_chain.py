@@ -98,8 +98,8 @@ class IndependentItems(Prior):
     """
 
     def __init__(self, kernel: Kernel, comparisons: Comparisons, before: ThroughTime | None = None):
-        drift = drift_of(kernel, comparisons.items.shape[1])
-        if drift is None or comparisons.rows.joint or not _few(drift):
+        drift = _drift_in(kernel, comparisons)
+        if drift is None:
             raise ValueError(_NO_CHAINS.format(kernel))
         self.kernel, self.drift, self._comparisons = kernel, drift, comparisons
         margins = comparisons.rows.margins
@@ -159,8 +159,8 @@ class IndependentItems(Prior):
     @classmethod
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
         """See `Prior.cost`."""
-        drift = None if kernel is None else drift_of(kernel, comparisons.items.shape[1])
-        if drift is None or comparisons.rows.joint or not _few(drift):
+        drift = None if kernel is None else _drift_in(kernel, comparisons)
+        if drift is None:
             return Cost(np.inf, np.inf, np.inf)
         n, width = len(comparisons.rows), drift.size**2
         many = n * (_MARGIN + _STATE * width)
@@ -363,9 +363,29 @@ class IndependentItems(Prior):
         return before.told(news, mean, root)
 
 
-def _few(drift: Drift) -> bool:
-    """Whether what does not change has few features."""
-    return drift.static is None or len(drift.static.variance) <= MOST_STATIC
+def _drift_in(kernel: Kernel, comparisons: Comparisons) -> Drift | None:
+    """The processes of a kernel, if these answers may be taken by them."""
+    if comparisons.rows.joint:
+        return None
+    drift = drift_of(kernel, comparisons.items.shape[1])
+    if drift is None or drift.static is None:
+        return drift
+    if "static rank" not in comparisons.kept:
+        comparisons.kept["static rank"] = drift.static.terms, _rank(drift, comparisons)
+    terms, rank = comparisons.kept["static rank"]
+    rank = rank if terms == drift.static.terms else _rank(drift, comparisons)
+    return drift if rank <= MOST_STATIC else None
+
+
+def _rank(drift: Drift, comparisons: Comparisons) -> int:
+    """How many features there are of what does not change."""
+    rank = 0
+    for term in () if drift.static is None else drift.static.terms:
+        groups = 1
+        if term.group:
+            groups = len(distinct_rows(comparisons.items[:, list(term.group)])[0])
+        rank += groups * len(term.monomials)
+    return rank
 
 
 def _nodes_of(comparisons: Comparisons, drift: Drift) -> tuple[Array, Nodes]:
@@ -412,6 +432,11 @@ class ChainRule(PriorRule):
     """Priors of items that are independent through time, where the kernel is of such."""
 
     exact: ClassVar[bool] = False
+
+    def check(self, kernel: Kernel, comparisons: Comparisons) -> None:
+        """See `PriorRule.check`."""
+        if _drift_in(kernel, comparisons) is None:
+            raise ValueError(_NO_CHAINS.format(kernel))
 
     def prior(
         self,

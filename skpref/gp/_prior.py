@@ -310,6 +310,10 @@ class PriorRule:
             kernel, comparisons, likelihood, gradient
         )
 
+    def check(self, kernel: Kernel, comparisons: Comparisons) -> None:
+        """Raise ValueError, before any work, unless there is such a prior."""
+        return None
+
     def cost(self, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
         """What its prior takes."""
         return _cheapest(kernel, comparisons, likelihood)[0]

@@ -336,6 +336,8 @@ def check_answers(
             )
     engine.check(comparisons, likelihood)
     rule = engine.prior_rule
+    if kernel is not None:
+        rule.check(kernel, comparisons)
     if rule.exact:
         held = rule.cost(kernel, comparisons, likelihood).n_bytes
         check_exact(held, len(rows), len(comparisons.items))
