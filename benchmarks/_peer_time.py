@@ -9,6 +9,7 @@ one date ahead. Probabilities of (second wins, draw, first wins) are saved; the 
 JSON with seconds, peak memory and version.
 """
 
+import itertools
 import json
 import resource
 import sys
@@ -26,7 +27,7 @@ def blocks(day, start):
     """Pieces of one date each, from row ``start`` on."""
     cuts = start + np.flatnonzero(np.diff(day[start:])) + 1
     edges = [start, *cuts.tolist(), len(day)]
-    return zip(edges[:-1], edges[1:], strict=True)
+    return itertools.pairwise(edges)
 
 
 def normal(x):

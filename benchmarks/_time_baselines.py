@@ -4,6 +4,7 @@ A method takes the matches to learn from, those to predict, and its settings, an
 probabilities of (second wins, draw, first wins). It predicts a date from what was played before.
 """
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -63,7 +64,7 @@ def edges(*columns):
 
 
 def with_draws(lead, outcome, n_train):
-    """Probabilities from leads: a slope and a threshold fitted to the last half of the first part."""
+    """Probabilities from leads, by a slope and a threshold fitted to half of the first part."""
     part = slice(n_train // 2, n_train)
     y, x = outcome[part], lead[part]
 
@@ -86,11 +87,11 @@ def elo(train, test, *, step, power=0.0, home=0.0):
     rating, played = np.zeros(whole.n_competitors), np.zeros(whole.n_competitors)
     lead = np.empty(len(whole.day))
     dates = edges(whole.day)
-    for start, stop in zip(dates[:-1], dates[1:], strict=True):
+    for start, stop in itertools.pairwise(dates):
         date = whole.rows(slice(start, stop))
         lead[start:stop] = scale * (rating[date.first] - rating[date.second] + home * date.home)
         rounds = edges(date.round)
-        for begin, end in zip(rounds[:-1], rounds[1:], strict=True):
+        for begin, end in itertools.pairwise(rounds):
             a, b = date.first[begin:end], date.second[begin:end]
             expected = expit(scale * (rating[a] - rating[b] + home * date.home[begin:end]))
             surprise = 0.5 * (date.outcome[begin:end] + 1.0) - expected
@@ -138,7 +139,7 @@ def filtered(train, test, *, variance, drift, margin=0.0, home=0.0):
     last = np.full(n, np.nan)
     lead, scale = np.empty(len(whole.day)), np.empty(len(whole.day))
     dates = edges(whole.day)
-    for start, stop in zip(dates[:-1], dates[1:], strict=True):
+    for start, stop in itertools.pairwise(dates):
         date = whole.rows(slice(start, stop))
         seen, day = np.unique([date.first, date.second]), date.day[0]
         spread[seen] += drift / YEAR * np.nan_to_num(day - last[seen])
@@ -146,7 +147,7 @@ def filtered(train, test, *, variance, drift, margin=0.0, home=0.0):
         rounds = edges(date.round)
         lead[start:stop] = mean[date.first] - mean[date.second] + home * date.home
         scale[start:stop] = np.sqrt(1.0 + spread[date.first] + spread[date.second])
-        for begin, end in zip(rounds[:-1], rounds[1:], strict=True):
+        for begin, end in itertools.pairwise(rounds):
             a, b = date.first[begin:end], date.second[begin:end]
             width = np.sqrt(1.0 + spread[a] + spread[b])
             slope, curvature = _moments(
@@ -183,7 +184,7 @@ def windows(train, test, *, years, ridge, every=30):
     theta = np.zeros(n + 2)  # strengths, home, log of the weight of draws
     probabilities, renewed = [], -np.inf
     dates = edges(test.day)
-    for start, stop in zip(dates[:-1], dates[1:], strict=True):
+    for start, stop in itertools.pairwise(dates):
         date = test.rows(slice(start, stop))
         if date.day[0] - renewed >= every:
             renewed = date.day[0]
