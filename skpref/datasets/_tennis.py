@@ -176,21 +176,21 @@ def fetch_atp_matches(
     >>> tennis.X.shape  # doctest: +SKIP
     (3056, 2)
     """
-    levels = [levels] if isinstance(levels, str) else list(levels)
-    for level in levels:
-        check_choice("levels", level, _LEVELS)
+    wanted = [levels] if isinstance(levels, str) else list(levels)
+    for name in wanted:
+        check_choice("levels", name, _LEVELS)
     span = {"low": 1968, "high": _LAST_SEASON, "integer": True}
     check_number("first_season", first_season, **span)
     check_number("last_season", last_season, **span)
     files = {
         f"{stem}_{season}.csv": level
         for level, (stem, first) in enumerate(_LEVELS.values())
-        if list(_LEVELS)[level] in levels
+        if list(_LEVELS)[level] in wanted
         for season in range(max(first, first_season), last_season + 1)
     }
     if not files:
         raise ValueError(
-            f"levels={levels} have no season from {first_season} to {last_season}: give at least "
+            f"levels={wanted} have no season from {first_season} to {last_season}: give at least "
             "one level, and seasons from 1968 (main), 1978 (challenger) or 1991 (futures) on."
         )
     texts = fetch_texts(
