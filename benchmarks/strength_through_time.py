@@ -5,12 +5,14 @@
 Matches are in the order of dates. The dates up to the one on which 70 % of the matches are
 reached are for learning; every later date is predicted from all that was played before it, and
 learnt from afterwards. Settings are chosen by the same game within the first part: its dates up to
-85 % of its matches are for learning, the rest is predicted. Log-loss in nats; seconds are those of the processor.
+85 % of its matches are for learning, the rest is predicted. Log-loss in nats; seconds are those of
+the processor.
 
 - atp: men's singles since 1990 on all levels; a date is a week, the first day of tournaments.
 - atp_main: the main draws of the tour alone.
 - atp_2017: 1991 to 2017, predicted from 28 August 2011 on: dates and files of Maystre, Kristof and
   Grossglauser (KDD 2019), who count 618,934 matches and predict 186,361.
+- atp_2016: 2016 predicted from 2011 on, small enough for slow methods.
 - football: internationals since 1872 with draws and home advantage.
 
 Methods are functions of the matches to learn from, those to predict, and settings; they give
@@ -99,9 +101,10 @@ PROBLEMS = {
     "football": lambda folder: football(),
     "atp_main": lambda folder: tennis(folder, levels=["main"]),
     "atp_2017": lambda folder: tennis(folder, 1991, 2017),
+    "atp_2016": lambda folder: tennis(folder, 2011, 2016),
     "atp": tennis,
 }
-SPLIT_AT = {"atp_2017": np.datetime64("2011-08-28").astype("datetime64[D]").astype(int)}
+SPLIT_AT = {"atp_2017": "2011-08-28", "atp_2016": "2016-01-01"}
 
 
 def load(name, folder):
@@ -109,7 +112,7 @@ def load(name, folder):
     matches = PROBLEMS[name](folder)
     n = until(matches, LEARNT)
     if name in SPLIT_AT:
-        n = int(np.searchsorted(matches.day, SPLIT_AT[name]))
+        n = int(np.searchsorted(matches.day, np.datetime64(SPLIT_AT[name], "D").astype(np.int64)))
     return matches.rows(slice(0, n)), matches.rows(slice(n, None))
 
 
