@@ -270,6 +270,7 @@ def main():
     parser.add_argument("--peer-python", help="interpreter with kickscore and trueskillthroughtime")
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
     parser.add_argument("--peer-settings", type=json.loads, default={}, help="JSON")
+    parser.add_argument("--note", default="", help="what to add to the names of peers")
     parser.add_argument("--calls", type=int, default=CALLS, help="evaluations of a search")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -295,6 +296,7 @@ def main():
                     row = run([sys.executable, __file__, "--one", told])
                 else:
                     row = peer_row(name, label, options.peer_python, problem, options.peer_settings)
+                    label += options.note
                 row = {**sizes, "method": label, **row}
                 print(row, flush=True)
                 kept = [r for r in stored() if (r["data"], r["method"]) != (name, label)]
