@@ -1,5 +1,6 @@
 """The next question, the fit and the best item: pure functions of a state."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +14,10 @@ from skpref.gp import Posterior
 from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
 from skpref.optimize._gain import ExpectedGain, Known, expected_gain, is_near
+from skpref.optimize._layouts import best_layout
 from skpref.optimize._model import Memory
 from skpref.optimize._segments import propose_grid, random_grid
-from skpref.optimize._state import Form, Items, Recalled, State, exclusion
+from skpref.optimize._state import Items, Layout, Recalled, State, exclusion
 from skpref.optimize._strategies import (
     View,
     best_seen,
@@ -113,8 +115,9 @@ class Questions:
 
     # -- the next question ---------------------------------------------------------------
 
-    def asked(self, state: State, n: int, size: int, owner: str, form: Form | None = None) -> State:
-        """The state after n more questions of a size, or a form."""
+    def asked(self, state: State, n: int, layouts: Sequence[Layout], owner: str) -> State:
+        """The state after n more questions of that one of some layouts that suits it best."""
+        size, form = best_layout(layouts, len(state.told))
         with blas_threads(state.most_rows):  # entered once for the fit and all the questions
             if n and self._modelled(state):
                 memory = replace(self.fit(state)[1], margins=state.recalled.memory.margins)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpref._utils import Array, check_choice, check_number, semidefinite_root
+from skpref._utils import Array, semidefinite_root
 from skpref.gp import Posterior
 from skpref.optimize._acquisition import common_normals
 from skpref.optimize._state import Form, apart
@@ -26,8 +26,6 @@ from skpref.optimize._strategies import (
     screening_rows,
 )
 
-# Of each kind: the usual and the least number of points along an axis, and the number of axes.
-_FORMS = {"line": (9, 3, 1), "plane": (5, 2, 2)}
 # Draws of the utility whose maximisers a grid may lead to, and rows among which these are sought.
 _PATHS = 8
 _PATH_ROWS = 512
@@ -42,27 +40,6 @@ _N_BESIDE, _BESIDE = 8, 0.1
 _FINALISTS = 4
 # Random grids, at most, for one that may be asked.
 _TRIES = 200
-
-
-def form_of(kind: str, size: int | None, space: Any) -> Form | None:
-    """The form that arguments of `ask` stand for, checked; None of sets."""
-    check_choice("kind", kind, ["set", *_FORMS])
-    if kind == "set":
-        return None
-    usual, least, n_axes = _FORMS[kind]
-    size = usual if size is None else int(check_number("size", size, low=least, integer=True))
-    if space.pool is not None:
-        raise ValueError(
-            f"kind={kind!r} needs a space between whose items there are others; candidates= is a "
-            "pool. Ask for sets, ask(size=4), or give space=."
-        )
-    if np.count_nonzero(space.ordered) < n_axes:
-        raise ValueError(
-            f"kind={kind!r} needs {n_axes} parameter(s) with an order, numbers or integers, and "
-            f"the space has {np.count_nonzero(space.ordered)}. Ask for sets, ask(size=4)"
-            f"{'' if n_axes == 1 else ', or for lines'}."
-        )
-    return Form(kind, size)
 
 
 class Axis(NamedTuple):
