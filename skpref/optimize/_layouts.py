@@ -12,6 +12,9 @@ from skpref.optimize._state import Form, Layout
 _KINDS = {"duel": (2, 2, 0), "set": (2, 2, 0), "line": (9, 3, 1), "plane": (5, 2, 2)}
 # Where several kinds are allowed a set is no duel.
 _SET = 4
+# So many answers a dimension are of the largest kind that is allowed. By then an answer to a plane
+# or line tells no more than one to a duel (doc/optimising.md), and there is more to look at.
+_EARLY = 4
 
 
 def layouts_of(kind: Any, size: Any, space: Any) -> tuple[Layout, ...]:
@@ -79,6 +82,10 @@ def _layout(kind, size, space):
     return Layout(int(np.prod(form.shape)), form)
 
 
-def best_layout(layouts: Sequence[Layout], n_told: int) -> Layout:
-    """The layout that suits a question after some answers."""
-    return layouts[0]
+def best_layout(layouts: Sequence[Layout], n_told: int, n_dimensions: int) -> Layout:
+    """The layout that suits a question after some answers: at first the largest, then the smallest.
+
+    Of equal ones the first.
+    """
+    early = n_told < _EARLY * n_dimensions
+    return (max if early else min)(layouts, key=lambda each: each.size)

@@ -16,9 +16,9 @@ from skpref.optimize._answers import UNSAID, AnswerArguments
 from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import answer_options, configure
 from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
+from skpref.optimize._layouts import layouts_of
 from skpref.optimize._model import LENGTHSCALE_PRIOR
 from skpref.optimize._questions import check_told
-from skpref.optimize._layouts import layouts_of
 from skpref.optimize._session import Session
 from skpref.optimize._spaces import make_space
 
@@ -224,12 +224,13 @@ class PreferenceOptimizer(Asking):
             at least 3, of a plane that of each side, at least 2. None: 2; of lines 9, of planes 5.
             With several kinds a dict, such as ``{"set": 6, "line": 5}``; sets are then of 4.
         kind : {"set", "duel", "line", "plane"} or tuple of these, default="set"
-            A "duel" is a set of two. "line": equally spaced points of a segment in the unit cube, of which the incumbent is
-            one, as for a slider. "plane": a grid of ``size`` × ``size`` points on a plane, row by
-            row, of which the incumbent is one. They are chosen together, by the expected utility
-            of the best point. Categories are held. Integers are rounded, and points that are then
-            equal are left out. A pool has neither. Of several kinds @@@
-            `kind_of` tells which came.
+            A "duel" is a set of two. "line": equally spaced points of a segment in the unit cube,
+            of which the incumbent is one, as for a slider. "plane": a grid of ``size`` × ``size``
+            points on a plane, row by row, of which the incumbent is one. They are chosen together,
+            by the expected utility of the best point. Categories are held. Integers are rounded,
+            and points that are then equal are left out. A pool has neither. Of several kinds the
+            one with the most items comes for the first four answers a dimension, and then the one
+            with the fewest; `kind_of` says which came.
 
         Returns
         -------

@@ -21,8 +21,8 @@ from skpref.optimize._strategies import (
     Strategy,
     View,
     best_seen,
-    challenger_of,
     incumbent_of,
+    rough_challenger,
     screening_rows,
 )
 
@@ -226,11 +226,13 @@ def distinct(rows: Array) -> Array:
 def _ends(strategy, view, incumbent):
     """Where lines may lead to: promising rows, and some drawn at random."""
     found = []
-    own = challenger_of(strategy, view, incumbent)
+    own = rough_challenger(strategy, view, incumbent)
     if own is not None:
         found.append(own)
-    seeds = np.stack([incumbent, best_seen(view.gaussian, view.seen)])
-    rows = screening_rows(view.space, seeds, view.rng, _PATH_ROWS)
+    seeds = [incumbent]
+    if strategy.incumbent not in ("posterior_mean", "joint"):  # which are the best one seen
+        seeds.append(best_seen(view.gaussian, view.seen))
+    rows = screening_rows(view.space, np.array(seeds), view.rng, _PATH_ROWS)
     paths = view.gaussian.sample_paths(_PATHS, view.rng)(rows)
     found += [rows[k] for k in np.unique(np.argmax(paths, axis=0))]
     found.append(rows[int(np.argmax(view.gaussian.mean(rows)))])
