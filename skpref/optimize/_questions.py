@@ -121,7 +121,7 @@ class Questions:
 
     def asked(self, state: State, n: int, layouts: Sequence[Layout], owner: str) -> State:
         """The state after n more questions of that one of some layouts that suits it best."""
-        size, form = best_layout(layouts, len(state.told), self._space.n_dimensions)
+        size, form = self._layout(state, layouts)
         with blas_threads(state.most_rows):  # entered once for the fit and all the questions
             if n and self._modelled(state):
                 memory = replace(self.fit(state)[1], margins=state.recalled.memory.margins)
@@ -129,6 +129,13 @@ class Questions:
             for _ in range(n):
                 state = self._next(state, size, owner, form)
         return state
+
+    def _layout(self, state, layouts):
+        """Which of some layouts the next question has; the duels that were given come first."""
+        sets = [each for each in layouts if each.form is None]
+        if sets and state.shown < len(self._initial):
+            return min(sets, key=lambda each: each.size)
+        return best_layout(layouts, len(state.told), self._space.n_dimensions)
 
     def _generator(self, counter):
         return np.random.default_rng([self._seed, counter])

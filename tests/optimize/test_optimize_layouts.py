@@ -51,6 +51,17 @@ def test_of_equally_large_kinds_the_first_comes():
     assert found.kind_of(found.ask(kind=("plane", "line"), size={"plane": 3})) == "plane"
 
 
+def test_duels_that_were_given_are_asked_first():
+    given = np.random.default_rng(0).random((2, 2, 1))
+    found = made(LINE, initial_duels=given)
+    for duel in given:
+        items = found.ask(kind=("line", "set", "duel"))
+        np.testing.assert_array_equal(items, duel)
+        found.tell(items, 1)
+    assert len(found.ask(kind=("line", "set", "duel"))) == 9
+    assert len(made(LINE, initial_duels=given).ask(kind=("line",))) == 9
+
+
 def test_what_is_pending_of_any_of_the_kinds_comes_first():
     found = told(made(), 2)
     duel = found.ask()
