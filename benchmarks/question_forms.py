@@ -11,7 +11,8 @@ and the worst of four; or, with "slider", the best of 33 places on a line of nin
 under the posterior before it is told, less the mean entropy of the answer where the utility is
 known, which is that of the judge's noise alone. Both are found from 256 draws of the utilities of
 the items shown and 256 draws of the noise on each, at every fifth answer, the noise having the
-variance that is learned. A column holds the mean over the answers so far. A slider has none: its
+variance that is learned. "bits" is the mean over all of these, "bits_early" and "bits_late" that up
+to the tenth answer and from the 25th on. A slider has none: its
 answer is a number.
 
 "needed" is the median over seeds of the answers until the regret stays below 1 % of the function's
@@ -52,6 +53,9 @@ FORMS = {
 }
 STEPS = (5, 10, 20, 40)
 WITHIN = 0.01
+# Which of the bits, those of every fifth answer, are early (the fifth and tenth) and late (from the
+# 25th on).
+EARLY, LATE = 2, 4
 PLACES = 33
 DRAWS = 256
 UNIT = ("function", "form", "seed")
@@ -162,7 +166,10 @@ def table(units):
                 ends = [end[step - 1] for end in ends if len(end) >= step]
                 line[f"regret_{step}"] = float(np.median(ends)) if ends else None
             bits = [numbers(row, "bits") for row in rows]
-            line["bits"] = float(np.mean(np.concatenate(bits))) if form != "slider" else None
+            if form != "slider":
+                line["bits"] = float(np.mean(np.concatenate(bits)))
+                line["bits_early"] = float(np.mean([each[:EARLY] for each in bits]))
+                line["bits_late"] = float(np.mean([each[LATE:] for each in bits]))
             cpu = np.concatenate([numbers(row, "cpu_seconds")[-20:] for row in rows])
             line["cpu"], line["cpu_most"] = np.median(cpu), np.quantile(cpu, 0.95)
             found.append(line)
