@@ -14,7 +14,7 @@ method, seed): as many answers as 3 d duels, then ``--answers`` duels. The judge
   moment. The optimizer is not told.
 
 Regret is in shares of the range. A run is stuck if a climb from the recommended item, by the taste
-at the end, ends more than 1 % of the range below the optimum. Finished units are appended to
+at the end, ends more than 1 % of the range below the optimum; blank: not known. Finished units are appended to
 ``results/judges_who_err.csv``; those that it has are skipped.
 """
 
@@ -44,6 +44,7 @@ def shifted(problem, rng):
     up = rng.random(problem.n_dimensions) < 0.5
 
     def utility(rows):
+        rows = np.clip(rows, 0.0, 1.0)  # a climb looks a little beyond
         return problem.utility(np.where(up, rows**POWER, 1.0 - (1.0 - rows) ** POWER))
 
     other = replace(problem, utility=utility)
@@ -110,7 +111,7 @@ def table(units):
                 for name in dict.fromkeys(p for p, _ in pairs)
             ]
             error = np.std(by_problem, ddof=1) / np.sqrt(len(by_problem))
-            stuck = sum(int(units[kind, p, method, s]["lesser"]) for p, s in pairs)
+            stuck = sum(units[kind, p, method, s]["lesser"] == "1" for p, s in pairs)
             low, middle, high = np.quantile(ends, [0.25, 0.5, 0.75])
             print(
                 f"{kind:8}{method:12}{low:7.2f}{middle:7.2f}{high:7.2f}{stuck:6}{len(pairs):5}"
