@@ -14,8 +14,8 @@ method, seed): as many answers as 3 d duels, then ``--answers`` duels. The judge
   moment. The optimizer is not told.
 
 Regret is in shares of the range. A run is stuck if a climb from the recommended item, by the taste
-at the end, ends more than 1 % of the range below the optimum; blank: not known. Finished units are appended to
-``results/judges_who_err.csv``; those that it has are skipped.
+at the end, ends more than 1 % of the range below the optimum; blank: not known.
+Finished units are appended to ``results/judges_who_err.csv``; those that it has are skipped.
 """
 
 import argparse
@@ -111,10 +111,11 @@ def table(units):
                 for name in dict.fromkeys(p for p, _ in pairs)
             ]
             error = np.std(by_problem, ddof=1) / np.sqrt(len(by_problem))
-            stuck = sum(units[kind, p, method, s]["lesser"] == "1" for p, s in pairs)
+            ends_lesser = [units[kind, p, method, s]["lesser"] for p, s in pairs]
+            stuck = "-" if "" in ends_lesser else ends_lesser.count("1")
             low, middle, high = np.quantile(ends, [0.25, 0.5, 0.75])
             print(
-                f"{kind:8}{method:12}{low:7.2f}{middle:7.2f}{high:7.2f}{stuck:6}{len(pairs):5}"
+                f"{kind:8}{method:12}{low:7.2f}{middle:7.2f}{high:7.2f}{stuck!s:>6}{len(pairs):5}"
                 f"{np.sum(gains < -1e-9):6}:{np.sum(gains > 1e-9):<4}"
                 f"  {np.mean(by_problem):+.2f} ± {error:.2f}"
             )
