@@ -1,9 +1,9 @@
 """Answers needed by form of question: regret, bits an answer and seconds a question.
 
     python benchmarks/question_forms.py [--functions branin hartmann-3 hartmann-6]
-        [--forms duel best-of-4 line ...] [--seeds 0 1 2] [--answers 60] [--table]
+        [--forms duel best-of-4 line ...] [--seeds 0 1 2] [--answers 40] [--table]
 
-The optimizer is `HallucinationBelieverOptimizer` as it comes, the judge never wrong. He names the
+The optimizer is `PreferenceOptimizer` as it comes, the judge never wrong. He names the
 best of a duel, of four items, of nine, of a line of nine points or of a plane of 5 x 5; the best
 and the worst of four; or, with "slider", the best of 33 places on a line of nine points.
 
@@ -11,8 +11,12 @@ and the worst of four; or, with "slider", the best of 33 places on a line of nin
 under the posterior before it is told, less the mean entropy of the answer where the utility is
 known, which is that of the judge's noise alone. Both are found from 256 draws of the utilities of
 the items shown and 256 draws of the noise on each, at every fifth answer, the noise having the
-variance that is learned. A column holds the mean over the answers so far. A slider has none: its
+variance that is learned. "bits" is the mean over all of these, "bits_early" and "bits_late" that up
+to the tenth answer and from the 25th on. A slider has none: its
 answer is a number.
+
+"needed" is the median over seeds of the answers until the regret stays below 1 % of the function's
+range (its optimum less the least of 2¹⁴ values); one more than were asked if it never does.
 
 "cpu" is the median over the last 20 questions of the seconds of processor time of `tell` and
 `ask`, on one thread, learning of the hyperparameters included; "cpu_most" the 95 % quantile.
@@ -25,15 +29,18 @@ import argparse
 import csv
 import os
 import time
+from functools import cache
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy
     os.environ[variable] = "1"
 
 import numpy as np
 from common import RESULTS, report
+from generated_regret import answers_to
+from scipy.stats import qmc
 
 from skpref.datasets import TEST_FUNCTIONS, load_test_function
-from skpref.optimize import HallucinationBelieverOptimizer
+from skpref.optimize import PreferenceOptimizer
 
 FORMS = {
     "duel": {},
@@ -44,7 +51,11 @@ FORMS = {
     "slider": {"kind": "line"},
     "plane": {"kind": "plane"},
 }
-STEPS = (5, 10, 20, 40, 60)
+STEPS = (5, 10, 20, 40)
+WITHIN = 0.01
+# Which of the bits, those of every fifth answer, are early (the fifth and tenth) and late (from the
+# 25th on).
+EARLY, LATE = 2, 4
 PLACES = 33
 DRAWS = 256
 UNIT = ("function", "form", "seed")
@@ -89,7 +100,7 @@ def information(posterior, rows, worst, rng):
 def run(name, form, seed, n_answers):
     """One unit of work."""
     function, rng = load_test_function(name), np.random.default_rng([seed, 2])
-    made = HallucinationBelieverOptimizer(function.bounds, random_state=seed)
+    made = PreferenceOptimizer(function.bounds, random_state=seed)
     begin = time.process_time()
     items = made.ask(**FORMS[form])
     seconds, regret, bits = [time.process_time() - begin], [], []
@@ -131,6 +142,13 @@ def numbers(row, key):
     return np.array(row[key].split(), dtype=np.float64)
 
 
+@cache
+def range_of(name):
+    function = load_test_function(name)
+    rows = qmc.Sobol(len(function.bounds), scramble=False).random(2**14)
+    return function.optimum - function(function.from_unit(rows)).min()
+
+
 def table(units):
     """Medians over seeds, a row a function and form."""
     found = []
@@ -140,12 +158,18 @@ def table(units):
             if not rows:
                 continue
             line = {"function": name, "form": form, "seeds": len(rows)}
+            near = WITHIN * range_of(name)
+            needed = [answers_to(numbers(row, "regret"), near) for row in rows]
+            line["needed"] = float(np.median(needed))
             for step in STEPS:
                 ends = [numbers(row, "regret") for row in rows]
                 ends = [end[step - 1] for end in ends if len(end) >= step]
                 line[f"regret_{step}"] = float(np.median(ends)) if ends else None
             bits = [numbers(row, "bits") for row in rows]
-            line["bits"] = float(np.mean(np.concatenate(bits))) if form != "slider" else None
+            if form != "slider":
+                line["bits"] = float(np.mean(np.concatenate(bits)))
+                line["bits_early"] = float(np.mean([each[:EARLY] for each in bits]))
+                line["bits_late"] = float(np.mean([each[LATE:] for each in bits]))
             cpu = np.concatenate([numbers(row, "cpu_seconds")[-20:] for row in rows])
             line["cpu"], line["cpu_most"] = np.median(cpu), np.quantile(cpu, 0.95)
             found.append(line)
@@ -157,7 +181,7 @@ def main():
     parser.add_argument("--functions", nargs="+", default=["branin", "hartmann-3", "hartmann-6"])
     parser.add_argument("--forms", nargs="+", choices=FORMS, default=list(FORMS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--answers", type=int, default=60)
+    parser.add_argument("--answers", type=int, default=40)
     parser.add_argument("--table", action="store_true", help="run nothing")
     options = parser.parse_args()
     path = RESULTS / "question_forms.csv"

@@ -1,6 +1,6 @@
 """Common base of optimizers and learner: questions, refusals, undo, history."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -11,7 +11,7 @@ from skpref._utils import check_number
 from skpref.optimize._dimensions import copied
 from skpref.optimize._session import Session
 from skpref.optimize._spaces import titled
-from skpref.optimize._state import HistoryEntry, User
+from skpref.optimize._state import DUELS, HistoryEntry, User
 
 # Skips in a row that are taken for a judge without a `return`.
 _MAX_SKIPS = 100
@@ -66,8 +66,8 @@ class Asking(CallbackSupportMixin):
         callback: Callable | None = None,
         progress: bool = False,
         *,
-        size: int | None = None,
-        kind: str = "set",
+        size: int | dict | None = None,
+        kind: str | Sequence[str] = "set",
         until: float | None = None,
         within: float | None = None,
     ) -> Any:
@@ -82,17 +82,18 @@ class Asking(CallbackSupportMixin):
             ``compare(first, second)`` → outcome as in `tell`, or None to skip. With a larger
             ``size`` it gets as many items, and returns the position of the best, a list of
             positions (a ranking, best first), a dict such as ``{"worst": 0}`` or ``{"chosen": 2,
-            "worst": 0}``, or None. Of a line or plane it returns a position as in `tell`. The items
-            are copies: what it does to them changes nothing.
+            "worst": 0}``, or None. Of a line or plane it returns a position as in `tell`. With
+            several kinds two items are always a duel. The items are copies: what it does to them
+            changes nothing.
         n_duels : int
             Number of answers, at most.
         callback : callable, optional
             Called with the optimizer after each answer; if it returns True the run stops.
         progress : bool, default=False
             Show a progress bar: tqdm's, else scikit-learn's (which needs rich), else none.
-        size : int, optional
+        size : int or dict, optional
             Number of items of each question, see `ask`.
-        kind : {"set", "line", "plane"}, default="set"
+        kind : {"set", "duel", "line", "plane"} or tuple of these, default="set"
             Of the questions, see `ask`.
         until : float, default=None
             Of an optimizer: stop once what it recommends is near the best of the space with this
@@ -116,7 +117,6 @@ class Asking(CallbackSupportMixin):
         check_number("n_duels", n_duels, low=1, integer=True)
         enough = self._stopping(until, within)
         asked = self._form_asked(size, kind)
-        duels = kind == "set" and size in (None, 2)
         root = self._init_callback_context("run", max_subtasks=n_duels)
         root.call_on_fit_task_begin(estimator=self)
         end, stop = self.n_told_ + n_duels, False
@@ -134,7 +134,7 @@ class Asking(CallbackSupportMixin):
                             "of the best."
                         )
                     items = self.skip(items).ask(**asked)
-                self.tell(items, outcome if duels else _by_position(outcome, kind))
+                self.tell(items, self._as_told(items, outcome, kind))
                 stop = task.call_on_fit_task_end(estimator=self)
                 advance(task)
                 if callback is not None:
@@ -160,21 +160,25 @@ class Asking(CallbackSupportMixin):
             "candidates=, or, for votes between competitors, skpref.active.StoppingRule."
         )
 
-    def _form_asked(self, size: int | None, kind: str) -> dict:
+    def _form_asked(self, size: Any, kind: Any) -> dict:
         """Arguments of `ask` for questions of a form; refused, as duels are all there is."""
-        if size not in (None, 2) or kind != "set":
+        if size not in (None, 2) or kind not in ("set", "duel"):
             raise ValueError(
                 f"A {type(self).__name__} asks duels only, got size={size!r} and kind={kind!r}. "
                 "Leave both out, or use a PreferenceOptimizer with candidates=."
             )
         return {}
 
+    def _as_told(self, items: Any, outcome: Any, kind: Any) -> Any:
+        """What a judge says of a question, as `tell` takes it."""
+        return outcome
+
     # -- questions -----------------------------------------------------------------------
 
-    def _pose(self, n, size=2, user=None, form=None):
-        """One question, or n of them, of a size and to a user."""
+    def _pose(self, n, layouts=DUELS, user=None):
+        """One question, or n of them, each of one of some layouts, and to a user."""
         wanted = 1 if n is None else int(check_number("n", n, low=1, integer=True))
-        asked = self._session.pose(wanted, size, user, form)
+        asked = self._session.pose(wanted, layouts, user)
         return self._packed(*asked[0]) if n is None else self._listed(asked)
 
     def _record(self, items, said):
@@ -239,16 +243,6 @@ class Asking(CallbackSupportMixin):
         _, first = np.unique(self._as_rows(flat), axis=0, return_index=True)
         items = [flat[i] for i in np.sort(first)]
         return items, [titled(item) for item in items]
-
-
-def _by_position(outcome, kind):
-    """A judge's answer about a set, a line or a plane, as a dict."""
-    if isinstance(outcome, dict):
-        return outcome
-    if kind != "set":
-        return {"position": outcome}
-    several = isinstance(outcome, list | tuple) or np.ndim(outcome) == 1
-    return {"ranking": outcome} if several else {"chosen": outcome}
 
 
 def _tasks(root):

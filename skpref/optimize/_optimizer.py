@@ -1,6 +1,6 @@
 """Ask and tell: preferential optimisation of what only a judge can compare."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from os import PathLike
@@ -16,9 +16,9 @@ from skpref.optimize._answers import UNSAID, AnswerArguments
 from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import answer_options, configure
 from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
+from skpref.optimize._layouts import layouts_of
 from skpref.optimize._model import LENGTHSCALE_PRIOR
 from skpref.optimize._questions import check_told
-from skpref.optimize._segments import form_of
 from skpref.optimize._session import Session
 from skpref.optimize._spaces import make_space
 
@@ -202,7 +202,13 @@ class PreferenceOptimizer(Asking):
 
     # -- the loop ------------------------------------------------------------------------
 
-    def ask(self, n: int | None = None, *, size: int | None = None, kind: str = "set") -> Any:
+    def ask(
+        self,
+        n: int | None = None,
+        *,
+        size: int | dict | None = None,
+        kind: str | Sequence[str] = "set",
+    ) -> Any:
         """The next duel, set, line or plane, or the next n for judges in parallel.
 
         The question stays the same until something is told. Answers may come in any order. Another
@@ -213,15 +219,18 @@ class PreferenceOptimizer(Asking):
         ----------
         n : int, optional
             Number of questions. Each comes from a hallucination of its own.
-        size : int, optional
+        size : int or dict, optional
             Number of items of each: 2 for a duel, more for a set. Of a line the number of points,
             at least 3, of a plane that of each side, at least 2. None: 2; of lines 9, of planes 5.
-        kind : {"set", "line", "plane"}, default="set"
-            "line": equally spaced points of a segment in the unit cube, of which the incumbent is
-            one, as for a slider. "plane": a grid of ``size`` × ``size`` points on a plane, row by
-            row, of which the incumbent is one. They are chosen together, by the expected utility
-            of the best point. Categories are held. Integers are rounded, and points that are then
-            equal are left out. A pool has neither.
+            With several kinds a dict, such as ``{"set": 6, "line": 5}``; sets are then of 4.
+        kind : {"set", "duel", "line", "plane"} or tuple of these, default="set"
+            A "duel" is a set of two. "line": equally spaced points of a segment in the unit cube,
+            of which the incumbent is one, as for a slider. "plane": a grid of ``size`` × ``size``
+            points on a plane, row by row, of which the incumbent is one. They are chosen together,
+            by the expected utility of the best point. Categories are held. Integers are rounded,
+            and points that are then equal are left out. A pool has neither. Of several kinds the
+            one with the most items comes for the first four answers a dimension, and then the one
+            with the fewest; `kind_of` says which came.
 
         Returns
         -------
@@ -235,16 +244,7 @@ class PreferenceOptimizer(Asking):
             If no question is left (all of a small pool are pending or were skipped), if the
             acquisition is NaN everywhere, or if the engine or likelihood takes no answers to sets.
         """
-        form = form_of(kind, size, self._space)
-        if form is not None:
-            return self._pose(n, int(np.prod(form.shape)), form=form)
-        size = 2 if size is None else int(check_number("size", size, low=2, integer=True))
-        if self._space.pool is not None and size > len(self._space.pool):
-            raise ValueError(
-                f"size={size} items are to be shown, and there are {len(self._space.pool)} "
-                "different candidates. Ask for fewer, or give more candidates."
-            )
-        return self._pose(n, size)
+        return self._pose(n, layouts_of(kind, size, self._space))
 
     def tell(
         self,
@@ -302,6 +302,24 @@ class PreferenceOptimizer(Asking):
             return self.skip(items)
         return self._record(items, AnswerArguments(outcome, chosen, worst, ranking, position))
 
+    def kind_of(self, items: Any) -> str:
+        """What kind of question was asked, where `ask` was free to choose.
+
+        Parameters
+        ----------
+        items : array-like of shape (k, d), or k dicts, names or rows of a frame
+            A pending question, in its order.
+
+        Returns
+        -------
+        {"duel", "set", "line", "plane"}
+            "duel" if there are two items.
+        """
+        form = self._session.form_of(items)
+        if len(items) == 2:
+            return "duel"
+        return "set" if form is None else form.kind
+
     # -- results -------------------------------------------------------------------------
 
     def recommend(self) -> Any:
@@ -334,8 +352,16 @@ class PreferenceOptimizer(Asking):
         return self._session.gain()
 
     def _form_asked(self, size, kind):
-        asked = {} if size is None else {"size": size}
-        return asked if kind == "set" else asked | {"kind": kind}
+        return {"size": size, "kind": kind}
+
+    def _as_told(self, items, outcome, kind):
+        asked = kind if kind in ("line", "plane") else self.kind_of(items)
+        if asked == "duel" or isinstance(outcome, dict):
+            return outcome
+        if asked != "set":
+            return {"position": outcome}
+        several = isinstance(outcome, list | tuple) or np.ndim(outcome) == 1
+        return {"ranking": outcome} if several else {"chosen": outcome}
 
     def _stopping(self, until, within):
         if until is None:

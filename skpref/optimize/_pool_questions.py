@@ -1,7 +1,7 @@
 """The next duel of a pool, by what its answer is expected to tell an estimator."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
@@ -20,7 +20,7 @@ from skpref.fitting import Inspected, held, likelihood_of
 from skpref.optimize._answers import TIE, label_of
 from skpref.optimize._questions import check_told
 from skpref.optimize._spaces import Pool
-from skpref.optimize._state import State, User
+from skpref.optimize._state import Layout, State, User
 
 
 class DuelPool(NamedTuple):
@@ -228,7 +228,9 @@ class PoolQuestions:
 
     # -- the next question ---------------------------------------------------------------
 
-    def asked(self, state: State, n: int, size: int, owner: str, user: User = None) -> State:
+    def asked(
+        self, state: State, n: int, layouts: Sequence[Layout], owner: str, user: User = None
+    ) -> State:
         """The state after n more questions, all to one user if given."""
         for _ in range(n):
             whom, row, turned = self._next(state, user)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpref._utils import Array, check_choice, check_number, semidefinite_root
+from skpref._utils import Array, semidefinite_root
 from skpref.gp import Posterior
 from skpref.optimize._acquisition import common_normals
 from skpref.optimize._state import Form, apart
@@ -21,13 +21,11 @@ from skpref.optimize._strategies import (
     Strategy,
     View,
     best_seen,
-    challenger_of,
     incumbent_of,
+    rough_challenger,
     screening_rows,
 )
 
-# Of each kind: the usual and the least number of points along an axis, and the number of axes.
-_FORMS = {"line": (9, 3, 1), "plane": (5, 2, 2)}
 # Draws of the utility whose maximisers a grid may lead to, and rows among which these are sought.
 _PATHS = 8
 _PATH_ROWS = 512
@@ -42,27 +40,6 @@ _N_BESIDE, _BESIDE = 8, 0.1
 _FINALISTS = 4
 # Random grids, at most, for one that may be asked.
 _TRIES = 200
-
-
-def form_of(kind: str, size: int | None, space: Any) -> Form | None:
-    """The form that arguments of `ask` stand for, checked; None of sets."""
-    check_choice("kind", kind, ["set", *_FORMS])
-    if kind == "set":
-        return None
-    usual, least, n_axes = _FORMS[kind]
-    size = usual if size is None else int(check_number("size", size, low=least, integer=True))
-    if space.pool is not None:
-        raise ValueError(
-            f"kind={kind!r} needs a space between whose items there are others; candidates= is a "
-            "pool. Ask for sets, ask(size=4), or give space=."
-        )
-    if np.count_nonzero(space.ordered) < n_axes:
-        raise ValueError(
-            f"kind={kind!r} needs {n_axes} parameter(s) with an order, numbers or integers, and "
-            f"the space has {np.count_nonzero(space.ordered)}. Ask for sets, ask(size=4)"
-            f"{'' if n_axes == 1 else ', or for lines'}."
-        )
-    return Form(kind, size)
 
 
 class Axis(NamedTuple):
@@ -249,11 +226,13 @@ def distinct(rows: Array) -> Array:
 def _ends(strategy, view, incumbent):
     """Where lines may lead to: promising rows, and some drawn at random."""
     found = []
-    own = challenger_of(strategy, view, incumbent)
+    own = rough_challenger(strategy, view, incumbent)
     if own is not None:
         found.append(own)
-    seeds = np.stack([incumbent, best_seen(view.gaussian, view.seen)])
-    rows = screening_rows(view.space, seeds, view.rng, _PATH_ROWS)
+    seeds = [incumbent]
+    if strategy.incumbent not in ("posterior_mean", "joint"):  # which are the best one seen
+        seeds.append(best_seen(view.gaussian, view.seen))
+    rows = screening_rows(view.space, np.array(seeds), view.rng, _PATH_ROWS)
     paths = view.gaussian.sample_paths(_PATHS, view.rng)(rows)
     found += [rows[k] for k in np.unique(np.argmax(paths, axis=0))]
     found.append(rows[int(np.argmax(view.gaussian.mean(rows)))])

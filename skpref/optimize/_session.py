@@ -9,7 +9,7 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -33,7 +33,7 @@ from skpref.optimize._model import Memory
 from skpref.optimize._questions import Questions
 from skpref.optimize._segments import between
 from skpref.optimize._spaces import load_tables
-from skpref.optimize._state import Form, Items, Recalled, State, User
+from skpref.optimize._state import Form, Items, Layout, Recalled, State, User
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _STILL_ACTIVE, _QUERY = 259, 0x1000
@@ -227,45 +227,45 @@ class Session:
 
     # -- events --------------------------------------------------------------------------
 
-    def pose(self, wanted: int, size: int, user: User = None, form: Form | None = None) -> list:
+    def pose(self, wanted: int, layouts: Sequence[Layout], user: User = None) -> list:
         """Pending questions of this process, as many as wanted; to one user if one is given.
 
-        Pairs of whom each is for and its items, as people see them.
+        Each has one of the layouts. Pairs of whom each is for and its items, as people see them.
         """
-        if size > 2:
-            self.configuration.models.check_takes({"chosen": 0}, size)
+        most = max(each.size for each in layouts)
+        if most > 2:
+            self.configuration.models.check_takes({"chosen": 0}, most)
         with self._lock:
             tries = 0
-            while len(mine := self._mine(state := self._caught_up(), size, user, form)) < wanted:
+            while len(mine := self._mine(state := self._caught_up(), layouts, user)) < wanted:
                 tries += 1
-                draft = self._asked(state, wanted, size, user, form) if tries < _TRIES else None
+                draft = self._asked(state, wanted, layouts, user) if tries < _TRIES else None
 
                 def compose(seen, current, newer, draft=draft):
                     if draft is None:  # while the file is held
-                        return self._asked(current, wanted, size, user, form)
+                        return self._asked(current, wanted, layouts, user)
                     return None if newer else draft  # void if others wrote since
 
                 self._take(compose)
             return [(each.user, self.show(state, each.items)) for each in mine[:wanted]]
 
-    def _mine(self, state, size, user, form):
+    def _mine(self, state, layouts, user):
         me = self._me()
-        return [each for each in _fitting(state.pending, size, user, form) if each.owner == me]
+        return [each for each in _fitting(state.pending, layouts, user) if each.owner == me]
 
-    def _asked(self, state, wanted, size, user, form):
+    def _asked(self, state, wanted, layouts, user):
         """New questions, after pending ones of processes that have ended."""
-        me, mine = self._me(), len(self._mine(state, size, user, form))
+        me, mine = self._me(), len(self._mine(state, layouts, user))
         left = [
             (each.items, each.user)
-            for each in _fitting(state.pending, size, user, form)
+            for each in _fitting(state.pending, layouts, user)
             if not (each.owner == me or is_live(each.owner))
         ]
         left = left[: max(0, wanted - mine)]
         handed = state.handed_over(left, me)
         whom = {} if user is None else {"user": user}
-        whom |= {} if form is None else {"form": form}
         n = max(0, wanted - mine - len(left))
-        after = self._questions.asked(handed, n, size, me, **whom)
+        after = self._questions.asked(handed, n, layouts, me, **whom)
         memory = None if after.recalled is state.recalled else after.recalled.memory
         return ask_draft(state, after, left, memory, self.space, self.configuration.models)
 
@@ -393,6 +393,12 @@ class Session:
 
     # -- items ---------------------------------------------------------------------------
 
+    def form_of(self, items: Any) -> Form | None:
+        """The form of a pending question; None if it is a set, or not pending."""
+        with self._lock:
+            state = self.state
+            return state.form_of(self._question(state.items, items)[1])
+
     def _pair(self, known, duel):
         """Items and the indices of the two of a duel, which is checked."""
         known, asked = self._question(known, duel)
@@ -425,11 +431,12 @@ class Session:
         return [self.space.present(state.items.values[index]) for index in asked]
 
 
-def _fitting(pending, size, user, form):
-    """Pending questions of a form, or sets of as many items; of one user if given."""
+def _fitting(pending, layouts, user):
+    """Pending questions of some layouts; of one user if given."""
+    # Of a line or plane points may have been left out.
+    wanted = {each if each.form is None else each.form for each in layouts}
     own = [each for each in pending if user is None or each.user == user]
-    own = [each for each in own if each.form == form]
-    return own if form is not None else [each for each in own if len(each.items) == size]
+    return [each for each in own if (each.form or Layout(len(each.items))) in wanted]
 
 
 def _answers(event: Event, asked, user):

@@ -116,6 +116,16 @@ class Form(NamedTuple):
         return (self.size,) if self.kind == "line" else (self.size, self.size)
 
 
+class Layout(NamedTuple):
+    """What a question looks like: the number of its items, and their form; a set has none."""
+
+    size: int
+    form: Form | None = None
+
+
+DUELS = (Layout(2),)
+
+
 class Pending(NamedTuple):
     """A question not yet answered: indices of its items, the process that asked, and whom.
 

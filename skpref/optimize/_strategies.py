@@ -150,6 +150,9 @@ class View(NamedTuple):
         Number of items of the question.
     apart : float
         How far from each other the items of a set are, where that can be.
+    least : float
+        By how much, in prior deviations of the utility, a duel by "kg" raises the largest posterior
+        mean at least; if none does, NothingToGain is raised.
     """
 
     space: Any
@@ -161,12 +164,17 @@ class View(NamedTuple):
     rng: np.random.Generator
     size: int = 2
     apart: float = 0.0
+    least: float = -np.inf
+
+
+class NothingToGain(Exception):
+    """No duel raises the largest posterior mean by as much as is wanted."""
 
 
 def propose(strategy: Strategy, view: View) -> np.ndarray | None:
     """The next question as rows, incumbent first; None if none is allowed.
 
-    Raises ValueError if the acquisition is NaN everywhere.
+    Raises ValueError if the acquisition is NaN everywhere, and NothingToGain.
     """
     try:
         return _propose(strategy, view)
@@ -296,14 +304,19 @@ def surface_of(
 
     An improvement is one on the largest mean over the rows seen, for each component.
     """
+    means = posterior.component_means(seen)
+    return _improving(acquisition, posterior, incumbent, means.max(axis=0))
+
+
+def _improving(acquisition, posterior, incumbent, threshold):
+    """The same, where the largest means are known."""
     if callable(acquisition):
         own = deepcopy(posterior)  # the fit behind it serves more questions
         return Numeric(lambda X: acquisition(own, X.copy(), incumbent.copy()))
-    threshold = posterior.component_means(seen).max(axis=0)
     return Surface(ACQUISITIONS[acquisition], posterior, incumbent, threshold)
 
 
-def _challenger(acquisition, view, members):
+def _challenger(acquisition, view, members, n_screen=_SCREEN, climbs=_CLIMBS):
     """One more row for a question; the first of its members is the incumbent."""
     incumbent = members[0]
 
@@ -322,7 +335,8 @@ def _challenger(acquisition, view, members):
         seeds = _top(view.gaussian, view)
         return maximise(_path(view), view.space, seeds, view.rng, allowed, _PATH_SCREEN)[0]
     posterior = view.draw()
-    seeds = _top(posterior, view)
+    means = posterior.component_means(view.seen)
+    seeds = view.seen[np.argsort(-means.mean(axis=1), kind="stable")[:_SEEDS]]
     if len(members) > 1 and acquisition == "eubo":
         normals = common_normals(view.size - 1, posterior.n_components, view.rng)
         best = BestOf(posterior, members, normals)
@@ -333,20 +347,22 @@ def _challenger(acquisition, view, members):
         if found is None and wanted is distant:
             found = _looking_ahead(acquisition, view, posterior, incumbent, allowed)
         return None if found is None else found[1]
-    surface = surface_of(acquisition, posterior, incumbent, view.seen)
+    threshold = means.max(axis=0)
+    surface = _improving(acquisition, posterior, incumbent, threshold)
     coarse, every = None, posterior.n_components // _COARSE
     if every > 1:
         few = replace(posterior, weights=posterior.weights[:, ::every])
-        coarse = surface_of(acquisition, few, incumbent, view.seen)
-    found = maximise(surface, view.space, seeds, view.rng, wanted, coarse=coarse)[0]
+        coarse = _improving(acquisition, few, incumbent, threshold[::every])
+    effort = (n_screen, coarse, climbs)
+    found = maximise(surface, view.space, seeds, view.rng, wanted, *effort)[0]
     if found is None and wanted is distant:
-        found = maximise(surface, view.space, seeds, view.rng, allowed, coarse=coarse)[0]
+        found = maximise(surface, view.space, seeds, view.rng, allowed, *effort)[0]
     return found
 
 
-def challenger_of(strategy: Strategy, view: View, incumbent: np.ndarray) -> np.ndarray | None:
-    """The row that a strategy would show beside an incumbent; None if none is allowed."""
-    return _challenger(strategy.acquisition, view, incumbent[None])
+def rough_challenger(strategy: Strategy, view: View, incumbent: np.ndarray) -> np.ndarray | None:
+    """About the row that a strategy would show beside an incumbent; None if none is allowed."""
+    return _challenger(strategy.acquisition, view, incumbent[None], _SET_SCREEN, 1)
 
 
 def _joint(strategy, view):
@@ -392,9 +408,10 @@ def _joint_set(view):
 def _joint_pair(strategy, view):
     """Two items maximise the acquisition, by turns; the better one first."""
     posterior = view.draw()
+    threshold = posterior.component_means(view.seen).max(axis=0)
     first, value, found = best_seen(view.gaussian, view.seen), -np.inf, None
     for _ in range(_ALTERNATIONS):
-        surface = surface_of(strategy.acquisition, posterior, first, view.seen)
+        surface = _improving(strategy.acquisition, posterior, first, threshold)
         seeds = np.concatenate([_top(posterior, view), [first] if found is None else found])
         here = first
         second, reached = maximise(
@@ -444,6 +461,8 @@ def _looking_ahead(acquisition, view, posterior, incumbent=None, allowed=None):
         climbed.append(swapped)
         found = np.concatenate([np.array([each for each, _ in climbed]), found])
         values = np.concatenate([[value for _, value in climbed], values])
+    if values.max(initial=-np.inf) < view.least * np.sqrt(posterior.kernel.diag(rows).max()):
+        raise NothingToGain
     for index in np.argsort(-values, kind="stable"):
         duel = found[index, :2]
         if incumbent is not None:
@@ -575,11 +594,13 @@ def maximise(
     allowed: Callable | None = None,
     n_screen: int = _SCREEN,
     coarse: Any = None,
+    climbs: int = _CLIMBS,
 ) -> tuple[np.ndarray | None, float]:
     """The row where the surface is largest, and its value; no row if none looked at is allowed.
 
     Starts from rows spread over the space, ``n_screen`` of them, and from the seeds. ``coarse`` is
-    a cheap likeness of the surface, which sorts out most of the rows of a box first. ``allowed``
+    a cheap likeness of the surface, which sorts out most of the rows of a box first. It is climbed
+    from the best rows, ``climbs`` of them. ``allowed``
     says of rows which may be returned. NoNumber is raised if the surface is NaN at all of them.
     """
     rows = screening_rows(space, seeds, rng, n_screen)
@@ -590,7 +611,7 @@ def maximise(
         raise NoNumber(f"it is NaN at all of {len(rows)} items")
     values = np.where(np.isfinite(values), values, -np.inf)
     if space.pool is None:
-        starts = _spread_best(rows, values)
+        starts = _spread_best(rows, values, climbs)
         climbed = [_climb(surface, space, start) for start in starts]
         rows = np.concatenate([np.array([row for row, _ in climbed]), rows])
         values = np.concatenate([[value for _, value in climbed], values])
@@ -605,12 +626,12 @@ def maximise(
     return None, -np.inf
 
 
-def _spread_best(rows, values):
-    """The best rows that are not all in one place."""
-    order = np.argsort(-values, kind="stable")[: 16 * _CLIMBS]
+def _spread_best(rows, values, n=_CLIMBS):
+    """The n best rows that are not all in one place."""
+    order = np.argsort(-values, kind="stable")[: 16 * n]
     chosen = [order[0]]
     for index in order[1:]:
-        if len(chosen) == _CLIMBS:
+        if len(chosen) == n:
             break
         if np.abs(rows[chosen] - rows[index]).max(axis=1).min() > 0.05:
             chosen.append(index)

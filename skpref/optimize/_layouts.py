@@ -1,0 +1,91 @@
+"""What a question may look like: the layouts that `ask` allows, and the choice among several."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from skpref._utils import check_choice, check_number
+from skpref.optimize._state import Form, Layout
+
+# Of each kind: the usual and the least size, and the number of axes.
+_KINDS = {"duel": (2, 2, 0), "set": (2, 2, 0), "line": (9, 3, 1), "plane": (5, 2, 2)}
+# Where several kinds are allowed a set is no duel.
+_SET = 4
+# So many answers a dimension are of the largest kind that is allowed. By then an answer to a plane
+# or line tells no more than one to a duel (doc/optimising.md), and there is more to look at.
+_EARLY = 4
+
+
+def layouts_of(kind: Any, size: Any, space: Any) -> tuple[Layout, ...]:
+    """The layouts that arguments of `ask` allow, checked.
+
+    Parameters
+    ----------
+    kind : str, or sequence of them
+    size : int or None; with several kinds a dict of them by kind, or None
+    space : Space
+
+    Returns
+    -------
+    tuple of Layout
+        One of each kind, in the order of the kinds.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a kind or a size is none, or the space has no questions of that kind.
+    """
+    if isinstance(kind, str):
+        return (_layout(kind, size, space),)
+    if not isinstance(kind, list | tuple) or not len(kind):
+        raise TypeError(
+            f"kind must be one of {[*_KINDS]}, or a tuple of some of them, got {kind!r}."
+        )
+    for each in kind:
+        check_choice("kind", each, [*_KINDS])
+    sizes = {} if size is None else size
+    if not isinstance(sizes, Mapping) or not sizes.keys() <= set(kind):
+        raise ValueError(
+            f"With kind={kind!r} size must be a dict of the sizes of some of these kinds, such as "
+            f"{{{kind[-1]!r}: 5}}, or None, got {size!r}."
+        )
+    sizes = {"set": _SET} | dict(sizes)
+    return tuple(dict.fromkeys(_layout(each, sizes.get(each), space) for each in kind))
+
+
+def _layout(kind, size, space):
+    check_choice("kind", kind, [*_KINDS])
+    usual, least, n_axes = _KINDS[kind]
+    size = usual if size is None else int(check_number("size", size, low=least, integer=True))
+    if kind == "duel" and size != 2:
+        raise ValueError(f"A duel has two items, got size={size}. Use kind='set' for more.")
+    if not n_axes:
+        if space.pool is not None and size > len(space.pool):
+            raise ValueError(
+                f"size={size} items are to be shown, and there are {len(space.pool)} different "
+                "candidates. Ask for fewer, or give more candidates."
+            )
+        return Layout(size)
+    if space.pool is not None:
+        raise ValueError(
+            f"kind={kind!r} needs a space between whose items there are others; candidates= is a "
+            "pool. Ask for sets, ask(size=4), or give space=."
+        )
+    if np.count_nonzero(space.ordered) < n_axes:
+        raise ValueError(
+            f"kind={kind!r} needs {n_axes} parameter(s) with an order, numbers or integers, and "
+            f"the space has {np.count_nonzero(space.ordered)}. Ask for sets, ask(size=4)"
+            f"{'' if n_axes == 1 else ', or for lines'}."
+        )
+    form = Form(kind, size)
+    return Layout(int(np.prod(form.shape)), form)
+
+
+def best_layout(layouts: Sequence[Layout], n_told: int, n_dimensions: int) -> Layout:
+    """The layout that suits a question after some answers: at first the largest, then the smallest.
+
+    Of equal ones the first.
+    """
+    early = n_told < _EARLY * n_dimensions
+    return (max if early else min)(layouts, key=lambda each: each.size)
