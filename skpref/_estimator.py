@@ -7,13 +7,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from skpref._utils import RandomLike, check_number, passed, refuse_dropped, source_of
+from skpref._utils import (
+    CallbackSupportMixin,
+    RandomLike,
+    check_number,
+    passed,
+    refuse_dropped,
+    source_of,
+    with_callbacks,
+)
 from skpref.data import (
     Comparisons,
     Duels,

@@ -1,9 +1,10 @@
 """What every room may use and what knows of no other: matrices, checks, threads, warnings.
 
 Factorisations with rounding bounds, parameters' checks, random sources, threads of linear algebra,
-warnings that name the caller's line, and scikit-learn's metadata.
+warnings that name the caller's line, scikit-learn's metadata, and its callbacks where it has them.
 """
 
+from skpref._utils._callbacks import CallbackSupportMixin, ProgressBar, with_callbacks
 from skpref._utils._linalg import (
     NEGLIGIBLE,
     ROUNDING,
@@ -34,7 +35,9 @@ __all__ = [
     "NEGLIGIBLE",
     "ROUNDING",
     "Array",
+    "CallbackSupportMixin",
     "NoCovarianceError",
+    "ProgressBar",
     "RandomLike",
     "blas_threads",
     "check_bounds",
@@ -61,4 +64,5 @@ __all__ = [
     "source_of",
     "spanning_columns",
     "warn",
+    "with_callbacks",
 ]
