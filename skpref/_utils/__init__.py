@@ -28,6 +28,7 @@ from skpref._utils._linalg import (
 from skpref._utils._metadata import passed, refuse_dropped
 from skpref._utils._parameters import check_bounds, check_choice, check_lognormal, check_number
 from skpref._utils._random import RandomLike, generator_of, seed_of, source_of
+from skpref._utils._roots import bracketed_roots
 from skpref._utils._threads import blas_threads
 from skpref._utils._warnings import warn
 
@@ -40,6 +41,7 @@ __all__ = [
     "ProgressBar",
     "RandomLike",
     "blas_threads",
+    "bracketed_roots",
     "check_bounds",
     "check_choice",
     "check_lognormal",
