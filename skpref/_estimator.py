@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
@@ -19,6 +18,7 @@ from skpref._utils import (
     passed,
     refuse_dropped,
     source_of,
+    unasked,
     with_callbacks,
 )
 from skpref.data import (
@@ -470,7 +470,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
     __metadata_request__predict_log_proba: ClassVar = {"order": True, "judges": True}
     __metadata_request__decision_function: ClassVar = {"order": True, "judges": True}
     __metadata_request__score: ClassVar = {"qid": True, "order": True, "judges": True}
-    __metadata_request__predict: ClassVar = {"order": UNUSED, "judges": UNUSED}
+    __metadata_request__predict: ClassVar = unasked("order", "judges")
 
     @with_callbacks
     def fit(

@@ -25,9 +25,9 @@ from skpref._utils._linalg import (
     solve_lower,
     spanning_columns,
 )
-from skpref._utils._metadata import passed, refuse_dropped
+from skpref._utils._metadata import passed, refuse_dropped, unasked
 from skpref._utils._parameters import check_bounds, check_choice, check_lognormal, check_number
-from skpref._utils._random import RandomLike, generator_of, seed_of, source_of
+from skpref._utils._random import RandomLike, generator_of, seed_of, sobol, source_of
 from skpref._utils._roots import bracketed_roots
 from skpref._utils._threads import blas_threads
 from skpref._utils._warnings import warn
@@ -62,9 +62,11 @@ __all__ = [
     "row_blocks",
     "seed_of",
     "semidefinite_root",
+    "sobol",
     "solve_lower",
     "source_of",
     "spanning_columns",
+    "unasked",
     "warn",
     "with_callbacks",
 ]

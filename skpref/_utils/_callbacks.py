@@ -1,4 +1,4 @@
-"""Callbacks of scikit-learn where it has them, from 1.9 on; elsewhere nobody is told of anything."""
+"""Callbacks of scikit-learn where it has them, from 1.9 on; elsewhere nobody is told."""
 
 from collections.abc import Callable
 from typing import Any, Self

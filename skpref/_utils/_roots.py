@@ -3,13 +3,16 @@
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skpref._utils._linalg import Array
 
 _TINY, _EPS = np.finfo(float).tiny, np.finfo(float).eps
 
 
-def bracketed_roots(of: Callable[[Array, Array], Array], low: Array, high: Array) -> Array:
+def bracketed_roots(
+    of: Callable[[Array, NDArray[np.intp]], Array], low: Array, high: Array
+) -> Array:
     """Roots of n functions, each between its brackets, to the last bits.
 
     Chandrupatla's method (Advances in Engineering Software 28, 1997): inverse quadratic

@@ -64,7 +64,7 @@ def mixture_quantile(
     low, high = edges.min(axis=1), edges.max(axis=1)
     slack = 1e-12 * (1.0 + np.abs(low) + np.abs(high))
 
-    def excess(c: Array, rows: Array) -> Array:
+    def excess(c: Array, rows: NDArray[np.intp]) -> Array:
         return mixture_cdf(c, means[rows], deviation[rows], weights) - level
 
     return bracketed_roots(excess, low - slack, high + slack)
