@@ -8,15 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from skpref._utils import (
     CallbackSupportMixin,
     RandomLike,
     check_number,
+    check_scoring_weights,
     passed,
     refuse_dropped,
+    scored_tags,
     source_of,
     unasked,
     with_callbacks,
@@ -99,6 +102,9 @@ class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
                     "inference=EP() or kernel=RBF()."
                 )
         return super().set_params(**params)
+
+    def __sklearn_tags__(self) -> Tags:
+        return scored_tags(self, super().__sklearn_tags__())
 
     # -- fitting one utility -------------------------------------------------------------
 
@@ -228,7 +234,7 @@ class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
             )
         right = replace(asked, order=self._order(query, order)).called_right(y)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, right, ensure_non_negative=True)
+            sample_weight = check_scoring_weights(sample_weight, right)
         weighted = np.average(right, weights=sample_weight)  # type: ignore[arg-type]  # stub too narrow
         return float(weighted)
 

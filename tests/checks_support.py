@@ -18,6 +18,8 @@ QUICK = {
 }
 # How many checks of estimators scikit-learn has, those of sample_weight among them.
 N_CHECKS = {(1, 6): 58, (1, 9): 59}
+# Whether metadata reach the default score of a pipeline that is cross-validated.
+ROUTES_PIPED_SCORES = parse_version(sklearn.__version__) >= parse_version("1.8")
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
 
 

@@ -26,9 +26,16 @@ from skpref._utils._linalg import (
     spanning_columns,
 )
 from skpref._utils._metadata import passed, refuse_dropped, unasked
-from skpref._utils._parameters import check_bounds, check_choice, check_lognormal, check_number
+from skpref._utils._parameters import (
+    check_bounds,
+    check_choice,
+    check_lognormal,
+    check_number,
+    check_scoring_weights,
+)
 from skpref._utils._random import RandomLike, generator_of, seed_of, sobol, source_of
 from skpref._utils._roots import bracketed_roots
+from skpref._utils._scored import scored_tags
 from skpref._utils._threads import blas_threads
 from skpref._utils._warnings import warn
 
@@ -46,6 +53,7 @@ __all__ = [
     "check_choice",
     "check_lognormal",
     "check_number",
+    "check_scoring_weights",
     "cholesky",
     "covariance_of",
     "eigen_root",
@@ -60,6 +68,7 @@ __all__ = [
     "pivoted_cholesky",
     "refuse_dropped",
     "row_blocks",
+    "scored_tags",
     "seed_of",
     "semidefinite_root",
     "sobol",

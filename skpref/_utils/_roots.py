@@ -43,7 +43,7 @@ def bracketed_roots(
     a, b = np.array(low, dtype=float), np.array(high, dtype=float)
     at_a, at_b = of(a, rows), of(b, rows)
     crosses = np.sign(at_a) * np.sign(at_b) <= 0.0
-    rows, a, b, at_a, at_b = (each[crosses] for each in (rows, a, b, at_a, at_b))
+    rows, a, b, at_a, at_b = rows[crosses], a[crosses], b[crosses], at_a[crosses], at_b[crosses]
     share = np.full(len(rows), 0.5)
     while True:
         best = np.where(np.abs(at_a) < np.abs(at_b), a, b)
@@ -52,9 +52,8 @@ def bracketed_roots(
         found[rows[~goes_on]] = best[~goes_on]
         if not goes_on.any():
             return found
-        rows, a, b, at_a, at_b, share, width = (
-            each[goes_on] for each in (rows, a, b, at_a, at_b, share, width)
-        )
+        rows, share, width = rows[goes_on], share[goes_on], width[goes_on]
+        a, b, at_a, at_b = a[goes_on], b[goes_on], at_a[goes_on], at_b[goes_on]
         x = a + share * (b - a)
         at_x = of(x, rows)
         same = np.sign(at_x) == np.sign(at_a)
