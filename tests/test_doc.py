@@ -21,8 +21,10 @@ WITHOUT_CODE = {
         "glossary",
         "collaborative_study",
         "regret_study",
+        "releasing",
         "scale_study",
         "skew_study",
+        "stability",
     )
 }
 DRAWS = {"looking.md"}
