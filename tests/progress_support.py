@@ -4,9 +4,9 @@ import importlib.util
 
 import pytest
 
+HAS_CALLBACKS = importlib.util.find_spec("sklearn.callback") is not None
 needs_callbacks = pytest.mark.skipif(
-    importlib.util.find_spec("sklearn.callback") is None,
-    reason="scikit-learn has callbacks from 1.9 on",
+    not HAS_CALLBACKS, reason="scikit-learn has callbacks from 1.9 on"
 )
 
 
