@@ -37,7 +37,8 @@ def acted(made, history):
             duel = made.ask()
             made.skip(duel) if act == "skip" else made.tell(duel, number % 2)
             events.append((duel, number % 2) if act == "tell" else None)
-        kinds.append("tell" if act == "own" else act)
+        kind = "tell" if act == "own" else act
+        kinds.append((kind, number % 2 if kind == "tell" else None))
     return [event for event in events if event is not None], kinds
 
 
@@ -60,7 +61,8 @@ def test_a_journal_holds_what_happened(tmp_path_factory, history):
     same(again, told)
     np.testing.assert_array_equal(again.pending_, made.pending_)
     table = read_journal(path)
-    assert [kind for kind in table["kind"] if kind != "ask"] == kinds
+    happened = zip(table["kind"], table["outcome"], strict=True)
+    assert [each for each in happened if each[0] != "ask"] == kinds
     export_journal(path, lines)
     rows = [json.loads(line) for line in lines.read_text().splitlines()[1:]]
     assert [row["outcome"] for row in rows] == table["outcome"]
