@@ -7,13 +7,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from skpref._utils import RandomLike, check_number, passed, refuse_dropped, source_of
+from skpref._utils import (
+    CallbackSupportMixin,
+    RandomLike,
+    check_number,
+    check_scoring_weights,
+    passed,
+    refuse_dropped,
+    scored_tags,
+    source_of,
+    unasked,
+    with_callbacks,
+)
 from skpref.data import (
     Comparisons,
     Duels,
@@ -96,6 +106,9 @@ class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
                     "inference=EP() or kernel=RBF()."
                 )
         return super().set_params(**params)
+
+    def __sklearn_tags__(self) -> Tags:
+        return scored_tags(self, super().__sklearn_tags__())
 
     # -- fitting one utility -------------------------------------------------------------
 
@@ -227,7 +240,7 @@ class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
             )
         right = replace(asked, order=self._order(query, order)).called_right(y)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, right, ensure_non_negative=True)
+            sample_weight = check_scoring_weights(sample_weight, right)
         weighted = np.average(right, weights=sample_weight)  # type: ignore[arg-type]  # stub too narrow
         return float(weighted)
 
@@ -493,7 +506,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
     __metadata_request__predict_log_proba: ClassVar = _OF_ANSWERS
     __metadata_request__decision_function: ClassVar = _OF_ANSWERS
     __metadata_request__score: ClassVar = {"qid": True, **_OF_ANSWERS}
-    __metadata_request__predict: ClassVar = {"order": UNUSED, "judges": UNUSED, "time": True}
+    __metadata_request__predict: ClassVar = {**unasked("order", "judges"), "time": True}
 
     @with_callbacks
     def fit(

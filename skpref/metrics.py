@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import get_scorer, roc_auc_score
+from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_array,
     check_consistent_length,
     column_or_1d,
 )
 
-from skpref._utils import check_choice, passed
+from skpref._utils import check_choice, check_scoring_weights, passed, scored_tags
 from skpref.data import DuelScale, chosen_of, parse_outcomes, read_ranks, signed_labels, unmasked
 
 
@@ -163,7 +163,7 @@ def ranking_concordance(
     rank = read_ranks(ranks, utility.shape)
     if not np.isfinite(utility[rank > 0]).all():
         raise ValueError("Utilities of items that are ranked must be finite.")
-    weight = _check_sample_weight(sample_weight, rank, ensure_non_negative=True)
+    weight = check_scoring_weights(sample_weight, rank)
     right = stated = 0.0
     for j in range(rank.shape[1]):
         above = (rank[:, j, None] > 0) & (rank[:, j, None] < rank)
@@ -262,7 +262,7 @@ def brier(columns: np.ndarray, proba: np.ndarray, weights: Any) -> float:
 
 def _average(values: np.ndarray, weights: Any) -> float:
     if weights is not None:
-        weights = _check_sample_weight(weights, values, ensure_non_negative=True)
+        weights = check_scoring_weights(weights, values)
     return float(np.average(values, weights=weights))
 
 
@@ -492,6 +492,9 @@ class _Told:
 
     def __init__(self, estimator, metadata):
         self._estimator, self._metadata = estimator, metadata
+
+    def __sklearn_tags__(self):
+        return scored_tags(self, get_tags(self._estimator))
 
     def __getattr__(self, name):
         found = getattr(self._estimator, name)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
-from scipy.stats import qmc
+from scipy_support import sobol
 from sklearn.gaussian_process.kernels import RBF
 
 # Ranks in the order best first; what an answer says of the items is one of these.
@@ -168,7 +168,7 @@ class AnswersTruth(NamedTuple):
 
 @lru_cache(maxsize=32)
 def _uniforms(dimension, repeats, log_2_points):
-    draws = [qmc.Sobol(dimension, rng=seed).random_base2(log_2_points) for seed in range(repeats)]
+    draws = [sobol(dimension, seed).random_base2(log_2_points) for seed in range(repeats)]
     return np.clip(np.concatenate(draws), 1e-15, 1.0 - 1e-15)
 
 

@@ -2,7 +2,9 @@
 
 import joblib
 import numpy as np
+import sklearn
 from numpy.testing import assert_allclose
+from sklearn.utils.fixes import parse_version
 
 from skpref import PairwisePreferenceRegressor
 from skpref.inference import ENGINES
@@ -14,6 +16,10 @@ QUICK = {
     "hmc": {"draws": 64, "chains": 4},
     "svi": {"tol": 1e-10, "max_iter": 500},
 }
+# How many checks of estimators scikit-learn has, those of sample_weight among them.
+N_CHECKS = {(1, 6): 58, (1, 9): 59}
+# Whether metadata reach the default score of a pipeline that is cross-validated.
+ROUTES_PIPED_SCORES = parse_version(sklearn.__version__) >= parse_version("1.8")
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
 
 
@@ -28,6 +34,25 @@ def make_model(name):
     """An unfitted estimator for each engine, without learning, which is not the point here."""
     engine = ENGINES[name](**QUICK.get(name, {}))
     return PairwisePreferenceRegressor(inference=engine, optimizer=None, random_state=0)
+
+
+def assert_all_passed(results):
+    """Every check of scikit-learn passed, and there were as many as its version has."""
+    version = parse_version(sklearn.__version__)
+    release = version.major, version.minor
+    assert len(results) == N_CHECKS.get(release, len(results))
+    assert len(results) >= min(N_CHECKS.values())
+    weighing = [each for each in results if "sample_weight" in each["check_name"]]
+    assert len(weighing) >= 7
+    failed = {
+        result["check_name"]: (result["status"], result["exception"])
+        for result in results
+        if result["status"] != "passed"
+    }
+    # It needs array libraries that are not there.
+    skipped = failed.pop("check_array_api_input", ("skipped", None))
+    assert skipped[0] == "skipped"
+    assert not failed
 
 
 def state(estimator):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
-from scipy.stats import qmc
+from scipy_support import sobol
 
 _REPEATS, _LOG_2_POINTS, _ROUNDS = 4, 10, 6
 _PRIOR_SHARE = 0.25
@@ -129,7 +129,7 @@ def exact(K, noise, answers, asked, law=None, n_judges=0):
 
 @lru_cache(maxsize=64)
 def _uniforms(dimension, log_2_points=_LOG_2_POINTS):
-    draws = [qmc.Sobol(dimension, rng=seed).random_base2(log_2_points) for seed in range(_REPEATS)]
+    draws = [sobol(dimension, seed).random_base2(log_2_points) for seed in range(_REPEATS)]
     return np.clip(np.concatenate(draws), 1e-12, 1.0 - 1e-12)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import root
 from scipy.special import log_ndtr, ndtr, ndtri_exp
-from scipy.stats import qmc
+from scipy_support import sobol
 from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic
 
 KERNELS = (
@@ -93,7 +93,7 @@ def _error(each):
 
 @lru_cache(maxsize=64)
 def _uniforms(dimension, repeats, log_2_points):
-    draws = [qmc.Sobol(dimension, rng=seed).random_base2(log_2_points) for seed in range(repeats)]
+    draws = [sobol(dimension, seed).random_base2(log_2_points) for seed in range(repeats)]
     return np.clip(np.array(draws), 1e-15, 1.0 - 1e-15)
 
 

@@ -1,5 +1,14 @@
 """Listeners to a fit, and searches of a known length."""
 
+import importlib.util
+
+import pytest
+
+HAS_CALLBACKS = importlib.util.find_spec("sklearn.callback") is not None
+needs_callbacks = pytest.mark.skipif(
+    not HAS_CALLBACKS, reason="scikit-learn has callbacks from 1.9 on"
+)
+
 
 class Listener:
     """A callback that keeps the names of the tasks, and may ask to stop."""

@@ -35,10 +35,14 @@ choice_accuracy, choice_log_loss, choice_brier = (
 def truths(y, proba, labels, weight=None):
     """Accuracy, log loss and Brier score by scikit-learn, of at least three labels."""
     called = np.asarray(labels)[proba.argmax(axis=1)]
+    brier = sum(  # scikit-learn takes several labels at once from 1.7 on
+        brier_score_loss((y == label).astype(int), each, sample_weight=weight, pos_label=1)
+        for label, each in zip(labels, proba.T, strict=True)
+    )
     return (
         accuracy_score(y, called, sample_weight=weight),
         log_loss(y, proba, labels=labels, sample_weight=weight),
-        brier_score_loss(y, proba, labels=labels, sample_weight=weight),
+        brier,
     )
 
 

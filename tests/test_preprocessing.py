@@ -67,7 +67,8 @@ def test_check_estimator(estimator, n_passed):
     results = check_estimator(estimator, on_fail=None, on_skip=None)
     passed = [r["check_name"] for r in results if r["status"] == "passed"]
     other = {r["check_name"]: r["status"] for r in results if r["status"] != "passed"}
-    assert other == {"check_array_api_input": "skipped"}  # wants SCIPY_ARRAY_API
+    assert other.items() <= {"check_array_api_input": "skipped"}.items()  # wants SCIPY_ARRAY_API
+    print(len(passed), len(other))
     assert len(passed) == n_passed
 
 

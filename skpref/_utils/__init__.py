@@ -1,9 +1,10 @@
 """What every room may use and what knows of no other: matrices, checks, threads, warnings.
 
 Factorisations with rounding bounds, parameters' checks, random sources, threads of linear algebra,
-warnings that name the caller's line, and scikit-learn's metadata.
+warnings that name the caller's line, scikit-learn's metadata, and its callbacks where it has them.
 """
 
+from skpref._utils._callbacks import CallbackSupportMixin, ProgressBar, with_callbacks
 from skpref._utils._linalg import (
     NEGLIGIBLE,
     ROUNDING,
@@ -24,9 +25,17 @@ from skpref._utils._linalg import (
     solve_lower,
     spanning_columns,
 )
-from skpref._utils._metadata import passed, refuse_dropped
-from skpref._utils._parameters import check_bounds, check_choice, check_lognormal, check_number
-from skpref._utils._random import RandomLike, generator_of, seed_of, source_of
+from skpref._utils._metadata import passed, refuse_dropped, unasked
+from skpref._utils._parameters import (
+    check_bounds,
+    check_choice,
+    check_lognormal,
+    check_number,
+    check_scoring_weights,
+)
+from skpref._utils._random import RandomLike, generator_of, seed_of, sobol, source_of
+from skpref._utils._roots import bracketed_roots
+from skpref._utils._scored import scored_tags
 from skpref._utils._threads import blas_threads
 from skpref._utils._warnings import warn
 
@@ -34,13 +43,17 @@ __all__ = [
     "NEGLIGIBLE",
     "ROUNDING",
     "Array",
+    "CallbackSupportMixin",
     "NoCovarianceError",
+    "ProgressBar",
     "RandomLike",
     "blas_threads",
+    "bracketed_roots",
     "check_bounds",
     "check_choice",
     "check_lognormal",
     "check_number",
+    "check_scoring_weights",
     "cholesky",
     "covariance_of",
     "eigen_root",
@@ -55,10 +68,14 @@ __all__ = [
     "pivoted_cholesky",
     "refuse_dropped",
     "row_blocks",
+    "scored_tags",
     "seed_of",
     "semidefinite_root",
+    "sobol",
     "solve_lower",
     "source_of",
     "spanning_columns",
+    "unasked",
     "warn",
+    "with_callbacks",
 ]

@@ -125,6 +125,8 @@ def semidefinite_root(matrix: Array) -> Array:
 
 def eigen_root(matrix: Array) -> Array:
     """F with F Fᵀ equal to a symmetric matrix whose negative eigenvalues are rounding."""
+    if not matrix.size:  # SciPy before 1.14 refuses it
+        return np.zeros_like(matrix)
     values, vectors = eigh(matrix)
     return vectors * np.sqrt(np.maximum(values, 0.0))
 
@@ -170,6 +172,8 @@ def leading_axes(matrix: Array, n: int) -> Array:
 
 def solve_lower(factor: Array, right: Array) -> Array:
     """L⁻¹ times the right side, L a lower triangular factor."""
+    if not factor.size or not right.size:  # SciPy before 1.14 refuses them
+        return np.zeros_like(right)
     return solve_triangular(factor, right, lower=True)
 
 

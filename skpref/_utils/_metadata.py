@@ -3,7 +3,10 @@
 import sys
 from collections.abc import Mapping
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
+
+from sklearn.base import BaseEstimator
+from sklearn.utils.metadata_routing import UNUSED
 
 # Modules that compare predictions with answers. They call predictions with X alone.
 _COMPARING = frozenset(
@@ -24,6 +27,23 @@ _WITHOUT = {
     "time": "the last time of training",
     "users": "somebody of the population",
 }
+
+
+class _Probe(BaseEstimator):
+    __metadata_request__predict_proba: ClassVar = {"order": True}
+
+    def predict(self, X: Any) -> None:
+        """Takes no metadata."""
+
+
+# scikit-learn 1.9 finds requests by a part of their name: what is said of predict_proba holds of
+# predict, until predict says otherwise. Earlier versions refuse to take back what nobody has said.
+_BY_PART = "order" in _Probe().get_metadata_routing().predict.requests
+
+
+def unasked(*names: str) -> dict[str, str]:
+    """What ``__metadata_request__predict`` says of metadata that ``predict_proba`` alone takes."""
+    return dict.fromkeys(names, UNUSED) if _BY_PART else {}
 
 
 def passed(**metadata: Any) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import _check_sample_weight
 
 
 def check_number(
@@ -70,3 +72,11 @@ def check_lognormal(prior, allowed):
     check_number("the median of lengthscale_prior", median, **inside)
     check_number("the deviation of lengthscale_prior", deviation, **inside)
     return float(median), float(deviation)
+
+
+def check_scoring_weights(sample_weight: Any, values: ArrayLike) -> NDArray[np.float64]:
+    """Weights of the values of a score, ones for None; not negative, and not all zero."""
+    weights = _check_sample_weight(sample_weight, values, ensure_non_negative=True)
+    if not weights.any():  # scikit-learn itself says so from 1.9 on
+        raise ValueError("sample_weight must contain at least one non-zero number.")
+    return weights

@@ -1,8 +1,10 @@
 """What users may pass as a source of random numbers, and what it becomes."""
 
+import inspect
 from numbers import Integral
 
 import numpy as np
+from scipy.stats import qmc
 from sklearn.utils import check_random_state
 
 from skpref._utils._parameters import check_number
@@ -75,3 +77,25 @@ def seed_of(random_state: RandomLike) -> int | None:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     return int(check_number("random_state", random_state, low=0, integer=True))
+
+
+# SciPy 1.15 has given the argument a new name.
+_SOURCE = "rng" if "rng" in inspect.signature(qmc.Sobol).parameters else "seed"
+
+
+def sobol(d: int, rng: RandomLike = None) -> qmc.Sobol:
+    """Scrambled Sobol points in d dimensions.
+
+    Parameters
+    ----------
+    d : int
+    rng : int, RandomState instance, Generator or None
+        See `generator_of`.
+
+    Examples
+    --------
+    >>> from skpref._utils._random import sobol
+    >>> sobol(2, 0).random(4).shape
+    (4, 2)
+    """
+    return qmc.Sobol(d, **{_SOURCE: generator_of(rng)})

@@ -5,14 +5,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.callback import with_callbacks
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
-from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skpref._estimator import UtilityEstimator, fitted_on_duels
-from skpref._utils import RandomLike, check_number, passed
+from skpref._utils import RandomLike, check_number, passed, unasked, with_callbacks
 from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._program import check_featured, collaborate, forget, several
 from skpref.collaborative._users import same_ids
@@ -143,7 +141,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
     __metadata_request__predict_log_proba: ClassVar = {"users": True, "order": True}
     __metadata_request__decision_function: ClassVar = {"users": True, "order": True}
     __metadata_request__score: ClassVar = {"users": True, "qid": True, "order": True}
-    __metadata_request__predict: ClassVar = {"users": True, "order": UNUSED}
+    __metadata_request__predict: ClassVar = {"users": True, **unasked("order")}
 
     def __init__(
         self,

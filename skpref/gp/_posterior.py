@@ -7,13 +7,13 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import elementwise
 from scipy.special import ndtr, ndtri
 
 from skpref._utils import (
     NEGLIGIBLE,
     Array,
     RandomLike,
+    bracketed_roots,
     check_number,
     eigen_root,
     floor_variance,
@@ -63,15 +63,11 @@ def mixture_quantile(
         return edges[:, 0]
     low, high = edges.min(axis=1), edges.max(axis=1)
     slack = 1e-12 * (1.0 + np.abs(low) + np.abs(high))
-    index = np.arange(len(means))
 
-    def excess(c: ArrayLike, row: ArrayLike) -> Array:
-        rows = np.ravel(np.asarray(row))
-        found = mixture_cdf(np.ravel(c), means[rows], deviation[rows], weights) - level
-        return np.reshape(found, np.shape(c))
+    def excess(c: Array, rows: NDArray[np.intp]) -> Array:
+        return mixture_cdf(c, means[rows], deviation[rows], weights) - level
 
-    root = elementwise.find_root(excess, (low - slack, high + slack), args=(index,))
-    return root.x
+    return bracketed_roots(excess, low - slack, high + slack)
 
 
 def defended(

@@ -11,9 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri, owens_t
-from scipy.stats import qmc
 
-from skpref._utils import NEGLIGIBLE, Array, cholesky, floor_variance, solve_lower
+from skpref._utils import NEGLIGIBLE, Array, cholesky, floor_variance, sobol, solve_lower
 from skpref.active import expected_bell
 from skpref.gp import JointMoments, Posterior, SamplePaths
 
@@ -347,7 +346,7 @@ def common_normals(n_members: int, n_components: int, rng: np.random.Generator) 
     They fill space evenly (scrambled Sobol points), and each component has as many.
     """
     n = n_components * -(-_DRAWS // n_components)
-    points = qmc.Sobol(n_members, rng=rng).random(1 << (n - 1).bit_length())[:n]
+    points = sobol(n_members, rng).random(1 << (n - 1).bit_length())[:n]
     return ndtri(np.clip(points, 1e-9, 1.0 - 1e-9))
 
 

@@ -5,9 +5,8 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
 
-from skpref._utils import check_number
+from skpref._utils import CallbackSupportMixin, ProgressBar, check_number, with_callbacks
 from skpref.optimize._dimensions import copied
 from skpref.optimize._session import Session
 from skpref.optimize._spaces import titled

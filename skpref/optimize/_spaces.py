@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import qmc
 from sklearn.utils.validation import check_array
 
+from skpref._utils import sobol
 from skpref.data import ItemTable, is_frame
 from skpref.optimize._dimensions import Interval, copied, make_dimension, plain
 
@@ -447,7 +448,7 @@ def load_tables() -> None:
 
 @lru_cache(maxsize=8)
 def _points(n: int, d: int, seed: int) -> np.ndarray:
-    return qmc.Sobol(d, rng=np.random.default_rng([seed, 2**31])).random(n)
+    return sobol(d, np.random.default_rng([seed, 2**31])).random(n)
 
 
 @lru_cache(maxsize=8)

@@ -14,10 +14,10 @@ point (x, μ) the bound ψ <= ψ(x, μ) holds for all z, which is what acceptanc
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_factor, cho_solve
 from scipy.special import erfcx, log_ndtr
 
-from skpref._utils import check_number
+from skpref._utils import check_number, solve_lower
 from skpref.samplers._chains import check_generator, cholesky_factor
 from skpref.samplers.truncated_normal import quantile_below
 
@@ -196,8 +196,10 @@ def _saddle_point(transform):
     """
     t = len(transform)
     free = transform[:, : t - 1]
-    x = solve_triangular(transform[: t - 1, : t - 1], np.ones(t - 1), lower=True)
+    x = solve_lower(transform[: t - 1, : t - 1], np.ones(t - 1))
     value, s = _profile(x, free)
+    if t == 1:
+        return np.zeros(1), float(value)
     for _ in range(_MAX_NEWTON):
         hazard = _hazard(s)
         slope = hazard * (hazard + s)

@@ -6,7 +6,7 @@ import warnings
 import pytest
 from collaborative_support import make_study
 from numpy.testing import assert_array_equal
-from progress_support import Listener, counted
+from progress_support import Listener, counted, needs_callbacks
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import CollaborativePreferenceRegressor
@@ -41,6 +41,7 @@ def quick(**options):
     return CollaborativePreferenceRegressor(RBF(1.0), noise_variance=0.02, **options)
 
 
+@needs_callbacks
 def test_callbacks_are_told_of_evaluations_and_passes_and_change_nothing():
     listener = Listener()
     told = quick(optimizer=counted(3)).set_callbacks(listener).fit(**GIVEN)
@@ -52,6 +53,7 @@ def test_callbacks_are_told_of_evaluations_and_passes_and_change_nothing():
     assert_array_equal(*asked)
 
 
+@needs_callbacks
 @pytest.mark.parametrize(("task", "evaluations"), [("evaluation", 2), ("pass", 9)])
 def test_a_callback_ends_what_it_is_told_of(task, evaluations, capsys):
     listener = Once(stop_at=2, task=task)
@@ -66,6 +68,7 @@ def test_a_callback_ends_what_it_is_told_of(task, evaluations, capsys):
     assert model.score(**GIVEN) > 0.7
 
 
+@needs_callbacks
 def test_callbacks_of_a_fit_without_users_are_told_once():
     listener = Listener()
     quick(optimizer=counted(2)).set_callbacks(listener).fit(STUDY.X, STUDY.y)

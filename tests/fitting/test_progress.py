@@ -8,9 +8,8 @@ import pytest
 from core_support import random_duels, won
 from judged_support import make_duels, make_items
 from numpy.testing import assert_array_equal
-from progress_support import Listener, counted
+from progress_support import Listener, counted, needs_callbacks
 from sklearn.base import clone
-from sklearn.callback import ProgressBar
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import ItemTable, PairwisePreferenceRegressor
@@ -115,6 +114,7 @@ def test_bad_verbose_says_what_is_allowed(data, verbose):
 # -- callbacks -----------------------------------------------------------------------------------
 
 
+@needs_callbacks
 def test_callbacks_are_told_of_every_evaluation(data):
     listener = Listener()
     model(optimizer=counted(5)).set_callbacks(listener).fit(*data)
@@ -123,12 +123,14 @@ def test_callbacks_are_told_of_every_evaluation(data):
     assert listener.closed == 1
 
 
+@needs_callbacks
 def test_callbacks_change_nothing(data):
     told, plain = model().set_callbacks(Listener()).fit(*data), model().fit(*data)
     assert_array_equal(told.kernel_.theta, plain.kernel_.theta)
     assert_array_equal(told.predict_proba(data[0]), plain.predict_proba(data[0]))
 
 
+@needs_callbacks
 def test_a_callback_stops_the_search(data):
     listener = Listener(stop_at=2)
     stopped = model().set_callbacks(listener).fit(*data)
@@ -139,6 +141,7 @@ def test_a_callback_stops_the_search(data):
     assert longer.begun.count("evaluation") > 3
 
 
+@needs_callbacks
 def test_callbacks_are_closed_after_a_fit_that_failed(data):
     def broken(obj_func, initial_theta, bounds):
         raise ValueError("it broke")
@@ -149,6 +152,7 @@ def test_callbacks_are_closed_after_a_fit_that_failed(data):
     assert listener.closed == 1
 
 
+@needs_callbacks
 def test_a_callback_ends_the_engine_at_what_it_has_found(data, capsys):
     listener = Listener(stop_at=2, task="pass")
     fast = model(inference="svi", optimizer=None, verbose=1).set_callbacks(listener)
@@ -162,12 +166,14 @@ def test_a_callback_ends_the_engine_at_what_it_has_found(data, capsys):
     assert fast.log_marginal_likelihood_value_ < whole.log_marginal_likelihood_value_
 
 
+@needs_callbacks
 def test_an_engine_that_was_told_to_end_does_not_begin_again(data):
     listener = Listener(stop_at=1, task="pass")
     model(inference="svi", optimizer=counted(2)).set_callbacks(listener).fit(*data)
     assert listener.begun == ["fit", "evaluation", "evaluation", "pass"]
 
 
+@needs_callbacks
 @pytest.mark.parametrize(
     "engine", [SVI(), SVI(batch_size=20), SVI(scale_prior=(1.0, 1.0)), SVI(local="ekf")], ids=repr
 )
@@ -203,7 +209,8 @@ def test_passes_are_said_every_few_seconds(data, capsys, monkeypatch):
 
 def test_the_progress_bar_of_scikit_learn(data, capsys):
     pytest.importorskip("rich")
-    fitted = model(optimizer=counted(3)).set_callbacks(ProgressBar()).fit(*data)
+    bar = pytest.importorskip("sklearn.callback").ProgressBar()
+    fitted = model(optimizer=counted(3)).set_callbacks(bar).fit(*data)
     assert "PairwisePreferenceRegressor - fit" in capsys.readouterr().out
     assert clone(fitted) is not fitted
 

@@ -1,11 +1,13 @@
 """Answers of weights so large, or noise so small, that rounding could decide."""
 
+import re
 import warnings
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from core_support import SPACES, won
+from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from skpref import PairwisePreferenceRegressor
@@ -95,10 +97,23 @@ def test_weak_ties_between_strong_ones_are_not_lost(space):
     ],
 )
 def test_what_rounding_decides_is_refused_with_the_remedy(size, kernel, inference):
+    """Which weights rounding decides differs between processors; nobody gets another answer."""
     X, y, _ = contradictory(*size)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with pytest.raises(ValueError, match=r"Divide all of sample_weight.*raise noise_variance"):
-            sure(kernel, 1e12, 1e-8, inference)(X, y)
+    limit = sure(kernel, 1e6, 1e-8, inference)(X, y).predict_proba(X)[:, 1]
+    torn = np.abs(limit - 0.5) < 0.485  # where others contradict; elsewhere weight goes on to count
+    assert torn.sum() > 25
+    refused = []
+    for weight in (1e9, 1e10, 1e11, 2e11, 3e11, 5e11, 7e11, 1e12):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                found = sure(kernel, weight, 1e-8, inference)(X, y)
+            except ValueError as error:
+                refused.append(str(error))
+            else:
+                assert_allclose(found.predict_proba(X)[torn, 1], limit[torn], atol=1e-4)
+    assert refused
+    for each in refused:
+        assert re.search(r"Divide all of sample_weight.*raise noise_variance", each)
     model = sure(kernel, 1.0, 1e-8, inference)(X, y)  # as the message says
     assert np.isfinite(model.predict_proba(X)).all()

@@ -358,4 +358,5 @@ def test_an_item_without_variance_has_numbers_too():
     np.testing.assert_allclose(best[origin, other], expected, rtol=1e-6)
     for acquisition in ("ei", "log_ei", "pi"):
         surface = surface_of(acquisition, post, rows[1], rows[1:])
-        assert np.isfinite(surface.value(rows)).all()
+        with np.errstate(over="ignore"):  # of a slope, which is not asked for here
+            assert np.isfinite(surface.value(rows)).all()

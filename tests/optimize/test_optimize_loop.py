@@ -5,7 +5,7 @@ import types
 
 import numpy as np
 import pytest
-from sklearn.callback import FitCallback, ProgressBar
+from progress_support import needs_callbacks
 
 from skpref.optimize import HallucinationBelieverOptimizer
 from skpref.optimize._asking import Asking
@@ -140,13 +140,26 @@ def test_a_callback_may_take_answers_back():
         if len(undone) < 4:
             undone.append(asker.undo())
 
-    made.set_callbacks(Recorder()).run(closer, 3, callback)
+    made.run(closer, 3, callback)
     assert made.n_told_ == 3
 
 
+@needs_callbacks
+def test_an_answer_taken_back_is_the_same_task():
+    made, undone, recorder = Halving(), [], Recorder()
+
+    def callback(asker):
+        if len(undone) < 4:
+            undone.append(asker.undo())
+
+    made.set_callbacks(recorder).run(closer, 3, callback)
+    assert made.n_told_ == 3 and recorder.events.count("end duel 2") == 5
+
+
+@needs_callbacks
 def test_scikit_learn_callbacks_see_every_duel():
     recorder = Recorder()
-    assert isinstance(recorder, FitCallback)
+    assert isinstance(recorder, pytest.importorskip("sklearn.callback").FitCallback)
     made = Halving().set_callbacks(recorder)
     made.run(closer, 2)
     duels = ["begin duel 0", "end duel 0", "begin duel 1", "end duel 1"]
@@ -155,12 +168,14 @@ def test_scikit_learn_callbacks_see_every_duel():
     assert recorder.events.count("setup") == recorder.events.count("teardown") == 2
 
 
+@needs_callbacks
 def test_a_scikit_learn_callback_may_stop_the_run():
     made = Halving().set_callbacks(Recorder(stop_after=2))
     made.run(closer, 10)
     assert made.n_told_ == 3
 
 
+@needs_callbacks
 def test_callbacks_are_closed_when_the_judge_fails():
     recorder = Recorder()
     with pytest.raises(RuntimeError, match="the judge left"):
@@ -189,9 +204,10 @@ def test_without_tqdm_and_rich_there_is_no_bar(no_tqdm, monkeypatch, capsys):
 @pytest.mark.parametrize("set_by_hand", [True, False])
 def test_the_bar_of_scikit_learn(no_tqdm, capsys, set_by_hand):
     pytest.importorskip("rich")
+    bar = pytest.importorskip("sklearn.callback").ProgressBar()
     made = Halving()
     if set_by_hand:
-        made.set_callbacks(ProgressBar())
+        made.set_callbacks(bar)
     made.run(closer, 6, progress=not set_by_hand)
     shown = capsys.readouterr().out
     assert "Halving - run" in shown

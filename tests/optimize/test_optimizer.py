@@ -361,7 +361,8 @@ def test_learned_hyperparameters_follow_the_schedule():
         duel = made.ask()
         made.tell(duel, branin(duel[0]) > branin(duel[1]))
         if made.n_told_ >= 6:
-            lengthscales.append(tuple(made.posterior_.kernel.length_scale))
+            # What was not learned anew may come back from its logarithm with another last bit.
+            lengthscales.append(tuple(np.round(made.posterior_.kernel.length_scale, 12)))
     assert len(set(lengthscales)) == 3  # at 6, 11 and 16 duels
 
 
