@@ -137,7 +137,10 @@ def coverage(repeats):
             known = np.all(np.isfinite(scores), axis=1)
             rows.append(
                 {
-                    "part": "coverage", "drift": kind, "items": n_items, "duels": n,
+                    "part": "coverage",
+                    "drift": kind,
+                    "items": n_items,
+                    "duels": n,
                     "tournaments": repeats,
                     "of items": float(np.mean(np.concatenate(inside))),
                     "of differences": float(np.mean(np.concatenate(between))),
@@ -146,7 +149,7 @@ def coverage(repeats):
                     "lengthscale within": float(np.mean(np.abs(scores[known, 1]) < 1.6449)),
                     "amplitude mean score": float(scores[known, 0].mean()),
                     "amplitude within": float(np.mean(np.abs(scores[known, 0]) < 1.6449)),
-                }  # fmt: skip
+                }
             )
             print(rows[-1], flush=True)
     return rows
@@ -161,10 +164,7 @@ def standardised(model):
 
     step = 1e-3
     H = np.array(
-        [
-            (slope(theta + e) - slope(theta - e)) / (2.0 * step)
-            for e in np.eye(len(theta)) * step
-        ]
+        [(slope(theta + e) - slope(theta - e)) / (2.0 * step) for e in np.eye(len(theta)) * step]
     )
     # Level, drift, lengthscale and noise: all variances up to a common factor.
     T = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
@@ -199,10 +199,14 @@ def static(repeats):
                 found.append(losses[0] - losses[1])
             rows.append(
                 {
-                    "part": "static", "truth": name, "items": n_items, "duels": n,
-                    "tournaments": repeats, "with less without": float(np.mean(found)),
+                    "part": "static",
+                    "truth": name,
+                    "items": n_items,
+                    "duels": n,
+                    "tournaments": repeats,
+                    "with less without": float(np.mean(found)),
                     "standard error": float(np.std(found, ddof=1) / np.sqrt(len(found))),
-                }  # fmt: skip
+                }
             )
             print(rows[-1], flush=True)
     return rows
