@@ -48,6 +48,48 @@ PEER = Path(__file__).with_name("_peer_time.py")
 LEARNT, FITTED = 0.70, 0.85
 CALLS = 40
 
+
+def drifting(train, test, drift="matern12"):
+    """This package: hyperparameters learned on the first part by the evidence, then each date is
+    predicted and filtered; "none" holds strengths constant."""
+    from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+
+    from skpref import ItemTable, PairwisePreferenceRegressor
+    from skpref.inference import EP
+
+    nothing = ConstantKernel(1e-12, "fixed") * Matern(1.0, "fixed", nu=0.5)
+    names = [str(k) for k in range(together(train, test).n_competitors)]
+    options = {"tie_threshold": 0.3, "order_effect": 0.3, "order_effect_bounds": (-2.0, 2.0)}
+    model = PairwisePreferenceRegressor(
+        items=ItemTable.from_names(names),
+        drift=nothing if drift == "none" else drift,
+        inference=EP(items="independent"),
+        **(options if train.draws else {}),
+    )
+
+    def told(matches):
+        X = np.column_stack([matches.first, matches.second])
+        when = {"time": matches.day / YEAR}
+        return (
+            X,
+            matches.outcome,
+            when | ({"order": matches.home.astype(int)} if train.draws else {}),
+        )
+
+    X, y, given = told(train)
+    model.fit(X, y, **given)
+    print(model.kernel_, model.likelihood_, file=sys.stderr, flush=True)
+    X, y, given = told(test)
+    found = np.zeros((len(y), 3))
+    columns = [int(label) + 1 for label in model.classes_]
+    for day in np.unique(test.day):
+        at = np.flatnonzero(test.day == day)
+        now = {name: values[at] for name, values in given.items()}
+        found[np.ix_(at, columns)] = model.predict_proba(X[at], **now)
+        model.partial_fit(X[at], y[at], **now)
+    return found
+
+
 # Name -> function, settings the search starts at, settings it leaves alone.
 METHODS = {
     "elo": (elo, {"step": 25.0}, {}),
@@ -55,9 +97,12 @@ METHODS = {
     "elo, K = c / (n + 5)^p": (elo, {"step": 250.0, "power": 0.4}, {}),
     "filtered": (filtered, {"variance": 0.3, "drift": 0.05}, {}),
     "windows": (windows, {"years": 3.0, "ridge": 1.0}, {}),
+    "skpref, Matern 1/2": (drifting, {}, {"drift": "matern12"}),
+    "skpref, Wiener": (drifting, {}, {"drift": "wiener"}),
+    "skpref, constant": (drifting, {}, {"drift": "none"}),
 }
 # What a data set with draws and home advantage needs besides.
-ALSO = {elo: {"home": 80.0}, filtered: {"margin": 0.38, "home": 0.4}, windows: {}}
+ALSO = {elo: {"home": 80.0}, filtered: {"margin": 0.38, "home": 0.4}, windows: {}, drifting: {}}
 FIXED_ALSO = {"elo, K = 250 / (n + 5)^0.4": {"home": 80.0}}
 
 
