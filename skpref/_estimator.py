@@ -46,6 +46,7 @@ from skpref.fitting import (
     Stream,
     at_points,
     begun,
+    carries_on,
     check_judge_prior,
     check_settings,
     evidence,
@@ -53,7 +54,6 @@ from skpref.fitting import (
     fit_judged,
     fit_posterior,
     held_engine,
-    is_through_time,
     make_model,
     progress,
     refuse_judged,
@@ -616,7 +616,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             As in `fit`, if these answers are not of the form of those before, or with judges.
         """
         refuse_judged(self, judges)
-        if is_through_time(getattr(self, "engine_", None) or EP()) and not hasattr(self, "_stream"):
+        if carries_on(getattr(self, "engine_", None) or EP()) and not hasattr(self, "_stream"):
             return self._told_later(X, y, qid, sample_weight, order, time)
         if not hasattr(self, "_stream"):
             given = {"qid": qid, "sample_weight": sample_weight, "order": order, "time": time}

@@ -11,11 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import blas_threads, seed_of, warn
 from skpref.data import Comparisons, match
-from skpref.fitting._forecast import learning_part
+from skpref.fitting._forecast import first_part, is_through_time, learning_part
 from skpref.fitting._judges import Judges
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._search import Learned, Monitor, Search, learn
-from skpref.gp import Posterior
+from skpref.gp import Posterior, mean_variance
 from skpref.inference import Approximation, Engine, Pass, State, check_answers
 
 
@@ -223,10 +223,26 @@ def learned(
         Its state is ``sites`` where another engine or a part of the answers taught.
     """
     part = learning_part(comparisons, model, search.n_learning_answers)
+    if is_through_time(model):
+        model, first = _noisy(model, comparisons), first_part(part, model)
+        if first is not part:
+            near = learn(model, first, replace(search, n_restarts=0), None, rng, monitor)
+            model, sites = model.at(near.model.theta), None
     if part is comparisons and model.learner is model:
         return learn(model, comparisons, search, sites, rng, monitor)
     found = learn(model.learner, part, search, None, rng, monitor)
     return Learned(replace(found.model, engine=model.engine, prepared=model.prepared), sites)
+
+
+def _noisy(model: Model, comparisons: Comparisons) -> Model:
+    """The model with as much noise as the utility varies: far less makes evaluations long."""
+    at = model.noise_index
+    if at is None:
+        return model
+    theta = model.theta.copy()
+    varies = np.log(mean_variance(model.kernel, comparisons.items[:1000]))
+    theta[at] = np.clip(max(theta[at], varies), *model.bounds[at])
+    return model.at(theta)
 
 
 def evidence(comparisons: Comparisons, model: Model, *, eval_gradient: bool = False) -> Evaluation:

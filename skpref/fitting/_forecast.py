@@ -14,6 +14,7 @@ from skpref.data import (
     ENOUGH_OF_NAMES,
     ENOUGH_SPARSE,
     ENOUGH_THROUGH_TIME,
+    FIRST_OF_MANY,
     Comparisons,
     distinct_rows,
     random_part,
@@ -168,8 +169,7 @@ def learning_part(
     brisk = 0
     if _exact(cost) * _searched(model) < 0.5 * _BRISK:
         brisk = int(n_answers * _BRISK / max(seconds, _BRISK))
-    through_time = not (model.rule.exact or model.rule.by_points)
-    if n_learning_answers == "auto" and through_time:
+    if n_learning_answers == "auto" and is_through_time(model):
         n_learning_answers = ENOUGH_THROUGH_TIME
     elif n_learning_answers == "auto" and not model.rule.exact:
         n_learning_answers = ENOUGH_FOR_POINTS if model.learner.rule.exact else ENOUGH_SPARSE
@@ -187,6 +187,18 @@ def learning_part(
     if n_learning_answers is None or int(n_learning_answers) >= n_answers or not len(model.theta):
         return comparisons
     return random_part(comparisons, int(n_learning_answers), among_few=names)
+
+
+def is_through_time(model: Model) -> bool:
+    """Whether a model takes items as independent chains through time."""
+    return isinstance(model.rule, ChainRule)
+
+
+def first_part(comparisons: Comparisons, model: Model) -> Comparisons:
+    """The answers about items through time that a search begins with: all, or of many some."""
+    if len(comparisons.positions) < 2 * FIRST_OF_MANY:
+        return comparisons
+    return random_part(comparisons, FIRST_OF_MANY, among_few=_who(model.kernel, comparisons))
 
 
 def _who(kernel: Kernel, comparisons: Comparisons) -> bool | NDArray[np.intp]:

@@ -52,7 +52,7 @@ def takes_streams(estimator) -> bool:
     engine = chosen_beforehand(estimator)
     if engine is None:  # "auto": what it came to, if it has come to anything
         engine = getattr(estimator, "engine_", None)
-    if isinstance(engine, SVI) or (engine is not None and is_through_time(engine)):
+    if isinstance(engine, SVI) or (engine is not None and carries_on(engine)):
         return True
     raise AttributeError(
         "partial_fit learns from answers as they come in with inference='svi' (or SVI(...)), and "
@@ -62,7 +62,7 @@ def takes_streams(estimator) -> bool:
     )
 
 
-def is_through_time(engine: Engine) -> bool:
+def carries_on(engine: Engine) -> bool:
     """Whether an engine takes items as independent chains through time."""
     return isinstance(engine.prior_rule, ChainRule)
 
