@@ -26,10 +26,10 @@ from skpref.likelihoods import Likelihood
 
 # Messages are at rest once none moves by more than this share, in a search for hyperparameters the
 # second one, or after so many rounds.
-_AT_REST, _ROUNDS = (1e-11, 1e-8), 200
+_AT_REST, _ROUNDS = (1e-11, 1e-7), 200
 # Means are found once what is left would move them, summed over all nodes in posterior standard
 # deviations squared, by this much a margin; or once rounding is all that is left.
-_LEFT, _ROUNDED, _STEPS = (1e-20, 1e-16), 1e-28, 500
+_LEFT, _ROUNDED, _STEPS = (1e-20, 1e-13), 1e-28, 500
 # Features at most that do not change through time.
 MOST_STATIC = 300
 _NO_CHAINS = (
@@ -92,7 +92,7 @@ class IndependentItems(Prior):
     before : ThroughTime, optional
         What is known already, where all of these answers were given at one time that is later.
     rough : bool, default=False
-        Whether moments may be off by 1e-8 of their scale, as in a search for hyperparameters.
+        Whether moments may be off by some 1e-7 of their scale, as in a search for hyperparameters.
 
     Raises
     ------

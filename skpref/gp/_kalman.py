@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dtbtrs
 
 from skpref._utils import Array
 from skpref.kernels import Drift
@@ -192,14 +193,17 @@ class Chains:
         pull : ndarray of shape (size, n_nodes)
             What of the weighted sum goes through a node's state, by its elements.
         """
-        nodes, h = self.nodes, self._seen
-        pull = h[:, None] * weights
-        for before, after in reversed(nodes.moves):
-            pull[:, before] += np.einsum("jin,jn->in", self._A[:, :, after], pull[:, after])
-        state = np.einsum("ijn,jn->in", self._Q, pull)
-        for before, after in nodes.moves:
-            state[:, after] += np.einsum("ijn,jn->in", self._A[:, :, after], state[:, before])
+        order = self.nodes.by_time
+        state, pull = np.empty((2, len(self._seen), self.nodes.n_nodes))
+        pull[:, order] = _solved(self._moves, weights[order, None] * self._seen, "T").T
+        brought = np.einsum("ijn,jn->in", self._Q, pull)[:, order]
+        state[:, order] = _solved(self._moves, np.ascontiguousarray(brought.T), "N").T
         return state, pull
+
+    @cached_property
+    def _moves(self) -> Array:
+        """The band of what takes states to news: 1 less the moves."""
+        return _band(-self._A[:, :, self.nodes.by_time])
 
     def times(self, weights: Array) -> Array:
         """K times weights on the nodes' values."""
@@ -239,6 +243,8 @@ class Chains:
 class Smoother:
     """Means of the nodes' values given sites of known precision.
 
+    The ways there and back along the chains are two triangular systems of a narrow band.
+
     Parameters
     ----------
     nodes : Nodes
@@ -249,38 +255,54 @@ class Smoother:
     """
 
     def __init__(self, nodes: Nodes, A: Array, seen: Array, filtered: Filtered):
-        self._nodes, self._seen, self._filtered = nodes, seen, filtered
-        gain, weight = filtered.gain, filtered.precision / filtered.share
-        self._weight, self._own = weight, seen @ gain
-        # From the mean that is predicted for a node to that for the next, and back.
-        self._on, self._back = np.zeros((2, *A.shape))
-        self._gain, self._told = np.zeros((2, *gain.shape))
-        for before, after in nodes.moves:
-            move = A[:, :, after]
-            self._gain[:, after] = np.einsum("ijn,jn->in", move, gain[:, before])
-            held = self._gain[:, None, after] * seen[None, :, None] * weight[before]
-            self._on[:, :, after] = move - held
-            self._told[:, after] = np.einsum("jin,j->in", move, seen)
-            held = self._told[:, None, after] * gain[None, :, after] * weight[after]
-            self._back[:, :, after] = np.swapaxes(move, 0, 1) - held
+        order = self._order = nodes.by_time
+        self._seen = seen
+        gain, self._share = filtered.gain[:, order], filtered.share[order]
+        self._weight = filtered.precision[order] / self._share
+        self._gain, self._own = np.ascontiguousarray(gain.T), seen @ gain
+        # From the mean that is predicted for a node to that for the next, and back; A is nothing
+        # where a chain begins.
+        move, before = A[:, :, order], np.roll(np.arange(nodes.n_nodes), 1)
+        news = np.einsum("ijn,jn->in", move, gain[:, before])
+        held = news[:, None] * seen[None, :, None] * self._weight[before]
+        self._on = _band(held - move)
+        told = np.einsum("jin,j->in", move, seen)
+        held = told[:, None] * gain[None] * self._weight
+        self._back = _band(np.swapaxes(held, 0, 1) - move)
+        self._news, self._told = np.ascontiguousarray(news.T), np.ascontiguousarray(told.T)
 
     def means(self, shift: Array) -> Array:
         """Means given sites of these shifts, (n_nodes,)."""
-        nodes, seen = self._nodes, self._seen
-        news = shift / self._filtered.share
-        predicted = np.zeros_like(self._gain)
-        for before, after in nodes.moves:
-            predicted[:, after] = np.einsum(
-                "ijn,jn->in", self._on[:, :, after], predicted[:, before]
-            )
-            predicted[:, after] += self._gain[:, after] * news[before]
-        value = seen @ predicted
+        news = shift[self._order]
+        news /= self._share
+        predicted = _solved(self._on, self._news * np.roll(news, 1)[:, None], "N")
+        value = predicted @ self._seen
         news -= self._weight * value
-        told = self._told * news
-        later = np.zeros_like(predicted)  # slopes of the log-probability in the filtered means
-        for before, after in reversed(nodes.moves):
-            later[:, before] = np.einsum("ijn,jn->in", self._back[:, :, after], later[:, after])
-            later[:, before] += told[:, after]
-        inner = np.einsum("in,in->n", self._filtered.gain, later)
-        found: Array = value + inner + self._own * (news - self._weight * inner)
+        # Slopes of the log-probability in the filtered means.
+        told = self._told * news[:, None]
+        later = _solved(self._back, np.concatenate([told[1:], told[:1]]), "T")
+        inner = np.einsum("ni,ni->n", self._gain, later)
+        news -= self._weight * inner
+        found = np.empty(len(news))
+        found[self._order] = value + inner + self._own * news
         return found
+
+
+def _band(blocks: Array) -> Array:
+    """The lower band of a unit triangular matrix with these blocks before the diagonal.
+
+    ``blocks[:, :, n]`` stands in the rows of node n and the columns of the node before.
+    """
+    size, _, n = blocks.shape
+    band = np.zeros((2 * size, n * size), order="F")
+    for i in range(size):
+        for j in range(size):
+            band[size + i - j, j : (n - 1) * size : size] = blocks[i, j, 1:]
+    return band
+
+
+def _solved(band: Array, values: Array, trans: str) -> Array:
+    """Solution of a triangular system of `_band` for values (n, size), which are lost."""
+    stacked = values.reshape(-1, 1)
+    found, _ = dtbtrs(band, stacked, uplo="L", trans=trans, diag="U", overwrite_b=True)
+    return np.asarray(found).reshape(values.shape)
