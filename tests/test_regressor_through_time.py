@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import ItemTable
+from skpref.fitting import _fit, _forecast
 from skpref.inference import EP, SVI, Laplace
 from skpref.likelihoods import DUEL, Answers
 
@@ -68,6 +69,27 @@ def test_learned_hyperparameters_are_near_those_of_joint_items():
     assert abs(
         model.log_marginal_likelihood_value_ - exact.log_marginal_likelihood_value_
     ) < 0.03 * abs(exact.log_marginal_likelihood_value_)
+
+
+def test_the_search_ends_alike_from_far_starts_and_by_way_of_a_part(monkeypatch):
+    X, y, time = season(400, 8)
+    skill = np.random.default_rng(2).normal(size=8)
+    y = skill[X[:, 0]] - skill[X[:, 1]] + np.random.default_rng(3).normal(size=400) > 0.0
+    options = {"optimizer": "fmin_l_bfgs_b", "drift": "matern12"}
+    fits = [regressor(noise_variance=v, **options).fit(X, y, time=time) for v in (0.01, 9.0)]
+    monkeypatch.setattr(_forecast, "FIRST_OF_MANY", 100)
+    parts, learn = [], _fit.learn
+
+    def counted(model, part, *rest):
+        parts.append(len(part.positions))
+        return learn(model, part, *rest)
+
+    monkeypatch.setattr(_fit, "learn", counted)
+    fits.append(regressor(**options).fit(X, y, time=time))
+    assert parts == [100, 400]
+    ends = [each._model.log_prior(each._model.theta)[0] for each in fits]
+    found = [e + each.log_marginal_likelihood_value_ for e, each in zip(ends, fits, strict=True)]
+    assert_allclose(found, found[0], atol=0.1)
 
 
 class Filtered:
