@@ -13,10 +13,12 @@ from skpref.datasets._football import fetch_football, load_football
 from skpref.datasets._functions import TEST_FUNCTIONS, BenchmarkFunction, load_test_function
 from skpref.datasets._llm import load_llm_duels
 from skpref.datasets._sushi import fetch_sushi
+from skpref.datasets._tennis import fetch_atp_matches
 
 __all__ = [
     "TEST_FUNCTIONS",
     "BenchmarkFunction",
+    "fetch_atp_matches",
     "fetch_cars",
     "fetch_chu_ghahramani",
     "fetch_football",

@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from http.client import HTTPException
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -68,6 +68,25 @@ class Archive(NamedTuple):
     checksums: dict[str, str]
 
 
+class Files(NamedTuple):
+    """Files in one folder on the web, fetched one at a time.
+
+    Attributes
+    ----------
+    title : str
+        What messages call them.
+    url : str
+        The folder, with the slash at its end.
+    folders, checksums
+        As those of `Archive`.
+    """
+
+    title: str
+    url: str
+    folders: tuple[str, ...]
+    checksums: dict[str, str]
+
+
 def check_attempts(n_retries: int, delay: float) -> None:
     """Raise unless downloads can be tried ``n_retries`` times, ``delay`` seconds apart."""
     check_number("n_retries", n_retries, low=1, integer=True)
@@ -87,6 +106,14 @@ def find_file(home: Path, folders: Sequence[str], name: str) -> Path | None:
     return next((place / name for place in places if (place / name).is_file()), None)
 
 
+def _listed(names):
+    """Names for a message, the middle of many left out."""
+    names = list(names)
+    if len(names) > 8:
+        return f"{', '.join(names[:3])} ... {', '.join(names[-3:])} ({len(names)} files)"
+    return ", ".join(names)
+
+
 def find_all(home: Path, folders: Sequence[str], names: Sequence[str], how: str) -> dict[str, Path]:
     """Paths of all the files, name -> path, or an OSError that ends with ``how`` to get them."""
     paths = {name: find_file(home, folders, name) for name in names}
@@ -94,7 +121,7 @@ def find_all(home: Path, folders: Sequence[str], names: Sequence[str], how: str)
     missing = [name for name in names if name not in found]
     if missing:
         looked = ", ".join(str(home / folder) for folder in ("", *folders))
-        raise FileNotFoundError(f"No file {', '.join(missing)} in any of: {looked}. {how}")
+        raise FileNotFoundError(f"No file {_listed(missing)} in any of: {looked}. {how}")
     return found
 
 
@@ -197,8 +224,21 @@ def store(folder: Path, name: str, content: bytes) -> None:
         os.replace(part, folder / name)
 
 
+def _arriving(
+    source: Archive | Files, missing: Sequence[str], n_retries: int, delay: float
+) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of files that are verified, as they come; at least those missing."""
+    if isinstance(source, Archive):
+        yield from unpack(download(source.url, n_retries, delay), source).items()
+        return
+    for name in missing:
+        content = download(source.url + name, n_retries, delay)
+        verified(content, source.checksums[name], f"What {source.url + name} sent")
+        yield name, content
+
+
 def fetch_texts(
-    archive: Archive,
+    archive: Archive | Files,
     names: Sequence[str],
     *,
     data_home: str | os.PathLike | None,
@@ -210,7 +250,7 @@ def fetch_texts(
 
     Parameters
     ----------
-    archive : Archive
+    archive : Archive or Files
     names : sequence of str
         Keys of ``archive.checksums``.
     data_home : str, path-like or None
@@ -233,23 +273,27 @@ def fetch_texts(
     check_attempts(n_retries, delay)
     home = data_folder(data_home)
     target = home / archive.folders[0]
+    steps = (
+        f"download {archive.url}, unpack {_listed(archive.checksums)} into {target}"
+        if isinstance(archive, Archive)
+        else f"download {_listed(names)} from {archive.url} into {target}"
+    )
     by_hand = (
-        f"To get the {archive.title} files by hand, download {archive.url}, unpack "
-        f"{', '.join(archive.checksums)} into {target}, or pass as data_home= a folder that "
+        f"To get the {archive.title} files by hand, {steps}, or pass as data_home= a folder that "
         "holds them."
     )
-    if any(find_file(home, archive.folders, name) is None for name in names):
+    missing = [name for name in names if find_file(home, archive.folders, name) is None]
+    if missing:
         if not download_if_missing:
             find_all(home, archive.folders, names, f"download_if_missing is False. {by_hand}")
         try:
-            files = unpack(download(archive.url, n_retries, delay), archive)
+            for name, content in _arriving(archive, missing, n_retries, delay):
+                if find_file(home, archive.folders, name) is None:
+                    store(target, name, content)
         except OSError as error:
             raise OSError(
                 f"The {archive.title} files are not in {home} and could not be fetched from "
                 f"{archive.url}: {error} {by_hand}"
             ) from error
-        for name, content in files.items():
-            if find_file(home, archive.folders, name) is None:
-                store(target, name, content)
     paths = find_all(home, archive.folders, names, by_hand)
     return {name: verified_file(path, archive.checksums[name]) for name, path in paths.items()}

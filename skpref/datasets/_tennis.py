@@ -1,0 +1,230 @@
+"""Tennis: men's singles since 1968, players who rise and fade."""
+
+import csv
+from collections.abc import Sequence
+from operator import itemgetter
+from os import PathLike
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from skpref._utils import check_choice, check_number
+from skpref.datasets._files import Files, fetch_texts
+from skpref.datasets._tennis_checksums import CHECKSUMS
+from skpref.duels import balance_orientation
+
+_COMMIT = "5b6263dc487b4fa4fa35326764bc9b0215042a42"
+
+TENNIS = Files(
+    title="tennis",
+    url=f"https://raw.githubusercontent.com/JeffSackmann/tennis_atp/{_COMMIT}/",
+    folders=("tennis_atp", f"tennis_atp-{_COMMIT}"),
+    checksums={f"atp_matches{key}.csv": value for key, value in CHECKSUMS.items()},
+)
+
+# Level -> what its files are called, and their first season.
+_LEVELS = {
+    "main": ("atp_matches", 1968),
+    "challenger": ("atp_matches_qual_chall", 1978),
+    "futures": ("atp_matches_futures", 1991),
+}
+_LAST_SEASON = 2024
+
+# In the order in which a tournament plays them; RR are groups and ties of the Davis Cup.
+_ROUNDS = (
+    *("Q1", "Q2", "Q3", "Q4", "PR", "CR", "ER", "R128", "R64", "R32", "R16", "RR"),
+    *("QF", "SF", "BR", "F"),
+)
+_SURFACES = ("", "Hard", "Clay", "Grass", "Carpet")
+
+_COLUMNS = (
+    *("tourney_date", "round", "tourney_id", "match_num", "winner_id", "loser_id"),
+    *("surface", "tourney_name", "winner_name", "loser_name", "score"),
+)
+
+_DESCR = """\
+Men's singles, 1968 to 2024 (J. Sackmann / Tennis Abstract)
+===========================================================
+
+912,634 matches between 28,509 players: the main draws of the tour (194,000, from 1968), challengers
+and qualifying rounds (222,000, from 1978), satellites and futures (497,000, from 1991).
+
+The only date is the first day of the tournament, in most cases a Monday, also for a tournament of
+two weeks. So all matches of a tournament bear one date; within a date they are sorted by round, and
+then by level, tournament and number in the file. Walkovers, which nobody played, are left out, as
+are seven matches of a player against himself. Matches that ended by retirement are kept.
+
+Terms: Creative Commons Attribution-NonCommercial-ShareAlike 4.0 (CC BY-NC-SA 4.0),
+    https://creativecommons.org/licenses/by-nc-sa/4.0/ . Non-commercial use only, attribution
+    required. Therefore the package holds no copy and downloads it for you.
+Origin: https://github.com/JeffSackmann/tennis_atp, commit
+    5b6263dc487b4fa4fa35326764bc9b0215042a42.
+Citation: J. Sackmann, Tennis databases, files, and algorithms, Tennis Abstract,
+    http://www.tennisabstract.com/ .
+"""
+
+
+def _played(text, level):
+    """Matches of a file as tuples that sort into the order of play."""
+    rows = csv.reader(text.splitlines())
+    header = next(rows)
+    pick = itemgetter(*(header.index(column) for column in _COLUMNS))
+    found = []
+    for row in rows:
+        date, rounds, identifier, number, winner, loser, surface, title, won, lost, score = pick(
+            row
+        )
+        if "W/O" in score or winner == loser:
+            continue
+        found.append(
+            (
+                f"{date[:4]}-{date[4:6]}-{date[6:]}",
+                _ROUNDS.index(rounds),
+                level,
+                identifier,
+                int(number),
+                int(winner),
+                int(loser),
+                _SURFACES.index(surface),
+                title,
+                won,
+                lost,
+            )
+        )
+    return found
+
+
+def fetch_atp_matches(
+    *,
+    levels: Sequence[str] = ("main", "challenger", "futures"),
+    first_season: int = 1990,
+    last_season: int = _LAST_SEASON,
+    data_home: str | PathLike | None = None,
+    download_if_missing: bool = True,
+    n_retries: int = 3,
+    delay: float = 1.0,
+) -> Bunch:
+    """Men's tennis singles by date: by default 811,344 matches of 1990 to 2024.
+
+    The files, one a level and season, are looked for in ``data_home`` and downloaded into it if
+    they are not there. Their terms forbid commercial use.
+
+    Parameters
+    ----------
+    levels : sequence of {"main", "challenger", "futures"}
+        "main": main draws of the tour, Grand Slams and Davis Cup among them, from 1968;
+        "challenger": challengers, and the tour's qualifying rounds, from 1978; "futures":
+        satellites and futures, from 1991. Seasons before a level's first have none of it.
+    first_season, last_season : int, default=1990 and 2024
+        Seasons to read, 1968 to 2024. A season may begin in the December before.
+    data_home : str, path-like or None, default=None
+        Folder that holds the files or a folder ``tennis_atp`` with them; None: the folder
+        ``skpref`` in scikit-learn's data home.
+    download_if_missing : bool, default=True
+        If False, missing files are an error.
+    n_retries : int, default=3
+        Attempts to download each file.
+    delay : float, default=1.0
+        Seconds between attempts.
+
+    Returns
+    -------
+    data : Bunch
+        X : ndarray of shape (n_matches, 2)
+            Indices into ``player_names``. By date, within a date by round. Odd rows have the
+            winner second.
+        y : ndarray of shape (n_matches,)
+            1 if the first player won, else 0.
+        date : ndarray of shape (n_matches,) of datetime64[D]
+            The first day of the tournament: the matches of a tournament share one.
+        round : ndarray of shape (n_matches,)
+            Index into ``round_names``, which are in the order of play.
+        level, surface : ndarray of shape (n_matches,)
+            Indices into ``level_names`` and ``surface_names``; the surface named "" is unknown.
+        tournament : ndarray of shape (n_matches,)
+            Index into ``tournament_ids`` and ``tournament_names``: one a season.
+        player_names, player_ids : list of str, ndarray of int
+            By identifier in the source; two players may have one name.
+        round_names, level_names, surface_names, tournament_ids, tournament_names : list of str
+        DESCR : str
+            Description, terms (CC BY-NC-SA 4.0), origin.
+
+    Raises
+    ------
+    ValueError
+        If ``levels``, a season, ``n_retries`` or ``delay`` is not one of those above, or if no
+        level has the seasons.
+    TypeError
+        If a season or ``n_retries`` is no integer or ``delay`` no number.
+    OSError
+        If files are not there and cannot be downloaded, or if one has not the checksum of the
+        version that is fetched. The message says what to put where.
+
+    See Also
+    --------
+    load_football : Matches with draws and home advantage that come with the package.
+
+    References
+    ----------
+    J. Sackmann, "Tennis databases, files, and algorithms", Tennis Abstract,
+    https://github.com/JeffSackmann/tennis_atp.
+
+    Examples
+    --------
+    >>> from skpref.datasets import fetch_atp_matches
+    >>> tennis = fetch_atp_matches(levels=["main"], first_season=2024)  # doctest: +SKIP
+    >>> tennis.X.shape  # doctest: +SKIP
+    (3056, 2)
+    """
+    wanted = [levels] if isinstance(levels, str) else list(levels)
+    for name in wanted:
+        check_choice("levels", name, _LEVELS)
+    span = {"low": 1968, "high": _LAST_SEASON, "integer": True}
+    check_number("first_season", first_season, **span)
+    check_number("last_season", last_season, **span)
+    files = {
+        f"{stem}_{season}.csv": level
+        for level, (stem, first) in enumerate(_LEVELS.values())
+        if list(_LEVELS)[level] in wanted
+        for season in range(max(first, first_season), last_season + 1)
+    }
+    if not files:
+        raise ValueError(
+            f"levels={wanted} have no season from {first_season} to {last_season}: give at least "
+            "one level, and seasons from 1968 (main), 1978 (challenger) or 1991 (futures) on."
+        )
+    texts = fetch_texts(
+        TENNIS,
+        list(files),
+        data_home=data_home,
+        download_if_missing=download_if_missing,
+        n_retries=n_retries,
+        delay=delay,
+    )
+    matches = [match for name, text in texts.items() for match in _played(text, files[name])]
+    matches.sort(key=lambda match: match[:5])
+    date, rounds, level, identifier, _, winner, loser, surface, title, won, lost = (
+        list(column) for column in zip(*matches, strict=True)
+    )
+    player_ids, shown = np.unique([winner, loser], return_inverse=True)
+    tournament_ids, tournament = np.unique(identifier, return_inverse=True)
+    names = dict(zip(winner + loser, won + lost, strict=True))
+    titles = dict(zip(identifier, title, strict=True))
+    X, y = balance_orientation(shown.reshape(2, -1).T)
+    return Bunch(
+        X=X,
+        y=y,
+        date=np.array(date, dtype="datetime64[D]"),
+        round=np.array(rounds),
+        level=np.array(level),
+        surface=np.array(surface),
+        tournament=tournament,
+        player_names=[names[k] for k in player_ids.tolist()],
+        player_ids=player_ids,
+        round_names=list(_ROUNDS),
+        level_names=list(_LEVELS),
+        surface_names=list(_SURFACES),
+        tournament_ids=tournament_ids.tolist(),
+        tournament_names=[titles[k] for k in tournament_ids.tolist()],
+        DESCR=_DESCR,
+    )
