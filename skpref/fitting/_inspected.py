@@ -236,6 +236,8 @@ class Inspected:
         Of the columns as the user has them, where rows hold (column - center) / scale.
     groups : dict of int to list
         Of columns that hold numbers of groups, the groups.
+    answered : ndarray of shape (n_rows, n_features + 1) or None
+        Items at the times of their answers, where these have times.
     """
 
     posterior: Any
@@ -252,6 +254,7 @@ class Inspected:
     center: Array | None = None
     scale: Array | None = None
     groups: dict[int, list] = field(default_factory=dict)
+    answered: Array | None = None
 
     @classmethod
     def of(cls, model: Any, user: Any = None, time: Any = None) -> Self:
@@ -304,7 +307,9 @@ class Inspected:
             if place is None and column is not None:
                 place = _only_identity(posterior)
         shown = None if comparisons is None else _times_shown(comparisons)
+        answered = None
         if reader.time is not None:
+            answered = training
             training, shown = _as_now(training, shown, reader.time.now)
         return cls(
             *(posterior, encode, encoder, column, training, names, source),
@@ -312,6 +317,7 @@ class Inspected:
             id_place=place,
             columns=columns,
             shown=shown,
+            answered=answered,
         )
 
     def of_votes(self, votes: Any) -> Self:
@@ -569,6 +575,25 @@ class Averaged:
                 for subject, length in zip(self.subjects, self.lengths(unit), strict=True)
             )
         return Mixture(self.weights, parts)
+
+    def sums(self, rows: Array, weights: Array, unit: str, level: float) -> Relative:
+        """Means and central intervals of weighted sums of utilities, in a unit.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n, n_features)
+        weights : ndarray of shape (m, n)
+            The sum of each row is zero, so that what all utilities share has no part.
+        unit : str
+        level : float
+        """
+        with blas_threads(len(rows)):
+            found = [each.posterior.component_sums(rows, weights) for each in self.subjects]
+        moments = [
+            (means / length, np.sqrt(variance) / length)
+            for (means, variance), length in zip(found, self.lengths(unit), strict=True)
+        ]
+        return mixed(self.weights, moments, level)
 
     def sample(self, rows: Array, n_draws: int, random_state: RandomLike, unit: str) -> Array:
         """Joint draws of the utilities in a unit, (n, n_draws), by each point as many as its
