@@ -191,8 +191,9 @@ def shorten_to(text: Any, name: Any, width: float) -> None:
 
 
 def wrap_to(text: Any, width: float) -> None:
-    """Break the lines of a text that are wider than so many pixels."""
-    wide = text.get_window_extent().width
+    """Break the lines of a text, upright or not, that are longer than so many pixels."""
+    box = text.get_window_extent()
+    wide = box.height if text.get_rotation() == 90.0 else box.width
     if wide <= width:
         return
     lines = text.get_text().split("\n")

@@ -19,10 +19,13 @@ from skpref.plotting._style import (
     settle,
     shortened,
     tidy,
+    wrap_to,
 )
 
 # Letters of the names in a row of the legend, and of one name.
 _ROW, _MOST = 48, 24
+# Points that a date on the axis needs, and how many the locator must be allowed to find any.
+_DATE, _FEWEST = 36.0, 5
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -200,13 +203,15 @@ class TrajectoryDisplay:
         if times.dtype.kind == "M":
             from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-            locator = AutoDateLocator(minticks=3)
+            width = ax.get_window_extent().width * 72.0 / ax.figure.dpi
+            locator = AutoDateLocator(minticks=2, maxticks=max(_FEWEST, int(width / _DATE)))
             ax.xaxis.set_major_locator(locator)
             ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
         else:
             ax.set_xlabel("time")
-        ax.set_ylabel(in_unit(f"utility above {self._zero()}", self.unit))
         tidy(ax)
+        label = ax.set_ylabel(in_unit(f"utility above {self._zero()}", self.unit))
+        wrap_to(label, ax.get_window_extent().height)
         settle(ax)
         legend_on_top(ax, max(1, min(3, _ROW // (4 + max(map(len, names))))))
         make_room(ax)
@@ -219,7 +224,7 @@ class TrajectoryDisplay:
         if self.reference is None:
             return f"the mean of {total} items"
         if total > 1:
-            return f"the mean of the {total} of the reference"
+            return "the mean of the reference"
         return plain(shortened(np.asarray(self.reference).tolist()[0], _MOST))
 
 
