@@ -183,7 +183,8 @@ class TrajectoryDisplay:
         parts = (self.utility, self.lower, self.upper)
         utility, lower, upper = (np.asarray(part)[:, order] for part in parts)
         names = [plain(shortened(name, _MOST)) for name in np.asarray(self.names).tolist()]
-        ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
+        if np.min(lower) <= 0.0 <= np.max(upper):
+            ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
         self.lines_, self.bands_, self.marks_ = [], [], []
         for k, (color, dashes) in enumerate(looks(ax, len(names))):
             look = {"color": color, "alpha": 0.15, "linewidth": 0}
