@@ -29,7 +29,7 @@ from skpref.data import (
 )
 from skpref.fitting._averaging import Weighted, affordable, average
 from skpref.fitting._model import Model
-from skpref.gp import Posterior, defended, mixture_quantile
+from skpref.gp import Posterior, ThroughTime, defended, mixture_quantile
 from skpref.kernels import features_part, identity_columns, seen_columns
 from skpref.likelihoods import JudgeReliability, Likelihood, sign_proba
 
@@ -433,6 +433,19 @@ class Inspected:
             return _objects(codes)
         known = dict(enumerate(self.encoder.names.tolist()))
         return _objects([known.get(code, code) for code in codes])
+
+    def answer_times(self, rows: Array) -> list[Array]:
+        """Of each row the distinct times of the answers about who it is, ascending.
+
+        Relative to the first of training.
+        """
+        if isinstance(self.posterior, ThroughTime):
+            return self.posterior.known_times(rows)
+        if self.answered is None:
+            return [np.zeros(0)] * len(rows)
+        seen = slice(0, -1) if self.id_place is None else [self.id_place]
+        who, times = self.answered[:, seen], self.answered[:, -1]
+        return [np.unique(times[np.all(who == row[seen], axis=1)]) for row in rows]
 
     def at(self, n: int) -> Any:
         """The posterior as n rows may be asked of it."""

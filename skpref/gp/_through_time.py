@@ -234,6 +234,23 @@ class ThroughTime(Posterior):
             found = np.where(chain >= 0, np.maximum(found, self.last.times[chain]), found)
         return found
 
+    def known_times(self, rows: Array) -> list[Array]:
+        """Of each row the distinct times at which answers told of its chain, ascending."""
+        chain = self.chains_of(rows)
+        begin, times = self.course.begin, self.course.times
+        # Who came later has no part in the course.
+        found = [
+            times[begin[k] : begin[k + 1]] if 0 <= k < len(begin) - 1 else np.zeros(0)
+            for k in chain
+        ]
+        if self.last is not None:
+            every, start = self._history
+            found = [
+                np.concatenate([known, every.times[start[k] : start[k + 1]]]) if k >= 0 else known
+                for known, k in zip(found, chain, strict=True)
+            ]
+        return list(map(np.unique, found))
+
     def states(self, chain: NDArray[np.intp], times: Array) -> StateMoments:
         """Of the states of chains at some times."""
         drift, course = self.drift, self.course

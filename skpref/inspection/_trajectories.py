@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
 from skpref._utils import Array, check_choice, check_number
@@ -69,7 +69,7 @@ def trajectories(
         utility, lower, upper : ndarray of shape (n_items, n_times)
             Posterior mean above that of the reference, and the central interval, in units.
         answered : list of ndarray
-            Distinct times of each item's answers, ascending. After `partial_fit` those of the last
+            Distinct times of each item's answers, ascending. Of streams of `SVI` those of the last
             piece.
         reference : ndarray or None
             Names of the reference; None where it is all items.
@@ -96,6 +96,9 @@ def trajectories(
     of the model. The mean over all moves itself: where a field gets better as a whole, an item
     that stays as good goes down, and answers between these items do not tell one from the other. A
     named reference shows the distance to it, whose interval is zero for the reference itself.
+
+    Before its first answer an item has the prior, drawn to what was told later: whether it was
+    there then, nobody said.
 
     Of items that are independent through time (``inference=EP(items="independent")``, which "auto"
     takes from some thousand answers on) covariances between items are zero but for what features
@@ -141,7 +144,8 @@ def trajectories(
         rows[:, -1] = when
         found.append(over.sums(rows, weights, unit, level))
     mean, lower, upper = (np.stack(parts, axis=1) for parts in zip(*found, strict=True))
-    names, answered = chosen.names, [axis.times(part) for part in _answered(chosen)]
+    met = chosen.subject.answer_times(chosen.rows[:, 0])
+    names, answered = chosen.names, [axis.times(part) for part in met]
     if best:
         order = np.argsort(-mean[:, np.argmax(asked)], kind="stable")
         names, mean, lower, upper = (part[order] for part in (names, mean, lower, upper))
@@ -225,15 +229,3 @@ def _differences(chosen: Contenders, reference: Contenders) -> tuple[Array, Arra
     width = chosen.rows.shape[2]
     rows = np.concatenate([chosen.rows.reshape(-1, width), reference.rows.reshape(-1, width)])
     return rows, np.hstack([own, -mean])
-
-
-def _answered(chosen: Contenders) -> list[NDArray[np.float64]]:
-    """Times of each item's answers, relative to the first of training."""
-    answered, place = chosen.subject.answered, chosen.subject.id_place
-    if answered is None:
-        return [np.zeros(0)] * len(chosen)
-    seen = slice(0, -1) if place is None else [place]
-    return [
-        np.unique(answered[np.all(answered[:, seen] == row[seen], axis=1), -1])
-        for row in chosen.rows[:, 0]
-    ]

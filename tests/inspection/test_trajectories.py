@@ -163,6 +163,10 @@ def test_answers_of_later_times():
     assert_allclose(found.utility[:, :1], before, atol=1e-9)
     board = leaderboard(model, time=12.0, n_draws=10)
     assert_allclose(found.utility[0, 1], board.utility[board.names == "ann"][0], atol=1e-9)
+    met = np.unique(TIME[(X == "ann").any(axis=1)])
+    assert_allclose(found.answered[0], met)
+    model.posterior_ = model.posterior_.smoothed()
+    assert_allclose(trajectories(model, ["ann"], [3.0]).answered[0], met)
 
 
 def test_refusals():
