@@ -683,7 +683,7 @@ def score_by_group(
     proba: ArrayLike,
     groups: ArrayLike,
     *,
-    metric: Callable[..., float] = answer_log_loss,
+    metric: Callable[..., float] | None = None,
     kind: str = "duel",
     sample_weight: ArrayLike | None = None,
 ) -> Bunch:
@@ -696,8 +696,9 @@ def score_by_group(
     groups : array-like of shape (n,)
         Group of each answer: numbers, texts or dates. Of dates, years are
         ``date.astype("datetime64[Y]")``, months ``"datetime64[M]"``.
-    metric : callable, default=answer_log_loss
+    metric : callable, default=None
         `answer_log_loss`, `answer_accuracy`, `answer_brier`, or a function of their arguments.
+        None: `answer_log_loss`.
 
     Returns
     -------
@@ -724,7 +725,7 @@ def score_by_group(
     >>> found.groups.tolist(), found.score.tolist(), found.size.tolist()
     ([2024, 2025], [1.0, 0.5], [2, 2])
     """
-    proba = np.asarray(proba)
+    proba, metric = np.asarray(proba), answer_log_loss if metric is None else metric
     names, code = group_codes(groups, len(proba))
     weight = None if sample_weight is None else _check_sample_weight(sample_weight, proba)
     metric(y, proba, kind=kind, sample_weight=weight)  # refuses what is wrong in any group
