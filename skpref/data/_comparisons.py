@@ -844,7 +844,7 @@ def _nth(codes: NDArray[np.intp]) -> NDArray[np.intp]:
 # with inducing points, itself a matter of seconds; by the bound of such a fit; and of items
 # through time.
 ENOUGH, ENOUGH_OF_NAMES, ENOUGH_FOR_POINTS, ENOUGH_SPARSE = 1000, 2000, 800, 5000
-ENOUGH_THROUGH_TIME = 100_000
+ENOUGH_THROUGH_TIME = 50_000
 
 
 def random_part(

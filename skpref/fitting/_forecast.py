@@ -21,7 +21,7 @@ from skpref.data import (
 from skpref.fitting._model import Model
 from skpref.gp import ChainRule, PriorRule
 from skpref.inference import EP, HMC, SVI, Engine, Gibbs, available, fits
-from skpref.kernels import Kernel, features_part, identity_columns, seen_columns
+from skpref.kernels import Kernel, drift_of, features_part, identity_columns, seen_columns
 from skpref.likelihoods import Likelihood
 
 # Products of square matrices (2 side³ operations) that a sweep of EP costs, sweeps of a run, and
@@ -160,7 +160,7 @@ def learning_part(
         "auto": with inducing points 800, or 5000 if by their own bound, unless all take EP some 2 s
         at most; else 1000 (2000 where nothing but names is known) of at least 4000
         where all would take more than some 20 s, of at least 2000 where a minute; where the prior
-        has few features, as many more as take some 3 s; of chains through time 100 000. None: all.
+        has few features, as many more as take some 3 s; of items through time 50 000. None: all.
     """
     n_answers, cost = len(comparisons.positions), _exact_cost(comparisons, model)
     seconds = _learning(cost, model)
@@ -193,9 +193,12 @@ def _who(kernel: Kernel, comparisons: Comparisons) -> bool | NDArray[np.intp]:
     """Whether nothing but the names of items is known; who each is, where names change with time.
 
     Of names with a function each of what is measured, as a drift is one of time, answers that share
-    none say little.
+    none say little; and what they say of drifts then is wrong where like meets like.
     """
     n_columns = comparisons.items.shape[1]
+    drift = drift_of(kernel, n_columns)
+    if drift is not None:
+        return distinct_rows(comparisons.items[:, list(drift.who)])[1]
     _, measured = seen_columns(kernel, n_columns)
     names = identity_columns(kernel)
     if not measured or len(names) != 1:

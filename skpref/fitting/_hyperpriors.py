@@ -173,22 +173,22 @@ def lengthscale_priors(
     return (SharedLevel(index, np.array(centre), level),)
 
 
-def variance_priors(kernel: Kernel) -> tuple[Hyperprior, ...]:
+def variance_priors(kernel: Kernel, beside: bool = False) -> tuple[Hyperprior, ...]:
     """Priors on the variances of the default kernel of ids: none, one or two.
 
     Parameters
     ----------
     kernel : Kernel
-        A sum of parts with a variance each, that of the item effects first, which is free where
-        something else is.
+        A sum of parts with a variance each, that of the item effects first.
+    beside : bool, default=False
+        Whether there is more beside it, such as a drift. Otherwise one variance alone has nothing
+        that would have to be shrunk.
     """
-    if not kernel.n_dims:
+    effects, *parts = np.flatnonzero(amplitude_powers(kernel)) if kernel.n_dims else [0]
+    if not kernel.n_dims or not (parts or beside):
         return ()
-    effects, *parts = np.flatnonzero(amplitude_powers(kernel))
     unit = LogNormal(np.array([effects]), np.zeros(1), np.array([_UNIT]))
-    if not parts:
-        return (unit,)
-    return unit, HalfCauchy(np.array(parts), np.full(len(parts), _PART))
+    return (unit, HalfCauchy(np.array(parts), np.full(len(parts), _PART))) if parts else (unit,)
 
 
 def drift_priors(

@@ -212,7 +212,8 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
         beside_ids = given is None and (
             reader.id_column is not None or (drifts and not has_features)
         )
-        of_variances = variance_priors(kernel.k1 if drifts else kernel) if beside_ids else ()
+        static_part = kernel.k1 if drifts else kernel
+        of_variances = variance_priors(static_part, drifts) if beside_ids else ()
         wanted, column = estimator.lengthscale_prior, None if times is None else times.column
         priors = lengthscale_priors(wanted, kernel, static.items, bool(of_variances), column)
         priors += of_variances

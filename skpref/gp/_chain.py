@@ -24,11 +24,12 @@ from skpref.gp._through_time import Course, Latest, StaticFeatures, ThroughTime,
 from skpref.kernels import Drift, Kernel, drift_of, paired
 from skpref.likelihoods import Likelihood
 
-# Messages are at rest once none moves by more than this share, or after so many rounds.
-_AT_REST, _ROUNDS = 1e-11, 200
+# Messages are at rest once none moves by more than this share, in a search for hyperparameters the
+# second one, or after so many rounds.
+_AT_REST, _ROUNDS = (1e-11, 1e-8), 200
 # Means are found once what is left would move them, summed over all nodes in posterior standard
 # deviations squared, by this much a margin; or once rounding is all that is left.
-_LEFT, _ROUNDED, _STEPS = 1e-20, 1e-28, 500
+_LEFT, _ROUNDED, _STEPS = (1e-20, 1e-16), 1e-28, 500
 # Features at most that do not change through time.
 MOST_STATIC = 300
 _NO_CHAINS = (
@@ -90,6 +91,8 @@ class IndependentItems(Prior):
         Duels.
     before : ThroughTime, optional
         What is known already, where all of these answers were given at one time that is later.
+    rough : bool, default=False
+        Whether moments may be off by 1e-8 of their scale, as in a search for hyperparameters.
 
     Raises
     ------
@@ -97,7 +100,14 @@ class IndependentItems(Prior):
         If the kernel is no such, or answers are joint.
     """
 
-    def __init__(self, kernel: Kernel, comparisons: Comparisons, before: ThroughTime | None = None):
+    def __init__(
+        self,
+        kernel: Kernel,
+        comparisons: Comparisons,
+        before: ThroughTime | None = None,
+        rough: bool = False,
+    ):
+        self._at_rest, self._left = _AT_REST[rough], _LEFT[rough]
         drift = _drift_in(kernel, comparisons)
         if drift is None:
             raise ValueError(_NO_CHAINS.format(kernel))
@@ -153,8 +163,8 @@ class IndependentItems(Prior):
         likelihood: Likelihood,
         gradient: bool = False,
     ) -> Self:
-        """See `Prior.of`."""
-        return cls(kernel, comparisons)
+        """See `Prior.of`; rough with ``gradient``."""
+        return cls(kernel, comparisons, rough=gradient)
 
     @classmethod
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
@@ -223,7 +233,7 @@ class IndependentItems(Prior):
         for _ in range(_ROUNDS):
             given = self._round(precision, messages)
             before, messages = messages, self._sent(precision, given.sides)
-            if all(map(_at_rest, before, messages)):
+            if self._rests(before, messages):
                 break
         self._last = messages
         self._comparisons.kept["messages", self.drift.who] = messages
@@ -232,6 +242,11 @@ class IndependentItems(Prior):
         log_det += float(np.sum(np.log1p(precision * given.sides.total)))
         log_det -= sum(float(np.sum(np.log1p(sent * side))) for sent, side in parts)
         return given, log_det
+
+    def _rests(self, before: _Messages, after: _Messages) -> bool:
+        """Whether messages have come to rest."""
+        pairs = zip(before, after, strict=True)
+        return all(np.all(np.abs(b - a) <= self._at_rest * np.abs(b)) for a, b in pairs)
 
     def _round(self, precision: Array, messages: _Messages) -> _Given:
         """What is known with some messages."""
@@ -277,7 +292,7 @@ class IndependentItems(Prior):
         step = solved(*left)
         size = _inner(left, step)
         whole = pulled(shift) if dual.any() else left
-        least = max(_LEFT * self.n_margins, _ROUNDED * _inner(whole, solved(*whole)))
+        least = max(self._left * self.n_margins, _ROUNDED * _inner(whole, solved(*whole)))
         # M times the direction is known from the residuals: M⁻¹ alone is ever needed.
         direction, image = step, left
         for _ in range(_STEPS):
@@ -414,10 +429,6 @@ def _without(variance: Array, precision: Array) -> Array:
     return np.asarray(variance / np.maximum(left, np.finfo(np.float64).eps))
 
 
-def _at_rest(before: Array, after: Array) -> bool:
-    return bool(np.all(np.abs(after - before) <= _AT_REST * np.abs(after)))
-
-
 def _sum(
     one: tuple[Array, Array], other: tuple[Array, Array], factor: float = 1.0
 ) -> tuple[Array, Array]:
@@ -446,7 +457,7 @@ class ChainRule(PriorRule):
         gradient: bool = False,
     ) -> IndependentItems:
         """See `PriorRule.prior`."""
-        return IndependentItems(kernel, comparisons)
+        return IndependentItems(kernel, comparisons, rough=gradient)
 
     def cost(self, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
         """See `PriorRule.cost`."""

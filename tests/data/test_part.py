@@ -179,8 +179,7 @@ def test_names_that_drift_are_learned_on_a_part_of_few():
     )
     settings, time = check_settings(names), rng.uniform(0.0, 10.0, 8000)
     training = check_training(names, X, y, time=time)
-    with pytest.warns(UserWarning, match="SVI"):
-        model = make_model(names, settings, training)
+    model = make_model(names, settings, training)
     part = learning_part(training.comparisons, model, 300)
     assert len(np.unique(part.items[:, 0])) < 250
 
