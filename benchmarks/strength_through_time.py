@@ -120,7 +120,10 @@ def scores(test, probabilities):
     """Log-loss and accuracy."""
     p = probabilities[np.arange(len(test.day)), test.outcome + 1]
     right = probabilities.argmax(axis=1) == test.outcome + 1
-    return {"log-loss": float(-np.log(np.maximum(p, 1e-12)).mean()), "accuracy": right.mean()}
+    return {
+        "log-loss": float(-np.log(np.maximum(p, 1e-12)).mean()),
+        "accuracy": float(right.mean()),
+    }
 
 
 def choose(method, start, fixed, train, n_calls):
