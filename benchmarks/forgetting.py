@@ -1,12 +1,12 @@
 """Optimizers that forget, beside such that do not: judges whose taste moves, or stays.
 
     python benchmarks/forgetting.py [--seeds 6] [--duels 20] [--rates 0 0.03 0.1]
-        [--judges moved stays walks]
+        [--judges moved stays walks] [--wrong 0.1] [--out forgetting]
 
 In the unit square the utility is minus the distance from the judge's favourite place. "moved":
 after ``--duels`` duels it is elsewhere, at random, and as many duels follow. "walks": it takes a
-step of .02 to and fro, up and down, after each duel. "stays": it stays. A judge errs in one answer
-of ten. The regret is the distance of what is recommended from the favourite place of then: right
+step of .02 to and fro, up and down, after each duel. "stays": it stays. A judge errs in
+a share ``--wrong`` of the answers. The regret is the distance of what is recommended from the favourite place of then: right
 before it moves, and 5, 10, 20, 30 duels after that. Means over seeds with standard errors. Rate 0
 is the optimizer that does not forget.
 """
@@ -23,7 +23,7 @@ from common import RESULTS, report
 from skpref.optimize import PreferenceOptimizer
 
 LATER = (0, 5, 10, 20, 30)
-WRONG, STEP = 0.1, 0.02
+STEP = 0.02
 
 
 def places(judge, n_duels, rng):
@@ -39,7 +39,7 @@ def places(judge, n_duels, rng):
     return found
 
 
-def regrets(judge, rate, n_duels, seed):
+def regrets(judge, rate, n_duels, seed, wrong=0.0):
     """Distance of what is recommended from the favourite place, some duels after half of them."""
     rng = np.random.default_rng([seed, 1])
     favourite = places(judge, n_duels, rng)
@@ -50,7 +50,7 @@ def regrets(judge, rate, n_duels, seed):
     for n in range(2 * n_duels):
         duel = np.asarray(optimizer.ask())
         first, second = np.linalg.norm(duel - favourite[n], axis=1)
-        optimizer.tell(duel, (first < second) != (rng.random() < WRONG))
+        optimizer.tell(duel, (first < second) != (rng.random() < wrong))
         later = n + 1 - n_duels
         if later in LATER:
             # Before it moves, where it has been; later, where it is.
@@ -65,19 +65,28 @@ def main():
     parser.add_argument("--duels", type=int, default=20)
     parser.add_argument("--rates", type=float, nargs="+", default=[0.0, 0.03, 0.1])
     parser.add_argument("--judges", nargs="+", default=["moved", "stays"])
+    parser.add_argument("--wrong", type=float, default=0.0)
+    parser.add_argument("--out", default="forgetting")
     told = parser.parse_args()
     rows = []
     for judge in told.judges:
         for rate in told.rates:
-            runs = [regrets(judge, rate, told.duels, seed) for seed in range(told.seeds)]
-            row = {"judge": judge, "forgetting_rate": rate, "seeds": told.seeds}
+            runs = [
+                regrets(judge, rate, told.duels, seed, told.wrong) for seed in range(told.seeds)
+            ]
+            row = {
+                "judge": judge,
+                "forgetting_rate": rate,
+                "wrong": told.wrong,
+                "seeds": told.seeds,
+            }
             for later in (each for each in LATER if each <= told.duels):
                 values = np.array([run[later] for run in runs])
                 row[f"regret_{later}"] = float(values.mean())
                 row[f"error_{later}"] = float(values.std(ddof=1) / np.sqrt(told.seeds))
             rows.append(row)
-            report(rows, RESULTS / "forgetting.csv", quiet=True)
-    report(rows, RESULTS / "forgetting.csv")
+            report(rows, RESULTS / f"{told.out}.csv", quiet=True)
+    report(rows, RESULTS / f"{told.out}.csv")
 
 
 if __name__ == "__main__":

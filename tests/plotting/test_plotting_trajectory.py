@@ -50,7 +50,7 @@ def test_artists_are_the_trajectories(unit, words):
                 [ends.min(), ends.max()], [found.lower[k, place], found.upper[k, place]]
             )
     assert words in display.ax_.get_ylabel()
-    assert "mean of 4 items" in display.ax_.get_ylabel()
+    assert "mean of 4 items" in display.ax_.get_ylabel().replace("\n", " ")
 
 
 def test_answers_are_marked_on_the_line_of_each():
@@ -102,7 +102,7 @@ def test_the_reference_is_named():
     one = TrajectoryDisplay.from_estimator(fitted, ["ann", "dan"], relative="$bob$")
     assert r"above \$bob\$" in one.ax_.get_ylabel()
     two = TrajectoryDisplay.from_estimator(fitted, ["ann"], relative=["dan", "$bob$"])
-    assert "mean of the reference" in two.ax_.get_ylabel()
+    assert "mean of the reference" in two.ax_.get_ylabel().replace("\n", " ")
 
 
 def test_letters_have_room_in_a_column_of_a_paper():
