@@ -5,10 +5,10 @@
 
 In the unit square the utility is minus the distance from the judge's favourite place. "moved":
 after ``--duels`` duels it is elsewhere, at random, and as many duels follow. "walks": it takes a
-step of .02 to and fro, up and down, after each duel. "stays": it stays. A judge errs in
-a share ``--wrong`` of the answers. The regret is the distance of what is recommended from the favourite place of then: right
-before it moves, and 5, 10, 20, 30 duels after that. Means over seeds with standard errors. Rate 0
-is the optimizer that does not forget.
+step of .02 to and fro, up and down, after each duel. "stays": it stays. A judge errs in a share
+``--wrong`` of the answers. The regret is the distance of what is recommended from the favourite
+place of then: right before it moves, and 5, 10, 20, 30 duels after that. Means over seeds with
+standard errors. Rate 0 is the optimizer that does not forget.
 """
 
 import argparse
