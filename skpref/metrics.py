@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import get_scorer, roc_auc_score
-from sklearn.utils import get_tags
+from sklearn.utils import Bunch, get_tags
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 from sklearn.utils.validation import (
     check_array,
@@ -25,7 +25,15 @@ from sklearn.utils.validation import (
 )
 
 from skpref._utils import check_choice, check_scoring_weights, passed, scored_tags
-from skpref.data import DuelScale, chosen_of, parse_outcomes, read_ranks, signed_labels, unmasked
+from skpref.data import (
+    DuelScale,
+    chosen_of,
+    parse_outcomes,
+    read_ranks,
+    signed_labels,
+    table_frame,
+    unmasked,
+)
 
 
 def _pair_weight(code, weight):
@@ -518,6 +526,7 @@ __all__ = [
     "log_loss_scorer",
     "ranking_concordance",
     "roc_auc_scorer",
+    "score_by_group",
     "with_metadata",
 ]
 
@@ -650,3 +659,85 @@ def answer_brier(
     1.1875
     """
     return brier(*answer_columns(y, proba, kind), sample_weight)
+
+
+def group_codes(groups: ArrayLike, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct groups in ascending order, and the place of each of n answers' group among them."""
+    values = np.asarray(unmasked(groups))
+    if values.shape != (n,):
+        raise ValueError(
+            f"groups has shape {values.shape}; give the group of each of the {n} answers."
+        )
+    try:
+        names, code = np.unique(values, return_inverse=True)
+    except TypeError:
+        raise ValueError(
+            "groups holds values of several kinds, which have no order. Give numbers, texts or "
+            "dates."
+        ) from None
+    if np.any(names != names):  # NaN and NaT
+        raise ValueError("groups holds missing values; give each answer a group.")
+    return names, code.reshape(-1)
+
+
+def score_by_group(
+    y: ArrayLike | None,
+    proba: ArrayLike,
+    groups: ArrayLike,
+    *,
+    metric: Callable[..., float] | None = None,
+    kind: str = "duel",
+    sample_weight: ArrayLike | None = None,
+) -> Bunch:
+    """A metric of each group of answers: of years, of leagues, of judges.
+
+    Parameters
+    ----------
+    y, proba, kind, sample_weight
+        As in `answer_accuracy`.
+    groups : array-like of shape (n,)
+        Group of each answer: numbers, texts or dates. Of dates, years are
+        ``date.astype("datetime64[Y]")``, months ``"datetime64[M]"``.
+    metric : callable, default=None
+        `answer_log_loss`, `answer_accuracy`, `answer_brier`, or a function of their arguments.
+        None: `answer_log_loss`.
+
+    Returns
+    -------
+    found : Bunch
+        groups : ndarray of shape (n_groups,)
+            Ascending.
+        score : ndarray of shape (n_groups,)
+        size : ndarray of int of shape (n_groups,)
+            Answers in each.
+        frame : DataFrame
+            One row a group, where pandas is installed, else None.
+
+    Raises
+    ------
+    ValueError
+        As in `answer_accuracy`, or if ``groups`` has gaps or another length.
+
+    Examples
+    --------
+    >>> from skpref.metrics import answer_accuracy, score_by_group
+    >>> found = score_by_group(
+    ...     [1, 0, 1, 1], [0.9, 0.2, 0.4, 0.7], [2024, 2024, 2025, 2025], metric=answer_accuracy
+    ... )
+    >>> found.groups.tolist(), found.score.tolist(), found.size.tolist()
+    ([2024, 2025], [1.0, 0.5], [2, 2])
+    """
+    proba, metric = np.asarray(proba), answer_log_loss if metric is None else metric
+    names, code = group_codes(groups, len(proba))
+    weight = None if sample_weight is None else check_scoring_weights(sample_weight, proba)
+    metric(y, proba, kind=kind, sample_weight=weight)  # refuses what is wrong in any group
+    score = []
+    for k in range(len(names)):
+        rows = code == k
+        told = None if y is None else np.asarray(y)[rows]
+        share = None if weight is None else weight[rows]
+        score.append(metric(told, proba[rows], kind=kind, sample_weight=share))
+    size = np.bincount(code, minlength=len(names))
+    columns = {"score": np.array(score), "size": size}
+    frame = table_frame(columns, names, name="group")
+    return Bunch(groups=names, score=np.array(score), size=size, frame=frame)

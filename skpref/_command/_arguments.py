@@ -18,6 +18,7 @@ _EXAMPLES = """examples:
   skpref rank votes.csv
   skpref rank votes.csv --controls length_a-length_b --judge judge --out board/
   zcat votes.csv.gz | skpref rank - --alike merge
+  skpref rank votes.csv --time date --at 2024-12-31
   skpref rank votes.parquet --a left --b right --winner verdict --by language --unit elo
 
 Columns are found by name, whatever their case; those of competitors and of the winner are guessed
@@ -131,6 +132,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     rank.add_argument(
         "--judge", metavar="COLUMN", help="who voted: how reliable each is will be learned"
+    )
+    rank.add_argument(
+        "--time",
+        metavar="COLUMN",
+        help="when each vote was given, a number or a date: competitors change with time, and the "
+        "board is of the last vote",
+    )
+    rank.add_argument(
+        "--at", metavar="DATE", help="with --time: the board of another time than the last"
     )
     rank.add_argument(
         "--by", metavar="COLUMN", help="also a board for each value of a column, such as a language"

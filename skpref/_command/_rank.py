@@ -15,6 +15,7 @@ from sklearn.utils import Bunch
 from skpref import PairwisePreferenceRegressor
 from skpref._command._report import Learned, Report, Table, as_options
 from skpref._utils import check_number
+from skpref.data import moment
 from skpref.duels import from_votes
 from skpref.fitting import UNITS
 from skpref.inspection import (
@@ -27,6 +28,9 @@ from skpref.inspection import (
 
 # Where the search for the order effect may go, in deviations of the competitors.
 _ORDER_BOUNDS = (-30.0, 30.0)
+
+# How competitors drift where times are told.
+_DRIFT = "matern12"
 
 # More groups than this need as many votes each.
 _MANY_GROUPS, _FEW_VOTES = 20, 5
@@ -55,6 +59,7 @@ def rank_votes(told: Any) -> Report:
             _winner(told.winner),
             told.judge,
             told.controls or None,
+            time=told.time,
             both_bad=told.both_bad,
             ties=told.ties == "model",
             missing=told.missing,
@@ -72,6 +77,9 @@ def rank_votes(told: Any) -> Report:
         more["judges"] = votes.judges
     if votes.sample_weight is not None:
         more["sample_weight"] = votes.sample_weight
+    if told.time is not None:
+        more["time"] = votes.times
+        votes.params["drift"] = _DRIFT
     if told.order:
         votes.params["order_effect_bounds"] = _ORDER_BOUNDS
     model = PairwisePreferenceRegressor(
@@ -103,10 +111,27 @@ def _check(told: Any) -> None:
     """Refuse arguments before any work."""
     check_number("--level", told.level, low=0.0, high=1.0, open_low=True, open_high=True)
     check_number("--seed", told.seed, low=0, high=2**32 - 1, integer=True)
+    if told.at is not None and told.time is None:
+        raise ValueError("--at came without --time, the column that says when each vote was given.")
+    if told.at is not None:
+        _when(told.at)
     if told.out is not None:
         there = next(each for each in (told.out, *told.out.absolute().parents) if each.exists())
         if not there.is_dir():
             raise ValueError(f"--out must be a folder; {str(there)!r} is a file.")
+
+
+def _when(text: str | None) -> float | None:
+    """The time of the board as times of votes are."""
+    if text is None:
+        return None
+    try:
+        return moment(text)
+    except ValueError:
+        raise ValueError(
+            f"--at must be a number or a date such as 2024-05-17, as in the column of --time; "
+            f"{text!r} came."
+        ) from None
 
 
 @contextlib.contextmanager
@@ -164,9 +189,11 @@ def _winner(columns: list[str] | None) -> Any:
 
 def _report(told: Any, votes: Bunch, model: Any) -> Report:
     asked = {"unit": told.unit, "level": told.level}
-    drawn = {**asked, "random_state": told.seed}
+    # Who is better may be another at another time; what votes are like stays.
+    asked_then = {**asked, "time": _when(told.at)}
+    drawn = {**asked_then, "random_state": told.seed}
     board = leaderboard(model, votes, **drawn)
-    pairs = undecided_pairs(model, votes, **asked)
+    pairs = undecided_pairs(model, votes, **asked_then)
     counts = _votes_of(votes)
     effects = control_effects(model, votes, **asked) if votes.controls else None
     boards = {} if votes.by is None else leaderboards(model, votes.by, votes, **drawn)
@@ -186,6 +213,7 @@ def _report(told: Any, votes: Bunch, model: Any) -> Report:
         n_pairs=len(pairs.first) + pairs.n_decided,
         effects=effects,
         controls=None if effects is None else _controls_table(effects),
+        time=None if told.time is None else told.at or "the last vote",
         by=votes.by,
         groups={name: _board_table(found, None, told.level) for name, found in boards.items()},
         judges=_judges_table(model, told.level) if told.judge is not None else None,

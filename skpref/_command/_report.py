@@ -50,6 +50,8 @@ class Report:
     effects : Bunch or None
         Of `skpref.inspection.control_effects`.
     controls, judges : Table or None
+    time : str or None
+        When the board is of; None where competitors do not drift.
     by : str or None
     groups : dict
         A table for each group.
@@ -71,6 +73,7 @@ class Report:
     n_pairs: int
     effects: Bunch | None
     controls: Table | None
+    time: str | None
     by: str | None
     groups: dict[Any, Table]
     judges: Table | None
@@ -119,6 +122,11 @@ class Report:
                 f"{name} {effects.held[name]:.4g}" for name in effects.names if name in effects.held
             )
             lines.append(f"Competitors are compared with the controls held equal ({held}).")
+        if self.time is not None:
+            lines.append(
+                "Competitors change with time, how fast is learned from the votes; the board is of "
+                f"{in_one_line(self.time)}."
+            )
         if self.by is not None:
             lines.append(
                 f"The board averages over {self.by}, each value by its votes; the boards below "
@@ -187,8 +195,8 @@ def in_one_line(value: Any) -> str:
 def as_options(text: str) -> str:
     """A message with the arguments of `from_votes` as the options of the command."""
     text = re.sub(r"(?<![\w'\"])ties=False\b", "--ties drop", text)
-    text = re.sub(r"(?<![\w'\"])(prompt|time)=(?!\w)", r"the \1 of a vote", text)
-    names = "a|b|winner|judge|controls|by|both_bad|missing|alike|encoding|soft"
+    text = re.sub(r"(?<![\w'\"])prompt=(?!\w)", "the prompt of a vote", text)
+    names = "a|b|winner|judge|time|controls|by|both_bad|missing|alike|encoding|soft"
     pattern = rf"(?<![\w'\"])({names})=(?:\"(\w+)\"|(True))?(?![\w'])"
     return re.sub(pattern, _as_option, text)
 

@@ -311,6 +311,7 @@ def as_json(report: Report) -> str:
         "controls_together": None
         if effects is None
         else {"tau": effects.tau_together, "moved": effects.moved_together},
+        "time": report.time,
         "by": report.by,
         "groups": {str(name): _records(table) for name, table in report.groups.items()},
         "judges": None if report.judges is None else _records(report.judges),

@@ -842,7 +842,7 @@ def _times(
         return None
     codes, values = column[position]
     try:
-        times = np.array([*map(_moment, values), np.nan])
+        times = np.array([*map(moment, values), np.nan])
     except (TypeError, ValueError):
         if guessed:
             return None
@@ -853,7 +853,14 @@ def _times(
     return times[codes[rows]]
 
 
-def _moment(value: Any) -> float:
+def moment(value: Any) -> float:
+    """A time of votes as a number: numbers as they are, dates in days since 1970.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
     if isinstance(value, str):
         try:
             return float(value)

@@ -29,7 +29,7 @@ from skpref.data import (
 )
 from skpref.fitting._averaging import Weighted, affordable, average
 from skpref.fitting._model import Model
-from skpref.gp import Posterior, defended, mixture_quantile
+from skpref.gp import Posterior, ThroughTime, defended, mixture_quantile
 from skpref.kernels import features_part, identity_columns, seen_columns
 from skpref.likelihoods import JudgeReliability, Likelihood, sign_proba
 
@@ -236,6 +236,8 @@ class Inspected:
         Of the columns as the user has them, where rows hold (column - center) / scale.
     groups : dict of int to list
         Of columns that hold numbers of groups, the groups.
+    answered : ndarray of shape (n_rows, n_features + 1) or None
+        Items at the times of their answers, where these have times.
     """
 
     posterior: Any
@@ -252,6 +254,7 @@ class Inspected:
     center: Array | None = None
     scale: Array | None = None
     groups: dict[int, list] = field(default_factory=dict)
+    answered: Array | None = None
 
     @classmethod
     def of(cls, model: Any, user: Any = None, time: Any = None) -> Self:
@@ -304,7 +307,9 @@ class Inspected:
             if place is None and column is not None:
                 place = _only_identity(posterior)
         shown = None if comparisons is None else _times_shown(comparisons)
+        answered = None
         if reader.time is not None:
+            answered = training
             training, shown = _as_now(training, shown, reader.time.now)
         return cls(
             *(posterior, encode, encoder, column, training, names, source),
@@ -312,6 +317,7 @@ class Inspected:
             id_place=place,
             columns=columns,
             shown=shown,
+            answered=answered,
         )
 
     def of_votes(self, votes: Any) -> Self:
@@ -427,6 +433,19 @@ class Inspected:
             return _objects(codes)
         known = dict(enumerate(self.encoder.names.tolist()))
         return _objects([known.get(code, code) for code in codes])
+
+    def answer_times(self, rows: Array) -> list[Array]:
+        """Of each row the distinct times of the answers about who it is, ascending.
+
+        Relative to the first of training.
+        """
+        if isinstance(self.posterior, ThroughTime):
+            return self.posterior.known_times(rows)
+        if self.answered is None:
+            return [np.zeros(0)] * len(rows)
+        seen = slice(0, -1) if self.id_place is None else [self.id_place]
+        who, times = self.answered[:, seen], self.answered[:, -1]
+        return [np.unique(times[np.all(who == row[seen], axis=1)]) for row in rows]
 
     def at(self, n: int) -> Any:
         """The posterior as n rows may be asked of it."""
@@ -569,6 +588,25 @@ class Averaged:
                 for subject, length in zip(self.subjects, self.lengths(unit), strict=True)
             )
         return Mixture(self.weights, parts)
+
+    def sums(self, rows: Array, weights: Array, unit: str, level: float) -> Relative:
+        """Means and central intervals of weighted sums of utilities, in a unit.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n, n_features)
+        weights : ndarray of shape (m, n)
+            The sum of each row is zero, so that what all utilities share has no part.
+        unit : str
+        level : float
+        """
+        with blas_threads(len(rows)):
+            found = [each.posterior.component_sums(rows, weights) for each in self.subjects]
+        moments = [
+            (means / length, np.sqrt(variance) / length)
+            for (means, variance), length in zip(found, self.lengths(unit), strict=True)
+        ]
+        return mixed(self.weights, moments, level)
 
     def sample(self, rows: Array, n_draws: int, random_state: RandomLike, unit: str) -> Array:
         """Joint draws of the utilities in a unit, (n, n_draws), by each point as many as its

@@ -189,6 +189,30 @@ class Components:
         half = cross @ self.factor
         return cross @ self.weights, 0.5 * (prior + prior.T) - half @ half.T
 
+    def component_sums(self, X: Array, weights: Array) -> tuple[Array, Array]:
+        """Means of every component and common variance of weighted sums of utilities.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+            Checked items.
+        weights : ndarray of shape (m, n)
+
+        Returns
+        -------
+        means : ndarray of shape (m, n_components)
+        variance : ndarray of shape (m,)
+        """
+        cross, prior = np.zeros((len(weights), len(self.anchors))), np.zeros(len(weights))
+        step = max(1, BLOCK // max(len(self.anchors), len(X), 1))
+        for start in range(0, len(X), step):
+            rows, share = X[start : start + step], weights[:, start : start + step]
+            cross += share @ self.cross(rows)
+            prior += np.sum((share @ self.kernel(rows, X)) * weights, axis=1)
+        half = cross @ self.factor
+        variance = floor_variance(prior - np.einsum("ij,ij->i", half, half), prior)
+        return cross @ self.weights, variance
+
     def mean(self, X: Any) -> Array:
         """Posterior mean utility, shape (n,)."""
         X = self.check_items(X)

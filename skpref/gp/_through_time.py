@@ -234,6 +234,23 @@ class ThroughTime(Posterior):
             found = np.where(chain >= 0, np.maximum(found, self.last.times[chain]), found)
         return found
 
+    def known_times(self, rows: Array) -> list[Array]:
+        """Of each row the distinct times at which answers told of its chain, ascending."""
+        chain = self.chains_of(rows)
+        begin, times = self.course.begin, self.course.times
+        # Who came later has no part in the course.
+        found = [
+            times[begin[k] : begin[k + 1]] if 0 <= k < len(begin) - 1 else np.zeros(0)
+            for k in chain
+        ]
+        if self.last is not None:
+            every, start = self._history
+            found = [
+                np.concatenate([known, every.times[start[k] : start[k + 1]]]) if k >= 0 else known
+                for known, k in zip(found, chain, strict=True)
+            ]
+        return list(map(np.unique, found))
+
     def states(self, chain: NDArray[np.intp], times: Array) -> StateMoments:
         """Of the states of chains at some times."""
         drift, course = self.drift, self.course
@@ -351,15 +368,18 @@ class ThroughTime(Posterior):
         course = Course.of(chains, known, weights, begin)
         return replace(self, course=course, told_since=(), last=None)
 
-    def _values(self, rows: Array) -> tuple[Array, Array]:
-        """Mean and variance of the utility at rows."""
+    def _drifting(self, rows: Array) -> tuple[Array, Array, Array]:
+        """Mean, variance and prior variance of the part of the utility that drifts."""
         h = self.drift.seen
-        chain, times = self.chains_of(rows), rows[:, self.drift.time]
-        found = self.states(chain, times)
+        found = self.states(self.chains_of(rows), rows[:, self.drift.time])
         toward = found.covariance @ h
         prior = toward @ h
         variance = prior - np.einsum("ni,nij,nj->n", toward, found.slope, toward)
-        mean = found.mean @ h
+        return found.mean @ h, variance, prior
+
+    def _values(self, rows: Array) -> tuple[Array, Array]:
+        """Mean and variance of the utility at rows."""
+        mean, variance, prior = self._drifting(rows)
         if self.static is not None:
             features, beside = self.static.at(rows)
             mean += features @ self.static_mean
@@ -381,6 +401,26 @@ class ThroughTime(Posterior):
 
     def between(self, X: Array, Z: Array) -> Array:
         """Covariance of the utilities at the rows of X and Z, (n, m)."""
+        if self._at_one_time(X, Z):
+            who = list(self.drift.who)
+            _, code = distinct_rows(np.concatenate([X[:, who], Z[:, who]]))
+            same = code[: len(X), None] == code[None, len(X) :]
+            found = np.where(same, self._drifting(X)[1][:, None], 0.0)
+        else:
+            found = self._between_times(X, Z)
+        if self.static is not None:
+            one_, _ = self.static.at(X)
+            two_, _ = self.static.at(Z)
+            found += (one_ @ self.static_root.T) @ (two_ @ self.static_root.T).T
+        return found
+
+    def _at_one_time(self, *parts: Array) -> bool:
+        """Whether no two rows are of different times."""
+        times = np.concatenate([part[:, self.drift.time] for part in parts])
+        return bool(np.all(times == times[:1]))
+
+    def _between_times(self, X, Z):
+        """Covariance of what drifts, at any times."""
         chains, times = self.chains_of(X), X[:, self.drift.time]
         others, at = self.chains_of(Z), Z[:, self.drift.time]
         found = np.zeros((len(X), len(Z)))
@@ -396,10 +436,6 @@ class ThroughTime(Posterior):
             same = np.all(X[new[0]][:, None, who] == Z[new[1]][None, :, who], axis=2)
             prior = self.drift.covariance(times[new[0]][:, None], at[new[1]][None, :])
             found[np.ix_(*new)] = np.where(same, prior, 0.0)
-        if self.static is not None:
-            one_, _ = self.static.at(X)
-            two_, _ = self.static.at(Z)
-            found += (one_ @ self.static_root.T) @ (two_ @ self.static_root.T).T
         return found
 
     def _among(self, chain: int, times: Array) -> Array:
@@ -464,6 +500,23 @@ class ThroughTime(Posterior):
         cov = self.component_cov(flat).reshape(n, m, n, m)
         averaged = np.einsum("imjk,m,k->ij", cov, shares, shares)
         return np.einsum("imc,m->ic", means, shares), averaged
+
+    def component_sums(self, X: Array, weights: Array) -> tuple[Array, Array]:
+        """See `Components.component_sums`; of rows of one time in memory linear in them."""
+        means = weights @ self.means_at(X)
+        if not self._at_one_time(X):
+            cov = self.component_cov(X)
+            return means, np.maximum(np.sum((weights @ cov) * weights, axis=1), 0.0)
+        who, code = distinct_rows(X[:, list(self.drift.who)])
+        first = np.zeros(len(who), dtype=np.intp)
+        first[code] = np.arange(len(X))
+        each = np.stack([np.bincount(code, row, minlength=len(who)) for row in weights])
+        variance = each**2 @ self._drifting(X[first])[1]
+        if self.static is not None:
+            features, beside = self.static.at(X)
+            spread = (weights @ features) @ self.static_root.T
+            variance += np.sum(spread**2, axis=1) + weights**2 @ beside
+        return means, np.maximum(variance, 0.0)
 
     def pair_block(self, rows: Array, others: Array) -> tuple[Array, Array]:
         """See `Components.pair_block`."""

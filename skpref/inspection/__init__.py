@@ -1,4 +1,4 @@
-"""Tables of a fitted model: leaderboards, what is controlled for, win rates, features' worth.
+"""Tables of a fitted model: leaderboards, trajectories, controls, win rates, features' worth.
 
 Functions take anything fitted that has a posterior, and give arrays, with a frame where pandas is.
 """
@@ -13,6 +13,7 @@ from skpref.inspection._leaderboard import (
     undecided_pairs,
     win_rates,
 )
+from skpref.inspection._trajectories import trajectories
 
 __all__ = [
     "answer_effects",
@@ -20,6 +21,7 @@ __all__ = [
     "leaderboard",
     "leaderboards",
     "permutation_importance",
+    "trajectories",
     "undecided_pairs",
     "win_rates",
     "without_item_effects",

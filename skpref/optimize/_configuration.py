@@ -95,15 +95,26 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
         )
     kernel = _default_kernel(space) if kernel is None else clone(kernel)
     check_kernel(kernel, np.zeros((1, space.n_columns)))
-    rows = space.typical_rows()
+    rows, rate = space.typical_rows(), options["forgetting_rate"]
+    if rate is not None:
+        limits = {"low": 0.0, "high": 1.0, "open_low": True, "open_high": True}
+        check_number("forgetting_rate", rate, **limits)
+        if not engine.prior_rule.exact:
+            raise ValueError(
+                f"forgetting_rate needs an engine that keeps all answers, and {engine} does not. "
+                "Leave one of the two out."
+            )
 
     def model_of(likelihood):
         own, of_lengthscales = options["likelihood"] is None, options["lengthscale_prior"]
         priors = _model.default_priors(kernel, of_lengthscales, likelihood, own, rows)
-        return Model(kernel, likelihood, engine, priors)
+        moves = rate is not None
+        whole = _model.forgetting(kernel, space.n_columns, rate) if moves else kernel
+        return Model(whole, likelihood, engine, priors)
 
     likelihood, plain = _likelihoods(options)
-    models = Models(model_of(likelihood), None if plain is None else model_of(plain))
+    without = None if plain is None else model_of(plain)
+    models = Models(model_of(likelihood), without, forgets=rate is not None)
     if believing and likelihood.regions(_ONE_DUEL) is None:
         raise ValueError(
             f"A hallucination is of noisy margins, which {type(likelihood).__name__} does not have "

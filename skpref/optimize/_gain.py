@@ -21,7 +21,7 @@ from skpref.optimize._acquisition import (
     bivariate_expected_improvement,
     margin_moments,
 )
-from skpref.optimize._model import ANSWERS, LENGTHSCALE_PRIOR, NOISE_PRIOR
+from skpref.optimize._model import ANSWERS, LENGTHSCALE_PRIOR, NOISE_PRIOR, at_present
 from skpref.optimize._strategies import screening_rows
 
 # How near the best is near, if nothing else is said: a share of the range.
@@ -211,7 +211,8 @@ def _drawn(model: Model, n: int, known: Known) -> Posterior:
         return known.fitted.gaussian
     problem, gaussian, _ = model.evaluate(known.fitted.comparisons)
     found = hallucinations(problem, gaussian, n, known.rng)
-    return problem.prior.posterior(found.sites, found.conditioned, model.likelihood)
+    posterior = problem.prior.posterior(found.sites, found.conditioned, model.likelihood)
+    return at_present(posterior, known.seen.shape[1])
 
 
 # --- one function after another -------------------------------------------------------------

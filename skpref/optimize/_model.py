@@ -5,14 +5,14 @@ handed back, so that a run can be written down and taken up again exactly.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel, Matern
 
-from skpref.data import DUEL, Comparisons
+from skpref.data import DUEL, Comparisons, Reader
 from skpref.fitting import (
     Fitted,
     Hyperprior,
@@ -26,6 +26,7 @@ from skpref.fitting import (
 )
 from skpref.gp import Posterior
 from skpref.inference import State, check_answers
+from skpref.kernels import OnColumns
 from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood
 from skpref.optimize._answers import TIE, label_of, ranks_told
 
@@ -79,6 +80,45 @@ def default_kernel(n_columns: int) -> Kernel:
     return Matern(np.full(n_columns, LENGTHSCALE_PRIOR[0]), LENGTHSCALE_BOUNDS, nu=1.5)
 
 
+def forgetting(kernel: Kernel, n_columns: int, rate: float) -> Kernel:
+    """The kernel of a utility that moves, of rows and the number of an answer as their last column.
+
+    Utilities s answers apart have correlation (1 − rate)^(s/2) (Bogunovic, Scarlett and Cevher,
+    "Time-varying Gaussian process bandit optimization", AISTATS 2016).
+    """
+    time = Matern(-2.0 / np.log1p(-rate), "fixed", nu=0.5)
+    return OnColumns(kernel, list(range(n_columns))) * OnColumns(time, [n_columns])
+
+
+def at_present(posterior: Posterior, n_columns: int) -> Posterior:
+    """The posterior of a utility that moves as it is at the next answer, on rows without a number.
+
+    The covariance of the utility now with what was asked before is that of the rows times a
+    correlation of each anchor, which goes over to the weights: no approximation is made.
+    """
+    if posterior.anchors.shape[1] == n_columns:
+        return posterior
+    numbers = posterior.anchors[:, n_columns:]
+    product = posterior.kernel
+    kept = product.k2(np.array([[0.0] * n_columns + [numbers.max() + 1.0]]), posterior.anchors).T
+    return replace(
+        posterior,
+        kernel=product.k1.kernel,
+        anchors=posterior.anchors[:, :n_columns],
+        weights=kept * posterior.weights,
+        factor=kept * posterior.factor,
+        reader=Reader(n_columns),
+        utilities=None,
+    )
+
+
+class FittedNow(Fitted):
+    """A fit of a utility that moves; its posteriors are those of the present."""
+
+    def _given(self, approximation):
+        return at_present(super()._given(approximation), self.comparisons.items.shape[1] - 1)
+
+
 def default_priors(
     kernel: Kernel,
     lengthscale_prior: tuple[float, float] | str | None,
@@ -109,10 +149,13 @@ class Models:
     whole : Model
     plain : Model or None
         ``whole`` without the threshold, until a tie is told; None: ``whole`` from the start.
+    forgets : bool
+        Whether their kernel is one of `forgetting`.
     """
 
     whole: Model
     plain: Model | None = None
+    forgets: bool = False
 
     @property
     def theta(self) -> NDArray[np.float64]:
@@ -160,16 +203,21 @@ class Models:
         self.whole.likelihood.duel_scale.check_told(label_of(outcome))
         if outcome not in (0, 1):
             told = [(range(n), outcome)]
-            seen = observed(np.arange(float(n))[:, None], told, self.whole)
+            seen = observed(np.arange(float(n))[:, None], told, self.whole, self.forgets)
             check_answers(self.whole.engine, seen, self.whole.likelihood)
 
 
-def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Comparisons:
+def observed(
+    rows: NDArray[np.float64], told: Sequence, model: Model, forgets: bool = False
+) -> Comparisons:
     """Answers as a model takes them: rows of the items shown, and outcomes as they are kept.
 
     A choice among many items is taken for one among those of them that tell most, see `compared`.
+    Where the model ``forgets``, each row has the number of its answer as its last column.
     """
     told = [_thinned(rows, items, outcome) for items, outcome, *_ in told]
+    if forgets:
+        rows, told = _numbered(rows, told)
     scale, ordered = model.likelihood.duel_scale, model.likelihood.uses_order
     if scale.levels == 1 and not ordered and all(outcome in (0, 1) for _, outcome, *_ in told):
         winner, loser = np.array(
@@ -185,6 +233,18 @@ def observed(rows: NDArray[np.float64], told: Sequence, model: Model) -> Compari
     kind = scale.kinds([label_of(outcome) for _, outcome, *_ in told])
     kind[[isinstance(outcome, dict) for _, outcome, *_ in told]] = DUEL
     return Comparisons.from_ranks(rows, shown, rank, kind=kind)
+
+
+def _numbered(rows, told):
+    """Rows of each answer with its number, and answers about these."""
+    shown = np.concatenate([np.asarray(items, dtype=np.intp) for items, _ in told])
+    number = np.repeat(np.arange(float(len(told))), [len(items) for items, _ in told])
+    ends = np.cumsum([len(items) for items, _ in told]).tolist()
+    each = [
+        (tuple(range(end - len(items), end)), outcome)
+        for end, (items, outcome) in zip(ends, told, strict=True)
+    ]
+    return np.column_stack([rows[shown], number]), each
 
 
 def _thinned(rows, items, outcome):
@@ -216,11 +276,13 @@ def fit(
     """Fit what was told, after learning the hyperparameters if asked to."""
     model = models.of(told, memory.theta)
     found = fit_posterior(
-        observed(rows, told, model),
+        observed(rows, told, model, models.forgets),
         model,
         Start(memory.sites),
         search=_REFIT if relearn else None,
     )
+    if models.forgets:
+        found = FittedNow(**vars_of(found))
     learned = relearn and len(memory.theta) > 0
     return found, replace(
         memory,
@@ -228,6 +290,11 @@ def fit(
         fitted_at=len(told) if learned else memory.fitted_at,
         sites=found.state.sites or {},
     )
+
+
+def vars_of(fitted: Fitted) -> dict:
+    """The fields of a fit, without what it has kept."""
+    return {each.name: getattr(fitted, each.name) for each in fields(fitted)}
 
 
 def hallucinate(
@@ -272,7 +339,8 @@ def redrawn(fitted: Fitted, root: NDArray[np.float64], rng: np.random.Generator)
     for _ in range(_HALVINGS):
         theta = np.clip(model.theta + step, *model.bounds.T)
         try:
-            return fit_posterior(fitted.comparisons, model.at(theta), start)
+            found = fit_posterior(fitted.comparisons, model.at(theta), start)
+            return type(fitted)(**vars_of(found))
         except ValueError:  # where the model cannot be evaluated
             step = 0.5 * step
     return fitted

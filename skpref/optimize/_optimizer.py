@@ -86,6 +86,11 @@ class PreferenceOptimizer(Asking):
         Asked first. The rest of the initial duels are Sobol points.
     refit_every : int, default=None
         Answers between two fits of the hyperparameters. None: few at first, then more.
+    forgetting_rate : float, default=None
+        ε in (0, 1), for a judge whose taste drifts: utilities s answers apart have correlation
+        (1 − ε)^(s/2) [3]_, which is one half after 1.4/ε answers. What was answered long ago then
+        counts less; questions, `recommend` and ``posterior_`` are of the present, and the best
+        seen long ago is asked about again. None: the utility stays as it is.
     candidates : array-like or DataFrame of shape (n, d), or ItemTable, default=None
         A pool to choose from, instead of ``space``. If it has names, items are these names, else
         rows of features. The names are those of the table or the index of a pandas frame, except
@@ -130,6 +135,8 @@ class PreferenceOptimizer(Asking):
     .. [1] Takeno, Nomura, Karasuyama, "Towards Practical Preferential Bayesian Optimization
        with Skew Gaussian Processes", ICML 2023.
     .. [2] Wu, Gardner, "Knowledge Gradient for Preference Learning", 2026, arXiv 2601.22335.
+    .. [3] Bogunovic, Scarlett, Cevher, "Time-varying Gaussian Process Bandit Optimization",
+       AISTATS 2016.
 
     Examples
     --------
@@ -160,6 +167,7 @@ class PreferenceOptimizer(Asking):
         n_initial: int | None = None,
         initial_duels: Iterable | None = None,
         refit_every: int | None = None,
+        forgetting_rate: float | None = None,
         candidates: Any = None,
         journal: str | PathLike | None = None,
         random_state: RandomLike = None,
@@ -178,6 +186,7 @@ class PreferenceOptimizer(Asking):
             "likelihood": likelihood,
             "n_initial": n_initial,
             "refit_every": refit_every,
+            "forgetting_rate": forgetting_rate,
         }
         configuration = configure(self._space, options, len(initial))
         options["n_initial"] = configuration.n_initial  # however it was given

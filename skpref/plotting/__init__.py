@@ -8,6 +8,7 @@ from skpref.plotting._calibration import CalibrationDisplay
 from skpref.plotting._controls import ControlEffectsDisplay
 from skpref.plotting._leaderboard import LeaderboardDisplay
 from skpref.plotting._optimization import OptimizationDisplay
+from skpref.plotting._trajectory import TrajectoryDisplay
 from skpref.plotting._utility import UtilityDisplay
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "ControlEffectsDisplay",
     "LeaderboardDisplay",
     "OptimizationDisplay",
+    "TrajectoryDisplay",
     "UtilityDisplay",
 ]

@@ -10,15 +10,33 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from skpref._utils import Array, check_choice, check_number
 from skpref.data import DuelScale, chosen_of, parse_outcomes
-from skpref.plotting._style import check_matplotlib, new_axes, palette, percent, tidy
+from skpref.metrics import group_codes
+from skpref.plotting._style import (
+    check_matplotlib,
+    looks,
+    new_axes,
+    palette,
+    percent,
+    plain,
+    shortened,
+    tidy,
+)
 
 
 class Predicted(NamedTuple):
-    """Probabilities of one outcome, and whether it occurred."""
+    """Probabilities of one outcome, whether it occurred, and of which answers these are."""
 
     outcome: str
     proba: Array
     happened: NDArray[np.bool_]
+    answers: NDArray[np.intp]
+
+    def take(self, rows: NDArray[np.bool_]) -> Self:
+        """Those of some answers."""
+        there = rows[self.answers]
+        return type(self)(
+            self.outcome, self.proba[there], self.happened[there], self.answers[there]
+        )
 
 
 def predicted_outcomes(y: Any, proba: Any, classes: Any = None) -> list[Predicted]:
@@ -46,7 +64,7 @@ def predicted_outcomes(y: Any, proba: Any, classes: Any = None) -> list[Predicte
     if n_columns == 2 and (y is None or np.ndim(y) == 1):
         won = np.ones(n, dtype=bool) if y is None else parse_outcomes(y)
         check_consistent_length(won, proba)
-        return [Predicted("first wins", proba[:, 1], won)]
+        return [Predicted("first wins", proba[:, 1], won, np.arange(n))]
     if y is None:
         raise ValueError(f"y=None stands for duels alone; proba has {n_columns} columns.")
     y = np.asarray(y)
@@ -67,7 +85,10 @@ def predicted_outcomes(y: Any, proba: Any, classes: Any = None) -> list[Predicte
     scale = DuelScale.of_columns(n_columns)
     if labels == scale.labels.tolist():
         names = scale.names
-        return [Predicted(names[j], proba[:, j], column == j) for j in reversed(range(n_columns))]
+        every = np.arange(n)
+        return [
+            Predicted(names[j], proba[:, j], column == j, every) for j in reversed(range(n_columns))
+        ]
     return [_chosen(column, proba)]
 
 
@@ -76,7 +97,7 @@ def _chosen(column, proba):
     happened = np.zeros(proba.shape, dtype=bool)
     happened[np.arange(len(proba)), column] = True
     there = happened | (proba > 0.0)  # no item, no probability
-    return Predicted("chosen", proba[there], happened[there])
+    return Predicted("chosen", proba[there], happened[there], np.nonzero(there)[0])
 
 
 # An outcome keeps its colour and mark, whichever others are drawn.
@@ -109,6 +130,8 @@ class Reliability(NamedTuple):
     error : float
         Expected calibration error: the mean of |observed − predicted|, weighted by size.
     proba : ndarray of shape (n,)
+    group : object
+        Of the answers; None where there are no groups.
     """
 
     outcome: str
@@ -119,6 +142,7 @@ class Reliability(NamedTuple):
     size: NDArray[np.intp]
     error: float
     proba: Array
+    group: Any = None
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -131,7 +155,7 @@ class CalibrationDisplay:
     ----------
     curves : list of Reliability
         One for "first wins" of duels; where there are more outcomes than two, one for each; of
-        choices one, "chosen", each item against the others of its set.
+        choices one, "chosen", each item against the others of its set. Of groups so many each.
     level : float
         Of the bars.
 
@@ -205,6 +229,7 @@ class CalibrationDisplay:
         n_bins: int = 10,
         strategy: str = "quantile",
         level: float = 0.9,
+        groups: ArrayLike | None = None,
         ax: Any = None,
     ) -> Self:
         """Compare predicted probabilities with the answers given.
@@ -225,6 +250,10 @@ class CalibrationDisplay:
             Bins of equally many answers, or of equal width; equal probabilities share a bin.
         level : float, default=0.9
             Of the bars: Wilson's binomial intervals.
+        groups : array-like of shape (n,), default=None
+            A curve for each group of answers, such as years (of dates
+            ``date.astype("datetime64[Y]")``). None: one for all. See also
+            `skpref.metrics.score_by_group`.
         ax : matplotlib Axes, default=None
 
         Returns
@@ -248,7 +277,11 @@ class CalibrationDisplay:
         check_choice("strategy", strategy, ("quantile", "uniform"))
         check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
         told = predicted_outcomes(y, proba, classes)
-        curves = [_reliability(each, n_bins, strategy, level) for each in told]
+        curves = [
+            _reliability(each.take(rows), n_bins, strategy, level)._replace(group=group)
+            for group, rows in _members(groups, len(np.asarray(proba)))
+            for each in told
+        ]
         return cls(curves=curves, level=level).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -274,12 +307,18 @@ class CalibrationDisplay:
         edges = np.linspace(0.0, 1.0, 41)
         counts = [np.histogram(curve.proba, edges)[0] for curve in self.curves]
         tallest = max(1, max(int(count.max()) for count in counts))
+        names = list(dict.fromkeys(curve.group for curve in self.curves))
+        colors = [color for color, _ in looks(ax, len(names))]
+        alone = len({curve.outcome for curve in self.curves}) == 1
         for curve, count in zip(self.curves, counts, strict=True):
             who, _, which = curve.outcome.partition(", ")
             name, mark = _LOOK[who]
             if which:
                 mark = _MARKS[(int(which.split()[-1]) - 1) % len(_MARKS)]
-            color = getattr(palette(ax), name)
+            color, label = getattr(palette(ax), name), curve.outcome
+            if curve.group is not None:
+                color, told = colors[names.index(curve.group)], plain(shortened(curve.group))
+                label = told if alone else f"{told}, {label}"
             drawn = ax.errorbar(
                 curve.predicted,
                 curve.observed,
@@ -289,7 +328,7 @@ class CalibrationDisplay:
                 markersize=4.5,
                 linewidth=1.0,
                 elinewidth=1.2,
-                label=f"{curve.outcome} (ECE {curve.error:.3f})",
+                label=f"{label} (ECE {curve.error:.3f})",
             )
             self.bars_.append(drawn)
             top = -_BOTTOM + (_BOTTOM - _GAP) * count / tallest
@@ -308,6 +347,14 @@ class CalibrationDisplay:
         ax.spines["left"].set_bounds(0.0, 1.0)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def _members(groups: ArrayLike | None, n: int) -> list[tuple[Any, NDArray[np.bool_]]]:
+    """Each group, in order, and which of n answers are of it; None is that of all."""
+    if groups is None:
+        return [(None, np.ones(n, dtype=bool))]
+    names, code = group_codes(groups, n)
+    return [(name, code == k) for k, name in enumerate(names)]
 
 
 def _reliability(told: Predicted, n_bins: int, strategy: str, level: float) -> Reliability:

@@ -7,6 +7,8 @@ from skpref.fitting import UNITS
 
 # Of its width or height, axes keep at least this much where room is made for labels.
 _KEPT = 0.3
+# Of its height a legend inside them takes this much at most.
+_MOST_LEGEND = 0.5
 _GAP = 3.0  # points between labels and what is next to them
 
 GREY = "#808080"
@@ -20,6 +22,10 @@ class Palette(NamedTuple):
     green: str
 
 
+# Without yellow, which is lost on white, and dark enough for lines; on a dark ground lighter.
+_MANY_ON_LIGHT = ("#0072B2", "#D55E00", "#009E73", "#A8477F", "#B07D00", "#3A9BD0", "#4D4D4D")
+_MANY_ON_DARK = ("#56B4E9", "#E69F00", "#3FD0A4", "#E08FC0", "#F0E442", "#7FA8FF", "#CCCCCC")
+_DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 _ON_LIGHT = Palette("#0072B2", "#D55E00", "#009E73")
 _ON_DARK = Palette("#56B4E9", "#E69F00", "#3FD0A4")
 
@@ -56,6 +62,15 @@ def palette(ax: Any) -> Palette:
     return _ON_DARK if sum(to_rgb(paper(ax))) < 1.5 else _ON_LIGHT
 
 
+def looks(ax: Any, n: int) -> list[tuple[str, Any]]:
+    """Colour and dashes of n lines, no two of them with the same of both below 29.
+
+    Neighbours differ in both, so that they are told apart without colours too.
+    """
+    colors = _MANY_ON_DARK if palette(ax) is _ON_DARK else _MANY_ON_LIGHT
+    return [(colors[k % len(colors)], _DASHES[k % len(_DASHES)]) for k in range(n)]
+
+
 def paper(ax: Any) -> Any:
     """Colour of the ground, for what must stand out from what lies beneath."""
     return ax.get_facecolor()
@@ -63,14 +78,18 @@ def paper(ax: Any) -> Any:
 
 def legend_on_top(ax: Any, columns: int) -> Any:
     """A legend inside the axes, above all that is drawn: in room that is made for it."""
+    place = {"loc": "upper left", "borderaxespad": 0.1, "frameon": False}
+    legend = ax.legend(ncols=columns, fontsize="small", **place)
     entries = len(ax.get_legend_handles_labels()[1])
     share = 0.03 + 0.065 * -(-entries // columns)
+    # Of small axes the letters take more.
+    taken = legend.get_window_extent().height / ax.get_window_extent().height + 0.03
+    share = min(max(share, taken), _MOST_LEGEND)
     scale = ax.yaxis.get_transform()  # heights on paper, also of a logarithmic axis
     low, high = scale.transform(ax.get_ylim())
     top = high + share / (1.0 - share) * (high - low)
     ax.set_ylim(top=scale.inverted().transform([top])[0])
-    place = {"loc": "upper left", "borderaxespad": 0.1, "frameon": False}
-    return ax.legend(ncols=columns, fontsize="small", **place)
+    return legend
 
 
 def plain(text: Any) -> str:
@@ -172,8 +191,9 @@ def shorten_to(text: Any, name: Any, width: float) -> None:
 
 
 def wrap_to(text: Any, width: float) -> None:
-    """Break the lines of a text that are wider than so many pixels."""
-    wide = text.get_window_extent().width
+    """Break the lines of a text, upright or not, that are longer than so many pixels."""
+    box = text.get_window_extent()
+    wide = box.height if text.get_rotation() == 90.0 else box.width
     if wide <= width:
         return
     lines = text.get_text().split("\n")

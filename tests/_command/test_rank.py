@@ -404,6 +404,10 @@ def test_one_competitor_that_always_wins_and_two_votes(tmp_path, capsys):
         ),
         (["{votes}", "--controls", "judge"], "is that of --judge already"),
         (["{votes}", "--unit", "miles"], "invalid choice: 'miles'"),
+        (["{votes}", "--time", "when"], "There is no column 'when' (--time)"),
+        (["{votes}", "--time", "language"], "must be numbers or dates"),
+        (["{votes}", "--at", "2024-01-01"], "--at came without --time"),
+        (["{votes}", "--time", "judge", "--at", "soon"], "--at must be a number or a date"),
         (["{votes}", "--top", "0"], "must be 1 or more"),
         ([], "the following arguments are required: votes"),
     ],
@@ -432,6 +436,46 @@ def test_the_module_and_the_script_are_the_command():
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 2 and "There is no file" in done.stderr
+
+
+def drifting(tmp_path, gaps=0):
+    """Votes of two years in which who is best early is worst late."""
+    rng = np.random.default_rng(1)
+    rows, n = table(120, seed=2), 120
+    day = rng.integers(0, 700, n)
+    first, second = (
+        np.array([STRENGTH[NAMES.index(name)] for name in rows[side]])
+        for side in ("Model_A", "Model_B")
+    )
+    rows["winner"] = np.where((first - second) * (350 - day) > 0.0, "model_a", "model_b").tolist()
+    rows["when"] = (np.datetime64("2023-01-01") + day).astype(str).tolist()
+    rows["when"][:gaps] = [""] * gaps
+    return write(tmp_path / "dated.csv", rows)
+
+
+def test_boards_of_a_time(tmp_path, capsys):
+    path = drifting(tmp_path)
+    found = {}
+    for name, more in (("now", []), ("then", ["--at", "2023-02-01"])):
+        told = ["--time", "when", *more, "--out", tmp_path / name]
+        assert run("rank", path, *told) == 0
+        found[name] = [row["name"] for row in rows_of(tmp_path / name / "board.csv")]
+    assert found["then"] == NAMES and found["now"] == NAMES[::-1]
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the board is of the last vote." in said and "the board is of 2023-02-01." in said
+    votes = from_votes(path, time="when")
+    model = PairwisePreferenceRegressor(**votes.params, drift="matern12", random_state=0)
+    model.fit(votes.X, votes.y, time=votes.times)
+    days = float((np.datetime64("2023-02-01") - np.datetime64("1970-01-01")).astype(int))
+    board = leaderboard(model, votes, time=days)
+    rows = rows_of(tmp_path / "then" / "board.csv")
+    np.testing.assert_allclose(column(rows, "lower"), board.lower, rtol=1e-9)
+    assert json.loads((tmp_path / "then" / "board.json").read_text("utf-8"))["time"] == "2023-02-01"
+
+
+def test_votes_without_a_time(tmp_path, capsys):
+    assert run("rank", drifting(tmp_path, gaps=3), "--time", "when") == 0
+    assert "left out: 3 without a time." in capsys.readouterr().out
 
 
 def test_messages_name_the_options_of_the_command(votes_csv, tmp_path, capsys):

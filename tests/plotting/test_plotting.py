@@ -23,6 +23,7 @@ def made(name):
         "ControlEffectsDisplay": ("from_estimator", (None,)),
         "LeaderboardDisplay": ("from_estimator", (None,)),
         "OptimizationDisplay": ("from_optimizer", (None,)),
+        "TrajectoryDisplay": ("from_estimator", (None,)),
         "UtilityDisplay": ("from_estimator", (None, None, [0])),
     }
     maker, arguments = makers[name]

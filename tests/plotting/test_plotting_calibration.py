@@ -173,3 +173,35 @@ def test_who_answered_goes_with_the_predictions():
         CalibrationDisplay.from_estimator(model, X, y, judges=judges)
     shown = CalibrationDisplay.from_estimator(model, X, y, predict_params={"judges": judges})
     assert np.sum(shown.curves[0].size) == 12
+
+
+def test_each_group_has_the_curve_of_its_own_answers():
+    y, proba = exact()
+    year = np.repeat(np.array(["2024", "2025"], dtype="datetime64[Y]"), [55, 45])
+    year = year[np.random.default_rng(0).permutation(100)]
+    display = CalibrationDisplay.from_predictions(y, proba, groups=year, n_bins=4)
+    assert len(display.curves) == len(display.bars_) == 2
+    for name, curve in zip(("2024", "2025"), display.curves, strict=True):
+        own = year == np.datetime64(name)
+        (alone,) = CalibrationDisplay.from_predictions(y[own], proba[own], n_bins=4).curves
+        np.testing.assert_allclose(curve.observed, alone.observed)
+        np.testing.assert_array_equal(curve.size, alone.size)
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert [text[:10] for text in legend] == ["2024 (ECE ", "2025 (ECE "]
+    colors = {bars.lines[0].get_color() for bars in display.bars_}
+    assert len(colors) == 2
+
+
+def test_groups_of_ties_and_of_choices():
+    proba = np.tile([0.2, 0.3, 0.5], (6, 1))
+    groups = ["b", "a"] * 3
+    # Of the labels of one group alone one could not tell what they are.
+    display = CalibrationDisplay.from_predictions([1, -1, 0, -1, 1, 0], proba, groups=groups)
+    assert [(curve.group, curve.outcome) for curve in display.curves] == [
+        (group, outcome) for group in "ab" for outcome in ("first wins", "tie", "second wins")
+    ]
+    assert [curve.observed[0] for curve in display.curves[3:]] == pytest.approx([2 / 3, 1 / 3, 0])
+    sets = CalibrationDisplay.from_predictions([0, 1, 2, 2, 1, 0], proba, groups=groups)
+    assert [curve.size.sum() for curve in sets.curves] == [9, 9]
+    with pytest.raises(ValueError, match="group of each of the 6 answers"):
+        CalibrationDisplay.from_predictions([1, 0] * 3, proba[:, 0], groups=["a"])

@@ -1,0 +1,231 @@
+"""Utilities of items through time."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Bunch
+
+from skpref._utils import Array, check_choice, check_number
+from skpref.data import table_frame
+from skpref.fitting import UNITS, noise_deviation, unit_length
+from skpref.inspection._contenders import Contenders, contenders
+
+# Times that are asked about where none are told.
+_TIMES = 100
+
+
+def trajectories(
+    model: Any,
+    items: Any = None,
+    times: ArrayLike | None = None,
+    *,
+    relative: Any = None,
+    at: Mapping | ArrayLike | None = None,
+    top: int = 5,
+    unit: str = "noise",
+    level: float = 0.9,
+    average: bool | str = "auto",
+) -> Bunch:
+    """Utilities of items through time, with intervals.
+
+    Answers tell differences of utilities alone, so at each time a mean is taken off: that of all
+    items of the model as they were then, or of those named by ``relative``. An interval is one of
+    that difference, with all covariances that the posterior has.
+
+    Parameters
+    ----------
+    model : estimator, pipeline, search or Posterior
+        Fitted with ``time``.
+    items : name, ItemTable, DataFrame, array-like or votes, default=None
+        Whose utilities, as in `leaderboard`. None, or what `skpref.duels.from_votes` gave: the
+        ``top`` best at the last time of training.
+    times : array-like of shape (n_times,), default=None
+        When, in any order, in the unit or of the kind of the ``time`` of `fit`; also later than
+        that. None: 100 times from the first to the last of training.
+    relative : name, ItemTable, DataFrame or array-like, default=None
+        The reference: one item or several, whose mean is zero at all times. None: all items of the
+        model, those of `leaderboard` with ``items=None``.
+    at : dict or array-like, default=None
+        Where the columns beside the ids are held, as in `leaderboard`.
+    top : int, default=5
+        How many items, where ``items`` does not say which.
+    unit : {"noise", "elo", "logit"}, default="noise"
+        As in `leaderboard`.
+    level : float, default=0.9
+        Probability that an interval holds, of each item and time for itself.
+    average : "auto", True or False, default="auto"
+        Whether this is a mean over hyperparameters, as in `leaderboard`.
+
+    Returns
+    -------
+    found : Bunch
+        names : ndarray of shape (n_items,)
+            The best at the last of the times first where ``items`` does not say which, else in
+            its order.
+        times : ndarray of shape (n_times,)
+            Floats, or datetime64 where the fit had dates; in UTC, where they had time zones.
+        utility, lower, upper : ndarray of shape (n_items, n_times)
+            Posterior mean above that of the reference, and the central interval, in units.
+        answered : list of ndarray
+            Distinct times of each item's answers, ascending. Of streams of `SVI` those of the last
+            piece.
+        reference : ndarray or None
+            Names of the reference; None where it is all items.
+        n_items : int
+            Items of the reference.
+        now : scalar
+            The last time of training, as in ``times``.
+        frame : DataFrame
+            One row for each item and time, where pandas is installed, else None.
+        level, unit, unit_length, noise_deviation, n_hyperparameters, held
+            As in `leaderboard`.
+
+    Raises
+    ------
+    TypeError
+        If the model has no posterior.
+    ValueError
+        If the model was fitted without times, ``times`` is empty or not of their kind, or as by
+        `leaderboard`.
+
+    Notes
+    -----
+    At one time these are the utilities of ``leaderboard(model, time=...)``, where the items are all
+    of the model. The mean over all moves itself: where a field gets better as a whole, an item
+    that stays as good goes down, and answers between these items do not tell one from the other. A
+    named reference shows the distance to it, whose interval is zero for the reference itself.
+
+    Before its first answer an item has the prior, drawn to what was told later: whether it was
+    there then, nobody said.
+
+    Of items that are independent through time (``inference=EP(items="independent")``, which "auto"
+    takes from some thousand answers on) covariances between items are zero but for what features
+    share, so that intervals of these differences are a few per cent too long or too short, see
+    `skpref.inference.EP`.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.inspection import trajectories
+    >>> games = [["ann", "bob"]] * 5 + [["bob", "ann"]] * 5  # the winner first
+    >>> model = PairwisePreferenceRegressor(drift="wiener", optimizer=None)
+    >>> model = model.fit(games, time=range(2016, 2026))
+    >>> found = trajectories(model, ["ann"], [2016, 2020.5, 2025], relative="bob")
+    >>> found.utility.round(1).tolist()
+    [[3.4, -0.0, -3.5]]
+    >>> print(found)
+    Trajectories of 1 at 3 times from 2016.0 to 2025.0 in units of noise above 'bob', 90 % intervals
+      ann     3.38  [   -0.05,     6.81]  to    -3.48  [   -6.98,     0.03]
+    """
+    check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
+    check_number("top", top, low=1, integer=True)
+    check_choice("unit", unit, tuple(UNITS))
+    votes = items if isinstance(items, Mapping) and "item_table" in items else None
+    board = contenders(model, votes, at=at)
+    axis = board.subject.posterior.reader.time
+    if axis is None:
+        raise ValueError(
+            "Trajectories are of utilities that change: fit the model with time= (and drift=). A "
+            "model without times has a leaderboard."
+        )
+    asked = _asked(axis, times)
+    best = items is None or votes is not None
+    if best:
+        chosen = board.take(np.argsort(-board.means(), kind="stable")[:top])
+    else:
+        chosen = contenders(model, _several(items), at=at)
+    reference = board if relative is None else contenders(model, _several(relative), at=at)
+    over = chosen.subject.over_hyperparameters(average)
+    rows, weights = _differences(chosen, reference)
+    found = []
+    for when in asked:
+        rows[:, -1] = when
+        found.append(over.sums(rows, weights, unit, level))
+    mean, lower, upper = (np.stack(parts, axis=1) for parts in zip(*found, strict=True))
+    met = chosen.subject.answer_times(chosen.rows[:, 0])
+    names, answered = chosen.names, [axis.times(part) for part in met]
+    if best:
+        order = np.argsort(-mean[:, np.argmax(asked)], kind="stable")
+        names, mean, lower, upper = (part[order] for part in (names, mean, lower, upper))
+        answered = [answered[k] for k in order]
+    told = axis.times(asked)
+    columns = {
+        "name": np.repeat(names, len(told)),
+        "time": np.tile(told, len(names)),
+        "utility": mean.ravel(),
+        "lower": lower.ravel(),
+        "upper": upper.ravel(),
+    }
+    likelihood = board.subject.posterior.likelihood
+    return _Trajectories(
+        names=names,
+        times=told,
+        utility=mean,
+        lower=lower,
+        upper=upper,
+        answered=answered,
+        reference=None if relative is None else reference.names,
+        n_items=len(reference),
+        now=axis.times(np.array([axis.now]))[0],
+        frame=table_frame(columns, range(len(names) * len(told))),
+        level=level,
+        unit=unit,
+        unit_length=unit_length(likelihood, unit),
+        noise_deviation=noise_deviation(likelihood),
+        n_hyperparameters=len(over.weights),
+        held=chosen.held,
+    )
+
+
+class _Trajectories(Bunch):
+    """Trajectories, which show their ends."""
+
+    def __repr__(self) -> str:
+        names, times = [str(name) for name in self["names"].tolist()], self["times"]
+        reference = f"the mean of {self['n_items']}"
+        if self["reference"] is not None and self["n_items"] == 1:
+            reference = repr(self["reference"].tolist()[0])
+        lines = [
+            f"Trajectories of {len(names)} at {len(times)} times from {times.min()} to "
+            f"{times.max()} in units of {self['unit']} above {reference}, "
+            f"{100.0 * self['level']:g} % intervals"
+        ]
+        width = max(map(len, names))
+        ends = np.argmin(times), np.argmax(times)
+        for k, name in enumerate(names):
+            # 0 without a sign
+            mean, low, high = (
+                np.round(self[of][k, ends], 2) + 0.0 for of in ("utility", "lower", "upper")
+            )
+            first, last = (
+                f"{mean[end]:7.2f}  [{low[end]:8.2f}, {high[end]:8.2f}]" for end in (0, 1)
+            )
+            lines.append(f"  {name:<{width}}  {first}  to  {last}")
+        return "\n".join(lines)
+
+
+def _asked(axis: Any, times: ArrayLike | None) -> Array:
+    """The times asked about, relative to the first of training."""
+    if times is None:
+        return np.linspace(0.0, axis.now, _TIMES if axis.now > 0.0 else 1)
+    n = 1 if np.ndim(times) == 0 else len(times)  # type: ignore[arg-type]  # stub too wide
+    if not n:
+        raise ValueError("times is empty; give one time at least, or None for those of training.")
+    return axis.relative(times, n, "times")
+
+
+def _several(items: Any) -> Any:
+    """Items, of which one name may come alone."""
+    return [items] if isinstance(items, str | int | np.integer) else items
+
+
+def _differences(chosen: Contenders, reference: Contenders) -> tuple[Array, Array]:
+    """Rows, and the weights that take the mean of some off others."""
+    m, n = len(chosen), len(reference)
+    own = np.kron(np.eye(m), chosen.shares)
+    mean = np.tile(np.tile(reference.shares, n) / n, (m, 1))
+    width = chosen.rows.shape[2]
+    rows = np.concatenate([chosen.rows.reshape(-1, width), reference.rows.reshape(-1, width)])
+    return rows, np.hstack([own, -mean])

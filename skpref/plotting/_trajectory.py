@@ -1,0 +1,236 @@
+"""Utilities through time, with bands."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skpref.inspection import trajectories
+from skpref.plotting._style import (
+    check_matplotlib,
+    in_unit,
+    legend_on_top,
+    looks,
+    make_room,
+    new_axes,
+    plain,
+    settle,
+    shortened,
+    tidy,
+    wrap_to,
+)
+
+# Letters of the names in a row of the legend, and of one name.
+_ROW, _MOST = 48, 24
+# Points that a date on the axis needs, and how many the locator must be allowed to find any.
+_DATE, _FEWEST = 36.0, 5
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class TrajectoryDisplay:
+    """Utilities of items through time: posterior means, bands, and when the items were met.
+
+    Made by `from_estimator`; the parameters are kept as attributes.
+
+    Parameters
+    ----------
+    names : array-like of shape (n_items,)
+    times : ndarray of shape (n_times,)
+        Numbers or datetime64, in any order.
+    utility, lower, upper : array-like of shape (n_items, n_times)
+        See `skpref.inspection.trajectories`.
+    answered : sequence of ndarray, default=None
+        Times of the answers about each item, marked on its line. None: none are marked.
+    reference : array-like or None, default=None
+        Names of the reference, whose mean is zero. None: that of ``n_items`` items.
+    n_items : int, default=None
+        How many items the mean is of. None: as many as are shown.
+    now : scalar, default=None
+        The last time of training, of which a line tells where there are later times.
+    level : float
+    unit : {"noise", "elo", "logit"}
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    lines_ : list of Line2D
+    bands_ : list of PolyCollection
+    marks_ : list of Line2D
+        Of the answers; empty where none are marked.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.plotting import TrajectoryDisplay
+    >>> games = [["ann", "bob"]] * 5 + [["bob", "ann"]] * 5  # the winner first
+    >>> model = PairwisePreferenceRegressor(drift="wiener", optimizer=None)
+    >>> model = model.fit(games, time=range(2016, 2026))
+    >>> TrajectoryDisplay.from_estimator(model).names.tolist()  # doctest: +SKIP
+    ['bob', 'ann']
+    """
+
+    names: ArrayLike
+    times: NDArray[Any]
+    utility: ArrayLike
+    lower: ArrayLike
+    upper: ArrayLike
+    answered: Sequence[NDArray[Any]] | None = None
+    reference: ArrayLike | None = None
+    n_items: int | None = None
+    now: Any = None
+    level: float = 0.9
+    unit: str = "noise"
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        items: Any = None,
+        times: ArrayLike | None = None,
+        *,
+        relative: Any = None,
+        at: Mapping | ArrayLike | None = None,
+        top: int = 5,
+        unit: str = "noise",
+        level: float = 0.9,
+        average: bool | str = "auto",
+        answers: bool = True,
+        ax: Any = None,
+    ) -> Self:
+        """Ask the posterior through time and draw it.
+
+        Parameters
+        ----------
+        model, items, times, relative, at, top, unit, level, average
+            See `skpref.inspection.trajectories`.
+        answers : bool, default=True
+            Mark the times of each item's answers on its line.
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        TrajectoryDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            As `trajectories`.
+        """
+        check_matplotlib(f"{cls.__name__}.from_estimator")
+        found = trajectories(
+            model,
+            items,
+            times,
+            relative=relative,
+            at=at,
+            top=top,
+            unit=unit,
+            level=level,
+            average=average,
+        )
+        return cls.from_trajectories(found, answers=answers, ax=ax)
+
+    @classmethod
+    def from_trajectories(cls, found: Any, *, answers: bool = True, ax: Any = None) -> Self:
+        """Draw what `trajectories` gave.
+
+        Parameters
+        ----------
+        found : Bunch
+        answers, ax
+            As in `from_estimator`.
+
+        Returns
+        -------
+        TrajectoryDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        check_matplotlib(f"{cls.__name__}.from_trajectories")
+        told = {name: found[name] for name in cls.__dataclass_fields__}
+        if not answers:
+            told["answered"] = None
+        return cls(**told).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None: of a new figure, as wide as a column of a paper is when it is set at 70 %.
+
+        Returns
+        -------
+        TrajectoryDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        check_matplotlib(f"{type(self).__name__}.plot")
+        ax = new_axes(ax, (4.8, 3.4))
+        order = np.argsort(self.times, kind="stable")
+        times = np.asarray(self.times)[order]
+        parts = (self.utility, self.lower, self.upper)
+        utility, lower, upper = (np.asarray(part)[:, order] for part in parts)
+        names = [plain(shortened(name, _MOST)) for name in np.asarray(self.names).tolist()]
+        if np.min(lower) <= 0.0 <= np.max(upper):
+            ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
+        self.lines_, self.bands_, self.marks_ = [], [], []
+        for k, (color, dashes) in enumerate(looks(ax, len(names))):
+            look = {"color": color, "alpha": 0.15, "linewidth": 0}
+            self.bands_.append(ax.fill_between(times, lower[k], upper[k], **look))
+            look = {"color": color, "linestyle": dashes, "linewidth": 1.6}
+            self.lines_ += ax.plot(times, utility[k], label=names[k], **look)
+            if self.answered is not None:
+                seen = np.asarray(self.answered[k])
+                seen = seen[(seen >= times[0]) & (seen <= times[-1])]
+                height = np.interp(_as_numbers(seen), _as_numbers(times), utility[k])
+                look = {"color": color, "markersize": 4.5, "markeredgewidth": 0.7, "alpha": 0.7}
+                self.marks_ += ax.plot(seen, height, "|", **look)
+        if self.now is not None and times[-1] > self.now:
+            ax.axvline(self.now, color="0.5", linewidth=0.8, linestyle=(0, (2, 2)), zorder=0)
+        if len(times) > 1:
+            ax.set_xlim(times[0], times[-1])
+        if times.dtype.kind == "M":
+            from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+            width = ax.get_window_extent().width * 72.0 / ax.figure.dpi
+            locator = AutoDateLocator(minticks=2, maxticks=max(_FEWEST, int(width / _DATE)))
+            ax.xaxis.set_major_locator(locator)
+            ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        else:
+            ax.set_xlabel("time")
+        tidy(ax)
+        label = ax.set_ylabel(in_unit(f"utility above {self._zero()}", self.unit))
+        wrap_to(label, ax.get_window_extent().height)
+        settle(ax)
+        legend_on_top(ax, max(1, min(3, _ROW // (4 + max(map(len, names))))))
+        make_room(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _zero(self) -> str:
+        """What utilities are measured from, in words."""
+        total = len(np.asarray(self.names)) if self.n_items is None else self.n_items
+        if self.reference is None:
+            return f"the mean of {total} items"
+        if total > 1:
+            return "the mean of the reference"
+        return plain(shortened(np.asarray(self.reference).tolist()[0], _MOST))
+
+
+def _as_numbers(times: NDArray[Any]) -> NDArray[Any]:
+    """Times as numbers, in any unit."""
+    if times.dtype.kind != "M":
+        return times
+    return times.astype("datetime64[us]").astype(np.float64)
