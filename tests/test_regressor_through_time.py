@@ -1,6 +1,7 @@
 """Items that are independent through time, and answers that come later, in the estimator."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -200,6 +201,16 @@ def test_new_items_days_and_pieces():
     after = model.predict([30], return_std=True)
     assert after[0] > before[0] and after[1] < before[1]
     assert_allclose(before[0], 0.0, atol=1e-12)
+
+
+def test_a_day_of_names_that_each_stand_on_one_side_is_read_as_before():
+    X, y, time = season()
+    names = np.array([f"item {k}" for k in range(12)])
+    model = regressor(items=None).fit(names[X], y, time=time)
+    day = np.array([["item 0", "item 1"], ["item 2", "item 1"]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(day, [True, False], time=61.0)
 
 
 def test_later_answers_that_do_not_fit_are_refused():

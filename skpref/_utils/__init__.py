@@ -22,8 +22,10 @@ from skpref._utils._linalg import (
     pivoted_cholesky,
     row_blocks,
     semidefinite_root,
+    solve_band,
     solve_lower,
     spanning_columns,
+    unit_band,
 )
 from skpref._utils._metadata import passed, refuse_dropped, unasked
 from skpref._utils._parameters import (
@@ -72,10 +74,12 @@ __all__ = [
     "seed_of",
     "semidefinite_root",
     "sobol",
+    "solve_band",
     "solve_lower",
     "source_of",
     "spanning_columns",
     "unasked",
+    "unit_band",
     "warn",
     "with_callbacks",
 ]

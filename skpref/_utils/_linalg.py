@@ -208,6 +208,54 @@ def covariance_of(precision: Array, least: float) -> Array:
     return (vectors / np.maximum(values, least)) @ vectors.T
 
 
+def unit_band(blocks: Array) -> Array:
+    """The lower band of a unit triangular matrix with blocks beside its diagonal.
+
+    Parameters
+    ----------
+    blocks : ndarray of shape (size, size, n)
+        ``blocks[:, :, k]`` stands in the rows of element k and the columns of the one before.
+
+    Returns
+    -------
+    ndarray of shape (2 size, n size)
+        As LAPACK has bands, the diagonal first.
+    """
+    size, _, n = blocks.shape
+    band = np.zeros((2 * size, n * size), order="F")
+    for i in range(size):
+        for j in range(size):
+            band[size + i - j, j : (n - 1) * size : size] = blocks[i, j, 1:]
+    return band
+
+
+def solve_band(band: Array, values: Array, trans: str = "N") -> Array:
+    """Solution of a triangular system with a `unit_band`.
+
+    Parameters
+    ----------
+    band : ndarray of shape (2 size, n size)
+    values : ndarray of shape (n, size)
+        Which are lost.
+    trans : {"N", "T"}, default="N"
+        "T": of the transposed matrix.
+
+    Returns
+    -------
+    ndarray of shape (n, size)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> band = unit_band(np.full((1, 1, 3), -2.0))  # x_k - 2 x_{k-1}
+    >>> solve_band(band, np.array([[1.0], [0.0], [0.0]])).ravel()
+    array([1., 2., 4.])
+    """
+    stacked = values.reshape(-1, 1)
+    found, _ = lapack.dtbtrs(band, stacked, uplo="L", trans=trans, diag="U", overwrite_b=True)
+    return np.asarray(found).reshape(values.shape)
+
+
 def row_blocks(n: int, width: int, doubles: int) -> list[slice]:
     """Slices of n rows, each of no more than so many numbers, or of one row.
 

@@ -119,7 +119,7 @@ def check_training(
     shown = check_X(X, table, new_names)
     if shown.table is not table and shown.table is not None:
         table = shown.table
-        if y is not None:
+        if y is not None and before is None:  # a piece of a stream is read as the first
             _warn_features(shown)
     told = None
     if judges is not None:

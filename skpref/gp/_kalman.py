@@ -15,9 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dtbtrs
 
-from skpref._utils import Array
+from skpref._utils import Array, solve_band, unit_band
 from skpref.kernels import Drift
 
 
@@ -195,15 +194,15 @@ class Chains:
         """
         order = self.nodes.by_time
         state, pull = np.empty((2, len(self._seen), self.nodes.n_nodes))
-        pull[:, order] = _solved(self._moves, weights[order, None] * self._seen, "T").T
+        pull[:, order] = solve_band(self._moves, weights[order, None] * self._seen, "T").T
         brought = np.einsum("ijn,jn->in", self._Q, pull)[:, order]
-        state[:, order] = _solved(self._moves, np.ascontiguousarray(brought.T), "N").T
+        state[:, order] = solve_band(self._moves, np.ascontiguousarray(brought.T), "N").T
         return state, pull
 
     @cached_property
     def _moves(self) -> Array:
         """The band of what takes states to news: 1 less the moves."""
-        return _band(-self._A[:, :, self.nodes.by_time])
+        return unit_band(-self._A[:, :, self.nodes.by_time])
 
     def times(self, weights: Array) -> Array:
         """K times weights on the nodes' values."""
@@ -265,44 +264,24 @@ class Smoother:
         move, before = A[:, :, order], np.roll(np.arange(nodes.n_nodes), 1)
         news = np.einsum("ijn,jn->in", move, gain[:, before])
         held = news[:, None] * seen[None, :, None] * self._weight[before]
-        self._on = _band(held - move)
+        self._on = unit_band(held - move)
         told = np.einsum("jin,j->in", move, seen)
         held = told[:, None] * gain[None] * self._weight
-        self._back = _band(np.swapaxes(held, 0, 1) - move)
+        self._back = unit_band(np.swapaxes(held, 0, 1) - move)
         self._news, self._told = np.ascontiguousarray(news.T), np.ascontiguousarray(told.T)
 
     def means(self, shift: Array) -> Array:
         """Means given sites of these shifts, (n_nodes,)."""
         news = shift[self._order]
         news /= self._share
-        predicted = _solved(self._on, self._news * np.roll(news, 1)[:, None], "N")
+        predicted = solve_band(self._on, self._news * np.roll(news, 1)[:, None], "N")
         value = predicted @ self._seen
         news -= self._weight * value
         # Slopes of the log-probability in the filtered means.
         told = self._told * news[:, None]
-        later = _solved(self._back, np.concatenate([told[1:], told[:1]]), "T")
+        later = solve_band(self._back, np.concatenate([told[1:], told[:1]]), "T")
         inner = np.einsum("ni,ni->n", self._gain, later)
         news -= self._weight * inner
         found = np.empty(len(news))
         found[self._order] = value + inner + self._own * news
         return found
-
-
-def _band(blocks: Array) -> Array:
-    """The lower band of a unit triangular matrix with these blocks before the diagonal.
-
-    ``blocks[:, :, n]`` stands in the rows of node n and the columns of the node before.
-    """
-    size, _, n = blocks.shape
-    band = np.zeros((2 * size, n * size), order="F")
-    for i in range(size):
-        for j in range(size):
-            band[size + i - j, j : (n - 1) * size : size] = blocks[i, j, 1:]
-    return band
-
-
-def _solved(band: Array, values: Array, trans: str) -> Array:
-    """Solution of a triangular system of `_band` for values (n, size), which are lost."""
-    stacked = values.reshape(-1, 1)
-    found, _ = dtbtrs(band, stacked, uplo="L", trans=trans, diag="U", overwrite_b=True)
-    return np.asarray(found).reshape(values.shape)
