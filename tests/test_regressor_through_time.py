@@ -193,7 +193,7 @@ def test_later_answers_that_do_not_fit_are_refused():
         regressor(EP()).fit(X, y, time=time).partial_fit  # noqa: B018 (it raises)
     with pytest.raises(ValueError, match="must be 'joint' or 'independent'"):
         regressor(EP(items="alone")).fit(X, y, time=time)
-    with pytest.raises(ValueError, match="need duels, and a kernel"):
+    with pytest.raises(ValueError, match="need duels, none of an item with itself"):
         regressor(drift=None).fit(X, y)
 
 
