@@ -232,3 +232,39 @@ def test_what_auto_takes_and_streams_by_points_go_on():
     model = regressor(SVI(n_inducing=30)).fit(X[:100], y[:100], time=time[:100])
     model.partial_fit(X[100:], y[100:], time=time[100:])
     assert hasattr(model, "_stream")
+
+
+def test_later_answers_on_items_at_two_times_are_refused():
+    # Each at its own age, which a kernel without time= may see.
+    from skpref.kernels import Identity, OnColumns, Wiener
+
+    who = OnColumns(Identity(), [0])
+    kernel = who + who * OnColumns(Wiener(0.3), [1])
+    X = np.array([[[0, 2.0], [1, 5.0]], [[1, 6.0], [2, 4.0]], [[2, 5.0], [0, 3.0]]])
+    model = regressor(items=None, drift=None, kernel=kernel).fit(X, [1, 0, 1])
+    later = np.array([[[0, 7.0], [1, 7.0]], [[0, 7.0], [1, 9.0]]])
+    with pytest.raises(ValueError, match="answers on two items at one time each"):
+        model.partial_fit(later, [1, 0])
+    model.partial_fit(later[:1], [1])
+
+
+def test_groups_of_later_items_are_learned_of():
+    # Teams as a feature: that of item 20 was never met.
+    from sklearn.gaussian_process.kernels import ConstantKernel
+
+    from skpref.kernels import Identity, OnColumns
+
+    kernel = OnColumns(Identity(), [0]) + ConstantKernel(4.0) * OnColumns(Identity(), [1])
+    X, y, time = season(80)
+    X = np.stack([X, X // 3], axis=2).astype(float)
+    model = regressor(items=None, id_column=0, kernel=kernel).fit(X, y, time=time)
+    new = np.array([[[0.0, 0.0], [20.0, 9.0]], [[0.0, 0.0], [21.0, 9.0]]])
+    p, mean = model.predict_proba(new, time=70.0), model.predict(new, time=70.0)
+    std = model.predict(new, return_std=True, time=70.0)[1]
+    model.partial_fit(new[:1], [1], time=70.0)
+    assert_allclose(model.log_marginal_likelihood_value_, np.log(p[0, 1]), atol=1e-6)
+    after = model.predict(new, return_std=True, time=70.0)
+    # The other margin moves by its covariance with this one: item 0's variance and the team's, 4.
+    gain = (after[0][0] - mean[0]) / std[0] ** 2
+    assert after[0][1] - mean[1] > 4.0 * gain
+    assert after[1][1] < std[1]

@@ -124,7 +124,7 @@ class IndependentItems(Prior):
         if before is None:
             self.chains = Chains(self.nodes, drift)
             if drift.static is not None:
-                self.static = StaticFeatures(drift.static, comparisons.items)
+                self.static = StaticFeatures.of(drift.static, comparisons.items)
                 self._Z, self._own = _features_of(self.static, comparisons), self.static.variance
             self._last = comparisons.kept.get(("messages", drift.who))
         else:

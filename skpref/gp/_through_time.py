@@ -22,13 +22,13 @@ _NOT_OF_CHAINS = (
 
 
 class StaticFeatures:
-    """Features of items that do not change through time, found for those of some answers.
+    """Features of items that do not change through time, in the groups that are known.
 
     Parameters
     ----------
     few : FiniteFeatures
-    items : ndarray of shape (n_items, n_columns)
-        Whose groups are known; no feature is of another.
+    known : list of (ndarray of shape (n_groups, n_columns) or None)
+        Groups of each of its terms, None where all items are one; no feature is of another.
 
     Attributes
     ----------
@@ -36,21 +36,36 @@ class StaticFeatures:
         Which of the monomials each feature is of.
     """
 
-    def __init__(self, few: FiniteFeatures, items: Array):
-        self.few = few
-        self._known: list[Array | None] = []
+    def __init__(self, few: FiniteFeatures, known: list[Array | None]):
+        self.few, self._known = few, known
         sources: list[NDArray[np.intp]] = []
         begin = 0
-        for term in few.terms:
+        for term, groups in zip(few.terms, known, strict=True):
             numbers = begin + np.arange(len(term.monomials), dtype=np.intp)
             begin += len(numbers)
-            groups = None
-            if term.group:
-                groups, _ = distinct_rows(items[:, list(term.group)])
-                numbers = np.tile(numbers, len(groups))
-            self._known.append(groups)
-            sources.append(numbers)
+            sources.append(numbers if groups is None else np.tile(numbers, len(groups)))
         self.source = np.concatenate(sources)
+
+    @classmethod
+    def of(cls, few: FiniteFeatures, items: Array) -> "StaticFeatures":
+        """Those in the groups of some items, (n_items, n_columns)."""
+        columns = [list(term.group) for term in few.terms]
+        return cls(few, [distinct_rows(items[:, each])[0] if each else None for each in columns])
+
+    def wider(self, items: Array) -> tuple["StaticFeatures", NDArray[np.intp]]:
+        """Features in the groups of further items too, and where those of before stand in them."""
+        every: list[Array | None] = []
+        stay: list[NDArray[np.bool_]] = []
+        for term, groups in zip(self.few.terms, self._known, strict=True):
+            n = 1 if groups is None else len(groups)
+            new = 0
+            if groups is not None:
+                found, _ = distinct_rows(items[:, list(term.group)])
+                found = found[places(groups, found) < 0]
+                new, groups = len(found), np.concatenate([groups, found])
+            every.append(groups)
+            stay.append(np.repeat([True, False], np.array([n, new]) * len(term.monomials)))
+        return StaticFeatures(self.few, every), np.flatnonzero(np.concatenate(stay))
 
     @property
     def variance(self) -> Array:
@@ -300,6 +315,18 @@ class ThroughTime(Posterior):
         counts = np.bincount(every.chain, minlength=len(self.who))
         parts = [part[order] for part in every]
         return Latest(*parts), np.concatenate([[0], np.cumsum(counts)])
+
+    def wider(self, items: Array) -> "ThroughTime":
+        """This posterior with features for groups of further items, as their prior has them."""
+        if self.static is None:
+            return self
+        static, stay = self.static.wider(items)
+        rank = len(static.source)
+        if rank == len(stay):
+            return self
+        mean, root = np.zeros(rank), np.diag(np.sqrt(static.variance))
+        mean[stay], root[np.ix_(stay, stay)] = self.static_mean, self.static_root
+        return replace(self, static=static, static_mean=mean, static_root=root)
 
     def told(self, news: Latest, static_mean: Array, static_root: Array) -> "ThroughTime":
         """This posterior after answers of one time, which is later than all that it knows of these
