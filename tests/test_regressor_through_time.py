@@ -74,7 +74,8 @@ class Filtered:
     """Answers one after the other into sites that stay, by a dense matrix of all items at times."""
 
     def __init__(self, X, time, model):
-        rows = np.column_stack([X.ravel(), np.repeat(time - time[0], 2)]).astype(float)
+        flat = X.reshape(2 * len(X), -1)
+        rows = np.column_stack([flat, np.repeat(time - time[0], 2)]).astype(float)
         D = np.zeros((len(X), len(rows)))
         D[np.arange(len(X)), 2 * np.arange(len(X))] = 1.0
         D[np.arange(len(X)), 1 + 2 * np.arange(len(X))] = -1.0
@@ -268,3 +269,35 @@ def test_groups_of_later_items_are_learned_of():
     gain = (after[0][0] - mean[0]) / std[0] ** 2
     assert after[0][1] - mean[1] > 4.0 * gain
     assert after[1][1] < std[1]
+
+
+def test_what_stays_is_learned_of_by_later_answers():
+    # Every item is met once, so that nothing is lost by taking it as independent of what stays:
+    # two features, and a group that changes.
+    from sklearn.gaussian_process.kernels import DotProduct
+
+    from skpref.kernels import Identity, OnColumns
+
+    rng = np.random.default_rng(4)
+    n = 12
+    ids, group = np.arange(2 * n).reshape(n, 2), rng.integers(0, 4, (n, 2)) + np.arange(n)[:, None]
+    X = np.stack([ids, *rng.normal(size=(2, n, 2)), group], axis=2)
+    y, time = rng.random(n) < 0.5, np.arange(float(n))
+    kernel = (
+        OnColumns(Identity(), [0])
+        + 2.0 * OnColumns(DotProduct(0.0, "fixed"), [1, 2])
+        + 0.7 * OnColumns(Identity(), [3])
+    )
+    model = regressor(items=None, id_column=0, kernel=kernel, noise_variance=0.1)
+    model.fit(X[:1], y[:1], time=time[:1])
+    truth = Filtered(X, time, model)
+    truth.tell(0, 1, y)
+    for k in range(1, n):
+        mean, cov = truth.posterior(truth.rows[2 * k : 2 * k + 2])
+        margin, std = model.predict(X[k : k + 1], return_std=True, time=time[k])
+        assert_allclose(margin[0], mean[0] - mean[1], atol=1e-6)
+        assert_allclose(std[0] ** 2, cov[0, 0] + cov[1, 1] - 2.0 * cov[0, 1], atol=1e-6)
+        p = model.predict_proba(X[k : k + 1], time=time[k])
+        model.partial_fit(X[k : k + 1], y[k : k + 1], time=time[k])
+        assert_allclose(model.log_marginal_likelihood_value_, np.log(p[0, int(y[k])]), atol=1e-6)
+        truth.tell(k, k + 1, y)

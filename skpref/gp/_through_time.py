@@ -96,6 +96,33 @@ class StaticFeatures:
             blocks.append(block.reshape(len(items), -1))
         return np.concatenate(blocks, axis=1), beside
 
+    def beside(self, one: Array, other: Array) -> Array:
+        """Covariance of what is in none of them: items of a group that is not known share it.
+
+        Of a pair each, (n,), where both are (n, d); (n, m) of items (n, 1, d) and (1, m, d).
+        """
+        found = np.zeros(np.broadcast_shapes(one.shape, other.shape)[:-1])
+        begin = 0
+        for term, groups in zip(self.few.terms, self._known, strict=True):
+            n = len(term.monomials)
+            variance = self.few.variance[begin : begin + n]
+            begin += n
+            if groups is None:
+                continue
+            flat = one.reshape(-1, one.shape[-1])
+            new = places(groups, flat[:, list(term.group)]).reshape(one.shape[:-1]) < 0
+            if not new.any():
+                continue
+            same = np.broadcast_to(new, found.shape).copy()
+            for column in term.group:
+                same &= one[..., column] == other[..., column]
+            values = term.values(flat).reshape(*one.shape[:-1], n)
+            others = term.values(other.reshape(-1, other.shape[-1]))
+            others = others.reshape(*other.shape[:-1], n)
+            for k in range(n):
+                found += same * (variance[k] * values[..., k] * others[..., k])
+        return found
+
 
 def places(known: Array, rows: Array) -> NDArray[np.intp]:
     """Where rows stand among distinct ones, −1 where they do not."""
@@ -270,7 +297,7 @@ class ThroughTime(Posterior):
         before[begun] = course.times[at[begun]]
         P[begun], state[begun] = course.covariance[at[begun]], course.state[at[begun]]
         if self.last is not None:
-            begun = self._since(chain, times, begun, (before, P, state), (slope, pull))
+            begun = self._since(chain, times, begun, (before, P, state))
         found = np.empty_like(P)
         found[~begun] = np.moveaxis(drift.spread(times[~begun]), 2, 0)
         mean[~begun] = np.einsum("nij,nj->ni", found[~begun], pull[~begun])
@@ -283,8 +310,11 @@ class ThroughTime(Posterior):
             mean[begun] += np.einsum("nij,nj->ni", Q, pull[begun])
         return StateMoments(mean, found, slope)
 
-    def _since(self, chain, times, begun, from_, toward):
-        """Let what was told since the course stand where it is the last before a time."""
+    def _since(self, chain, times, begun, from_):
+        """Let what was told since the course stand where it is the last before a time.
+
+        It is never earlier than the course, of which then nothing lies ahead.
+        """
         last: Latest = self.last  # type: ignore[assignment]  # asked by the caller
         later = (chain >= 0) & (times >= last.times[chain]) & np.isfinite(last.times[chain])
         rows, source = [np.flatnonzero(later)], [(last, chain[later])]
@@ -300,7 +330,6 @@ class ThroughTime(Posterior):
         for at, (told, place) in zip(rows, source, strict=True):
             from_[0][at], from_[1][at] = told.times[place], told.covariance[place]
             from_[2][at] = told.state[place]
-            toward[0][at] = toward[1][at] = 0.0
             begun = begun.copy()
             begun[at] = True
         return begun
@@ -427,6 +456,7 @@ class ThroughTime(Posterior):
             one_, _ = self.static.at(X)
             two_, _ = self.static.at(Z)
             found += (one_ @ self.static_root.T) @ (two_ @ self.static_root.T).T
+            found += self.static.beside(X[:, None], Z[None])
         return found
 
     def _among(self, chain: int, times: Array) -> Array:
@@ -505,7 +535,8 @@ class ThroughTime(Posterior):
             rest = np.setdiff1d(np.arange(len(rows)), met)
             first, second = (self.static.at(each[rest])[0] for each in (rows, others))
             both = (first @ self.static_root.T) * (second @ self.static_root.T)
-            variance[rest] -= 2.0 * np.sum(both, axis=1)
+            beside = self.static.beside(rows[rest], others[rest])
+            variance[rest] -= 2.0 * (np.sum(both, axis=1) + beside)
         scale[np.all(rows == others, axis=1)] = 0.0
         return mean[:, None], floor_variance(variance, scale)
 
