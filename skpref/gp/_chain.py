@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from skpref._utils import Array, NoCovarianceError, inverse_cholesky
+from skpref._utils import Array, inverse_cholesky
 from skpref.data import Comparisons, distinct_rows
 from skpref.gp._kalman import Chains, Filtered, Nodes, Smoother
 from skpref.gp._prior import Cost, Marginals, Prior, PriorRule
@@ -311,12 +311,6 @@ class IndependentItems(Prior):
             before, size = size, _inner(left, step)
             direction = _sum(step, direction, size / before)
             image = _sum(left, image, size / before)
-        if not np.all(np.isfinite(mean)):
-            raise NoCovarianceError(
-                "items that are independent through time vary by so much more than the noise that "
-                "no digit of a mean is left: raise noise_variance, or scale the features, for "
-                "instance by Itemwise(StandardScaler())"
-            )
         self._dual = shift - precision * mean
         return mean + self._centre
 
