@@ -97,7 +97,8 @@ class Filtered:
     """Answers one after the other into sites that stay, by a dense matrix of all items at times."""
 
     def __init__(self, X, time, model):
-        rows = np.column_stack([X.ravel(), np.repeat(time - time[0], 2)]).astype(float)
+        flat = X.reshape(2 * len(X), -1)
+        rows = np.column_stack([flat, np.repeat(time - time[0], 2)]).astype(float)
         D = np.zeros((len(X), len(rows)))
         D[np.arange(len(X)), 2 * np.arange(len(X))] = 1.0
         D[np.arange(len(X)), 1 + 2 * np.arange(len(X))] = -1.0
@@ -226,7 +227,7 @@ def test_later_answers_that_do_not_fit_are_refused():
         regressor(EP()).fit(X, y, time=time).partial_fit  # noqa: B018 (it raises)
     with pytest.raises(ValueError, match="must be 'joint' or 'independent'"):
         regressor(EP(items="alone")).fit(X, y, time=time)
-    with pytest.raises(ValueError, match="need duels, and a kernel"):
+    with pytest.raises(ValueError, match="need duels, none of an item with itself"):
         regressor(drift=None).fit(X, y)
 
 
@@ -265,3 +266,71 @@ def test_what_auto_takes_and_streams_by_points_go_on():
     model = regressor(SVI(n_inducing=30)).fit(X[:100], y[:100], time=time[:100])
     model.partial_fit(X[100:], y[100:], time=time[100:])
     assert hasattr(model, "_stream")
+
+
+def test_later_answers_on_items_at_two_times_are_refused():
+    # Each at its own age, which a kernel without time= may see.
+    from skpref.kernels import Identity, OnColumns, Wiener
+
+    who = OnColumns(Identity(), [0])
+    kernel = who + who * OnColumns(Wiener(0.3), [1])
+    X = np.array([[[0, 2.0], [1, 5.0]], [[1, 6.0], [2, 4.0]], [[2, 5.0], [0, 3.0]]])
+    model = regressor(items=None, drift=None, kernel=kernel).fit(X, [1, 0, 1])
+    later = np.array([[[0, 7.0], [1, 7.0]], [[0, 7.0], [1, 9.0]]])
+    with pytest.raises(ValueError, match="answers on two items at one time each"):
+        model.partial_fit(later, [1, 0])
+    model.partial_fit(later[:1], [1])
+
+
+def test_groups_of_later_items_are_learned_of():
+    # Teams as a feature: that of item 20 was never met.
+    from sklearn.gaussian_process.kernels import ConstantKernel
+
+    from skpref.kernels import Identity, OnColumns
+
+    kernel = OnColumns(Identity(), [0]) + ConstantKernel(4.0) * OnColumns(Identity(), [1])
+    X, y, time = season(80)
+    X = np.stack([X, X // 3], axis=2).astype(float)
+    model = regressor(items=None, id_column=0, kernel=kernel).fit(X, y, time=time)
+    new = np.array([[[0.0, 0.0], [20.0, 9.0]], [[0.0, 0.0], [21.0, 9.0]]])
+    p, mean = model.predict_proba(new, time=70.0), model.predict(new, time=70.0)
+    std = model.predict(new, return_std=True, time=70.0)[1]
+    model.partial_fit(new[:1], [1], time=70.0)
+    assert_allclose(model.log_marginal_likelihood_value_, np.log(p[0, 1]), atol=1e-6)
+    after = model.predict(new, return_std=True, time=70.0)
+    # The other margin moves by its covariance with this one: item 0's variance and the team's, 4.
+    gain = (after[0][0] - mean[0]) / std[0] ** 2
+    assert after[0][1] - mean[1] > 4.0 * gain
+    assert after[1][1] < std[1]
+
+
+def test_what_stays_is_learned_of_by_later_answers():
+    # Every item is met once, so that nothing is lost by taking it as independent of what stays:
+    # two features, and a group that changes.
+    from sklearn.gaussian_process.kernels import DotProduct
+
+    from skpref.kernels import Identity, OnColumns
+
+    rng = np.random.default_rng(4)
+    n = 12
+    ids, group = np.arange(2 * n).reshape(n, 2), rng.integers(0, 4, (n, 2)) + np.arange(n)[:, None]
+    X = np.stack([ids, *rng.normal(size=(2, n, 2)), group], axis=2)
+    y, time = rng.random(n) < 0.5, np.arange(float(n))
+    kernel = (
+        OnColumns(Identity(), [0])
+        + 2.0 * OnColumns(DotProduct(0.0, "fixed"), [1, 2])
+        + 0.7 * OnColumns(Identity(), [3])
+    )
+    model = regressor(items=None, id_column=0, kernel=kernel, noise_variance=0.1)
+    model.fit(X[:1], y[:1], time=time[:1])
+    truth = Filtered(X, time, model)
+    truth.tell(0, 1, y)
+    for k in range(1, n):
+        mean, cov = truth.posterior(truth.rows[2 * k : 2 * k + 2])
+        margin, std = model.predict(X[k : k + 1], return_std=True, time=time[k])
+        assert_allclose(margin[0], mean[0] - mean[1], atol=1e-6)
+        assert_allclose(std[0] ** 2, cov[0, 0] + cov[1, 1] - 2.0 * cov[0, 1], atol=1e-6)
+        p = model.predict_proba(X[k : k + 1], time=time[k])
+        model.partial_fit(X[k : k + 1], y[k : k + 1], time=time[k])
+        assert_allclose(model.log_marginal_likelihood_value_, np.log(p[0, int(y[k])]), atol=1e-6)
+        truth.tell(k, k + 1, y)

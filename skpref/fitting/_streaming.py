@@ -177,7 +177,7 @@ def told_later(comparisons: Comparisons, model: Model, before: ThroughTime) -> L
     Raises
     ------
     ValueError
-        If an answer is earlier than what is known of its items, or is no duel.
+        If an answer is earlier than what is known of its items, on two times, or is no duel.
     """
     if comparisons.rows.joint:
         raise ValueError(
@@ -185,9 +185,14 @@ def told_later(comparisons: Comparisons, model: Model, before: ThroughTime) -> L
             "rankings came. Break them into duels by from_rankings, or fit all answers at once."
         )
     times = comparisons.items[:, before.drift.time]
+    if np.any(times[comparisons.positions] != times[comparisons.positions[:, :1]]):
+        raise ValueError(
+            "Of items that are independent through time partial_fit takes answers on two items at "
+            "one time each; some are on items at two times. Fit all answers at once."
+        )
     _refuse_earlier(before, comparisons.items, times)
     answered = times[comparisons.positions[:, 0]]
-    posterior, total = before, 0.0
+    posterior, total = before.wider(comparisons.items), 0.0
     engine = EP(tol=_LATER_TOL, items="independent")
     for time in np.unique(answered):
         part = comparisons.part(np.flatnonzero(answered == time))

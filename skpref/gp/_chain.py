@@ -21,7 +21,7 @@ from skpref.data import Comparisons, distinct_rows
 from skpref.gp._kalman import Chains, Filtered, Nodes, Smoother
 from skpref.gp._prior import Cost, Marginals, Prior, PriorRule
 from skpref.gp._through_time import Course, Latest, StaticFeatures, ThroughTime, places
-from skpref.kernels import Drift, Kernel, drift_of, paired
+from skpref.kernels import Drift, Kernel, drift_of
 from skpref.likelihoods import Likelihood
 
 # Messages are at rest once none moves by more than this share, in a search for hyperparameters the
@@ -33,10 +33,16 @@ _LEFT, _ROUNDED, _STEPS = (1e-20, 1e-13), 1e-28, 500
 # Features at most that do not change through time.
 MOST_STATIC = 300
 _NO_CHAINS = (
-    "Items that are independent through time need duels, and a kernel of who an item is times "
+    "Items that are independent through time need duels, none of an item with itself at another "
+    "time, and a kernel of who an item is times "
     "Matern (nu of 1/2, 3/2 or 5/2) or Wiener of its time, beside constants and linear parts of at "
     "most 300 features; got {0}. Leave items='independent' out of the engine, or choose "
     "inference='svi'."
+)
+_NO_REST = (
+    "What answers say of one item given the others does not come to rest: utilities vary far more "
+    "than the noise. Rescale the features (for instance Itemwise(StandardScaler())), raise "
+    "noise_variance or its lower bound, or take items='joint' in the engine."
 )
 # Of a margin in multiplications: a run of an engine, and as much again by the state's square.
 _MARGIN, _STATE = 1_500.0, 600.0
@@ -123,20 +129,16 @@ class IndependentItems(Prior):
         if before is None:
             self.chains = Chains(self.nodes, drift)
             if drift.static is not None:
-                self.static = StaticFeatures(drift.static, comparisons.items)
+                self.static = StaticFeatures.of(drift.static, comparisons.items)
                 self._Z, self._own = _features_of(self.static, comparisons), self.static.variance
             self._last = comparisons.kept.get(("messages", drift.who))
         else:
             self._carry_on(before)
         self._scale = np.sqrt(self._own)
-        own = self.chains.variance
-        self.variance = own[self._first] + own[self._second] + self._Z**2 @ self._own
-        itself = self.nodes.chain[self._first] == self.nodes.chain[self._second]
-        if itself.any():
-            rows = comparisons.items[margins.first], comparisons.items[margins.second]
-            one, other = (each[itself] for each in rows)
-            spread = kernel.diag(one) + kernel.diag(other) - 2.0 * paired(kernel, one, other)
-            self.variance[itself] = np.maximum(spread, 0.0)
+        # Of an item beside itself at the same time only what does not change differs.
+        self._apart = (self._first != self._second).astype(np.float64)
+        own = self._apart * (self.chains.variance[self._first] + self.chains.variance[self._second])
+        self.variance = own + self._Z**2 @ self._own
 
     def _carry_on(self, before: ThroughTime) -> None:
         """Begin with what is known of earlier times."""
@@ -225,7 +227,8 @@ class IndependentItems(Prior):
         """Messages to start from."""
         if self._last is not None and len(self._last.first) == self.n_margins:
             return _Messages(*(np.minimum(each, precision) for each in self._last))
-        return _Messages(precision, precision, precision)
+        apart = precision * self._apart
+        return _Messages(apart, apart, precision)
 
     def _given(self, precision: Array) -> tuple[_Given, float]:
         """Messages that are at rest, and log|1 + S × precision| by them."""
@@ -235,6 +238,8 @@ class IndependentItems(Prior):
             before, messages = messages, self._sent(precision, given.sides)
             if self._rests(before, messages):
                 break
+        else:
+            raise ValueError(_NO_REST)
         self._last = messages
         self._comparisons.kept["messages", self.drift.who] = messages
         parts = zip(messages, given.sides, strict=True)
@@ -261,11 +266,13 @@ class IndependentItems(Prior):
             inverse = inverse_cholesky(inner.T)[0]
             told = np.sum((scaled @ inverse.T) ** 2, axis=1)
             spread = _without(told, messages.static)
-        return _Given(self, chains, messages, inverse, _Sides(first, second, spread), precision)
+        sides = _Sides(first * self._apart, second * self._apart, spread)
+        return _Given(self, chains, messages, inverse, sides, precision)
 
     def _sent(self, precision: Array, sides: _Sides) -> _Messages:
         total = sides.total
-        return _Messages(*(precision / (1.0 + precision * (total - side)) for side in sides))
+        first, second, static = (precision / (1.0 + precision * (total - side)) for side in sides)
+        return _Messages(first * self._apart, second * self._apart, static)
 
     def _centred(self, given: _Given, shift: Array) -> Array:
         """Means of the margins, (n_margins,) or a column each.
@@ -383,13 +390,25 @@ def _drift_in(kernel: Kernel, comparisons: Comparisons) -> Drift | None:
     if comparisons.rows.joint:
         return None
     drift = drift_of(kernel, comparisons.items.shape[1])
-    if drift is None or drift.static is None:
+    if drift is None or _meets_itself(comparisons, drift):
+        return None
+    if drift.static is None:
         return drift
     if "static rank" not in comparisons.kept:
         comparisons.kept["static rank"] = drift.static.terms, _rank(drift, comparisons)
     terms, rank = comparisons.kept["static rank"]
     rank = rank if terms == drift.static.terms else _rank(drift, comparisons)
     return drift if rank <= MOST_STATIC else None
+
+
+def _meets_itself(comparisons: Comparisons, drift: Drift) -> bool:
+    """Whether an answer is on one item at two times, whose utilities are not independent."""
+    name = "meets itself", drift.who, drift.time
+    if name not in comparisons.kept:
+        nodes, margins = _nodes_of(comparisons, drift)[1], comparisons.rows.margins
+        one, other = nodes.node[margins.first], nodes.node[margins.second]
+        comparisons.kept[name] = np.any((one != other) & (nodes.chain[one] == nodes.chain[other]))
+    return bool(comparisons.kept[name])
 
 
 def _rank(drift: Drift, comparisons: Comparisons) -> int:

@@ -22,13 +22,13 @@ _NOT_OF_CHAINS = (
 
 
 class StaticFeatures:
-    """Features of items that do not change through time, found for those of some answers.
+    """Features of items that do not change through time, in the groups that are known.
 
     Parameters
     ----------
     few : FiniteFeatures
-    items : ndarray of shape (n_items, n_columns)
-        Whose groups are known; no feature is of another.
+    known : list of (ndarray of shape (n_groups, n_columns) or None)
+        Groups of each of its terms, None where all items are one; no feature is of another.
 
     Attributes
     ----------
@@ -36,21 +36,36 @@ class StaticFeatures:
         Which of the monomials each feature is of.
     """
 
-    def __init__(self, few: FiniteFeatures, items: Array):
-        self.few = few
-        self._known: list[Array | None] = []
+    def __init__(self, few: FiniteFeatures, known: list[Array | None]):
+        self.few, self._known = few, known
         sources: list[NDArray[np.intp]] = []
         begin = 0
-        for term in few.terms:
+        for term, groups in zip(few.terms, known, strict=True):
             numbers = begin + np.arange(len(term.monomials), dtype=np.intp)
             begin += len(numbers)
-            groups = None
-            if term.group:
-                groups, _ = distinct_rows(items[:, list(term.group)])
-                numbers = np.tile(numbers, len(groups))
-            self._known.append(groups)
-            sources.append(numbers)
+            sources.append(numbers if groups is None else np.tile(numbers, len(groups)))
         self.source = np.concatenate(sources)
+
+    @classmethod
+    def of(cls, few: FiniteFeatures, items: Array) -> "StaticFeatures":
+        """Those in the groups of some items, (n_items, n_columns)."""
+        columns = [list(term.group) for term in few.terms]
+        return cls(few, [distinct_rows(items[:, each])[0] if each else None for each in columns])
+
+    def wider(self, items: Array) -> tuple["StaticFeatures", NDArray[np.intp]]:
+        """Features in the groups of further items too, and where those of before stand in them."""
+        every: list[Array | None] = []
+        stay: list[NDArray[np.bool_]] = []
+        for term, groups in zip(self.few.terms, self._known, strict=True):
+            n = 1 if groups is None else len(groups)
+            new = 0
+            if groups is not None:
+                found, _ = distinct_rows(items[:, list(term.group)])
+                found = found[places(groups, found) < 0]
+                new, groups = len(found), np.concatenate([groups, found])
+            every.append(groups)
+            stay.append(np.repeat([True, False], np.array([n, new]) * len(term.monomials)))
+        return StaticFeatures(self.few, every), np.flatnonzero(np.concatenate(stay))
 
     @property
     def variance(self) -> Array:
@@ -80,6 +95,33 @@ class StaticFeatures:
             beside[~there] += values[~there] ** 2 @ variance
             blocks.append(block.reshape(len(items), -1))
         return np.concatenate(blocks, axis=1), beside
+
+    def beside(self, one: Array, other: Array) -> Array:
+        """Covariance of what is in none of them: items of a group that is not known share it.
+
+        Of a pair each, (n,), where both are (n, d); (n, m) of items (n, 1, d) and (1, m, d).
+        """
+        found = np.zeros(np.broadcast_shapes(one.shape, other.shape)[:-1])
+        begin = 0
+        for term, groups in zip(self.few.terms, self._known, strict=True):
+            n = len(term.monomials)
+            variance = self.few.variance[begin : begin + n]
+            begin += n
+            if groups is None:
+                continue
+            flat = one.reshape(-1, one.shape[-1])
+            new = places(groups, flat[:, list(term.group)]).reshape(one.shape[:-1]) < 0
+            if not new.any():
+                continue
+            same = np.broadcast_to(new, found.shape).copy()
+            for column in term.group:
+                same &= one[..., column] == other[..., column]
+            values = term.values(flat).reshape(*one.shape[:-1], n)
+            others = term.values(other.reshape(-1, other.shape[-1]))
+            others = others.reshape(*other.shape[:-1], n)
+            for k in range(n):
+                found += same * (variance[k] * values[..., k] * others[..., k])
+        return found
 
 
 def places(known: Array, rows: Array) -> NDArray[np.intp]:
@@ -272,7 +314,7 @@ class ThroughTime(Posterior):
         before[begun] = course.times[at[begun]]
         P[begun], state[begun] = course.covariance[at[begun]], course.state[at[begun]]
         if self.last is not None:
-            begun = self._since(chain, times, begun, (before, P, state), (slope, pull))
+            begun = self._since(chain, times, begun, (before, P, state))
         found = np.empty_like(P)
         found[~begun] = np.moveaxis(drift.spread(times[~begun]), 2, 0)
         mean[~begun] = np.einsum("nij,nj->ni", found[~begun], pull[~begun])
@@ -285,8 +327,11 @@ class ThroughTime(Posterior):
             mean[begun] += np.einsum("nij,nj->ni", Q, pull[begun])
         return StateMoments(mean, found, slope)
 
-    def _since(self, chain, times, begun, from_, toward):
-        """Let what was told since the course stand where it is the last before a time."""
+    def _since(self, chain, times, begun, from_):
+        """Let what was told since the course stand where it is the last before a time.
+
+        It is never earlier than the course, of which then nothing lies ahead.
+        """
         last: Latest = self.last  # type: ignore[assignment]  # asked by the caller
         later = (chain >= 0) & (times >= last.times[chain]) & np.isfinite(last.times[chain])
         rows, source = [np.flatnonzero(later)], [(last, chain[later])]
@@ -302,7 +347,6 @@ class ThroughTime(Posterior):
         for at, (told, place) in zip(rows, source, strict=True):
             from_[0][at], from_[1][at] = told.times[place], told.covariance[place]
             from_[2][at] = told.state[place]
-            toward[0][at] = toward[1][at] = 0.0
             begun = begun.copy()
             begun[at] = True
         return begun
@@ -317,6 +361,18 @@ class ThroughTime(Posterior):
         counts = np.bincount(every.chain, minlength=len(self.who))
         parts = [part[order] for part in every]
         return Latest(*parts), np.concatenate([[0], np.cumsum(counts)])
+
+    def wider(self, items: Array) -> "ThroughTime":
+        """This posterior with features for groups of further items, as their prior has them."""
+        if self.static is None:
+            return self
+        static, stay = self.static.wider(items)
+        rank = len(static.source)
+        if rank == len(stay):
+            return self
+        mean, root = np.zeros(rank), np.diag(np.sqrt(static.variance))
+        mean[stay], root[np.ix_(stay, stay)] = self.static_mean, self.static_root
+        return replace(self, static=static, static_mean=mean, static_root=root)
 
     def told(self, news: Latest, static_mean: Array, static_root: Array) -> "ThroughTime":
         """This posterior after answers of one time, which is later than all that it knows of these
@@ -412,6 +468,7 @@ class ThroughTime(Posterior):
             one_, _ = self.static.at(X)
             two_, _ = self.static.at(Z)
             found += (one_ @ self.static_root.T) @ (two_ @ self.static_root.T).T
+            found += self.static.beside(X[:, None], Z[None])
         return found
 
     def _at_one_time(self, *parts: Array) -> bool:
@@ -515,7 +572,10 @@ class ThroughTime(Posterior):
         if self.static is not None:
             features, beside = self.static.at(X)
             spread = (weights @ features) @ self.static_root.T
-            variance += np.sum(spread**2, axis=1) + weights**2 @ beside
+            variance += np.sum(spread**2, axis=1)
+            if beside.any():
+                both = self.static.beside(X[:, None], X[None])
+                variance += np.sum((weights @ both) * weights, axis=1)
         return means, np.maximum(variance, 0.0)
 
     def pair_block(self, rows: Array, others: Array) -> tuple[Array, Array]:
@@ -531,7 +591,8 @@ class ThroughTime(Posterior):
             rest = np.setdiff1d(np.arange(len(rows)), met)
             first, second = (self.static.at(each[rest])[0] for each in (rows, others))
             both = (first @ self.static_root.T) * (second @ self.static_root.T)
-            variance[rest] -= 2.0 * np.sum(both, axis=1)
+            beside = self.static.beside(rows[rest], others[rest])
+            variance[rest] -= 2.0 * (np.sum(both, axis=1) + beside)
         scale[np.all(rows == others, axis=1)] = 0.0
         return mean[:, None], floor_variance(variance, scale)
 

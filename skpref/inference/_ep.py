@@ -436,8 +436,9 @@ class _Path:
             points, moves = np.array(self._points), np.array(self._moves)
             d_points, d_moves = np.diff(points, axis=0), np.diff(moves, axis=0)
             # Walker and Ni, "Anderson acceleration for fixed-point iterations", 2011, eq. (1.1)
-            mix = np.linalg.lstsq(d_moves.T, move, rcond=1e-8)[0]
-            target -= mix @ (d_points + self._step * d_moves)
+            if np.isfinite(d_moves.sum()) and np.isfinite(move.sum()):
+                mix = np.linalg.lstsq(d_moves.T, move, rcond=1e-8)[0]
+                target -= mix @ (d_points + self._step * d_moves)
         return self._decode(target)
 
     def back(self, best):

@@ -209,7 +209,7 @@ class CalibrationDisplay:
             As `from_predictions`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        misplaced = sorted({"judges", "order", "users"} & kwargs.keys())
+        misplaced = sorted({"judges", "order", "time", "users"} & kwargs.keys())
         if misplaced:
             raise TypeError(
                 f"{', '.join(misplaced)} came beside the display's own arguments; give what "

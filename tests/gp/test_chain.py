@@ -150,3 +150,41 @@ def test_other_kernels_and_answers_are_refused():
     joint = Comparisons.from_ranks(items, [[0, 1, 2]], [[1, 2, 2]])
     with pytest.raises(ValueError, match="need duels"):
         IndependentItems(DRIFT, joint)
+
+
+@pytest.mark.parametrize("engine", [EP(tol=1e-10), Laplace(tol=1e-18)], ids=["ep", "laplace"])
+def test_an_item_beside_itself_differs_by_what_stays_alone(engine):
+    # At one time, in two forms of which a feature differs: the walk is in both.
+    rows = np.array([[0.0, 1.0, 2.0], [0.0, -0.5, 2.0]])
+    kernel = DRIFT + 0.8 * OnColumns(DotProduct(0.0, "fixed"), [1])
+    for n in (1, 3):
+        comparisons = Comparisons.from_duels(rows, [0] * n, [1] * n, [True] * n)
+        exact, found = both(kernel, comparisons, engine)
+        assert_allclose(found[0].sites.log_evidence, exact[0].sites.log_evidence, rtol=1e-9)
+        assert_allclose(found[0].conditioned.variance, exact[0].conditioned.variance, rtol=1e-7)
+        assert_allclose(found[0].conditioned.mean, exact[0].conditioned.mean, atol=1e-7)
+        assert_allclose(found[1].kernel, exact[1].kernel, atol=1e-7)
+
+
+def test_an_item_beside_itself_at_another_time_is_refused():
+    rows = np.array([[0.0, 0.0, 2.0], [0.0, 0.0, 3.0], [1.0, 0.0, 3.0]])
+    comparisons = Comparisons.from_duels(rows, [0, 0], [2, 1], [True, True])
+    with pytest.raises(ValueError, match=r"none of an item with itself at another time"):
+        ChainRule().check(DRIFT, comparisons)
+    assert ChainRule().cost(DRIFT, comparisons, LIKELIHOOD).multiplications == np.inf
+    ChainRule().check(DRIFT, comparisons.part(np.array([0])))
+
+
+def test_utilities_far_above_the_noise_are_refused():
+    rng = np.random.default_rng(0)
+    comparisons = answers(random_pairs(200, 12))
+    items = comparisons.items.copy()
+    items[:, 1] = 1e4 * rng.normal(size=len(items))
+    wide = Comparisons(
+        items, comparisons.positions, comparisons.order, comparisons.kind, comparisons.weight
+    )
+    kernel = DRIFT + OnColumns(DotProduct(1.0), [1])
+    prior = IndependentItems(kernel, wide)
+    n = prior.n_margins
+    with pytest.raises(ValueError, match="far more than the noise"):
+        prior.condition(np.full(n, 1e6), np.ones(n))

@@ -105,3 +105,10 @@ def test_a_group_that_was_never_seen_has_the_variance_of_the_prior():
     alone = posterior_of(DRIFT, answers(random_pairs(40, 4)))[0]
     assert posterior.var(unseen)[0] > 2.0 + 0.5 * alone.var(unseen)[0]
     assert posterior.var(unseen)[0] > posterior.var(seen)[0] + 0.5
+    # Two items of a group that is not known share it, as they do in the prior.
+    rows = np.array([[20.0, 7.0, 5.0], [21.0, 7.0, 5.0], [22.0, 8.0, 5.0], [0.0, 1.0, 5.0]])
+    prior = 2.0 * np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    alone = np.diag(DRIFT(rows[:3]).diagonal())
+    assert_allclose(posterior.cov(rows)[:3, :3], prior + alone, atol=1e-12)
+    between = posterior.pair_block(rows[[0, 0]], rows[[1, 2]])[1]
+    assert_allclose(between, [2.0 * alone[0, 0], 4.0 + 2.0 * alone[0, 0]], rtol=1e-12)

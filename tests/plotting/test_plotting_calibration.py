@@ -171,6 +171,8 @@ def test_who_answered_goes_with_the_predictions():
     model = PairwisePreferenceRegressor(RBF(0.5), optimizer=None).fit(X, y, judges=judges)
     with pytest.raises(TypeError, match=r"judges came.*predict_params=\{'judges': \.\.\.\}"):
         CalibrationDisplay.from_estimator(model, X, y, judges=judges)
+    with pytest.raises(TypeError, match=r"time came.*predict_params=\{'time': \.\.\.\}"):
+        CalibrationDisplay.from_estimator(model, X, y, time=judges)
     shown = CalibrationDisplay.from_estimator(model, X, y, predict_params={"judges": judges})
     assert np.sum(shown.curves[0].size) == 12
 
