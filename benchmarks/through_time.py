@@ -3,6 +3,12 @@
 Simulated players have a level (variance 1) and a drift (a Matérn process of variance .5 and
 lengthscale 10), seen with noise of variance .5 an item. Parts:
 
+``equality``: 100 random problems in which no loop of comparisons closes (20 duels, a random walk
+and Matérn processes of random variances and lengthscales): the largest difference to exact
+inference on all items of the log evidence, its gradient, means and variances of margins, and of
+the posterior at other times, relative to the largest of each or to 1. With loops the same of means
+and of the prior given sites, which are exact too.
+
 ``error``: independent items beside exact inference on all items jointly, at the true
 hyperparameters: the largest and the mean difference of probabilities of 500 new duels at times
 among the answers', the mean ratio of their margins' deviations, the difference of the log
@@ -19,7 +25,7 @@ allowed, less that without.
 ``cost``: seconds and memory of a fit at given hyperparameters from 10³ to 10⁶ duels, the slope of
 their logarithms, and milliseconds of `partial_fit` with 50 duels of a new day after 10⁵.
 
-    python benchmarks/through_time.py [--parts error coverage static cost] [--repeats 20]
+    python benchmarks/through_time.py [--parts equality error coverage static cost] [--repeats 20]
 """
 
 import argparse
@@ -38,8 +44,11 @@ from scipy.special import ndtr
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from skpref import ItemTable, PairwisePreferenceRegressor
-from skpref.inference import EP, HMC
-from skpref.kernels import Identity, OnColumns
+from skpref.duels import Comparisons
+from skpref.gp import ChainRule, PriorRule
+from skpref.inference import EP, HMC, Problem
+from skpref.kernels import Identity, OnColumns, Wiener
+from skpref.likelihoods import Probit
 
 LEVEL, DRIFT, LENGTH, NOISE = 1.0, 0.5, 10.0, 0.5
 SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5}
@@ -74,6 +83,73 @@ def regressor(n_items, kind="matern12", engine=None, **options):
     given["items"] = ItemTable.from_names([str(k) for k in range(n_items)])
     engine = EP(items="independent") if engine is None else engine
     return PairwisePreferenceRegressor(inference=engine, **(given | options))
+
+
+def equality(repeats):
+    rows = []
+    for loops in (False, True):
+        found = {}
+        for seed in range(5 * repeats):
+            rng = np.random.default_rng(seed)
+            kernel = random_kernel(rng)
+            first = np.arange(1, 21)
+            second = np.array([rng.integers(0, k) for k in first])
+            if loops:
+                first, second = rng.integers(7, size=(2, 60))
+                second = (first + rng.integers(1, 7, 60)) % 7
+            at = rng.integers(0, 15, len(first)).astype(float)
+            items = np.column_stack([np.append(first, second), np.append(at, at)])
+            n = len(first)
+            duels_ = Comparisons.from_duels(
+                items, np.arange(n), n + np.arange(n), rng.random(n) < 0.5
+            )
+            likelihood, engine = Probit(rng.uniform(0.1, 1.0)), EP(tol=1e-11)
+            pair = []
+            for rule in (PriorRule(), ChainRule()):
+                problem = Problem(rule.prior(kernel, duels_, likelihood), duels_, likelihood)
+                pair.append((problem, engine.run(problem)))
+            (exact, one), (chains, two) = pair
+            asked = np.column_stack([rng.integers(0, 22, 50), rng.uniform(-2.0, 20.0, 50)])
+            given = two.sites if loops else one.sites
+            truth = exact.prior.condition(given.precision, given.shift)
+            values = {
+                "prior": (exact.prior.variance, chains.prior.variance),
+                "means given sites": (
+                    truth.mean, chains.prior.condition(given.precision, given.shift).mean
+                ),
+            }  # fmt: skip
+            if not loops:
+                slopes = [engine.evidence_gradient(*each) for each in pair]
+                after = [p.prior.posterior(a.sites, a.conditioned, likelihood) for p, a in pair]
+                values |= {
+                    "evidence": (one.sites.log_evidence, two.sites.log_evidence),
+                    "gradient": (slopes[0].kernel, slopes[1].kernel),
+                    "gradient in noise": (slopes[0].likelihood, slopes[1].likelihood),
+                    "means": (one.conditioned.mean, two.conditioned.mean),
+                    "variances": (one.conditioned.variance, two.conditioned.variance),
+                    "posterior means": [each.mean(asked) for each in after],
+                    "posterior variances": [each.var(asked) for each in after],
+                }
+            for name, (a, b) in values.items():
+                a, b = np.atleast_1d(a), np.atleast_1d(b)
+                off = float(np.max(np.abs(a - b)) / max(1.0, np.max(np.abs(a))))
+                found[name] = max(found.get(name, 0.0), off)
+        rows.append({"part": "equality", "loops": loops, "problems": 5 * repeats} | found)
+    return rows
+
+
+def random_kernel(rng):
+    who = OnColumns(Identity(), [0])
+    kernel = ConstantKernel(rng.uniform(0.1, 2.0)) * who
+    for _ in range(rng.integers(1, 3)):
+        if rng.random() < 0.3:
+            part = Wiener(rng.uniform(0.01, 0.3))
+        else:
+            part = ConstantKernel(rng.uniform(0.1, 2.0)) * Matern(
+                rng.uniform(1.0, 30.0), nu=rng.choice([0.5, 1.5, 2.5])
+            )
+        kernel = kernel + who * OnColumns(part, [1])
+    return kernel
 
 
 def error(repeats):
@@ -245,15 +321,32 @@ def cost(largest):
     return rows
 
 
+PARTS = {
+    "equality": equality,
+    "error": error,
+    "coverage": coverage,
+    "static": static,
+    "cost": cost,
+}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--parts", nargs="+", default=["error", "coverage", "static", "cost"])
+    parser.add_argument(
+        "--parts", nargs="+", default=["equality", "error", "coverage", "static", "cost"]
+    )
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--largest", type=int, default=10**6)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     for part in given.parts:
-        made = {"error": error, "coverage": coverage, "static": static, "cost": cost}[part]
+        made = {
+            "equality": equality,
+            "error": error,
+            "coverage": coverage,
+            "static": static,
+            "cost": cost,
+        }[part]
         rows = made(given.largest if part == "cost" else given.repeats)
         report(rows, RESULTS / f"through_time_{part}.csv")
 
