@@ -343,7 +343,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         How the posterior is computed ("hmc" and "gibbs" sample it, "svi" is for many answers and
         many items, which `partial_fit` takes in pieces). "auto" is "ep". Where that would take more
         than a minute, from about 4 000 items on, or more memory than there is, "auto" is
-        ``SVI(n_inducing=500)``, with a warning. ``engine_`` is the engine used. An options object
+        ``SVI(n_inducing=500)``, with a warning; of items that drift, from some 350 duels on, it is
+        ``EP(items="independent")``. ``engine_`` is the engine used. An options object
         from `skpref.inference`, such as ``EP(damping=0.2)``, is tuned by ``inference__damping``
         (the strings have no options: pass ``inference=EP()`` to a grid).
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"

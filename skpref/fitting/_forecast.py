@@ -48,6 +48,8 @@ _POINTS = 500
 # Learning from all answers for so many seconds is not worth while; for a fit with inducing points,
 # which is itself a matter of seconds.
 _PATIENCE, _HASTE = 20.0, 2.0
+# So long a run of EP at given hyperparameters makes a search of some seconds, as drifts have it.
+_AT_ONCE = 0.05
 _PROBE = 384
 # Bytes that are had everywhere: nobody is asked.
 _LARGE = 2.0**27
@@ -114,7 +116,7 @@ def chosen_engine(
     comparisons: Comparisons, named: bool, kernel: Kernel | None, likelihood: Likelihood
 ) -> Engine:
     """What ``inference="auto"`` stands for: EP, or SVI where EP would take more than a minute, or
-    more memory than is available; of items that drift, EP of independent ones from some seconds on.
+    more memory than is available; from some hundred answers on, EP of independent items that drift.
 
     By the numbers of duels and items, and not by the speed of this machine, so that a fit is the
     same wherever it fits. Choices and rankings, which SVI does not take, are left to EP; so are
@@ -133,7 +135,7 @@ def chosen_engine(
     seconds, n_bytes = _exact(cost), cost.n_bytes
     through_time = ChainRule().cost(kernel, comparisons, likelihood)
     if np.isfinite(through_time.multiplications):
-        return EP(items="joint" if seconds <= _HASTE and fits(n_bytes) else "independent")
+        return EP(items="joint" if seconds <= _AT_ONCE and fits(n_bytes) else "independent")
     if named or comparisons.rows.joint or (seconds <= _LONG and fits(n_bytes)):
         return EP()
     takes = f"some {seconds / 60.0:.0f} minutes"
