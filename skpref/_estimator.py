@@ -60,7 +60,7 @@ from skpref.fitting import (
     takes_streams,
     told_later,
 )
-from skpref.inference import EP, Engine
+from skpref.inference import Engine
 from skpref.likelihoods import ANSWER_DEFAULTS, JudgeReliability, Likelihood
 from skpref.metrics import concordance
 
@@ -617,7 +617,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             As in `fit`, if these answers are not of the form of those before, or with judges.
         """
         refuse_judged(self, judges)
-        if carries_on(getattr(self, "engine_", None) or EP()) and not hasattr(self, "_stream"):
+        if carries_on(self):
             return self._told_later(X, y, qid, sample_weight, order, time)
         if not hasattr(self, "_stream"):
             given = {"qid": qid, "sample_weight": sample_weight, "order": order, "time": time}

@@ -4,7 +4,6 @@ Factorisations with rounding bounds, parameters' checks, random sources, threads
 warnings that name the caller's line, scikit-learn's metadata, and its callbacks where it has them.
 """
 
-from skpref._utils._callbacks import CallbackSupportMixin, ProgressBar, with_callbacks
 from skpref._utils._linalg import (
     NEGLIGIBLE,
     ROUNDING,
@@ -28,6 +27,12 @@ from skpref._utils._linalg import (
     unit_band,
 )
 from skpref._utils._metadata import passed, refuse_dropped, unasked
+from skpref._utils._older_sklearn import (
+    CallbackSupportMixin,
+    ProgressBar,
+    scored_tags,
+    with_callbacks,
+)
 from skpref._utils._parameters import (
     check_bounds,
     check_choice,
@@ -37,7 +42,6 @@ from skpref._utils._parameters import (
 )
 from skpref._utils._random import RandomLike, generator_of, seed_of, sobol, source_of
 from skpref._utils._roots import bracketed_roots
-from skpref._utils._scored import scored_tags
 from skpref._utils._threads import blas_threads
 from skpref._utils._warnings import warn
 

@@ -326,11 +326,14 @@ def one_sided(values: Sequence, codes: np.ndarray) -> str:
     some = Counter(values[i] for i in np.flatnonzero(codes == UNREAD).tolist()).most_common(3)
     shown = ", ".join(f"{value!r} ({count})" for value, count in some)
     read = [name for code, name in ((1, "first"), (-1, "second")) if (codes == code).any()]
-    won = f"only wins of the {read[0]}" if read else "no winner"
+    missing = ""
+    if (codes != UNREAD).any():
+        won = f"only wins of the {read[0]}" if read else "no winner"
+        missing = f", and all others hold {won}, so that these may well be what is missing"
     return (
         f"{(codes == UNREAD).sum()} of {len(values)} outcomes are neither side nor a tie, such as "
-        f"{shown}, and all others hold {won}, so that these may well be what is missing. Encode "
-        "them (1: the first won, 0: the second), or drop such rows."
+        f"{shown}{missing}. Encode them (1: the first won, 0: the second, 0.5: a tie), or drop "
+        "such rows."
     )
 
 

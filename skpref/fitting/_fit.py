@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import blas_threads, seed_of, warn
 from skpref.data import Comparisons, match
-from skpref.fitting._forecast import first_part, is_through_time, learning_part
+from skpref.fitting._forecast import first_part, learning_part
 from skpref.fitting._judges import Judges
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._search import Learned, Monitor, Search, learn
@@ -223,7 +223,7 @@ def learned(
         Its state is ``sites`` where another engine or a part of the answers taught.
     """
     part = learning_part(comparisons, model, search.n_learning_answers)
-    if is_through_time(model):
+    if model.rule.through_time:
         model, first = _noisy(model, comparisons), first_part(part, model)
         if first is not part:
             near = learn(model, first, replace(search, n_restarts=0), None, rng, monitor)

@@ -167,11 +167,10 @@ def learning_part(
     """
     n_answers, cost = len(comparisons.positions), _exact_cost(comparisons, model)
     seconds = _learning(cost, model)
-    names = _who(model.kernel, comparisons)
     brisk = 0
     if _exact(cost) * _searched(model) < 0.5 * _BRISK:
         brisk = int(n_answers * _BRISK / max(seconds, _BRISK))
-    if n_learning_answers == "auto" and is_through_time(model):
+    if n_learning_answers == "auto" and model.rule.through_time:
         n_learning_answers = ENOUGH_THROUGH_TIME
     elif n_learning_answers == "auto" and not model.rule.exact:
         n_learning_answers = ENOUGH_FOR_POINTS if model.learner.rule.exact else ENOUGH_SPARSE
@@ -182,18 +181,14 @@ def learning_part(
     elif n_learning_answers == "auto":
         many = n_answers >= 4 * ENOUGH and seconds > _PATIENCE
         many |= n_answers >= 2 * ENOUGH and seconds > _LONG
-        enough = ENOUGH if names is False else ENOUGH_OF_NAMES
+        enough = ENOUGH if _who(model.kernel, comparisons) is False else ENOUGH_OF_NAMES
         if cost.linear:
             enough = max(enough, brisk)
         n_learning_answers = enough if many else None
     if n_learning_answers is None or int(n_learning_answers) >= n_answers or not len(model.theta):
         return comparisons
+    names = _who(model.kernel, comparisons)
     return random_part(comparisons, int(n_learning_answers), among_few=names)
-
-
-def is_through_time(model: Model) -> bool:
-    """Whether a model takes items as independent chains through time."""
-    return isinstance(model.rule, ChainRule)
 
 
 def first_part(comparisons: Comparisons, model: Model) -> Comparisons:

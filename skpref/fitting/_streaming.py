@@ -18,7 +18,6 @@ from skpref.fitting._fit import Fitted, warn_not_converged
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._settings import chosen_beforehand
 from skpref.gp import (
-    ChainRule,
     IndependentItems,
     InducingPoints,
     ThroughTime,
@@ -52,7 +51,7 @@ def takes_streams(estimator) -> bool:
     engine = chosen_beforehand(estimator)
     if engine is None:  # "auto": what it came to, if it has come to anything
         engine = getattr(estimator, "engine_", None)
-    if isinstance(engine, SVI) or (engine is not None and carries_on(engine)):
+    if isinstance(engine, SVI) or (engine is not None and engine.prior_rule.through_time):
         return True
     raise AttributeError(
         "partial_fit learns from answers as they come in with inference='svi' (or SVI(...)), and "
@@ -62,9 +61,9 @@ def takes_streams(estimator) -> bool:
     )
 
 
-def carries_on(engine: Engine) -> bool:
-    """Whether an engine takes items as independent chains through time."""
-    return isinstance(engine.prior_rule, ChainRule)
+def carries_on(estimator) -> bool:
+    """Whether an estimator has a posterior of items through time, which later answers go into."""
+    return isinstance(getattr(estimator, "posterior_", None), ThroughTime)
 
 
 def held_engine(estimator, engine: Engine | None) -> Engine:
@@ -216,8 +215,9 @@ def _refuse_earlier(before, items, times):
     early = np.flatnonzero(times < known)
     if len(early):
         raise ValueError(
-            f"partial_fit takes answers that are later than those before: of {len(early)} items a "
-            "later answer is known already. Fit all answers at once, or leave the earlier ones out."
+            f"partial_fit takes answers that are later than those before: {len(early)} of "
+            f"{len(items)} items come up to {np.max(known[early] - times[early]):g} units of time "
+            "before what is known of them already. Fit all answers at once, or leave these out."
         )
 
 

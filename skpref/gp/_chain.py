@@ -135,10 +135,11 @@ class IndependentItems(Prior):
         else:
             self._carry_on(before)
         self._scale = np.sqrt(self._own)
+        self._scaled = self._Z * self._scale
         # Of an item beside itself at the same time only what does not change differs.
         self._apart = (self._first != self._second).astype(np.float64)
         own = self._apart * (self.chains.variance[self._first] + self.chains.variance[self._second])
-        self.variance = own + self._Z**2 @ self._own
+        self.variance = own + np.sum(self._scaled**2, axis=1)
 
     def _carry_on(self, before: ThroughTime) -> None:
         """Begin with what is known of earlier times."""
@@ -260,11 +261,10 @@ class IndependentItems(Prior):
         second = _without(chains.variance[self._second], messages.second)
         inverse, spread = np.zeros((0, 0)), np.zeros(self.n_margins)
         if len(self._own):
-            scaled = self._Z * self._scale
-            inner = scaled.T @ (messages.static[:, None] * scaled)
+            inner = self._scaled.T @ (messages.static[:, None] * self._scaled)
             inner.flat[:: len(inner) + 1] += 1.0
             inverse = inverse_cholesky(inner.T)[0]
-            told = np.sum((scaled @ inverse.T) ** 2, axis=1)
+            told = np.sum((self._scaled @ inverse.T) ** 2, axis=1)
             spread = _without(told, messages.static)
         sides = _Sides(first * self._apart, second * self._apart, spread)
         return _Given(self, chains, messages, inverse, sides, precision)
@@ -462,6 +462,7 @@ class ChainRule(PriorRule):
     """Priors of items that are independent through time, where the kernel is of such."""
 
     exact: ClassVar[bool] = False
+    through_time: ClassVar[bool] = True
 
     def check(self, kernel: Kernel, comparisons: Comparisons) -> None:
         """See `PriorRule.check`."""

@@ -279,6 +279,8 @@ class PriorRule:
         Whether its priors leave nothing of the kernel out.
     by_points : bool
         Whether they are by inducing points, which carry a stream of answers on.
+    through_time : bool
+        Whether they take items as independent chains through time.
 
     Examples
     --------
@@ -289,6 +291,7 @@ class PriorRule:
 
     exact: ClassVar[bool] = True
     by_points: ClassVar[bool] = False
+    through_time: ClassVar[bool] = False
 
     def prepare(self, comparisons: Comparisons, kernel: Kernel, rng: RandomLike = None) -> Self:
         """This rule for these comparisons: with points, where it takes any."""

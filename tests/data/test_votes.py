@@ -738,3 +738,11 @@ def test_numbers_that_are_ids_and_sides_at_once_are_refused(one, other):
     assert labels == ([0, 1, 1] if one == 0 else [1, 0, 0])
     more = {"model_a": [3, 4, 3], "model_b": [4, 5, 5], "winner": [3, 5, 5]}  # ids alone
     assert from_votes(more).y.tolist() == [1, 0, 0]
+
+
+def test_results_that_are_all_unread_are_not_taken_for_missing_ones():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"white": ["a", "b"], "black": ["b", "a"], "winner": ["1-0", "0-1"]})
+    with pytest.raises(ValueError, match=r"'1-0' \(1\).*Encode them.*0\.5: a tie") as caught:
+        from_votes(frame, a="white", b="black", winner="winner")
+    assert "all others" not in str(caught.value)

@@ -1,7 +1,19 @@
-"""Callbacks of scikit-learn where it has them, from 1.9 on; elsewhere nobody is told."""
+"""What older series of scikit-learn lack: callbacks, and scores of a regressor's probabilities.
 
+From 1.9 on scikit-learn has both, and nothing here changes anything.
+"""
+
+import sys
 from collections.abc import Callable
+from dataclasses import replace
+from types import FrameType
 from typing import Any, Self
+
+import sklearn
+from sklearn.utils import Tags
+from sklearn.utils.fixes import parse_version
+
+_CLASSIFIERS_ALONE = parse_version(sklearn.__version__) < parse_version("1.9")
 
 
 class _Unheard:
@@ -28,8 +40,6 @@ class _WithoutCallbacks:
     @property
     def set_callbacks(self) -> Callable:
         """Callbacks cannot be set."""
-        import sklearn
-
         raise AttributeError(
             f"{type(self).__name__}.set_callbacks needs scikit-learn 1.9 or newer, which brought "
             f"callbacks; this is scikit-learn {sklearn.__version__}. Install a newer one, or show "
@@ -57,3 +67,28 @@ try:
     from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
 except ImportError:
     CallbackSupportMixin, ProgressBar, with_callbacks = _WithoutCallbacks, _NoBar, _as_it_is
+
+
+def scored_tags(estimator: Any, tags: Tags) -> Tags:
+    """Tags of a regressor, to scikit-learn's scorers those of a classifier once it has classes.
+
+    ``scoring="neg_log_loss"``, calibration and the like call predictions by one function of
+    scikit-learn, which before 1.9 refuses probabilities of all but classifiers. So there, and to
+    this function alone, a model that was fitted on duels says that it is one. To all others, such
+    as those that choose folds, it is the regressor that it always is.
+    """
+    asked = _CLASSIFIERS_ALONE and getattr(estimator, "classes_", None) is not None
+    return replace(tags, estimator_type="classifier") if asked and _by_scorer() else tags
+
+
+def _by_scorer() -> bool:
+    """Whether the function that calls predictions for scores is what asks."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module.partition(".")[0] not in ("sklearn", "skpref"):
+            return False
+        if module == "sklearn.utils._response":
+            return frame.f_code.co_name == "_get_response_values"
+        frame = frame.f_back
+    return False

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from progress_support import needs_callbacks
 
-import skpref._utils._callbacks as module
+import skpref._utils._older_sklearn as module
 
 FITS = """
 import sys
