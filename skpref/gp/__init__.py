@@ -9,7 +9,14 @@ from skpref.gp._chain import ChainRule, IndependentItems
 from skpref.gp._choice import choice_proba
 from skpref.gp._default_kernel import default_kernel, feature_spread
 from skpref.gp._dense import DenseItems, DenseMargins
-from skpref.gp._drift import DRIFTS, TimeSpread, drifting, mean_variance
+from skpref.gp._drift import (
+    DRIFTS,
+    TimeSpread,
+    at_present,
+    drifting,
+    forgetting,
+    mean_variance,
+)
 from skpref.gp._finite_rank import FiniteRank, spanning_items
 from skpref.gp._inducing import (
     Inducing,
@@ -75,6 +82,7 @@ __all__ = [
     "ThroughTime",
     "TimeSpread",
     "Weights",
+    "at_present",
     "carried",
     "choice_proba",
     "choose_prior",
@@ -82,6 +90,7 @@ __all__ = [
     "defended",
     "drifting",
     "feature_spread",
+    "forgetting",
     "mean_variance",
     "mixture_quantile",
     "moments",

@@ -1,6 +1,7 @@
 """The part of a utility that changes with time: each item's own walk beside what stays."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -9,6 +10,8 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
 from skpref._utils import Array
+from skpref.data import Reader
+from skpref.gp._posterior import Posterior
 from skpref.kernels import Identity, OnColumns, Wiener, has_amplitude
 
 DRIFTS = "wiener", "matern12", "matern32", "matern52"
@@ -103,3 +106,35 @@ def mean_variance(kernel: Kernel, items: Array) -> float:
     """Mean prior variance of items, 1 where it is nothing."""
     variance = float(np.mean(kernel.diag(items)))
     return variance if np.isfinite(variance) and variance > 0.0 else 1.0
+
+
+def forgetting(kernel: Kernel, n_columns: int, rate: float) -> Kernel:
+    """The kernel of a utility that moves, of rows and the number of an answer as their last column.
+
+    Utilities s answers apart have correlation (1 − rate)^(s/2) (Bogunovic, Scarlett and Cevher,
+    "Time-varying Gaussian process bandit optimization", AISTATS 2016).
+    """
+    time = Matern(-2.0 / np.log1p(-rate), "fixed", nu=0.5)
+    return OnColumns(kernel, list(range(n_columns))) * OnColumns(time, [n_columns])
+
+
+def at_present(posterior: Posterior, n_columns: int) -> Posterior:
+    """The posterior of a utility that moves as it is at the next answer, on rows without a number.
+
+    The covariance of the utility now with what was asked before is that of the rows times a
+    correlation of each anchor, which goes over to the weights: no approximation is made.
+    """
+    if posterior.anchors.shape[1] == n_columns:
+        return posterior
+    numbers = posterior.anchors[:, n_columns:]
+    product = posterior.kernel
+    kept = product.k2(np.array([[0.0] * n_columns + [numbers.max() + 1.0]]), posterior.anchors).T
+    return replace(
+        posterior,
+        kernel=product.k1.kernel,
+        anchors=posterior.anchors[:, :n_columns],
+        weights=kept * posterior.weights,
+        factor=kept * posterior.factor,
+        reader=Reader(n_columns),
+        utilities=None,
+    )

@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from skpref._utils import check_choice, check_number
 from skpref.fitting import Model, check_engine, check_kernel, check_likelihood
+from skpref.gp import forgetting
 from skpref.inference import ENGINES, EP, ConstantLiar, Engine, Hallucination, KrigingBeliever
 from skpref.kernels import Identity
 from skpref.likelihoods import ANSWER_DEFAULTS, Answers, probit
@@ -109,7 +110,7 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
         own, of_lengthscales = options["likelihood"] is None, options["lengthscale_prior"]
         priors = _model.default_priors(kernel, of_lengthscales, likelihood, own, rows)
         moves = rate is not None
-        whole = _model.forgetting(kernel, space.n_columns, rate) if moves else kernel
+        whole = forgetting(kernel, space.n_columns, rate) if moves else kernel
         return Model(whole, likelihood, engine, priors)
 
     likelihood, plain = _likelihoods(options)

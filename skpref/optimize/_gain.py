@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from skpref._utils import Array, check_number
 from skpref.fitting import Fitted, Hyperprior, LogNormal, Model, SharedLevel, average
-from skpref.gp import Posterior, SamplePaths
+from skpref.gp import Posterior, SamplePaths, at_present
 from skpref.inference import hallucinations
 from skpref.kernels import lengthscale_indices, shortest_lengths
 from skpref.likelihoods import Likelihood
@@ -21,7 +21,7 @@ from skpref.optimize._acquisition import (
     bivariate_expected_improvement,
     margin_moments,
 )
-from skpref.optimize._model import ANSWERS, LENGTHSCALE_PRIOR, NOISE_PRIOR, at_present
+from skpref.optimize._model import ANSWERS, LENGTHSCALE_PRIOR, NOISE_PRIOR
 from skpref.optimize._strategies import screening_rows
 
 # How near the best is near, if nothing else is said: a share of the range.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel, Matern
 
-from skpref.data import DUEL, Comparisons, Reader
+from skpref.data import DUEL, Comparisons
 from skpref.fitting import (
     Fitted,
     Hyperprior,
@@ -24,9 +24,8 @@ from skpref.fitting import (
     lengthscale_priors,
     likelihood_priors,
 )
-from skpref.gp import Posterior
+from skpref.gp import Posterior, at_present
 from skpref.inference import State, check_answers
-from skpref.kernels import OnColumns
 from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood
 from skpref.optimize._answers import TIE, label_of, ranks_told
 
@@ -78,38 +77,6 @@ class Memory:
 def default_kernel(n_columns: int) -> Kernel:
     """Matérn-3/2 of unit amplitude, one lengthscale a column of the unit cube."""
     return Matern(np.full(n_columns, LENGTHSCALE_PRIOR[0]), LENGTHSCALE_BOUNDS, nu=1.5)
-
-
-def forgetting(kernel: Kernel, n_columns: int, rate: float) -> Kernel:
-    """The kernel of a utility that moves, of rows and the number of an answer as their last column.
-
-    Utilities s answers apart have correlation (1 − rate)^(s/2) (Bogunovic, Scarlett and Cevher,
-    "Time-varying Gaussian process bandit optimization", AISTATS 2016).
-    """
-    time = Matern(-2.0 / np.log1p(-rate), "fixed", nu=0.5)
-    return OnColumns(kernel, list(range(n_columns))) * OnColumns(time, [n_columns])
-
-
-def at_present(posterior: Posterior, n_columns: int) -> Posterior:
-    """The posterior of a utility that moves as it is at the next answer, on rows without a number.
-
-    The covariance of the utility now with what was asked before is that of the rows times a
-    correlation of each anchor, which goes over to the weights: no approximation is made.
-    """
-    if posterior.anchors.shape[1] == n_columns:
-        return posterior
-    numbers = posterior.anchors[:, n_columns:]
-    product = posterior.kernel
-    kept = product.k2(np.array([[0.0] * n_columns + [numbers.max() + 1.0]]), posterior.anchors).T
-    return replace(
-        posterior,
-        kernel=product.k1.kernel,
-        anchors=posterior.anchors[:, :n_columns],
-        weights=kept * posterior.weights,
-        factor=kept * posterior.factor,
-        reader=Reader(n_columns),
-        utilities=None,
-    )
 
 
 class FittedNow(Fitted):

@@ -7,9 +7,10 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 
 from skpref.duels import ItemTable
 from skpref.fitting import Fitted
+from skpref.gp import at_present, forgetting
 from skpref.kernels import Identity
 from skpref.optimize import STRATEGIES, HallucinationBelieverOptimizer, PreferenceOptimizer
-from skpref.optimize._model import FittedNow, at_present, forgetting
+from skpref.optimize._model import FittedNow
 
 RATE = 0.05
 
