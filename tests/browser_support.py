@@ -1,0 +1,56 @@
+"""A headless Chromium of the system, and servers on free local ports, for the tests of pages."""
+
+import contextlib
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+
+@contextlib.contextmanager
+def open_page(width: int = 1280, height: int = 900) -> Iterator:
+    """A page of a browser that is closed at the end; skips where there is no browser."""
+    api = pytest.importorskip("playwright.sync_api")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.skip("there is no Chromium on this machine")
+    with api.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        try:
+            yield browser.new_page(viewport={"width": width, "height": height})
+        finally:
+            browser.close()
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@contextlib.contextmanager
+def served(command: Sequence[str], url: str, log: Path, seconds: float = 60) -> Iterator:
+    """A server, a process of its own, that answers at `url`; it is killed at the end."""
+    with log.open("ab") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
+        try:
+            end = time.monotonic() + seconds
+            while True:
+                try:
+                    urllib.request.urlopen(url, timeout=5).close()
+                    break
+                except urllib.error.HTTPError:
+                    break  # it answers
+                except OSError:
+                    if process.poll() is not None or time.monotonic() > end:
+                        raise RuntimeError(f"no server at {url}: {log.read_text()}") from None
+                    time.sleep(0.1)
+            yield process
+        finally:
+            process.kill()
