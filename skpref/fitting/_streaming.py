@@ -183,7 +183,7 @@ def told_later(comparisons: Comparisons, model: Model, before: ThroughTime) -> L
             "Of items that are independent through time partial_fit takes duels; choices and "
             "rankings came. Break them into duels by from_rankings, or fit all answers at once."
         )
-    times = comparisons.items[:, before.drift.time]
+    times = comparisons.items[:, before.time]
     if np.any(times[comparisons.positions] != times[comparisons.positions[:, :1]]):
         raise ValueError(
             "Of items that are independent through time partial_fit takes answers on two items at "
@@ -210,8 +210,7 @@ def told_later(comparisons: Comparisons, model: Model, before: ThroughTime) -> L
 
 def _refuse_earlier(before, items, times):
     """Raise ValueError if some of the items are known at a later time than they have here."""
-    chain = before.chains_of(items)
-    known = before.last_times(chain)
+    known = before.last_times(items)
     early = np.flatnonzero(times < known)
     if len(early):
         raise ValueError(

@@ -15,13 +15,15 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skpref._utils import Array, inverse_cholesky
 from skpref.data import Comparisons, distinct_rows
 from skpref.gp._kalman import Chains, Filtered, Nodes, Smoother
+from skpref.gp._known_chains import Course, KnownChains, Latest, places
 from skpref.gp._prior import Cost, Marginals, Prior, PriorRule
-from skpref.gp._through_time import Course, Latest, StaticFeatures, ThroughTime, places
-from skpref.kernels import Drift, Kernel, drift_of
+from skpref.gp._through_time import StaticFeatures, ThroughTime
+from skpref.kernels import Drifts, Kernel, drifts_of
 from skpref.likelihoods import Likelihood
 
 # Messages are at rest once none moves by more than this share, in a search for hyperparameters the
@@ -49,24 +51,26 @@ _MARGIN, _STATE = 1_500.0, 600.0
 
 
 class _Messages(NamedTuple):
-    """Precisions that a margin's site adds to its first node, its second, and the features."""
+    """Precisions of what a margin's site says of each of its parts, and of the features'.
 
-    first: Array
-    second: Array
+    Of a part, a node's value times its weight, ``ends`` has a row, (n_ends, n_margins).
+    """
+
+    ends: Array
     static: Array
 
 
 class _Sides(NamedTuple):
-    """Variances of the same three parts of a margin without its own site."""
+    """Variances of the same parts of a margin without its own site."""
 
-    first: Array
-    second: Array
+    ends: Array
     static: Array
 
     @property
     def total(self) -> Array:
         """Of the margin without its site."""
-        return self.first + self.second + self.static
+        found: Array = self.ends.sum(axis=0) + self.static
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,16 +78,26 @@ class _Given:
     """What is independent given sites: the chains, and the features' weights."""
 
     prior: "IndependentItems"
-    chains: Filtered
+    chains: tuple[Filtered, ...]
     messages: _Messages
     inverse: Array  # of the factor of 1 + v^½ Zᵀ diag(messages) Z v^½; (0, 0) without features
     sides: _Sides
     precision: Array
 
     @cached_property
-    def smoother(self) -> Smoother:
-        """Of the chains."""
-        return self.prior.chains.smoother(self.chains)
+    def _smoothers(self) -> list[Smoother]:
+        pairs = zip(self.prior.chains, self.chains, strict=True)
+        return [chains.smoother(known) for chains, known in pairs]
+
+    def means(self, shift: Array) -> Array:
+        """Means of the nodes' values given sites of these shifts, (n_nodes,)."""
+        parts = zip(self._smoothers, self.prior.split(shift), strict=True)
+        return np.concatenate([smoother.means(part) for smoother, part in parts])
+
+    @cached_property
+    def node_precision(self) -> Array:
+        """Of the sites of the nodes' values, (n_nodes,)."""
+        return np.concatenate([known.precision for known in self.chains])
 
 
 class IndependentItems(Prior):
@@ -92,7 +106,7 @@ class IndependentItems(Prior):
     Parameters
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel
-        As `drift_of` knows them.
+        As `drifts_of` knows them.
     comparisons : Comparisons
         Duels.
     before : ThroughTime, optional
@@ -114,43 +128,48 @@ class IndependentItems(Prior):
         rough: bool = False,
     ):
         self._at_rest, self._left = _AT_REST[rough], _LEFT[rough]
-        drift = _drift_in(kernel, comparisons)
-        if drift is None:
+        drifts = _drifts_in(kernel, comparisons)
+        if drifts is None:
             raise ValueError(_NO_CHAINS.format(kernel))
-        self.kernel, self.drift, self._comparisons = kernel, drift, comparisons
-        margins = comparisons.rows.margins
-        self.who, self.nodes = _nodes_of(comparisons, drift)
-        self._first, self._second = self.nodes.node[margins.first], self.nodes.node[margins.second]
-        self.n_margins = len(margins.first)
+        self.kernel, self.drifts, self._comparisons = kernel, drifts, comparisons
+        met = _met(comparisons, drifts)
+        self.who, self.nodes = met.who, met.nodes
+        self._node, self._weight = met.node, met.weight
+        self._squared = met.weight**2
+        self.n_margins = met.node.shape[1]
         self.static, self._Z, self._own = None, np.zeros((self.n_margins, 0)), np.zeros(0)
         self._centre: Array = np.zeros(self.n_margins)
         self._dual: Array = np.zeros(self.n_margins)
         self._last: _Messages | None = None
         if before is None:
-            self.chains = Chains(self.nodes, drift)
-            if drift.static is not None:
-                self.static = StaticFeatures.of(drift.static, comparisons.items)
+            pairs = zip(self.nodes, drifts.each, strict=True)
+            self.chains = [Chains(nodes, drift) for nodes, drift in pairs]
+            if drifts.static is not None:
+                self.static = StaticFeatures.of(drifts.static, comparisons.items)
                 self._Z, self._own = _features_of(self.static, comparisons), self.static.variance
-            self._last = comparisons.kept.get(("messages", drift.who))
+            self._last = comparisons.kept.get(("messages", _ways(drifts)))
         else:
             self._carry_on(before)
         self._scale = np.sqrt(self._own)
         self._scaled = self._Z * self._scale
-        # Of an item beside itself at the same time only what does not change differs.
-        self._apart = (self._first != self._second).astype(np.float64)
-        own = self._apart * (self.chains.variance[self._first] + self.chains.variance[self._second])
-        self.variance = own + np.sum(self._scaled**2, axis=1)
+        known = np.concatenate([chains.variance for chains in self.chains])
+        self.variance = np.sum(self._squared * known[self._node], axis=0)
+        self.variance += np.sum(self._scaled**2, axis=1)
 
     def _carry_on(self, before: ThroughTime) -> None:
         """Begin with what is known of earlier times."""
-        first, h = self.nodes.first, self.drift.seen
-        self.carried_from = places(before.who, self.who)
-        chain = self.carried_from[self.nodes.chain[first]]
-        found = before.states(chain, self.nodes.times[first])
-        self.chains = Chains(self.nodes, self.drift, np.moveaxis(found.covariance, 0, 2))
-        self.mean = found.mean
+        self.chains, self.carried_from, self.means = [], [], []
+        for nodes, drift, who, known in zip(
+            self.nodes, self.drifts.each, self.who, before.chains, strict=True
+        ):
+            from_ = places(known.who, who)
+            found = known.states(from_[nodes.chain[nodes.first]], nodes.times[nodes.first])
+            self.chains.append(Chains(nodes, drift, np.moveaxis(found.covariance, 0, 2)))
+            self.carried_from.append(from_)
+            self.means.append(found.mean)
         # Of one time alone, so that all nodes are the first of their chains.
-        self._centre = self._lifted(found.mean @ h)
+        seen = [mean @ drift.seen for mean, drift in zip(self.means, self.drifts.each, strict=True)]
+        self._centre = self._lifted(np.concatenate(seen))
         if before.static is not None:
             self.static = before.static
             rows = _features_of(before.static, self._comparisons)
@@ -172,35 +191,45 @@ class IndependentItems(Prior):
     @classmethod
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
         """See `Prior.cost`."""
-        drift = None if kernel is None else _drift_in(kernel, comparisons)
-        if drift is None:
+        drifts = None if kernel is None else _drifts_in(kernel, comparisons)
+        if drifts is None:
             return Cost(np.inf, np.inf, np.inf)
-        n, width = len(comparisons.rows), drift.size**2
-        many = n * (_MARGIN + _STATE * width)
-        return Cost(many, 1.0, 8.0 * n * (40.0 + 8.0 * width), many)
+        n, widths = len(comparisons.rows), [drift.size**2 for drift in drifts.each]
+        many = n * sum(_MARGIN + _STATE * width for width in widths)
+        return Cost(many, 1.0, 8.0 * n * sum(40.0 + 8.0 * width for width in widths), many)
 
     # -- between nodes and margins ------------------------------------------------------------
 
+    def split(self, values: Array) -> list[Array]:
+        """Values at all nodes, those of each drift by themselves."""
+        ends = np.cumsum([nodes.n_nodes for nodes in self.nodes])[:-1]
+        return np.split(values, ends)
+
     def _lifted(self, values: Array) -> Array:
-        """Differences of the nodes' values that margins are."""
-        found: Array = values[self._first] - values[self._second]
+        """Weighted sums of the nodes' values that margins are."""
+        found: Array = np.zeros(self.n_margins)
+        for node, weight in zip(self._node, self._weight, strict=True):
+            found += weight * values[node]
         return found
 
-    def _pooled(self, first: Array, second: Array) -> Array:
-        """Sums over the margins at every node, of their first and second sides."""
-        n = self.nodes.n_nodes
-        found = np.bincount(self._first, first, n) + np.bincount(self._second, second, n)
-        return found  # type: ignore[return-value]  # floats, which numpy's stub does not know
+    def _pooled(self, ends: Array) -> Array:
+        """Sums over the parts of all margins at every node, of values in rows as `_Messages`."""
+        n = sum(nodes.n_nodes for nodes in self.nodes)
+        found: Array = np.zeros(n)
+        for node, part in zip(self._node, ends, strict=True):
+            found += np.bincount(node, part, n)
+        return found
 
     def _pulled(self, values: Array) -> Array:
         """The transpose of `_lifted`."""
-        return self._pooled(values, -values)
+        return self._pooled(self._weight * values)
 
     def times(self, vector: Array) -> Array:
         """See `Prior.times`."""
         if vector.ndim == 2:
             return np.stack([self.times(column) for column in vector.T], axis=1)
-        found: Array = self._lifted(self.chains.times(self._pulled(vector)))
+        parts = zip(self.chains, self.split(self._pulled(vector)), strict=True)
+        found = self._lifted(np.concatenate([chains.times(part) for chains, part in parts]))
         return found + self._Z @ (self._own * (vector @ self._Z))
 
     # -- given sites --------------------------------------------------------------------------
@@ -226,10 +255,9 @@ class IndependentItems(Prior):
 
     def _begun(self, precision: Array) -> _Messages:
         """Messages to start from."""
-        if self._last is not None and len(self._last.first) == self.n_margins:
+        if self._last is not None and len(self._last.static) == self.n_margins:
             return _Messages(*(np.minimum(each, precision) for each in self._last))
-        apart = precision * self._apart
-        return _Messages(apart, apart, precision)
+        return _Messages(np.tile(precision, (len(self._node), 1)), precision)
 
     def _given(self, precision: Array) -> tuple[_Given, float]:
         """Messages that are at rest, and log|1 + S × precision| by them."""
@@ -242,9 +270,11 @@ class IndependentItems(Prior):
         else:
             raise ValueError(_NO_REST)
         self._last = messages
-        self._comparisons.kept["messages", self.drift.who] = messages
+        self._comparisons.kept["messages", _ways(self.drifts)] = messages
         parts = zip(messages, given.sides, strict=True)
-        log_det = given.chains.log_det - 2.0 * float(np.sum(np.log(np.diagonal(given.inverse))))
+        log_det = sum(known.log_det for known in given.chains) - 2.0 * float(
+            np.sum(np.log(np.diagonal(given.inverse)))
+        )
         log_det += float(np.sum(np.log1p(precision * given.sides.total)))
         log_det -= sum(float(np.sum(np.log1p(sent * side))) for sent, side in parts)
         return given, log_det
@@ -256,9 +286,11 @@ class IndependentItems(Prior):
 
     def _round(self, precision: Array, messages: _Messages) -> _Given:
         """What is known with some messages."""
-        chains = self.chains.filtered(self._pooled(messages.first, messages.second))
-        first = _without(chains.variance[self._first], messages.first)
-        second = _without(chains.variance[self._second], messages.second)
+        told_of = self.split(self._pooled(self._squared * messages.ends))
+        pairs = zip(self.chains, told_of, strict=True)
+        chains = tuple(each.filtered(precision) for each, precision in pairs)
+        known = np.concatenate([each.variance for each in chains])
+        ends = _without(self._squared * known[self._node], messages.ends)
         inverse, spread = np.zeros((0, 0)), np.zeros(self.n_margins)
         if len(self._own):
             inner = self._scaled.T @ (messages.static[:, None] * self._scaled)
@@ -266,13 +298,11 @@ class IndependentItems(Prior):
             inverse = inverse_cholesky(inner.T)[0]
             told = np.sum((self._scaled @ inverse.T) ** 2, axis=1)
             spread = _without(told, messages.static)
-        sides = _Sides(first * self._apart, second * self._apart, spread)
-        return _Given(self, chains, messages, inverse, sides, precision)
+        return _Given(self, chains, messages, inverse, _Sides(ends, spread), precision)
 
     def _sent(self, precision: Array, sides: _Sides) -> _Messages:
         total = sides.total
-        first, second, static = (precision / (1.0 + precision * (total - side)) for side in sides)
-        return _Messages(first * self._apart, second * self._apart, static)
+        return _Messages(*(precision / (1.0 + precision * (total - side)) for side in sides))
 
     def _centred(self, given: _Given, shift: Array) -> Array:
         """Means of the margins, (n_margins,) or a column each.
@@ -286,7 +316,7 @@ class IndependentItems(Prior):
         half = given.inverse * self._scale
 
         def solved(node: Array, weight: Array) -> tuple[Array, Array]:
-            return given.smoother.means(node), half.T @ (half @ weight)
+            return given.means(node), half.T @ (half @ weight)
 
         def pulled(values: Array) -> tuple[Array, Array]:
             return self._pulled(values), values @ Z
@@ -309,7 +339,7 @@ class IndependentItems(Prior):
             reached = self._lifted(node) + Z @ weight
             answer = pulled(precision * reached)
             # What the preconditioner has in the place of that.
-            told = given.chains.precision * node, (given.messages.static * (Z @ weight)) @ Z
+            told = given.node_precision * node, (given.messages.static * (Z @ weight)) @ Z
             image_of = _sum(_sum(image, answer), told, -1.0)
             along = size / _inner(direction, image_of)
             mean += along * reached
@@ -326,10 +356,13 @@ class IndependentItems(Prior):
     def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
         """See `Prior.pull_back`; the messages, at rest, have no slope."""
         given, dual = marginals.root, marginals.dual
-        quadratic = [(1.0, self._pulled(dual))]
+        quadratic = [(1.0, self.split(self._pulled(dual)))]
         if push is not None:  # w uᵀ + u wᵀ + w wᵀ = (w + u)(w + u)ᵀ − u uᵀ
-            quadratic = [(1.0, self._pulled(dual + push)), (-1.0, self._pulled(push))]
-        found = self.chains.gradient(quadratic, given.chains)
+            quadratic = [(1.0, self.split(self._pulled(dual + push)))]
+            quadratic += [(-1.0, self.split(self._pulled(push)))]
+        found: Array = np.zeros(self.kernel.n_dims)
+        for k, (chains, known) in enumerate(zip(self.chains, given.chains, strict=True)):
+            found += chains.gradient([(c, parts[k]) for c, parts in quadratic], known)
         if self.static is not None:
             pulled = dual @ self._Z
             fit = pulled**2
@@ -342,18 +375,21 @@ class IndependentItems(Prior):
 
     def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> ThroughTime:
         """See `Prior.posterior`."""
-        given, dual, nodes = marginals.root, marginals.dual, self.nodes
-        begin = np.concatenate([[0], np.cumsum(np.bincount(nodes.chain))])
-        course = Course.of(self.chains, given.chains, self._pulled(dual), begin)
+        given, dual = marginals.root, marginals.dual
+        known = []
+        for chains, told, weights, who in zip(
+            self.chains, given.chains, self.split(self._pulled(dual)), self.who, strict=True
+        ):
+            begin = np.concatenate([[0], np.cumsum(np.bincount(chains.nodes.chain))])
+            course = Course.of(chains, told, weights, begin)
+            known.append(KnownChains(chains.drift, who, course))
         return ThroughTime(
             self.kernel,
             likelihood,
             np.zeros((0, self._comparisons.items.shape[1])),
             np.zeros((0, 1)),
             np.zeros((0, 0)),
-            drift=self.drift,
-            who=self.who,
-            course=course,
+            chains=tuple(known),
             static=self.static,
             static_mean=self._own * (dual @ self._Z),
             static_root=given.inverse * self._scale,
@@ -366,55 +402,48 @@ class IndependentItems(Prior):
     def carried_on(self, before: ThroughTime, marginals: Any) -> ThroughTime:
         """The posterior before with these answers, which were given at one later time."""
         given, dual = marginals.root, marginals.dual
-        weights = self._pulled(dual)
-        state = self.mean + self.chains.carried(weights)[0].T
-        known, h = given.chains, self.drift.seen
-        news = Latest(
-            self.carried_from[self.nodes.chain],
-            self.who[self.nodes.chain],
-            self.nodes.times,
-            np.moveaxis(known.covariance, 2, 0),
-            state,
-            known.precision,
-            weights + known.precision * (state @ h),
-        )
+        told = []
+        for k, weights in enumerate(self.split(self._pulled(dual))):
+            chains, known, nodes = self.chains[k], given.chains[k], self.nodes[k]
+            state = self.means[k] + chains.carried(weights)[0].T
+            shift = weights + known.precision * (state @ chains.drift.seen)
+            news = Latest(
+                self.carried_from[k][nodes.chain],
+                self.who[k][nodes.chain],
+                nodes.times,
+                np.moveaxis(known.covariance, 2, 0),
+                state,
+                known.precision,
+                shift,
+            )
+            told.append(news)
         mean, root = before.static_mean, before.static_root
         if before.static is not None:
             mean = mean + root.T @ (dual @ self._Z)
             root = given.inverse @ root
-        return before.told(news, mean, root)
+        return before.told(told, mean, root)
 
 
-def _drift_in(kernel: Kernel, comparisons: Comparisons) -> Drift | None:
+def _drifts_in(kernel: Kernel, comparisons: Comparisons) -> Drifts | None:
     """The processes of a kernel, if these answers may be taken by them."""
     if comparisons.rows.joint:
         return None
-    drift = drift_of(kernel, comparisons.items.shape[1])
-    if drift is None or _meets_itself(comparisons, drift):
+    drifts = drifts_of(kernel, comparisons.items.shape[1])
+    if drifts is None or _met(comparisons, drifts).itself:
         return None
-    if drift.static is None:
-        return drift
+    if drifts.static is None:
+        return drifts
     if "static rank" not in comparisons.kept:
-        comparisons.kept["static rank"] = drift.static.terms, _rank(drift, comparisons)
+        comparisons.kept["static rank"] = drifts.static.terms, _rank(drifts, comparisons)
     terms, rank = comparisons.kept["static rank"]
-    rank = rank if terms == drift.static.terms else _rank(drift, comparisons)
-    return drift if rank <= MOST_STATIC else None
+    rank = rank if terms == drifts.static.terms else _rank(drifts, comparisons)
+    return drifts if rank <= MOST_STATIC else None
 
 
-def _meets_itself(comparisons: Comparisons, drift: Drift) -> bool:
-    """Whether an answer is on one item at two times, whose utilities are not independent."""
-    name = "meets itself", drift.who, drift.time
-    if name not in comparisons.kept:
-        nodes, margins = _nodes_of(comparisons, drift)[1], comparisons.rows.margins
-        one, other = nodes.node[margins.first], nodes.node[margins.second]
-        comparisons.kept[name] = np.any((one != other) & (nodes.chain[one] == nodes.chain[other]))
-    return bool(comparisons.kept[name])
-
-
-def _rank(drift: Drift, comparisons: Comparisons) -> int:
+def _rank(drifts: Drifts, comparisons: Comparisons) -> int:
     """How many features there are of what does not change."""
     rank = 0
-    for term in () if drift.static is None else drift.static.terms:
+    for term in () if drifts.static is None else drifts.static.terms:
         groups = 1
         if term.group:
             groups = len(distinct_rows(comparisons.items[:, list(term.group)])[0])
@@ -422,14 +451,60 @@ def _rank(drift: Drift, comparisons: Comparisons) -> int:
     return rank
 
 
-def _nodes_of(comparisons: Comparisons, drift: Drift) -> tuple[Array, Nodes]:
-    """Who the items of some answers are, and the nodes of each, found once."""
-    name = "nodes", drift.who, drift.time
+class _Met(NamedTuple):
+    """Nodes that margins are made of.
+
+    Attributes
+    ----------
+    who : list of ndarray of shape (n_chains, n_columns)
+        Of each drift, who the items are.
+    nodes : list of Nodes
+        Of each drift.
+    node, weight : ndarray of shape (n_ends, n_margins)
+        Of the parts of margins: nodes by their number among those of all drifts, and by what their
+        values are multiplied.
+    itself : bool
+        Whether an answer is on one item at two times, whose utilities are not independent.
+    """
+
+    who: list[Array]
+    nodes: list[Nodes]
+    node: NDArray[np.intp]
+    weight: Array
+    itself: bool
+
+
+def _ways(drifts: Drifts) -> tuple[Any, ...]:
+    """What of drifts says which nodes there are."""
+    return (*(drift.who for drift in drifts.each), drifts.time)
+
+
+def _met(comparisons: Comparisons, drifts: Drifts) -> _Met:
+    """The nodes of the margins of some answers, found once."""
+    name = "nodes", _ways(drifts)
     if name not in comparisons.kept:
-        who, code = distinct_rows(comparisons.items[:, list(drift.who)])
-        comparisons.kept[name] = who, Nodes(code, comparisons.items[:, drift.time])
-    found: tuple[Array, Nodes] = comparisons.kept[name]
+        comparisons.kept[name] = _met_anew(comparisons, drifts)
+    found: _Met = comparisons.kept[name]
     return found
+
+
+def _met_anew(comparisons: Comparisons, drifts: Drifts) -> _Met:
+    margins, times = comparisons.rows.margins, comparisons.items[:, drifts.time]
+    who, nodes, node, weight = [], [], [], []
+    n_before, itself = 0, False
+    for drift in drifts.each:
+        known, code = distinct_rows(comparisons.items[:, list(drift.who)])
+        own = Nodes(code, times)
+        one, other = own.node[margins.first], own.node[margins.second]
+        # Of an item beside itself at the same time nothing that moves differs.
+        apart = (one != other).astype(np.float64)
+        itself |= bool(np.any((one != other) & (own.chain[one] == own.chain[other])))
+        who.append(known)
+        nodes.append(own)
+        node += [n_before + one, n_before + other]
+        weight += [apart, -apart]
+        n_before += own.n_nodes
+    return _Met(who, nodes, np.array(node), np.array(weight), itself)
 
 
 def _features_of(static: StaticFeatures, comparisons: Comparisons) -> Array:
@@ -466,7 +541,7 @@ class ChainRule(PriorRule):
 
     def check(self, kernel: Kernel, comparisons: Comparisons) -> None:
         """See `PriorRule.check`."""
-        if _drift_in(kernel, comparisons) is None:
+        if _drifts_in(kernel, comparisons) is None:
             raise ValueError(_NO_CHAINS.format(kernel))
 
     def prior(

@@ -33,7 +33,7 @@ from skpref.kernels._hyperparameters import (
     time_powers,
 )
 from skpref.kernels._leaves import Identity, ItemEffect, Linear, ProductMatern, Wiener
-from skpref.kernels._state_space import Drift, Process, drift_of
+from skpref.kernels._state_space import Drift, Drifts, Process, drifts_of
 from skpref.kernels._views import features_part
 from skpref.kernels._wrappers import OnColumns, PreferenceKernel
 

@@ -132,7 +132,7 @@ _STATIONARY = (
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """A kernel as processes of time, one draw of each for everyone, and finitely many features.
+    """Processes of time of which each item has a draw of its own.
 
     Attributes
     ----------
@@ -141,14 +141,12 @@ class Drift:
     time : int
         Column of the time.
     processes : tuple of Process
-    static : FiniteFeatures or None
-        What does not depend on time.
+        Their sum is what moves.
     """
 
     who: Group
     time: int
     processes: tuple[Process, ...]
-    static: FiniteFeatures | None
 
     @property
     def size(self) -> int:
@@ -200,12 +198,40 @@ class Drift:
         return found
 
 
-def drift_of(kernel: Kernel, n_columns: int) -> Drift | None:
+class Drifts(NamedTuple):
+    """A kernel as processes of time and finitely many features.
+
+    Attributes
+    ----------
+    each : tuple of Drift
+        One for each of the ways in which items are told apart, all by one column of the time. The
+        columns that tell them apart are those of the first among others in every further one.
+    static : FiniteFeatures or None
+        What does not depend on time.
+    """
+
+    each: tuple[Drift, ...]
+    static: FiniteFeatures | None
+
+    @property
+    def who(self) -> Group:
+        """Columns by which the first drift tells items apart."""
+        return self.each[0].who
+
+    @property
+    def time(self) -> int:
+        """Column of the time."""
+        return self.each[0].time
+
+
+def drifts_of(kernel: Kernel, n_columns: int) -> Drifts | None:
     """A kernel's processes of time; None if it is not known to be made of such.
 
     Known are sums of who an item is (`Identity` on some columns) times a constant, a Matérn kernel
-    of smoothness 1/2, 3/2 or 5/2 or `Wiener` on one other column, all on the same columns, beside
-    what `finite_features` knows of columns other than the time.
+    of smoothness 1/2, 3/2 or 5/2 or `Wiener` on one other column, beside what `finite_features`
+    knows of columns other than the time. Some drift must tell items apart by no other columns than
+    each of the others does, as a player's form beside the player's form on a surface. A constant
+    of who an item is belongs to a drift if it tells items apart by at least these columns.
 
     Parameters
     ----------
@@ -215,13 +241,13 @@ def drift_of(kernel: Kernel, n_columns: int) -> Drift | None:
     Examples
     --------
     >>> from sklearn.gaussian_process.kernels import Matern
-    >>> from skpref.kernels import Identity, OnColumns, Wiener, drift_of
-    >>> who = OnColumns(Identity(), [0])
-    >>> kernel = who + 0.3 * who * OnColumns(Matern(length_scale=5.0, nu=1.5), [1])
-    >>> drift = drift_of(kernel, 2)
-    >>> drift.who, drift.time, drift.size, [each.variance for each in drift.processes]
-    ((0,), 1, 3, [0.3, 1.0])
-    >>> drift_of(who, 2) is None
+    >>> from skpref.kernels import Identity, OnColumns, Wiener, drifts_of
+    >>> who, there = OnColumns(Identity(), [0]), OnColumns(Identity(), [0, 1])
+    >>> form = OnColumns(Matern(length_scale=5.0, nu=1.5), [2])
+    >>> drifts = drifts_of(who + 0.3 * who * form + 0.1 * there * form, 3)
+    >>> [(each.who, [process.variance for process in each.processes]) for each in drifts.each]
+    [((0,), [0.3, 1.0]), ((0, 1), [0.1])]
+    >>> drifts_of(who, 3) is None
     True
     """
     forms = fold(kernel, _PROCESSES, np.empty((0, n_columns)))
@@ -230,29 +256,34 @@ def drift_of(kernel: Kernel, n_columns: int) -> Drift | None:
     leaves = [leaf for leaf in forms if leaf is not None]
     columns = {leaf.column for leaf in leaves}
     groups = {group for leaf in leaves for group, _ in forms[leaf].keys}
-    if len(columns) != 1 or len(groups) != 1:
+    if len(columns) != 1:
         return None
-    time, who = columns.pop(), groups.pop()
-    if not who or time in who:
+    time, first = columns.pop(), min(groups, key=len)
+    if not first or any(time in group or not set(first) <= set(group) for group in groups):
         return None
-    processes = []
+    processes: dict[Group, list[Process]] = {}
     for leaf in leaves:
         form = forms[leaf]
-        if [monomial for _, monomial in form.keys] != [()]:
-            return None
-        order, length = leaf.order, leaf.length
-        processes.append(Process(order, length, float(form.value[0]), form.slope[0], leaf.at))
+        for (who, monomial), value, slope in zip(*form, strict=True):
+            if monomial:
+                return None
+            own = Process(leaf.order, leaf.length, float(value), slope, leaf.at)
+            processes.setdefault(who, []).append(own)
     static = forms.get(None)
     if static is not None:
-        constant = np.array([key == (who, ()) for key in static.keys], dtype=bool)
-        for at in np.flatnonzero(constant):
-            processes.append(Process(_CONSTANT, 1.0, float(static.value[at]), static.slope[at]))
-        keys = [key for key, mine in zip(static.keys, constant, strict=True) if not mine]
-        static = Form(keys, static.value[~constant], static.slope[~constant])
+        moves = [not monomial and set(first) <= set(who) for who, monomial in static.keys]
+        for (who, _), value, slope, moved in zip(*static, moves, strict=True):
+            if moved:
+                own = Process(_CONSTANT, 1.0, float(value), slope)
+                processes.setdefault(who, []).append(own)
+        keys = [key for key, moved in zip(static.keys, moves, strict=True) if not moved]
+        stays = ~np.array(moves, dtype=bool)
+        static = Form(keys, static.value[stays], static.slope[stays])
         if any(time in group or any(c == time for c, _ in mono) for group, mono in keys):
             return None
     few = None if static is None or not static.keys else features_of(static)
-    return Drift(who, time, tuple(processes), few)
+    order = sorted(processes, key=lambda who: (len(who), who))
+    return Drifts(tuple(Drift(who, time, tuple(processes[who])) for who in order), few)
 
 
 class _Leaf(NamedTuple):

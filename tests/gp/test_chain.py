@@ -16,6 +16,9 @@ DRIFT = (
     0.7 * WHO + 0.3 * WHO * OnColumns(Matern(5.0, nu=1.5), [2]) + WHO * OnColumns(Wiener(0.1), [2])
 )
 BESIDE = DRIFT + 0.2 * OnColumns(DotProduct(0.5), [1]) + 0.4 * OnColumns(Identity(), [1])
+THERE = OnColumns(Identity(), [0, 1])
+# Who an item is, and who it is under a condition, each with a course of its own.
+FAMILIES = BESIDE + 0.5 * THERE * OnColumns(Matern(3.0, nu=0.5), [2]) + 0.3 * THERE
 LIKELIHOOD = Probit(0.5)
 
 
@@ -68,13 +71,14 @@ def test_without_loops_it_is_the_exact_prior(engine, seed):
     assert_allclose(found[2].var(asked), exact[2].var(asked), rtol=1e-7)
 
 
-def test_means_are_exact_and_so_is_the_gradient_of_the_evidence():
+@pytest.mark.parametrize("kernel", [BESIDE, FAMILIES], ids=["one drift", "two drifts"])
+def test_means_are_exact_and_so_is_the_gradient_of_the_evidence(kernel):
     comparisons = answers(random_pairs(80, 6))
     rng = np.random.default_rng(1)
     n = len(comparisons.rows.margins.first)
     precision, shift = rng.uniform(0.0, 1.5, n), rng.normal(size=n)
-    exact = PriorRule().prior(BESIDE, comparisons, LIKELIHOOD)
-    prior = IndependentItems(BESIDE, comparisons)
+    exact = PriorRule().prior(kernel, comparisons, LIKELIHOOD)
+    prior = IndependentItems(kernel, comparisons)
     assert_allclose(prior.variance, exact.variance, rtol=1e-12)
     assert_allclose(prior.times(shift), exact.times(shift), atol=1e-11)
     found, truth = prior.condition(precision, shift), exact.condition(precision, shift)
@@ -85,11 +89,11 @@ def test_means_are_exact_and_so_is_the_gradient_of_the_evidence():
     assert_allclose(centre[0], truth.mean, atol=1e-8)
 
     def evidence(theta):
-        prior = IndependentItems(BESIDE.clone_with_theta(theta), comparisons)
+        prior = IndependentItems(kernel.clone_with_theta(theta), comparisons)
         given = prior.condition(precision, shift)
         return 0.5 * (shift @ given.mean - given.log_det)
 
-    theta, step = BESIDE.theta, 1e-4
+    theta, step = kernel.theta, 1e-4
     slopes = [
         (evidence(theta + each) - evidence(theta - each)) / (2.0 * step)
         for each in np.eye(len(theta)) * step
@@ -97,27 +101,32 @@ def test_means_are_exact_and_so_is_the_gradient_of_the_evidence():
     assert_allclose(prior.pull_back(found, precision), slopes, rtol=1e-5, atol=1e-6)
 
 
-def test_variances_and_the_log_determinant_are_near_the_exact_ones():
+# Two parts of one item are independent of each other only before there are answers.
+@pytest.mark.parametrize(
+    "kernel, rtol", [(BESIDE, 0.2), (FAMILIES, 0.35)], ids=["one drift", "two drifts"]
+)
+def test_variances_and_the_log_determinant_are_near_the_exact_ones(kernel, rtol):
     comparisons = answers(random_pairs(150, 40))
     n = len(comparisons.rows.margins.first)
     precision = np.full(n, 0.6)
-    exact = PriorRule().prior(BESIDE, comparisons, LIKELIHOOD).condition(precision, precision)
-    found = IndependentItems(BESIDE, comparisons).condition(precision, precision)
-    assert_allclose(found.variance, exact.variance, rtol=0.2)
+    exact = PriorRule().prior(kernel, comparisons, LIKELIHOOD).condition(precision, precision)
+    found = IndependentItems(kernel, comparisons).condition(precision, precision)
+    assert_allclose(found.variance, exact.variance, rtol=rtol)
     assert_allclose(found.log_det, exact.log_det, rtol=0.02)
 
 
+@pytest.mark.parametrize("kernel", [BESIDE, FAMILIES], ids=["one drift", "two drifts"])
 @pytest.mark.parametrize("engine", [EP(tol=1e-10), Laplace(tol=1e-18)], ids=["ep", "laplace"])
-def test_the_evidence_of_engines_has_the_gradient_they_say(engine):
+def test_the_evidence_of_engines_has_the_gradient_they_say(engine, kernel):
     comparisons = answers(random_pairs(60, 8))
 
     def run(theta, noise):
-        kernel, likelihood = BESIDE.clone_with_theta(theta), Probit(noise)
-        problem = Problem(IndependentItems(kernel, comparisons), comparisons, likelihood)
+        given, likelihood = kernel.clone_with_theta(theta), Probit(noise)
+        problem = Problem(IndependentItems(given, comparisons), comparisons, likelihood)
         found = engine.run(problem)
         return found.sites.log_evidence, engine.evidence_gradient(problem, found)
 
-    theta, step = BESIDE.theta, 1e-4
+    theta, step = kernel.theta, 1e-4
     slopes = [
         (run(theta + each, 0.5)[0] - run(theta - each, 0.5)[0]) / (2.0 * step)
         for each in np.eye(len(theta)) * step

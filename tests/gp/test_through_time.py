@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from test_chain import BESIDE, DRIFT, LIKELIHOOD, answers, random_pairs, tree
+from test_chain import BESIDE, DRIFT, FAMILIES, LIKELIHOOD, answers, random_pairs, tree
 
 from skpref.gp import ChainRule, PriorRule
 from skpref.inference import EP, Problem
@@ -17,9 +17,10 @@ def posterior_of(kernel, comparisons, rule=None):
     return problem.prior.posterior(found.sites, found.conditioned, LIKELIHOOD), found, problem
 
 
-def test_margins_of_the_answers_are_those_of_the_engine():
+@pytest.mark.parametrize("kernel", [BESIDE, FAMILIES], ids=["one drift", "two drifts"])
+def test_margins_of_the_answers_are_those_of_the_engine(kernel):
     comparisons = answers(random_pairs(60, 8))
-    posterior, found, _ = posterior_of(BESIDE, comparisons)
+    posterior, found, _ = posterior_of(kernel, comparisons)
     margins = comparisons.rows.margins
     first, second = comparisons.items[margins.first], comparisons.items[margins.second]
     assert_allclose(posterior.margin(first, second)[0], found.conditioned.mean, atol=1e-7)
@@ -28,9 +29,10 @@ def test_margins_of_the_answers_are_those_of_the_engine():
 def test_an_item_is_its_own_process_given_what_was_said_of_it():
     comparisons = answers(random_pairs(60, 5))
     posterior, _, _ = posterior_of(DRIFT, comparisons)
-    course, chain = posterior.course, 2
+    (known,) = posterior.chains
+    course, chain = known.course, 2
     at = slice(course.begin[chain], course.begin[chain + 1])
-    who = posterior.who[chain]
+    who = known.who[chain]
     nodes = np.column_stack([np.full(at.stop - at.start, who), np.zeros(at.stop - at.start)])
     nodes = np.column_stack([nodes, course.times[at]])
     times = np.array([-3.0, 0.0, 0.5, course.times[at][1], 4.2, 11.0, 30.0])
@@ -57,9 +59,10 @@ def test_joint_moments_without_loops_are_exact_for_one_item():
     assert_allclose(np.cov(drawn), exact.cov(asked), atol=0.05)
 
 
-def test_methods_agree_with_each_other():
+@pytest.mark.parametrize("kernel", [BESIDE, FAMILIES], ids=["one drift", "two drifts"])
+def test_methods_agree_with_each_other(kernel):
     comparisons = answers(random_pairs(60, 8))
-    posterior, _, _ = posterior_of(BESIDE, comparisons)
+    posterior, _, _ = posterior_of(kernel, comparisons)
     rng = np.random.default_rng(0)
     asked = np.column_stack(
         [rng.integers(0, 10, 12), rng.integers(0, 4, 12), rng.uniform(-1.0, 14.0, 12)]

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import (
     Matern,
 )
 
-from skpref.kernels import Identity, OnColumns, Wiener, drift_of
+from skpref.kernels import Identity, OnColumns, Wiener, drifts_of
 
 WHO = OnColumns(Identity(), [0])
 
@@ -31,7 +31,7 @@ KNOWN = [
 
 @pytest.mark.parametrize("kernel", KNOWN, ids=str)
 def test_covariances_are_those_of_the_kernel(kernel):
-    drift = drift_of(kernel, 2)
+    (drift,) = drifts_of(kernel, 2).each
     times = np.array([-7.0, -1.5, 0.0, 0.0, 1e-7, 2.0, 9.0, 400.0])
     rows = np.column_stack([np.zeros(len(times)), times])
     found = drift.covariance(times[:, None], times[None, :])
@@ -40,7 +40,7 @@ def test_covariances_are_those_of_the_kernel(kernel):
 
 @pytest.mark.parametrize("kernel", KNOWN, ids=str)
 def test_states_of_two_moves_are_those_of_one(kernel):
-    drift = drift_of(kernel, 2)
+    (drift,) = drifts_of(kernel, 2).each
     s, t, u = np.array([-4.0, 0.5, 2.0]), np.array([-1.0, 0.5, 2.5]), np.array([3.0, 0.7, 80.0])
     A, Q = drift.moved(s, t)
     B, R = drift.moved(t, u)
@@ -53,10 +53,33 @@ def test_states_of_two_moves_are_those_of_one(kernel):
 def test_what_does_not_drift_stands_beside():
     static = 0.2 * OnColumns(DotProduct(0.5), [2]) + 0.4 * OnColumns(Identity(), [2])
     kernel = WHO + WHO * through(Wiener()) + static
-    drift = drift_of(kernel, 3)
+    drifts = drifts_of(kernel, 3)
+    (drift,) = drifts.each
     assert (drift.who, drift.time, drift.size) == ((0,), 1, 2)
-    assert [term.group for term in drift.static.terms] == [(), (2,)]
-    assert_allclose(drift.static.variance, [0.05, 0.2, 0.4])
+    assert [term.group for term in drifts.static.terms] == [(), (2,)]
+    assert_allclose(drifts.static.variance, [0.05, 0.2, 0.4])
+
+
+def test_drifts_of_finer_and_finer_items_are_told_apart():
+    there = OnColumns(Identity(), [0, 2])
+    form = through(Matern(3.0, nu=0.5))
+    kernel = WHO * form + 0.3 * there * form + 0.2 * there + 0.4 * OnColumns(Identity(), [2])
+    kernel = kernel + 0.1 * there * through(Wiener())
+    drifts = drifts_of(kernel, 3)
+    assert [each.who for each in drifts.each] == [(0,), (0, 2)]
+    assert [term.group for term in drifts.static.terms] == [(2,)]
+    rng = np.random.default_rng(0)
+    rows = np.column_stack(
+        [rng.integers(0, 2, 20), rng.integers(-3, 9, 20), rng.integers(0, 2, 20)]
+    )
+    rows = rows.astype(float)
+    found = np.zeros((20, 20))
+    for drift in drifts.each:
+        who = rows[:, drift.who]
+        same = np.all(who[:, None] == who[None], axis=2)
+        found += same * drift.covariance(rows[:, None, 1], rows[None, :, 1])
+    found += 0.4 * (rows[:, None, 2] == rows[None, :, 2])
+    assert_allclose(found, kernel(rows), rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -73,8 +96,9 @@ def test_what_does_not_drift_stands_beside():
         WHO * through(Matern(nu=0.5)) + OnColumns(RBF(), [0]),
         WHO * Matern(nu=0.5),
         OnColumns(Identity(), [0, 1]) * through(Matern(nu=0.5)),
+        WHO * through(Matern(nu=0.5)) + through(Matern(nu=0.5)),
     ],
     ids=str,
 )
 def test_others_are_not_known(kernel):
-    assert drift_of(kernel, 2) is None
+    assert drifts_of(kernel, 2) is None
