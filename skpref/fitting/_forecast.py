@@ -207,7 +207,7 @@ def _who(kernel: Kernel, comparisons: Comparisons) -> bool | NDArray[np.intp]:
     n_columns = comparisons.items.shape[1]
     drifts = drifts_of(kernel, n_columns)
     if drifts is not None:
-        return distinct_rows(comparisons.items[:, list(drifts.who)])[1]
+        return distinct_rows(drifts.who_of(comparisons.items))[1]
     _, measured = seen_columns(kernel, n_columns)
     names = identity_columns(kernel)
     if not measured or len(names) != 1:

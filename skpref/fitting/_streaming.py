@@ -183,7 +183,7 @@ def told_later(comparisons: Comparisons, model: Model, before: ThroughTime) -> L
             "Of items that are independent through time partial_fit takes duels; choices and "
             "rankings came. Break them into duels by from_rankings, or fit all answers at once."
         )
-    times = comparisons.items[:, before.time]
+    times = before.times_of(comparisons.items)
     if np.any(times[comparisons.positions] != times[comparisons.positions[:, :1]]):
         raise ValueError(
             "Of items that are independent through time partial_fit takes answers on two items at "

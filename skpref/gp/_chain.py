@@ -12,6 +12,7 @@ comparisons with flexible time-dynamics", KDD 2019. All is linear in the answers
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -78,26 +79,16 @@ class _Given:
     """What is independent given sites: the chains, and the features' weights."""
 
     prior: "IndependentItems"
-    chains: tuple[Filtered, ...]
+    chains: Filtered
     messages: _Messages
     inverse: Array  # of the factor of 1 + v^½ Zᵀ diag(messages) Z v^½; (0, 0) without features
     sides: _Sides
     precision: Array
 
     @cached_property
-    def _smoothers(self) -> list[Smoother]:
-        pairs = zip(self.prior.chains, self.chains, strict=True)
-        return [chains.smoother(known) for chains, known in pairs]
-
-    def means(self, shift: Array) -> Array:
-        """Means of the nodes' values given sites of these shifts, (n_nodes,)."""
-        parts = zip(self._smoothers, self.prior.split(shift), strict=True)
-        return np.concatenate([smoother.means(part) for smoother, part in parts])
-
-    @cached_property
-    def node_precision(self) -> Array:
-        """Of the sites of the nodes' values, (n_nodes,)."""
-        return np.concatenate([known.precision for known in self.chains])
+    def smoother(self) -> Smoother:
+        """Of the chains."""
+        return self.prior.chains.smoother(self.chains)
 
 
 class IndependentItems(Prior):
@@ -142,40 +133,47 @@ class IndependentItems(Prior):
         self._dual: Array = np.zeros(self.n_margins)
         self._last: _Messages | None = None
         if before is None:
-            pairs = zip(self.nodes, drifts.each, strict=True)
-            self.chains = [Chains(nodes, drift) for nodes, drift in pairs]
+            self.chains = Chains(self.nodes, drifts.drift)
             if drifts.static is not None:
-                self.static = StaticFeatures.of(drifts.static, comparisons.items)
-                self._Z, self._own = _features_of(self.static, comparisons), self.static.variance
+                rows, shares = drifts.members(comparisons.items)
+                self.static = StaticFeatures.of(drifts.static, rows[shares != 0.0])
+                self._Z, self._own = self._features(), self.static.variance
             self._last = comparisons.kept.get(("messages", _ways(drifts)))
         else:
             self._carry_on(before)
         self._scale = np.sqrt(self._own)
         self._scaled = self._Z * self._scale
-        known = np.concatenate([chains.variance for chains in self.chains])
-        self.variance = np.sum(self._squared * known[self._node], axis=0)
+        self.variance = np.sum(self._squared * self.chains.variance[self._node], axis=0)
         self.variance += np.sum(self._scaled**2, axis=1)
 
     def _carry_on(self, before: ThroughTime) -> None:
         """Begin with what is known of earlier times."""
-        self.chains, self.carried_from, self.means = [], [], []
-        for nodes, drift, who, known in zip(
-            self.nodes, self.drifts.each, self.who, before.chains, strict=True
-        ):
-            from_ = places(known.who, who)
-            found = known.states(from_[nodes.chain[nodes.first]], nodes.times[nodes.first])
-            self.chains.append(Chains(nodes, drift, np.moveaxis(found.covariance, 0, 2)))
-            self.carried_from.append(from_)
-            self.means.append(found.mean)
+        first, drift = self.nodes.first, self.drifts.drift
+        self.carried_from = places(before.chains.who, self.who)
+        chain = self.carried_from[self.nodes.chain[first]]
+        found = before.chains.states(chain, self.nodes.times[first])
+        self.chains = Chains(self.nodes, drift, np.moveaxis(found.covariance, 0, 2))
+        self.mean = found.mean
         # Of one time alone, so that all nodes are the first of their chains.
-        seen = [mean @ drift.seen for mean, drift in zip(self.means, self.drifts.each, strict=True)]
-        self._centre = self._lifted(np.concatenate(seen))
+        self._centre = self._lifted(found.mean @ drift.seen)
         if before.static is not None:
             self.static = before.static
-            rows = _features_of(before.static, self._comparisons)
+            rows = self._features()
             self._Z = rows @ before.static_root.T
             self._own = np.ones(len(before.static_root))
             self._centre += rows @ before.static_mean
+
+    def _features(self) -> Array:
+        """Features of the margins, found once."""
+        static, kept = self.static, self._comparisons.kept
+        assert static is not None
+        name = "static features", static.few.terms
+        if name not in kept:
+            margins = self._comparisons.rows.margins
+            rows = static.sums(*self.drifts.members(self._comparisons.items))
+            kept[name] = rows[margins.first] - rows[margins.second]
+        found: Array = kept[name]
+        return found
 
     @classmethod
     def of(
@@ -194,16 +192,12 @@ class IndependentItems(Prior):
         drifts = None if kernel is None else _drifts_in(kernel, comparisons)
         if drifts is None:
             return Cost(np.inf, np.inf, np.inf)
-        n, widths = len(comparisons.rows), [drift.size**2 for drift in drifts.each]
-        many = n * sum(_MARGIN + _STATE * width for width in widths)
-        return Cost(many, 1.0, 8.0 * n * sum(40.0 + 8.0 * width for width in widths), many)
+        n, width = len(comparisons.rows), drifts.drift.size**2
+        sides = 1 if drifts.teams is None else len(drifts.teams.members)
+        many = n * sides * (_MARGIN + _STATE * width)
+        return Cost(many, 1.0, 8.0 * n * sides * (40.0 + 8.0 * width), many)
 
     # -- between nodes and margins ------------------------------------------------------------
-
-    def split(self, values: Array) -> list[Array]:
-        """Values at all nodes, those of each drift by themselves."""
-        ends = np.cumsum([nodes.n_nodes for nodes in self.nodes])[:-1]
-        return np.split(values, ends)
 
     def _lifted(self, values: Array) -> Array:
         """Weighted sums of the nodes' values that margins are."""
@@ -214,7 +208,7 @@ class IndependentItems(Prior):
 
     def _pooled(self, ends: Array) -> Array:
         """Sums over the parts of all margins at every node, of values in rows as `_Messages`."""
-        n = sum(nodes.n_nodes for nodes in self.nodes)
+        n = self.nodes.n_nodes
         found: Array = np.zeros(n)
         for node, part in zip(self._node, ends, strict=True):
             found += np.bincount(node, part, n)
@@ -228,8 +222,7 @@ class IndependentItems(Prior):
         """See `Prior.times`."""
         if vector.ndim == 2:
             return np.stack([self.times(column) for column in vector.T], axis=1)
-        parts = zip(self.chains, self.split(self._pulled(vector)), strict=True)
-        found = self._lifted(np.concatenate([chains.times(part) for chains, part in parts]))
+        found = self._lifted(self.chains.times(self._pulled(vector)))
         return found + self._Z @ (self._own * (vector @ self._Z))
 
     # -- given sites --------------------------------------------------------------------------
@@ -272,9 +265,7 @@ class IndependentItems(Prior):
         self._last = messages
         self._comparisons.kept["messages", _ways(self.drifts)] = messages
         parts = zip(messages, given.sides, strict=True)
-        log_det = sum(known.log_det for known in given.chains) - 2.0 * float(
-            np.sum(np.log(np.diagonal(given.inverse)))
-        )
+        log_det = given.chains.log_det - 2.0 * float(np.sum(np.log(np.diagonal(given.inverse))))
         log_det += float(np.sum(np.log1p(precision * given.sides.total)))
         log_det -= sum(float(np.sum(np.log1p(sent * side))) for sent, side in parts)
         return given, log_det
@@ -286,11 +277,8 @@ class IndependentItems(Prior):
 
     def _round(self, precision: Array, messages: _Messages) -> _Given:
         """What is known with some messages."""
-        told_of = self.split(self._pooled(self._squared * messages.ends))
-        pairs = zip(self.chains, told_of, strict=True)
-        chains = tuple(each.filtered(precision) for each, precision in pairs)
-        known = np.concatenate([each.variance for each in chains])
-        ends = _without(self._squared * known[self._node], messages.ends)
+        chains = self.chains.filtered(self._pooled(self._squared * messages.ends))
+        ends = _without(self._squared * chains.variance[self._node], messages.ends)
         inverse, spread = np.zeros((0, 0)), np.zeros(self.n_margins)
         if len(self._own):
             inner = self._scaled.T @ (messages.static[:, None] * self._scaled)
@@ -316,7 +304,7 @@ class IndependentItems(Prior):
         half = given.inverse * self._scale
 
         def solved(node: Array, weight: Array) -> tuple[Array, Array]:
-            return given.means(node), half.T @ (half @ weight)
+            return given.smoother.means(node), half.T @ (half @ weight)
 
         def pulled(values: Array) -> tuple[Array, Array]:
             return self._pulled(values), values @ Z
@@ -339,7 +327,7 @@ class IndependentItems(Prior):
             reached = self._lifted(node) + Z @ weight
             answer = pulled(precision * reached)
             # What the preconditioner has in the place of that.
-            told = given.node_precision * node, (given.messages.static * (Z @ weight)) @ Z
+            told = given.chains.precision * node, (given.messages.static * (Z @ weight)) @ Z
             image_of = _sum(_sum(image, answer), told, -1.0)
             along = size / _inner(direction, image_of)
             mean += along * reached
@@ -356,13 +344,10 @@ class IndependentItems(Prior):
     def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
         """See `Prior.pull_back`; the messages, at rest, have no slope."""
         given, dual = marginals.root, marginals.dual
-        quadratic = [(1.0, self.split(self._pulled(dual)))]
+        quadratic = [(1.0, self._pulled(dual))]
         if push is not None:  # w uᵀ + u wᵀ + w wᵀ = (w + u)(w + u)ᵀ − u uᵀ
-            quadratic = [(1.0, self.split(self._pulled(dual + push)))]
-            quadratic += [(-1.0, self.split(self._pulled(push)))]
-        found: Array = np.zeros(self.kernel.n_dims)
-        for k, (chains, known) in enumerate(zip(self.chains, given.chains, strict=True)):
-            found += chains.gradient([(c, parts[k]) for c, parts in quadratic], known)
+            quadratic = [(1.0, self._pulled(dual + push)), (-1.0, self._pulled(push))]
+        found = self.chains.gradient(quadratic, given.chains)
         if self.static is not None:
             pulled = dual @ self._Z
             fit = pulled**2
@@ -375,21 +360,17 @@ class IndependentItems(Prior):
 
     def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> ThroughTime:
         """See `Prior.posterior`."""
-        given, dual = marginals.root, marginals.dual
-        known = []
-        for chains, told, weights, who in zip(
-            self.chains, given.chains, self.split(self._pulled(dual)), self.who, strict=True
-        ):
-            begin = np.concatenate([[0], np.cumsum(np.bincount(chains.nodes.chain))])
-            course = Course.of(chains, told, weights, begin)
-            known.append(KnownChains(chains.drift, who, course))
+        given, dual, nodes = marginals.root, marginals.dual, self.nodes
+        begin = np.concatenate([[0], np.cumsum(np.bincount(nodes.chain))])
+        course = Course.of(self.chains, given.chains, self._pulled(dual), begin)
         return ThroughTime(
             self.kernel,
             likelihood,
             np.zeros((0, self._comparisons.items.shape[1])),
             np.zeros((0, 1)),
             np.zeros((0, 0)),
-            chains=tuple(known),
+            chains=KnownChains(self.drifts.drift, self.who, course),
+            teams=self.drifts.teams,
             static=self.static,
             static_mean=self._own * (dual @ self._Z),
             static_root=given.inverse * self._scale,
@@ -402,26 +383,23 @@ class IndependentItems(Prior):
     def carried_on(self, before: ThroughTime, marginals: Any) -> ThroughTime:
         """The posterior before with these answers, which were given at one later time."""
         given, dual = marginals.root, marginals.dual
-        told = []
-        for k, weights in enumerate(self.split(self._pulled(dual))):
-            chains, known, nodes = self.chains[k], given.chains[k], self.nodes[k]
-            state = self.means[k] + chains.carried(weights)[0].T
-            shift = weights + known.precision * (state @ chains.drift.seen)
-            news = Latest(
-                self.carried_from[k][nodes.chain],
-                self.who[k][nodes.chain],
-                nodes.times,
-                np.moveaxis(known.covariance, 2, 0),
-                state,
-                known.precision,
-                shift,
-            )
-            told.append(news)
+        weights = self._pulled(dual)
+        state = self.mean + self.chains.carried(weights)[0].T
+        known, h = given.chains, self.drifts.drift.seen
+        news = Latest(
+            self.carried_from[self.nodes.chain],
+            self.who[self.nodes.chain],
+            self.nodes.times,
+            np.moveaxis(known.covariance, 2, 0),
+            state,
+            known.precision,
+            weights + known.precision * (state @ h),
+        )
         mean, root = before.static_mean, before.static_root
         if before.static is not None:
             mean = mean + root.T @ (dual @ self._Z)
             root = given.inverse @ root
-        return before.told(told, mean, root)
+        return before.told(news, mean, root)
 
 
 def _drifts_in(kernel: Kernel, comparisons: Comparisons) -> Drifts | None:
@@ -443,10 +421,12 @@ def _drifts_in(kernel: Kernel, comparisons: Comparisons) -> Drifts | None:
 def _rank(drifts: Drifts, comparisons: Comparisons) -> int:
     """How many features there are of what does not change."""
     rank = 0
+    rows, shares = drifts.members(comparisons.items)
+    present = rows[shares != 0.0]
     for term in () if drifts.static is None else drifts.static.terms:
         groups = 1
         if term.group:
-            groups = len(distinct_rows(comparisons.items[:, list(term.group)])[0])
+            groups = len(distinct_rows(present[:, list(term.group)])[0])
         rank += groups * len(term.monomials)
     return rank
 
@@ -456,19 +436,17 @@ class _Met(NamedTuple):
 
     Attributes
     ----------
-    who : list of ndarray of shape (n_chains, n_columns)
-        Of each drift, who the items are.
-    nodes : list of Nodes
-        Of each drift.
+    who : ndarray of shape (n_chains, n_columns)
+        Who the items, or their members, are.
+    nodes : Nodes
     node, weight : ndarray of shape (n_ends, n_margins)
-        Of the parts of margins: nodes by their number among those of all drifts, and by what their
-        values are multiplied.
+        Of the parts of margins: which node each is, and by what its value is multiplied.
     itself : bool
         Whether an answer is on one item at two times, whose utilities are not independent.
     """
 
-    who: list[Array]
-    nodes: list[Nodes]
+    who: Array
+    nodes: Nodes
     node: NDArray[np.intp]
     weight: Array
     itself: bool
@@ -476,7 +454,8 @@ class _Met(NamedTuple):
 
 def _ways(drifts: Drifts) -> tuple[Any, ...]:
     """What of drifts says which nodes there are."""
-    return (*(drift.who for drift in drifts.each), drifts.time)
+    teams = None if drifts.teams is None else (drifts.teams.positions(), drifts.teams.weights)
+    return drifts.drift.who, drifts.drift.time, str(teams)
 
 
 def _met(comparisons: Comparisons, drifts: Drifts) -> _Met:
@@ -489,32 +468,25 @@ def _met(comparisons: Comparisons, drifts: Drifts) -> _Met:
 
 
 def _met_anew(comparisons: Comparisons, drifts: Drifts) -> _Met:
-    margins, times = comparisons.rows.margins, comparisons.items[:, drifts.time]
-    who, nodes, node, weight = [], [], [], []
-    n_before, itself = 0, False
-    for drift in drifts.each:
-        known, code = distinct_rows(comparisons.items[:, list(drift.who)])
-        own = Nodes(code, times)
-        one, other = own.node[margins.first], own.node[margins.second]
-        # Of an item beside itself at the same time nothing that moves differs.
-        apart = (one != other).astype(np.float64)
-        itself |= bool(np.any((one != other) & (own.chain[one] == own.chain[other])))
-        who.append(known)
-        nodes.append(own)
-        node += [n_before + one, n_before + other]
-        weight += [apart, -apart]
-        n_before += own.n_nodes
-    return _Met(who, nodes, np.array(node), np.array(weight), itself)
-
-
-def _features_of(static: StaticFeatures, comparisons: Comparisons) -> Array:
-    """Features of the margins, found once."""
-    name = "static features", static.few.terms
-    if name not in comparisons.kept:
-        margins, rows = comparisons.rows.margins, static.at(comparisons.items)[0]
-        comparisons.kept[name] = rows[margins.first] - rows[margins.second]
-    found: Array = comparisons.kept[name]
-    return found
+    margins = comparisons.rows.margins
+    rows, shares = drifts.members(comparisons.items)
+    m, n, width = rows.shape
+    times = np.tile(drifts.times_of(comparisons.items), m)
+    who, code = distinct_rows(rows.reshape(m * n, width)[:, list(drifts.drift.who)])
+    nodes = Nodes(code, times)
+    of_items = nodes.node.reshape(m, n)
+    node = np.concatenate([of_items[:, margins.first], of_items[:, margins.second]])
+    weight = np.concatenate([shares[:, margins.first], -shares[:, margins.second]])
+    itself = False
+    for one, other in combinations(range(2 * m), 2):
+        there = (weight[one] != 0.0) & (weight[other] != 0.0)
+        same = there & (node[one] == node[other])
+        # Of one beside themself at the same time nothing that moves differs.
+        weight[one] += np.where(same, weight[other], 0.0)
+        weight[other, same] = 0.0
+        meets = nodes.chain[node[one]] == nodes.chain[node[other]]
+        itself |= bool(np.any(there & ~same & meets))
+    return _Met(who, nodes, node, weight, itself)
 
 
 def _without(variance: Array, precision: Array) -> Array:

@@ -1,8 +1,7 @@
 """The posterior of items that change through time, each given its own course."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +11,7 @@ from skpref._utils import Array, RandomLike, check_number, eigen_root, floor_var
 from skpref.data import Shown, distinct_rows
 from skpref.gp._known_chains import KnownChains, Latest, places
 from skpref.gp._posterior import Posterior
-from skpref.kernels import FiniteFeatures
+from skpref.kernels import Drifts, FiniteFeatures, Teams
 
 # Rows whose moments are found together.
 _ROWS = 2**16
@@ -97,6 +96,13 @@ class StaticFeatures:
             blocks.append(block.reshape(len(items), -1))
         return np.concatenate(blocks, axis=1), beside
 
+    def sums(self, rows: Array, weights: Array) -> Array:
+        """Weighted sums of the features of rows (k, n, d), weights (k, n): (n, rank)."""
+        found: Array = weights[0][:, None] * self.at(rows[0])[0]
+        for each, weight in zip(rows[1:], weights[1:], strict=True):
+            found += weight[:, None] * self.at(each)[0]
+        return found
+
     def beside(self, one: Array, other: Array) -> Array:
         """Covariance of what is in none of them: items of a group that is not known share it.
 
@@ -134,15 +140,18 @@ class ThroughTime(Posterior):
 
     Parameters
     ----------
-    chains : tuple of KnownChains
-        Of which a utility is the sum, beside ``static``.
+    chains : KnownChains
+        What changes of a utility; ``static`` is the rest.
+    teams : Teams or None
+        Where items are teams: chains and ``static`` are of members.
     static : StaticFeatures or None
     static_mean : ndarray of shape (rank,)
     static_root : ndarray of shape (rank, rank)
         R with Rᵀ R the covariance of the features' weights.
     """
 
-    chains: tuple[KnownChains, ...] = ()
+    chains: KnownChains = None  # type: ignore[assignment]  # always given
+    teams: Teams | None = None
     static: StaticFeatures | None = None
     static_mean: Array = None  # type: ignore[assignment]  # always given
     static_root: Array = None  # type: ignore[assignment]
@@ -153,7 +162,8 @@ class ThroughTime(Posterior):
         """This posterior with features for groups of further items, as their prior has them."""
         if self.static is None:
             return self
-        static, stay = self.static.wider(items)
+        rows, shares = self._drifts.members(items)
+        static, stay = self.static.wider(rows[shares != 0.0])
         rank = len(static.source)
         if rank == len(stay):
             return self
@@ -162,45 +172,77 @@ class ThroughTime(Posterior):
         return replace(self, static=static, static_mean=mean, static_root=root)
 
     @property
-    def time(self) -> int:
-        """Column of the time."""
-        return self.chains[0].drift.time
+    def _drifts(self) -> Drifts:
+        return Drifts(self.chains.drift, None, self.teams)
+
+    def times_of(self, items: Array) -> Array:
+        """The times of items, (n,)."""
+        return self._drifts.times_of(items)
 
     def last_times(self, items: Array) -> Array:
-        """Of each row the last time at which something is known of who it is, −inf where nothing
-        is."""
-        return np.max([each.last_times(each.chains_of(items)) for each in self.chains], axis=0)
+        """Of each row the last time at which something is known of who it is, or of a member, −inf
+        where nothing is."""
+        found = np.full(len(items), -np.inf)
+        for rows, shares in zip(*self._drifts.members(items), strict=True):
+            last = self.chains.last_times(self.chains.chains_of(rows))
+            np.maximum(found, np.where(shares != 0.0, last, -np.inf), out=found)
+        return found
 
-    def known_times(self, rows: Array) -> list[Array]:
-        """Of each row the distinct times at which answers told of all that it is, ascending."""
-        every = zip(*(each.known_times(rows) for each in self.chains), strict=True)
-        return [reduce(np.intersect1d, times) for times in every]
+    def known_times(self, items: Array) -> list[Array]:
+        """Of each row the distinct times at which answers told of it, or of a member, ascending."""
+        found: list[Array] = [np.zeros(0)] * len(items)
+        for rows, shares in zip(*self._drifts.members(items), strict=True):
+            for k, times in enumerate(self.chains.known_times(rows)):
+                if shares[k] != 0.0:
+                    found[k] = np.union1d(found[k], times)
+        return found
 
-    def told(self, news: Sequence[Latest], static_mean: Array, static_root: Array) -> "ThroughTime":
+    def told(self, news: Latest, static_mean: Array, static_root: Array) -> "ThroughTime":
         """This posterior after answers of one time, see `KnownChains.told`."""
-        chains = tuple(each.told(new) for each, new in zip(self.chains, news, strict=True))
-        return replace(self, chains=chains, static_mean=static_mean, static_root=static_root)
+        return replace(
+            self, chains=self.chains.told(news), static_mean=static_mean, static_root=static_root
+        )
 
     def smoothed(self) -> "ThroughTime":
         """This posterior where what was told later counts for earlier times too.
 
         What the answers said of each item, given what was known of the others then, stays.
         """
-        if all(each.last is None for each in self.chains):
-            return self
-        return replace(self, chains=tuple(each.smoothed() for each in self.chains))
+        smoothed = self.chains.smoothed()
+        return self if smoothed is self.chains else replace(self, chains=smoothed)
 
     # -- moments -----------------------------------------------------------------------------
 
+    def _sums(self, rows: Array, weights: Array) -> tuple[Array, Array, Array, Array]:
+        """Of weighted sums of utilities of members, rows (k, n, d) and weights (k, n): mean,
+        variance, variance if none were twice in it, and that before later answers, (n,) each."""
+        k, n, width = rows.shape
+        flat = rows.reshape(k * n, width)
+        mean, variance, prior = (each.reshape(k, n) for each in self.chains.moments(flat))
+        mean = np.sum(weights * mean, axis=0)
+        apart, prior = (np.sum(weights**2 * each, axis=0) for each in (variance, prior))
+        variance = apart.copy()
+        for one, other in combinations(range(k), 2):
+            both = weights[one] * weights[other]
+            at = np.flatnonzero(both != 0.0)
+            beside = self.chains.beside(rows[one, at], rows[other, at])
+            variance[at] += 2.0 * both[at] * beside
+        if self.static is not None:
+            features = self.static.sums(rows, weights)
+            mean += features @ self.static_mean
+            variance += np.sum((features @ self.static_root.T) ** 2, axis=1)
+            for one in range(k):
+                unseen = weights[one] ** 2 * self.static.at(rows[one])[1]
+                variance, prior = variance + unseen, prior + unseen
+                apart = apart + unseen
+            for one, other in combinations(range(k), 2):
+                both = 2.0 * weights[one] * weights[other]
+                variance += both * self.static.beside(rows[one], rows[other])
+        return mean, variance, apart, prior
+
     def _values(self, rows: Array) -> tuple[Array, Array]:
         """Mean and variance of the utility at rows."""
-        moments = np.sum([each.moments(rows) for each in self.chains], axis=0)
-        mean, variance, prior = moments
-        if self.static is not None:
-            features, beside = self.static.at(rows)
-            mean += features @ self.static_mean
-            variance += beside + np.sum((features @ self.static_root.T) ** 2, axis=1)
-            prior = prior + beside
+        mean, variance, _, prior = self._sums(*self._drifts.members(rows))
         return mean, floor_variance(variance, prior)
 
     def means_at(self, X: Array) -> Array:
@@ -217,7 +259,16 @@ class ThroughTime(Posterior):
 
     def between(self, X: Array, Z: Array) -> Array:
         """Covariance of the utilities at the rows of X and Z, (n, m)."""
-        found: Array = sum(each.between(X, Z) for each in self.chains)  # type: ignore[assignment]
+        found: Array = np.zeros((len(X), len(Z)))
+        drifts = self._drifts
+        for rows, weights in zip(*drifts.members(X), strict=True):
+            for others, shares in zip(*drifts.members(Z), strict=True):
+                found += weights[:, None] * shares * self._between(rows, others)
+        return found
+
+    def _between(self, X, Z):
+        """Covariance of the utilities of members."""
+        found = self.chains.between(X, Z)
         if self.static is not None:
             one_, _ = self.static.at(X)
             two_, _ = self.static.at(Z)
@@ -254,10 +305,13 @@ class ThroughTime(Posterior):
     def component_sums(self, X: Array, weights: Array) -> tuple[Array, Array]:
         """See `Components.component_sums`; of rows of one time in memory linear in them."""
         means = weights @ self.means_at(X)
-        if not self.chains[0].at_one_time(X):
+        if not self.chains.at_one_time(X):
             cov = self.component_cov(X)
             return means, np.maximum(np.sum((weights @ cov) * weights, axis=1), 0.0)
-        variance = np.sum([each.variance_of_sums(X, weights) for each in self.chains], axis=0)
+        rows, shares = self._drifts.members(X)
+        X = rows.reshape(-1, rows.shape[2])
+        weights = (weights[:, None] * shares).reshape(len(weights), -1)
+        variance = self.chains.variance_of_sums(X, weights)
         if self.static is not None:
             features, beside = self.static.at(X)
             spread = (weights @ features) @ self.static_root.T
@@ -269,14 +323,12 @@ class ThroughTime(Posterior):
 
     def pair_block(self, rows: Array, others: Array) -> tuple[Array, Array]:
         """See `Components.pair_block`."""
-        one, two = self._values(rows), self._values(others)
-        mean, variance = one[0] - two[0], one[1] + two[1]
-        scale = variance.copy()
-        variance -= 2.0 * np.sum([each.beside(rows, others) for each in self.chains], axis=0)
-        if self.static is not None:
-            first, second = (self.static.at(each)[0] for each in (rows, others))
-            both = (first @ self.static_root.T) * (second @ self.static_root.T)
-            variance -= 2.0 * (np.sum(both, axis=1) + self.static.beside(rows, others))
+        drifts = self._drifts
+        one, weights = drifts.members(rows)
+        two, shares = drifts.members(others)
+        mean, variance, scale, _ = self._sums(
+            np.concatenate([one, two]), np.concatenate([weights, -shares])
+        )
         scale[np.all(rows == others, axis=1)] = 0.0
         return mean[:, None], floor_variance(variance, scale)
 

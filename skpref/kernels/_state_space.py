@@ -21,7 +21,7 @@ from skpref.kernels._features import (
     features_of,
 )
 from skpref.kernels._leaves import Wiener
-from skpref.kernels._wrappers import View, fold
+from skpref.kernels._wrappers import Teams, View, fold
 
 _SMOOTHNESS = {0.5: 0, 1.5: 1, 2.5: 2}
 # Orders of other processes than Matérn's.
@@ -199,39 +199,48 @@ class Drift:
 
 
 class Drifts(NamedTuple):
-    """A kernel as processes of time and finitely many features.
+    """A kernel as processes of time and finitely many features, of items or of their members.
 
     Attributes
     ----------
-    each : tuple of Drift
-        One for each of the ways in which items are told apart, all by one column of the time. The
-        columns that tell them apart are those of the first among others in every further one.
+    drift : Drift
     static : FiniteFeatures or None
         What does not depend on time.
+    teams : Teams or None
+        Where items are teams: ``drift`` and ``static`` are of the columns of a member.
     """
 
-    each: tuple[Drift, ...]
+    drift: Drift
     static: FiniteFeatures | None
+    teams: Teams | None = None
 
-    @property
-    def who(self) -> Group:
-        """Columns by which the first drift tells items apart."""
-        return self.each[0].who
+    def members(self, items: Array) -> tuple[Array, Array]:
+        """Rows of which the utility of an item is a weighted sum, (n_members, n, d), and the
+        weights (n_members, n): an item itself where there are no teams."""
+        if self.teams is None:
+            return items[None], np.ones((1, len(items)))
+        return self.teams.member_rows(items)
 
-    @property
-    def time(self) -> int:
-        """Column of the time."""
-        return self.each[0].time
+    def who_of(self, items: Array) -> Array:
+        """The columns of items that say who they are, (n, n_columns)."""
+        return np.concatenate(list(self.members(items)[0][:, :, self.drift.who]), axis=1)
+
+    def times_of(self, items: Array) -> Array:
+        """The times of items, (n,)."""
+        time = self.drift.time
+        if self.teams is not None:
+            time = self.teams.views(items.shape[1])[0][time]
+        found: Array = items[:, time]
+        return found
 
 
 def drifts_of(kernel: Kernel, n_columns: int) -> Drifts | None:
     """A kernel's processes of time; None if it is not known to be made of such.
 
     Known are sums of who an item is (`Identity` on some columns) times a constant, a Matérn kernel
-    of smoothness 1/2, 3/2 or 5/2 or `Wiener` on one other column, beside what `finite_features`
-    knows of columns other than the time. Some drift must tell items apart by no other columns than
-    each of the others does, as a player's form beside the player's form on a surface. A constant
-    of who an item is belongs to a drift if it tells items apart by at least these columns.
+    of smoothness 1/2, 3/2 or 5/2 or `Wiener` on one other column, all on the same columns, beside
+    what `finite_features` knows of columns other than the time; and `Teams` of such a kernel, whose
+    members have the same time.
 
     Parameters
     ----------
@@ -242,48 +251,47 @@ def drifts_of(kernel: Kernel, n_columns: int) -> Drifts | None:
     --------
     >>> from sklearn.gaussian_process.kernels import Matern
     >>> from skpref.kernels import Identity, OnColumns, Wiener, drifts_of
-    >>> who, there = OnColumns(Identity(), [0]), OnColumns(Identity(), [0, 1])
-    >>> form = OnColumns(Matern(length_scale=5.0, nu=1.5), [2])
-    >>> drifts = drifts_of(who + 0.3 * who * form + 0.1 * there * form, 3)
-    >>> [(each.who, [process.variance for process in each.processes]) for each in drifts.each]
-    [((0,), [0.3, 1.0]), ((0, 1), [0.1])]
-    >>> drifts_of(who, 3) is None
+    >>> who = OnColumns(Identity(), [0])
+    >>> kernel = who + 0.3 * who * OnColumns(Matern(length_scale=5.0, nu=1.5), [1])
+    >>> drift = drifts_of(kernel, 2).drift
+    >>> drift.who, drift.time, drift.size, [each.variance for each in drift.processes]
+    ((0,), 1, 3, [0.3, 1.0])
+    >>> drifts_of(who, 2) is None
     True
     """
+    if type(kernel) is Teams:
+        drifts = drifts_of(kernel.kernel, n_columns - kernel.n_beside)
+        # A team's own columns, as the time, are those of each member.
+        return None if drifts is None else drifts._replace(teams=kernel)
     forms = fold(kernel, _PROCESSES, np.empty((0, n_columns)))
     if forms is None:
         return None
     leaves = [leaf for leaf in forms if leaf is not None]
     columns = {leaf.column for leaf in leaves}
     groups = {group for leaf in leaves for group, _ in forms[leaf].keys}
-    if len(columns) != 1:
+    if len(columns) != 1 or len(groups) != 1:
         return None
-    time, first = columns.pop(), min(groups, key=len)
-    if not first or any(time in group or not set(first) <= set(group) for group in groups):
+    time, who = columns.pop(), groups.pop()
+    if not who or time in who:
         return None
-    processes: dict[Group, list[Process]] = {}
+    processes = []
     for leaf in leaves:
         form = forms[leaf]
-        for (who, monomial), value, slope in zip(*form, strict=True):
-            if monomial:
-                return None
-            own = Process(leaf.order, leaf.length, float(value), slope, leaf.at)
-            processes.setdefault(who, []).append(own)
+        if [monomial for _, monomial in form.keys] != [()]:
+            return None
+        order, length = leaf.order, leaf.length
+        processes.append(Process(order, length, float(form.value[0]), form.slope[0], leaf.at))
     static = forms.get(None)
     if static is not None:
-        moves = [not monomial and set(first) <= set(who) for who, monomial in static.keys]
-        for (who, _), value, slope, moved in zip(*static, moves, strict=True):
-            if moved:
-                own = Process(_CONSTANT, 1.0, float(value), slope)
-                processes.setdefault(who, []).append(own)
-        keys = [key for key, moved in zip(static.keys, moves, strict=True) if not moved]
-        stays = ~np.array(moves, dtype=bool)
-        static = Form(keys, static.value[stays], static.slope[stays])
+        constant = np.array([key == (who, ()) for key in static.keys], dtype=bool)
+        for at in np.flatnonzero(constant):
+            processes.append(Process(_CONSTANT, 1.0, float(static.value[at]), static.slope[at]))
+        keys = [key for key, mine in zip(static.keys, constant, strict=True) if not mine]
+        static = Form(keys, static.value[~constant], static.slope[~constant])
         if any(time in group or any(c == time for c, _ in mono) for group, mono in keys):
             return None
     few = None if static is None or not static.keys else features_of(static)
-    order = sorted(processes, key=lambda who: (len(who), who))
-    return Drifts(tuple(Drift(who, time, tuple(processes[who])) for who in order), few)
+    return Drifts(Drift(who, time, tuple(processes)), few)
 
 
 class _Leaf(NamedTuple):
