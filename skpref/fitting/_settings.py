@@ -266,8 +266,11 @@ class _Times(NamedTuple):
             # What members share comes after their own columns, the time last.
             width = len(kernel.positions()[0])
             column = self.column - kernel.n_beside
-            stays = OnColumns(kernel.kernel, list(range(column)))
-            inner = drifting(stays, self.drift, list(range(width)), column, self.spread, self.unit)
+            stays = kernel.kernel
+            if _sees(stays, column):
+                stays = OnColumns(stays, list(range(column)))
+            who = list(range(width))
+            inner = drifting(stays, self.drift, who, column, self.spread, self.unit)
             return Teams(inner, kernel.members, kernel.weights)
         every = list(range(self.column))
         who = every if id_column is None else [id_column]
