@@ -272,7 +272,8 @@ class TeamDuels(NamedTuple):
         Who the members are, by number.
     params : dict
         Parameters for ``PairwisePreferenceRegressor(**duels.params)``: the kernel `Teams`, in which
-        all members are alike before there are answers.
+        all members are alike before there are answers, and the noise of an answer to start from
+        with its bounds, beside members of unit variance.
     """
 
     X: np.ndarray
@@ -425,7 +426,11 @@ def from_teams(
         size = max((len(team) for team in [*one, *two]), default=1)
         columns = [[k] for k in range(size)]
         after = list(range(size, 2 * size)) if weighted else None
-        params: dict[str, Any] = {"kernel": Teams(OnColumns(Identity(), [0]), columns, after)}
+        params: dict[str, Any] = {
+            "kernel": Teams(OnColumns(Identity(), [0]), columns, after),
+            "noise_variance": 1.0,
+            "noise_variance_bounds": (1e-3, 1e3),
+        }
     else:
         if weighted and like.params["kernel"].weights is None:
             raise ValueError("The duels of like have no weights, these do. Give both, or neither.")

@@ -52,7 +52,7 @@ def test_strengths_are_those_of_a_linear_model_of_who_is_there(engine, weighted)
     model = PairwisePreferenceRegressor(**duels.params, inference=engine, optimizer=None)
     model.fit(duels.X, won)
     linear = PairwisePreferenceRegressor(
-        DotProduct(0.0, "fixed"), inference=engine, optimizer=None
+        DotProduct(0.0, "fixed"), noise_variance=1.0, inference=engine, optimizer=None
     ).fit(indicators(duels, duels.X), won)
     evidence = [each.log_marginal_likelihood_value_ for each in (model, linear)]
     assert_allclose(*evidence, rtol=1e-7)
@@ -68,9 +68,9 @@ def test_strengths_are_those_of_a_linear_model_of_who_is_there(engine, weighted)
 def test_learned_hyperparameters_are_those_of_the_linear_model():
     duels, won, _ = matches(150)
     model = PairwisePreferenceRegressor(**duels.params).fit(duels.X, won)
-    linear = PairwisePreferenceRegressor(DotProduct(0.0, "fixed")).fit(
-        indicators(duels, duels.X), won
-    )
+    linear = PairwisePreferenceRegressor(
+        DotProduct(0.0, "fixed"), noise_variance=1.0, noise_variance_bounds=(1e-3, 1e3)
+    ).fit(indicators(duels, duels.X), won)
     assert_allclose(model.likelihood_.noise_variance, linear.likelihood_.noise_variance, rtol=1e-2)
 
 
