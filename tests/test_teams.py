@@ -120,6 +120,8 @@ def test_later_days_are_filtered_and_newcomers_join():
     assert after[0] > 0.0 and after[1] < before[1]
     with pytest.raises(ValueError, match="later than those before"):
         model.partial_fit(more.X, [1, 1, 1, 1], time=[9] * 4)
+    others = from_teams([["hal"]], [["ida"]], like=more)  # in a league that is behind
+    model.partial_fit(others.X, [1], time=[3])
     board = leaderboard(model, more.rows([[name] for name in more.names]), time=12)
     assert len(board.utility) == 7
 

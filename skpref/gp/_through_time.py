@@ -213,15 +213,14 @@ class ThroughTime(Posterior):
 
     # -- moments -----------------------------------------------------------------------------
 
-    def _sums(self, rows: Array, weights: Array) -> tuple[Array, Array, Array, Array]:
+    def _sums(self, rows: Array, weights: Array) -> tuple[Array, Array, Array]:
         """Of weighted sums of utilities of members, rows (k, n, d) and weights (k, n): mean,
-        variance, variance if none were twice in it, and that before later answers, (n,) each."""
+        variance, and the scale of what that is a difference of, (n,) each."""
         k, n, width = rows.shape
         flat = rows.reshape(k * n, width)
         mean, variance, prior = (each.reshape(k, n) for each in self.chains.moments(flat))
         mean = np.sum(weights * mean, axis=0)
-        apart, prior = (np.sum(weights**2 * each, axis=0) for each in (variance, prior))
-        variance = apart.copy()
+        variance, prior = (np.sum(weights**2 * each, axis=0) for each in (variance, prior))
         for one, other in combinations(range(k), 2):
             both = weights[one] * weights[other]
             at = np.flatnonzero(both != 0.0)
@@ -234,15 +233,14 @@ class ThroughTime(Posterior):
             for one in range(k):
                 unseen = weights[one] ** 2 * self.static.at(rows[one])[1]
                 variance, prior = variance + unseen, prior + unseen
-                apart = apart + unseen
             for one, other in combinations(range(k), 2):
                 both = 2.0 * weights[one] * weights[other]
                 variance += both * self.static.beside(rows[one], rows[other])
-        return mean, variance, apart, prior
+        return mean, variance, prior
 
     def _values(self, rows: Array) -> tuple[Array, Array]:
         """Mean and variance of the utility at rows."""
-        mean, variance, _, prior = self._sums(*self._drifts.members(rows))
+        mean, variance, prior = self._sums(*self._drifts.members(rows))
         return mean, floor_variance(variance, prior)
 
     def means_at(self, X: Array) -> Array:
@@ -326,7 +324,7 @@ class ThroughTime(Posterior):
         drifts = self._drifts
         one, weights = drifts.members(rows)
         two, shares = drifts.members(others)
-        mean, variance, scale, _ = self._sums(
+        mean, variance, scale = self._sums(
             np.concatenate([one, two]), np.concatenate([weights, -shares])
         )
         scale[np.all(rows == others, axis=1)] = 0.0

@@ -88,6 +88,8 @@ def test_it_is_a_kernel_like_others():
     )
     assert KERNEL.get_params()["kernel__k1__k1__constant_value"] == 0.7
     assert seen_columns(KERNEL, 7) == ([0, 2], [1, 3, 6])
+    late = Teams(OnColumns(RBF(), [1, 3]), members=[[3], [1]])
+    assert seen_columns(late, 6) == ([], [0, 4])
     assert not KERNEL.is_stationary()
 
 
