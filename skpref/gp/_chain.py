@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from skpref._utils import Array, inverse_cholesky
+from skpref._utils import Array, inverse_cholesky, recorded
 from skpref.data import Comparisons, distinct_rows
 from skpref.gp._kalman import Chains, Filtered, Nodes, Smoother
 from skpref.gp._prior import Cost, Marginals, Prior, PriorRule
@@ -458,6 +458,7 @@ def _inner(one: tuple[Array, ...], other: tuple[Array, ...]) -> float:
     return float(sum(a @ b for a, b in zip(one, other, strict=True)))
 
 
+@recorded
 class ChainRule(PriorRule):
     """Priors of items that are independent through time, where the kernel is of such."""
 

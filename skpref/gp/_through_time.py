@@ -7,7 +7,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpref._utils import Array, RandomLike, check_number, eigen_root, floor_variance, generator_of
+from skpref._utils import (
+    Array,
+    RandomLike,
+    check_number,
+    eigen_root,
+    floor_variance,
+    generator_of,
+    recorded,
+)
 from skpref.data import Shown, distinct_rows
 from skpref.gp._kalman import Chains, Filtered, Nodes
 from skpref.gp._posterior import Posterior
@@ -21,6 +29,7 @@ _NOT_OF_CHAINS = (
 )
 
 
+@recorded
 class StaticFeatures:
     """Features of items that do not change through time, in the groups that are known.
 
@@ -137,6 +146,7 @@ def places(known: Array, rows: Array) -> NDArray[np.intp]:
     return place[code[len(known) :]]
 
 
+@recorded
 class Course(NamedTuple):
     """What is known of chains at their nodes, by chain and in it by time.
 
@@ -197,6 +207,7 @@ class Course(NamedTuple):
             high = np.where(open_ & ~under, middle - 1, high)
 
 
+@recorded
 class Latest(NamedTuple):
     """What answers of one time have brought; arrays run over the nodes.
 
@@ -227,6 +238,7 @@ class StateMoments(NamedTuple):
     slope: Array
 
 
+@recorded
 @dataclass(frozen=True, eq=False)
 class ThroughTime(Posterior):
     """Posterior of utilities through time; items are independent of each other.
