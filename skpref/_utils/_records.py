@@ -235,7 +235,7 @@ def _read(arrays):
             f"skpref {skpref_version()} reads formats up to {FORMAT}. Install a newer one."
         )
     try:
-        return _value(told, arrays)
+        return _Reader(arrays).value(told)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"The arrays, written by skpref {document.get('skpref')}, are incomplete or not of a "
@@ -244,17 +244,74 @@ def _read(arrays):
         ) from error
 
 
-def _value(told: Any, arrays: Mapping[str, Any]) -> Any:
-    """The value of some JSON."""
-    if isinstance(told, list):
-        return [_value(each, arrays) for each in told]
-    if not isinstance(told, dict):
-        return told
-    if "class" in told:
-        state = {name: _value(part, arrays) for name, part in told.items() if name != "class"}
-        return made_of(_KNOWN[told["class"]], state)
-    kind = next(iter(told))
-    return _OTHERS[kind](told, arrays)
+class _Reader:
+    """Values of JSON and of the arrays in it, each of which is copied once."""
+
+    def __init__(self, arrays: Mapping[str, Any]) -> None:
+        self._arrays = arrays
+        self._copies: dict[str, NDArray[Any]] = {}
+
+    def value(self, told: Any) -> Any:
+        """The value of some JSON."""
+        if isinstance(told, list):
+            return [self.value(each) for each in told]
+        if not isinstance(told, dict):
+            return told
+        if "class" in told:
+            state = {name: self.value(part) for name, part in told.items() if name != "class"}
+            return made_of(_KNOWN[told["class"]], state)
+        kind = next(iter(told))
+        made: Callable[[dict], Any] = getattr(self, _MADE_BY[kind])
+        return made(told)
+
+    def _array(self, told):
+        key = told["array"]
+        if key not in self._copies:
+            self._copies[key] = np.array(self._arrays[key])
+        return self._copies[key]
+
+    def _objects(self, told):
+        values = self.value(told["objects"])
+        found = np.empty(len(values), dtype=object)
+        found[:] = values
+        return found.reshape(told["shape"])
+
+    def _several(self, told):
+        ((kind, values),) = told.items()
+        return {"tuple": tuple, "set": set, "frozenset": frozenset}[kind](self.value(values))
+
+    def _pairs(self, told):
+        return dict(map(tuple, self.value(told["pairs"])))
+
+    def _number(self, told):
+        return float(told["number"])
+
+    def _function(self, told):
+        return _KNOWN[told["function"]]
+
+    def _frame(self, told):
+        pandas = import_module("pandas")
+        columns, index, names = (self.value(told[key]) for key in ("frame", "index", "columns"))
+        made = [
+            pandas.Series(column, index=index, dtype=dtype)
+            for column, dtype in zip(columns, told["types"], strict=True)
+        ]
+        frame = pandas.DataFrame(dict(enumerate(made)), index=index)
+        frame.columns = names
+        return frame
+
+
+_MADE_BY = {
+    "array": "_array",
+    "objects": "_objects",
+    "tuple": "_several",
+    "set": "_several",
+    "frozenset": "_several",
+    "pairs": "_pairs",
+    "number": "_number",
+    "function": "_function",
+    "frame": "_frame",
+}
 
 
 def made_of(cls: Any, state: dict[str, Any]) -> Any:
@@ -272,36 +329,3 @@ def made_of(cls: Any, state: dict[str, Any]) -> Any:
     else:
         made.__dict__.update(state)
     return made
-
-
-def _objects(told, arrays):
-    values = [_value(each, arrays) for each in told["objects"]]
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found.reshape(told["shape"])
-
-
-def _frame(told, arrays):
-    pandas = import_module("pandas")
-    columns = [_value(each, arrays) for each in told["frame"]]
-    index, names = (_value(told[name], arrays) for name in ("index", "columns"))
-    made = [
-        pandas.Series(column, index=index, dtype=dtype)
-        for column, dtype in zip(columns, told["types"], strict=True)
-    ]
-    frame = pandas.DataFrame(dict(enumerate(made)), index=index)
-    frame.columns = names
-    return frame
-
-
-_OTHERS: dict[str, Callable[[dict, Mapping[str, Any]], Any]] = {
-    "array": lambda told, arrays: np.array(arrays[told["array"]]),
-    "objects": _objects,
-    "tuple": lambda told, arrays: tuple(_value(told["tuple"], arrays)),
-    "set": lambda told, arrays: set(_value(told["set"], arrays)),
-    "frozenset": lambda told, arrays: frozenset(_value(told["frozenset"], arrays)),
-    "pairs": lambda told, arrays: dict(map(tuple, _value(told["pairs"], arrays))),
-    "number": lambda told, arrays: float(told["number"]),
-    "function": lambda told, arrays: _KNOWN[told["function"]],
-    "frame": _frame,
-}
