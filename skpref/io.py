@@ -3,19 +3,13 @@
 For files of plain arrays see ``to_arrays`` and ``from_arrays`` of estimators and posteriors.
 """
 
-from inspect import isclass
-
-from skpref import model_selection, preprocessing
 from skpref._utils import recorded_types
+from skpref.model_selection import ItemKFold, ItemShuffleSplit
+from skpref.preprocessing import Itemwise
 
 __all__ = ["SKOPS_TRUSTED"]
 
-_BESIDE = [
-    f"{module.__name__}.{name}"
-    for module in (model_selection, preprocessing)
-    for name in module.__all__
-    if isclass(getattr(module, name))
-]
+_BESIDE = [f"{each.__module__}.{each.__name__}" for each in (ItemKFold, ItemShuffleSplit, Itemwise)]
 #: Types that models of this package hold, also in pipelines with its transformers and in searches
 #: with its splitters, for ``skops.io.load(path, trusted=SKOPS_TRUSTED)``. None of them runs code
 #: from the file.
