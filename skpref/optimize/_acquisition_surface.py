@@ -77,7 +77,7 @@ def surface_over(
         raise ValueError(f"The acquisition {name!r} is no finite number anywhere on this plane.")
     return Bunch(
         names=tuple(_names(space)[place] for place in places),
-        values=tuple(
+        grid=tuple(
             np.array([float(space.dimensions[place].decode([each])) for each in axis])
             for place, axis in zip(places, unit, strict=True)
         ),

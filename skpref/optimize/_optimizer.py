@@ -391,7 +391,7 @@ class PreferenceOptimizer(Asking):
         -------
         surface : Bunch
             names : tuple of str
-            values : tuple of two ndarray, values of the parameters
+            grid : tuple of two ndarray, values of the parameters
             unit : tuple of two ndarray, their places in the unit cube
             acquisition : ndarray of shape (n_first, n_second); NaN where it is no finite number
             method : str, the name of the acquisition
@@ -413,7 +413,7 @@ class PreferenceOptimizer(Asking):
         >>> optimizer = HallucinationBelieverOptimizer([(0.0, 1.0), (0.0, 10.0)], random_state=0)
         >>> best = optimizer.run(lambda a, b: abs(a[0] - 0.3) < abs(b[0] - 0.3), n_duels=10)
         >>> found = optimizer.acquisition_surface(resolution=20)
-        >>> found.method, found.acquisition.shape, found.values[1][[0, -1]].tolist()
+        >>> found.method, found.acquisition.shape, found.grid[1][[0, -1]].tolist()
         ('log_ei', (20, 20), [0.0, 10.0])
         """
         places = check_plane(self._space, dimensions, resolution)

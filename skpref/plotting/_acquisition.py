@@ -44,7 +44,7 @@ class AcquisitionDisplay:
     Parameters
     ----------
     names : tuple of str
-    values, unit : tuple of two ndarray
+    grid, unit : tuple of two ndarray
         Values of the parameters, and their places in the unit cube.
     acquisition : ndarray of shape (n_first, n_second)
     method : str
@@ -69,7 +69,7 @@ class AcquisitionDisplay:
     """
 
     names: tuple[str, str]
-    values: tuple[NDArray[np.float64], NDArray[np.float64]]
+    grid: tuple[NDArray[np.float64], NDArray[np.float64]]
     unit: tuple[NDArray[np.float64], NDArray[np.float64]]
     acquisition: NDArray[np.float64]
     method: str
@@ -161,7 +161,7 @@ class AcquisitionDisplay:
         (self.best_,) = ax.plot(
             *self.best, "*", color="#F0E442", markersize=11, label="largest here", **edge
         )
-        for axis, places, values in zip((ax.xaxis, ax.yaxis), self.unit, self.values, strict=True):
+        for axis, places, values in zip((ax.xaxis, ax.yaxis), self.unit, self.grid, strict=True):
             ticks = _ticks(values)
             axis.set_ticks(np.interp(ticks, values, places), [f"{tick:.4g}" for tick in ticks])
         ax.set(xlim=self.unit[0][[0, -1]], ylim=self.unit[1][[0, -1]])

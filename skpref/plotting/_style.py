@@ -226,7 +226,7 @@ def legend_above(ax: Any, columns: int) -> Any:
     """A legend above the axes, outside them, where a layout engine or `make_room` leaves room."""
     look = {"frameon": False, "fontsize": "small", "borderaxespad": 0.2, "handletextpad": 0.4}
     look |= {"columnspacing": 1.2, "handlelength": 1.4}
-    return ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, **look)
+    return ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns, **look)
 
 
 # Letters of rows, in points at least; distance of the lines; share of the figure that names take.

@@ -131,7 +131,7 @@ class WinRatesDisplay:
         look = {"cmap": diverging(ax) if cmap is None else cmap, "vmin": 0.0, "vmax": 1.0}
         self.image_ = ax.imshow(shown, aspect="equal", interpolation="nearest", **look)
         self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, fraction=0.05, pad=0.03)
-        self.colorbar_.set_label("P(row beats column)")
+        ax.set_xlabel("P(row beats column)" + (", numbers in %" if annotate else ""))
         self.colorbar_.outline.set_visible(False)
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
