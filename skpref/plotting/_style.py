@@ -257,6 +257,10 @@ def rows_of_names(ax: Any, names: Sequence[Any]) -> None:
         shorten_to(text, names[int(row)], _NAMES * room)
     ax.set_yticks(rows, [text.get_text() for text in drawn])
     settle(ax)
+    from matplotlib.ticker import MaxNLocator
+
+    most = max(2, int(points_of(ax)[0] / (4.0 * ax.xaxis.label.get_size())))
+    ax.xaxis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
     wrap_to(ax.xaxis.label, ax.get_window_extent().width)
     make_room(ax)
 

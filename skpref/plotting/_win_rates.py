@@ -27,7 +27,7 @@ _NUMBER, _REST, _ROW, _WIDEST = 1.9, 1.9, 0.27, 12.0
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class WinRatesDisplay:
-    """Matrix of win probabilities: the item of the row beats that of the column.
+    """Matrix of win probabilities: the item of the row beats that of the column, ties count half.
 
     Made by `from_estimator`; the parameters are kept as attributes, the best item first.
 
@@ -127,11 +127,15 @@ class WinRatesDisplay:
         n = len(names)
         wide = float(np.clip(_REST + _ROW * n, 2.9, _WIDEST))
         ax = new_axes(ax, (wide + 0.3, wide))
-        shown = np.where(np.eye(n, dtype=bool), np.nan, self.win)
+        # Half of a tie goes to either, so that what is even is even in the picture.
+        share = self.win if self.tie is None else self.win + 0.5 * self.tie
+        ties = self.tie is not None and bool(np.any(self.tie))
+        shown = np.where(np.eye(n, dtype=bool), np.nan, share)
         look = {"cmap": diverging(ax) if cmap is None else cmap, "vmin": 0.0, "vmax": 1.0}
         self.image_ = ax.imshow(shown, aspect="equal", interpolation="nearest", **look)
         self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, fraction=0.05, pad=0.03)
-        ax.set_xlabel("P(row beats column)" + (", numbers in %" if annotate else ""))
+        label = "P(row beats column)" + (" + ½ P(tie)" if ties else "")
+        ax.set_xlabel(label + (", in %" if annotate else ""))
         self.colorbar_.outline.set_visible(False)
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
@@ -147,21 +151,21 @@ class WinRatesDisplay:
         self.annotations_ = []
         letters = min(min(points_of(ax)) / n / _NUMBER, _LARGEST)
         if annotate and letters >= _SMALLEST:
-            self.annotations_ = self._numbers(ax, letters)
+            self.annotations_ = self._numbers(ax, share, letters)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _numbers(self, ax, letters):
+    def _numbers(self, ax, share, letters):
         """Per cent in every cell but those of the diagonal."""
         from matplotlib.colors import to_rgb
 
         found = []
-        for i, j in np.argwhere(~np.eye(len(self.win), dtype=bool)).tolist():
-            red, green, blue = to_rgb(self.image_.cmap(self.image_.norm(self.win[i, j])))
+        for i, j in np.argwhere(~np.eye(len(share), dtype=bool)).tolist():
+            red, green, blue = to_rgb(self.image_.cmap(self.image_.norm(share[i, j])))
             light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
             look = {"ha": "center", "va": "center_baseline", "fontsize": letters}
             color = "black" if light else "white"
-            found.append(ax.text(j, i, _percent(self.win[i, j]), color=color, **look))
+            found.append(ax.text(j, i, _percent(share[i, j]), color=color, **look))
         return found
 
 

@@ -162,6 +162,13 @@ def test_cells_are_the_win_rates(models):
     assert many.plot(plt.subplots(figsize=(3.0, 3.0))[1]).annotations_ == []
     sure = WinRatesDisplay(names=["a", "b"], win=np.array([[0.5, 0.9999], [0.0001, 0.5]])).plot()
     assert [text.get_text() for text in sure.annotations_] == [">99", "<1"]
+    tied = win_rates(models["ties"])
+    halved = WinRatesDisplay.from_estimator(models["ties"])
+    apart = ~np.eye(6, dtype=bool)
+    share = np.ma.filled(halved.image_.get_array(), np.nan)
+    assert_allclose(share[apart], (tied.win + 0.5 * tied.tie)[apart])
+    assert_allclose((share + share.T)[apart], 1.0)
+    assert "½" in halved.ax_.get_xlabel() and "½" not in display.ax_.get_xlabel()
     with pytest.raises(ValueError, match="top must"):
         WinRatesDisplay.from_estimator(models["plain"], top=0)
 
