@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from skpref._utils import Array, check_choice
+from skpref._utils import Array, check_choice, leading_axes
 from skpref.data import Shown, table_frame
 from skpref.fitting import UNITS, last_step, unit_length
 from skpref.inspection._contenders import contenders
@@ -107,20 +107,19 @@ def user_tastes(
     away = own - everyone
     away -= away.mean(axis=1, keepdims=True)
     scale = np.sqrt(np.mean((own - own.mean(axis=1, keepdims=True)) ** 2))
-    _, sizes, directions = np.linalg.svd(away, full_matrices=False)
-    if sizes[0] <= _ALIKE * max(scale, 1.0) * np.sqrt(away.size):
+    total = np.sum(away**2)
+    if total <= away.size * (_ALIKE * max(scale, 1.0)) ** 2:
         raise ValueError(
             "All these users have the same utility in this model, so that there are no tastes to "
             f"show: method={last.method!r}. Take a method with tastes of each user, such as 'auto'."
         )
-    axes = np.zeros((2, n))
-    axes[: len(directions[:2])] = directions[:2]
+    axes = leading_axes(away.T @ away, 2).T
+    held = np.sum((away @ axes.T) ** 2, axis=0) / total
+    axes[held <= _ALIKE] = 0.0  # of fewer users than directions
     axes *= np.where(axes[[0, 1], np.abs(axes).argmax(axis=1)] < 0.0, -1.0, 1.0)[:, None]
     tastes = away @ axes.T / np.sqrt(n)
     project = (axes - axes.mean(axis=1, keepdims=True)) @ sums / (np.sqrt(n) * length)
     covariance = np.stack([_projected(last, user, rows, project) for user in who])
-    held = np.zeros(2)
-    held[: len(sizes[:2])] = sizes[:2] ** 2 / np.sum(sizes**2)
     return Bunch(
         users=who,
         tastes=tastes,

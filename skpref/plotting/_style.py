@@ -274,9 +274,11 @@ def ellipse_of(centre: Any, covariance: Any, level: float) -> Any:
     """Contour of a normal density that holds so much of it."""
     from matplotlib.patches import Ellipse
 
-    sizes, axes = np.linalg.eigh(covariance)
-    across, along = 2.0 * radius_of(level) * np.sqrt(np.maximum(sizes, 0.0))
-    angle = np.degrees(np.arctan2(axes[1, 1], axes[0, 1]))
+    (first, both), (_, second) = np.asarray(covariance)
+    middle, off = 0.5 * (first + second), np.hypot(0.5 * (first - second), both)
+    sizes = np.maximum([middle + off, middle - off], 0.0)  # variances along its own axes
+    along, across = 2.0 * radius_of(level) * np.sqrt(sizes)
+    angle = 0.5 * np.degrees(np.arctan2(2.0 * both, first - second))
     return Ellipse(tuple(centre), along, across, angle=angle)
 
 
