@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import saved_support
+from matrix import FACTORS, Case, refusals
+from matrix_support import fitted, predictions
 from numpy.testing import assert_array_equal
 from saved_support import GAMES, MODELS, NAMES, TABLE, WHO, X, Y, answers, largest
 from sklearn.base import clone
@@ -60,6 +62,20 @@ def test_another_process_says_the_same(models, tmp_path):
     off = json.loads(ran.stdout)
     assert off.keys() == models.keys()
     assert max(off.values()) < 1e-12, off
+
+
+@pytest.mark.filterwarnings("ignore")  # of chains and minibatches that are short
+@pytest.mark.parametrize("engine", FACTORS["engine"])
+def test_every_engine_with_every_kind_of_answer(engine):
+    for kind in FACTORS["answers"]:
+        case = Case(engine, kind, learning="learned" if engine == "auto" else "fixed")
+        if refusals(case):
+            continue
+        model = fitted(case)
+        for said, truth in zip(
+            predictions(case, again(model)), predictions(case, model), strict=True
+        ):
+            assert_array_equal(said, truth)
 
 
 @pytest.mark.parametrize("name", MODELS)

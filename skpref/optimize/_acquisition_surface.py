@@ -72,7 +72,8 @@ def surface_over(
     )
     value = surface_of(method, posterior, incumbent, seen).value(rows)
     value = np.where(np.isfinite(value), value, np.nan)
-    name = method if isinstance(method, str) else getattr(method, "__name__", "acquisition")
+    name = method if isinstance(method, str) else getattr(method, "__name__", "<")
+    name = "acquisition" if name.startswith("<") else name  # of no name of its own
     if np.isnan(value).all():
         raise ValueError(f"The acquisition {name!r} is no finite number anywhere on this plane.")
     return Bunch(
