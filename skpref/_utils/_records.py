@@ -97,6 +97,15 @@ class Recorded:
             If these are not such arrays, are incomplete or of a newer format.
         TypeError
             If they are of an object of another class.
+
+        Examples
+        --------
+        >>> from skpref import PairwisePreferenceRegressor, Posterior
+        >>> games = [["ann", "bob"], ["bob", "cid"]]  # winner first
+        >>> model = PairwisePreferenceRegressor(optimizer=None).fit(games)
+        >>> arrays = model.posterior_.to_arrays()
+        >>> Posterior.from_arrays(arrays).win_probability(["ann"], ["cid"]).round(2)
+        array([0.97])
         """
         made = _read(arrays)
         if not isinstance(made, cls):
@@ -236,7 +245,7 @@ def _read(arrays):
         )
     try:
         return _Reader(arrays).value(told)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError, StopIteration) as error:
         raise ValueError(
             f"The arrays, written by skpref {document.get('skpref')}, are incomplete or not of a "
             f"form that skpref {skpref_version()} reads: {error}. Write them again by the version "
