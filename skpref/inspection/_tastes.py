@@ -70,7 +70,8 @@ def user_tastes(
     -----
     The axes are those of posterior means, which are drawn to the population where a user has few
     answers. A user's covariance is that of the own utility along the axes, in which what is not
-    known of the population counts too. Signs are such that the largest loading is positive.
+    known of the population counts too. Signs are such that the largest loading is positive. Time
+    grows as the number of users times the square of that of the items.
 
     Examples
     --------

@@ -13,6 +13,7 @@ from skpref.plotting._style import (
     check_matplotlib,
     in_unit,
     is_laid_out,
+    letters,
     new_axes,
     palette,
     percent,
@@ -245,9 +246,7 @@ class LeaderboardDisplay:
     @staticmethod
     def _letters(ax, n, annotate):
         """Sizes in points of the letters of names and columns; 0 where no columns have room."""
-        from matplotlib import font_manager, rcParams
-
-        usual = font_manager.FontProperties(size=rcParams["ytick.labelsize"]).get_size_in_points()
+        usual = letters("ytick.labelsize")
         height = points_of(ax)[1]
         below_heads = min(usual, height / (_LINE * (n + 0.2) + _HEAD))
         if annotate and below_heads >= _SMALLEST:

@@ -214,6 +214,13 @@ def points_of(ax: Any) -> tuple[float, float]:
     return box.width * 72.0 / ax.figure.dpi, box.height * 72.0 / ax.figure.dpi
 
 
+def letters(of: Any = "font.size") -> float:
+    """Size in points of the letters of a setting of matplotlib's."""
+    from matplotlib import font_manager, rcParams
+
+    return float(font_manager.FontProperties(size=rcParams[of]).get_size_in_points())
+
+
 def diverging(ax: Any) -> Any:
     """Colours from orange over the ground of the axes to blue."""
     from matplotlib.colors import LinearSegmentedColormap
@@ -244,9 +251,7 @@ def rows_of_names(ax: Any, names: Sequence[Any]) -> None:
     ax.set_axisbelow(True)
     ax.set_yticks([])
     settle(ax)
-    from matplotlib import font_manager, rcParams
-
-    usual = font_manager.FontProperties(size=rcParams["ytick.labelsize"]).get_size_in_points()
+    usual = letters("ytick.labelsize")
     size = min(usual, points_of(ax)[1] / (_LINE * n))
     step = int(np.ceil(_SMALLEST / size)) if size < _SMALLEST else 1
     rows = np.arange(0, n, step)
@@ -282,9 +287,9 @@ def ellipse_of(centre: Any, covariance: Any, level: float) -> Any:
     return Ellipse(tuple(centre), along, across, angle=angle)
 
 
-# Points of a label's letters, and where it stands beside its point, first choice first: in letters,
-# and how it is aligned.
-_LABEL = 8.5
+# Size of a label, in letters of the figure, and where it stands beside its point, first choice
+# first: in letters, and how it is aligned.
+_LABEL = 0.85
 _BESIDE = (
     (0.5, 0.3, "left", "bottom"),
     (-0.5, 0.3, "right", "bottom"),
@@ -292,6 +297,10 @@ _BESIDE = (
     (-0.5, -0.3, "right", "top"),
     (0.0, 0.7, "center", "bottom"),
     (0.0, -0.7, "center", "top"),
+    (-0.5, -1.5, "right", "top"),
+    (-0.5, 1.5, "right", "bottom"),
+    (0.5, -1.5, "left", "top"),
+    (0.5, 1.5, "left", "bottom"),
 )
 
 
@@ -305,7 +314,7 @@ def place_labels(ax: Any, labels: Sequence[tuple[Any, str, Any]]) -> list[Any]:
     from matplotlib.patheffects import withStroke
 
     halo = [withStroke(linewidth=1.8, foreground=paper(ax))]
-    size, taken, found = _LABEL, list[Any](), list[Any]()
+    size, taken, found = _LABEL * letters(), list[Any](), list[Any]()
     frame = ax.get_window_extent()
     dots = ax.transData.transform([place for place, _, _ in labels]) if labels else []
     for (place, name, color), dot in zip(labels, dots, strict=True):

@@ -148,7 +148,8 @@ class TracesDisplay:
                 ]
             )
         names = [plain(shortened(name, _MOST)) for name in np.asarray(self.names).tolist()]
-        told = [f"{name}\n{mean:+.2g}" for name, mean in zip(names, middle, strict=True)]
+        means = [f"{mean:+.2g}".replace("-", "−") for mean in middle]
+        told = [f"{name}\n{mean}" for name, mean in zip(names, means, strict=True)]
         ax.set_yticks(base, told)
         ax.set_ylim(base[-1] - 0.55 * height, base[0] + 0.55 * height)
         ax.set_xlim(1, max(n_draws, 2))

@@ -12,6 +12,7 @@ from skpref.inspection import win_rates
 from skpref.plotting._style import (
     check_matplotlib,
     diverging,
+    letters,
     make_room,
     new_axes,
     plain,
@@ -19,8 +20,9 @@ from skpref.plotting._style import (
     shortened,
 )
 
-# Letters of a name; points that a row needs for letters, and those of the smallest and largest.
-_MOST, _LINE, _SMALLEST, _LARGEST = 16, 1.3, 5.0, 9.0
+# Letters of a name; points that a row needs for letters, and those of the smallest; the largest, in
+# letters of the figure.
+_MOST, _LINE, _SMALLEST, _LARGEST = 16, 1.3, 5.0, 0.95
 # Width of a number in letters, and inches of new axes: the least, for one item, and at most.
 _NUMBER, _REST, _ROW, _WIDEST = 1.9, 1.9, 0.27, 12.0
 
@@ -142,20 +144,21 @@ class WinRatesDisplay:
         ax.set_xticks(range(n), [""] * n)
         ax.set_yticks(range(n), [""] * n)
         cell = min(points_of(ax)) / n
-        size = float(np.clip(cell / _LINE, _SMALLEST, _LARGEST))
+        largest = _LARGEST * letters()
+        size = float(np.clip(cell / _LINE, _SMALLEST, largest))
         step = max(1, int(np.ceil(size * _LINE / max(cell, 1e-9))))
         some = range(0, n, step)
         ax.set_yticks(some, names[::step], fontsize=size)
         ax.set_xticks(some, names[::step], fontsize=size, rotation=90)
         make_room(ax)
         self.annotations_ = []
-        letters = min(min(points_of(ax)) / n / _NUMBER, _LARGEST)
-        if annotate and letters >= _SMALLEST:
-            self.annotations_ = self._numbers(ax, share, letters)
+        fitting = min(min(points_of(ax)) / n / _NUMBER, largest)
+        if annotate and fitting >= _SMALLEST:
+            self.annotations_ = self._numbers(ax, share, fitting)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _numbers(self, ax, share, letters):
+    def _numbers(self, ax, share, size):
         """Per cent in every cell but those of the diagonal."""
         from matplotlib.colors import to_rgb
 
@@ -163,7 +166,7 @@ class WinRatesDisplay:
         for i, j in np.argwhere(~np.eye(len(share), dtype=bool)).tolist():
             red, green, blue = to_rgb(self.image_.cmap(self.image_.norm(share[i, j])))
             light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
-            look = {"ha": "center", "va": "center_baseline", "fontsize": letters}
+            look = {"ha": "center", "va": "center_baseline", "fontsize": size}
             color = "black" if light else "white"
             found.append(ax.text(j, i, _percent(share[i, j]), color=color, **look))
         return found
