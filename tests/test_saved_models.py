@@ -22,7 +22,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skpref
-from skpref import CollaborativePreferenceRegressor, PairwisePreferenceRegressor, Posterior
+from skpref import (
+    CollaborativePreferenceRegressor,
+    PairwisePreferenceRegressor,
+    Posterior,
+    PreferenceOptimizer,
+)
 from skpref.inference import EP
 from skpref.io import SKOPS_TRUSTED
 from skpref.likelihoods import Probit
@@ -89,6 +94,16 @@ def test_posteriors_go_alone(models, name):
     anchors = posterior.anchors[:5]
     assert_array_equal(copy.mean(anchors), posterior.mean(anchors))
     assert_array_equal(copy.cov(anchors), posterior.cov(anchors))
+
+
+@pytest.mark.parametrize("inference", ["auto", "hmc"])
+def test_posteriors_of_optimizers_go_alone(inference):
+    optimizer = PreferenceOptimizer(candidates=TABLE, inference=inference, random_state=0)
+    optimizer.run(lambda a, b: a < b, 5)
+    posterior = optimizer.posterior_
+    copy = Posterior.from_arrays(posterior.to_arrays())
+    assert_array_equal(copy.mean(NAMES), posterior.mean(NAMES))
+    assert_array_equal(copy.sample(NAMES, 3, 0), posterior.sample(NAMES, 3, 0))
 
 
 @pytest.mark.parametrize("name", MODELS)
