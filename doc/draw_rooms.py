@@ -18,6 +18,7 @@ COLUMNS = {
     "__main__": 1.0,
     "_command": 1.0,
     "collaborative": 1.0,
+    "io": 0.0,
     "plotting": 2.0,
     "optimize": 4.5,
     "_estimator": 1.0,

@@ -48,7 +48,7 @@ def bare(function):
 def test_public_functions_are_annotated(name):
     module = importlib.import_module(name)
     seen = dict(functions(module))
-    assert seen or name == "skpref.datasets"
+    assert seen or name in ("skpref.datasets", "skpref.io")  # values alone
     wrong = {each: bare(function) for each, function in seen.items() if bare(function)}
     assert not wrong
 

@@ -25,6 +25,7 @@ PROMISED = {
     "pick_from_pool.py": ["after 30 duels", "would be liked better"],
     "picture_1d.py": ["25 duels", "the 95 % interval holds"],
     "pictures.py": ["new duels are called right", "Best after 20 cups"],
+    "pictures_of_votes.py": ["seem to answer at random", "busiest 25", "the worst R̂", "20 cups"],
     "rated_items.py": ["duels: 540", "duels within a judge"],
     "raw_contests.py": ["ids in id", "gaps", "later contests", "somebody is new"],
     "resume_run.py": ["same question pending: True", "after undo the same again: True"],
@@ -40,6 +41,7 @@ PICTURES = {
     "leaderboard_llm.py": 1,
     "picture_1d.py": 1,
     "pictures.py": 5,
+    "pictures_of_votes.py": 6,
     "tennis.py": 1,
 }
 NEEDS = {"raw_contests.py": "pandas", "leaving_one_machine.py": "distributed"}

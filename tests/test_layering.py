@@ -28,6 +28,7 @@ ROOMS = (
     "datasets",
     "_estimator",
     "collaborative",
+    "io",
     "inspection",
     "active",
     "optimize",

@@ -41,6 +41,7 @@ from skpref._utils._parameters import (
     check_scoring_weights,
 )
 from skpref._utils._random import RandomLike, generator_of, seed_of, sobol, source_of
+from skpref._utils._records import Recorded, recorded, recorded_types, skpref_version
 from skpref._utils._roots import bracketed_roots
 from skpref._utils._threads import blas_threads
 from skpref._utils._warnings import warn
@@ -53,6 +54,7 @@ __all__ = [
     "NoCovarianceError",
     "ProgressBar",
     "RandomLike",
+    "Recorded",
     "blas_threads",
     "bracketed_roots",
     "check_bounds",
@@ -72,11 +74,14 @@ __all__ = [
     "leading_axes",
     "passed",
     "pivoted_cholesky",
+    "recorded",
+    "recorded_types",
     "refuse_dropped",
     "row_blocks",
     "scored_tags",
     "seed_of",
     "semidefinite_root",
+    "skpref_version",
     "sobol",
     "solve_band",
     "solve_lower",

@@ -8,7 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import Array, RandomLike, eigen_root, floor_variance, generator_of
+from skpref._utils import (
+    Array,
+    RandomLike,
+    Recorded,
+    eigen_root,
+    floor_variance,
+    generator_of,
+    recorded,
+)
 from skpref.collaborative._arrow import Tastes
 from skpref.collaborative._fit import Functions
 from skpref.data import Reader, first_wins
@@ -20,7 +28,7 @@ _BLOCK = 2**22
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CollaborativePosterior(ABC):
+class CollaborativePosterior(Recorded, ABC):
     """Posterior of the utilities of many users, as a Gaussian.
 
     `of` says which users are meant. Without it all methods speak of somebody who was not fitted:
@@ -168,6 +176,7 @@ class CollaborativePosterior(ABC):
             )
 
 
+@recorded
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TastesPosterior(CollaborativePosterior):
     """The population's utility and tastes are Gaussian: f_u(x) = f(x) + Σ_d w_ud h_d(x) + a rest.

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, inverse_cholesky
+from skpref._utils import Array, inverse_cholesky, recorded
 from skpref.data import Comparisons, distinct_rows
 from skpref.gp._kalman import Chains, Filtered, Nodes, Smoother
 from skpref.gp._known_chains import Course, KnownChains, Latest, places
@@ -137,7 +137,7 @@ class IndependentItems(Prior):
             if drifts.static is not None:
                 rows, shares = drifts.members(comparisons.items)
                 self.static = StaticFeatures.of(drifts.static, rows[shares != 0.0])
-                self._Z, self._own = self._features(), self.static.variance
+                self._Z, self._own = self._features(self.static), self.static.variance
             self._last = comparisons.kept.get(("messages", _ways(drifts)))
         else:
             self._carry_on(before)
@@ -158,15 +158,14 @@ class IndependentItems(Prior):
         self._centre = self._lifted(found.mean @ drift.seen)
         if before.static is not None:
             self.static = before.static
-            rows = self._features()
+            rows = self._features(before.static)
             self._Z = rows @ before.static_root.T
             self._own = np.ones(len(before.static_root))
             self._centre += rows @ before.static_mean
 
-    def _features(self) -> Array:
+    def _features(self, static: StaticFeatures) -> Array:
         """Features of the margins, found once."""
-        static, kept = self.static, self._comparisons.kept
-        assert static is not None
+        kept = self._comparisons.kept
         name = "static features", static.few.terms
         if name not in kept:
             margins = self._comparisons.rows.margins
@@ -505,6 +504,7 @@ def _inner(one: tuple[Array, ...], other: tuple[Array, ...]) -> float:
     return float(sum(a @ b for a, b in zip(one, other, strict=True)))
 
 
+@recorded
 class ChainRule(PriorRule):
     """Priors of items that are independent through time, where the kernel is of such."""
 

@@ -13,11 +13,13 @@ from skpref._utils import (
     NEGLIGIBLE,
     Array,
     RandomLike,
+    Recorded,
     bracketed_roots,
     check_number,
     eigen_root,
     floor_variance,
     generator_of,
+    recorded,
 )
 from skpref.data import Reader, Shown, consecutive, distinct_rows, first_wins
 from skpref.gp._choice import choice_proba
@@ -108,7 +110,7 @@ BLOCK = 2**21
 
 
 @dataclass(frozen=True, eq=False)
-class Components:
+class Components(Recorded):
     """Fields, means and covariances of a `Posterior`, where the fields are documented."""
 
     kernel: Kernel
@@ -567,6 +569,7 @@ def _by_blocks(posterior, A, B):
         yield PairMoments(rows, *posterior.pair_block(A[rows], B[rows]))
 
 
+@recorded
 @dataclass(frozen=True, eq=False)
 class Posterior(Components):
     """Posterior of the utility f given duels; nothing else computes a mean or a variance.

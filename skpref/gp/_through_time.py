@@ -7,7 +7,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpref._utils import Array, RandomLike, check_number, eigen_root, floor_variance, generator_of
+from skpref._utils import (
+    Array,
+    RandomLike,
+    check_number,
+    eigen_root,
+    floor_variance,
+    generator_of,
+    recorded,
+)
 from skpref.data import Shown, distinct_rows
 from skpref.gp._known_chains import KnownChains, Latest, places
 from skpref.gp._posterior import Posterior
@@ -21,6 +29,7 @@ _NOT_OF_CHAINS = (
 )
 
 
+@recorded
 class StaticFeatures:
     """Features of items that do not change through time, in the groups that are known.
 
@@ -131,6 +140,7 @@ class StaticFeatures:
         return found
 
 
+@recorded
 @dataclass(frozen=True, eq=False)
 class ThroughTime(Posterior):
     """Posterior of utilities through time; items are independent of each other.

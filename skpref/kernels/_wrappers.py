@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.gaussian_process import kernels as gp
 
+from skpref._utils import recorded
 from skpref.kernels._contracts import Array, Kernel
 
 _BLOCK = 128
@@ -69,6 +70,7 @@ class Wrapper(gp.Kernel):
         return self.kernel.bounds
 
 
+@recorded
 class PreferenceKernel(Wrapper):
     """Covariance of margins f(a) − f(b) where f has a given kernel on items.
 
@@ -154,6 +156,7 @@ class PreferenceKernel(Wrapper):
         return False
 
 
+@recorded
 class OnColumns(Wrapper):
     """A kernel that sees some columns of the items alone.
 
@@ -255,6 +258,7 @@ class OnColumns(Wrapper):
         return self.kernel.is_stationary()
 
 
+@recorded
 class Teams(Wrapper):
     """Covariance of teams, whose utility is the sum of that of their members.
 

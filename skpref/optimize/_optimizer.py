@@ -8,10 +8,12 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils import Bunch
 
 from skpref._utils import RandomLike, check_number, seed_of
 from skpref.gp import Posterior
 from skpref.likelihoods import AnswerParameters
+from skpref.optimize._acquisition_surface import check_method, check_plane, surface_over
 from skpref.optimize._answers import UNSAID, AnswerArguments
 from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import answer_options, configure
@@ -359,6 +361,70 @@ class PreferenceOptimizer(Asking):
     def expected_gain_(self) -> ExpectedGain:
         """What is to be gained by one more question, and how near the best is."""
         return self._session.gain()
+
+    def acquisition_surface(
+        self,
+        dimensions: Sequence[int | str] | None = None,
+        *,
+        acquisition: str | Callable = "auto",
+        at: Any = None,
+        resolution: int = 40,
+    ) -> Bunch:
+        """An acquisition over two dimensions of the space, the others held.
+
+        It is that of ``posterior_`` beside ``incumbent_``. A hallucination, or hyperparameters that
+        are drawn, would give another surface for every question.
+
+        Parameters
+        ----------
+        dimensions : two names or positions, default=None
+            None: the first two that are numbers.
+        acquisition : str or callable, default="auto"
+            As that of the optimizer, but for those that look ahead or draw ("kg", "jes",
+            "thompson", "random"). "auto": the first of the optimizer's own that is none of these.
+        at : item, default=None
+            Where the other dimensions are held. None: at ``incumbent_``.
+        resolution : int, default=40
+            Points along each dimension; of whole numbers no more than there are.
+
+        Returns
+        -------
+        surface : Bunch
+            names : tuple of str
+            grid : tuple of two ndarray, values of the parameters
+            unit : tuple of two ndarray, their places in the unit cube
+            acquisition : ndarray of shape (n_first, n_second); NaN where it is no finite number
+            method : str, the name of the acquisition
+            best : ndarray of shape (2,), in the unit cube, where it is largest
+            incumbent : ndarray of shape (2,), in the unit cube
+            shown : ndarray of shape (n_items, 2), distinct items of the answers, likewise
+
+        Raises
+        ------
+        NotFittedError
+            If nothing was told.
+        ValueError
+            If items are candidates of a pool; if dimensions are not two different ones that are
+            numbers; if the acquisition is none of these, or no number anywhere.
+
+        Examples
+        --------
+        >>> from skpref import HallucinationBelieverOptimizer
+        >>> optimizer = HallucinationBelieverOptimizer([(0.0, 1.0), (0.0, 10.0)], random_state=0)
+        >>> best = optimizer.run(lambda a, b: abs(a[0] - 0.3) < abs(b[0] - 0.3), n_duels=10)
+        >>> found = optimizer.acquisition_surface(resolution=20)
+        >>> found.method, found.acquisition.shape, found.grid[1][[0, -1]].tolist()
+        ('log_ei', (20, 20), [0.0, 10.0])
+        """
+        places = check_plane(self._space, dimensions, resolution)
+        method = check_method(self._session.configuration.strategies["duel"], acquisition)
+        (incumbent,) = self.to_unit([self.incumbent_])
+        held = incumbent if at is None else self.to_unit([at])[0]
+        shown = [item for items, _ in self.history_ for item in items]
+        seen = np.unique(self.to_unit(shown), axis=0)
+        return surface_over(
+            self._space, places, method, self.posterior_, incumbent, held, seen, resolution
+        )
 
     def _form_asked(self, size, kind):
         return {"size": size, "kind": kind}
