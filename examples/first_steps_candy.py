@@ -1,4 +1,7 @@
-"""Learn which sweets people like from a few hundred duels between them.
+"""Which sweets people like: first steps
+=====================================
+
+Learn which sweets people like from a few hundred duels between them.
 
 85 Halloween sweets are described by eleven attributes (chocolate, fruity, sugar, price, ...). A
 duel is a pair of sweets and which of the two won. The model learns a *utility* for every sweet

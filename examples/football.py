@@ -1,4 +1,7 @@
-"""Football: draws and home advantage, and teams whose strength changes.
+"""Football: draws, home advantage, strengths that drift
+=====================================================
+
+Football: draws and home advantage, and teams whose strength changes.
 
 Ten years of international matches are in the package. A draw is a tie: the better side of the day
 was better by less than a threshold. The team at home has an advantage, except on neutral ground,

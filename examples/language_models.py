@@ -1,4 +1,7 @@
-"""Rank language models from duels of their answers: items without features.
+"""Language models: items without features
+=======================================
+
+Rank language models from duels of their answers: items without features.
 
 59 models answered 13 prompts; crowd workers said which of two answers is better, or that they are
 equal. The models have no features, only names: `ItemTable.from_names` gives every model a utility

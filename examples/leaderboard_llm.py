@@ -1,4 +1,7 @@
-"""A leaderboard of language models with the uncertainty of each place.
+"""A leaderboard with the uncertainty of each place
+================================================
+
+A leaderboard of language models with the uncertainty of each place.
 
 59 models answered 13 prompts; crowd workers said which of two answers is better, or that they are
 equal. A leaderboard by shares of wins would hide how much of its order is luck: here every model

@@ -1,4 +1,7 @@
-"""The same fit on a cluster: answers in shards, and a grid search, over dask.
+"""The same fit on a cluster
+=========================
+
+The same fit on a cluster: answers in shards, and a grid search, over dask.
 
 Everything that runs in parallel in the package, and in scikit-learn, goes through joblib. Within
 ``parallel_config("dask")`` it is done by the workers of the cluster that a `distributed.Client` is

@@ -1,4 +1,7 @@
-"""What 124 people think of 59 language models, each person's own view.
+"""Many people, each with a view of their own
+==========================================
+
+What 124 people think of 59 language models, each person's own view.
 
 The verdicts that ship with the package say which of two answers a person preferred, or that neither
 was better. Most people gave few dozen, far too few for a view of 59 models of their own; but people

@@ -1,4 +1,7 @@
-"""The whole of preferential optimisation in ten lines: ask, compare, tell.
+"""Optimisation by asking, in ten lines
+====================================
+
+The whole of preferential optimisation in ten lines: ask, compare, tell.
 
 Someone looks for the best cup of coffee: grams of beans and degrees of the water. The cups cannot
 be rated, but of two the better one can be named. Here a formula does the tasting.

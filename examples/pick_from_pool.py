@@ -1,4 +1,7 @@
-"""Find someone's favourite sweet among 85 without tasting them all.
+"""Somebody's favourite of 85 sweets
+=================================
+
+Find someone's favourite sweet among 85 without tasting them all.
 
 The pool are the Halloween sweets of `load_candy`, described by eleven attributes. One person's
 taste is made up here: the published popularity plus a liking for peanuts and a little noise in

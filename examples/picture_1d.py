@@ -1,4 +1,7 @@
-"""A picture of what duels teach: one feature, a hidden truth, twenty-five duels.
+"""What duels teach, in one picture
+================================
+
+A picture of what duels teach: one feature, a hidden truth, twenty-five duels.
 
 A smooth utility on the interval from 0 to 10 is hidden. Twenty-five pairs of points fight noisy
 duels; the model sees only who won. The upper panel shows the hidden utility, the posterior mean

@@ -1,4 +1,7 @@
-"""Pictures of a fitted model and of a run: along features, calibration, the course of questions.
+"""Pictures of a model and of a run
+================================
+
+Pictures of a fitted model and of a run: along features, calibration, the course of questions.
 
 Sweets first: 85 of them fought, and a model of their features is asked how the utility changes with
 sugar and price, and, on duels that it has not seen, whether outcomes are as frequent as it says.

@@ -1,4 +1,7 @@
-"""Learn from ratings when every judge has a scale of their own.
+"""Ratings by judges whose scales differ
+=====================================
+
+Learn from ratings when every judge has a scale of their own.
 
 Twelve judges rate ten wines each; no wine is rated twice. Some judges are generous, some harsh,
 some use the whole scale and some a corner of it. Ratings of different judges cannot be compared,

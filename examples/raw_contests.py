@@ -1,4 +1,7 @@
-"""From a table of contests to a tuned, scored model.
+"""From a table of contests to a scored model
+==========================================
+
+From a table of contests to a tuned, scored model.
 
 A table as people have it, one contest a row: who met whom (texts), what each side was like on that
 day (age, home or away, days of rest, a style: numbers and categories, some missing), and who won.

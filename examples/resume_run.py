@@ -1,4 +1,7 @@
-"""A run that is closed and taken up again loses nothing: the journal.
+"""A run that is closed and taken up again
+=======================================
+
+A run that is closed and taken up again loses nothing: the journal.
 
 Every question and every answer is on disk before the call returns. A second optimizer on the same
 file (after a crash, on the next day) has the same question pending that the first one showed.

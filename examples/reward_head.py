@@ -1,4 +1,7 @@
-"""A reward head: a utility of texts learned from preferences, and which of them to ask for next.
+"""A reward head: texts, preferences, and what to ask
+==================================================
+
+A reward head: a utility of texts learned from preferences, and which of them to ask for next.
 
 A reward model is an encoder and a head: texts become vectors, and the head learns from "this one is
 better than that one" what they are worth. Here the encoder is a scikit-learn pipeline (TF-IDF and a

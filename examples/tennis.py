@@ -1,4 +1,7 @@
-"""Tennis: players who rise and fade, a tournament ahead.
+"""Tennis: players who rise and fade
+=================================
+
+Tennis: players who rise and fade, a tournament ahead.
 
 The main draws of the men's tour since 2005 are fetched (20 files, 15 MB; their terms forbid
 commercial use). Each player has a strength that drifts, how fast is learned from the matches. The

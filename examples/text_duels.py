@@ -1,4 +1,7 @@
-"""Which of two arguments convinces more? Duels of texts, judged on a topic never seen.
+"""Which argument convinces more
+=============================
+
+Which of two arguments convinces more? Duels of texts, judged on a topic never seen.
 
 Each argument becomes numbers: TF-IDF reduced to ten components by a truncated SVD, joined by the
 logarithm of its number of words, all standardised. `Itemwise` applies these scikit-learn

@@ -1,4 +1,7 @@
-"""Tune an image filter by eye: look at two versions of a picture, click the better one.
+"""A picture filter, tuned by eye
+==============================
+
+Tune an image filter by eye: look at two versions of a picture, click the better one.
 
 The filter removes noise (a Gaussian and a median), sharpens, and lifts the contrast: five
 parameters, one of them an integer, one a category. Run with ``--by-eye`` it shows pairs by

@@ -1,4 +1,7 @@
-"""Choose kernel and engine options by scikit-learn's own grid search.
+"""Kernels and engines by grid search
+==================================
+
+Choose kernel and engine options by scikit-learn's own grid search.
 
 Duel arrays are ordinary rows for `GridSearchCV`: it splits duels, clones the pipeline and scores
 it by log loss. `Itemwise(StandardScaler())` scales both sides of a duel alike. The options of an

@@ -14,7 +14,8 @@ from progress_support import HAS_CALLBACKS
 import skpref
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted((ROOT / "doc").glob("*.md"))
+DOC = ROOT / "doc"
+PAGES = sorted(page for page in DOC.rglob("*.md") if "_build" not in page.relative_to(DOC).parts)
 WITHOUT_CODE = {
     f"{name}.md"
     for name in (
@@ -52,10 +53,10 @@ def anchors(page):
 
 
 def page_id(page):
-    return page.name
+    return page.relative_to(DOC).as_posix()
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if p.name not in WITHOUT_CODE], ids=page_id)
+@pytest.mark.parametrize("page", [p for p in PAGES if page_id(p) not in WITHOUT_CODE], ids=page_id)
 def test_blocks_run(page):
     pytest.importorskip("pandas")
     if page.name in DRAWS:

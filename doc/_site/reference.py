@@ -1,0 +1,106 @@
+"""A page of the reference for every public name, and links to them from the page ``api.md``.
+
+``api.md`` says every public name in a line, and tests hold it to the code. Here each line gets a link, and each object a
+page made from its docstring, in the folder ``reference`` (made anew with every build). An object that several modules
+hand out has one page, by its shortest name.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import skpref
+
+FOLDER = "reference"
+PRIVATE_PARTS = ("data", "fitting", "gp")  # rooms without names of their own for users
+SECTION = re.compile(r"^## `([\w.]+)`$", flags=re.MULTILINE)
+NAMES = re.compile(r"`(\w+)((?:\([^`]*\))?)`")
+
+
+def modules() -> list[str]:
+    """Public modules, the package first."""
+    found = pkgutil.iter_modules(skpref.__path__)
+    names = [each.name for each in found if not each.name.startswith("_")]
+    return ["skpref", *(f"skpref.{name}" for name in names if name not in PRIVATE_PARTS)]
+
+
+def pages() -> dict[tuple[str, str], str]:
+    """Full name of the page of each (module, public name)."""
+    found, home = {}, {}
+    for module in modules():
+        public = importlib.import_module(module)
+        for name in public.__all__:
+            thing = getattr(public, name)
+            alike = inspect.isclass(thing) or inspect.isroutine(thing)
+            key = id(thing) if alike else (module, name)
+            found[module, name] = home.setdefault(key, f"{module}.{name}")
+    return found
+
+
+def page(full: str) -> str:
+    """The reStructuredText of one page."""
+    module, _, name = full.rpartition(".")
+    thing = getattr(importlib.import_module(module), name)
+    kind, options = "data", ["   :no-value:"]
+    if inspect.isclass(thing):
+        kind, options = "class", ["   :members:", "   :inherited-members:"]
+    elif inspect.isroutine(thing):
+        kind, options = "function", []
+    lines = [full, "=" * len(full), "", f".. currentmodule:: {module}", "", f".. auto{kind}:: {name}"]
+    return "\n".join([*lines, *options, ""])
+
+
+def write(app):
+    folder = Path(app.srcdir) / FOLDER
+    folder.mkdir(exist_ok=True)
+    wanted = {f"{full}.rst": page(full) for full in pages().values()}
+    for path in folder.glob("*.rst"):
+        if path.name not in wanted:
+            path.unlink()
+    for name, text in wanted.items():
+        path = folder / name
+        if not path.exists() or path.read_text("utf-8") != text:  # else it is up to date
+            path.write_text(text, "utf-8")
+
+
+def linked(text: str) -> str:
+    """The text of ``api.md`` with a link at each public name in the first column of a table."""
+    parts, known = SECTION.split(text), pages()
+    done = [parts[0]]
+    for module, section in zip(parts[1::2], parts[2::2], strict=True):
+
+        def link(found, module=module):
+            full = known.get((module, found[1]))
+            return found[0] if full is None else f"[{found[0]}]({FOLDER}/{full}.rst)"
+
+        lines = []
+        for line in section.split("\n"):
+            cells = line.split(" | ", 1)
+            if line.startswith("| `"):
+                cells[0] = NAMES.sub(link, cells[0])
+            lines.append(" | ".join(cells))
+        done += [f"## `{module}`", "\n".join(lines)]
+    names = "\n".join(f"{FOLDER}/{full}" for full in sorted(set(known.values()), key=str.lower))
+    return "".join(done) + f"\n```{{toctree}}\n:hidden:\n\n{names}\n```\n"
+
+
+def on_read(app, docname, source):
+    if docname == "api":
+        source[0] = linked(source[0])
+
+
+def skip(app, what, name, obj, skipped, options):
+    """Members that scikit-learn gives, and its requests for metadata, are in its own reference."""
+    owner = getattr(obj, "__module__", None) or ""
+    if re.fullmatch(r"set_\w+_request", name) or owner.startswith("sklearn"):
+        return True
+    return None
+
+
+def setup(app):
+    app.connect("builder-inited", write)
+    app.connect("source-read", on_read)
+    app.connect("autodoc-skip-member", skip)
+    return {"parallel_read_safe": True}
