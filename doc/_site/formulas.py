@@ -4,21 +4,26 @@ Browsers draw MathML themselves, so that a page needs no script and nothing from
 blind read it. The converter is the one that comes with docutils.
 """
 
+import re
+
 from docutils import nodes
-from docutils.utils.math import MathError, wrap_math_code
+from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
+# The converter reads the number 12 in \frac12.
+DIGITS = re.compile(r"\\([td]?frac)(\d)(\d)")
 
 
 def mathml(node, as_block):
     """The formula of a node as an element of MathML."""
     code = node.astext()
-    if as_block and r"\begin{" not in code and "aligned" not in code:
-        code = wrap_math_code(code, as_block)
+    for environment in (r"\begin{equation*}", r"\end{equation*}", r"\begin{split}", r"\end{split}"):
+        code = code.replace(environment, "")
+    code = DIGITS.sub(r"\\\1{\2}{\3}", code)
     try:
-        return tex2mathml(code, as_block=as_block)
+        return tex2mathml(code.strip(), as_block=as_block)
     except MathError as error:
         logger.warning("no formula: %s: %s", error, code, location=node)
         return ""

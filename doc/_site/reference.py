@@ -16,6 +16,7 @@ import skpref
 FOLDER = "reference"
 PRIVATE_PARTS = ("data", "fitting", "gp")  # rooms without names of their own for users
 SECTION = re.compile(r"^## `([\w.]+)`$", flags=re.MULTILINE)
+FIELD = re.compile(r" +([A-Za-z_][\w.]*(?:, [A-Za-z_]\w*)*) : (\S.*)$")
 NAMES = re.compile(r"`(\w+)((?:\([^`]*\))?)`")
 
 
@@ -48,7 +49,7 @@ def page(full: str) -> str:
         kind, options = "class", ["   :members:", "   :inherited-members:"]
     elif inspect.isroutine(thing):
         kind, options = "function", []
-    lines = [full, "=" * len(full), "", f".. currentmodule:: {module}", "", f".. auto{kind}:: {name}"]
+    lines = [name, "=" * len(name), "", f".. currentmodule:: {module}", "", f".. auto{kind}:: {name}"]
     return "\n".join([*lines, *options, ""])
 
 
@@ -82,13 +83,59 @@ def linked(text: str) -> str:
                 cells[0] = NAMES.sub(link, cells[0])
             lines.append(" | ".join(cells))
         done += [f"## `{module}`", "\n".join(lines)]
-    names = "\n".join(f"{FOLDER}/{full}" for full in sorted(set(known.values()), key=str.lower))
-    return "".join(done) + f"\n```{{toctree}}\n:hidden:\n\n{names}\n```\n"
+    for module in modules():
+        own = [full for full in set(known.values()) if full.rpartition(".")[0] == module]
+        names = "\n".join(f"{FOLDER}/{full}" for full in sorted(own, key=str.lower))
+        done.append(f"\n```{{toctree}}\n:hidden:\n:caption: {module}\n\n{names}\n```\n")
+    return "".join(done)
 
 
 def on_read(app, docname, source):
     if docname == "api":
         source[0] = linked(source[0])
+
+
+def whole_lines(lines: list[str]) -> list[str]:
+    """Lines that end in a backslash joined with the next."""
+    joined: list[str] = []
+    for line in lines:
+        if joined and joined[-1].endswith("\\"):
+            joined[-1] = joined[-1][:-1].rstrip() + " " + line.strip()
+        else:
+            joined.append(line)
+    return joined
+
+
+def fields_in_bullets(lines: list[str]) -> list[str]:
+    """The fields of a Bunch, ``name : what it is`` and lines below it, as a list.
+
+    Those below belong to the field whether they go on with its sentence or begin another.
+    """
+    done: list[str] = []
+    field = 0  # indent of the field that the line may go on with
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        if indent >= 4 and (found := FIELD.match(line)) and (not field or indent <= field):
+            if not field and done and done[-1].strip():
+                done.append("")
+            field = indent
+            done.append(f"{' ' * indent}* **{found[1]}** : {found[2]}")
+        elif field and indent > field:
+            starts = line.strip()[0].isupper() and re.match(r" *\* \*\*", done[-1])
+            done[-1] += ". " if starts and not done[-1].endswith((".", ":")) else " "
+            done[-1] += line.strip()
+        else:
+            if field and line.strip():
+                done.append("")
+            field = 0
+            done.append(line)
+    return done
+
+
+def mend(app, what, name, obj, options, lines):
+    """What docutils does not read in docstrings that people read well; before numpydoc."""
+    initials = (re.sub(r"^([A-Z])\. ", r"\\\1. ", line) for line in lines)  # no item A of a list
+    lines[:] = fields_in_bullets(whole_lines(list(initials)))
 
 
 def skip(app, what, name, obj, skipped, options):
@@ -102,5 +149,6 @@ def skip(app, what, name, obj, skipped, options):
 def setup(app):
     app.connect("builder-inited", write)
     app.connect("source-read", on_read)
+    app.connect("autodoc-process-docstring", mend, priority=100)
     app.connect("autodoc-skip-member", skip)
     return {"parallel_read_safe": True}
