@@ -1,7 +1,7 @@
 """The documentation site: ``python -m sphinx -W -b html doc doc/_build/html``.
 
-The pages are Markdown that reads well on a code host, too. What the site needs beside it stands in the folder
-``_site``, a module for each concern.
+The pages are Markdown that reads well on a code host, too. What the site needs beside it stands in
+the folder ``_site``, a module for each concern.
 """
 
 import os

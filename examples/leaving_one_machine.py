@@ -13,6 +13,7 @@ cluster.
 
 import logging
 
+import matplotlib.pyplot as plt
 import numpy as np
 from distributed import Client, LocalCluster
 from joblib import parallel_config
@@ -63,6 +64,11 @@ def main():
     scores = search.cv_results_["mean_test_score"]
     for setting, score in zip(search.cv_results_["params"], scores, strict=True):
         print(f"lengthscale {setting['kernel__length_scale']}: log loss {-score:.3f}")
+
+    _, axes = plt.subplots(figsize=(5.0, 4.5), layout="constrained")
+    axes.plot(here, there, ".", markersize=3)
+    axes.set(xlabel="utility fitted in one process", ylabel="fitted by two workers")
+    plt.show()
 
 
 if __name__ == "__main__":  # the workers' processes may import this file

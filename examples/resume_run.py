@@ -10,7 +10,10 @@ file (after a crash, on the next day) has the same question pending that the fir
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
+
 from skpref.optimize import HallucinationBelieverOptimizer, read_journal
+from skpref.plotting import OptimizationDisplay
 
 SPACE = {"volume": (0.0, 1.0), "treble": (-6, 6), "mode": ["speech", "music", "street"]}
 
@@ -29,6 +32,8 @@ def open_run(path):
     return HallucinationBelieverOptimizer(SPACE, journal=path)
 
 
+# %%
+# Monday, Tuesday.
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "hearing_aid.db"
 
@@ -49,4 +54,6 @@ with tempfile.TemporaryDirectory() as folder:
     print(f"best: volume {best['volume']:.2f}, treble {best['treble']}, {best['mode']}")
     events = read_journal(path)["kind"]
     print(f"journal: {events.count('tell')} answers, {events.count('undo')} taken back")
+    OptimizationDisplay.from_optimizer(tuesday)  # the whole run, of both days
     del tuesday
+plt.show()

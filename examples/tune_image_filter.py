@@ -15,6 +15,7 @@ two are much alike.
 import sys
 from contextlib import suppress
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy import ndimage
 
@@ -30,6 +31,8 @@ SPACE = {
 SIZE = 96
 
 
+# %%
+# The picture, and the filter.
 def picture():
     """Rings, a ramp and a few sharp edges, by formula; values in [0, 1]."""
     y, x = np.mgrid[0:SIZE, 0:SIZE] / SIZE
@@ -51,6 +54,15 @@ def develop(noisy, parameters):
     return sharpened ** parameters["gamma"]
 
 
+rng = np.random.default_rng(0)
+clean = picture()
+specks = rng.random(clean.shape) < 0.08
+noisy = np.clip(clean + 0.08 * rng.standard_normal(clean.shape), 0.0, 1.0)
+noisy[specks] = rng.integers(0, 2, specks.sum())
+
+
+# %%
+# Who judges: a simulated judge, or you.
 def simulated_judge(clean, noisy, rng):
     """Prefers the smaller error, compared with some noise."""
 
@@ -62,8 +74,6 @@ def simulated_judge(clean, noisy, rng):
 
 def by_eye(optimizer, noisy):
     """Show pairs until q is pressed."""
-    import matplotlib.pyplot as plt
-
     plt.rcParams["keymap.save"] = plt.rcParams["keymap.quit"] = []  # matplotlib's own s and q
     figure, axes = plt.subplots(1, 2, figsize=(10, 5.5))
     state = {}
@@ -99,28 +109,30 @@ def by_eye(optimizer, noisy):
     plt.show()
 
 
-def main(arguments):
-    rng = np.random.default_rng(0)
-    clean = picture()
-    specks = rng.random(clean.shape) < 0.08
-    noisy = np.clip(clean + 0.08 * rng.standard_normal(clean.shape), 0.0, 1.0)
-    noisy[specks] = rng.integers(0, 2, specks.sum())
-    if "--by-eye" in arguments:
-        optimizer = HallucinationBelieverOptimizer(SPACE, journal="filter_run.db")
-        by_eye(optimizer, noisy)
-    else:
-        optimizer = HallucinationBelieverOptimizer(SPACE, random_state=0)
-        optimizer.run(simulated_judge(clean, noisy, rng), 35)
-    if not optimizer.n_told_:
-        print("No duel was told.")
-        return
-    best = optimizer.recommend()
-    error = np.sqrt(np.mean((develop(noisy, best) - clean) ** 2))
-    print(f"Best after {optimizer.n_told_} duels:")
-    for name, value in best.items():
-        print(f"  {name:8s} {value if isinstance(value, str | int) else round(value, 3)}")
-    print(f"Error {error:.3f}; of the noisy picture {np.sqrt(np.mean((noisy - clean) ** 2)):.3f}")
+# %%
+# The run.
+if "--by-eye" in sys.argv:
+    optimizer = HallucinationBelieverOptimizer(SPACE, journal="filter_run.db")
+    by_eye(optimizer, noisy)
+else:
+    optimizer = HallucinationBelieverOptimizer(SPACE, random_state=0)
+    optimizer.run(simulated_judge(clean, noisy, rng), 35)
+if not optimizer.n_told_:
+    sys.exit("No duel was told.")
+best = optimizer.recommend()
+found = develop(noisy, best)
+error = np.sqrt(np.mean((found - clean) ** 2))
+print(f"Best after {optimizer.n_told_} duels:")
+for name, value in best.items():
+    print(f"  {name:8s} {value if isinstance(value, str | int) else round(value, 3)}")
+print(f"Error {error:.3f}; of the noisy picture {np.sqrt(np.mean((noisy - clean) ** 2)):.3f}")
 
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+# %%
+# What came of it.
+figure, axes = plt.subplots(1, 3, figsize=(9.0, 3.4), layout="constrained")
+shown = {"noisy": noisy, "the filter that was found": found, "undisturbed": clean}
+for panel, (name, image) in zip(axes, shown.items(), strict=True):
+    panel.imshow(image, cmap="gray", vmin=0.0, vmax=1.0)
+    panel.set_title(name)
+    panel.set_axis_off()
+plt.show()

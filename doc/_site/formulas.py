@@ -1,7 +1,7 @@
 """Formulas as MathML, made while the site is built.
 
-Browsers draw MathML themselves, so that a page needs no script and nothing from the network, and readers for the
-blind read it. The converter is the one that comes with docutils.
+Browsers draw MathML themselves, so that a page needs no script and nothing from the network, and
+readers for the blind read it. The converter is the one that comes with docutils.
 """
 
 import re

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-
-# In the order in which they are shown. The last fetch their data from the network, and are shown without being run.
+# In the order in which they are shown.
 ORDER = (
     "first_steps_candy.py",
     "raw_contests.py",
@@ -24,7 +23,7 @@ ORDER = (
     "leaving_one_machine.py",
     "tennis.py",
 )
-FETCH = ("tennis.py",)
+FETCH = ("tennis.py",)  # their data, from the network: shown without being run
 
 
 def position(name: str) -> tuple[int, str]:

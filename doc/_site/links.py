@@ -1,7 +1,7 @@
 """Links that lead out of ``doc/`` on a code host lead to a page or a file of the site.
 
-Scripts in ``examples/`` lead to their pages of the gallery, the texts at the root of the repository to the pages that
-hold them, all other files to copies. Folders are named without a link.
+Scripts in ``examples/`` lead to their pages of the gallery, the texts at the root of the repository
+to the pages that hold them, all other files to copies. Folders are named without a link.
 """
 
 import os

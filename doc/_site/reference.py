@@ -1,8 +1,8 @@
 """A page of the reference for every public name, and links to them from the page ``api.md``.
 
-``api.md`` says every public name in a line, and tests hold it to the code. Here each line gets a link, and each object a
-page made from its docstring, in the folder ``reference`` (made anew with every build). An object that several modules
-hand out has one page, by its shortest name.
+``api.md`` says every public name in a line, and tests hold it to the code. Here each line gets a
+link, and each object a page made from its docstring, in the folder ``reference`` (made anew with
+every build). An object that several modules hand out has one page, by its shortest name.
 """
 
 import importlib
@@ -49,7 +49,14 @@ def page(full: str) -> str:
         kind, options = "class", ["   :members:", "   :inherited-members:"]
     elif inspect.isroutine(thing):
         kind, options = "function", []
-    lines = [name, "=" * len(name), "", f".. currentmodule:: {module}", "", f".. auto{kind}:: {name}"]
+    lines = [
+        name,
+        "=" * len(name),
+        "",
+        f".. currentmodule:: {module}",
+        "",
+        f".. auto{kind}:: {name}",
+    ]
     return "\n".join([*lines, *options, ""])
 
 
