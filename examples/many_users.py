@@ -72,6 +72,13 @@ mine, theirs = views[f"person {one}"], views[f"person {other}"]
 axes.axline((0, 0), slope=1, color="0.7", linewidth=1)
 axes.plot(mine, theirs, "o", markersize=4)
 for k in (gap.argmax(), gap.argmin()):
-    axes.annotate(table.names[k], (mine[k], theirs[k]), xytext=(5, 5), textcoords="offset points")
+    left = mine[k] < mine.mean()
+    axes.annotate(
+        table.names[k],
+        (mine[k], theirs[k]),
+        xytext=(6 if left else -6, 6),
+        textcoords="offset points",
+        ha="left" if left else "right",
+    )
 axes.set(xlabel=f"utility for person {one}", ylabel=f"utility for person {other}")
 plt.show()

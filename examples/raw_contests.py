@@ -102,7 +102,7 @@ for question, (train, test) in splits.items():
     )
 
 # %%
-# What knowing who a player is adds: for players who are known, much; for new ones, little.
+# What knowing who a player is adds, for players who are known and where one of the two is new.
 _, axes = plt.subplots(figsize=(6.5, 3.5), layout="constrained")
 for row, losses in enumerate(found.values()):
     for shift, one, colour in zip((-0.17, 0.17), losses, ("C0", "0.7"), strict=True):

@@ -11,8 +11,7 @@ it, then `partial_fit` learns of its matches, in milliseconds. Elo's ratings do 
 Run with ``--data FOLDER`` to look for the files there, or fetch them to there, and with ``--save
 FILE`` to write the picture of strengths through time.
 
-Shown here without its output: the data are fetched from the network, which where pages are made may
-not be there.
+Where its data were not at hand, the page of this script in the documentation has no output.
 """
 
 import argparse

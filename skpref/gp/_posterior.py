@@ -785,7 +785,8 @@ class Posterior(Components):
     def quantile(self, X: Any, q: float | Sequence[float]) -> Array:
         """Quantile of f(x), shape (n,), or (n, n_quantiles) for a sequence ``q`` in (0, 1).
 
-        A bracketed root of the mixture's distribution function, the bracket of Takeno et al. (2023, Alg. 2).
+        A bracketed root of the mixture's distribution function, the bracket that of Takeno et al.
+        (2023), Algorithm 2.
         """
         levels = np.asarray(q, dtype=np.float64)
         if levels.ndim > 1 or not levels.size or not np.all((levels > 0.0) & (levels < 1.0)):
