@@ -37,7 +37,7 @@ extensions = [
     "_site.formulas",
 ]
 exclude_patterns = ["_build", "_site"]
-nitpicky = False
+default_role = "py:obj"  # `name` in docstrings links to its page, where it has one
 suppress_warnings = ["config.cache"]  # the gallery's settings hold functions
 
 myst_enable_extensions = ["dollarmath", "colon_fence"]

@@ -1,5 +1,6 @@
 """The gallery: every script of ``examples/`` runs, and its page shows what it prints and draws."""
 
+import re
 from pathlib import Path
 
 from skpref.datasets import fetch_atp_matches
@@ -47,11 +48,11 @@ def without_data() -> list[str]:
 
 def settings(doc: Path) -> dict:
     """`sphinx_gallery_conf` of the site in the folder `doc`."""
-    runs = "|".join(name for name in ORDER if name not in without_data())
+    shown_alone = "".join(rf"(?!{re.escape(name)}$)" for name in without_data())
     return {
         "examples_dirs": [str(doc.parent / "examples")],
         "gallery_dirs": ["auto_examples"],
-        "filename_pattern": rf"/({runs})$",
+        "filename_pattern": rf"/{shown_alone}\w+\.py$",
         "within_subsection_order": "_site.gallery.position",
         "abort_on_example_error": True,
         "copyfile_regex": r".*\.rst",

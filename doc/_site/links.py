@@ -27,7 +27,6 @@ def target_in_site(target: str, folder: Path, page_folder: Path) -> str | None:
     path, _, anchor = target.partition("#")
     there = (folder / path).resolve()
     inside = there.relative_to(ROOT).as_posix()
-    found: Path
     if inside == "examples":
         found = ROOT / "doc" / "auto_examples" / "index.rst"
     elif inside.startswith("examples/") and there.suffix == ".py":
@@ -35,7 +34,7 @@ def target_in_site(target: str, folder: Path, page_folder: Path) -> str | None:
     elif inside in HELD:
         found = ROOT / "doc" / f"{HELD[inside]}.md"
     elif inside == "README.md":
-        found = ROOT / "doc" / "index.md"
+        found, anchor = ROOT / "doc" / "index.md", ""  # the site's own front page
     elif there.is_dir():
         return None
     else:

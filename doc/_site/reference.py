@@ -40,15 +40,37 @@ def pages() -> dict[tuple[str, str], str]:
     return found
 
 
+def said_of(module: str, name: str) -> str:
+    """What ``api.md`` says of a name in its line."""
+    parts = SECTION.split((Path(__file__).parents[1] / "api.md").read_text("utf-8"))
+    section = dict(zip(parts[1::2], parts[2::2], strict=True))[module]
+    for line in section.split("\n"):
+        cells = line.strip("| ").split(" | ")
+        if line.startswith("| `") and f"`{name}`" in cells[0]:
+            words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", cells[1]).replace("`", "``")
+            return words[0].upper() + words[1:].rstrip(".") + "."
+    raise LookupError(f"api.md has no line of {module}.{name}")
+
+
+def value_of(thing: object) -> list[str]:
+    """A constant as it is, of a collection what is in it."""
+    if isinstance(thing, dict | tuple | list):
+        return [f"* ``{each!r}``" for each in thing]
+    return [f"``{thing!r}``"]
+
+
 def page(full: str) -> str:
     """The reStructuredText of one page."""
     module, _, name = full.rpartition(".")
     thing = getattr(importlib.import_module(module), name)
-    kind, options = "data", ["   :no-value:"]
+    if not (inspect.isclass(thing) or inspect.isroutine(thing)):  # no docstring of its own
+        lines = [f".. py:data:: {name}", f"   :module: {module}", ""]
+        lines += [f"   {said_of(module, name)}", ""]
+        lines += [f"   {line}" for line in value_of(thing)]
+        return "\n".join([name, "=" * len(name), "", *lines, ""])
+    kind, options = "function", []
     if inspect.isclass(thing):
         kind, options = "class", ["   :members:", "   :inherited-members:"]
-    elif inspect.isroutine(thing):
-        kind, options = "function", []
     lines = [
         name,
         "=" * len(name),
