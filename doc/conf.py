@@ -30,7 +30,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
-    "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "_site.links",
     "_site.reference",
@@ -47,6 +46,7 @@ myst_links_external_new_tab = False
 numpydoc_show_class_members = False  # pages of classes list them by autodoc
 autodoc_typehints = "none"  # docstrings say it in words
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 autosummary_generate = False  # _site.reference writes the pages
 
 sphinx_gallery_conf = gallery.settings(HERE)

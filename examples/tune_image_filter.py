@@ -1,5 +1,5 @@
 """A picture filter, tuned by eye
-==============================
+===============================
 
 Tune an image filter by eye: look at two versions of a picture, click the better one.
 
@@ -32,7 +32,7 @@ SIZE = 96
 
 
 # %%
-# The picture, and the filter.
+# The picture, its noise, and the filter.
 def picture():
     """Rings, a ramp and a few sharp edges, by formula; values in [0, 1]."""
     y, x = np.mgrid[0:SIZE, 0:SIZE] / SIZE
@@ -54,11 +54,17 @@ def develop(noisy, parameters):
     return sharpened ** parameters["gamma"]
 
 
-rng = np.random.default_rng(0)
-clean = picture()
-specks = rng.random(clean.shape) < 0.08
-noisy = np.clip(clean + 0.08 * rng.standard_normal(clean.shape), 0.0, 1.0)
-noisy[specks] = rng.integers(0, 2, specks.sum())
+def disturbed(clean, rng):
+    """The picture with noise and specks."""
+    specks = rng.random(clean.shape) < 0.08
+    noisy = np.clip(clean + 0.08 * rng.standard_normal(clean.shape), 0.0, 1.0)
+    noisy[specks] = rng.integers(0, 2, specks.sum())
+    return noisy
+
+
+def error_of(image, clean):
+    """Root mean square of the differences."""
+    return np.sqrt(np.mean((image - clean) ** 2))
 
 
 # %%
@@ -67,7 +73,7 @@ def simulated_judge(clean, noisy, rng):
     """Prefers the smaller error, compared with some noise."""
 
     def error(parameters):
-        return np.sqrt(np.mean((develop(noisy, parameters) - clean) ** 2))
+        return error_of(develop(noisy, parameters), clean)
 
     return lambda first, second: error(first) < error(second) + 0.002 * rng.standard_normal()
 
@@ -110,29 +116,46 @@ def by_eye(optimizer, noisy):
 
 
 # %%
-# The run.
-if "--by-eye" in sys.argv:
-    optimizer = HallucinationBelieverOptimizer(SPACE, journal="filter_run.db")
-    by_eye(optimizer, noisy)
-else:
-    optimizer = HallucinationBelieverOptimizer(SPACE, random_state=0)
-    optimizer.run(simulated_judge(clean, noisy, rng), 35)
-if not optimizer.n_told_:
-    sys.exit("No duel was told.")
-best = optimizer.recommend()
-found = develop(noisy, best)
-error = np.sqrt(np.mean((found - clean) ** 2))
-print(f"Best after {optimizer.n_told_} duels:")
-for name, value in best.items():
-    print(f"  {name:8s} {value if isinstance(value, str | int) else round(value, 3)}")
-print(f"Error {error:.3f}; of the noisy picture {np.sqrt(np.mean((noisy - clean) ** 2)):.3f}")
+# What came of it.
+def show_best(parameters, noisy, clean):
+    """Print the parameters and how far the picture is from the undisturbed one."""
+    for name, value in parameters.items():
+        print(f"  {name:8s} {value if isinstance(value, str | int) else round(value, 3)}")
+    error = error_of(develop(noisy, parameters), clean)
+    print(f"Error {error:.3f}; of the noisy picture {error_of(noisy, clean):.3f}")
+
+
+def draw(found, noisy, clean):
+    """The three pictures side by side."""
+    _, axes = plt.subplots(1, 3, figsize=(9.0, 3.4), layout="constrained")
+    shown = {"noisy": noisy, "the filter that was found": found, "undisturbed": clean}
+    for panel, (name, image) in zip(axes, shown.items(), strict=True):
+        panel.imshow(image, cmap="gray", vmin=0.0, vmax=1.0)
+        panel.set_title(name)
+        panel.set_axis_off()
+    plt.show()
+
 
 # %%
-# What came of it.
-figure, axes = plt.subplots(1, 3, figsize=(9.0, 3.4), layout="constrained")
-shown = {"noisy": noisy, "the filter that was found": found, "undisturbed": clean}
-for panel, (name, image) in zip(axes, shown.items(), strict=True):
-    panel.imshow(image, cmap="gray", vmin=0.0, vmax=1.0)
-    panel.set_title(name)
-    panel.set_axis_off()
-plt.show()
+# The run.
+def main(arguments):
+    rng = np.random.default_rng(0)
+    clean = picture()
+    noisy = disturbed(clean, rng)
+    if "--by-eye" in arguments:
+        optimizer = HallucinationBelieverOptimizer(SPACE, journal="filter_run.db")
+        by_eye(optimizer, noisy)
+    else:
+        optimizer = HallucinationBelieverOptimizer(SPACE, random_state=0)
+        optimizer.run(simulated_judge(clean, noisy, rng), 35)
+    if not optimizer.n_told_:
+        print("No duel was told.")
+        return
+    print(f"Best after {optimizer.n_told_} duels:")
+    best = optimizer.recommend()
+    show_best(best, noisy, clean)
+    draw(develop(noisy, best), noisy, clean)
+
+
+if __name__ == "__main__":  # another example uses the filter
+    main(sys.argv[1:])

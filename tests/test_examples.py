@@ -1,5 +1,6 @@
 """Every example runs headless, without warnings, and prints what it promises."""
 
+import ast
 import os
 import re
 import subprocess
@@ -116,6 +117,15 @@ SAYS = {
     "many_users.py": what_people_share_improves_predictions,
     "language_models.py": models_rank_as_the_plain_counts_do,
 }
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name
+)
+def test_docstring_begins_with_a_title(path):
+    """The gallery of the documentation site takes it for the page's."""
+    title, line = ast.get_docstring(ast.parse(path.read_text("utf-8"))).splitlines()[:2]
+    assert line == "=" * len(title), path.name
 
 
 def test_all_examples_are_listed():
