@@ -1,5 +1,5 @@
 """A picture filter, tuned by eye
-===============================
+==============================
 
 Tune an image filter by eye: look at two versions of a picture, click the better one.
 
