@@ -31,6 +31,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
+    "_site.gallery",
     "_site.links",
     "_site.reference",
     "_site.formulas",

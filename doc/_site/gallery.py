@@ -3,7 +3,11 @@
 import re
 from pathlib import Path
 
+from sphinx.util import logging
+
 from skpref.datasets import fetch_atp_matches
+
+logger = logging.getLogger(__name__)
 
 # In the order in which they are shown.
 ORDER = (
@@ -66,3 +70,21 @@ def settings(doc: Path) -> dict:
         "capture_repr": (),
         "plot_gallery": True,
     }
+
+
+def without_picture(doc: Path) -> list[str]:
+    """Examples that drew nothing, though they ran."""
+    ran = {path.name for path in (doc.parent / "examples").glob("*.py")} - set(without_data())
+    images = doc / "auto_examples" / "images"
+    return sorted(name for name in ran if not (images / f"sphx_glr_{name[:-3]}_001.png").exists())
+
+
+def look(app, env, docnames):
+    if app.config.sphinx_gallery_conf["plot_gallery"] is True:
+        for name in without_picture(Path(app.srcdir)):
+            logger.warning("examples/%s draws no picture", name)
+
+
+def setup(app):
+    app.connect("env-before-read-docs", look)
+    return {"parallel_read_safe": True}
