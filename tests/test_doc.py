@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from progress_support import HAS_CALLBACKS
+from sklearn import config_context
 
 import skpref
 
@@ -87,18 +88,25 @@ def test_blocks_run(page, run_pages, tmp_path, monkeypatch):
     found = run_pages.blocks(page)
     assert len(found) > 0
     namespace = {}
-    for block in found:
-        code = compile("\n" * block.line + block.source, str(page), "exec")
-        printed = io.StringIO()
-        with warnings.catch_warnings(), redirect_stdout(printed):
-            warnings.simplefilter("error")
-            if "set_callbacks" in block.source and not HAS_CALLBACKS:
-                with pytest.raises(AttributeError, match=r"needs scikit-learn 1\.9 or newer"):
-                    exec(code, namespace)
-            else:
+    with config_context():
+        for block in found:
+            printed = printed_by(block, page, namespace)
+            if page_id(page).startswith(PRINTS) or block.printed is not None:
+                assert run_pages.agrees(block.printed or "", printed), printed
+
+
+def printed_by(block, page, namespace):
+    """What a block prints; it runs without warnings."""
+    code = compile("\n" * block.line + block.source, str(page), "exec")
+    printed = io.StringIO()
+    with warnings.catch_warnings(), redirect_stdout(printed):
+        warnings.simplefilter("error")
+        if "set_callbacks" in block.source and not HAS_CALLBACKS:
+            with pytest.raises(AttributeError, match=r"needs scikit-learn 1\.9 or newer"):
                 exec(code, namespace)
-        if page_id(page).startswith(PRINTS) or block.printed is not None:
-            assert run_pages.agrees(block.printed or "", printed.getvalue()), printed.getvalue()
+        else:
+            exec(code, namespace)
+    return printed.getvalue()
 
 
 def test_numbers_of_pages_may_differ_in_their_last_digits(run_pages):
