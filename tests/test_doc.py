@@ -115,6 +115,9 @@ def test_numbers_of_pages_may_differ_in_their_last_digits(run_pages):
     assert not run_pages.agrees("loss: 0.49", "gain: 0.49")
     assert not run_pages.agrees("100 answers", "110 answers")
     assert not run_pages.agrees("1 2", "1 2 3")
+    assert run_pages.agrees("28 s", "27 s")
+    assert not run_pages.agrees("28 s", "26 s")
+    assert not run_pages.agrees("place 2", "place 3")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
