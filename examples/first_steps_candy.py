@@ -1,4 +1,7 @@
-"""Learn which sweets people like from a few hundred duels between them.
+"""Which sweets people like: first steps
+=====================================
+
+Learn which sweets people like from a few hundred duels between them.
 
 85 Halloween sweets are described by eleven attributes (chocolate, fruity, sugar, price, ...). A
 duel is a pair of sweets and which of the two won. The model learns a *utility* for every sweet
@@ -10,21 +13,25 @@ from 300 duels. This script shows
    does for it,
 4. which attributes the utility follows.
 
-Needs nothing but the package; takes a few seconds.
+Needs nothing but the package, and for the picture matplotlib; takes a few seconds.
 """
+
+from importlib.util import find_spec
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
-from skpref import PairwisePreferenceRegressor
+from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.datasets import load_candy
 from skpref.metrics import answer_log_loss
 from skpref.model_selection import ItemShuffleSplit
 
-# Fit: duel arrays X of shape (n_duels, 2, n_features), outcomes y (1 where the first won).
+# %%
+# The duels: arrays ``X`` of shape (n_duels, 2, n_features), outcomes ``y`` (1 where the first won).
 candy = load_candy(n_duels=300, random_state=0)
 model = PairwisePreferenceRegressor().fit(candy.X, candy.y)
 
+# %%
 # 1. Ranking. A utility has no absolute zero, so it is shown as the margin over one sweet.
 names = candy.item_names
 middle = np.argsort(candy.winpercent)[len(names) // 2]
@@ -36,15 +43,17 @@ print(f"Margin over {names[middle]} (posterior mean and standard deviation)")
 for i in [*order[:5], *order[-5:]]:
     print(f"  {names[others[i]]:28s} {margin[i]:+.2f} ± {deviation[i]:.2f}")
 
-# 2. One duel. predict_proba gives (second wins, first wins).
+# %%
+# 2. One duel. `predict_proba` gives (second wins, first wins).
 first, second = (list(names).index(name) for name in ("Twix", "Sour Patch Kids"))
 probability = model.predict_proba(candy.item_table[[[first, second]]])[0, 1]
 print(f"\nP({names[first]} beats {names[second]}) = {probability:.2f}")
 
+# %%
 # 3. Held-out score. Whole sweets are held out: duels that share sweets would leak. A sweet is
-#    more than its eleven attributes, and every duel of a sweet shows the rest as well. The default
-#    kernel therefore has a second part: a utility of each sweet's own, so that the attributes
-#    need not explain everything. A plain RBF lacks it.
+# more than its eleven attributes, and every duel of a sweet shows the rest as well. The default
+# kernel therefore has a second part: a utility of each sweet's own, so that the attributes
+# need not explain everything. A plain RBF lacks it.
 n_features = candy.item_table.shape[1]
 alone = RBF(np.ones(n_features))
 everything = load_candy()
@@ -60,8 +69,9 @@ for label, kernel in {"attributes alone": alone, "with an item effect": None}.it
     accuracy, loss = np.mean(scores, axis=0)
     print(f"  {label:24s} called right {accuracy:.3f}, log loss {loss:.3f}")
 
+# %%
 # 4. Lengthscales. A feature matters little if its lengthscale is long for its spread. A large
-#    value says that the utility changes along the feature, not in which direction.
+# value says that the utility changes along the feature, not in which direction.
 plain = PairwisePreferenceRegressor(alone).fit(candy.X, candy.y)
 spread = candy.item_table.std(axis=0)
 alone = spread / plain.kernel_.length_scale
@@ -71,3 +81,15 @@ print(f"  {'':18s} alone  with an item effect")
 for j in np.argsort(-with_own):
     print(f"  {candy.feature_names[j]:18s} {alone[j]:.2f}   {with_own[j]:.2f}")
 print("Alone, every lengthscale is cut short until the attributes tell each sweet from all others.")
+
+# %%
+# The ranking as a picture, where matplotlib is installed: utilities with intervals, intervals of
+# the ranks, and the chance of each sweet to be the best of all.
+if find_spec("matplotlib"):
+    import matplotlib.pyplot as plt
+
+    from skpref.plotting import LeaderboardDisplay
+
+    sweets = ItemTable(candy.item_table, names=names)
+    LeaderboardDisplay.from_estimator(model, sweets, top=20)
+    plt.show()

@@ -1,4 +1,7 @@
-"""The same fit on a cluster: answers in shards, and a grid search, over dask.
+"""The same fit on a cluster
+=========================
+
+The same fit on a cluster: answers in shards, and a grid search, over dask.
 
 Everything that runs in parallel in the package, and in scikit-learn, goes through joblib. Within
 ``parallel_config("dask")`` it is done by the workers of the cluster that a `distributed.Client` is
@@ -10,6 +13,7 @@ cluster.
 
 import logging
 
+import matplotlib.pyplot as plt
 import numpy as np
 from distributed import Client, LocalCluster
 from joblib import parallel_config
@@ -60,6 +64,11 @@ def main():
     scores = search.cv_results_["mean_test_score"]
     for setting, score in zip(search.cv_results_["params"], scores, strict=True):
         print(f"lengthscale {setting['kernel__length_scale']}: log loss {-score:.3f}")
+
+    _, axes = plt.subplots(figsize=(5.0, 4.5), layout="constrained")
+    axes.plot(here, there, ".", markersize=3)
+    axes.set(xlabel="utility fitted in one process", ylabel="fitted by two workers")
+    plt.show()
 
 
 if __name__ == "__main__":  # the workers' processes may import this file

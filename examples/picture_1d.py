@@ -1,4 +1,7 @@
-"""A picture of what duels teach: one feature, a hidden truth, twenty-five duels.
+"""What duels teach, in one picture
+================================
+
+A picture of what duels teach: one feature, a hidden truth, twenty-five duels.
 
 A smooth utility on the interval from 0 to 10 is hidden. Twenty-five pairs of points fight noisy
 duels; the model sees only who won. The upper panel shows the hidden utility, the posterior mean
@@ -11,12 +14,12 @@ Where few duels were fought the interval is wide.
 This is one draw of duels, picked to be easy to read: with others, above all with fewer duels, the
 mean lies further from the hidden utility.
 
-Run with ``--save FILE`` to write the figure. Without a display and without ``--save`` only the
-numbers are printed.
+Run with ``--save FILE`` to write the figure.
 """
 
-import argparse
+import sys
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from skpref import PairwisePreferenceRegressor
@@ -25,6 +28,8 @@ BLUE, ORANGE, GREY = "#1f6fb2", "#d95f02", "#6b6b6b"
 NOISE = 0.01  # variance of the noise on each item: 0.02 on a margin
 
 
+# %%
+# The hidden utility, and the duels.
 def truth(x):
     """The hidden utility."""
     return 1.1 * np.sin(0.9 * x) * np.exp(-0.06 * x) + 0.12 * x
@@ -38,6 +43,8 @@ def simulate(n_duels=25, seed=3):
     return X, (utility[:, 0] > utility[:, 1]).astype(int)
 
 
+# %%
+# What is known of the utility relative to its average.
 def centred(posterior, grid):
     """Mean and standard deviation of f(x) minus its average over the grid."""
     mean, cov = posterior.mean(grid), posterior.cov(grid)
@@ -46,7 +53,27 @@ def centred(posterior, grid):
     return mean - mean.mean(), np.sqrt(np.maximum(variance, 0.0))
 
 
-def draw(plt, grid, true, mean, deviation, paths, X, y):
+# %%
+# The fit. The noise is given, so that the hidden utility and the learned one share a unit.
+X, y = simulate()
+model = PairwisePreferenceRegressor(noise_variance=NOISE, noise_variance_bounds="fixed")
+posterior = model.fit(X, y).posterior_
+grid = np.linspace(0.0, 10.0, 201)[:, None]
+mean, deviation = centred(posterior, grid)
+true = truth(grid[:, 0]) - truth(grid[:, 0]).mean()
+paths = posterior.sample_paths(6, rng=1)(grid)
+paths -= paths.mean(axis=0)
+
+inside = np.mean(np.abs(true - mean) < 1.96 * deviation)
+best = grid[mean.argmax(), 0]
+print(f"{len(X)} duels, lengthscale {np.ravel(model.kernel_.length_scale)[0]:.2f}")
+print(f"best item: {best:.2f} by the posterior mean, {grid[true.argmax(), 0]:.2f} in truth")
+print(f"the 95 % interval holds the hidden utility on {inside:.0%} of the line")
+
+
+# %%
+# The picture.
+def draw(grid, true, mean, deviation, paths, X, y):
     """The figure of two panels."""
     figure, (upper, lower) = plt.subplots(
         2, 1, figsize=(8.0, 5.2), sharex=True, height_ratios=(2.7, 1.0), layout="constrained"
@@ -93,42 +120,7 @@ def draw(plt, grid, true, mean, deviation, paths, X, y):
     return figure
 
 
-def main():
-    parser = argparse.ArgumentParser(description="Picture of a posterior of one feature.")
-    parser.add_argument("--save", metavar="FILE", help="write the figure to FILE (.png, .svg, …)")
-    save = parser.parse_args().save
-
-    X, y = simulate()
-    # The noise is given, so that the hidden utility and the learned one share a unit.
-    model = PairwisePreferenceRegressor(noise_variance=NOISE, noise_variance_bounds="fixed")
-    posterior = model.fit(X, y).posterior_
-    grid = np.linspace(0.0, 10.0, 201)[:, None]
-    mean, deviation = centred(posterior, grid)
-    true = truth(grid[:, 0]) - truth(grid[:, 0]).mean()
-    paths = posterior.sample_paths(6, rng=1)(grid)
-    paths -= paths.mean(axis=0)
-
-    inside = np.mean(np.abs(true - mean) < 1.96 * deviation)
-    best = grid[mean.argmax(), 0]
-    print(f"{len(X)} duels, lengthscale {np.ravel(model.kernel_.length_scale)[0]:.2f}")
-    print(f"best item: {best:.2f} by the posterior mean, {grid[true.argmax(), 0]:.2f} in truth")
-    print(f"the 95 % interval holds the hidden utility on {inside:.0%} of the line")
-
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        print("No figure: matplotlib is not installed (pip install matplotlib).")
-        return
-    interactive = plt.get_backend().lower() != "agg"
-    if save is None and not interactive:
-        return
-    figure = draw(plt, grid, true, mean, deviation, paths, X, y)
-    if save is not None:
-        figure.savefig(save, dpi=120, facecolor="white")
-        print(f"figure written to {save}")
-    else:
-        plt.show()
-
-
-if __name__ == "__main__":
-    main()
+figure = draw(grid, true, mean, deviation, paths, X, y)
+if "--save" in sys.argv:
+    figure.savefig(sys.argv[-1], dpi=120, facecolor="white")
+plt.show()

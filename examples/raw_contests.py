@@ -1,4 +1,7 @@
-"""From a table of contests to a tuned, scored model.
+"""From a table of contests to a scored model
+==========================================
+
+From a table of contests to a tuned, scored model.
 
 A table as people have it, one contest a row: who met whom (texts), what each side was like on that
 day (age, home or away, days of rest, a style: numbers and categories, some missing), and who won.
@@ -11,6 +14,7 @@ which somebody is new, each beside those of the same model, tuned as well, witho
 pandas; takes some seconds.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from sklearn.compose import ColumnTransformer
@@ -25,6 +29,8 @@ from skpref.model_selection import ItemShuffleSplit
 from skpref.preprocessing import Itemwise
 
 
+# %%
+# The table.
 def contests(n=320, n_players=20, seed=0):
     """A made-up table of contests with gaps."""
     rng = np.random.default_rng(seed)
@@ -48,8 +54,16 @@ def contests(n=320, n_players=20, seed=0):
     return frame
 
 
+frame = contests()
+features = ["age", "home", "rest", "style"]
+sides = [f"{name}_1" for name in features], [f"{name}_2" for name in features]
+X, y = from_columns(frame, *sides, "won_1", ids=("player_1", "player_2"))
+print(f"{X}\n{frame.isna().to_numpy().sum()} gaps")
+
+
+# %%
+# The model: a pipeline for duels of contests, tuned by cross-validation.
 def learned(X, y, ids=True):
-    """A pipeline for duels of contests, tuned by cross-validation."""
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
     columns = ColumnTransformer(
         [  # the id comes first, where id_column=0 finds it
@@ -65,33 +79,38 @@ def learned(X, y, ids=True):
     return GridSearchCV(pipeline, grid, scoring="neg_log_loss", cv=folds).fit(X, y)
 
 
-def main():
-    frame = contests()
-    features = ["age", "home", "rest", "style"]
-    sides = [f"{name}_1" for name in features], [f"{name}_2" for name in features]
-    X, y = from_columns(frame, *sides, "won_1", ids=("player_1", "player_2"))
-    print(f"{X}\n{frame.isna().to_numpy().sum()} gaps")
+# %%
+# Rows are in the order of time: the last quarter is held out, and nothing is tuned on it.
+n = 3 * len(y) // 4
+apart = ItemShuffleSplit(1, test_size=0.2, mixed="test", random_state=0)
+splits = {
+    "later contests": (np.arange(n), np.arange(n, len(y))),
+    "somebody is new": next(apart.split(X)),
+}
+found = {}
+print("\nHeld-out log loss (guessing: 0.693)")
+for question, (train, test) in splits.items():
+    losses = []
+    for ids in (True, False):
+        probability = learned(X[train], y[train], ids).predict_proba(X[test])
+        losses.append(-np.log(probability[np.arange(len(test)), y[test]]))
+    found[question] = with_ids, without = losses
+    gain = without - with_ids
+    print(
+        f"  {question:16s} with ids {with_ids.mean():.3f}, without {without.mean():.3f}; "
+        f"gain {gain.mean():.3f} ± {gain.std() / np.sqrt(len(gain)):.3f} ({len(gain)} contests)"
+    )
 
-    # Rows are in the order of time: the last quarter is held out, and nothing is tuned on it.
-    n = 3 * len(y) // 4
-    apart = ItemShuffleSplit(1, test_size=0.2, mixed="test", random_state=0)
-    splits = {
-        "later contests": (np.arange(n), np.arange(n, len(y))),
-        "somebody is new": next(apart.split(X)),
-    }
-    print("\nHeld-out log loss (guessing: 0.693)")
-    for question, (train, test) in splits.items():
-        losses = []
-        for ids in (True, False):
-            probability = learned(X[train], y[train], ids).predict_proba(X[test])
-            losses.append(-np.log(probability[np.arange(len(test)), y[test]]))
-        with_ids, without = losses
-        gain = without - with_ids
-        print(
-            f"  {question:16s} with ids {with_ids.mean():.3f}, without {without.mean():.3f}; "
-            f"gain {gain.mean():.3f} ± {gain.std() / np.sqrt(len(gain)):.3f} ({len(gain)} contests)"
-        )
-
-
-if __name__ == "__main__":
-    main()
+# %%
+# What knowing who a player is adds, for players who are known and where one of the two is new.
+_, axes = plt.subplots(figsize=(6.5, 3.5), layout="constrained")
+for row, losses in enumerate(found.values()):
+    for shift, one, colour in zip((-0.17, 0.17), losses, ("C0", "0.7"), strict=True):
+        axes.barh(row + shift, one.mean(), 0.32, color=colour)
+axes.axvline(np.log(2.0), color="black", linestyle=":", label="guessing")
+axes.set_yticks(range(len(found)), found)
+axes.barh([0], [0], color="C0", label="with ids")
+axes.barh([0], [0], color="0.7", label="without")
+axes.set_xlabel("held-out log loss (smaller is better)")
+axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+plt.show()

@@ -1,4 +1,7 @@
-"""A run that is closed and taken up again loses nothing: the journal.
+"""A run that is closed and taken up again
+=======================================
+
+A run that is closed and taken up again loses nothing: the journal.
 
 Every question and every answer is on disk before the call returns. A second optimizer on the same
 file (after a crash, on the next day) has the same question pending that the first one showed.
@@ -7,7 +10,10 @@ file (after a crash, on the next day) has the same question pending that the fir
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
+
 from skpref.optimize import HallucinationBelieverOptimizer, read_journal
+from skpref.plotting import OptimizationDisplay
 
 SPACE = {"volume": (0.0, 1.0), "treble": (-6, 6), "mode": ["speech", "music", "street"]}
 
@@ -26,6 +32,8 @@ def open_run(path):
     return HallucinationBelieverOptimizer(SPACE, journal=path)
 
 
+# %%
+# Monday, Tuesday.
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "hearing_aid.db"
 
@@ -46,4 +54,6 @@ with tempfile.TemporaryDirectory() as folder:
     print(f"best: volume {best['volume']:.2f}, treble {best['treble']}, {best['mode']}")
     events = read_journal(path)["kind"]
     print(f"journal: {events.count('tell')} answers, {events.count('undo')} taken back")
+    OptimizationDisplay.from_optimizer(tuesday)  # the whole run, of both days
     del tuesday
+plt.show()

@@ -1,4 +1,7 @@
-"""A reward head: a utility of texts learned from preferences, and which of them to ask for next.
+"""A reward head: texts, preferences, and what to ask
+==================================================
+
+A reward head: a utility of texts learned from preferences, and which of them to ask for next.
 
 A reward model is an encoder and a head: texts become vectors, and the head learns from "this one is
 better than that one" what they are worth. Here the encoder is a scikit-learn pipeline (TF-IDF and a
@@ -16,6 +19,7 @@ in training:
 Runs in well under a minute on one core.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -28,12 +32,15 @@ from skpref.active import query
 from skpref.datasets import load_convincing_arguments
 from skpref.kernels import ItemEffect, Linear, OnColumns
 from skpref.metrics import answer_accuracy, answer_log_loss
+from skpref.plotting import CalibrationDisplay
 
 N_WORDS = 20
 HELD_OUT = (0, 8, 16, 24)
 WORDS, LENGTH = list(range(N_WORDS)), [N_WORDS]
 
 
+# %%
+# The encoder.
 def embeddings(texts, known):
     """Vectors of texts, learned from those that are known: 20 of words, one of length."""
     encoder = make_pipeline(
@@ -46,6 +53,17 @@ def embeddings(texts, known):
     return np.clip(StandardScaler().fit(rows[known]).transform(rows), -3.0, 3.0)
 
 
+data = load_convincing_arguments()
+known = ~np.isin(data.text_topic, HELD_OUT)
+table = ItemTable(embeddings(data.texts, known))
+train, test = (np.flatnonzero(np.isin(data.topic, HELD_OUT) == of) for of in (False, True))
+rng = np.random.default_rng(0)
+test = rng.choice(test, 1000, replace=False)
+pairs, y = data.pairs[test], data.y[test]
+
+
+# %%
+# The head.
 def head():
     """The head's kernel, one learned variance a block."""
     size = np.sqrt(N_WORDS)
@@ -57,6 +75,17 @@ def head():
     )
 
 
+few = rng.choice(train, 500, replace=False)
+model = PairwisePreferenceRegressor(head(), items=table).fit(data.pairs[few], data.y[few])
+chance = model.predict_proba(pairs)[:, 1]
+variances = np.exp(model.kernel_.theta)
+print(f"{len(few)} duels to learn from, {len(test)} of topics not seen")
+print("variances: words {:.3f}, length {:.3f}, smooth {:.3f}, own {:.3f}".format(*variances))
+print(f"right {answer_accuracy(y, chance):.3f}, log loss {answer_log_loss(y, chance):.3f}")
+
+
+# %%
+# Calibration on topics not seen.
 def calibration(y, chance):
     """What was said and what came, of the likelier answer, by how sure it was."""
     sure, right = np.maximum(chance, 1.0 - chance), (chance > 0.5) == (y == 1)
@@ -67,6 +96,18 @@ def calibration(y, chance):
         )
 
 
+calibration(y, chance)
+CalibrationDisplay.from_predictions(y, chance, n_bins=6)
+
+# %%
+# Sure and good: the utility less its standard deviation.
+utility, deviation = model.predict(np.arange(len(table)), return_std=True)
+best = np.flatnonzero(~known)[np.argmax((utility - deviation)[~known])]
+print(f"\nSurely good, of a topic not seen: {data.texts[best][:160]!r}")
+
+
+# %%
+# Questions that are chosen beside questions at random.
 def course(strategy, table, pool, answers, test, y_test, seed, rounds=4, batch=10):
     """Log losses on the test duels as answers come in."""
     rng = np.random.default_rng(seed)
@@ -90,40 +131,24 @@ def course(strategy, table, pool, answers, test, y_test, seed, rounds=4, batch=1
     return losses
 
 
-def main():
-    data = load_convincing_arguments()
-    known = ~np.isin(data.text_topic, HELD_OUT)
-    table = ItemTable(embeddings(data.texts, known))
-    train, test = (np.flatnonzero(np.isin(data.topic, HELD_OUT) == of) for of in (False, True))
-    rng = np.random.default_rng(0)
-    test = rng.choice(test, 1000, replace=False)
-    pairs, y = data.pairs[test], data.y[test]
+courses = {}
+print("\nLog loss after 40, 50, ... 80 duels")
+for strategy in ("bald", "random"):
+    runs = [
+        course(strategy, table, data.pairs[train], data.y[train], pairs, y, seed)
+        for seed in range(2)
+    ]
+    courses[strategy] = np.mean(runs, axis=0)
+    print(f"  {strategy:7s}", " ".join(f"{loss:.3f}" for loss in courses[strategy]))
+print(
+    "\nThe chances on topics not seen are about right. So few answers do not\n"
+    "tell BALD from random questions; single runs differ by more."
+)
 
-    few = rng.choice(train, 500, replace=False)
-    model = PairwisePreferenceRegressor(head(), items=table).fit(data.pairs[few], data.y[few])
-    chance = model.predict_proba(pairs)[:, 1]
-    variances = np.exp(model.kernel_.theta)
-    print(f"{len(few)} duels to learn from, {len(test)} of topics not seen")
-    print("variances: words {:.3f}, length {:.3f}, smooth {:.3f}, own {:.3f}".format(*variances))
-    print(f"right {answer_accuracy(y, chance):.3f}, log loss {answer_log_loss(y, chance):.3f}")
-    calibration(y, chance)
-
-    utility, deviation = model.predict(np.arange(len(table)), return_std=True)
-    best = np.flatnonzero(~known)[np.argmax((utility - deviation)[~known])]
-    print(f"\nSurely good, of a topic not seen: {data.texts[best][:160]!r}")
-
-    print("\nLog loss after 40, 50, ... 80 duels")
-    for strategy in ("bald", "random"):
-        runs = [
-            course(strategy, table, data.pairs[train], data.y[train], pairs, y, seed)
-            for seed in range(2)
-        ]
-        print(f"  {strategy:7s}", " ".join(f"{loss:.3f}" for loss in np.mean(runs, axis=0)))
-    print(
-        "\nThe chances on topics not seen are about right. So few answers do not\n"
-        "tell BALD from random questions; single runs differ by more."
-    )
-
-
-if __name__ == "__main__":
-    main()
+# %%
+_, axes = plt.subplots(figsize=(5.5, 3.8), layout="constrained")
+for strategy, losses in courses.items():
+    axes.plot(40 + 10 * np.arange(len(losses)), losses, "o-", label=strategy)
+axes.set(xlabel="duels", ylabel="log loss on topics not seen")
+axes.legend(frameon=False)
+plt.show()

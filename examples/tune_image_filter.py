@@ -1,4 +1,7 @@
-"""Tune an image filter by eye: look at two versions of a picture, click the better one.
+"""A picture filter, tuned by eye
+==============================
+
+Tune an image filter by eye: look at two versions of a picture, click the better one.
 
 The filter removes noise (a Gaussian and a median), sharpens, and lifts the contrast: five
 parameters, one of them an integer, one a category. Run with ``--by-eye`` it shows pairs by
@@ -12,6 +15,7 @@ two are much alike.
 import sys
 from contextlib import suppress
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy import ndimage
 
@@ -27,6 +31,8 @@ SPACE = {
 SIZE = 96
 
 
+# %%
+# The picture, its noise, and the filter.
 def picture():
     """Rings, a ramp and a few sharp edges, by formula; values in [0, 1]."""
     y, x = np.mgrid[0:SIZE, 0:SIZE] / SIZE
@@ -48,19 +54,32 @@ def develop(noisy, parameters):
     return sharpened ** parameters["gamma"]
 
 
+def disturbed(clean, rng):
+    """The picture with noise and specks."""
+    specks = rng.random(clean.shape) < 0.08
+    noisy = np.clip(clean + 0.08 * rng.standard_normal(clean.shape), 0.0, 1.0)
+    noisy[specks] = rng.integers(0, 2, specks.sum())
+    return noisy
+
+
+def error_of(image, clean):
+    """Root mean square of the differences."""
+    return np.sqrt(np.mean((image - clean) ** 2))
+
+
+# %%
+# Who judges: a simulated judge, or you.
 def simulated_judge(clean, noisy, rng):
     """Prefers the smaller error, compared with some noise."""
 
     def error(parameters):
-        return np.sqrt(np.mean((develop(noisy, parameters) - clean) ** 2))
+        return error_of(develop(noisy, parameters), clean)
 
     return lambda first, second: error(first) < error(second) + 0.002 * rng.standard_normal()
 
 
 def by_eye(optimizer, noisy):
     """Show pairs until q is pressed."""
-    import matplotlib.pyplot as plt
-
     plt.rcParams["keymap.save"] = plt.rcParams["keymap.quit"] = []  # matplotlib's own s and q
     figure, axes = plt.subplots(1, 2, figsize=(10, 5.5))
     state = {}
@@ -96,12 +115,33 @@ def by_eye(optimizer, noisy):
     plt.show()
 
 
+# %%
+# What came of it.
+def show_best(parameters, noisy, clean):
+    """Print the parameters and how far the picture is from the undisturbed one."""
+    for name, value in parameters.items():
+        print(f"  {name:8s} {value if isinstance(value, str | int) else round(value, 3)}")
+    error = error_of(develop(noisy, parameters), clean)
+    print(f"Error {error:.3f}; of the noisy picture {error_of(noisy, clean):.3f}")
+
+
+def draw(found, noisy, clean):
+    """The three pictures side by side."""
+    _, axes = plt.subplots(1, 3, figsize=(9.0, 3.4), layout="constrained")
+    shown = {"noisy": noisy, "the filter that was found": found, "undisturbed": clean}
+    for panel, (name, image) in zip(axes, shown.items(), strict=True):
+        panel.imshow(image, cmap="gray", vmin=0.0, vmax=1.0)
+        panel.set_title(name)
+        panel.set_axis_off()
+    plt.show()
+
+
+# %%
+# The run.
 def main(arguments):
     rng = np.random.default_rng(0)
     clean = picture()
-    specks = rng.random(clean.shape) < 0.08
-    noisy = np.clip(clean + 0.08 * rng.standard_normal(clean.shape), 0.0, 1.0)
-    noisy[specks] = rng.integers(0, 2, specks.sum())
+    noisy = disturbed(clean, rng)
     if "--by-eye" in arguments:
         optimizer = HallucinationBelieverOptimizer(SPACE, journal="filter_run.db")
         by_eye(optimizer, noisy)
@@ -111,13 +151,11 @@ def main(arguments):
     if not optimizer.n_told_:
         print("No duel was told.")
         return
-    best = optimizer.recommend()
-    error = np.sqrt(np.mean((develop(noisy, best) - clean) ** 2))
     print(f"Best after {optimizer.n_told_} duels:")
-    for name, value in best.items():
-        print(f"  {name:8s} {value if isinstance(value, str | int) else round(value, 3)}")
-    print(f"Error {error:.3f}; of the noisy picture {np.sqrt(np.mean((noisy - clean) ** 2)):.3f}")
+    best = optimizer.recommend()
+    show_best(best, noisy, clean)
+    draw(develop(noisy, best), noisy, clean)
 
 
-if __name__ == "__main__":
+if __name__ == "__main__":  # another example uses the filter
     main(sys.argv[1:])

@@ -456,7 +456,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         Of the chains, if the engine samples; the course of the bound, of "svi".
     n_iter_ : int
         Iterations of the engine in its last run, in its own measure (draws of a chain).
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Features of an item; the latter if they came in a DataFrame whose columns are all strings.
 
     Notes

@@ -101,10 +101,11 @@ def from_votes(
         there is no ``winner``.
     winner : column name, or tuple of two or three of them, default=None
         The name of either competitor or side ("model_a", "left", "A"), a word for a tie ("tie",
-        "draw") or for two bad answers ("tie (bothbad)", "both bad", "neither"); or numbers: -1, 0
-        and 1, or 0, 0.5 and 1, or 1 (the first), 1.5 and 2. A tuple: columns that are 1 where the
-        first won, where the second did, and where there was a tie. None: "winner", "vote",
-        "verdict" and the like, or "winner_model_a", "winner_model_b" and "winner_tie".
+        "draw", "equal", "no difference") or for two bad answers ("tie (bothbad)", "both bad",
+        "neither"); or numbers: -1, 0 and 1, or 0, 0.5 and 1, or 1 (the first), 1.5 and 2. A tuple:
+        columns that are 1 where the first won, where the second did, and where there was a tie.
+        None: "winner", "vote", "verdict" and the like, or
+        "winner_model_a", "winner_model_b" and "winner_tie".
     judge, prompt, time : column name, default=None
         Who voted, about what, and when. If named, votes without a judge or time are left out.
         None: "judge", "annotator" and the like; "question_id", "prompt" and the like; "tstamp",

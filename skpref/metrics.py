@@ -328,6 +328,15 @@ def accuracy_scorer(
 
     With ``judges``, ``order``, ``users`` and ``time``, where they come, passed on to it; so do the
     others.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.metrics import accuracy_scorer
+    >>> model = PairwisePreferenceRegressor(optimizer=None)
+    >>> X, y = [[[1.0], [0.0]], [[2.0], [1.0]], [[0.0], [2.0]]], [1, 1, 0]
+    >>> round(accuracy_scorer(model.fit(X, y), X, y), 2)
+    1.0
     """
     told = passed(judges=judges, order=order, users=users, time=time)
     found = _answers(estimator, X, y, told)
@@ -346,7 +355,17 @@ def log_loss_scorer(
     users: ArrayLike | None = None,
     time: ArrayLike | None = None,
 ) -> float:
-    """Scorer: the negative of `answer_log_loss`, so that larger is better."""
+    """Scorer: the negative of `answer_log_loss`, so that larger is better.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.metrics import log_loss_scorer
+    >>> model = PairwisePreferenceRegressor(optimizer=None)
+    >>> X, y = [[[1.0], [0.0]], [[2.0], [1.0]], [[0.0], [2.0]]], [1, 1, 0]
+    >>> round(log_loss_scorer(model.fit(X, y), X, y), 2)
+    -0.08
+    """
     told = passed(judges=judges, order=order, users=users, time=time)
     found = _answers(estimator, X, y, told)
     return -log_loss(*found, sample_weight)
@@ -364,7 +383,17 @@ def brier_scorer(
     users: ArrayLike | None = None,
     time: ArrayLike | None = None,
 ) -> float:
-    """Scorer: the negative of `answer_brier`, so that larger is better."""
+    """Scorer: the negative of `answer_brier`, so that larger is better.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.metrics import brier_scorer
+    >>> model = PairwisePreferenceRegressor(optimizer=None)
+    >>> X, y = [[[1.0], [0.0]], [[2.0], [1.0]], [[0.0], [2.0]]], [1, 1, 0]
+    >>> round(brier_scorer(model.fit(X, y), X, y), 2)
+    -0.01
+    """
     told = passed(judges=judges, order=order, users=users, time=time)
     found = _answers(estimator, X, y, told)
     return -brier(*found, sample_weight)
@@ -386,6 +415,15 @@ def roc_auc_scorer(
 
     It needs both outcomes; with one alone it is NaN, with an ``UndefinedMetricWarning``. Ties
     and choices are an error, as the curve is one of two outcomes.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.metrics import roc_auc_scorer
+    >>> model = PairwisePreferenceRegressor(optimizer=None)
+    >>> X, y = [[[1.0], [0.0]], [[2.0], [1.0]], [[0.0], [2.0]]], [1, 1, 0]
+    >>> round(roc_auc_scorer(model.fit(X, y), X, y), 2)
+    1.0
     """
     labels = set() if y is None else set(np.ravel(unmasked(y)).tolist())
     classes = getattr(estimator, "classes_", ())

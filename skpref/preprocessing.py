@@ -123,7 +123,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         The fitted clone.
     n_features_in_ : int
         Number of features of an item; not set for texts.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Set if fitted on a DataFrame with string columns.
 
     Notes

@@ -3,32 +3,27 @@
 import ast
 import importlib
 import inspect
+import io
 import pkgutil
 import re
+import sys
 import warnings
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 from progress_support import HAS_CALLBACKS
+from sklearn import config_context
 
 import skpref
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted((ROOT / "doc").glob("*.md"))
-WITHOUT_CODE = {
-    f"{name}.md"
-    for name in (
-        "architecture",
-        "glossary",
-        "collaborative_study",
-        "regret_study",
-        "releasing",
-        "scale_study",
-        "skew_study",
-        "stability",
-    )
-}
-DRAWS = {"looking.md"}
+DOC = ROOT / "doc"
+PAGES = sorted(page for page in DOC.rglob("*.md") if "_build" not in page.relative_to(DOC).parts)
+PAGES = [ROOT / "README.md", *PAGES]
+DRAWS = ("looking.md", "tutorials/")
+# What these print stands on the page.
+PRINTS = ("tutorials/", "coming_from/")
 DISTRIBUTED = {"distributed.md"}
 MODULES = ["skpref"] + [
     f"skpref.{found.name}"
@@ -37,11 +32,13 @@ MODULES = ["skpref"] + [
 ]
 
 
-def blocks(page):
-    """Python blocks and the line before the first of each."""
-    text = page.read_text(encoding="utf-8")
-    for found in re.finditer(r"^```python\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE):
-        yield text.count("\n", 0, found.start()) + 1, found.group(1)
+@pytest.fixture(scope="module")
+def run_pages():
+    sys.path.insert(0, str(DOC))
+    try:
+        yield importlib.import_module("run_pages")
+    finally:
+        sys.path.remove(str(DOC))
 
 
 def anchors(page):
@@ -52,28 +49,56 @@ def anchors(page):
 
 
 def page_id(page):
-    return page.name
+    return page.relative_to(DOC).as_posix() if page.is_relative_to(DOC) else page.name
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if p.name not in WITHOUT_CODE], ids=page_id)
-def test_blocks_run(page):
+def quick_or_slow(page):
+    """Tutorials fit real data."""
+    is_slow = page.parent.name == "tutorials"
+    return pytest.param(page, id=page_id(page), marks=[pytest.mark.slow] * is_slow)
+
+
+@pytest.mark.parametrize(
+    "page", [quick_or_slow(page) for page in PAGES if "\n```python\n" in page.read_text("utf-8")]
+)
+def test_blocks_run(page, run_pages, tmp_path, monkeypatch):
     pytest.importorskip("pandas")
-    if page.name in DRAWS:
+    if page_id(page).startswith(DRAWS):
         pytest.importorskip("matplotlib").use("Agg")
     if page.name in DISTRIBUTED:
         pytest.importorskip("distributed")
-    found = list(blocks(page))
-    assert len(found) > 0
+    monkeypatch.chdir(tmp_path)
     namespace = {}
-    for line, source in found:
-        code = compile("\n" * line + source, str(page), "exec")
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            if "set_callbacks" in source and not HAS_CALLBACKS:
-                with pytest.raises(AttributeError, match=r"needs scikit-learn 1\.9 or newer"):
-                    exec(code, namespace)
-            else:
+    with config_context():
+        for block in run_pages.blocks(page):
+            printed = printed_by(block, page, namespace)
+            if page_id(page).startswith(PRINTS) or block.printed is not None:
+                assert run_pages.agrees(block.printed or "", printed), printed
+
+
+def printed_by(block, page, namespace):
+    """What a block prints; it runs without warnings."""
+    code = compile("\n" * block.line + block.source, str(page), "exec")
+    printed = io.StringIO()
+    with warnings.catch_warnings(), redirect_stdout(printed):
+        warnings.simplefilter("error")
+        if "set_callbacks" in block.source and not HAS_CALLBACKS:
+            with pytest.raises(AttributeError, match=r"needs scikit-learn 1\.9 or newer"):
                 exec(code, namespace)
+        else:
+            exec(code, namespace)
+    return printed.getvalue()
+
+
+def test_numbers_of_pages_may_differ_in_their_last_digits(run_pages):
+    assert run_pages.agrees("loss: 0.49\n[1.0 2]", "loss:  0.48 [1.00 2]")
+    assert not run_pages.agrees("loss: 0.49", "loss: 0.53")
+    assert not run_pages.agrees("loss: 0.49", "gain: 0.49")
+    assert not run_pages.agrees("100 answers", "110 answers")
+    assert not run_pages.agrees("1 2", "1 2 3")
+    assert run_pages.agrees("28 s", "27 s")
+    assert not run_pages.agrees("28 s", "26 s")
+    assert not run_pages.agrees("place 2", "place 3")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)

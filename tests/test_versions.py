@@ -10,6 +10,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 # Tools, which change no result: any version that is new enough will do.
 TOOLS = {"ruff", "mypy", "build", "pytest-cov"}
+TOOLS |= {"sphinx", "docutils", "myst-parser", "numpydoc", "sphinx-gallery"}
+TOOLS |= {"pydata-sphinx-theme", "sphinx-copybutton"}
 
 
 def least():

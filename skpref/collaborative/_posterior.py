@@ -47,6 +47,19 @@ class CollaborativePosterior(Recorded, ABC):
         How items are read, as in `Posterior`.
     asked : tuple or None
         Who is meant, one a row, as `of` was told.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.collaborative import CollaborativePreferenceRegressor
+    >>> duels = np.array([[[0.0], [1.0]], [[1.0], [2.0]], [[0.0], [2.0]]] * 2)
+    >>> model = CollaborativePreferenceRegressor(optimizer=None)
+    >>> model = model.fit(duels, [0, 0, 0, 1, 1, 1], users=["ann"] * 3 + ["bob"] * 3)
+    >>> ends = [[0.0], [2.0]]
+    >>> model.posterior_.of(np.array([0, 0])).mean(ends).round(1)  # ann's
+    array([-0.9,  0.9])
+    >>> model.posterior_.of(np.array([1, 1])).mean(ends).round(1)  # bob's
+    array([ 0.9, -0.9])
     """
 
     kernel: Kernel

@@ -25,8 +25,10 @@ from skpref.data._kinds import LARGEST_LABEL
 from skpref.data._labels import check_order, finish, finish_signed
 
 # Sides that need no column: of the first argument, of the second.
-_SIDES = [("model_a", "model_b"), ("a", "b"), ("first", "second")]
-_TIE = re.compile(r"(tie|tied|draw|drawn|both bad|bothbad)\b")
+_SIDES = [("model_a", "model_b"), ("a", "b"), ("first", "second"), ("left", "right")]
+_TIE = re.compile(
+    r"(tie|tied|draw|drawn|equal|equally|same|no difference|no preference|both bad|bothbad)\b"
+)
 # Codes of outcomes beside 1, 0 and -1: there is none, or it says neither side nor a tie.
 MISSING, UNREAD = 2, 3
 
@@ -550,10 +552,10 @@ def from_columns(
         ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first item won; or -1, 0 for a tie, and
         1, see ``ties``; or 0, 0.5 for a tie, and 1. Or words, in any case: the name of either item
         (its id), its column's name or the word in which that differs ("home", "away"), "model_a" or
-        "model_b", "a" or "b", "first" or "second", "tie" or "draw" and what begins so. Duels
-        without an outcome, or with one that says nothing of these, are left out, and a warning
-        counts them; it is an error if only wins of one side can be read. None: the first always
-        won.
+        "model_b", "a" or "b", "first" or "second", "left" or "right", "tie", "draw", "equal",
+        "same" or "no difference" and what begins so. Duels without an outcome, or with one that
+        says nothing of these, are left out, and a warning counts them; it is an error if only wins
+        of one side can be read. None: the first always won.
     ids : pair of column names, default=None
         Who the first and the second item are, texts or numbers, beside features that may change
         from duel to duel. They become the first column, "id".

@@ -26,6 +26,18 @@ class Answers(NamedTuple):
         orders and the likelihood does not ask for the order, as in the first of them.
     judge : ndarray of int of shape (n,) or None
         Number of who answered; None: all are one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.duels import DUEL
+    >>> from skpref.likelihoods import Answers, Probit
+    >>> won = Answers(np.array([DUEL]), np.array([1]))
+    >>> zero, one = np.zeros(1), np.ones(1)
+    >>> np.exp(Probit(noise_variance=0.5).log_prob(zero, won).value)
+    array([0.5])
+    >>> won.judge is None
+    True
     """
 
     kind: NDArray[np.int8]
@@ -96,6 +108,18 @@ class Margins(ByValue):
         +1 where the row's first item is ``first``, −1 where it is ``second``.
     blocks : tuple of Block
         Of the margins of joint answers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.duels import Comparisons
+    >>> items = np.array([[0.0], [1.0], [2.0]])
+    >>> seen = Comparisons.from_duels(items, [0, 1, 1, 2], [1, 0, 2, 1], [True, True, True, True])
+    >>> margins = seen.rows.margins  # contradictory duels share one
+    >>> margins.first.tolist(), margins.second.tolist()
+    ([0, 1], [1, 2])
+    >>> margins.index.tolist(), margins.sign.tolist()
+    ([0, 0, 1, 1], [1.0, -1.0, 1.0, -1.0])
     """
 
     first: NDArray[np.intp]
@@ -134,6 +158,15 @@ class Rows(ByValue):
         Rows of which the others of the same answer are sums and differences.
     judge : ndarray of int of shape (n_rows,) or None
         Number of who answered; None: all are one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.duels import Comparisons
+    >>> items = np.array([[0.0], [1.0], [2.0]])
+    >>> seen = Comparisons.from_duels(items, [0, 1, 1, 2], [1, 0, 2, 1], [True, True, True, True])
+    >>> seen.rows.first.tolist(), seen.rows.second.tolist(), seen.rows.n_items
+    ([0, 1, 1, 2], [1, 0, 2, 1], 3)
     """
 
     n_items: int
@@ -452,6 +485,15 @@ class Duels(ByValue):
         How often each duel was seen: the sum of its answers' weights.
     kind : ndarray of int8 of shape (n_kinds,)
         As `DuelScale.kinds` has them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.duels import Comparisons
+    >>> items = np.array([[0.0], [1.0], [2.0]])
+    >>> seen = Comparisons.from_duels(items, [0, 1, 1, 2], [1, 0, 2, 1], [True, True, True, True])
+    >>> seen.duels.winner.tolist(), seen.duels.loser.tolist(), seen.duels.counts.tolist()
+    ([0, 1, 1, 2], [1, 0, 2, 1], [1.0, 1.0, 1.0, 1.0])
     """
 
     items: NDArray[np.float64]

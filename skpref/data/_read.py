@@ -897,6 +897,11 @@ def _check_asked(rows, reader):
     """Whether what a posterior is asked about has two dimensions."""
     if hasattr(rows, "tocsr"):
         check_array(rows, dtype=None)  # says why not
+    if len(rows.shape) == 3:
+        raise ValueError(
+            f"Items must be an array of shape (n, n_features), got 3 dimensions, {rows.shape}, as "
+            "duels and sets have. Pass the items themselves, one a row."
+        )
     if len(rows.shape) != 2:
         _array_numbers(rows, reader)
         remedy = "For a single item use X.reshape(1, -1)."

@@ -180,6 +180,15 @@ class BenchmarkFunction:
         Value of the maximum within the bounds.
     maximisers : ndarray of shape (k, d)
         Every item that reaches it.
+
+    Examples
+    --------
+    >>> from skpref.datasets import load_test_function
+    >>> branin = load_test_function("branin")
+    >>> branin.bounds.tolist()
+    [[-5.0, 10.0], [0.0, 15.0]]
+    >>> bool(abs(branin(branin.maximisers[:1])[0] - branin.optimum) < 1e-4)
+    True
     """
 
     name: str

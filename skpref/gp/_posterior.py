@@ -788,7 +788,8 @@ class Posterior(Components):
     def quantile(self, X: Any, q: float | Sequence[float]) -> Array:
         """Quantile of f(x), shape (n,), or (n, n_quantiles) for a sequence ``q`` in (0, 1).
 
-        A bracketed root of the mixture's distribution function, the bracket of [1]_ (Alg. 2).
+        A bracketed root of the mixture's distribution function, the bracket that of Takeno et al.
+        (2023), Algorithm 2.
         """
         levels = np.asarray(q, dtype=np.float64)
         if levels.ndim > 1 or not levels.size or not np.all((levels > 0.0) & (levels < 1.0)):
@@ -865,7 +866,7 @@ class Posterior(Components):
         return SamplePaths(self, draw_weights(self, weights, rng), rng, n_frequencies)
 
     def hallucinate(self, rng: RandomLike = None) -> "Posterior":
-        """One component, drawn at random: an ordinary GP given one draw of the margins [1]_."""
+        """One component, drawn at random: an ordinary GP given one draw of the margins."""
         s = int(generator_of(rng).integers(self.n_components))
         return replace(self, weights=self.weights[:, s : s + 1])
 

@@ -41,6 +41,14 @@ class Sites(NamedTuple):
         ``shift`` then is its value (the mean, of an answer given more than once).
     log_evidence : float
         Logarithm of the probability of the duels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.inference import Sites
+    >>> sites = Sites(shift=np.array([1.0]), precision=np.array([2.0]), log_evidence=-0.7)
+    >>> sites.shift / sites.precision  # what the pseudo-observation says
+    array([0.5])
     """
 
     shift: Array
@@ -61,6 +69,15 @@ class Marginals(NamedTuple):
         log|I + τ^½ S τ^½|.
     root : object
         What the prior found them by, for itself alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.inference import Marginals
+    >>> prior = np.array([[1.0]])  # variance S of one margin; its site: precision 1, shift 1
+    >>> found = Marginals(np.array([0.5]), np.array([0.5]), np.array([0.5]), np.log(2.0))
+    >>> bool(np.allclose(prior @ found.dual, found.mean))
+    True
     """
 
     mean: Array
@@ -105,6 +122,13 @@ class Cost(NamedTuple):
         Held at most, while hyperparameters are learned.
     linear : float, default=0.0
         Of the multiplications, those that are not of square matrices but grow with the answers.
+
+    Examples
+    --------
+    >>> from skpref.inference import Cost
+    >>> dense = Cost(multiplications=1e9, side=1000, n_bytes=8e7)
+    >>> dense.side, dense.linear
+    (1000, 0.0)
     """
 
     multiplications: float
@@ -134,6 +158,23 @@ class Prior(ABC):
     starts_at_mode : bool
         Whether EP begins at the mode: with many answers for each degree of freedom the way from
         zero may diverge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from skpref.duels import Comparisons
+    >>> from skpref.gp import choose_prior
+    >>> from skpref.inference import Prior
+    >>> from skpref.likelihoods import Probit
+    >>> seen = Comparisons.from_duels(np.array([[0.0], [1.0]]), [0], [1], [True])
+    >>> kernel, likelihood = RBF(1.0), Probit(0.5)
+    >>> prior = choose_prior(kernel, seen, likelihood).of(kernel, seen, likelihood)
+    >>> isinstance(prior, Prior), prior.n_margins
+    (True, 1)
+    >>> given = prior.condition(np.array([1.0]), np.array([1.0]))  # a site: precision and shift
+    >>> bool(given.variance[0] < prior.variance[0])
+    True
     """
 
     takes_joint: ClassVar[bool] = False

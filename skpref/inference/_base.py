@@ -65,6 +65,21 @@ class Problem(Generic[PriorT]):
         Whether joint answers are taken apart, every inequality a duel with noise of its own.
     watch : callable or None
         Told of every `Pass` by engines that make long ones; where it returns True they end there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from skpref.duels import Comparisons
+    >>> from skpref.gp import choose_prior
+    >>> from skpref.inference import EP, Problem
+    >>> from skpref.likelihoods import Probit
+    >>> seen = Comparisons.from_duels(np.array([[0.0], [1.0]]), [0], [1], [True])
+    >>> kernel, likelihood = RBF(1.0), Probit(0.5)
+    >>> prior = choose_prior(kernel, seen, likelihood).of(kernel, seen, likelihood)
+    >>> found = EP().run(Problem(prior, seen, likelihood))
+    >>> bool(found.conditioned.mean[0] > 0.0)
+    True
     """
 
     prior: PriorT
@@ -158,6 +173,21 @@ class Approximation(NamedTuple, Generic[Found]):
     absorbed : (Engine, Kernel) or None
         The engine and the kernel with what the run has found of the kernel's output scale, if it
         looks for that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from skpref.duels import Comparisons
+    >>> from skpref.gp import choose_prior
+    >>> from skpref.inference import EP, Approximation, Problem
+    >>> from skpref.likelihoods import Probit
+    >>> seen = Comparisons.from_duels(np.array([[0.0], [1.0]]), [0], [1], [True])
+    >>> kernel, likelihood = RBF(1.0), Probit(0.5)
+    >>> prior = choose_prior(kernel, seen, likelihood).of(kernel, seen, likelihood)
+    >>> found = EP().run(Problem(prior, seen, likelihood))
+    >>> isinstance(found, Approximation), found.converged, found.sites.precision.shape
+    (True, True, (1,))
     """
 
     sites: Sites
@@ -180,6 +210,14 @@ class EvidenceGradient(NamedTuple):
         In the free hyperparameters of the kernel, as `Prior.pull_back` gives them.
     likelihood : ndarray of shape (n_theta,)
         In those of the likelihood.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.inference import EvidenceGradient
+    >>> slope = EvidenceGradient(kernel=np.array([0.3]), likelihood=np.array([-0.1]))
+    >>> np.concatenate([slope.kernel, slope.likelihood])
+    array([ 0.3, -0.1])
     """
 
     kernel: NDArray[np.float64]
@@ -209,6 +247,12 @@ class Capabilities:
     site_names : tuple of str
         Names in its state of the precisions and the shifts of Gaussian sites, by which a state is
         extrapolated to other hyperparameters; empty if it has none.
+
+    Examples
+    --------
+    >>> from skpref.inference import EP, Laplace
+    >>> EP().capabilities.takes_joint, Laplace().capabilities.takes_joint
+    (True, False)
     """
 
     has_evidence: bool = False
@@ -351,7 +395,17 @@ def rule_of_items(items: str) -> PriorRule:
 
 
 def warm_start_array(start: State | None, name: str, n: int) -> NDArray[np.float64] | None:
-    """An array (n,) of a state with zeros for what is new; None if there is no such state."""
+    """An array (n,) of a state with zeros for what is new; None if there is no such state.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.inference import warm_start_array
+    >>> warm_start_array({"shift": np.array([0.5, np.nan])}, "shift", 2)
+    array([0.5, 0. ])
+    >>> warm_start_array(None, "shift", 2) is None
+    True
+    """
     if start is None or name not in start or start[name].shape != (n,):
         return None
     return np.where(np.isnan(start[name]), 0.0, start[name])

@@ -53,6 +53,17 @@ class Diagnostics(NamedTuple):
         Share of trajectories rejected at the cap on walls (0 for Gibbs).
     method : str
         ``"walls"``, ``"margins"`` or ``"gibbs"``: the sampler that drew.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.inference import HMC
+    >>> X = [[[1.0], [0.0]], [[2.0], [1.0]]]
+    >>> engine = HMC(draws=200)
+    >>> model = PairwisePreferenceRegressor(inference=engine, optimizer=None, random_state=0)
+    >>> found = model.fit(X, [1, 1]).diagnostics_
+    >>> found.n_draws, found.rhat.shape, found.method
+    (200, (2,), 'walls')
     """
 
     rhat: np.ndarray

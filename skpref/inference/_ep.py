@@ -196,6 +196,17 @@ class SiteUpdate(NamedTuple):
         Sites that give these moments, GPML (3.59); where a cavity is improper, the site before.
     own_cav_var : ndarray of shape (n,)
         Variance of the cavities without that ``rest``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.duels import DUEL
+    >>> from skpref.inference import site_update
+    >>> from skpref.likelihoods import Answers, Probit
+    >>> won, none = Answers(np.array([DUEL]), np.array([1])), (np.zeros(1), np.zeros(1))
+    >>> update = site_update((np.zeros(1), np.ones(1)), none, Probit(0.5), won)
+    >>> update.cav_var, update.proper, bool(update.site_precision[0] > 0.0)
+    (array([1.]), array([ True]), True)
     """
 
     cav_mean: Array

@@ -97,7 +97,7 @@ _SQRT_3 = np.sqrt(3.0)
 
 @recorded
 class ProductMatern(gp.StationaryKernelMixin, gp.NormalizedKernelMixin, gp.Kernel):
-    """k(x, x') = Π_d (1 + s_d) exp(−s_d), s_d = √3 |x_d − x'_d| / l_d.
+    """k(x, x') = Π_d (1 + s_d) exp(−s_d), s_d = √3 abs(x_d − x'_d) / l_d.
 
     A utility of this kernel is as rough along every feature as one of `Matern` with nu = 3/2, but
     features interact less: the kernel of [1]_.
@@ -250,7 +250,7 @@ class Linear(gp.Kernel):
 
 @recorded
 class Wiener(gp.Kernel):
-    """k(s, t) = ½ r (|s| + |t| − |s − t|): a random walk in continuous time, 0 at time 0.
+    """k(s, t) = ½ r (abs s + abs t − abs(s − t)): a random walk in continuous time, 0 at time 0.
 
     Increments over times that do not overlap are independent, of variance r times their length, on
     both sides of 0. It has no lengthscale: nothing ever draws the walk back.

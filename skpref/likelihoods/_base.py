@@ -25,7 +25,17 @@ _SQRT_2PI = np.sqrt(2.0 * np.pi)
 
 
 class Derivatives(NamedTuple):
-    """Log-probability and its derivatives in the margin m: value, d/dm, −d²/dm², d³/dm³."""
+    """Log-probability and its derivatives in the margin m: value, d/dm, −d²/dm², d³/dm³.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.likelihoods import Derivatives
+    >>> m = np.array([0.0])  # of log p = −log(1 + exp(−m)), a logistic's
+    >>> p = 1.0 / (1.0 + np.exp(-m))
+    >>> Derivatives(np.log(p), 1.0 - p, p * (1.0 - p), p * (1.0 - p) * (2.0 * p - 1.0)).curvature
+    array([0.25])
+    """
 
     value: Array
     gradient: Array
@@ -38,6 +48,17 @@ class TiltedMoments(NamedTuple):
 
     ``gradient`` is d log Z/d mean, ``curvature`` −d² log Z/d mean²; ``shrink`` is tilted variance
     over the Gaussian's, in (0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.duels import DUEL
+    >>> from skpref.likelihoods import Answers, Probit
+    >>> won = Answers(np.array([DUEL]), np.array([1]))
+    >>> zero, one = np.zeros(1), np.ones(1)
+    >>> found = Probit(noise_variance=0.5).tilted(zero, one, won)
+    >>> np.exp(found.log_normaliser).round(3), found.shrink.round(3)
+    (array([0.5]), array([0.682]))
     """
 
     log_normaliser: Array
@@ -47,7 +68,16 @@ class TiltedMoments(NamedTuple):
 
 
 class Site(NamedTuple):
-    """Gaussian factor in natural parameters."""
+    """Gaussian factor in natural parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.likelihoods import Site
+    >>> site = Site(precision=np.array([4.0]), shift=np.array([2.0]))
+    >>> site.shift / site.precision  # its mean
+    array([0.5])
+    """
 
     precision: Array
     shift: Array
@@ -57,6 +87,17 @@ class TruncationBox(NamedTuple):
     """An answer as a box of a noisy margin: lower < margin + e < upper, e ~ N(0, variance).
 
     ``turn``, if given, is −1 where the box is one of minus the margin, else 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.duels import DUEL
+    >>> from skpref.likelihoods import Answers, Probit
+    >>> won = Answers(np.array([DUEL]), np.array([1]))
+    >>> zero, one = np.zeros(1), np.ones(1)
+    >>> box = Probit(noise_variance=0.5).regions(won)
+    >>> box.lower, box.upper, box.variance
+    (array([0.]), array([inf]), array([1.]))
     """
 
     lower: Array

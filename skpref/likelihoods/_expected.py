@@ -30,6 +30,17 @@ class Expected(NamedTuple):
 
     ``by_variance`` is not positive, as log-probabilities are concave in the margin. ``by_noise`` is
     the derivative in the variance of the noise on the margin.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.duels import DUEL
+    >>> from skpref.likelihoods import Answers, Probit
+    >>> won = Answers(np.array([DUEL]), np.array([1]))
+    >>> zero, one = np.zeros(1), np.ones(1)
+    >>> found = Probit(noise_variance=0.5).expected(zero, one, zero, won)
+    >>> found.value.round(3), bool(found.by_variance[0] < 0.0)
+    (array([-1.]), True)
     """
 
     value: Array

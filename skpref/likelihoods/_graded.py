@@ -156,7 +156,15 @@ class GradedProbit(Probit):
 
 
 class AnswerParameters(TypedDict, total=False):
-    """Parameters by which estimators and optimisers say what an answer may tell, see `probit`."""
+    """Parameters by which estimators and optimisers say what an answer may tell, see `probit`.
+
+    Examples
+    --------
+    >>> from skpref.likelihoods import AnswerParameters, probit
+    >>> told: AnswerParameters = {"noise_variance": 0.5, "tie_threshold": 0.3}
+    >>> probit(**told).tie_threshold
+    0.3
+    """
 
     noise_variance: float
     noise_variance_bounds: tuple[float, float] | str
@@ -173,7 +181,16 @@ ANSWER_DEFAULTS: dict[str, Any] = GradedProbit().get_params() | {"grade_threshol
 
 
 def probit(**parameters: Unpack[AnswerParameters]) -> Probit:
-    """The probit of these parameters, once it is sound: graded where there are thresholds."""
+    """The probit of these parameters, once it is sound: graded where there are thresholds.
+
+    Examples
+    --------
+    >>> from skpref.likelihoods import probit
+    >>> type(probit(noise_variance=0.5)).__name__
+    'Probit'
+    >>> type(probit(noise_variance=0.5, grade_thresholds=(1.0,))).__name__
+    'GradedProbit'
+    """
     given: dict[str, Any] = dict(parameters)
     if given.get("grade_thresholds") is None:
         given = {name: value for name, value in given.items() if not name.startswith("grade_")}

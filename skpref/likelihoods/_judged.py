@@ -46,6 +46,16 @@ class JudgeReliability(Likelihood):
     -----
     Answers without a judge are the reference judge's. Everything is the base's at
     reliability × margin + own order effect, by the chain rule.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.duels import DUEL
+    >>> from skpref.likelihoods import Answers, JudgeReliability, Probit
+    >>> seen = JudgeReliability(Probit(noise_variance=0.5), np.array([1.0, 0.0, -1.0]))
+    >>> won = Answers(np.array([DUEL] * 3), np.ones(3, dtype=np.int8), judge=np.arange(3))
+    >>> np.exp(seen.log_prob(np.ones(3), won).value).round(2)
+    array([0.84, 0.5 , 0.16])
     """
 
     def __init__(self, base: Likelihood, reliability: Array, own_order: Array | None = None):

@@ -177,6 +177,16 @@ def standardise(
 def sign_proba(
     mean: NDArray[np.float64], variance: NDArray[np.float64], log: bool = False
 ) -> NDArray[np.float64]:
-    """P(margin > 0), or its logarithm, finite in the tails."""
+    """P(margin > 0), or its logarithm, finite in the tails.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.likelihoods import sign_proba
+    >>> sign_proba(np.array([0.0, 1.0]), np.array([1.0, 1.0])).round(3)
+    array([0.5  , 0.841])
+    >>> sign_proba(np.array([-40.0]), np.array([1.0]), log=True).round(1)
+    array([-804.6])
+    """
     u = standardise(mean, variance)
     return log_ndtr(u) if log else ndtr(u)

@@ -329,6 +329,15 @@ class HistoryEntry(NamedTuple):
     outcome : int, str or dict
         Of a duel: 1 (the first won), 0 or "tie". Of more items: {"chosen": position},
         {"worst": position}, both, or {"ranking": positions, best first}.
+
+    Examples
+    --------
+    >>> from skpref.optimize import PreferenceOptimizer
+    >>> optimizer = PreferenceOptimizer([(0.0, 1.0)], random_state=0)
+    >>> optimizer = optimizer.tell(([0.2], [0.7]), True)
+    >>> items, outcome = optimizer.history_[0]
+    >>> items.tolist(), outcome
+    ([[0.2], [0.7]], 1)
     """
 
     items: Any

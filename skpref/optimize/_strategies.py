@@ -68,6 +68,15 @@ class Strategy(NamedTuple):
         ``(posterior, X, incumbent) -> (n,)`` of unit-cube rows.
     hyperparameters : str
         "best", or "drawn" from their posterior anew for each item that is chosen.
+
+    Examples
+    --------
+    >>> from skpref.optimize import STRATEGIES, Strategy
+    >>> isinstance(next(iter(STRATEGIES.values())), Strategy)
+    True
+    >>> thompson = Strategy("hallucination", "thompson", "thompson")
+    >>> thompson.hyperparameters
+    'best'
     """
 
     inference: Any

@@ -21,6 +21,16 @@ class Chains(NamedTuple):
     draws : ndarray of shape (n_chains, n_draws, t)
     state : ndarray of shape (n_chains, t)
         Last positions: pass them as `start`, with the same generator, to go on exactly.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.samplers import gibbs
+    >>> rng = np.random.default_rng(0)
+    >>> chains = gibbs(np.eye(2), np.ones((4, 2)), 50, rng=rng)
+    >>> chains.draws.shape, bool(chains.draws.min() > 0.0)
+    ((4, 50, 2), True)
+    >>> more = gibbs(np.eye(2), chains.state, 50, rng=rng)  # goes on
     """
 
     draws: np.ndarray

@@ -32,6 +32,14 @@ class HMCChains(NamedTuple):
         Walls met by each trajectory (`max_walls` + 1 for a rejected one).
     rejected_share : float
         Share of trajectories that met more than `max_walls` walls.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.samplers import hmc
+    >>> chains = hmc(np.eye(2), np.ones((4, 2)), 50, rng=np.random.default_rng(0))
+    >>> chains.walls.shape, chains.rejected_share
+    ((4, 50), 0.0)
     """
 
     draws: np.ndarray

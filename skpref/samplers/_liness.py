@@ -26,9 +26,9 @@ def liness(
 ) -> Chains:
     """Draw from N(0, Σ) on v > 0 by rejection-free elliptical slice sampling.
 
-    On the ellipse v cos θ + ν sin θ with ν ~ N(0, Σ) coordinate i is |·| cos(θ − φ_i), φ_i =
-    atan2(ν_i, v_i): positive for θ within π/2 of φ_i. All these half circles contain θ = 0, hence
-    they meet in one arc, (max φ − π/2, min φ + π/2), on which θ is uniform.
+    On the ellipse v cos θ + ν sin θ with ν ~ N(0, Σ) coordinate i is r_i cos(θ − φ_i), r_i > 0,
+    φ_i = atan2(ν_i, v_i): positive for θ within π/2 of φ_i. All these half circles contain θ = 0,
+    hence they meet in one arc, (max φ − π/2, min φ + π/2), on which θ is uniform.
 
     Parameters
     ----------

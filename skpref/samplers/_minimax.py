@@ -25,14 +25,32 @@ _MAX_NEWTON = 200
 
 
 class OrthantProbability(NamedTuple):
-    """log Pr(v > 0) and the relative standard error of the probability (about that of the log)."""
+    """log Pr(v > 0) and the relative standard error of the probability (about that of the log).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.samplers import orthant_probability
+    >>> found = orthant_probability(np.eye(2), 100, np.random.default_rng(0))
+    >>> float(np.exp(found.log_probability).round(3))
+    0.25
+    """
 
     log_probability: float
     relative_error: float
 
 
 class MinimaxDraws(NamedTuple):
-    """Independent draws (n, t), and the share of proposals that were accepted."""
+    """Independent draws (n, t), and the share of proposals that were accepted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.samplers import minimax_draws
+    >>> found = minimax_draws(np.eye(2), 100, np.random.default_rng(0))
+    >>> found.draws.shape, found.acceptance
+    ((100, 2), 1.0)
+    """
 
     draws: np.ndarray
     acceptance: float

@@ -36,6 +36,16 @@ class SplitChains(NamedTuple):
         Last positions: pass them as `start`, with the same generator, to go on exactly.
     acceptance : ndarray of shape (n_chains, n_draws)
         Probabilities with which the trajectories were accepted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.samplers import split_hmc
+    >>> def nothing(x):  # beside the standard normal
+    ...     return np.zeros(len(x)), np.zeros_like(x)
+    >>> chains = split_hmc(nothing, np.zeros((4, 2)), 50, rng=np.random.default_rng(0), n_steps=3)
+    >>> chains.draws.shape, float(chains.acceptance.min())
+    ((4, 50, 2), 0.9999999999999964)
     """
 
     draws: Array
@@ -54,6 +64,16 @@ class Adapted(NamedTuple):
         Where the chains are now.
     acceptance : float
         Mean probability of acceptance in the later half of the trajectories.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.samplers import adapt_steps
+    >>> def nothing(x):  # beside the standard normal
+    ...     return np.zeros(len(x)), np.zeros_like(x)
+    >>> found = adapt_steps(nothing, np.zeros((4, 2)), 30, rng=np.random.default_rng(0), first=3)
+    >>> found.n_steps, found.state.shape
+    (1, (4, 2))
     """
 
     n_steps: int

@@ -107,6 +107,16 @@ def test_names_without_a_table_are_told_what_is_missing():
         posterior().mean([0, 1])
 
 
+def test_duels_in_the_place_of_items_are_told_what_they_are():
+    with pytest.raises(ValueError, match=r"got 3 dimensions, \(2, 2, 2\), as duels and sets have"):
+        posterior().mean(X.reshape(2, 2, 2))
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": ["x", "y"], "b": ["y", "z"], "size": [1.0, 2.0]})
+    texts, _ = from_columns(frame, ["size"], ["size"], [1, 0], ids=("a", "b"))
+    with pytest.raises(ValueError, match="Pass the items themselves, one a row"):
+        posterior().mean(texts)
+
+
 def test_tables_without_features_are_looked_up_by_name():
     table = ItemTable.from_names(NAMES)
     seen = won(table.X, np.array([0, 1, 0]), np.array([1, 2, 2]))
