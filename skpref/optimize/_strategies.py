@@ -153,6 +153,9 @@ class View(NamedTuple):
     least : float
         By how much, in prior deviations of the utility, a duel by "kg" raises the largest posterior
         mean at least; if none does, NothingToGain is raised.
+    given : ndarray of shape (m, n_columns) or None
+        Rows that the question begins with, whatever the rule for the incumbent; None: there are
+        none.
     """
 
     space: Any
@@ -165,6 +168,7 @@ class View(NamedTuple):
     size: int = 2
     apart: float = 0.0
     least: float = -np.inf
+    given: np.ndarray | None = None
 
 
 class NothingToGain(Exception):
@@ -189,6 +193,8 @@ def propose(strategy: Strategy, view: View) -> np.ndarray | None:
 
 
 def _propose(strategy, view):
+    if view.given is not None:
+        return _completed(strategy.acquisition, view, view.given)
     if strategy.incumbent == "joint":
         found = _joint(strategy, view)
         if found is not None:
@@ -215,9 +221,18 @@ def _completed(acquisition, view, members):
 
 
 def random_question(
-    space: Any, allowed: Callable, rng: np.random.Generator, size: int
+    space: Any,
+    allowed: Callable,
+    rng: np.random.Generator,
+    size: int,
+    given: np.ndarray | None = None,
 ) -> np.ndarray | None:
-    """Rows drawn at random that may be asked together; None if there seem to be none."""
+    """Rows drawn at random that may be asked together; None if there seem to be none.
+
+    They begin with those ``given``, if there are any.
+    """
+    if given is not None:
+        return _joined_at_random(space, allowed, rng, size, given)
     if space.pool is not None and size == 2:
         for index in rng.permutation(len(space.pool)):
             row = space.pool[index]
@@ -233,6 +248,43 @@ def random_question(
         if may_be_asked(rows, allowed):
             return rows
     return None
+
+
+def _joined_at_random(space, allowed, rng, size, members):
+    while len(members) < size:
+        rows = screening_rows(space, np.zeros((0, space.n_columns)), rng)
+        good = rows[allowed(members, rows)]
+        if not len(good):
+            return None
+        members = np.concatenate([members, rng.choice(good)[None]])
+    return members
+
+
+def spread_out(
+    rows: np.ndarray, given: np.ndarray, shown: np.ndarray, allowed: Callable, size: int
+) -> np.ndarray | None:
+    """A question of those ``given`` and of rows that are farthest from all shown; None if none may.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, n_columns)
+        To choose from.
+    given : ndarray of shape (m, n_columns)
+    shown : ndarray of shape (n_shown, n_columns)
+    allowed : callable
+    size : int
+
+    Returns
+    -------
+    ndarray of shape (size, n_columns) or None
+    """
+    while len(given) < size:
+        good = rows[allowed(given, rows)]
+        if not len(good):
+            return None
+        distance = np.linalg.norm(good[:, None] - shown, axis=2).min(axis=1)
+        given, shown = (np.concatenate([each, good[[distance.argmax()]]]) for each in (given, shown))
+    return given
 
 
 def may_be_asked(rows: np.ndarray, allowed: Callable) -> bool:
