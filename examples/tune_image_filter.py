@@ -48,13 +48,34 @@ def develop(noisy, parameters):
     return sharpened ** parameters["gamma"]
 
 
+def disturbed(clean, rng):
+    """The picture with noise and specks."""
+    specks = rng.random(clean.shape) < 0.08
+    noisy = np.clip(clean + 0.08 * rng.standard_normal(clean.shape), 0.0, 1.0)
+    noisy[specks] = rng.integers(0, 2, specks.sum())
+    return noisy
+
+
+def error_of(image, clean):
+    """Root mean square of the differences."""
+    return np.sqrt(np.mean((image - clean) ** 2))
+
+
 def simulated_judge(clean, noisy, rng):
     """Prefers the smaller error, compared with some noise."""
 
     def error(parameters):
-        return np.sqrt(np.mean((develop(noisy, parameters) - clean) ** 2))
+        return error_of(develop(noisy, parameters), clean)
 
     return lambda first, second: error(first) < error(second) + 0.002 * rng.standard_normal()
+
+
+def show_best(parameters, noisy, clean):
+    """Print the parameters and how far the picture is from the undisturbed one."""
+    for name, value in parameters.items():
+        print(f"  {name:8s} {value if isinstance(value, str | int) else round(value, 3)}")
+    error = error_of(develop(noisy, parameters), clean)
+    print(f"Error {error:.3f}; of the noisy picture {error_of(noisy, clean):.3f}")
 
 
 def by_eye(optimizer, noisy):
@@ -99,9 +120,7 @@ def by_eye(optimizer, noisy):
 def main(arguments):
     rng = np.random.default_rng(0)
     clean = picture()
-    specks = rng.random(clean.shape) < 0.08
-    noisy = np.clip(clean + 0.08 * rng.standard_normal(clean.shape), 0.0, 1.0)
-    noisy[specks] = rng.integers(0, 2, specks.sum())
+    noisy = disturbed(clean, rng)
     if "--by-eye" in arguments:
         optimizer = HallucinationBelieverOptimizer(SPACE, journal="filter_run.db")
         by_eye(optimizer, noisy)
@@ -111,12 +130,8 @@ def main(arguments):
     if not optimizer.n_told_:
         print("No duel was told.")
         return
-    best = optimizer.recommend()
-    error = np.sqrt(np.mean((develop(noisy, best) - clean) ** 2))
     print(f"Best after {optimizer.n_told_} duels:")
-    for name, value in best.items():
-        print(f"  {name:8s} {value if isinstance(value, str | int) else round(value, 3)}")
-    print(f"Error {error:.3f}; of the noisy picture {np.sqrt(np.mean((noisy - clean) ** 2)):.3f}")
+    show_best(optimizer.recommend(), noisy, clean)
 
 
 if __name__ == "__main__":
