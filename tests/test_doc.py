@@ -6,6 +6,7 @@ import inspect
 import pkgutil
 import re
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -30,11 +31,16 @@ WITHOUT_CODE = {
 }
 DRAWS = {"looking.md"}
 DISTRIBUTED = {"distributed.md"}
-MODULES = ["skpref"] + [
-    f"skpref.{found.name}"
-    for found in pkgutil.iter_modules(skpref.__path__)
-    if not found.name.startswith("_") and found.name not in ("data", "fitting", "gp")
-]
+ON_PAGES = {"judging.md"}
+MODULES = (
+    ["skpref"]
+    + [
+        f"skpref.{found.name}"
+        for found in pkgutil.iter_modules(skpref.__path__)
+        if not found.name.startswith("_") and found.name not in ("data", "fitting", "gp")
+    ]
+    + (["skpref.integrations.optuna"] if find_spec("optuna") else [])
+)
 
 
 def blocks(page):
@@ -62,6 +68,8 @@ def test_blocks_run(page):
         pytest.importorskip("matplotlib").use("Agg")
     if page.name in DISTRIBUTED:
         pytest.importorskip("distributed")
+    if page.name in ON_PAGES:
+        pytest.importorskip("optuna_dashboard")
     found = list(blocks(page))
     assert len(found) > 0
     namespace = {}

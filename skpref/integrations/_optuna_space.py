@@ -1,7 +1,6 @@
 """Search spaces of Optuna as spaces of an optimizer, and values in both."""
 
 from collections.abc import Mapping
-from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +57,7 @@ class _Parameter(NamedTuple):
         Whether a value of the optimizer is the number of steps from the lowest.
     """
 
-    distribution: BaseDistribution
+    distribution: Any
     spec: Any
     values: list | None = None
     step: float = 0.0

@@ -188,8 +188,8 @@ def _check_same(first, other, names):
 
 SAME_SPACE = (
     "Trials can be compared only if all have the same parameters with the same ranges. Of a space "
-    "with conditions suggest every parameter in every trial, and leave out of account those that do "
-    "not apply; or make a study for each branch."
+    "with conditions suggest every parameter in every trial, and leave out of account those that "
+    "do not apply; or make a study for each branch."
 )
 
 

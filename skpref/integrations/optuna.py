@@ -76,8 +76,9 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
 
     References
     ----------
-    Optuna Dashboard's own sampler, ``PreferentialGPSampler``, implements Takeno, Nomura, Karasuyama,
-    "Towards Practical Preferential Bayesian Optimization with Skew Gaussian Processes", ICML 2023.
+    Optuna Dashboard's own sampler, ``PreferentialGPSampler``, is based on Takeno, Nomura,
+    Karasuyama, "Towards Practical Preferential Bayesian Optimization with Skew Gaussian Processes",
+    ICML 2023.
 
     Examples
     --------
@@ -205,8 +206,8 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
             if settled or param_name in known:
                 before = repr(known[param_name]) if param_name in known else "nothing of it"
                 raise ValueError(
-                    f"Trial {trial.number} suggests {param_name!r} from {param_distribution!r}, and "
-                    f"the trials before it have {before}. {SAME_SPACE}"
+                    f"Trial {trial.number} suggests {param_name!r} from {param_distribution!r}, "
+                    f"and the trials before it have {before}. {SAME_SPACE}"
                 )
             seed = self._seed(trial.number, *param_name.encode())
             plain = optuna.samplers.RandomSampler(seed=seed)

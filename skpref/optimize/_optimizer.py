@@ -29,7 +29,9 @@ class PreferenceOptimizer(Asking):
     By default duels take turns between two methods. One chooses both items by what the answer is
     expected to add to the best posterior mean (knowledge gradient [2]_). In the other a challenger
     meets the best item seen. Both see hyperparameters drawn from their posterior. A set
-    shows the best items of several draws of the utility.
+    shows the best items of several draws of the utility. An item that joins several given ones
+    (`ask` with ``beside``) by turns raises the expected utility of the best of them, and is
+    expected to improve on the best item seen.
 
     Other methods are a posterior, a rule for the first item and an acquisition for the second.
     ``skpref.optimize.STRATEGIES`` lists those that the paper [1]_ compares, and more:

@@ -204,7 +204,8 @@ class Questions:
 
     def _proposed(self, state, allowed, rng, size, given):
         """Rows of the next duel or set, None if none is allowed, and the memory after that."""
-        number, kind = len(state.told) + len(state.pending), "duel" if size == 2 else "set"
+        number = len(state.told) + len(state.pending)
+        kind = "duel" if size == 2 else "set" if given is None else "joining"
         strategy = self._configuration.turn(number, kind)
         other = self._configuration.substitute(number, kind)
         view, memory = self._view(strategy, state, allowed, rng, size, given)
