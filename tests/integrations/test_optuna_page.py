@@ -1,6 +1,5 @@
 """The example on the page of Optuna Dashboard, judged in a headless browser."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -92,12 +91,12 @@ class Judge:
 
 
 @pytest.mark.browser
-def test_thirty_answers_on_the_page(tmp_path):
+def test_thirty_answers_on_the_page(tmp_path, monkeypatch):
     port = free_port()
     command = [sys.executable, str(ROOT / "examples" / "judge_in_browser.py"), "--page"]
     command += ["--folder", str(tmp_path), "--port", str(port)]
     url, log = f"http://127.0.0.1:{port}/dashboard/", tmp_path / "log.txt"
-    os.environ.setdefault("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     with open_page(height=1600) as page:  # so that no message lies over a button
         judge = Judge(page, tmp_path)
         with served(command, url, log):
