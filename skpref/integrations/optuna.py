@@ -203,8 +203,11 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         """A parameter that no earlier trial has, at random; ValueError if some are finished."""
         with _failing(study, trial):
             known, settled = Judged.of(study).distributions(trial.number)
-            if settled or param_name in known:
-                before = repr(known[param_name]) if param_name in known else "nothing of it"
+            # Absent before a trial is finished, it may be on its way; there, the trial was asked
+            # for before.
+            before = known.get(param_name, None if settled else param_distribution)
+            if before != param_distribution:
+                before = "nothing of it" if before is None else repr(before)
                 raise ValueError(
                     f"Trial {trial.number} suggests {param_name!r} from {param_distribution!r}, "
                     f"and the trials before it have {before}. {SAME_SPACE}"
