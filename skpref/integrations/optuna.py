@@ -207,10 +207,10 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
             # for before.
             before = known.get(param_name, None if settled else param_distribution)
             if before != param_distribution:
-                before = "nothing of it" if before is None else repr(before)
+                shown = "nothing of it" if before is None else repr(before)
                 raise ValueError(
                     f"Trial {trial.number} suggests {param_name!r} from {param_distribution!r}, "
-                    f"and the trials before it have {before}. {SAME_SPACE}"
+                    f"and the trials before it have {shown}. {SAME_SPACE}"
                 )
             seed = self._seed(trial.number, *param_name.encode())
             plain = optuna.samplers.RandomSampler(seed=seed)
