@@ -224,6 +224,11 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         optimizer = self._told(judged, distributions, space, self._seed(number))
         beside = self._items(judged, judged.active, distributions, space, number)
         beside = [beside[k] for k in _distinct(optimizer, beside)]
+        if not beside and optimizer.n_told_:  # all that were shown were skipped
+            compared = {each for answer in judged.answers for each in answer.trials}
+            rest = self._items(judged, compared - {*judged.skipped}, distributions, space, number)
+            order = np.argsort(-optimizer.posterior_.mean(optimizer.to_unit(rest))) if rest else ()
+            beside = [rest[k] for k in order[:1]]
         for item in self._items(judged, judged.skipped, distributions, space, number):
             if beside and len(_distinct(optimizer, [*beside, item])) > len(beside):
                 optimizer.skip([*beside, item])

@@ -187,6 +187,13 @@ def test_a_skipped_trial_stays_away():
         assert stays.number in judged(study).active
         skipped = active(study)[-1]
         assert min(abs(skipped.params["x"] - each) for each in gone) > 0.01
+    for each in active(study):
+        report_skip(study._study._study_id, each._trial_id, storage)
+    gone = [study.trials[number].params["x"] for number in judged(study).skipped]
+    fill(study)
+    assert len(active(study)) == 2
+    new = [each.params["x"] for each in active(study)]
+    assert np.abs(np.subtract.outer(new, gone)).min() > 0.01
 
 
 def test_an_undone_answer_is_forgotten():
