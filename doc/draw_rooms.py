@@ -21,6 +21,7 @@ COLUMNS = {
     "io": 0.0,
     "plotting": 2.0,
     "optimize": 4.5,
+    "integrations": 4.5,
     "_estimator": 1.0,
     "inspection": 2.0,
     "active": 4.0,

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROMISED = {
     "first_steps_candy.py": ["P(Twix beats", "called right", "chocolate"],
     "football.py": ["at home is worth", "draws predicted", "Best of five", "Brazil"],
+    "judge_in_browser.py": ["Best after 12 answers to 3 pictures", "of the noisy picture"],
     "language_models.py": ["ties 0.", "GPT 4", "95 % credible interval"],
     "leaving_one_machine.py": ["as in one process to 1e-8: True", "log loss"],
     "leaderboard_llm.py": ["GPT 4", "90 % interval", "within the best 20"],
@@ -44,7 +45,11 @@ SAVED = {
     "pictures_of_votes.py": 6,
     "tennis.py": 1,
 }
-NEEDS = {"raw_contests.py": "pandas", "leaving_one_machine.py": "distributed"}
+NEEDS = {
+    "judge_in_browser.py": "optuna_dashboard",
+    "leaving_one_machine.py": "distributed",
+    "raw_contests.py": "pandas",
+}
 # Those of data that are fetched run where these are.
 FETCHED = {"tennis.py": fetch_atp_matches}
 # All are shown but that a picture has no window here.

@@ -174,10 +174,13 @@ class Asking(CallbackSupportMixin):
 
     # -- questions -----------------------------------------------------------------------
 
-    def _pose(self, n, layouts=DUELS, user=None):
-        """One question, or n of them, each of one of some layouts, and to a user."""
+    def _pose(self, n, layouts=DUELS, user=None, beside=None):
+        """One question, or n of them, each of one of some layouts, and to a user.
+
+        Each begins with the items of ``beside``.
+        """
         wanted = 1 if n is None else int(check_number("n", n, low=1, integer=True))
-        asked = self._session.pose(wanted, layouts, user)
+        asked = self._session.pose(wanted, layouts, user, beside)
         return self._packed(*asked[0]) if n is None else self._listed(asked)
 
     def _record(self, items, said):

@@ -18,7 +18,7 @@ from skpref.optimize._answers import UNSAID, AnswerArguments
 from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import answer_options, configure
 from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
-from skpref.optimize._layouts import layouts_of
+from skpref.optimize._layouts import layouts_beside, layouts_of
 from skpref.optimize._model import LENGTHSCALE_PRIOR
 from skpref.optimize._questions import check_told
 from skpref.optimize._session import Session
@@ -31,7 +31,9 @@ class PreferenceOptimizer(Asking):
     By default duels take turns between two methods. One chooses both items by what the answer is
     expected to add to the best posterior mean (knowledge gradient [2]_). In the other a challenger
     meets the best item seen. Both see hyperparameters drawn from their posterior. A set
-    shows the best items of several draws of the utility.
+    shows the best items of several draws of the utility. An item that joins several given ones
+    (`ask` with ``beside``) by turns raises the expected utility of the best of them, and is
+    expected to improve on the best item seen.
 
     Other methods are a posterior, a rule for the first item and an acquisition for the second.
     ``skpref.optimize.STRATEGIES`` lists those that the paper [1]_ compares, and more:
@@ -219,6 +221,7 @@ class PreferenceOptimizer(Asking):
         *,
         size: int | dict | None = None,
         kind: str | Sequence[str] = "set",
+        beside: Any = None,
     ) -> Any:
         """The next duel, set, line or plane, or the next n for judges in parallel.
 
@@ -242,6 +245,11 @@ class PreferenceOptimizer(Asking):
             and points that are then equal are left out. A pool has neither. Of several kinds the
             one with the most items comes for the first four answers a dimension, and then the one
             with the fewest; `kind_of` says which came.
+        beside : array-like of shape (m, d), or m dicts, names or rows of a frame, optional
+            Different items that are shown in any case, such as those that stay on a page from the
+            last answer. A set or duel then begins with them, in their order, and the others are
+            chosen to join them; ``size`` is ``m + 1`` unless it is given. In the initial design
+            these are far from all that was shown, and ``initial_duels`` are not asked.
 
         Returns
         -------
@@ -252,10 +260,15 @@ class PreferenceOptimizer(Asking):
         Raises
         ------
         ValueError
-            If no question is left (all of a small pool are pending or were skipped), if the
+            If ``beside`` holds an item twice or as many as ``size``, or stands with lines or
+            planes. If no question is left (all of a small pool are pending or were skipped), if the
             acquisition is NaN everywhere, or if the engine or likelihood takes no answers to sets.
         """
-        return self._pose(n, layouts_of(kind, size, self._space))
+        if beside is None:
+            return self._pose(n, layouts_of(kind, size, self._space))
+        items = [] if isinstance(beside, str) else list(self._space.listed(beside))
+        layouts = layouts_beside(kind, size, self._space, len(items))
+        return self._pose(n, layouts, beside=items)
 
     def tell(
         self,
