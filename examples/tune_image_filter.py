@@ -78,14 +78,6 @@ def simulated_judge(clean, noisy, rng):
     return lambda first, second: error(first) < error(second) + 0.002 * rng.standard_normal()
 
 
-def show_best(parameters, noisy, clean):
-    """Print the parameters and how far the picture is from the undisturbed one."""
-    for name, value in parameters.items():
-        print(f"  {name:8s} {value if isinstance(value, str | int) else round(value, 3)}")
-    error = error_of(develop(noisy, parameters), clean)
-    print(f"Error {error:.3f}; of the noisy picture {error_of(noisy, clean):.3f}")
-
-
 def by_eye(optimizer, noisy):
     """Show pairs until q is pressed."""
     plt.rcParams["keymap.save"] = plt.rcParams["keymap.quit"] = []  # matplotlib's own s and q
