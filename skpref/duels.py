@@ -26,6 +26,7 @@ from skpref.data import (
     from_rankings,
     from_ratings,
     from_wins,
+    is_missing,
     parse_outcomes,
     ranking_groups,
     rated_pairs,
@@ -275,6 +276,14 @@ class TeamDuels(NamedTuple):
         Parameters for ``PairwisePreferenceRegressor(**duels.params)``: the kernel `Teams`, in which
         all members are alike before there are answers, and the noise of an answer to start from
         with its bounds, beside members of unit variance.
+
+    Examples
+    --------
+    >>> from skpref.duels import from_teams
+    >>> duels = from_teams([("ann", "bob")], [("cid",)])
+    >>> duels.rows([("cid", "ann"), ("bob",)])
+    array([[ 2.,  0.],
+           [ 1., -1.]])
     """
 
     X: np.ndarray
@@ -333,6 +342,11 @@ def _listed(teams, weights, what):
     """Teams as lists of names, and their weights as lists of numbers, checked."""
     if isinstance(teams, str):
         raise ValueError(f"{what} is a text; give a sequence of teams, each a sequence of names.")
+    if hasattr(teams, "columns"):
+        raise ValueError(
+            f"{what} is a table; give a sequence of teams, each a sequence of names. Where all are "
+            "of one size, the values of its columns are such: frame[columns].to_numpy()."
+        )
     members = []
     for k, team in enumerate(teams):
         if isinstance(team, str):
@@ -340,16 +354,36 @@ def _listed(teams, weights, what):
                 f"Team {k} of {what} is the text {team!r}; give a sequence of names, such as "
                 f"[{team!r}]."
             )
+        if not isinstance(team, Iterable):
+            raise ValueError(
+                f"Team {k} of {what} is {team!r}; give a sequence of names, such as [{team!r}]."
+            )
         team = list(team)
         if not team:
             raise ValueError(f"Team {k} of {what} has no member.")
+        for name in team:
+            if not isinstance(name, Hashable):
+                raise ValueError(
+                    f"Team {k} of {what} has the member {name!r}; give names that may be keys of "
+                    "a dict: texts, numbers or tuples."
+                )
+            if is_missing(name):
+                raise ValueError(
+                    f"Team {k} of {what} has a member without a name ({name!r}). Leave it out of "
+                    "the team: teams may differ in size."
+                )
         if len(set(team)) < len(team):
             twice = next(name for name in team if team.count(name) > 1)
             raise ValueError(f"Team {k} of {what} names {twice!r} twice; name each member once.")
         members.append(team)
     if weights is None:
         return members, [[1.0] * len(team) for team in members]
-    shares = [[float(share) for share in each] for each in weights]
+    try:
+        shares = [[float(share) for share in each] for each in weights]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"weights of {what} must be a sequence of numbers for each team, such as [1.0, 0.5]."
+        ) from None
     if [len(each) for each in shares] != [len(team) for team in members]:
         raise ValueError(f"weights of {what} must have as many numbers a team as it has members.")
     if not all(np.isfinite(share) for each in shares for share in each):
@@ -408,6 +442,10 @@ def from_teams(
     >>> duels.names[model.predict(players).argmax()]
     'ann'
     """
+    if weights is not None and len(weights) != 2:
+        raise ValueError(
+            f"weights must be a pair, of the first and of the second teams; it has {len(weights)}."
+        )
     one_weights, two_weights = (None, None) if weights is None else weights
     one, shares = _listed(first, one_weights, "first")
     two, others = _listed(second, two_weights, "second")

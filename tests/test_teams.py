@@ -104,6 +104,13 @@ def test_a_drift_is_that_of_the_members():
     assert_allclose(model.kernel_(rows), expected)
 
 
+def test_a_drift_of_teams_that_are_a_part_of_the_kernel_is_refused():
+    duels, won, time = matches(10)
+    model = PairwisePreferenceRegressor(2.0 * duels.params["kernel"], drift="wiener")
+    with pytest.raises(ValueError, match=r"where Teams is the whole kernel.*Put the other factors"):
+        model.fit(duels.X, won, time=time)
+
+
 def test_later_days_are_filtered_and_newcomers_join():
     duels, won, time = matches(400)
     order = np.argsort(time, kind="stable")
@@ -147,11 +154,24 @@ def test_auto_takes_chains_for_many_matches_and_few_for_few():
         ([["ann"]], [], None, "first has 1 teams and second 0"),
         ([["ann"]], [["bob"]], ([[1.0, 2.0]], [[1.0]]), "as many numbers a team"),
         ([["ann"]], [["bob"]], ([[np.nan]], [[1.0]]), "must be finite"),
+        ([["ann"]], [["bob"]], ([1.0], [1.0]), "a sequence of numbers for each team"),
+        ([["ann"]], [["bob"]], ([["half"]], [[1.0]]), "a sequence of numbers for each team"),
+        ([["ann"]], [["bob"]], [[1.0]], "must be a pair, of the first and of the second"),
+        ([["ann", None]], [["bob"]], None, "Team 0 of first has a member without a name"),
+        ([["ann"]], [["bob", np.nan]], None, "teams may differ in size"),
+        ([1], [2], None, r"Team 0 of first is 1; give a sequence of names, such as \[1\]"),
+        ([[["ann"]]], [["bob"]], None, "names that may be keys of a dict"),
     ],
 )
 def test_what_is_no_duel_of_teams_is_refused(first, second, weights, words):
     with pytest.raises(ValueError, match=words):
         from_teams(first, second, weights)
+
+
+def test_a_table_is_refused():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match="first is a table; give a sequence of teams"):
+        from_teams(pandas.DataFrame({"one": ["ann"]}), [["bob"]])
 
 
 def test_rows_say_what_is_wrong():

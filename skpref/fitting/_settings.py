@@ -255,6 +255,7 @@ class _Times(NamedTuple):
             drift = _DRIFT if drift is None else drift
         unit = 1.0
         if kernel is not None and drift is not None:
+            _check_teams(kernel)
             unit = mean_variance(kernel, static.items)
         return cls(drift, column, TimeSpread.of(comparisons.items[:, column]), unit)
 
@@ -277,6 +278,18 @@ class _Times(NamedTuple):
         if _sees(kernel, self.column):
             kernel = OnColumns(kernel, every)
         return drifting(kernel, self.drift, who, self.column, self.spread, self.unit)
+
+
+def _check_teams(kernel):
+    """Raise ValueError if teams are a part of a kernel beside which something is to drift."""
+    if type(kernel) is not Teams and any(
+        isinstance(part, Teams) for part in kernel.get_params().values()
+    ):
+        raise ValueError(
+            "drift= moves the members of Teams where Teams is the whole kernel; in this one it is "
+            f"a part: {kernel}. Put the other factors and terms inside, as in "
+            "Teams(2.0 * kernel, members), or leave drift= out and write the kernel of time inside."
+        )
 
 
 def _stays(kernel):
