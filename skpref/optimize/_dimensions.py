@@ -166,8 +166,8 @@ class Interval(Dimension):
         share = (_real(self.name, value) - self.low) / (self.high - self.low)
         if not -_SLACK <= share <= 1.0 + _SLACK:
             raise ValueError(
-                f"{self.name} = {value!r} lies outside [{self.low}, {self.high}]. Tell only duels "
-                "of items in the space, or widen it."
+                f"{self.name} = {float(value)!r} lies outside [{self.low}, {self.high}]. Give "
+                "items of the space, or widen it."
             )
         return [min(max(share, 0.0), 1.0)]
 

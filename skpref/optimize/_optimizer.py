@@ -1,6 +1,6 @@
 """Ask and tell: preferential optimisation of what only a judge can compare."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from os import PathLike
@@ -260,15 +260,31 @@ class PreferenceOptimizer(Asking):
         Raises
         ------
         ValueError
-            If ``beside`` holds an item twice or as many as ``size``, or stands with lines or
-            planes. If no question is left (all of a small pool are pending or were skipped), if the
-            acquisition is NaN everywhere, or if the engine or likelihood takes no answers to sets.
+            If ``beside`` is no sequence of items of the space, holds one twice or as many as
+            ``size``, or stands with lines or planes. If no question is left (all of a small pool
+            are pending or were skipped), if the acquisition is NaN everywhere, or if the engine or
+            likelihood takes no answers to sets.
         """
         if beside is None:
             return self._pose(n, layouts_of(kind, size, self._space))
-        items = [] if isinstance(beside, str) else list(self._space.listed(beside))
+        items = self._given_items(beside)
         layouts = layouts_beside(kind, size, self._space, len(items))
         return self._pose(n, layouts, beside=items)
+
+    def _given_items(self, beside):
+        """Items that a question is to begin with, or ValueError."""
+        try:
+            if isinstance(beside, str | Mapping):
+                raise ValueError(f"One item came, {beside!r}.")
+            items = list(self._space.listed(beside))
+            for item in items:
+                self._space.to_row(item)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                "beside= is a sequence of items of the space, which a question begins with; of one "
+                f"item give [item]. {error}"
+            ) from None
+        return items
 
     def tell(
         self,

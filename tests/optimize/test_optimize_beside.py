@@ -149,7 +149,7 @@ def test_a_journal_keeps_the_question(tmp_path):
         ({"beside": GIVEN, "kind": ("duel", "set")}, "leave beside= out, or kind="),
         ({"beside": GIVEN[[0, 0]]}, "different items"),
         ({"beside": [[0.5, 2.0]]}, "outside"),
-        ({"beside": "ab"}, "beside= holds no items"),
+        ({"beside": "ab"}, "One item came, 'ab'"),
     ],
 )
 def test_what_cannot_be_given_is_refused(arguments, words):
@@ -157,3 +157,25 @@ def test_what_cannot_be_given_is_refused(arguments, words):
     with pytest.raises(ValueError, match=words):
         optimizer.ask(**arguments)
     assert len(optimizer.pending_) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (GIVEN[0], r"of one item give \[item\]"),
+        ([[2.0, 0.5]], r"beside= is.*feature 0 = 2.0 lies outside \[0.0, 1.0\]. Give items"),
+        ([[np.nan, 0.5]], "beside= is.*NaN"),
+        (3, "beside= is a sequence"),
+    ],
+)
+def test_what_is_no_sequence_of_items_is_refused(given, words):
+    optimizer = told(0)
+    with pytest.raises(ValueError, match=words):
+        optimizer.ask(beside=given)
+    assert len(optimizer.pending_) == 0
+
+
+def test_one_item_as_a_dict_is_refused():
+    optimizer = PreferenceOptimizer({"a": (0.0, 1.0), "c": ["x", "y"]}, random_state=0)
+    with pytest.raises(ValueError, match=r"One item came.*'a': 0.5"):
+        optimizer.ask(beside={"a": 0.5, "c": "x"})
