@@ -47,14 +47,7 @@ class Judged:
     @classmethod
     def of(cls, study: Study) -> "Judged":
         """What the storage holds now; ValueError if the study is not preferential."""
-        attributes = study._storage.get_study_system_attrs(study._study_id)
-        if not attributes.get(_IS_PREFERENTIAL, False):
-            raise ValueError(
-                f"The study {study.study_name!r} is not preferential: nobody's answers are in it. "
-                "Make it by optuna_dashboard.preferential.create_study(n_generate=2, "
-                "sampler=PreferentialSampler()). For values of an objective take a sampler of "
-                "Optuna."
-            )
+        attributes = _attributes(study)
         trials = study.get_trials(deepcopy=False)  # after the answers, which are about trials
         reports = {
             key.removeprefix(_PREFERENCES): [(better, worse) for better, worse in pairs]
@@ -203,3 +196,21 @@ def _way_out(number: int) -> str:
 
 def _told(distribution):
     return "none" if distribution is None else repr(distribution)
+
+
+def check_preferential(study: Study) -> None:
+    """Raise ValueError if nobody's answers can be in a study."""
+    _attributes(study)
+
+
+def _attributes(study):
+    """What the storage holds of a study, which is to be preferential."""
+    attributes = study._storage.get_study_system_attrs(study._study_id)
+    if not attributes.get(_IS_PREFERENTIAL, False):
+        raise ValueError(
+            f"The study {study.study_name!r} is not preferential: nobody's answers are in it. "
+            "Make it by optuna_dashboard.preferential.create_study(n_generate=2, "
+            "sampler=PreferentialSampler()). For values of an objective take a sampler of "
+            "Optuna."
+        )
+    return attributes

@@ -25,6 +25,7 @@ from skpref.integrations._optuna_space import StudySpace
 from skpref.integrations._optuna_study import (
     SAME_SPACE,
     Judged,
+    check_preferential,
     is_choosing,
     keep_chosen,
     params_of,
@@ -170,6 +171,11 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         )
 
     # -- what Optuna calls ---------------------------------------------------------------
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Refuse a study that is not preferential, before `optimize` runs an objective."""
+        with _failing(study, trial):
+            check_preferential(study)
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial

@@ -504,6 +504,9 @@ def test_a_study_that_nobody_judges_is_refused():
         study.ask(LINE)
     with pytest.raises(ValueError, match="not preferential"):
         PreferentialSampler().recommend(study)
+    with pytest.raises(ValueError, match="not preferential"):
+        study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0), n_trials=1)
+    assert all(trial.state == optuna.trial.TrialState.FAIL for trial in study.trials)
 
 
 @pytest.mark.parametrize("name", ["space", "candidates", "journal", "random_state"])
