@@ -329,6 +329,38 @@ class PreferenceOptimizer(Asking):
             return "duel"
         return "set" if form is None else form.kind
 
+    def item_at(self, items: Any, position: Any) -> Any:
+        """The item at a position of a pending line or plane, such as where a slider stands.
+
+        Parameters
+        ----------
+        items : array-like of shape (k, d), or k dicts
+            A pending line or plane, in its order.
+        position : int, float or pair of them
+            As in `tell`.
+
+        Returns
+        -------
+        ndarray of shape (d,) or dict
+            What ``tell(items, position=position)`` would take for the best. Nothing is recorded.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the items are no pending line or plane, or it is no position on them.
+
+        Examples
+        --------
+        >>> from skpref import PreferenceOptimizer
+        >>> optimizer = PreferenceOptimizer({"gain": (0.0, 1.0)}, random_state=0)
+        >>> points = optimizer.ask(kind="line")
+        >>> optimizer.item_at(points, 8) == points[8]
+        True
+        >>> optimizer.item_at(points, 0.5)["gain"] < points[1]["gain"]
+        True
+        """
+        return self._session.item_at(items, position)
+
     # -- results -------------------------------------------------------------------------
 
     def recommend(self) -> Any:
@@ -361,6 +393,7 @@ class PreferenceOptimizer(Asking):
         return self._session.gain()
 
     def _form_asked(self, size, kind):
+        layouts_of(kind, size, self._space)
         return {"size": size, "kind": kind}
 
     def _as_told(self, items, outcome, kind):

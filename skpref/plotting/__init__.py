@@ -7,7 +7,7 @@ is drawn, not before.
 from skpref.plotting._calibration import CalibrationDisplay
 from skpref.plotting._controls import ControlEffectsDisplay
 from skpref.plotting._leaderboard import LeaderboardDisplay
-from skpref.plotting._optimization import OptimizationDisplay
+from skpref.plotting._optimization import OptimizationDisplay, best_so_far, run_of
 from skpref.plotting._trajectory import TrajectoryDisplay
 from skpref.plotting._utility import UtilityDisplay
 

@@ -1,0 +1,9 @@
+"""Pages to judge on in a notebook: what an optimizer asks, shown and answered by a click or a key.
+
+Needs ``pip install "skpref[notebook]"``. The page is one file of JavaScript and one of CSS, which
+come with the package: nothing is fetched from elsewhere.
+"""
+
+from skpref.widgets._judge import Judge
+
+__all__ = ["Judge"]
