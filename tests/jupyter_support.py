@@ -73,7 +73,10 @@ def notebook(folder: Path, cells: Sequence[str], width: int = 1280, height: int 
     environment = {**os.environ, **{name: str(value) for name, value in own.items()}}
     address = f"http://127.0.0.1:{port}"
     log = folder / "lab.log"
-    with served(command, f"{address}/api", log, environment=environment), open_page(width, height) as page:
+    with (
+        served(command, f"{address}/api", log, environment=environment),
+        open_page(width, height) as page,
+    ):
         lab = Lab(page, address)
         try:
             lab.open()

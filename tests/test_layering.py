@@ -32,6 +32,7 @@ ROOMS = (
     "active",
     "optimize",
     "plotting",
+    "widgets",
     "__init__",
     "_command",
     "__main__",
@@ -197,7 +198,7 @@ def test_what_is_imported_is_what_is_required():
     packages = {re.match(r"[\w-]+", line)[0] for line in required}
     assert packages == {"numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl"}
     allowed = packages - {"scikit-learn"} | {"sklearn", "skpref"}
-    optional = {"pandas", "polars", "matplotlib", "arviz", "tqdm"}
+    optional = {"pandas", "polars", "matplotlib", "arviz", "tqdm", "anywidget", "traitlets"}
     for path, tree in TREES.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):

@@ -33,9 +33,7 @@ class Way(NamedTuple):
 
 WAYS = {
     "best": Way("Which is the best?", {"chosen": 0}),
-    "best_worst": Way(
-        "Which is the best? Then: which is the worst?", {"chosen": 0, "worst": 1}
-    ),
+    "best_worst": Way("Which is the best? Then: which is the worst?", {"chosen": 0, "worst": 1}),
     "ranking": Way("Choose the best, then the next best, and so on.", {"ranking": [0, 1]}),
 }
 

@@ -66,8 +66,11 @@ def _levels(pixels):
 
 
 def _chunk(name, content):
-    return struct.pack(">I", len(content)) + name + content + struct.pack(
-        ">I", zlib.crc32(name + content)
+    return (
+        struct.pack(">I", len(content))
+        + name
+        + content
+        + struct.pack(">I", zlib.crc32(name + content))
     )
 
 

@@ -196,12 +196,10 @@ class Judge:
             whom, items = f"{items.user}: ", items.duel
         kind = "duel" if len(items) == 2 else self.optimizer.kind_of(items)
         prompt = prompt_of(kind, self._answer) if self._prompt is None else self._prompt
-        side = math.isqrt(len(items))
         return {
             "kind": kind,
             "prompt": whom + prompt,
             "items": [self._shown(item) for item in items],
-            "columns": side if kind == "plane" and side * side == len(items) else 0,
             "answer": self._answer,
             "choices": choices_of(self.optimizer._scale()) if kind == "duel" else [],
         }

@@ -111,7 +111,9 @@ def _object(shown):
         return {"mime": "image/png", "data": out.getvalue()}
     if hasattr(shown, "convert") and hasattr(shown, "save"):  # of PIL
         out = io.BytesIO()
-        plain = shown if shown.mode in ("1", "L", "LA", "P", "RGB", "RGBA") else shown.convert("RGB")
+        plain = (
+            shown if shown.mode in ("1", "L", "LA", "P", "RGB", "RGBA") else shown.convert("RGB")
+        )
         plain.save(out, format="PNG")
         return {"mime": "image/png", "data": out.getvalue()}
     held = getattr(shown, "data", None)
@@ -140,5 +142,7 @@ def _figures(shown):
 def described(item: Any) -> str:
     """An item in words, where nothing says how to show it: a name, or values a line each."""
     if isinstance(item, Mapping):
-        return "\n".join(titled({name: value}).replace("=", ": ", 1) for name, value in item.items())
+        return "\n".join(
+            titled({name: value}).replace("=", ": ", 1) for name, value in item.items()
+        )
     return item if isinstance(item, str) else str(item) if np.ndim(item) == 0 else titled(item)

@@ -81,7 +81,7 @@ function ticks(low, high, n) {
 /** The course of the run: the best so far with its band, and what was shown at each answer. */
 function course(numbers, width) {
   const { shown: every, chosen, best, lower, upper } = numbers;
-  const [height, left, right, top, bottom] = [150, 44, 10, 22, 34];
+  const [height, left, right, top, bottom] = [130, 44, 10, 6, 34];
   const values = [...every.flat(), ...best];
   let [low, high] = [Math.min(...values), Math.max(...values)];
   if (high - low < 1e-9) [low, high] = [low - 1, high + 1];
@@ -122,10 +122,18 @@ function course(numbers, width) {
   for (const at of ticks(1, Math.max(n, 2), Math.min(n, 8)).filter((each) => each % 1 === 0 && each <= n)) {
     svg.append(drawn("text", { x: x(at), y: height - bottom + 15, "text-anchor": "middle" }, String(at)));
   }
-  const key = drawn("text", { x: left, y: 13 }, "Utility, in units of noise: ■ chosen  ○ not chosen  ▬ best so far");
-  if (width < NARROW) key.textContent = "Utility: ■ chosen  ○ not  ▬ best so far";
-  svg.append(key, drawn("text", { x: width - right, y: height - 3, "text-anchor": "end" }, "answers"));
-  return svg;
+  svg.append(drawn("text", { x: width - right, y: height - 3, "text-anchor": "end" }, "answers"));
+  const mark = (sign, kind, meaning) =>
+    element("span", {}, element("span", { class: kind, "aria-hidden": "true" }, sign), ` ${meaning}`);
+  const legend = element(
+    "div",
+    { class: "legend" },
+    element("span", {}, "Utility, in units of noise:"),
+    mark("■", "won", "chosen"),
+    mark("○", "other", "not chosen"),
+    mark("▬", "best", "best so far, with its 90 % interval")
+  );
+  return [legend, svg];
 }
 
 function render({ model, el }) {
@@ -224,6 +232,8 @@ function render({ model, el }) {
       }
       name();
     };
+    const n = several.length;
+    items.style.setProperty("--columns", n < 4 ? n : n === 4 ? 2 : n < 7 ? 3 : 4);
     const figures = several.map((stimulus, position) => {
       const figure = card(stimulus, position, () => mark(position));
       figure.append(element("div", { class: "buttons" }, button("", "", () => mark(position), "choice")));
@@ -249,16 +259,18 @@ function render({ model, el }) {
     }
   }
 
-  function plane({ items: several, columns }) {
-    const across = columns || Math.ceil(Math.sqrt(several.length));
+  function plane({ items: several }) {
+    const across = Math.ceil(Math.sqrt(several.length)); // points may have been left out
     items.style.setProperty("--columns", across);
     const buttons = several.map((stimulus, position) => {
       const choose = () => tell({ position });
-      const figure = card(stimulus, position, choose);
-      const made = button(String(position + 1), "", choose, "choice");
-      made.setAttribute("aria-label", `Item ${position + 1} is the best`);
-      figure.append(element("div", { class: "buttons" }, made));
       if (position < 9) keys[String(position + 1)] = choose;
+      const picture = stimulus.mime.startsWith("image/");
+      const figure = card(stimulus, position, null);
+      const made = button(picture ? "" : String(position + 1), "", choose, picture ? "cell" : "choice");
+      made.setAttribute("aria-label", `Item ${position + 1} is the best`);
+      if (picture) made.append(figure.firstChild); // the picture itself is the button
+      figure.append(made);
       items.append(figure);
       return made;
     });
@@ -294,7 +306,7 @@ function render({ model, el }) {
     };
     keys.Enter = () => tell({ position: place() });
     const choose = button("This is the best place", "Enter", keys.Enter, "choice");
-    below.append(slider, element("div", { class: "toolbar" }, choose));
+    below.append(slider, element("div", { class: "buttons centred" }, choose));
     const move = (by) => () => {
       slider.value = String(place() + by);
       look();
@@ -320,7 +332,7 @@ function render({ model, el }) {
     keys = {};
     prompt.textContent = asked.prompt;
     items.className = `items ${asked.kind}`;
-    const wide = (each) => each.mime !== "image/png" && !each.mime.startsWith("image/");
+    const wide = (each) => !each.mime.startsWith("image/");
     items.classList.toggle("long", asked.items.some(wide) || asked.choices?.length > 3);
     for (const part of [items, below, tools]) part.replaceChildren();
     kinds[asked.kind](asked);
@@ -339,7 +351,7 @@ function render({ model, el }) {
   function chart_course() {
     root.classList.toggle("narrow", root.clientWidth < NARROW);
     const numbers = model.get("status").course;
-    chart.replaceChildren(...(numbers ? [course(numbers, Math.max(240, chart.clientWidth))] : []));
+    chart.replaceChildren(...(numbers ? course(numbers, Math.max(240, chart.clientWidth)) : []));
   }
 
   function report() {
