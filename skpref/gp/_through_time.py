@@ -227,7 +227,7 @@ class StateMoments(NamedTuple):
     slope: Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ThroughTime(Posterior):
     """Posterior of utilities through time; items are independent of each other.
 

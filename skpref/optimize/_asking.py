@@ -6,7 +6,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from skpref._utils import CallbackSupportMixin, ProgressBar, check_number, with_callbacks
+from skpref._utils import (
+    CallbackSupportMixin,
+    ProgressBar,
+    Summarised,
+    check_number,
+    with_callbacks,
+)
 from skpref.data import DuelScale
 from skpref.optimize._dimensions import copied
 from skpref.optimize._session import Session
@@ -17,7 +23,7 @@ from skpref.optimize._state import DUELS, HistoryEntry, User
 _MAX_SKIPS = 100
 
 
-class Asking(CallbackSupportMixin):
+class Asking(Summarised, CallbackSupportMixin):
     """Ask, tell, skip and undo, for a class with a session and a space.
 
     A subclass has `ask`, `tell` and `recommend`. Where a question is to somebody, it also says how

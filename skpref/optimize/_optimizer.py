@@ -20,7 +20,7 @@ from skpref.optimize._layouts import layouts_of
 from skpref.optimize._model import LENGTHSCALE_PRIOR
 from skpref.optimize._questions import check_told
 from skpref.optimize._session import Session
-from skpref.optimize._spaces import make_space
+from skpref.optimize._spaces import make_space, titled
 
 
 class PreferenceOptimizer(Asking):
@@ -208,6 +208,16 @@ class PreferenceOptimizer(Asking):
             f"{'duels' if duels else 'answers'} told: {len(state.told)}, "
             f"pending: {len(state.pending)}>"
         )
+
+    def _facts(self):
+        state, strategy = self._session.known, self._session.configuration.strategies["duel"]
+        return {
+            "dimensions": self._space.n_dimensions,
+            **strategy._asdict(),
+            "answers told": len(state.told),
+            "pending": len(state.pending),
+            "recommended": titled(self.recommend()) if state.told else "nothing was told yet",
+        }
 
     # -- the loop ------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Pages to judge on in a notebook: what an optimizer asks, shown and answered by a click or a key.
+"""A page to judge on in a notebook: what is asked is shown, and answered by a click or a key.
 
 Needs ``pip install "skpref[notebook]"``. The page is one file of JavaScript and one of CSS, which
 come with the package: nothing is fetched from elsewhere.

@@ -50,14 +50,11 @@ def choices_of(scale: DuelScale) -> list[dict]:
     labels = _GRADES.get(scale.levels)
     if labels is None:
         labels = tuple(f"Better, grade {grade}" for grade in range(1, scale.levels + 1))
-    first = [
-        {"outcome": grade, "label": labels[grade - 1], "side": 0}
-        for grade in range(scale.levels, 0, -1)
-    ]
-    second: list[dict[str, Any]] = [
-        {"outcome": 0 if each["outcome"] == 1 else -each["outcome"], "label": each["label"]}
-        | {"side": 1}
-        for each in first[::-1]
+    grades = [*enumerate(labels, start=1)]
+    first = [{"outcome": grade, "label": label, "side": 0} for grade, label in grades[::-1]]
+    second = [
+        {"outcome": 0 if grade == 1 else -grade, "label": label, "side": 1}
+        for grade, label in grades
     ]
     tie = {"outcome": "tie", "label": "No difference", "side": None}
     return [*first, *[tie] * scale.ties, *second]

@@ -109,8 +109,8 @@ class Judge:
         self.widget = make_panel(self._heard)
         self.optimizer = optimizer
         self._show = described if show is None else show
-        self._form = optimizer._form_asked(size, kind)
-        self._of_user = {} if user is None else {"user": user}
+        self._form: dict[str, Any] = optimizer._form_asked(size, kind)
+        self._of_user: dict[str, Any] = {} if user is None else {"user": user}
         if user is not None and not isinstance(optimizer, ActiveLearner):
             raise ValueError(f"user={user!r} needs an ActiveLearner with users=.")
         n_items = size_of_sets(kind, size)

@@ -145,4 +145,4 @@ def described(item: Any) -> str:
         return "\n".join(
             titled({name: value}).replace("=", ": ", 1) for name, value in item.items()
         )
-    return item if isinstance(item, str) else str(item) if np.ndim(item) == 0 else titled(item)
+    return titled(item)

@@ -308,10 +308,13 @@ function render({ model, el }) {
     const choose = button("This is the best place", "Enter", keys.Enter, "choice");
     below.append(slider, element("div", { class: "buttons centred" }, choose));
     const move = (by) => () => {
-      slider.value = String(place() + by);
+      slider.value = String(place() + by); // which stays on the line
       look();
     };
-    Object.assign(keys, { ArrowLeft: move(-STEP), ArrowRight: move(STEP) });
+    // Also while the slider is in focus, whose own keys a notebook may take away.
+    const [back, forth] = [move(-STEP), move(STEP)];
+    const far = { PageDown: move(-1), PageUp: move(1), Home: move(-points.length), End: move(points.length) };
+    Object.assign(keys, { ArrowLeft: back, ArrowDown: back, ArrowRight: forth, ArrowUp: forth, ...far });
     look();
   }
 
@@ -374,7 +377,7 @@ function render({ model, el }) {
   root.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat && !event.key.startsWith("Arrow")) return;
     const at = event.target;
-    if (at.tagName === "AUDIO" || (at.tagName === "INPUT" && event.key.startsWith("Arrow"))) return;
+    if (at.tagName === "AUDIO") return; // which has keys of its own
     if (event.key === "Enter" && at.tagName === "BUTTON") return;
     const name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     const act = keys[event.shiftKey && name.startsWith("Arrow") ? `Shift+${name}` : name];
