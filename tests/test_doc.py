@@ -30,6 +30,7 @@ WITHOUT_CODE = {
 }
 DRAWS = {"looking.md"}
 DISTRIBUTED = {"distributed.md"}
+NOTEBOOK = {"judging_notebook.md"}
 MODULES = ["skpref"] + [
     f"skpref.{found.name}"
     for found in pkgutil.iter_modules(skpref.__path__)
@@ -62,6 +63,8 @@ def test_blocks_run(page):
         pytest.importorskip("matplotlib").use("Agg")
     if page.name in DISTRIBUTED:
         pytest.importorskip("distributed")
+    if page.name in NOTEBOOK:
+        pytest.importorskip("anywidget")
     found = list(blocks(page))
     assert len(found) > 0
     namespace = {}

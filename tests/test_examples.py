@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROMISED = {
     "first_steps_candy.py": ["P(Twix beats", "called right", "chocolate"],
     "football.py": ["at home is worth", "draws predicted", "Best of five", "Brazil"],
+    "judge_in_notebook.py": ["Best after 20 answers", "liked best"],
     "language_models.py": ["ties 0.", "GPT 4", "95 % credible interval"],
     "leaving_one_machine.py": ["as in one process to 1e-8: True", "log loss"],
     "leaderboard_llm.py": ["GPT 4", "90 % interval", "within the best 20"],
@@ -42,7 +43,11 @@ PICTURES = {
     "pictures.py": 5,
     "tennis.py": 1,
 }
-NEEDS = {"raw_contests.py": "pandas", "leaving_one_machine.py": "distributed"}
+NEEDS = {
+    "raw_contests.py": "pandas",
+    "leaving_one_machine.py": "distributed",
+    "judge_in_notebook.py": "anywidget",
+}
 # Those of data that are fetched run where these are.
 FETCHED = {"tennis.py": fetch_atp_matches}
 
