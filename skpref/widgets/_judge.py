@@ -1,8 +1,11 @@
 """A judge in a notebook: asks an optimizer, shows what it asks, and tells it the answer."""
 
 import math
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from skpref._utils import check_choice, check_number
 from skpref.optimize import ActiveLearner, AlreadyAnswered, PreferenceOptimizer, Question
@@ -49,6 +52,9 @@ class Judge:
         Stop after so many more answers. None: go on.
     until, within : float, optional
         Stop once the best is found, as in `PreferenceOptimizer.run`. Whoever judges may go on.
+    shuffle : bool, default=False
+        Show the items of a duel or set in an order drawn for each question. Else the best item so
+        far often comes first, which whoever judges may notice.
     user : str or int, optional
         Whom an `ActiveLearner` with ``users`` asks. None: the user whose answer tells most.
 
@@ -57,7 +63,7 @@ class Judge:
     optimizer
         As it was given. What is told to it elsewhere is seen by `refresh`.
     question : ndarray of shape (k, d), tuple or Question
-        What is shown, as ``ask`` gave it; None at the end.
+        What is shown, as ``ask`` gave it, in the order shown; None at the end.
     widget : anywidget.AnyWidget
         The page, to be put into the layouts of ipywidgets.
 
@@ -93,6 +99,7 @@ class Judge:
         n_duels: int | None = None,
         until: float | None = None,
         within: float | None = None,
+        shuffle: bool = False,
         user: str | int | None = None,
     ):
         if not isinstance(optimizer, PreferenceOptimizer | ActiveLearner):
@@ -121,7 +128,7 @@ class Judge:
                 f"answer={answer!r} is of sets of more than two items; got size={size!r} and "
                 f"kind={kind!r}. Ask for sets, such as size=4."
             )
-        self._answer, self._prompt = answer, prompt
+        self._answer, self._prompt, self._shuffle = answer, prompt, shuffle
         self._enough = optimizer._stopping(until, within)
         self._sure = "" if until is None else f"with a probability of at least {until:g}"
         self._end = math.inf
@@ -181,13 +188,25 @@ class Judge:
         self._number += 1
         end = self._reached()
         try:
-            self.question = None if end else self.optimizer.ask(**self._form, **self._of_user)
+            self.question = None if end else self._next()
         except ValueError as error:  # no question is left
             if not self.optimizer.n_told_:
                 raise
             end, self.question = str(error), None
         page = self._last_page() if self.question is None else self._page()
         self._display(page, course_of(self.optimizer), notice, end)
+
+    def _next(self):
+        """The next question, in the order in which it is shown."""
+        asked = self.optimizer.ask(**self._form, **self._of_user)
+        items = asked.duel if isinstance(asked, Question) else asked
+        if not self._shuffle or (len(items) > 2 and self.optimizer.kind_of(items) != "set"):
+            return asked
+        # Drawn from the question itself, so that it comes again in the same order.
+        rng = np.random.default_rng(zlib.crc32(repr(asked).encode()))
+        order = rng.permutation(len(items))
+        drawn = items[order] if isinstance(items, np.ndarray) else tuple(items[k] for k in order)
+        return asked._replace(duel=drawn) if isinstance(asked, Question) else drawn
 
     def _page(self):
         """The question as the page shows it."""

@@ -123,6 +123,43 @@ def test_sets_are_answered_in_several_ways(way, outcome):
     assert judge.optimizer.history_[-1].outcome == outcome
 
 
+@pytest.mark.parametrize("form", [{}, {"size": 3}])
+def test_items_are_shown_in_an_order_of_their_own(form, tmp_path):
+    path = tmp_path / "run.db"
+    judge, turned = Judge(optimizer(journal=path), shuffle=True, **form), []
+    for step in range(8):
+        [asked] = judge.optimizer.pending_
+        again = Judge(HallucinationBelieverOptimizer(SPACE, journal=path), shuffle=True, **form)
+        assert again.question == judge.question  # also when the notebook is opened anew
+        shown = judge.question
+        turned.append([asked.index(item) for item in shown])
+        assert sorted(turned[-1]) == list(range(len(asked)))
+        send(judge, outcome=answered(judge))
+        told = judge.optimizer.history_[-1]
+        assert told.items == shown
+        assert told.outcome == ({"chosen": best(shown)} if form else int(best(shown) == 0))
+        assert asked not in judge.optimizer.pending_
+        assert status(judge)["told"] == step + 1
+    assert len(set(map(tuple, turned))) > 1
+
+
+def test_the_orders_of_lines_arrays_and_learners():
+    line = Judge(optimizer(), kind="line", shuffle=True)
+    assert line.question == line.optimizer.ask(kind="line")
+    box = Judge(HallucinationBelieverOptimizer([(0.0, 1.0)], random_state=0), shuffle=True)
+    np.testing.assert_array_equal(
+        np.sort(box.question, axis=0), np.sort(box.optimizer.ask(), axis=0)
+    )
+    model, items = CollaborativePreferenceRegressor(optimizer=None), np.eye(4)
+    learner = ActiveLearner(model, items, users=["ann"], random_state=0)
+    judge = Judge(learner, shuffle=True)
+    for _ in range(3):
+        asked = judge.question
+        assert asked.user == "ann"
+        send(judge, outcome=1)
+        np.testing.assert_array_equal(learner.history_[-1].items.duel, asked.duel)
+
+
 def test_skip_and_undo():
     judge = Judge(optimizer())
     first = judge.question
