@@ -3,6 +3,7 @@
 import math
 import zlib
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -186,13 +187,13 @@ class Judge:
     def _pose(self, notice=""):
         """Show the next question, or the end."""
         self._number += 1
-        end = self._reached()
+        self.question, end = None, self._reached()
         try:
             self.question = None if end else self._next()
         except ValueError as error:  # no question is left
             if not self.optimizer.n_told_:
                 raise
-            end, self.question = str(error), None
+            end = str(error)
         page = self._last_page() if self.question is None else self._page()
         self._display(page, course_of(self.optimizer), notice, end)
 
@@ -228,7 +229,7 @@ class Judge:
         return {"kind": "end", "prompt": "The best item found", "items": [best]}
 
     def _shown(self, item):
-        return stimulus_of(self._show(item))
+        return stimulus_of(self._show(deepcopy(item)))  # which may do to it what it likes
 
     def _reached(self):
         """Why this is the end; empty if it is not."""

@@ -99,6 +99,14 @@ def test_the_page_says_what_is_asked():
         assert len(page(judge)["items"]) == len(judge.question)
 
 
+def test_what_show_does_to_an_item_changes_nothing():
+    judge = Judge(optimizer(), lambda item: str(item.pop("x")))
+    assert judge.question == judge.optimizer.ask()
+    send(judge, outcome=1)
+    assert status(judge)["notice"] == ""
+    assert set(judge.recommend()) == {"x", "y"}
+
+
 def test_integers_leave_points_of_a_plane_out():
     space = {"a": (1, 3), "b": (1, 3)}
     judge = Judge(PreferenceOptimizer(space, random_state=0), kind="plane")
