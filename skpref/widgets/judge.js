@@ -5,7 +5,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const NARROW = 520; // pixels
 const STEP = 0.25; // of the slider, in points of the line
 const PATIENCE = 20000; // milliseconds without a word from the kernel
-const ORDINALS = ["best", "2nd", "3rd"];
+const ORDINALS = ["Best", "2nd", "3rd"];
 
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
