@@ -145,7 +145,7 @@ function render({ model, el }) {
   const told = element("span", { class: "told", role: "status" });
   const tools = element("div", { class: "toolbar" });
   const chart = element("div", { class: "course" });
-  // Without the last attribute JupyterLab takes keys such as 1 and s for its own commands.
+  // Without the last attribute JupyterLab takes keys that mean nothing here: x would cut the cell.
   const root = element(
     "div",
     { class: "skpref-judge", role: "group", tabindex: "0", "aria-labelledby": prompt.id, "data-lm-suppress-shortcuts": "true" },
