@@ -88,7 +88,7 @@ def test_clicks_and_keys_are_ask_and_tell(tmp_path):
             other.tell(asked, winner(asked) == 0)
         before = other.ask()
         page.wait_for(12, before)
-        # To JupyterLab x says that the cell is to be cut, and 0 pressed twice to restart the kernel.
+        # In JupyterLab x cuts the cell, and 0 pressed twice restarts the kernel.
         page.press("x")
         # Ties, skips, and all of them taken back.
         for key, n_told in (("0", 13), ("0", 14), ("t", 15)):
