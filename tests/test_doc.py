@@ -27,6 +27,7 @@ DRAWS = ("looking.md", "tutorials/")
 PRINTS = ("tutorials/", "coming_from/")
 DISTRIBUTED = {"distributed.md"}
 ON_PAGES = {"judging.md"}
+NOTEBOOK = {"judging_notebook.md"}
 MODULES = (
     ["skpref"]
     + [
@@ -76,6 +77,8 @@ def test_blocks_run(page, run_pages, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if page.name in ON_PAGES:
         pytest.importorskip("optuna_dashboard")
+    if page.name in NOTEBOOK:
+        pytest.importorskip("anywidget")
     namespace = {}
     with config_context():
         for block in run_pages.blocks(page):
