@@ -1,4 +1,7 @@
-"""Tune an image filter on the page of Optuna Dashboard: click the worst of three pictures.
+"""Judge on a web page: Optuna Dashboard
+=====================================
+
+Tune an image filter on the page of Optuna Dashboard: click the worst of three pictures.
 
 ``python examples/judge_in_browser.py --page`` starts the page and says where it is. A click says
 which picture is the worst; a new one takes its place. Pictures can be skipped, and answers taken

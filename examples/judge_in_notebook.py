@@ -1,4 +1,7 @@
-"""Judge pictures side by side in a notebook: a sunset whose colours are tuned by eye.
+"""Judge pictures in a notebook
+============================
+
+Judge pictures side by side in a notebook: a sunset whose colours are tuned by eye.
 
 The cells begin with ``# %%``, as VS Code and Jupytext know them. In a notebook the last line of the
 third cell shows the page, and the cell after it is left out. Run as a script, a simulated judge

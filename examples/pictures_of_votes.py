@@ -1,4 +1,7 @@
-"""Pictures of votes, of those who cast them, of a sampler, and of where a search looks next.
+"""Pictures of votes, judges, tastes and samplers
+==============================================
+
+Pictures of votes, of those who cast them, of a sampler, and of where a search looks next.
 
 Verdicts of 124 people on 59 language models: how often each model beats each other one, how
 reliable each person is as a judge of one truth, how their tastes differ, and on which prompts

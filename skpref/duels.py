@@ -275,6 +275,14 @@ class TeamDuels(NamedTuple):
         Parameters for ``PairwisePreferenceRegressor(**duels.params)``: the kernel `Teams`, in which
         all members are alike before there are answers, and the noise of an answer to start from
         with its bounds, beside members of unit variance.
+
+    Examples
+    --------
+    >>> from skpref.duels import from_teams
+    >>> duels = from_teams([["ann", "bob"]], [["cid"]])
+    >>> duels.rows([["bob"], ["cid", "ann"]])
+    array([[ 1., -1.],
+           [ 2.,  0.]])
     """
 
     X: np.ndarray
