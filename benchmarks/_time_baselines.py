@@ -28,6 +28,8 @@ class Matches(NamedTuple):
     day : ndarray
         Days since 1970.
     round : ndarray
+    margin : ndarray
+        Goals, or the share of all games, by which the first was ahead.
     """
 
     first: np.ndarray
@@ -36,6 +38,7 @@ class Matches(NamedTuple):
     outcome: np.ndarray
     day: np.ndarray
     round: np.ndarray
+    margin: np.ndarray
 
     def rows(self, chosen):
         """The matches ``chosen`` by a slice or mask."""

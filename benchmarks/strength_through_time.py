@@ -49,9 +49,10 @@ LEARNT, FITTED = 0.70, 0.85
 CALLS = 40
 
 
-def drifting(train, test, drift="matern12"):
+def drifting(train, test, drift="matern12", grades=1):
     """This package: hyperparameters learned on the first part by the evidence, then each date is
-    predicted and filtered; "none" holds strengths constant."""
+    predicted and filtered; "none" holds strengths constant. With more than one of ``grades`` the
+    answers say by how much, in as many classes of equal size of the margin of victory."""
     from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
     from skpref import ItemTable, PairwisePreferenceRegressor
@@ -59,20 +60,29 @@ def drifting(train, test, drift="matern12"):
 
     nothing = ConstantKernel(1e-12, "fixed") * Matern(1.0, "fixed", nu=0.5)
     names = [str(k) for k in range(together(train, test).n_competitors)]
-    options = {"tie_threshold": 0.3, "order_effect": 0.3, "order_effect_bounds": (-2.0, 2.0)}
+    options = {}
+    if train.draws:
+        options = {"tie_threshold": 0.3, "order_effect": 0.3, "order_effect_bounds": (-2.0, 2.0)}
+    if grades > 1:
+        options["grade_thresholds"] = tuple(0.5 * k for k in range(1, grades))
+        won = np.abs(train.margin[train.outcome != 0])
+        bounds = np.quantile(won, np.arange(1, grades) / grades)
     model = PairwisePreferenceRegressor(
         items=ItemTable.from_names(names),
         drift=nothing if drift == "none" else drift,
         inference=EP(items="independent"),
-        **(options if train.draws else {}),
+        **options,
     )
 
     def told(matches):
         X = np.column_stack([matches.first, matches.second])
         when = {"time": matches.day / YEAR}
+        answer = matches.outcome
+        if grades > 1:
+            answer = answer * (1 + np.searchsorted(bounds, np.abs(matches.margin)))
         return (
             X,
-            matches.outcome,
+            answer,
             when | ({"order": matches.home.astype(int)} if train.draws else {}),
         )
 
@@ -81,11 +91,11 @@ def drifting(train, test, drift="matern12"):
     print(model.kernel_, model.likelihood_, file=sys.stderr, flush=True)
     X, y, given = told(test)
     found = np.zeros((len(y), 3))
-    columns = [int(label) + 1 for label in model.classes_]
+    columns = np.sign(model.classes_).astype(int) + 1
     for day in np.unique(test.day):
         at = np.flatnonzero(test.day == day)
         now = {name: values[at] for name, values in given.items()}
-        found[np.ix_(at, columns)] = model.predict_proba(X[at], **now)
+        np.add.at(found.T, (columns[:, None], at), model.predict_proba(X[at], **now).T)
         model.partial_fit(X[at], y[at], **now)
     return found
 
@@ -98,6 +108,7 @@ METHODS = {
     "filtered": (filtered, {"variance": 0.3, "drift": 0.05}, {}),
     "windows": (windows, {"years": 3.0, "ridge": 1.0}, {}),
     "skpref, Matern 1/2": (drifting, {}, {"drift": "matern12"}),
+    "skpref, Matern 1/2, margins": (drifting, {}, {"drift": "matern12", "grades": 3}),
     "skpref, Wiener": (drifting, {}, {"drift": "wiener"}),
     "skpref, constant": (drifting, {}, {"drift": "none"}),
 }
@@ -106,10 +117,10 @@ ALSO = {elo: {"home": 80.0}, filtered: {"margin": 0.38, "home": 0.4}, windows: {
 FIXED_ALSO = {"elo, K = 250 / (n + 5)^0.4": {"home": 80.0}}
 
 
-def by_date(first, second, home, outcome, day, rounds):
+def by_date(first, second, home, outcome, day, rounds, margin):
     """Matches whose competitors are numbered from 0."""
     shown = np.unique([first, second], return_inverse=True)[1].reshape(2, -1)
-    return Matches(shown[0], shown[1], home, outcome, day, rounds)
+    return Matches(shown[0], shown[1], home, outcome, day, rounds, margin)
 
 
 def football():
@@ -118,7 +129,8 @@ def football():
 
     data = fetch_football(data_home=data_folder(), download_if_missing=False)
     day = data.date.astype(np.int64)
-    return by_date(*data.X.T, data.order == 1, data.y, day, np.zeros(len(day), dtype=int))
+    rounds, margin = np.zeros(len(day), dtype=int), data.goals[:, 0] - data.goals[:, 1]
+    return by_date(*data.X.T, data.order == 1, data.y, day, rounds, margin)
 
 
 def tennis(folder, first_season=1990, last_season=2024, levels=("main", "challenger", "futures")):
@@ -132,7 +144,9 @@ def tennis(folder, first_season=1990, last_season=2024, levels=("main", "challen
     outcome = np.where((data.y == 1) == (X[:, 0] < X[:, 1]), 1, -1)
     kept = data.date >= np.datetime64(f"{first_season}-01-01")
     columns = (X.min(axis=1), X.max(axis=1), np.zeros(len(X), dtype=bool), outcome)
-    columns += (data.date.astype(np.int64), data.round)
+    turned = np.where(X[:, 0] < X[:, 1], 1, -1)
+    margin = turned * np.diff(-data.games)[:, 0] / np.maximum(data.games.sum(axis=1), 1)
+    columns += (data.date.astype(np.int64), data.round, margin)
     return by_date(*(column[kept] for column in columns))
 
 

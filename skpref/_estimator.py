@@ -15,13 +15,17 @@ from sklearn.utils.validation import check_is_fitted
 from skpref._utils import (
     CallbackSupportMixin,
     RandomLike,
+    Recorded,
     check_number,
     check_scoring_weights,
     passed,
+    recorded,
     refuse_dropped,
     scored_tags,
+    skpref_version,
     source_of,
     unasked,
+    warn,
     with_callbacks,
 )
 from skpref.data import (
@@ -82,7 +86,7 @@ _OF_ANSWERS = {"order": True, "judges": True, "time": True}
 _ABSENT = object()
 
 
-class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
+class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstimator):
     """Common base of the estimators: fits one utility, and reads what predictions are asked of.
 
     The public methods, with the metadata that each takes, are the estimators' own.
@@ -109,6 +113,59 @@ class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         return scored_tags(self, super().__sklearn_tags__())
+
+    # -- files -----------------------------------------------------------------------------
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """The whole fitted model as plain arrays, for a file without pickle.
+
+        `from_arrays` makes the same model again: its predictions, and all else that follows a fit.
+        Callbacks and metadata requests are left out.
+
+        Returns
+        -------
+        dict of ndarray
+            ``"document"`` holds bytes of JSON: classes by name, their parameters and fields. The
+            others are arrays of numbers, dates or texts, each by its path, such as
+            ``posterior_.weights``. They are not copies.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        ValueError
+            If it holds what names and numbers do not tell: a kernel, likelihood or engine of your
+            own, a function, a random generator, ids of odd types. The message says where, and what
+            to do.
+
+        Examples
+        --------
+        >>> import io
+        >>> import numpy as np
+        >>> from skpref import PairwisePreferenceRegressor
+        >>> model = PairwisePreferenceRegressor().fit([["ann", "bob"], ["bob", "cid"]])
+        >>> file = io.BytesIO()  # or a path
+        >>> np.savez(file, **model.to_arrays())
+        >>> _ = file.seek(0)
+        >>> again = PairwisePreferenceRegressor.from_arrays(np.load(file))
+        >>> bool(np.all(again.predict(["ann", "bob"]) == model.predict(["ann", "bob"])))
+        True
+        """
+        check_is_fitted(self)
+        return super().to_arrays()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_skpref_version": skpref_version()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        written = state.get("_skpref_version", "of an unknown version")
+        if written != skpref_version():
+            warn(
+                f"A {type(self).__name__} is unpickled that skpref {written} wrote; this is skpref "
+                f"{skpref_version()}. Compare a few predictions with those of then, or fit again. "
+                "to_arrays() and from_arrays(...) are made for going from version to version."
+            )
+        super().__setstate__({k: v for k, v in state.items() if k != "_skpref_version"})
 
     # -- fitting one utility -------------------------------------------------------------
 
@@ -264,6 +321,7 @@ class UtilityEstimator(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         return name != "order" or self.posterior_.likelihood.order_shift != 0.0
 
 
+@recorded
 class PairwisePreferenceRegressor(UtilityEstimator):
     r"""Gaussian-process utility learned from duels ("this one was better than that one").
 

@@ -1,7 +1,9 @@
 """Builders of duels and sets from what people have, and item tables: what users need of `data`."""
 
-from typing import Any
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 from sklearn.utils import Bunch
 
@@ -29,7 +31,7 @@ from skpref.data import (
     rated_pairs,
     read_votes,
 )
-from skpref.kernels import Identity, OnColumns
+from skpref.kernels import Identity, OnColumns, Teams
 
 __all__ = [
     "DUEL",
@@ -41,6 +43,7 @@ __all__ = [
     "ItemTable",
     "Margins",
     "Rows",
+    "TeamDuels",
     "balance_orientation",
     "distinct_rows",
     "from_choices",
@@ -49,6 +52,7 @@ __all__ = [
     "from_probabilities",
     "from_rankings",
     "from_ratings",
+    "from_teams",
     "from_votes",
     "from_wins",
     "parse_outcomes",
@@ -255,3 +259,186 @@ def from_votes(
     params |= {"noise_variance": 1.0, "noise_variance_bounds": (1e-3, 1e3)}
     found.params = params
     return found
+
+
+class TeamDuels(NamedTuple):
+    """Duels of teams, see `from_teams`.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_duels, 2, n_columns)
+        Of each team the numbers of its members, -1 where it has fewer than the largest, then, if
+        members have weights, these.
+    names : list
+        Who the members are, by number.
+    params : dict
+        Parameters for ``PairwisePreferenceRegressor(**duels.params)``: the kernel `Teams`, in which
+        all members are alike before there are answers, and the noise of an answer to start from
+        with its bounds, beside members of unit variance.
+    """
+
+    X: np.ndarray
+    names: list[Hashable]
+    params: dict[str, Any]
+
+    def rows(
+        self,
+        teams: Iterable[Sequence[Hashable]],
+        weights: Iterable[Sequence[float]] | None = None,
+    ) -> np.ndarray:
+        """Teams as rows of X, for ``predict`` and boards; a player alone is a team of one.
+
+        Parameters
+        ----------
+        teams : iterable of sequences
+            The names of the members of each.
+        weights : iterable of sequences of float, optional
+            Of each member of each, if the duels have weights; all 1 by default.
+
+        Returns
+        -------
+        ndarray of shape (n_teams, n_columns)
+
+        Raises
+        ------
+        ValueError
+            If a name is not known (add them by ``from_teams(..., like=duels)``), a team is empty,
+            larger than the largest or names one member twice, or weights do not fit.
+        """
+        size = len(self.params["kernel"].members)
+        weighted = self.params["kernel"].weights is not None
+        if weights is not None and not weighted:
+            raise ValueError("These duels have no weights; give them to from_teams as well.")
+        members, shares = _listed(teams, weights, "teams")
+        number = {name: k for k, name in enumerate(self.names)}
+        found = np.full((len(members), size * (2 if weighted else 1)), -1.0)
+        if weighted:
+            found[:, size:] = 0.0
+        for k, team in enumerate(members):
+            if len(team) > size:
+                raise ValueError(f"Team {k} has {len(team)} members, the largest so far {size}.")
+            new = [name for name in team if name not in number]
+            if new:
+                raise ValueError(
+                    f"{new[0]!r} in team {k} is not known. Add members by "
+                    "from_teams(..., like=duels)."
+                )
+            found[k, : len(team)] = [number[name] for name in team]
+            if weighted:
+                found[k, size : size + len(team)] = shares[k]
+        return found
+
+
+def _listed(teams, weights, what):
+    """Teams as lists of names, and their weights as lists of numbers, checked."""
+    if isinstance(teams, str):
+        raise ValueError(f"{what} is a text; give a sequence of teams, each a sequence of names.")
+    members = []
+    for k, team in enumerate(teams):
+        if isinstance(team, str):
+            raise ValueError(
+                f"Team {k} of {what} is the text {team!r}; give a sequence of names, such as "
+                f"[{team!r}]."
+            )
+        team = list(team)
+        if not team:
+            raise ValueError(f"Team {k} of {what} has no member.")
+        if len(set(team)) < len(team):
+            twice = next(name for name in team if team.count(name) > 1)
+            raise ValueError(f"Team {k} of {what} names {twice!r} twice; name each member once.")
+        members.append(team)
+    if weights is None:
+        return members, [[1.0] * len(team) for team in members]
+    shares = [[float(share) for share in each] for each in weights]
+    if [len(each) for each in shares] != [len(team) for team in members]:
+        raise ValueError(f"weights of {what} must have as many numbers a team as it has members.")
+    if not all(np.isfinite(share) for each in shares for share in each):
+        raise ValueError(f"weights of {what} must be finite.")
+    return members, shares
+
+
+def from_teams(
+    first: Iterable[Sequence[Hashable]],
+    second: Iterable[Sequence[Hashable]],
+    weights: tuple[Iterable[Sequence[float]], Iterable[Sequence[float]]] | None = None,
+    *,
+    like: TeamDuels | None = None,
+) -> TeamDuels:
+    """Duels of teams whose utility is the sum of their members': doubles, line-ups, crews.
+
+    Which team won goes to ``fit`` as ever, and so do times, who played at home and judges. A
+    member's own utility is that of a team of one.
+
+    Parameters
+    ----------
+    first, second : sequences of teams
+        The team on either side of each duel, a sequence of names; teams may differ in size.
+    weights : pair of sequences, optional
+        By what the utility of each member of the first and of the second teams is multiplied, say
+        the share of the match that they played. None: 1.
+    like : TeamDuels, optional
+        Duels that these follow, as the next day's do: members keep their numbers, new ones come
+        after them. Teams must not be larger than the largest there.
+
+    Returns
+    -------
+    TeamDuels
+
+    Raises
+    ------
+    ValueError
+        If sides have different lengths, a team is empty, names a member twice or one of the other
+        side, or weights do not fit.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.duels import from_teams
+    >>> duels = from_teams(
+    ...     [("ann", "bob"), ("ann", "cid"), ("dan", "ann")],
+    ...     [("cid", "dan"), ("bob", "dan"), ("bob",)],
+    ... )
+    >>> duels.names
+    ['ann', 'bob', 'cid', 'dan']
+    >>> duels.X[2]
+    array([[ 3.,  0.],
+           [ 1., -1.]])
+    >>> model = PairwisePreferenceRegressor(**duels.params).fit(duels.X, [1, 1, 1])
+    >>> players = duels.rows([[name] for name in duels.names])
+    >>> duels.names[model.predict(players).argmax()]
+    'ann'
+    """
+    one_weights, two_weights = (None, None) if weights is None else weights
+    one, shares = _listed(first, one_weights, "first")
+    two, others = _listed(second, two_weights, "second")
+    if len(one) != len(two):
+        raise ValueError(f"first has {len(one)} teams and second {len(two)}; a duel has one each.")
+    for k, (team, rivals) in enumerate(zip(one, two, strict=True)):
+        both = set(team) & set(rivals)
+        if both:
+            raise ValueError(f"{next(iter(both))!r} is on both sides of duel {k}.")
+    weighted = weights is not None
+    every = {name for team in [*one, *two] for name in team}
+    if like is None:
+        try:
+            names: list[Hashable] = sorted(every)  # type: ignore[type-var]
+        except TypeError:
+            names = list(dict.fromkeys(name for team in [*one, *two] for name in team))
+        size = max((len(team) for team in [*one, *two]), default=1)
+        columns = [[k] for k in range(size)]
+        after = list(range(size, 2 * size)) if weighted else None
+        params: dict[str, Any] = {
+            "kernel": Teams(OnColumns(Identity(), [0]), columns, after),
+            "noise_variance": 1.0,
+            "noise_variance_bounds": (1e-3, 1e3),
+        }
+    else:
+        if weighted and like.params["kernel"].weights is None:
+            raise ValueError("The duels of like have no weights, these do. Give both, or neither.")
+        known = set(like.names)
+        new = dict.fromkeys(name for team in [*one, *two] for name in team if name not in known)
+        names, params = [*like.names, *new], like.params
+    found = TeamDuels(np.zeros((0, 2, 0)), names, params)
+    kept = params["kernel"].weights is not None
+    sides = [found.rows(one, shares if kept else None), found.rows(two, others if kept else None)]
+    return found._replace(X=np.stack(sides, axis=1))

@@ -9,6 +9,7 @@ import re
 import sys
 import warnings
 from contextlib import redirect_stdout
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -25,11 +26,17 @@ DRAWS = ("looking.md", "tutorials/")
 # What these print stands on the page.
 PRINTS = ("tutorials/", "coming_from/")
 DISTRIBUTED = {"distributed.md"}
-MODULES = ["skpref"] + [
-    f"skpref.{found.name}"
-    for found in pkgutil.iter_modules(skpref.__path__)
-    if not found.name.startswith("_") and found.name not in ("data", "fitting", "gp")
-]
+ON_PAGES = {"judging.md"}
+NOTEBOOK = {"judging_notebook.md"}
+MODULES = (
+    ["skpref"]
+    + [
+        f"skpref.{found.name}"
+        for found in pkgutil.iter_modules(skpref.__path__)
+        if not found.name.startswith("_") and found.name not in ("data", "fitting", "gp")
+    ]
+    + (["skpref.integrations.optuna"] if find_spec("optuna") else [])
+)
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +75,10 @@ def test_blocks_run(page, run_pages, tmp_path, monkeypatch):
     if page.name in DISTRIBUTED:
         pytest.importorskip("distributed")
     monkeypatch.chdir(tmp_path)
+    if page.name in ON_PAGES:
+        pytest.importorskip("optuna_dashboard")
+    if page.name in NOTEBOOK:
+        pytest.importorskip("anywidget")
     namespace = {}
     with config_context():
         for block in run_pages.blocks(page):

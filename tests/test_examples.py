@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PROMISED = {
     "first_steps_candy.py": ["P(Twix beats", "called right", "chocolate"],
     "football.py": ["at home is worth", "draws predicted", "Best of five", "Brazil"],
+    "judge_in_browser.py": ["Best after 12 answers to 3 pictures", "of the noisy picture"],
+    "judge_in_notebook.py": ["Best after 20 answers", "liked best"],
     "language_models.py": ["ties 0.", "GPT 4", "95 % credible interval"],
     "leaving_one_machine.py": ["as in one process to 1e-8: True", "log loss"],
     "leaderboard_llm.py": ["GPT 4", "90 % interval", "within the best 20"],
@@ -25,6 +27,7 @@ PROMISED = {
     "pick_from_pool.py": ["after 30 duels", "would be liked better"],
     "picture_1d.py": ["25 duels", "the 95 % interval holds"],
     "pictures.py": ["new duels are called right", "Best after 20 cups"],
+    "pictures_of_votes.py": ["seem to answer at random", "busiest 25", "the worst R̂", "20 cups"],
     "rated_items.py": ["duels: 540", "duels within a judge"],
     "raw_contests.py": ["ids in id", "gaps", "later contests", "somebody is new"],
     "resume_run.py": ["same question pending: True", "after undo the same again: True"],
@@ -40,9 +43,15 @@ SAVED = {
     "leaderboard_llm.py": 1,
     "picture_1d.py": 1,
     "pictures.py": 5,
+    "pictures_of_votes.py": 6,
     "tennis.py": 1,
 }
-NEEDS = {"raw_contests.py": "pandas", "leaving_one_machine.py": "distributed"}
+NEEDS = {
+    "judge_in_browser.py": "optuna_dashboard",
+    "leaving_one_machine.py": "distributed",
+    "raw_contests.py": "pandas",
+    "judge_in_notebook.py": "anywidget",
+}
 # Those of data that are fetched run where these are.
 FETCHED = {"tennis.py": fetch_atp_matches}
 # All are shown but that a picture has no window here.

@@ -41,7 +41,9 @@ from skpref._utils._parameters import (
     check_scoring_weights,
 )
 from skpref._utils._random import RandomLike, generator_of, seed_of, sobol, source_of
+from skpref._utils._records import Recorded, recorded, recorded_types, skpref_version
 from skpref._utils._roots import bracketed_roots
+from skpref._utils._summary import Summarised, html_table
 from skpref._utils._threads import blas_threads
 from skpref._utils._warnings import warn
 
@@ -53,6 +55,8 @@ __all__ = [
     "NoCovarianceError",
     "ProgressBar",
     "RandomLike",
+    "Recorded",
+    "Summarised",
     "blas_threads",
     "bracketed_roots",
     "check_bounds",
@@ -65,6 +69,7 @@ __all__ = [
     "eigen_root",
     "floor_variance",
     "generator_of",
+    "html_table",
     "inverse_blocks",
     "inverse_cholesky",
     "is_covariance",
@@ -72,11 +77,14 @@ __all__ = [
     "leading_axes",
     "passed",
     "pivoted_cholesky",
+    "recorded",
+    "recorded_types",
     "refuse_dropped",
     "row_blocks",
     "scored_tags",
     "seed_of",
     "semidefinite_root",
+    "skpref_version",
     "sobol",
     "solve_band",
     "solve_lower",

@@ -14,11 +14,12 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, inverse_blocks, inverse_cholesky, jointly_diagonal
+from skpref._utils import Array, inverse_blocks, inverse_cholesky, jointly_diagonal, recorded
 from skpref.data import Comparisons
 from skpref.likelihoods import INEQUALITY, Answers
 
 
+@recorded
 class Covariances(NamedTuple):
     """Prior covariances of tastes.
 
@@ -224,6 +225,7 @@ class Weighed(NamedTuple):
     sway: Array
 
 
+@recorded
 class Tastes(NamedTuple):
     """q of the tastes of the fitted users, and the conditional prior of all others.
 

@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skpref._estimator import UtilityEstimator, fitted_on_duels
-from skpref._utils import RandomLike, check_number, passed, unasked, with_callbacks
+from skpref._utils import RandomLike, check_number, passed, recorded, unasked, with_callbacks
 from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._program import check_featured, collaborate, forget, several
 from skpref.collaborative._users import same_ids
@@ -28,6 +28,7 @@ def _never(estimator):
     )
 
 
+@recorded
 class CollaborativePreferenceRegressor(UtilityEstimator):
     r"""Utilities of many users, each learned from few duels with the help of all others'.
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, floor_variance, inverse_blocks
+from skpref._utils import Array, floor_variance, inverse_blocks, recorded
 from skpref.collaborative._fit import Task
 from skpref.collaborative._posterior import CollaborativePosterior, same_user
 from skpref.collaborative._teams import factors
@@ -71,6 +71,7 @@ class Values(NamedTuple):
         return self.mean**2 + self.variance
 
 
+@recorded
 class Processes(NamedTuple):
     """q of values of Gaussian processes, a row of arrays each, value = shrink (ψᵀ b) + a rest.
 
@@ -419,7 +420,8 @@ class Weights(NamedTuple):
     rest: Array
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@recorded
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FactorisedPosterior(CollaborativePosterior):
     """Weights and functions are independent Gaussian processes: f_u(x) = Σ_d w_ud h_d(x).
 

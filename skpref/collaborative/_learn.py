@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
-from skpref._utils import Array, blas_threads
+from skpref._utils import Array, blas_threads, recorded
 from skpref.collaborative import _factorised
 from skpref.collaborative._arrow import ByUser, Features
 from skpref.collaborative._factorised import Factorised
@@ -35,6 +35,7 @@ _COINS, _NOISIER = 0.95, 100.0
 _DEVIATION = 1.0
 
 
+@recorded
 @dataclass(frozen=True)
 class Hyperparameters:
     """Of the utilities of many users.
@@ -301,6 +302,7 @@ def taken_apart(start: Hyperparameters, model: Model, population: bool) -> Hyper
 _NEXT_TO_NONE = 1e-6
 
 
+@recorded
 class Method(NamedTuple):
     """Which parts a user's utility has, and whether covariances of tastes are learned.
 
@@ -326,6 +328,7 @@ METHODS = {
 FACTORISED = ("cp", "cpu")
 
 
+@recorded
 class People:
     """Features of users as inducing users see them.
 
@@ -355,6 +358,7 @@ class People:
         return psi, np.where(place < 0, np.nan, np.maximum(rest, 0.0))
 
 
+@recorded
 class Nobody:
     """Users without features."""
 
@@ -382,6 +386,7 @@ class Fitted(NamedTuple):
     result: Found | Factorised
 
 
+@recorded
 @dataclass(frozen=True, eq=False)
 class Study:
     """Answers of several users, and all else that a fit needs, except hyperparameters.

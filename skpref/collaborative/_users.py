@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import Array
+from skpref._utils import Array, recorded
 from skpref.data import (
     column_at,
     column_floats,
@@ -32,6 +32,7 @@ _FORMS = (
 )
 
 
+@recorded
 class UserTable:
     """Rows of features by id.
 

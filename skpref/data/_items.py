@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_array
 
-from skpref._utils import row_blocks
+from skpref._utils import recorded, row_blocks
 from skpref.data._containers import (
     all_strings,
     column_at,
@@ -218,6 +218,7 @@ def _is_mapped(array: Any) -> bool:
     return False
 
 
+@recorded
 class ItemTable:
     """An immutable table of items, for the ``items=`` of estimators and for the builders.
 
@@ -420,6 +421,7 @@ def _listed(ids: Any) -> list:
     return ids.tolist() if hasattr(ids, "tolist") else list(ids)
 
 
+@recorded
 class IdEncoder:
     """Codes of ids in order of first appearance; ids not known get new ones.
 

@@ -1,6 +1,7 @@
 """Tennis: men's singles since 1968, players who rise and fade."""
 
 import csv
+import re
 from collections.abc import Sequence
 from operator import itemgetter
 from os import PathLike
@@ -37,6 +38,8 @@ _ROUNDS = (
 )
 _SURFACES = ("", "Hard", "Clay", "Grass", "Carpet")
 
+# A set, as in "6-4" or "7-6(5)"; "[10-8]" is a tie-break in the place of one.
+_SET = re.compile(r"(?<![\[\d])(\d+)-(\d+)")
 _COLUMNS = (
     *("tourney_date", "round", "tourney_id", "match_num", "winner_id", "loser_id"),
     *("surface", "tourney_name", "winner_name", "loser_name", "score"),
@@ -64,6 +67,12 @@ Citation: J. Sackmann, Tennis databases, files, and algorithms, Tennis Abstract,
 """
 
 
+def _games(score):
+    """Games that the winner and the loser of a match won, tie-breaks' points aside."""
+    sets = _SET.findall(score)
+    return tuple(sum(int(each[k]) for each in sets) for k in (0, 1))
+
+
 def _played(text, level):
     """Matches of a file as tuples that sort into the order of play."""
     rows = csv.reader(text.splitlines())
@@ -89,6 +98,7 @@ def _played(text, level):
                 title,
                 won,
                 lost,
+                *_games(score),
             )
         )
     return found
@@ -141,6 +151,9 @@ def fetch_atp_matches(
             Index into ``round_names``, which are in the order of play.
         level, surface : ndarray of shape (n_matches,)
             Indices into ``level_names`` and ``surface_names``; the surface named "" is unknown.
+        games : ndarray of int of shape (n_matches, 2)
+            Games that the first and the second player won; few, or none, of a match that was not
+            played to its end.
         tournament : ndarray of shape (n_matches,)
             Index into ``tournament_ids`` and ``tournament_names``: one a season.
         player_names, player_ids : list of str, ndarray of int
@@ -203,7 +216,7 @@ def fetch_atp_matches(
     )
     matches = [match for name, text in texts.items() for match in _played(text, files[name])]
     matches.sort(key=lambda match: match[:5])
-    date, rounds, level, identifier, _, winner, loser, surface, title, won, lost = (
+    date, rounds, level, identifier, _, winner, loser, surface, title, won, lost, *games = (
         list(column) for column in zip(*matches, strict=True)
     )
     player_ids, shown = np.unique([winner, loser], return_inverse=True)
@@ -211,6 +224,8 @@ def fetch_atp_matches(
     names = dict(zip(winner + loser, won + lost, strict=True))
     titles = dict(zip(identifier, title, strict=True))
     X, y = balance_orientation(shown.reshape(2, -1).T)
+    games_won = np.array(games).T  # of the winner, then of the loser
+    games_won[y == 0] = games_won[y == 0, ::-1]
     return Bunch(
         X=X,
         y=y,
@@ -218,6 +233,7 @@ def fetch_atp_matches(
         round=np.array(rounds),
         level=np.array(level),
         surface=np.array(surface),
+        games=games_won,
         tournament=tournament,
         player_names=[names[k] for k in player_ids.tolist()],
         player_ids=player_ids,

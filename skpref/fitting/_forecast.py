@@ -22,7 +22,7 @@ from skpref.data import (
 from skpref.fitting._model import Model
 from skpref.gp import ChainRule, PriorRule
 from skpref.inference import EP, HMC, SVI, Engine, Gibbs, available, fits
-from skpref.kernels import Kernel, drift_of, features_part, identity_columns, seen_columns
+from skpref.kernels import Kernel, drifts_of, features_part, identity_columns, seen_columns
 from skpref.likelihoods import Likelihood
 
 # Products of square matrices (2 side³ operations) that a sweep of EP costs, sweeps of a run, and
@@ -205,9 +205,9 @@ def _who(kernel: Kernel, comparisons: Comparisons) -> bool | NDArray[np.intp]:
     none say little; and what they say of drifts then is wrong where like meets like.
     """
     n_columns = comparisons.items.shape[1]
-    drift = drift_of(kernel, n_columns)
-    if drift is not None:
-        return distinct_rows(comparisons.items[:, list(drift.who)])[1]
+    drifts = drifts_of(kernel, n_columns)
+    if drifts is not None:
+        return distinct_rows(drifts.who_of(comparisons.items))[1]
     _, measured = seen_columns(kernel, n_columns)
     names = identity_columns(kernel)
     if not measured or len(names) != 1:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import check_lognormal
+from skpref._utils import check_lognormal, recorded
 from skpref.gp import TimeSpread, feature_spread
 from skpref.kernels import amplitude_powers, lengthscale_indices, time_powers
 from skpref.likelihoods import Likelihood
@@ -37,6 +37,7 @@ class Hyperprior(Protocol):
         """Unnormalised log density at all hyperparameters, and its gradient."""
 
 
+@recorded
 @dataclass(frozen=True)
 class LogNormal:
     """Independent log-normals on some of the hyperparameters (normals, of those that are linear).
@@ -61,6 +62,7 @@ class LogNormal:
         return -0.5 * float(offset @ offset), gradient
 
 
+@recorded
 @dataclass(frozen=True)
 class SharedLevel:
     """Logarithms that share a normal level and deviate from it by Student's t (scale 0.3, 4
@@ -92,6 +94,7 @@ class SharedLevel:
         return -float(tails.sum()) - 0.5 * float(mean / self.level) ** 2, gradient
 
 
+@recorded
 @dataclass(frozen=True)
 class HalfCauchy:
     """Independent half-Cauchy densities of deviations, the roots of some of the hyperparameters.

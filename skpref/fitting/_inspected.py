@@ -657,6 +657,21 @@ def estimator_of(model: Any) -> Any:
     return getattr(model, "best_estimator_", model)
 
 
+def last_step(model: Any) -> Any:
+    """The estimator itself: that at the end of a pipeline, or the best of a search.
+
+    Raises
+    ------
+    TypeError
+        If nothing in it was fitted.
+    """
+    model = estimator_of(model)
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    if not hasattr(last, "posterior_"):
+        raise _no_posterior(last)
+    return last
+
+
 def _posterior_of(last, user):
     posterior = last if isinstance(last, Posterior) else getattr(last, "posterior_", None)
     told = not is_missing(user)

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 
-from skpref._utils import Array, check_bounds, check_number
+from skpref._utils import Array, check_bounds, check_number, recorded
 from skpref.data import Respondents
 from skpref.fitting._reliability import Law, Marginals, quantile_of
 from skpref.gp import Components, defended, pair_moments, stacked
 
 
+@recorded
 class JudgePrior(BaseEstimator):
     """Prior of judges' reliability and order effects.
 
@@ -110,6 +111,7 @@ _NODES = 9
 _WIDEST, _HALVINGS = 60.0, 80
 
 
+@recorded
 @dataclass(frozen=True, eq=False, repr=False)
 class Judges:
     """Judges of one truth, and how reliable each is.

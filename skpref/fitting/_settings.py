@@ -23,7 +23,7 @@ from skpref.fitting._model import Model
 from skpref.fitting._search import Search
 from skpref.gp import DRIFTS, TimeSpread, default_kernel, drifting, mean_variance
 from skpref.inference import ENGINES, EP, Engine, check_answers
-from skpref.kernels import OnColumns, check_hyperparameters, measures, seen_columns
+from skpref.kernels import OnColumns, Teams, check_hyperparameters, measures, seen_columns
 from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood, probit
 
 # What is taken for drift=None where times came and no kernel.
@@ -212,13 +212,13 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
         beside_ids = given is None and (
             reader.id_column is not None or (drifts and not has_features)
         )
-        static_part = kernel.k1 if drifts else kernel
+        static_part = _stays(kernel) if drifts else kernel
         of_variances = variance_priors(static_part, drifts) if beside_ids else ()
         wanted, column = estimator.lengthscale_prior, None if times is None else times.column
         priors = lengthscale_priors(wanted, kernel, static.items, bool(of_variances), column)
         priors += of_variances
         if times is not None:
-            static_theta = kernel.k1.theta if drifts else kernel.theta
+            static_theta = (_stays(kernel) if drifts else kernel).theta
             priors += drift_priors(
                 kernel, times.column, times.spread, len(static_theta), times.unit, wanted
             )
@@ -262,11 +262,26 @@ class _Times(NamedTuple):
         """A kernel of what stays, with the drift of the ids or, without these, of the items."""
         if self.drift is None:
             return kernel
+        if type(kernel) is Teams:
+            # What members share comes after their own columns, the time last.
+            width = len(kernel.positions()[0])
+            column = self.column - kernel.n_beside
+            stays = kernel.kernel
+            if _sees(stays, column):
+                stays = OnColumns(stays, list(range(column)))
+            who = list(range(width))
+            inner = drifting(stays, self.drift, who, column, self.spread, self.unit)
+            return Teams(inner, kernel.members, kernel.weights)
         every = list(range(self.column))
         who = every if id_column is None else [id_column]
         if _sees(kernel, self.column):
             kernel = OnColumns(kernel, every)
         return drifting(kernel, self.drift, who, self.column, self.spread, self.unit)
+
+
+def _stays(kernel):
+    """What stays of a kernel that a drift was added to."""
+    return kernel.kernel.k1 if type(kernel) is Teams else kernel.k1
 
 
 def _names_alone(kernel, items):

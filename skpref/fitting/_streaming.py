@@ -12,7 +12,7 @@ from typing import NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpref._utils import blas_threads, pivoted_cholesky
+from skpref._utils import blas_threads, pivoted_cholesky, recorded
 from skpref.data import ENOUGH_SPARSE, Comparisons
 from skpref.fitting._fit import Fitted, warn_not_converged
 from skpref.fitting._model import Evaluation, Model
@@ -88,6 +88,7 @@ def refuse_judged(estimator, judges: ArrayLike | None = None) -> None:
         )
 
 
+@recorded
 class Sample(NamedTuple):
     """Answers drawn from all that came, each with the same chance.
 
@@ -124,6 +125,7 @@ class Sample(NamedTuple):
         return type(self)(old.joined(new), seen)
 
 
+@recorded
 class Stream(NamedTuple):
     """The posterior and the sample of a stream of answers.
 
@@ -183,7 +185,7 @@ def told_later(comparisons: Comparisons, model: Model, before: ThroughTime) -> L
             "Of items that are independent through time partial_fit takes duels; choices and "
             "rankings came. Break them into duels by from_rankings, or fit all answers at once."
         )
-    times = comparisons.items[:, before.drift.time]
+    times = before.times_of(comparisons.items)
     if np.any(times[comparisons.positions] != times[comparisons.positions[:, :1]]):
         raise ValueError(
             "Of items that are independent through time partial_fit takes answers on two items at "
@@ -210,8 +212,7 @@ def told_later(comparisons: Comparisons, model: Model, before: ThroughTime) -> L
 
 def _refuse_earlier(before, items, times):
     """Raise ValueError if some of the items are known at a later time than they have here."""
-    chain = before.chains_of(items)
-    known = before.last_times(chain)
+    known = before.last_times(items)
     early = np.flatnonzero(times < known)
     if len(early):
         raise ValueError(

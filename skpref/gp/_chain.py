@@ -12,16 +12,19 @@ comparisons with flexible time-dynamics", KDD 2019. All is linear in the answers
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from skpref._utils import Array, inverse_cholesky
+from skpref._utils import Array, inverse_cholesky, recorded
 from skpref.data import Comparisons, distinct_rows
 from skpref.gp._kalman import Chains, Filtered, Nodes, Smoother
+from skpref.gp._known_chains import Course, KnownChains, Latest, places
 from skpref.gp._prior import Cost, Marginals, Prior, PriorRule
-from skpref.gp._through_time import Course, Latest, StaticFeatures, ThroughTime, places
-from skpref.kernels import Drift, Kernel, drift_of
+from skpref.gp._through_time import StaticFeatures, ThroughTime
+from skpref.kernels import Drifts, Kernel, drifts_of
 from skpref.likelihoods import Likelihood
 
 # Messages are at rest once none moves by more than this share, in a search for hyperparameters the
@@ -49,24 +52,26 @@ _MARGIN, _STATE = 1_500.0, 600.0
 
 
 class _Messages(NamedTuple):
-    """Precisions that a margin's site adds to its first node, its second, and the features."""
+    """Precisions of what a margin's site says of each of its parts, and of the features'.
 
-    first: Array
-    second: Array
+    Of a part, a node's value times its weight, ``ends`` has a row, (n_ends, n_margins).
+    """
+
+    ends: Array
     static: Array
 
 
 class _Sides(NamedTuple):
-    """Variances of the same three parts of a margin without its own site."""
+    """Variances of the same parts of a margin without its own site."""
 
-    first: Array
-    second: Array
+    ends: Array
     static: Array
 
     @property
     def total(self) -> Array:
         """Of the margin without its site."""
-        return self.first + self.second + self.static
+        found: Array = self.ends.sum(axis=0) + self.static
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +97,7 @@ class IndependentItems(Prior):
     Parameters
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel
-        As `drift_of` knows them.
+        As `drifts_of` knows them.
     comparisons : Comparisons
         Duels.
     before : ThroughTime, optional
@@ -114,49 +119,60 @@ class IndependentItems(Prior):
         rough: bool = False,
     ):
         self._at_rest, self._left = _AT_REST[rough], _LEFT[rough]
-        drift = _drift_in(kernel, comparisons)
-        if drift is None:
+        drifts = _drifts_in(kernel, comparisons)
+        if drifts is None:
             raise ValueError(_NO_CHAINS.format(kernel))
-        self.kernel, self.drift, self._comparisons = kernel, drift, comparisons
-        margins = comparisons.rows.margins
-        self.who, self.nodes = _nodes_of(comparisons, drift)
-        self._first, self._second = self.nodes.node[margins.first], self.nodes.node[margins.second]
-        self.n_margins = len(margins.first)
+        self.kernel, self.drifts, self._comparisons = kernel, drifts, comparisons
+        met = _met(comparisons, drifts)
+        self.who, self.nodes = met.who, met.nodes
+        self._node, self._weight = met.node, met.weight
+        self._squared = met.weight**2
+        self.n_margins = met.node.shape[1]
         self.static, self._Z, self._own = None, np.zeros((self.n_margins, 0)), np.zeros(0)
         self._centre: Array = np.zeros(self.n_margins)
         self._dual: Array = np.zeros(self.n_margins)
         self._last: _Messages | None = None
         if before is None:
-            self.chains = Chains(self.nodes, drift)
-            if drift.static is not None:
-                self.static = StaticFeatures.of(drift.static, comparisons.items)
-                self._Z, self._own = _features_of(self.static, comparisons), self.static.variance
-            self._last = comparisons.kept.get(("messages", drift.who))
+            self.chains = Chains(self.nodes, drifts.drift)
+            if drifts.static is not None:
+                rows, shares = drifts.members(comparisons.items)
+                self.static = StaticFeatures.of(drifts.static, rows[shares != 0.0])
+                self._Z, self._own = self._features(self.static), self.static.variance
+            self._last = comparisons.kept.get(("messages", _ways(drifts)))
         else:
             self._carry_on(before)
         self._scale = np.sqrt(self._own)
         self._scaled = self._Z * self._scale
-        # Of an item beside itself at the same time only what does not change differs.
-        self._apart = (self._first != self._second).astype(np.float64)
-        own = self._apart * (self.chains.variance[self._first] + self.chains.variance[self._second])
-        self.variance = own + np.sum(self._scaled**2, axis=1)
+        self.variance = np.sum(self._squared * self.chains.variance[self._node], axis=0)
+        self.variance += np.sum(self._scaled**2, axis=1)
 
     def _carry_on(self, before: ThroughTime) -> None:
         """Begin with what is known of earlier times."""
-        first, h = self.nodes.first, self.drift.seen
-        self.carried_from = places(before.who, self.who)
+        first, drift = self.nodes.first, self.drifts.drift
+        self.carried_from = places(before.chains.who, self.who)
         chain = self.carried_from[self.nodes.chain[first]]
-        found = before.states(chain, self.nodes.times[first])
-        self.chains = Chains(self.nodes, self.drift, np.moveaxis(found.covariance, 0, 2))
+        found = before.chains.states(chain, self.nodes.times[first])
+        self.chains = Chains(self.nodes, drift, np.moveaxis(found.covariance, 0, 2))
         self.mean = found.mean
         # Of one time alone, so that all nodes are the first of their chains.
-        self._centre = self._lifted(found.mean @ h)
+        self._centre = self._lifted(found.mean @ drift.seen)
         if before.static is not None:
             self.static = before.static
-            rows = _features_of(before.static, self._comparisons)
+            rows = self._features(before.static)
             self._Z = rows @ before.static_root.T
             self._own = np.ones(len(before.static_root))
             self._centre += rows @ before.static_mean
+
+    def _features(self, static: StaticFeatures) -> Array:
+        """Features of the margins, found once."""
+        kept = self._comparisons.kept
+        name = "static features", static.few.terms
+        if name not in kept:
+            margins = self._comparisons.rows.margins
+            rows = static.sums(*self.drifts.members(self._comparisons.items))
+            kept[name] = rows[margins.first] - rows[margins.second]
+        found: Array = kept[name]
+        return found
 
     @classmethod
     def of(
@@ -172,35 +188,40 @@ class IndependentItems(Prior):
     @classmethod
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
         """See `Prior.cost`."""
-        drift = None if kernel is None else _drift_in(kernel, comparisons)
-        if drift is None:
+        drifts = None if kernel is None else _drifts_in(kernel, comparisons)
+        if drifts is None:
             return Cost(np.inf, np.inf, np.inf)
-        n, width = len(comparisons.rows), drift.size**2
-        many = n * (_MARGIN + _STATE * width)
-        return Cost(many, 1.0, 8.0 * n * (40.0 + 8.0 * width), many)
+        n, width = len(comparisons.rows), drifts.drift.size**2
+        sides = 1 if drifts.teams is None else len(drifts.teams.members)
+        many = n * sides * (_MARGIN + _STATE * width)
+        return Cost(many, 1.0, 8.0 * n * sides * (40.0 + 8.0 * width), many)
 
     # -- between nodes and margins ------------------------------------------------------------
 
     def _lifted(self, values: Array) -> Array:
-        """Differences of the nodes' values that margins are."""
-        found: Array = values[self._first] - values[self._second]
+        """Weighted sums of the nodes' values that margins are."""
+        found: Array = np.zeros(self.n_margins)
+        for node, weight in zip(self._node, self._weight, strict=True):
+            found += weight * values[node]
         return found
 
-    def _pooled(self, first: Array, second: Array) -> Array:
-        """Sums over the margins at every node, of their first and second sides."""
+    def _pooled(self, ends: Array) -> Array:
+        """Sums over the parts of all margins at every node, of values in rows as `_Messages`."""
         n = self.nodes.n_nodes
-        found = np.bincount(self._first, first, n) + np.bincount(self._second, second, n)
-        return found  # type: ignore[return-value]  # floats, which numpy's stub does not know
+        found: Array = np.zeros(n)
+        for node, part in zip(self._node, ends, strict=True):
+            found += np.bincount(node, part, n)
+        return found
 
     def _pulled(self, values: Array) -> Array:
         """The transpose of `_lifted`."""
-        return self._pooled(values, -values)
+        return self._pooled(self._weight * values)
 
     def times(self, vector: Array) -> Array:
         """See `Prior.times`."""
         if vector.ndim == 2:
             return np.stack([self.times(column) for column in vector.T], axis=1)
-        found: Array = self._lifted(self.chains.times(self._pulled(vector)))
+        found = self._lifted(self.chains.times(self._pulled(vector)))
         return found + self._Z @ (self._own * (vector @ self._Z))
 
     # -- given sites --------------------------------------------------------------------------
@@ -226,10 +247,9 @@ class IndependentItems(Prior):
 
     def _begun(self, precision: Array) -> _Messages:
         """Messages to start from."""
-        if self._last is not None and len(self._last.first) == self.n_margins:
+        if self._last is not None and len(self._last.static) == self.n_margins:
             return _Messages(*(np.minimum(each, precision) for each in self._last))
-        apart = precision * self._apart
-        return _Messages(apart, apart, precision)
+        return _Messages(np.tile(precision, (len(self._node), 1)), precision)
 
     def _given(self, precision: Array) -> tuple[_Given, float]:
         """Messages that are at rest, and log|1 + S × precision| by them."""
@@ -242,7 +262,7 @@ class IndependentItems(Prior):
         else:
             raise ValueError(_NO_REST)
         self._last = messages
-        self._comparisons.kept["messages", self.drift.who] = messages
+        self._comparisons.kept["messages", _ways(self.drifts)] = messages
         parts = zip(messages, given.sides, strict=True)
         log_det = given.chains.log_det - 2.0 * float(np.sum(np.log(np.diagonal(given.inverse))))
         log_det += float(np.sum(np.log1p(precision * given.sides.total)))
@@ -256,9 +276,8 @@ class IndependentItems(Prior):
 
     def _round(self, precision: Array, messages: _Messages) -> _Given:
         """What is known with some messages."""
-        chains = self.chains.filtered(self._pooled(messages.first, messages.second))
-        first = _without(chains.variance[self._first], messages.first)
-        second = _without(chains.variance[self._second], messages.second)
+        chains = self.chains.filtered(self._pooled(self._squared * messages.ends))
+        ends = _without(self._squared * chains.variance[self._node], messages.ends)
         inverse, spread = np.zeros((0, 0)), np.zeros(self.n_margins)
         if len(self._own):
             inner = self._scaled.T @ (messages.static[:, None] * self._scaled)
@@ -266,13 +285,11 @@ class IndependentItems(Prior):
             inverse = inverse_cholesky(inner.T)[0]
             told = np.sum((self._scaled @ inverse.T) ** 2, axis=1)
             spread = _without(told, messages.static)
-        sides = _Sides(first * self._apart, second * self._apart, spread)
-        return _Given(self, chains, messages, inverse, sides, precision)
+        return _Given(self, chains, messages, inverse, _Sides(ends, spread), precision)
 
     def _sent(self, precision: Array, sides: _Sides) -> _Messages:
         total = sides.total
-        first, second, static = (precision / (1.0 + precision * (total - side)) for side in sides)
-        return _Messages(first * self._apart, second * self._apart, static)
+        return _Messages(*(precision / (1.0 + precision * (total - side)) for side in sides))
 
     def _centred(self, given: _Given, shift: Array) -> Array:
         """Means of the margins, (n_margins,) or a column each.
@@ -351,9 +368,8 @@ class IndependentItems(Prior):
             np.zeros((0, self._comparisons.items.shape[1])),
             np.zeros((0, 1)),
             np.zeros((0, 0)),
-            drift=self.drift,
-            who=self.who,
-            course=course,
+            chains=KnownChains(self.drifts.drift, self.who, course),
+            teams=self.drifts.teams,
             static=self.static,
             static_mean=self._own * (dual @ self._Z),
             static_root=given.inverse * self._scale,
@@ -368,7 +384,7 @@ class IndependentItems(Prior):
         given, dual = marginals.root, marginals.dual
         weights = self._pulled(dual)
         state = self.mean + self.chains.carried(weights)[0].T
-        known, h = given.chains, self.drift.seen
+        known, h = given.chains, self.drifts.drift.seen
         news = Latest(
             self.carried_from[self.nodes.chain],
             self.who[self.nodes.chain],
@@ -385,61 +401,91 @@ class IndependentItems(Prior):
         return before.told(news, mean, root)
 
 
-def _drift_in(kernel: Kernel, comparisons: Comparisons) -> Drift | None:
+def _drifts_in(kernel: Kernel, comparisons: Comparisons) -> Drifts | None:
     """The processes of a kernel, if these answers may be taken by them."""
     if comparisons.rows.joint:
         return None
-    drift = drift_of(kernel, comparisons.items.shape[1])
-    if drift is None or _meets_itself(comparisons, drift):
+    drifts = drifts_of(kernel, comparisons.items.shape[1])
+    if drifts is None or _met(comparisons, drifts).itself:
         return None
-    if drift.static is None:
-        return drift
+    if drifts.static is None:
+        return drifts
     if "static rank" not in comparisons.kept:
-        comparisons.kept["static rank"] = drift.static.terms, _rank(drift, comparisons)
+        comparisons.kept["static rank"] = drifts.static.terms, _rank(drifts, comparisons)
     terms, rank = comparisons.kept["static rank"]
-    rank = rank if terms == drift.static.terms else _rank(drift, comparisons)
-    return drift if rank <= MOST_STATIC else None
+    rank = rank if terms == drifts.static.terms else _rank(drifts, comparisons)
+    return drifts if rank <= MOST_STATIC else None
 
 
-def _meets_itself(comparisons: Comparisons, drift: Drift) -> bool:
-    """Whether an answer is on one item at two times, whose utilities are not independent."""
-    name = "meets itself", drift.who, drift.time
-    if name not in comparisons.kept:
-        nodes, margins = _nodes_of(comparisons, drift)[1], comparisons.rows.margins
-        one, other = nodes.node[margins.first], nodes.node[margins.second]
-        comparisons.kept[name] = np.any((one != other) & (nodes.chain[one] == nodes.chain[other]))
-    return bool(comparisons.kept[name])
-
-
-def _rank(drift: Drift, comparisons: Comparisons) -> int:
+def _rank(drifts: Drifts, comparisons: Comparisons) -> int:
     """How many features there are of what does not change."""
     rank = 0
-    for term in () if drift.static is None else drift.static.terms:
+    rows, shares = drifts.members(comparisons.items)
+    present = rows[shares != 0.0]
+    for term in () if drifts.static is None else drifts.static.terms:
         groups = 1
         if term.group:
-            groups = len(distinct_rows(comparisons.items[:, list(term.group)])[0])
+            groups = len(distinct_rows(present[:, list(term.group)])[0])
         rank += groups * len(term.monomials)
     return rank
 
 
-def _nodes_of(comparisons: Comparisons, drift: Drift) -> tuple[Array, Nodes]:
-    """Who the items of some answers are, and the nodes of each, found once."""
-    name = "nodes", drift.who, drift.time
+class _Met(NamedTuple):
+    """Nodes that margins are made of.
+
+    Attributes
+    ----------
+    who : ndarray of shape (n_chains, n_columns)
+        Who the items, or their members, are.
+    nodes : Nodes
+    node, weight : ndarray of shape (n_ends, n_margins)
+        Of the parts of margins: which node each is, and by what its value is multiplied.
+    itself : bool
+        Whether an answer is on one item at two times, whose utilities are not independent.
+    """
+
+    who: Array
+    nodes: Nodes
+    node: NDArray[np.intp]
+    weight: Array
+    itself: bool
+
+
+def _ways(drifts: Drifts) -> tuple[Any, ...]:
+    """What of drifts says which nodes there are."""
+    teams = None if drifts.teams is None else (drifts.teams.positions(), drifts.teams.weights)
+    return drifts.drift.who, drifts.drift.time, str(teams)
+
+
+def _met(comparisons: Comparisons, drifts: Drifts) -> _Met:
+    """The nodes of the margins of some answers, found once."""
+    name = "nodes", _ways(drifts)
     if name not in comparisons.kept:
-        who, code = distinct_rows(comparisons.items[:, list(drift.who)])
-        comparisons.kept[name] = who, Nodes(code, comparisons.items[:, drift.time])
-    found: tuple[Array, Nodes] = comparisons.kept[name]
+        comparisons.kept[name] = _met_anew(comparisons, drifts)
+    found: _Met = comparisons.kept[name]
     return found
 
 
-def _features_of(static: StaticFeatures, comparisons: Comparisons) -> Array:
-    """Features of the margins, found once."""
-    name = "static features", static.few.terms
-    if name not in comparisons.kept:
-        margins, rows = comparisons.rows.margins, static.at(comparisons.items)[0]
-        comparisons.kept[name] = rows[margins.first] - rows[margins.second]
-    found: Array = comparisons.kept[name]
-    return found
+def _met_anew(comparisons: Comparisons, drifts: Drifts) -> _Met:
+    margins = comparisons.rows.margins
+    rows, shares = drifts.members(comparisons.items)
+    m, n, width = rows.shape
+    times = np.tile(drifts.times_of(comparisons.items), m)
+    who, code = distinct_rows(rows.reshape(m * n, width)[:, list(drifts.drift.who)])
+    nodes = Nodes(code, times)
+    of_items = nodes.node.reshape(m, n)
+    node = np.concatenate([of_items[:, margins.first], of_items[:, margins.second]])
+    weight = np.concatenate([shares[:, margins.first], -shares[:, margins.second]])
+    itself = False
+    for one, other in combinations(range(2 * m), 2):
+        there = (weight[one] != 0.0) & (weight[other] != 0.0)
+        same = there & (node[one] == node[other])
+        # Of one beside themself at the same time nothing that moves differs.
+        weight[one] += np.where(same, weight[other], 0.0)
+        weight[other, same] = 0.0
+        meets = nodes.chain[node[one]] == nodes.chain[node[other]]
+        itself |= bool(np.any(there & ~same & meets))
+    return _Met(who, nodes, node, weight, itself)
 
 
 def _without(variance: Array, precision: Array) -> Array:
@@ -458,6 +504,7 @@ def _inner(one: tuple[Array, ...], other: tuple[Array, ...]) -> float:
     return float(sum(a @ b for a, b in zip(one, other, strict=True)))
 
 
+@recorded
 class ChainRule(PriorRule):
     """Priors of items that are independent through time, where the kernel is of such."""
 
@@ -466,7 +513,7 @@ class ChainRule(PriorRule):
 
     def check(self, kernel: Kernel, comparisons: Comparisons) -> None:
         """See `PriorRule.check`."""
-        if _drift_in(kernel, comparisons) is None:
+        if _drifts_in(kernel, comparisons) is None:
             raise ValueError(_NO_CHAINS.format(kernel))
 
     def prior(

@@ -29,6 +29,7 @@ from skpref._utils import (
     inverse_cholesky,
     is_covariance,
     pivoted_cholesky,
+    recorded,
     row_blocks,
     seed_of,
     semidefinite_root,
@@ -63,6 +64,7 @@ _BLOCK = 2**22
 _STEP = 6e-6
 
 
+@recorded
 class Weights(NamedTuple):
     """q(w) in natural parameters: precision I + ``gain``, precision times mean ``shift``.
 
@@ -615,6 +617,7 @@ Bound = Callable[
 ]
 
 
+@recorded
 @dataclass(frozen=True, eq=False)
 class InducingPoints(PriorRule):
     """Priors by inducing points; of kernels of few features by items that span these, exactly.

@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, check_number
+from skpref._utils import Array, check_number, recorded
 from skpref.data import Comparisons
 from skpref.gp import PriorRule, Sites
 from skpref.inference._base import (
@@ -40,6 +40,7 @@ _EPS = np.finfo(np.float64).eps
 _PROPER = 1e-12
 
 
+@recorded
 class EP(Engine):
     """Options of expectation propagation.
 

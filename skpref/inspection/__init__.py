@@ -7,22 +7,31 @@ from skpref.inspection._answer_effects import answer_effects
 from skpref.inspection._contenders import contenders
 from skpref.inspection._controls import control_effects
 from skpref.inspection._features import permutation_importance, without_item_effects
+from skpref.inspection._judges import judge_reliability
 from skpref.inspection._leaderboard import (
     leaderboard,
     leaderboards,
     undecided_pairs,
     win_rates,
 )
+from skpref.inspection._outcomes import Predicted, predicted_outcomes
+from skpref.inspection._residuals import group_residuals
+from skpref.inspection._tastes import user_tastes
+from skpref.inspection._traces import sampler_traces
 from skpref.inspection._trajectories import trajectories
 
 __all__ = [
     "answer_effects",
     "control_effects",
+    "group_residuals",
+    "judge_reliability",
     "leaderboard",
     "leaderboards",
     "permutation_importance",
+    "sampler_traces",
     "trajectories",
     "undecided_pairs",
+    "user_tastes",
     "win_rates",
     "without_item_effects",
 ]

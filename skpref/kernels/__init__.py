@@ -33,9 +33,9 @@ from skpref.kernels._hyperparameters import (
     time_powers,
 )
 from skpref.kernels._leaves import Identity, ItemEffect, Linear, ProductMatern, Wiener
-from skpref.kernels._state_space import Drift, Process, drift_of
+from skpref.kernels._state_space import Drift, Drifts, Process, drifts_of
 from skpref.kernels._views import features_part
-from skpref.kernels._wrappers import OnColumns, PreferenceKernel
+from skpref.kernels._wrappers import OnColumns, PreferenceKernel, Teams
 
 __all__ = [
     "Identity",
@@ -44,6 +44,7 @@ __all__ = [
     "OnColumns",
     "PreferenceKernel",
     "ProductMatern",
+    "Teams",
     "Wiener",
     "across",
     "check_hyperparameters",

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from sklearn.gaussian_process import kernels as gp
 
+from skpref._utils import recorded
 from skpref.kernels._contracts import Array, Kernel
 from skpref.kernels._leaves import Identity, Linear, lengths_of
 from skpref.kernels._wrappers import OnColumns, View, fold
@@ -27,6 +28,7 @@ Group: TypeAlias = tuple[int, ...]
 _MOST, _STEEPEST = 20_000, 16
 
 
+@recorded
 class Term(NamedTuple):
     """Features of items: in every group of items, the value of each monomial.
 
@@ -55,6 +57,7 @@ class Term(NamedTuple):
         return found
 
 
+@recorded
 class FiniteFeatures(NamedTuple):
     """A kernel by its features.
 

@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Hyperparameter, Whi
 from skpref.kernels._contracts import Array, Kernel, own_length
 from skpref.kernels._leaves import LEAVES, Identity, ItemEffect, Wiener
 from skpref.kernels._views import SEEN
-from skpref.kernels._wrappers import View, check_rows, fold
+from skpref.kernels._wrappers import Teams, View, check_rows, fold
 
 # Hyperparameters that are lengths or shapes, for which 0 makes no kernel even where it is fixed.
 _VARIANCES = ("constant_value", "noise_level", "rate")
@@ -167,6 +167,9 @@ class _NamesView(View[_Owned]):
 
     def of_duels(self, inner: _Owned, kernel: Kernel, *rows: Array) -> _Owned:
         return inner
+
+    def of_teams(self, kernel: Teams, *rows: Array) -> _Owned:
+        return fold(kernel.kernel, self)
 
 
 _NAMES = _NamesView()

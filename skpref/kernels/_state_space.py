@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.gaussian_process import kernels as gp
 
+from skpref._utils import recorded
 from skpref.kernels._contracts import Array, Kernel
 from skpref.kernels._features import (
     FEATURES,
@@ -21,13 +22,14 @@ from skpref.kernels._features import (
     features_of,
 )
 from skpref.kernels._leaves import Wiener
-from skpref.kernels._wrappers import View, fold
+from skpref.kernels._wrappers import Teams, View, fold
 
 _SMOOTHNESS = {0.5: 0, 1.5: 1, 2.5: 2}
 # Orders of other processes than Matérn's.
 _CONSTANT, _WIENER = -1, -2
 
 
+@recorded
 @dataclass(frozen=True, eq=False)
 class Process:
     """One process of time, of unit rate or variance but for ``variance``.
@@ -130,9 +132,10 @@ _STATIONARY = (
 )
 
 
+@recorded
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """A kernel as processes of time, one draw of each for everyone, and finitely many features.
+    """Processes of time of which each item has a draw of its own.
 
     Attributes
     ----------
@@ -141,14 +144,12 @@ class Drift:
     time : int
         Column of the time.
     processes : tuple of Process
-    static : FiniteFeatures or None
-        What does not depend on time.
+        Their sum is what moves.
     """
 
     who: Group
     time: int
     processes: tuple[Process, ...]
-    static: FiniteFeatures | None
 
     @property
     def size(self) -> int:
@@ -200,12 +201,49 @@ class Drift:
         return found
 
 
-def drift_of(kernel: Kernel, n_columns: int) -> Drift | None:
+class Drifts(NamedTuple):
+    """A kernel as processes of time and finitely many features, of items or of their members.
+
+    Attributes
+    ----------
+    drift : Drift
+    static : FiniteFeatures or None
+        What does not depend on time.
+    teams : Teams or None
+        Where items are teams: ``drift`` and ``static`` are of the columns of a member.
+    """
+
+    drift: Drift
+    static: FiniteFeatures | None
+    teams: Teams | None = None
+
+    def members(self, items: Array) -> tuple[Array, Array]:
+        """Rows of which the utility of an item is a weighted sum, (n_members, n, d), and the
+        weights (n_members, n): an item itself where there are no teams."""
+        if self.teams is None:
+            return items[None], np.ones((1, len(items)))
+        return self.teams.member_rows(items)
+
+    def who_of(self, items: Array) -> Array:
+        """The columns of items that say who they are, (n, n_columns)."""
+        return np.concatenate(list(self.members(items)[0][:, :, self.drift.who]), axis=1)
+
+    def times_of(self, items: Array) -> Array:
+        """The times of items, (n,)."""
+        time = self.drift.time
+        if self.teams is not None:
+            time = self.teams.views(items.shape[1])[0][time]
+        found: Array = items[:, time]
+        return found
+
+
+def drifts_of(kernel: Kernel, n_columns: int) -> Drifts | None:
     """A kernel's processes of time; None if it is not known to be made of such.
 
     Known are sums of who an item is (`Identity` on some columns) times a constant, a Matérn kernel
     of smoothness 1/2, 3/2 or 5/2 or `Wiener` on one other column, all on the same columns, beside
-    what `finite_features` knows of columns other than the time.
+    what `finite_features` knows of columns other than the time; and `Teams` of such a kernel, whose
+    members have the same time.
 
     Parameters
     ----------
@@ -215,15 +253,19 @@ def drift_of(kernel: Kernel, n_columns: int) -> Drift | None:
     Examples
     --------
     >>> from sklearn.gaussian_process.kernels import Matern
-    >>> from skpref.kernels import Identity, OnColumns, Wiener, drift_of
+    >>> from skpref.kernels import Identity, OnColumns, Wiener, drifts_of
     >>> who = OnColumns(Identity(), [0])
     >>> kernel = who + 0.3 * who * OnColumns(Matern(length_scale=5.0, nu=1.5), [1])
-    >>> drift = drift_of(kernel, 2)
+    >>> drift = drifts_of(kernel, 2).drift
     >>> drift.who, drift.time, drift.size, [each.variance for each in drift.processes]
     ((0,), 1, 3, [0.3, 1.0])
-    >>> drift_of(who, 2) is None
+    >>> drifts_of(who, 2) is None
     True
     """
+    if type(kernel) is Teams:
+        drifts = drifts_of(kernel.kernel, n_columns - kernel.n_beside)
+        # A team's own columns, as the time, are those of each member.
+        return None if drifts is None else drifts._replace(teams=kernel)
     forms = fold(kernel, _PROCESSES, np.empty((0, n_columns)))
     if forms is None:
         return None
@@ -252,7 +294,7 @@ def drift_of(kernel: Kernel, n_columns: int) -> Drift | None:
         if any(time in group or any(c == time for c, _ in mono) for group, mono in keys):
             return None
     few = None if static is None or not static.keys else features_of(static)
-    return Drift(who, time, tuple(processes), few)
+    return Drifts(Drift(who, time, tuple(processes)), few)
 
 
 class _Leaf(NamedTuple):

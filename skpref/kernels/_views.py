@@ -20,7 +20,7 @@ from skpref.kernels._contracts import (
     power_slope,
 )
 from skpref.kernels._leaves import OTHER, Identity, ItemEffect, leaf_of
-from skpref.kernels._wrappers import OnColumns, View, fold, fold_margins
+from skpref.kernels._wrappers import OnColumns, Teams, View, fold, fold_margins
 
 # Duels whose cross-covariances are taken together.
 _ROWS = 64
@@ -299,6 +299,18 @@ class _SeenView(View[list[Seen]]):
 
     def of_duels(self, inner: list[Seen], kernel: Kernel, *rows: Array) -> list[Seen]:
         return inner
+
+    def of_teams(self, kernel: Teams, *rows: Array) -> list[Seen]:
+        found = []
+        for leaf, own in fold(kernel.kernel, self):
+            if own is None:
+                found.append(Seen(leaf, None))
+                continue
+            columns = [column for each in kernel.positions() for column in each]
+            columns += [] if kernel.weights is None else list(kernel.weights)
+            views = kernel.views(max(max(columns), max(own) + kernel.n_beside) + 1)
+            found.append(Seen(leaf, tuple(dict.fromkeys(view[k] for view in views for k in own))))
+        return found
 
 
 PAIRS, CROSS, DIAGONAL = _PairsView(), _CrossView(), _DiagonalView()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.gaussian_process import kernels as gp
 
+from skpref._utils import recorded
 from skpref.kernels._contracts import Array, Kernel
 
 _BLOCK = 128
@@ -69,6 +70,7 @@ class Wrapper(gp.Kernel):
         return self.kernel.bounds
 
 
+@recorded
 class PreferenceKernel(Wrapper):
     """Covariance of margins f(a) − f(b) where f has a given kernel on items.
 
@@ -154,6 +156,7 @@ class PreferenceKernel(Wrapper):
         return False
 
 
+@recorded
 class OnColumns(Wrapper):
     """A kernel that sees some columns of the items alone.
 
@@ -255,6 +258,172 @@ class OnColumns(Wrapper):
         return self.kernel.is_stationary()
 
 
+@recorded
+class Teams(Wrapper):
+    """Covariance of teams, whose utility is the sum of that of their members.
+
+    A row is a team: some columns say who each member is, and maybe what is known of that member;
+    others, as the time of a match, hold for all of them. The team's utility is
+    Σ_m weight_m f(member m), where f has a given kernel.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        Kernel on members. It gets the columns of a member, in the order in which they are named,
+        then the columns that are nobody's in theirs. Its hyperparameters are those of this kernel,
+        prefixed ``kernel__``.
+    members : sequence of sequences of int
+        The columns of each member, equally many. A member whose first column is negative is absent
+        and counts for nothing.
+    weights : sequence of int, optional
+        A column for each member, by which its utility is multiplied, say the share of the time that
+        it played. None: all count once.
+
+    Raises
+    ------
+    ValueError
+        If members have different numbers of columns or share one, or there are not as many weights.
+
+    See Also
+    --------
+    skpref.duels.from_teams : Duels of teams from lists of names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.kernels import Identity
+    >>> doubles = Teams(Identity(), members=[[0], [1]])
+    >>> doubles(np.array([[0.0, 1.0], [1.0, 2.0], [0.0, -1.0]]))
+    array([[2., 1., 1.],
+           [1., 2., 0.],
+           [1., 0., 1.]])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        members: Sequence[Sequence[int]],
+        weights: Sequence[int] | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.members = members
+        self.weights = weights
+        self._check()
+
+    def _check(self) -> None:
+        members = self.positions()
+        if not members:
+            raise ValueError("members is empty; name the columns of at least one member.")
+        widths = {len(each) for each in members}
+        if len(widths) > 1:
+            raise ValueError(
+                f"members have {sorted(widths)} columns; each must have as many as the others, "
+                "such as [[0], [1]] for two members of one column."
+            )
+        every = [column for each in members for column in each]
+        every += [] if self.weights is None else [int(column) for column in self.weights]
+        OnColumns(self.kernel, every)  # says what is wrong with one
+        if self.weights is not None and len(self.weights) != len(members):
+            raise ValueError(
+                f"weights names {len(self.weights)} columns for {len(members)} members; name one "
+                "for each, or leave weights out."
+            )
+
+    def positions(self) -> tuple[tuple[int, ...], ...]:
+        """Columns of the members, as tuples."""
+        return tuple(OnColumns(self.kernel, each).positions() for each in self.members)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return False
+        weights = (None if each.weights is None else list(each.weights) for each in (self, other))
+        one, two = weights
+        same = self.positions() == other.positions() and one == two
+        return same and bool(self.kernel == other.kernel)
+
+    def __repr__(self) -> str:
+        weights = "" if self.weights is None else f", weights={list(self.weights)}"
+        members = [list(each) for each in self.positions()]
+        return f"{type(self).__name__}({self.kernel}, members={members}{weights})"
+
+    @property
+    def n_beside(self) -> int:
+        """How many more columns a team has than the kernel inside gets of a member."""
+        members = self.positions()
+        n_weights = 0 if self.weights is None else len(self.weights)
+        return len(members[0]) * (len(members) - 1) + n_weights
+
+    def views(self, n_columns: int) -> tuple[tuple[int, ...], ...]:
+        """The columns that the kernel inside gets of each member, of rows of so many."""
+        members = self.positions()
+        taken = {column for each in members for column in each}
+        taken |= set() if self.weights is None else set(self.weights)
+        if max(taken) >= n_columns:
+            raise ValueError(
+                f"{self} sees column {max(taken)}, but X has {n_columns} columns, 0 to "
+                f"{n_columns - 1}. Count the columns of a team from 0."
+            )
+        others = tuple(column for column in range(n_columns) if column not in taken)
+        return tuple(each + others for each in members)
+
+    def shares(self, X: Array) -> Array:
+        """By what each member's utility is multiplied, (n_members, n): 0 of one who is absent."""
+        first = [each[0] for each in self.positions()]
+        there = (X[:, first] >= 0.0).T
+        if self.weights is None:
+            return there.astype(np.float64)
+        return np.where(there, X[:, list(self.weights)].T, 0.0)
+
+    def member_rows(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Rows of the members as the kernel inside sees them, (n_members, n, d), and `shares`."""
+        rows = check_rows(X)
+        views = self.views(rows.shape[1])
+        return np.stack([rows[:, view] for view in views]), self.shares(rows)
+
+    def __call__(
+        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """Covariance of the teams X (n, d) and Y (m, d), and its gradient.
+
+        Returns
+        -------
+        K : ndarray of shape (n, m)
+        K_gradient : ndarray of shape (n, n, n_theta)
+            Only with ``eval_gradient``, which needs ``Y=None``.
+        """
+        one, shares = self.member_rows(X)
+        flat = one.reshape(-1, one.shape[2])
+        if eval_gradient:
+            if Y is not None:
+                raise ValueError("The gradient is that of K(X, X): leave Y out with eval_gradient.")
+            K, gradient = self.kernel(flat, eval_gradient=True)
+            return _summed(K, shares, shares), _summed(gradient, shares, shares)
+        if Y is None:
+            return _summed(self.kernel(flat), shares, shares)
+        two, others = self.member_rows(Y)
+        return _summed(self.kernel(flat, two.reshape(-1, two.shape[2])), shares, others)
+
+    def diag(self, X: ArrayLike) -> Array:
+        """Variances k(x, x), (n,)."""
+        rows, shares = self.member_rows(X)
+        found: Array = np.zeros(rows.shape[1])
+        for k in range(rows.shape[1]):
+            found[k] = shares[:, k] @ self.kernel(rows[:, k]) @ shares[:, k]
+        return found
+
+    def is_stationary(self) -> bool:
+        """False: it depends on who is there."""
+        return False
+
+
+def _summed(K: Array, shares: Array, others: Array) -> Array:
+    """Sums over members of both sides, (n, m, ...)."""
+    (k, n), (j, m) = shares.shape, others.shape
+    parts = K.reshape(k, n, j, m, *K.shape[2:])
+    found: Array = np.einsum("anbm...,an,bm->nm...", parts, shares, others)
+    return found
+
+
 T = TypeVar("T")
 
 
@@ -285,6 +454,10 @@ class View(ABC, Generic[T]):
     def of_duels(self, inner: T, kernel: Kernel, *rows: Array) -> T:
         """Of a `PreferenceKernel`; ``inner`` was asked at first items, then second ones."""
 
+    def of_teams(self, kernel: Teams, *rows: Array) -> T:
+        """Of `Teams`, by default as of an elementary kernel."""
+        return self.leaf(kernel, *rows)
+
 
 def fold(kernel: Kernel, view: View[T], *rows: Array) -> T:
     """The answer of a tree of kernels to a view's question, from its leaves up."""
@@ -301,4 +474,6 @@ def fold(kernel: Kernel, view: View[T], *rows: Array) -> T:
     if kind is PreferenceKernel:
         inner = fold(kernel.kernel, view, *map(kernel.inner_rows, rows))
         return view.of_duels(inner, kernel, *rows)
+    if kind is Teams:
+        return view.of_teams(kernel, *rows)
     return view.leaf(kernel, *rows)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr
 
-from skpref._utils import Array, check_bounds, check_number
+from skpref._utils import Array, check_bounds, check_number, recorded
 from skpref.data import DUEL, INEQUALITY, TIE, Answers, check_kinds
 from skpref.likelihoods import _quadrature
 from skpref.likelihoods._base import Derivatives, Likelihood, Site, TiltedMoments, TruncationBox
@@ -200,6 +200,7 @@ class ExpectedProbit(Likelihood):
         return self.tilted_theta_gradient(margin, noise, answers)
 
 
+@recorded
 class Probit(ExpectedProbit):
     """The winner is the item whose utility, seen with normal noise, was larger.
 

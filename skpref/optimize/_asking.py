@@ -6,7 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from skpref._utils import CallbackSupportMixin, ProgressBar, check_number, with_callbacks
+from skpref._utils import (
+    CallbackSupportMixin,
+    ProgressBar,
+    Summarised,
+    check_number,
+    with_callbacks,
+)
+from skpref.data import DuelScale
 from skpref.optimize._dimensions import copied
 from skpref.optimize._session import Session
 from skpref.optimize._spaces import titled
@@ -16,7 +23,7 @@ from skpref.optimize._state import DUELS, HistoryEntry, User
 _MAX_SKIPS = 100
 
 
-class Asking(CallbackSupportMixin):
+class Asking(Summarised, CallbackSupportMixin):
     """Ask, tell, skip and undo, for a class with a session and a space.
 
     A subclass has `ask`, `tell` and `recommend`. Where a question is to somebody, it also says how
@@ -172,12 +179,25 @@ class Asking(CallbackSupportMixin):
         """What a judge says of a question, as `tell` takes it."""
         return outcome
 
+    # -- for a page to judge on ----------------------------------------------------------
+
+    def _scale(self) -> DuelScale:
+        """Outcomes that a duel may have."""
+        return self._session.configuration.models.scale
+
+    def _check_takes(self, outcome: dict, n: int) -> None:
+        """Raise ValueError unless the model takes such an answer to n items."""
+        self._session.configuration.models.check_takes(outcome, n)
+
     # -- questions -----------------------------------------------------------------------
 
-    def _pose(self, n, layouts=DUELS, user=None):
-        """One question, or n of them, each of one of some layouts, and to a user."""
+    def _pose(self, n, layouts=DUELS, user=None, beside=None):
+        """One question, or n of them, each of one of some layouts, and to a user.
+
+        Each begins with the items of ``beside``.
+        """
         wanted = 1 if n is None else int(check_number("n", n, low=1, integer=True))
-        asked = self._session.pose(wanted, layouts, user)
+        asked = self._session.pose(wanted, layouts, user, beside)
         return self._packed(*asked[0]) if n is None else self._listed(asked)
 
     def _record(self, items, said):

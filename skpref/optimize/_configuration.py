@@ -40,7 +40,8 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 class Configuration(NamedTuple):
     """Checked arguments.
 
-    ``strategies`` are those of duels, of sets, and of grids (lines and planes).
+    ``strategies`` are those of duels, of sets, of what joins given items, and of grids (lines and
+    planes).
     ``hallucinating`` tells whether the working posterior is a hallucination, drawn anew for each
     item that is asked for; ``believing`` whether it is given one value of every noisy margin.
     """

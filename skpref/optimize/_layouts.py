@@ -54,6 +54,24 @@ def layouts_of(kind: Any, size: Any, space: Any) -> tuple[Layout, ...]:
     return tuple(dict.fromkeys(_layout(each, sizes.get(each), space) for each in kind))
 
 
+def layouts_beside(kind: Any, size: Any, space: Any, n: int) -> tuple[Layout, ...]:
+    """The same for a question that begins with n items which the asker gives."""
+    if kind not in ("set", "duel"):
+        raise ValueError(
+            f"beside= holds items of a set or a duel, and kind={kind!r} came. Of a line or a plane "
+            "all points are chosen together: leave beside= out, or kind=."
+        )
+    if not n:
+        raise ValueError("beside= holds no items. Give one or more of them, or leave it out.")
+    found = layouts_of(kind, n + 1 if size is None and kind == "set" else size, space)
+    if found[0].size <= n:
+        raise ValueError(
+            f"Of {found[0].size} items of a question beside= gives {n}, which leaves none to be "
+            f"chosen. Give fewer, or size={n + 1}."
+        )
+    return found
+
+
 def _layout(kind, size, space):
     check_choice("kind", kind, [*_KINDS])
     usual, least, n_axes = _KINDS[kind]

@@ -8,19 +8,21 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils import Bunch
 
 from skpref._utils import RandomLike, check_number, seed_of
 from skpref.gp import Posterior
 from skpref.likelihoods import AnswerParameters
+from skpref.optimize._acquisition_surface import check_method, check_plane, surface_over
 from skpref.optimize._answers import UNSAID, AnswerArguments
 from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import answer_options, configure
 from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
-from skpref.optimize._layouts import layouts_of
+from skpref.optimize._layouts import layouts_beside, layouts_of
 from skpref.optimize._model import LENGTHSCALE_PRIOR
 from skpref.optimize._questions import check_told
 from skpref.optimize._session import Session
-from skpref.optimize._spaces import make_space
+from skpref.optimize._spaces import make_space, titled
 
 
 class PreferenceOptimizer(Asking):
@@ -29,7 +31,9 @@ class PreferenceOptimizer(Asking):
     By default duels take turns between two methods. One chooses both items by what the answer is
     expected to add to the best posterior mean (knowledge gradient [2]_). In the other a challenger
     meets the best item seen. Both see hyperparameters drawn from their posterior. A set
-    shows the best items of several draws of the utility.
+    shows the best items of several draws of the utility. An item that joins several given ones
+    (`ask` with ``beside``) by turns raises the expected utility of the best of them, and is
+    expected to improve on the best item seen.
 
     Other methods are a posterior, a rule for the first item and an acquisition for the second.
     ``skpref.optimize.STRATEGIES`` lists those that the paper [1]_ compares, and more:
@@ -209,6 +213,16 @@ class PreferenceOptimizer(Asking):
             f"pending: {len(state.pending)}>"
         )
 
+    def _facts(self):
+        state, strategy = self._session.known, self._session.configuration.strategies["duel"]
+        return {
+            "dimensions": self._space.n_dimensions,
+            **strategy._asdict(),
+            "answers told": len(state.told),
+            "pending": len(state.pending),
+            "recommended": titled(self.recommend()) if state.told else "nothing was told yet",
+        }
+
     # -- the loop ------------------------------------------------------------------------
 
     def ask(
@@ -217,6 +231,7 @@ class PreferenceOptimizer(Asking):
         *,
         size: int | dict | None = None,
         kind: str | Sequence[str] = "set",
+        beside: Any = None,
     ) -> Any:
         """The next duel, set, line or plane, or the next n for judges in parallel.
 
@@ -240,6 +255,11 @@ class PreferenceOptimizer(Asking):
             and points that are then equal are left out. A pool has neither. Of several kinds the
             one with the most items comes for the first four answers a dimension, and then the one
             with the fewest; `kind_of` says which came.
+        beside : array-like of shape (m, d), or m dicts, names or rows of a frame, optional
+            Different items that are shown in any case, such as those that stay on a page from the
+            last answer. A set or duel then begins with them, in their order, and the others are
+            chosen to join them; ``size`` is ``m + 1`` unless it is given. In the initial design
+            these are far from all that was shown, and ``initial_duels`` are not asked.
 
         Returns
         -------
@@ -250,10 +270,15 @@ class PreferenceOptimizer(Asking):
         Raises
         ------
         ValueError
-            If no question is left (all of a small pool are pending or were skipped), if the
+            If ``beside`` holds an item twice or as many as ``size``, or stands with lines or
+            planes. If no question is left (all of a small pool are pending or were skipped), if the
             acquisition is NaN everywhere, or if the engine or likelihood takes no answers to sets.
         """
-        return self._pose(n, layouts_of(kind, size, self._space))
+        if beside is None:
+            return self._pose(n, layouts_of(kind, size, self._space))
+        items = [] if isinstance(beside, str) else list(self._space.listed(beside))
+        layouts = layouts_beside(kind, size, self._space, len(items))
+        return self._pose(n, layouts, beside=items)
 
     def tell(
         self,
@@ -329,6 +354,39 @@ class PreferenceOptimizer(Asking):
             return "duel"
         return "set" if form is None else form.kind
 
+    def item_at(self, items: Any, position: Any) -> Any:
+        """The item at a position of a pending line or plane, such as where a slider stands.
+
+        Parameters
+        ----------
+        items : array-like of shape (k, d), or k dicts
+            A pending line or plane, in its order.
+        position : int, float or pair of them
+            As in `tell`.
+
+        Returns
+        -------
+        ndarray of shape (d,) or dict
+            What ``tell(items, position=position)`` would take for the best. Nothing is recorded.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the items are no pending line or plane, or it is no position on them.
+
+        Examples
+        --------
+        >>> from skpref import PreferenceOptimizer
+        >>> optimizer = PreferenceOptimizer({"gain": (0.0, 1.0)}, random_state=0)
+        >>> points = optimizer.ask(kind="line")
+        >>> optimizer.item_at(points, 8) == points[8]
+        True
+        >>> gains = [optimizer.item_at(points, at)["gain"] for at in (0, 0.5, 1)]
+        >>> gains[1] == sorted(gains)[1]
+        True
+        """
+        return self._session.item_at(items, position)
+
     # -- results -------------------------------------------------------------------------
 
     def recommend(self) -> Any:
@@ -360,7 +418,72 @@ class PreferenceOptimizer(Asking):
         """What is to be gained by one more question, and how near the best is."""
         return self._session.gain()
 
+    def acquisition_surface(
+        self,
+        dimensions: Sequence[int | str] | None = None,
+        *,
+        acquisition: str | Callable = "auto",
+        at: Any = None,
+        resolution: int = 40,
+    ) -> Bunch:
+        """An acquisition over two dimensions of the space, the others held.
+
+        It is that of ``posterior_`` beside ``incumbent_``. A hallucination, or hyperparameters that
+        are drawn, would give another surface for every question.
+
+        Parameters
+        ----------
+        dimensions : two names or positions, default=None
+            None: the first two that are numbers.
+        acquisition : str or callable, default="auto"
+            As that of the optimizer, but for those that look ahead or draw ("kg", "jes",
+            "thompson", "random"). "auto": the first of the optimizer's own that is none of these.
+        at : item, default=None
+            Where the other dimensions are held. None: at ``incumbent_``.
+        resolution : int, default=40
+            Points along each dimension; of whole numbers no more than there are.
+
+        Returns
+        -------
+        surface : Bunch
+            names : tuple of str
+            grid : tuple of two ndarray, values of the parameters
+            unit : tuple of two ndarray, their places in the unit cube
+            acquisition : ndarray of shape (n_first, n_second); NaN where it is no finite number
+            method : str, the name of the acquisition
+            best : ndarray of shape (2,), in the unit cube, where it is largest
+            incumbent : ndarray of shape (2,), in the unit cube
+            shown : ndarray of shape (n_items, 2), distinct items of the answers, likewise
+
+        Raises
+        ------
+        NotFittedError
+            If nothing was told.
+        ValueError
+            If items are candidates of a pool; if dimensions are not two different ones that are
+            numbers; if the acquisition is none of these, or no number anywhere.
+
+        Examples
+        --------
+        >>> from skpref import HallucinationBelieverOptimizer
+        >>> optimizer = HallucinationBelieverOptimizer([(0.0, 1.0), (0.0, 10.0)], random_state=0)
+        >>> best = optimizer.run(lambda a, b: abs(a[0] - 0.3) < abs(b[0] - 0.3), n_duels=10)
+        >>> found = optimizer.acquisition_surface(resolution=20)
+        >>> found.method, found.acquisition.shape, found.grid[1][[0, -1]].tolist()
+        ('log_ei', (20, 20), [0.0, 10.0])
+        """
+        places = check_plane(self._space, dimensions, resolution)
+        method = check_method(self._session.configuration.strategies["duel"], acquisition)
+        (incumbent,) = self.to_unit([self.incumbent_])
+        held = incumbent if at is None else self.to_unit([at])[0]
+        shown = [item for items, _ in self.history_ for item in items]
+        seen = np.unique(self.to_unit(shown), axis=0)
+        return surface_over(
+            self._space, places, method, self.posterior_, incumbent, held, seen, resolution
+        )
+
     def _form_asked(self, size, kind):
+        layouts_of(kind, size, self._space)
         return {"size": size, "kind": kind}
 
     def _as_told(self, items, outcome, kind):

@@ -25,12 +25,15 @@ from skpref.optimize._strategies import (
     may_be_asked,
     propose,
     random_question,
+    spread_out,
 )
 
 # After a skip, until something is told, no question this close to the skipped one is asked (unit
 # cube, times the root of the number of columns); afterwards only that one itself is left out.
 # Without hallucinations the items of a set are this far apart: one posterior has one best item.
 _NEAR = 0.02
+# Points of the design, of which one that joins given items is the farthest from all shown.
+_DESIGN = 64
 # Questions drawn, at most, for one whose items differ as floats.
 _REDRAWS = 50
 # By default the hyperparameters are learned anew once the answers have grown by this share.
@@ -119,15 +122,25 @@ class Questions:
 
     # -- the next question ---------------------------------------------------------------
 
-    def asked(self, state: State, n: int, layouts: Sequence[Layout], owner: str) -> State:
-        """The state after n more questions of that one of some layouts that suits it best."""
+    def asked(
+        self,
+        state: State,
+        n: int,
+        layouts: Sequence[Layout],
+        owner: str,
+        given: tuple[int, ...] = (),
+    ) -> State:
+        """The state after n more questions of that one of some layouts that suits it best.
+
+        Each begins with the items of the indices ``given``.
+        """
         size, form = self._layout(state, layouts)
         with blas_threads(state.most_rows):  # entered once for the fit and all the questions
             if n and self._modelled(state):
                 memory = replace(self.fit(state)[1], margins=state.recalled.memory.margins)
                 state = replace(state, recalled=Recalled(memory))
             for _ in range(n):
-                state = self._next(state, size, owner, form)
+                state = self._next(state, size, owner, form, given)
         return state
 
     def _layout(self, state, layouts):
@@ -140,7 +153,7 @@ class Questions:
     def _generator(self, counter):
         return np.random.default_rng([self._seed, counter])
 
-    def _next(self, state, size, owner, form):
+    def _next(self, state, size, owner, form, given):
         rng, recalled = self._generator(state.counter + 1), state.recalled
         allowed = exclusion(state, self._near, size)
         n_shown = sum(len(each.items) for each in (*state.told, *state.pending))
@@ -148,11 +161,12 @@ class Questions:
         if form is not None:
             items, asked, recalled = self._on_grid(state, allowed, form, rng, designed)
         elif designed:
-            items, asked = self._designed(state, allowed, size, rng)
+            items, asked = self._designed(state, allowed, size, rng, given)
         else:
-            found, memory = self._proposed(state, allowed, rng, size)
-            rows = self._or_any(found, state, size, rng)
-            items, asked = self._taken_in(state.items, rows, allowed, rng)
+            rows = state.items.rows[list(given)] if given else None
+            found, memory = self._proposed(state, allowed, rng, size, rows)
+            found = self._or_any(found, state, size, rng, rows)
+            items, asked = self._taken_in(state.items, found, allowed, rng, rows)
             if memory is not recalled.memory:
                 recalled = Recalled(memory)
         return replace(state, items=items).asked([asked], owner, recalled, form=form)
@@ -188,20 +202,22 @@ class Questions:
             )
         return items, asked, recalled
 
-    def _proposed(self, state, allowed, rng, size):
+    def _proposed(self, state, allowed, rng, size, given):
         """Rows of the next duel or set, None if none is allowed, and the memory after that."""
-        number, kind = len(state.told) + len(state.pending), "duel" if size == 2 else "set"
+        number = len(state.told) + len(state.pending)
+        kind = "duel" if size == 2 else "set" if given is None else "joining"
         strategy = self._configuration.turn(number, kind)
         other = self._configuration.substitute(number, kind)
-        view, memory = self._view(strategy, state, allowed, rng, size)
+        view, memory = self._view(strategy, state, allowed, rng, size, given)
         if other is not None:
             try:
                 return propose(strategy, view._replace(least=_LEAST_GAIN)), memory()
             except NothingToGain:
-                strategy, (view, memory) = other, self._view(other, state, allowed, rng, size)
+                strategy = other
+                view, memory = self._view(other, state, allowed, rng, size, given)
         return propose(strategy, view), memory()
 
-    def _view(self, strategy, state, allowed, rng, size=2):
+    def _view(self, strategy, state, allowed, rng, size=2, given=None):
         """What a strategy may look at, and a function that gives the memory after that."""
         memory, fit = state.recalled.memory, self.fit(state)[0]
         hallucinating = self._configuration.hallucinating and strategy.inference != "ep"
@@ -224,7 +240,7 @@ class Questions:
         view = View(
             self._space, state.seen(), last_winner, fit.gaussian, draw, allowed, rng, size, apart
         )
-        return view, lambda: memory
+        return view._replace(given=given), lambda: memory
 
     def _redrawn(self, fit, rng):
         """A fit at hyperparameters drawn from their posterior around those of a fit."""
@@ -235,14 +251,19 @@ class Questions:
             self._spread = (fit, hyperparameter_spread(fit.model, fit.comparisons, state))
         return _model.redrawn(fit, self._spread[1], rng)
 
-    def _designed(self, state, allowed, size, rng):
-        """Items and the indices of the next of the design: those given first, then Sobol points."""
-        given = self._initial[state.shown : state.shown + size]
+    def _designed(self, state, allowed, size, rng, given):
+        """Items and the indices of the next of the design.
+
+        The first are those that the run was given, then come Sobol points.
+        """
+        if given:
+            return self._designed_beside(state, allowed, size, rng, state.items.rows[list(given)])
+        first = self._initial[state.shown : state.shown + size]
         start = max(0, state.shown - len(self._initial))
-        rows = self._space.initial_rows(self._seed, start, size - len(given))
+        rows = self._space.initial_rows(self._seed, start, size - len(first))
         items, asked = state.items, []
-        if given or may_be_asked(rows, allowed):
-            for value in given:
+        if first or may_be_asked(rows, allowed):
+            for value in first:
                 items, index = items.with_kept(value, self._space)
                 asked.append(index)
             for row in rows:
@@ -253,7 +274,16 @@ class Questions:
         rows = random_question(self._space, allowed, rng, size)
         return self._taken_in(state.items, self._or_any(rows, state, size, rng), allowed, rng)
 
-    def _taken_in(self, items, rows, allowed, rng) -> tuple[Items, tuple[int, ...]]:
+    def _designed_beside(self, state, allowed, size, rng, given):
+        """The same where items are given: with them those farthest from all that were shown."""
+        rows = self._space.initial_rows(self._seed, 0, _DESIGN)
+        found = spread_out(rows, given, state.items.rows, allowed, size)
+        if found is None:
+            found = random_question(self._space, allowed, rng, size, given)
+        found = self._or_any(found, state, size, rng, given)
+        return self._taken_in(state.items, found, allowed, rng, given)
+
+    def _taken_in(self, items, rows, allowed, rng, given=None) -> tuple[Items, tuple[int, ...]]:
         """Items and the indices of rows; where two stand for the same floats, of others."""
         for _ in range(_REDRAWS):
             if rows is None:
@@ -264,17 +294,17 @@ class Questions:
                 asked.append(index)
             if len(set(asked)) == len(rows):
                 return more, tuple(asked)
-            rows = random_question(self._space, allowed, rng, len(rows))
+            rows = random_question(self._space, allowed, rng, len(rows), given)
         raise ValueError(
             "No two items of the space can be told apart in floating point. Widen it, or shift "
             "and scale its parameters."
         )
 
-    def _or_any(self, found, state, size, rng):
+    def _or_any(self, found, state, size, rng, given=None):
         """Where every question was skipped before, all but the last skipped are free again."""
         if found is None and state.skipped:
             allowed = exclusion(replace(state, skipped=state.skipped[-1:]), 0.0, size)
-            found = random_question(self._space, allowed, rng, size)
+            found = random_question(self._space, allowed, rng, size, given)
         if found is None:
             what, other = ("duel", "pair") if size == 2 else ("set", f"set of {size}")
             raise ValueError(

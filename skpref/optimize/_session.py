@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from skpref.optimize._answers import AnswerArguments
+from skpref.optimize._answers import AnswerArguments, leader
 from skpref.optimize._configuration import check_same, check_writable, describe
 from skpref.optimize._events import (
     Draft,
@@ -227,45 +227,66 @@ class Session:
 
     # -- events --------------------------------------------------------------------------
 
-    def pose(self, wanted: int, layouts: Sequence[Layout], user: User = None) -> list:
+    def pose(
+        self,
+        wanted: int,
+        layouts: Sequence[Layout],
+        user: User = None,
+        beside: Sequence | None = None,
+    ) -> list:
         """Pending questions of this process, as many as wanted; to one user if one is given.
 
-        Each has one of the layouts. Pairs of whom each is for and its items, as people see them.
+        Each has one of the layouts, and begins with the items of ``beside``. Pairs of whom each is
+        for and its items, as people see them.
         """
+        given = [] if beside is None else list(beside)
         most = max(each.size for each in layouts)
         if most > 2:
             self.configuration.models.check_takes({"chosen": 0}, most)
         with self._lock:
             tries = 0
-            while len(mine := self._mine(state := self._caught_up(), layouts, user)) < wanted:
+            while (
+                len(mine := self._mine(state := self._caught_up(), layouts, user, given)) < wanted
+            ):
                 tries += 1
-                draft = self._asked(state, wanted, layouts, user) if tries < _TRIES else None
+                draft = None
+                if tries < _TRIES:
+                    draft = self._asked(state, wanted, layouts, user, given)
 
                 def compose(seen, current, newer, draft=draft):
                     if draft is None:  # while the file is held
-                        return self._asked(current, wanted, layouts, user)
+                        return self._asked(current, wanted, layouts, user, given)
                     return None if newer else draft  # void if others wrote since
 
                 self._take(compose)
             return [(each.user, self.show(state, each.items)) for each in mine[:wanted]]
 
-    def _mine(self, state, layouts, user):
+    def _mine(self, state, layouts, user, given):
         me = self._me()
-        return [each for each in _fitting(state.pending, layouts, user) if each.owner == me]
+        return [each for each in self._fitting(state, layouts, user, given) if each.owner == me]
 
-    def _asked(self, state, wanted, layouts, user):
+    def _fitting(self, state, layouts, user, given):
+        """Pending questions of some layouts that begin with given items; of one user if given."""
+        first = self._distinct(state.items, given)[1]
+        found = _fitting(state.pending, layouts, user)
+        return [each for each in found if each.items[: len(first)] == first]
+
+    def _asked(self, state, wanted, layouts, user, given):
         """New questions, after pending ones of processes that have ended."""
-        me, mine = self._me(), len(self._mine(state, layouts, user))
+        me, mine = self._me(), len(self._mine(state, layouts, user, given))
         left = [
             (each.items, each.user)
-            for each in _fitting(state.pending, layouts, user)
+            for each in self._fitting(state, layouts, user, given)
             if not (each.owner == me or is_live(each.owner))
         ]
         left = left[: max(0, wanted - mine)]
         handed = state.handed_over(left, me)
-        whom = {} if user is None else {"user": user}
+        more = {} if user is None else {"user": user}
         n = max(0, wanted - mine - len(left))
-        after = self._questions.asked(handed, n, layouts, me, **whom)
+        if given:
+            known, more["given"] = self._distinct(handed.items, given)
+            handed = replace(handed, items=known)
+        after = self._questions.asked(handed, n, layouts, me, **more)
         memory = None if after.recalled is state.recalled else after.recalled.memory
         return ask_draft(state, after, left, memory, self.space, self.configuration.models)
 
@@ -399,6 +420,14 @@ class Session:
             state = self.state
             return state.form_of(self._question(state.items, items)[1])
 
+    def item_at(self, items: Any, position: Any) -> Any:
+        """The item at a position of a pending line or plane, as people see it."""
+        said = AnswerArguments(position=position)
+        with self._lock:
+            form = self._form(items, said, None)
+            known, told, outcome = self._told(self._state.items, items, said, form)
+        return self.space.present(known.values[told[leader(outcome, len(told))]])
+
     def _pair(self, known, duel):
         """Items and the indices of the two of a duel, which is checked."""
         known, asked = self._question(known, duel)
@@ -417,6 +446,10 @@ class Session:
                 "A duel is a pair of items, as ask() returns it: an array of shape (2, d), two "
                 f"dicts or two names, got {items!r}. A set has three items or more."
             )
+        return self._distinct(known, shown)
+
+    def _distinct(self, known, shown):
+        """Items and the indices of some, which are checked."""
         asked: list[int] = []
         for item in shown:
             known, found = known.with_item(item, self.space)

@@ -133,8 +133,14 @@ STRATEGIES = {
 ORDINARY = Strategy("hallucination", "posterior_mean", "log_ei")
 # What is taken unless something else is said (benchmarks/generated_regret.py): duels that look
 # ahead find the right peak, those with the best item seen climb it; a set shows what several draws
-# of the utility think best.
-BEST = {"duel": STRATEGIES["KG+EI"], "set": STRATEGIES["DoubleTS"], "grid": ORDINARY}
+# of the utility think best. One more item beside several others (benchmarks/joining.py) by turns
+# raises the expected utility of the best of them and improves on the best item seen.
+BEST = {
+    "duel": STRATEGIES["KG+EI"],
+    "set": STRATEGIES["DoubleTS"],
+    "joining": Strategy(("ep", "hallucination"), "posterior_mean", ("eubo", "log_ei"), "drawn"),
+    "grid": ORDINARY,
+}
 HYPERPARAMETERS = ("best", "drawn")
 INCUMBENTS = ("last_winner", "posterior_mean", "thompson", "random", "joint")
 
@@ -162,6 +168,9 @@ class View(NamedTuple):
     least : float
         By how much, in prior deviations of the utility, a duel by "kg" raises the largest posterior
         mean at least; if none does, NothingToGain is raised.
+    given : ndarray of shape (m, n_columns) or None
+        Rows that the question begins with, whatever the rule for the incumbent; None: there are
+        none.
     """
 
     space: Any
@@ -174,6 +183,7 @@ class View(NamedTuple):
     size: int = 2
     apart: float = 0.0
     least: float = -np.inf
+    given: np.ndarray | None = None
 
 
 class NothingToGain(Exception):
@@ -198,6 +208,8 @@ def propose(strategy: Strategy, view: View) -> np.ndarray | None:
 
 
 def _propose(strategy, view):
+    if view.given is not None:
+        return _completed(strategy.acquisition, view, view.given)
     if strategy.incumbent == "joint":
         found = _joint(strategy, view)
         if found is not None:
@@ -224,9 +236,18 @@ def _completed(acquisition, view, members):
 
 
 def random_question(
-    space: Any, allowed: Callable, rng: np.random.Generator, size: int
+    space: Any,
+    allowed: Callable,
+    rng: np.random.Generator,
+    size: int,
+    given: np.ndarray | None = None,
 ) -> np.ndarray | None:
-    """Rows drawn at random that may be asked together; None if there seem to be none."""
+    """Rows drawn at random that may be asked together; None if there seem to be none.
+
+    They begin with those ``given``, if there are any.
+    """
+    if given is not None:
+        return _joined_at_random(space, allowed, rng, size, given)
     if space.pool is not None and size == 2:
         for index in rng.permutation(len(space.pool)):
             row = space.pool[index]
@@ -242,6 +263,44 @@ def random_question(
         if may_be_asked(rows, allowed):
             return rows
     return None
+
+
+def _joined_at_random(space, allowed, rng, size, members):
+    while len(members) < size:
+        rows = screening_rows(space, np.zeros((0, space.n_columns)), rng)
+        good = rows[allowed(members, rows)]
+        if not len(good):
+            return None
+        members = np.concatenate([members, rng.choice(good)[None]])
+    return members
+
+
+def spread_out(
+    rows: np.ndarray, given: np.ndarray, shown: np.ndarray, allowed: Callable, size: int
+) -> np.ndarray | None:
+    """A question of those ``given`` and of rows that are farthest from all shown; None if none may.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, n_columns)
+        To choose from.
+    given : ndarray of shape (m, n_columns)
+    shown : ndarray of shape (n_shown, n_columns)
+    allowed : callable
+    size : int
+
+    Returns
+    -------
+    ndarray of shape (size, n_columns) or None
+    """
+    while len(given) < size:
+        good = rows[allowed(given, rows)]
+        if not len(good):
+            return None
+        distance = np.linalg.norm(good[:, None] - shown, axis=2).min(axis=1)
+        farthest = good[[distance.argmax()]]
+        given, shown = np.concatenate([given, farthest]), np.concatenate([shown, farthest])
+    return given
 
 
 def may_be_asked(rows: np.ndarray, allowed: Callable) -> bool:

@@ -4,18 +4,30 @@ Each is drawn from an estimator or an optimizer in one line. matplotlib is impor
 is drawn, not before.
 """
 
+from skpref.plotting._acquisition import AcquisitionDisplay
 from skpref.plotting._calibration import CalibrationDisplay
 from skpref.plotting._controls import ControlEffectsDisplay
+from skpref.plotting._judges import JudgesDisplay
 from skpref.plotting._leaderboard import LeaderboardDisplay
-from skpref.plotting._optimization import OptimizationDisplay
+from skpref.plotting._optimization import OptimizationDisplay, best_so_far, run_of
+from skpref.plotting._residuals import ResidualsDisplay
+from skpref.plotting._tastes import TastesDisplay
+from skpref.plotting._traces import TracesDisplay
 from skpref.plotting._trajectory import TrajectoryDisplay
 from skpref.plotting._utility import UtilityDisplay
+from skpref.plotting._win_rates import WinRatesDisplay
 
 __all__ = [
+    "AcquisitionDisplay",
     "CalibrationDisplay",
     "ControlEffectsDisplay",
+    "JudgesDisplay",
     "LeaderboardDisplay",
     "OptimizationDisplay",
+    "ResidualsDisplay",
+    "TastesDisplay",
+    "TracesDisplay",
     "TrajectoryDisplay",
     "UtilityDisplay",
+    "WinRatesDisplay",
 ]

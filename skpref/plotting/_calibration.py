@@ -6,10 +6,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
-from sklearn.utils.validation import check_array, check_consistent_length
 
 from skpref._utils import Array, check_choice, check_number
-from skpref.data import DuelScale, chosen_of, parse_outcomes
+from skpref.inspection import Predicted, predicted_outcomes
 from skpref.metrics import group_codes
 from skpref.plotting._style import (
     check_matplotlib,
@@ -21,84 +20,6 @@ from skpref.plotting._style import (
     shortened,
     tidy,
 )
-
-
-class Predicted(NamedTuple):
-    """Probabilities of one outcome, whether it occurred, and of which answers these are."""
-
-    outcome: str
-    proba: Array
-    happened: NDArray[np.bool_]
-    answers: NDArray[np.intp]
-
-    def take(self, rows: NDArray[np.bool_]) -> Self:
-        """Those of some answers."""
-        there = rows[self.answers]
-        return type(self)(
-            self.outcome, self.proba[there], self.happened[there], self.answers[there]
-        )
-
-
-def predicted_outcomes(y: Any, proba: Any, classes: Any = None) -> list[Predicted]:
-    """The outcomes of duels, of duels with ties, or of choices, whichever came.
-
-    Parameters
-    ----------
-    y, proba, classes
-        See `CalibrationDisplay.from_predictions`.
-
-    Raises
-    ------
-    ValueError
-        If they do not fit together.
-    """
-    proba = check_array(proba, dtype=np.float64, ensure_2d=False, input_name="proba")
-    if proba.ndim == 1:
-        proba = np.column_stack([1.0 - proba, proba])
-    if proba.ndim != 2 or proba.shape[1] < 2 or proba.min() < 0.0 or proba.max() > 1.0 + 1e-9:
-        raise ValueError(
-            f"proba must hold probabilities, of shape (n,), (n, n_outcomes) or (n, k); got shape "
-            f"{proba.shape} with values from {proba.min():.3g} to {proba.max():.3g}."
-        )
-    n, n_columns = proba.shape
-    if n_columns == 2 and (y is None or np.ndim(y) == 1):
-        won = np.ones(n, dtype=bool) if y is None else parse_outcomes(y)
-        check_consistent_length(won, proba)
-        return [Predicted("first wins", proba[:, 1], won, np.arange(n))]
-    if y is None:
-        raise ValueError(f"y=None stands for duels alone; proba has {n_columns} columns.")
-    y = np.asarray(y)
-    check_consistent_length(y, proba)
-    if y.ndim == 2:
-        return [_chosen(chosen_of(y, proba.shape), proba)]
-    if classes is None:
-        signed = y.dtype.kind in "if" and np.any(y < 0)  # positions are not below 0
-        classes = DuelScale.of_columns(n_columns).labels if signed else np.arange(n_columns)
-    labels = np.asarray(classes).tolist()
-    if len(labels) != n_columns:
-        raise ValueError(f"proba has {n_columns} columns, classes {len(labels)} labels: {labels}.")
-    column = np.array([labels.index(label) if label in labels else -1 for label in y.tolist()])
-    if np.any(column < 0):
-        raise ValueError(
-            f"y holds {y[column < 0].tolist()[0]!r}, which is none of the labels {labels}."
-        )
-    scale = DuelScale.of_columns(n_columns)
-    if labels == scale.labels.tolist():
-        names = scale.names
-        every = np.arange(n)
-        return [
-            Predicted(names[j], proba[:, j], column == j, every) for j in reversed(range(n_columns))
-        ]
-    return [_chosen(column, proba)]
-
-
-def _chosen(column, proba):
-    """Each item of a set against the others."""
-    happened = np.zeros(proba.shape, dtype=bool)
-    happened[np.arange(len(proba)), column] = True
-    there = happened | (proba > 0.0)  # no item, no probability
-    return Predicted("chosen", proba[there], happened[there], np.nonzero(there)[0])
-
 
 # An outcome keeps its colour and mark, whichever others are drawn.
 _LOOK = {

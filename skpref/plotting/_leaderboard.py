@@ -13,9 +13,11 @@ from skpref.plotting._style import (
     check_matplotlib,
     in_unit,
     is_laid_out,
+    letters,
     new_axes,
     palette,
     percent,
+    points_of,
     room_of,
     settle,
     shorten_to,
@@ -230,7 +232,7 @@ class LeaderboardDisplay:
             size, columns = self._letters(ax, n, annotate)
             self._label_rows(ax, n, size)
             settle(ax)
-            columns = min(columns, _COLUMNS * _points(ax)[0] / _WIDTH)
+            columns = min(columns, _COLUMNS * points_of(ax)[0] / _WIDTH)
             columns = columns if columns >= _SMALLEST else 0.0
             self._scale(ax, n, columns)
             self._label(ax, label)
@@ -244,10 +246,8 @@ class LeaderboardDisplay:
     @staticmethod
     def _letters(ax, n, annotate):
         """Sizes in points of the letters of names and columns; 0 where no columns have room."""
-        from matplotlib import font_manager, rcParams
-
-        usual = font_manager.FontProperties(size=rcParams["ytick.labelsize"]).get_size_in_points()
-        height = _points(ax)[1]
+        usual = letters("ytick.labelsize")
+        height = points_of(ax)[1]
         below_heads = min(usual, height / (_LINE * (n + 0.2) + _HEAD))
         if annotate and below_heads >= _SMALLEST:
             return below_heads, below_heads
@@ -268,7 +268,7 @@ class LeaderboardDisplay:
         """Limits that leave room for columns of letters of this size, right, and their heads."""
         from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
-        width, height = _points(ax)
+        width, height = points_of(ax)
         low = min(0.0, float(np.min(self.lower)))
         high = max(0.0, float(np.max(self.upper)))
         spare = 0.05 * (high - low) or 1.0
@@ -320,12 +320,6 @@ class LeaderboardDisplay:
                 for row, text in enumerate(texts)
             ]
         return found
-
-
-def _points(ax):
-    """Width and height of axes in points."""
-    box = ax.get_window_extent()
-    return box.width * 72.0 / ax.figure.dpi, box.height * 72.0 / ax.figure.dpi
 
 
 def _left(ax):

@@ -1,7 +1,10 @@
 """What all pictures share: colours, axes, and the error where matplotlib is missing."""
 
 import textwrap
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from skpref.fitting import UNITS
 
@@ -200,3 +203,141 @@ def wrap_to(text: Any, width: float) -> None:
     longest = max(map(len, lines))
     most = max(12, int(longest * width / wide))
     text.set_text("\n".join(part for line in lines for part in textwrap.wrap(line, most)))
+
+
+# -- shared by displays ----------------------------------------------------------------------
+
+
+def points_of(ax: Any) -> tuple[float, float]:
+    """Width and height of axes in points."""
+    box = ax.get_window_extent()
+    return box.width * 72.0 / ax.figure.dpi, box.height * 72.0 / ax.figure.dpi
+
+
+def letters(of: Any = "font.size") -> float:
+    """Size in points of the letters of a setting of matplotlib's."""
+    from matplotlib import font_manager, rcParams
+
+    return float(font_manager.FontProperties(size=rcParams[of]).get_size_in_points())
+
+
+def diverging(ax: Any) -> Any:
+    """Colours from orange over the ground of the axes to blue."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colors = palette(ax)
+    return LinearSegmentedColormap.from_list("orange_blue", [colors.orange, paper(ax), colors.blue])
+
+
+def legend_above(ax: Any, columns: int) -> Any:
+    """A legend above the axes, outside them, where a layout engine or `make_room` leaves room."""
+    look = {"frameon": False, "fontsize": "small", "borderaxespad": 0.2, "handletextpad": 0.4}
+    look |= {"columnspacing": 1.2, "handlelength": 1.4}
+    return ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns, **look)
+
+
+# Letters of rows, in points at least; distance of the lines; share of the figure that names take.
+_SMALLEST, _LINE, _NAMES = 5.5, 1.25, 0.4
+
+
+def rows_of_names(ax: Any, names: Sequence[Any]) -> None:
+    """Names beside rows 0, 1, … from the top, where rows are too close at every second, third, …"""
+    n = len(names)
+    ax.set_ylim(n - 0.4, -0.6)
+    tidy(ax)
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(axis="x", color="0.5", alpha=0.2, linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.set_yticks([])
+    settle(ax)
+    usual = letters("ytick.labelsize")
+    size = min(usual, points_of(ax)[1] / (_LINE * n))
+    step = int(np.ceil(_SMALLEST / size)) if size < _SMALLEST else 1
+    rows = np.arange(0, n, step)
+    ax.set_yticks(rows, [""] * len(rows), fontsize=max(size, _SMALLEST))
+    room = ax.get_window_extent().x1 - ax.figure.bbox.x0
+    drawn = ax.get_yticklabels()
+    for text, row in zip(drawn, rows, strict=True):
+        shorten_to(text, names[int(row)], _NAMES * room)
+    ax.set_yticks(rows, [text.get_text() for text in drawn])
+    settle(ax)
+    from matplotlib.ticker import MaxNLocator
+
+    most = max(2, int(points_of(ax)[0] / (4.0 * ax.xaxis.label.get_size())))
+    ax.xaxis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
+    wrap_to(ax.xaxis.label, ax.get_window_extent().width)
+    make_room(ax)
+
+
+def radius_of(level: float) -> float:
+    """Deviations within which a normal in the plane holds so much."""
+    return float(np.sqrt(-2.0 * np.log1p(-level)))  # chi of two degrees of freedom
+
+
+def ellipse_of(centre: Any, covariance: Any, level: float) -> Any:
+    """Contour of a normal density that holds so much of it."""
+    from matplotlib.patches import Ellipse
+
+    (first, both), (_, second) = np.asarray(covariance)
+    middle, off = 0.5 * (first + second), np.hypot(0.5 * (first - second), both)
+    sizes = np.maximum([middle + off, middle - off], 0.0)  # variances along its own axes
+    along, across = 2.0 * radius_of(level) * np.sqrt(sizes)
+    angle = 0.5 * np.degrees(np.arctan2(2.0 * both, first - second))
+    return Ellipse(tuple(centre), along, across, angle=angle)
+
+
+# Size of a label, in letters of the figure, and where it stands beside its point, first choice
+# first: in letters, and how it is aligned.
+_LABEL = 0.85
+_BESIDE = (
+    (0.5, 0.3, "left", "bottom"),
+    (-0.5, 0.3, "right", "bottom"),
+    (0.5, -0.3, "left", "top"),
+    (-0.5, -0.3, "right", "top"),
+    (0.0, 0.7, "center", "bottom"),
+    (0.0, -0.7, "center", "top"),
+    (-0.5, -1.5, "right", "top"),
+    (-0.5, 1.5, "right", "bottom"),
+    (0.5, -1.5, "left", "top"),
+    (0.5, 1.5, "left", "bottom"),
+)
+
+
+def place_labels(ax: Any, labels: Sequence[tuple[Any, str, Any]]) -> list[Any]:
+    """Names beside points, each where it covers no other; those that find no place are left out.
+
+    Parameters
+    ----------
+    labels : sequence of (place of shape (2,), text, colour)
+    """
+    from matplotlib.patheffects import withStroke
+
+    halo = [withStroke(linewidth=1.8, foreground=paper(ax))]
+    size, taken, found = _LABEL * letters(), list[Any](), list[Any]()
+    frame = ax.get_window_extent()
+    dots = ax.transData.transform([place for place, _, _ in labels]) if labels else []
+    for (place, name, color), dot in zip(labels, dots, strict=True):
+        for x, y, across, upright in _BESIDE:
+            text = ax.annotate(
+                name,
+                xy=place,
+                xytext=(x * size, y * size),
+                textcoords="offset points",
+                ha=across,
+                va=upright,
+                fontsize=size,
+                color=color,
+                path_effects=halo,
+            )
+            box = text.get_window_extent().padded(2.0)
+            inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 + 20.0 and frame.y0 <= box.y0
+            covers = any(box.overlaps(other) for other in taken) or any(
+                box.contains(*other) for other in dots if other is not dot
+            )
+            if inside and box.y1 <= frame.y1 and not covers:
+                taken.append(box)
+                found.append(text)
+                break
+            text.remove()
+    return found

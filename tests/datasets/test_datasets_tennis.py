@@ -22,7 +22,7 @@ MAIN = """\
 2001-2,Lakeside,,4,A,20001231,2,4,"Gil, Ho",4,"Gil, Ho",6-0 6-0,3,RR
 """
 CHALLENGER = """\
-2001-1,Hilltown,Clay,4,A,20010108,9,4,"Gil, Ho",5,Ida Jo,7-6 6-7 7-6,3,Q2
+2001-1,Hilltown,Clay,4,A,20010108,9,4,"Gil, Ho",5,Ida Jo,7-6(5) 6-7 7-6 [10-8],3,Q2
 """
 FUTURES = """\
 2001-9,Moor,Grass,4,S,20010108,1,5,Ida Jo,6,Kim Li,6-0 6-0,3,F
@@ -86,6 +86,7 @@ def test_tennis_from_a_folder_at_hand_is_in_the_order_of_play(
         "surface": ["", "Clay", "Clay", "Clay", "Grass"],
         "tournament": ["Lakeside", "Hilltown", "Hilltown", "Hilltown", "Moor"],
     }
+    assert data.games.tolist() == [[12, 0], [19, 20], [6, 0], [0, 12], [12, 0]]
     assert data.player_ids.tolist() == [1, 2, 4, 5, 6]  # 3 never played
     assert [data.tournament_ids[k] for k in data.tournament][-1] == "2001-9"
     assert "CC BY-NC-SA 4.0" in data.DESCR

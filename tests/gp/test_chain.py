@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 from skpref.duels import Comparisons
 from skpref.gp import ChainRule, IndependentItems, PriorRule
 from skpref.inference import EP, Laplace, Problem
-from skpref.kernels import Identity, OnColumns, Wiener
+from skpref.kernels import Identity, OnColumns, Teams, Wiener
 from skpref.likelihoods import Probit
 
 WHO = OnColumns(Identity(), [0])
@@ -16,6 +16,14 @@ DRIFT = (
     0.7 * WHO + 0.3 * WHO * OnColumns(Matern(5.0, nu=1.5), [2]) + WHO * OnColumns(Wiener(0.1), [2])
 )
 BESIDE = DRIFT + 0.2 * OnColumns(DotProduct(0.5), [1]) + 0.4 * OnColumns(Identity(), [1])
+# Of two members with a category each: who they are, and the category.
+MEMBER = (
+    0.7 * WHO
+    + 0.3 * WHO * OnColumns(Matern(5.0, nu=1.5), [2])
+    + 0.5 * WHO * OnColumns(Wiener(0.1), [2])
+    + 0.4 * OnColumns(Identity(), [1])
+)
+TEAMS = Teams(MEMBER, members=[[0, 1], [2, 3]], weights=[4, 5])
 LIKELIHOOD = Probit(0.5)
 
 
@@ -32,9 +40,30 @@ def answers(pairs, seed=0):
     return Comparisons.from_duels(np.concatenate(rows), np.arange(n), n + np.arange(n), won)
 
 
+def answers_of_teams(n, n_players, seed=0):
+    """Duels of teams of two, some of one player or with a player who is in both."""
+    rng = np.random.default_rng(seed)
+    times = rng.integers(0, 12, n).astype(float)
+    rows = []
+    for _ in range(2):
+        ids = rng.integers(0, n_players, (n, 2)).astype(float)
+        ids[rng.random(n) < 0.2, 1] = -1.0
+        kind, share = rng.integers(0, 3, (n, 2)), rng.uniform(0.2, 1.0, (n, 2))
+        rows.append(np.column_stack([ids[:, 0], kind[:, 0], ids[:, 1], kind[:, 1], share, times]))
+    won = rng.random(n) < 0.5
+    return Comparisons.from_duels(np.concatenate(rows), np.arange(n), n + np.arange(n), won)
+
+
 def random_pairs(n, n_items, seed=0):
     rng = np.random.default_rng(seed)
     return [rng.choice(n_items, 2, replace=False) for _ in range(n)]
+
+
+CASES = [
+    (BESIDE, answers(random_pairs(80, 6))),
+    (TEAMS, answers_of_teams(80, 6)),
+]
+OF = ["items", "teams"]
 
 
 def tree(n, seed=0):
@@ -68,13 +97,13 @@ def test_without_loops_it_is_the_exact_prior(engine, seed):
     assert_allclose(found[2].var(asked), exact[2].var(asked), rtol=1e-7)
 
 
-def test_means_are_exact_and_so_is_the_gradient_of_the_evidence():
-    comparisons = answers(random_pairs(80, 6))
+@pytest.mark.parametrize("kernel, comparisons", CASES, ids=OF)
+def test_means_are_exact_and_so_is_the_gradient_of_the_evidence(kernel, comparisons):
     rng = np.random.default_rng(1)
     n = len(comparisons.rows.margins.first)
     precision, shift = rng.uniform(0.0, 1.5, n), rng.normal(size=n)
-    exact = PriorRule().prior(BESIDE, comparisons, LIKELIHOOD)
-    prior = IndependentItems(BESIDE, comparisons)
+    exact = PriorRule().prior(kernel, comparisons, LIKELIHOOD)
+    prior = IndependentItems(kernel, comparisons)
     assert_allclose(prior.variance, exact.variance, rtol=1e-12)
     assert_allclose(prior.times(shift), exact.times(shift), atol=1e-11)
     found, truth = prior.condition(precision, shift), exact.condition(precision, shift)
@@ -85,11 +114,11 @@ def test_means_are_exact_and_so_is_the_gradient_of_the_evidence():
     assert_allclose(centre[0], truth.mean, atol=1e-8)
 
     def evidence(theta):
-        prior = IndependentItems(BESIDE.clone_with_theta(theta), comparisons)
+        prior = IndependentItems(kernel.clone_with_theta(theta), comparisons)
         given = prior.condition(precision, shift)
         return 0.5 * (shift @ given.mean - given.log_det)
 
-    theta, step = BESIDE.theta, 1e-4
+    theta, step = kernel.theta, 1e-4
     slopes = [
         (evidence(theta + each) - evidence(theta - each)) / (2.0 * step)
         for each in np.eye(len(theta)) * step
@@ -107,24 +136,28 @@ def test_variances_and_the_log_determinant_are_near_the_exact_ones():
     assert_allclose(found.log_det, exact.log_det, rtol=0.02)
 
 
+@pytest.mark.parametrize("kernel, comparisons", CASES, ids=OF)
 @pytest.mark.parametrize("engine", [EP(tol=1e-10), Laplace(tol=1e-18)], ids=["ep", "laplace"])
-def test_the_evidence_of_engines_has_the_gradient_they_say(engine):
-    comparisons = answers(random_pairs(60, 8))
-
+def test_the_evidence_of_engines_has_the_gradient_they_say(engine, kernel, comparisons):
     def run(theta, noise):
-        kernel, likelihood = BESIDE.clone_with_theta(theta), Probit(noise)
-        problem = Problem(IndependentItems(kernel, comparisons), comparisons, likelihood)
+        given, likelihood = kernel.clone_with_theta(theta), Probit(noise)
+        problem = Problem(IndependentItems(given, comparisons), comparisons, likelihood)
         found = engine.run(problem)
         return found.sites.log_evidence, engine.evidence_gradient(problem, found)
 
-    theta, step = BESIDE.theta, 1e-4
+    theta, step = kernel.theta, 1e-3
+
+    def difference(each):
+        return run(theta + each, 0.5)[0] - run(theta - each, 0.5)[0]
+
     slopes = [
-        (run(theta + each, 0.5)[0] - run(theta - each, 0.5)[0]) / (2.0 * step)
+        (8.0 * difference(each) - difference(2.0 * each)) / (12.0 * step)
         for each in np.eye(len(theta)) * step
     ]
     found = run(theta, 0.5)[1]
     assert_allclose(found.kernel, slopes, atol=2e-6)
-    by_noise = (run(theta, 0.5 * np.exp(step))[0] - run(theta, 0.5 * np.exp(-step))[0]) / (2 * step)
+    above, below = (run(theta, 0.5 * np.exp(each))[0] for each in (1e-4, -1e-4))
+    by_noise = (above - below) / 2e-4
     assert_allclose(found.likelihood[0], by_noise, atol=2e-6)
 
 

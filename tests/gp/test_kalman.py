@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from skpref.gp._kalman import Chains, Nodes
-from skpref.kernels import Identity, OnColumns, Wiener, drift_of
+from skpref.kernels import Identity, OnColumns, Wiener, drifts_of
 
 WHO = OnColumns(Identity(), [0])
 KERNELS = [
@@ -22,7 +22,7 @@ def chained(request):
     rng = np.random.default_rng(0)
     chain, times = rng.integers(0, 5, 40), rng.integers(-3, 20, 40) / 2.0
     nodes = Nodes(chain, times)
-    drift = drift_of(request.param, 2)
+    drift = drifts_of(request.param, 2).drift
     K = request.param(np.column_stack([nodes.chain, nodes.times]))
     return request.param, Chains(nodes, drift), K
 
@@ -75,7 +75,7 @@ def test_gradient_is_that_of_the_dense_matrix(chained):
 
 def test_a_known_beginning_takes_the_place_of_the_prior():
     kernel = WHO * OnColumns(Matern(4.0, nu=1.5), [1])
-    drift = drift_of(kernel, 2)
+    drift = drifts_of(kernel, 2).drift
     nodes = Nodes(np.array([0, 0]), np.array([0.0, 1.0]))
     begin = np.array([[0.3, 0.1], [0.1, 0.5]])[:, :, None]
     chains = Chains(nodes, drift, begin)

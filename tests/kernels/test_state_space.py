@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import (
     Matern,
 )
 
-from skpref.kernels import Identity, OnColumns, Wiener, drift_of
+from skpref.kernels import Identity, OnColumns, Teams, Wiener, drifts_of
 
 WHO = OnColumns(Identity(), [0])
 
@@ -31,7 +31,7 @@ KNOWN = [
 
 @pytest.mark.parametrize("kernel", KNOWN, ids=str)
 def test_covariances_are_those_of_the_kernel(kernel):
-    drift = drift_of(kernel, 2)
+    drift = drifts_of(kernel, 2).drift
     times = np.array([-7.0, -1.5, 0.0, 0.0, 1e-7, 2.0, 9.0, 400.0])
     rows = np.column_stack([np.zeros(len(times)), times])
     found = drift.covariance(times[:, None], times[None, :])
@@ -40,7 +40,7 @@ def test_covariances_are_those_of_the_kernel(kernel):
 
 @pytest.mark.parametrize("kernel", KNOWN, ids=str)
 def test_states_of_two_moves_are_those_of_one(kernel):
-    drift = drift_of(kernel, 2)
+    drift = drifts_of(kernel, 2).drift
     s, t, u = np.array([-4.0, 0.5, 2.0]), np.array([-1.0, 0.5, 2.5]), np.array([3.0, 0.7, 80.0])
     A, Q = drift.moved(s, t)
     B, R = drift.moved(t, u)
@@ -53,10 +53,24 @@ def test_states_of_two_moves_are_those_of_one(kernel):
 def test_what_does_not_drift_stands_beside():
     static = 0.2 * OnColumns(DotProduct(0.5), [2]) + 0.4 * OnColumns(Identity(), [2])
     kernel = WHO + WHO * through(Wiener()) + static
-    drift = drift_of(kernel, 3)
+    drifts = drifts_of(kernel, 3)
+    drift = drifts.drift
     assert (drift.who, drift.time, drift.size) == ((0,), 1, 2)
-    assert [term.group for term in drift.static.terms] == [(), (2,)]
-    assert_allclose(drift.static.variance, [0.05, 0.2, 0.4])
+    assert [term.group for term in drifts.static.terms] == [(), (2,)]
+    assert_allclose(drifts.static.variance, [0.05, 0.2, 0.4])
+
+
+def test_teams_are_of_the_processes_of_their_members():
+    inner = WHO * through(Matern(3.0, nu=0.5))
+    drifts = drifts_of(Teams(inner, [[0], [2]], [3, 4]), 5)
+    assert drifts.drift.who == (0,) and drifts.drift.time == 1
+    # Columns: two players, their shares of the time, and the day in the midst.
+    rows = np.array([[7.0, 4.0, 8.0, 0.5, 1.0], [7.0, 6.0, -1.0, 0.25, 1.0]])
+    members, weights = drifts.members(rows)
+    assert members.tolist() == [[[7.0, 4.0], [7.0, 6.0]], [[8.0, 4.0], [-1.0, 6.0]]]
+    assert weights.tolist() == [[0.5, 0.25], [1.0, 0.0]]
+    assert drifts.times_of(rows).tolist() == [4.0, 6.0]
+    assert drifts_of(Teams(WHO, [[0], [2]]), 3) is None
 
 
 @pytest.mark.parametrize(
@@ -73,8 +87,10 @@ def test_what_does_not_drift_stands_beside():
         WHO * through(Matern(nu=0.5)) + OnColumns(RBF(), [0]),
         WHO * Matern(nu=0.5),
         OnColumns(Identity(), [0, 1]) * through(Matern(nu=0.5)),
+        WHO * through(Matern(nu=0.5)) + through(Matern(nu=0.5)),
+        WHO * through(Matern(nu=0.5)) + OnColumns(Identity(), [0, 1]),
     ],
     ids=str,
 )
 def test_others_are_not_known(kernel):
-    assert drift_of(kernel, 2) is None
+    assert drifts_of(kernel, 2) is None

@@ -19,6 +19,12 @@ def made(name):
     """An empty object of a class, and a call that draws with it."""
     found = getattr(plotting, name)
     makers = {
+        "AcquisitionDisplay": ("from_optimizer", (None,)),
+        "JudgesDisplay": ("from_estimator", (None,)),
+        "ResidualsDisplay": ("from_predictions", ([1], [0.5], ["a"])),
+        "TastesDisplay": ("from_estimator", (None,)),
+        "TracesDisplay": ("from_estimator", (None,)),
+        "WinRatesDisplay": ("from_estimator", (None,)),
         "CalibrationDisplay": ("from_predictions", ([1], [0.5])),
         "ControlEffectsDisplay": ("from_estimator", (None,)),
         "LeaderboardDisplay": ("from_estimator", (None,)),

@@ -1,0 +1,110 @@
+"""Predicted probabilities beside what happened, of duels, of duels with ties and of choices."""
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, check_consistent_length
+
+from skpref._utils import Array
+from skpref.data import DuelScale, chosen_of, parse_outcomes
+
+
+class Forecast(NamedTuple):
+    """Probabilities of the outcomes of answers, and which of them occurred.
+
+    Attributes
+    ----------
+    proba : ndarray of shape (n, n_outcomes)
+        0 where a set had no item.
+    column : ndarray of int of shape (n,)
+        Which occurred.
+    names : list of str or None
+        Of the columns; None: these are the items of sets.
+    """
+
+    proba: Array
+    column: NDArray[np.intp]
+    names: list[str] | None
+
+
+class Predicted(NamedTuple):
+    """Probabilities of one outcome, whether it occurred, and of which answers these are."""
+
+    outcome: str
+    proba: Array
+    happened: NDArray[np.bool_]
+    answers: NDArray[np.intp]
+
+    def take(self, rows: NDArray[np.bool_]) -> Self:
+        """Those of some answers."""
+        there = rows[self.answers]
+        return type(self)(
+            self.outcome, self.proba[there], self.happened[there], self.answers[there]
+        )
+
+
+def forecast_of(y: Any, proba: Any, classes: Any = None) -> Forecast:
+    """What was predicted and what happened, whichever kind of answers came.
+
+    Parameters
+    ----------
+    y, proba, classes
+        See `skpref.plotting.CalibrationDisplay.from_predictions`.
+
+    Raises
+    ------
+    ValueError
+        If they do not fit together.
+    """
+    proba = check_array(proba, dtype=np.float64, ensure_2d=False, input_name="proba")
+    if proba.ndim == 1:
+        proba = np.column_stack([1.0 - proba, proba])
+    if proba.ndim != 2 or proba.shape[1] < 2 or proba.min() < 0.0 or proba.max() > 1.0 + 1e-9:
+        raise ValueError(
+            f"proba must hold probabilities, of shape (n,), (n, n_outcomes) or (n, k); got shape "
+            f"{proba.shape} with values from {proba.min():.3g} to {proba.max():.3g}."
+        )
+    n, n_columns = proba.shape
+    scale = DuelScale.of_columns(n_columns)
+    if n_columns == 2 and (y is None or np.ndim(y) == 1):
+        won = np.ones(n, dtype=bool) if y is None else parse_outcomes(y)
+        check_consistent_length(won, proba)
+        return Forecast(proba, won.astype(np.intp), scale.names)
+    if y is None:
+        raise ValueError(f"y=None stands for duels alone; proba has {n_columns} columns.")
+    y = np.asarray(y)
+    check_consistent_length(y, proba)
+    if y.ndim == 2:
+        return Forecast(proba, chosen_of(y, proba.shape), None)
+    if classes is None:
+        signed = y.dtype.kind in "if" and np.any(y < 0)  # positions are not below 0
+        classes = scale.labels if signed else np.arange(n_columns)
+    labels = np.asarray(classes).tolist()
+    if len(labels) != n_columns:
+        raise ValueError(f"proba has {n_columns} columns, classes {len(labels)} labels: {labels}.")
+    column = np.array([labels.index(label) if label in labels else -1 for label in y.tolist()])
+    if np.any(column < 0):
+        raise ValueError(
+            f"y holds {y[column < 0].tolist()[0]!r}, which is none of the labels {labels}."
+        )
+    return Forecast(proba, column, scale.names if labels == scale.labels.tolist() else None)
+
+
+def predicted_outcomes(y: Any, proba: Any, classes: Any = None) -> list[Predicted]:
+    """Each outcome: of duels "first wins", with ties or grades one each, of choices "chosen".
+
+    Parameters
+    ----------
+    y, proba, classes
+        As for `forecast_of`.
+    """
+    proba, column, names = forecast_of(y, proba, classes)
+    if names is None:  # each item of a set against the others
+        happened = np.zeros(proba.shape, dtype=bool)
+        happened[np.arange(len(proba)), column] = True
+        there = happened | (proba > 0.0)  # no item, no probability
+        return [Predicted("chosen", proba[there], happened[there], np.nonzero(there)[0])]
+    every = np.arange(len(proba))
+    shown = [1] if len(names) == 2 else reversed(range(len(names)))
+    return [Predicted(names[j], proba[:, j], column == j, every) for j in shown]

@@ -1,0 +1,330 @@
+"""An Optuna sampler for judged trials, as on the page of Optuna Dashboard; needs optuna."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from skpref._utils import RandomLike, seed_of
+from skpref.optimize import PreferenceOptimizer
+
+try:
+    import optuna
+    from optuna.distributions import BaseDistribution
+    from optuna.trial import FrozenTrial, TrialState
+except ImportError as error:
+    raise ImportError(
+        "skpref.integrations.optuna needs Optuna, which is not installed: "
+        'pip install "skpref[optuna]".'
+    ) from error
+
+from skpref.integrations._optuna_space import StudySpace
+from skpref.integrations._optuna_study import (
+    SAME_SPACE,
+    Judged,
+    is_choosing,
+    keep_chosen,
+    params_of,
+)
+
+__all__ = ["PreferentialSampler"]
+
+# What the storage says, and not the user.
+_OF_THE_STUDY = ("space", "candidates", "journal", "random_state", "initial_duels")
+# Seconds that a worker waits for another to choose the trial before its own.
+_PATIENCE, _POLL = 5.0, 0.05
+# Items closer than this in the unit cube cannot be told of as two.
+_SAME = 1e-6
+
+
+class PreferentialSampler(optuna.samplers.BaseSampler):
+    """Trials for a judge to compare: the questions of `PreferenceOptimizer` in an Optuna study.
+
+    For the preferential study of Optuna Dashboard, ``optuna_dashboard.preferential.create_study``,
+    whose page shows ``n_generate`` trials and takes the click on the worst. That one goes, the
+    others stay, and a new trial joins them: the sampler chooses it beside those that stay
+    (``ask(beside=...)`` of `PreferenceOptimizer`). Neither needs torch.
+
+    All that the sampler knows is in the storage, read anew for each trial. A worker may be killed
+    at any moment and be started again, answers may be taken back on the page, and several workers
+    may share a study: a new trial differs from all that are shown or being prepared.
+
+    Parameters
+    ----------
+    seed : int, RandomState instance, Generator or None, default=None
+        The same seed, trials and answers give the same next trial.
+    **options
+        Parameters of `PreferenceOptimizer`, but for those that the study holds: ``acquisition``,
+        ``noise_variance``, ``forgetting_rate`` and so on.
+
+    Notes
+    -----
+    The search space is that of the trials: floats, also on a log scale or with a step, integers and
+    categories, as the trials suggest them. All trials must have the same. Categories that are
+    increasing numbers are taken as ordered. Parameters of one value are left out of account.
+
+    Trials that one call of ``report_preference`` names with one worse trial are a choice of the
+    worst, with one better trial a choice of the best; with several of both there is a choice for
+    each better one. Trials of equal parameters are one item: nothing is learned of a preference
+    between them. A trial that was skipped stays away, and so does what is close to it.
+
+    If a trial cannot be sampled, it is told as failed before the error is raised, so that no page
+    waits for it.
+
+    References
+    ----------
+    Optuna Dashboard's own sampler, ``PreferentialGPSampler``, is based on Takeno, Nomura,
+    Karasuyama, "Towards Practical Preferential Bayesian Optimization with Skew Gaussian Processes",
+    ICML 2023.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from optuna_dashboard.preferential import create_study
+    >>> from skpref.integrations.optuna import PreferentialSampler
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> sampler = PreferentialSampler(seed=0)
+    >>> study = create_study(n_generate=2, sampler=sampler)
+    >>> shown = []
+    >>> while len(study.preferences) < 12:
+    ...     while study.should_generate():
+    ...         trial = study.ask({"x": optuna.distributions.FloatDistribution(0.0, 1.0)})
+    ...         shown.append(study.trials[trial.number])
+    ...     worse = max(shown, key=lambda each: abs(each.params["x"] - 0.3))
+    ...     shown.remove(worse)
+    ...     study.report_preference(shown[0], worse)
+    >>> abs(sampler.recommend(study).params["x"] - 0.3) < 0.1
+    True
+    """
+
+    def __init__(self, *, seed: RandomLike = None, **options: Any):
+        refused = [name for name in _OF_THE_STUDY if name in options]
+        if refused:
+            raise TypeError(
+                f"PreferentialSampler takes no {refused[0]}=: the storage of the study holds the "
+                "space, the trials and the answers, and seed= is the sampler's."
+            )
+        # What is wrong with the options is said now; a kernel depends on the number of parameters.
+        known = {name: each for name, each in options.items() if name != "kernel"}
+        PreferenceOptimizer([(0.0, 1.0)], **known)
+        self._options = options
+        self._entropy = np.random.SeedSequence(seed_of(seed)).entropy
+
+    def reseed_rng(self) -> None:
+        """Take another seed, as Optuna wants it in each of several workers."""
+        self._entropy = np.random.SeedSequence().entropy
+
+    # -- results -------------------------------------------------------------------------
+
+    def optimizer(self, study: Any) -> PreferenceOptimizer:
+        """An optimizer that was told all answers in a study: its posterior, gain and pictures.
+
+        Parameters
+        ----------
+        study : PreferentialStudy or Study
+
+        Returns
+        -------
+        PreferenceOptimizer
+            Of items that are dicts of the parameters. Of parameters with more than 256 steps,
+            integers without one apart, the item has the number of steps from the lowest value.
+
+        Raises
+        ------
+        ValueError
+            If the study is not preferential, has no trial with parameters yet, or trials that
+            differ in them.
+        """
+        return self._told(*_read(study))
+
+    def recommend(self, study: Any) -> FrozenTrial:
+        """The trial of the largest posterior mean among those that answers are about.
+
+        Of several with the same parameters the first.
+
+        Parameters
+        ----------
+        study : PreferentialStudy or Study
+
+        Returns
+        -------
+        FrozenTrial
+
+        Raises
+        ------
+        ValueError
+            As `optimizer`.
+        NotFittedError
+            If the study has no answers, or only such between trials of equal parameters.
+        """
+        judged, distributions, space = _read(study)
+        best = self._told(judged, distributions, space).recommend()
+        compared = {number for answer in judged.answers for number in answer.trials}
+        return next(
+            judged.trials[number]
+            for number in sorted(compared)
+            if best in self._items(judged, [number], distributions, space)
+        )
+
+    # -- what Optuna calls ---------------------------------------------------------------
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """The parameters of the trials so far; none before the first."""
+        with _failing(study, trial):
+            _wait_for_others(study, trial)
+            return _varying(Judged.of(study).distributions(trial.number)[0])
+
+    def sample_relative(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        search_space: dict[str, BaseDistribution],
+    ) -> dict[str, Any]:
+        """The parameters of a trial that joins those which are shown."""
+        with _failing(study, trial):
+            params = {}
+            if search_space:
+                params = self._chosen(Judged.of(study), trial.number, search_space)
+            keep_chosen(study, trial, params, search_space)
+            return params
+
+    def sample_independent(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """A parameter that no earlier trial has, at random; ValueError if some are finished."""
+        with _failing(study, trial):
+            known, settled = Judged.of(study).distributions(trial.number)
+            # Absent before a trial is finished, it may be on its way; there, the trial was asked
+            # for before.
+            before = known.get(param_name, None if settled else param_distribution)
+            if before != param_distribution:
+                shown = "nothing of it" if before is None else repr(before)
+                raise ValueError(
+                    f"Trial {trial.number} suggests {param_name!r} from {param_distribution!r}, "
+                    f"and the trials before it have {shown}. {SAME_SPACE}"
+                )
+            seed = self._seed(trial.number, *param_name.encode())
+            plain = optuna.samplers.RandomSampler(seed=seed)
+            return plain.sample_independent(study, trial, param_name, param_distribution)
+
+    # -- the question --------------------------------------------------------------------
+
+    def _chosen(self, judged, number, distributions):
+        """The parameters of a new trial of that number."""
+        space = StudySpace(distributions)
+        optimizer = self._told(judged, distributions, space, self._seed(number))
+        beside = self._items(judged, judged.active, distributions, space, number)
+        beside = [beside[k] for k in _distinct(optimizer, beside)]
+        if not beside and optimizer.n_told_:  # all that were shown were skipped
+            compared = {each for answer in judged.answers for each in answer.trials}
+            rest = self._items(judged, compared - {*judged.skipped}, distributions, space, number)
+            order = np.argsort(-optimizer.posterior_.mean(optimizer.to_unit(rest))) if rest else ()
+            beside = [rest[k] for k in order[:1]]
+        for item in self._items(judged, judged.skipped, distributions, space, number):
+            if beside and len(_distinct(optimizer, [*beside, item])) > len(beside):
+                optimizer.skip([*beside, item])
+        try:
+            question = optimizer.ask(beside=beside or None)
+        except ValueError as error:
+            if "left to ask" not in str(error):
+                raise
+            raise ValueError(
+                f"No trial is left to show beside the {len(beside)} that are shown: every other "
+                "one of the search space is there or was skipped. Widen the space in a new study, "
+                "or give a smaller n_generate."
+            ) from error
+        return space.params(question[-1])
+
+    def _told(self, judged, distributions, space, seed=None):
+        """An optimizer that was told all answers."""
+        seed = self._seed() if seed is None else seed
+        optimizer = PreferenceOptimizer(space.space, random_state=seed, **self._options)
+        known = {}
+        for answer in judged.answers:
+            for number in answer.trials:
+                params = params_of(judged.trials[number], distributions)
+                if number not in known and params is not None:
+                    known[number] = space.item(params)
+            _tell(optimizer, [known.get(number) for number in answer.trials], answer.said)
+        return optimizer
+
+    def _items(self, judged, numbers, distributions, space, own=None):
+        """Items of trials whose parameters are known, but for the one that is chosen now."""
+        found = (params_of(judged.trials[each], distributions) for each in numbers if each != own)
+        return [space.item(params) for params in found if params is not None]
+
+    def _seed(self, *more):
+        return int(np.random.SeedSequence([self._entropy, *more]).generate_state(1)[0])
+
+
+def _tell(optimizer, items, said):
+    """Tell an answer, but for trials of which nothing is known or that equal another."""
+    (way, place), *_ = said.items()
+    if items[place] is None:
+        return
+    # The one that was clicked first, so that of equal ones it stays.
+    order = [place, *(k for k in range(len(items)) if k != place and items[k] is not None)]
+    kept = _distinct(optimizer, [items[k] for k in order])
+    shown = sorted(order[k] for k in kept)
+    if len(shown) > 1:
+        optimizer.tell([items[k] for k in shown], **{way: shown.index(place)})
+
+
+def _distinct(optimizer, items):
+    """Positions of the items that equal none before them."""
+    kept: list[int] = []
+    rows = optimizer.to_unit(items)
+    for k, row in enumerate(rows):
+        if not kept or np.abs(rows[kept] - row).max(axis=1).min() > _SAME:
+            kept.append(k)
+    return kept
+
+
+def _varying(distributions):
+    """Parameters of more than one value."""
+    return {name: each for name, each in distributions.items() if not each.single()}
+
+
+def _read(study):
+    """What a study holds, its varying parameters, and the space for them."""
+    judged = Judged.of(getattr(study, "_study", study))  # the study within a preferential one
+    distributions = _varying(judged.distributions(-1)[0])
+    if not distributions:
+        raise ValueError(
+            "No trial of the study has a parameter of several values yet: ask for trials first."
+        )
+    return judged, distributions, StudySpace(distributions)
+
+
+@contextmanager
+def _failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
+    """If something is raised, tell the trial as failed, so that nobody waits for it."""
+    try:
+        yield
+    except Exception:
+        study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+        raise
+
+
+def _wait_for_others(study, trial):
+    """Wait until earlier trials are chosen; one that is not in time was given up by its worker."""
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        now = datetime.now()
+        if not any(
+            each.number < trial.number
+            and is_choosing(each)
+            and (now - each.datetime_start).total_seconds() < _PATIENCE
+            for each in study.get_trials(deepcopy=False)
+        ):
+            return
+        time.sleep(_POLL)

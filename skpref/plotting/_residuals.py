@@ -1,0 +1,212 @@
+"""Residuals of predictions by group of answers."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skpref._utils import check_choice
+from skpref.inspection import group_residuals
+from skpref.plotting._style import (
+    GREY,
+    check_matplotlib,
+    legend_above,
+    new_axes,
+    palette,
+    percent,
+    rows_of_names,
+)
+
+_LOOKS = {"first wins": ("blue", "o"), "tie": ("green", "s"), "second wins": ("orange", "^")}
+_KINDS = ("auto", "outcomes", "surprise")
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class ResidualsDisplay:
+    """Where predictions are off, group by group, beside what chance would make of right ones.
+
+    Made by `from_estimator` or `from_predictions`; the parameters are kept as attributes.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_groups,)
+    size : ndarray of int of shape (n_groups,)
+    outcomes : list of str
+    residual, band : ndarray of shape (n_groups, n_outcomes)
+    surprise, surprise_band : ndarray of shape (n_groups,)
+        See `skpref.inspection.group_residuals`.
+    level : float
+        Of the bands.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    bands_ : list of LineCollection
+    points_ : list of Line2D
+        One an outcome, or one of the surprise.
+
+    Examples
+    --------
+    >>> from skpref.plotting import ResidualsDisplay
+    >>> y, proba, groups = [1, 0, 1, 1], [0.8, 0.3, 0.6, 0.9], ["en", "en", "de", "de"]
+    >>> ResidualsDisplay.from_predictions(y, proba, groups)  # doctest: +SKIP
+    """
+
+    groups: ArrayLike
+    size: NDArray[np.intp]
+    outcomes: list[str]
+    residual: NDArray[np.float64]
+    band: NDArray[np.float64]
+    surprise: NDArray[np.float64]
+    surprise_band: NDArray[np.float64]
+    level: float = 0.9
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        groups: ArrayLike,
+        predict_params: dict | None = None,
+        level: float = 0.9,
+        kind: str = "auto",
+        ax: Any = None,
+    ) -> Self:
+        """Predict answers, and compare them with those given.
+
+        Parameters
+        ----------
+        model : fitted estimator with ``predict_proba``
+        X, y : array-like
+            Answers that the model has not seen, as in its ``fit``.
+        groups : array-like of shape (n,)
+            Of each answer.
+        predict_params : dict, default=None
+            Further arguments of ``predict_proba``.
+        level : float, default=0.9
+        kind : {"auto", "outcomes", "surprise"}, default="auto"
+            See `plot`.
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        ResidualsDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            As `from_predictions`.
+        """
+        check_matplotlib(f"{cls.__name__}.from_estimator")
+        check_choice("kind", kind, _KINDS)
+        proba = model.predict_proba(X, **(predict_params or {}))
+        told = {"classes": getattr(model, "classes_", None), "level": level, "kind": kind, "ax": ax}
+        return cls.from_predictions(y, proba, groups, **told)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: ArrayLike | None,
+        proba: ArrayLike,
+        groups: ArrayLike,
+        *,
+        classes: ArrayLike | None = None,
+        level: float = 0.9,
+        kind: str = "auto",
+        ax: Any = None,
+    ) -> Self:
+        """Compare predicted probabilities with the answers given.
+
+        Parameters
+        ----------
+        y, proba, groups, classes, level
+            See `skpref.inspection.group_residuals`.
+        kind : {"auto", "outcomes", "surprise"}, default="auto"
+            See `plot`.
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        ResidualsDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If y, proba and groups do not fit together; if ``kind="outcomes"`` came for choices.
+        """
+        check_matplotlib(f"{cls.__name__}.from_predictions")
+        check_choice("kind", kind, _KINDS)
+        found = group_residuals(y, proba, groups, classes=classes, level=level)
+        made = cls(**{name: found[name] for name in cls.__dataclass_fields__})
+        return made.plot(ax=ax, kind=kind)
+
+    def plot(self, ax: Any = None, *, kind: str = "auto") -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None: of a new figure, tall enough for the groups.
+        kind : {"auto", "outcomes", "surprise"}, default="auto"
+            "outcomes": observed less predicted share, of duels that of "first wins", with ties or
+            grades of each outcome. "surprise": log-loss less what predictions expect of
+            themselves. "auto": the first, of choices the second.
+
+        Returns
+        -------
+        ResidualsDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If ``kind="outcomes"`` and these are choices, whose items differ from answer to answer.
+        """
+        check_matplotlib(f"{type(self).__name__}.plot")
+        check_choice("kind", kind, _KINDS)
+        if kind == "outcomes" and not self.outcomes:
+            raise ValueError(
+                'kind="outcomes" needs outcomes that are the same in every answer, and choices '
+                'have none. Take kind="surprise".'
+            )
+        n = len(self.size)
+        of_outcomes = kind == "outcomes" or (kind == "auto" and bool(self.outcomes))
+        lines = self._outcomes() if of_outcomes else [("", self.surprise, self.surprise_band)]
+        tall = (0.16 + 0.07 * len(lines)) * n
+        ax = new_axes(ax, (4.8, float(np.clip(1.3 + tall, 2.0, 20.0))))
+        ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
+        self.bands_, self.points_ = [], []
+        many = len(lines) > 1
+        for k, (name, values, half) in enumerate(lines):
+            rows = np.arange(n) + (0.62 * (k / (len(lines) - 1) - 0.5) if many else 0.0)
+            who = name.partition(",")[0]
+            color, mark = _LOOKS.get(who, ("blue", "o"))
+            style = {"color": GREY, "alpha": 0.35, "linewidth": 5.0 if not many else 3.0}
+            self.bands_.append(ax.hlines(rows, -half, half, **style))
+            style = {"color": getattr(palette(ax), color), "markersize": 4.5, "linestyle": "none"}
+            faint = name.endswith(("2", "4"))  # grades of one winner
+            face = {"markerfacecolor": "none"} if faint else {}
+            self.points_ += ax.plot(values, rows, mark, label=name, **style, **face)
+        what = "log-loss above expected (nats)"
+        if of_outcomes:
+            what = "observed − predicted" + (" share" if many else f" “{lines[0][0]}”")
+        ax.set_xlabel(f"{what}\ngrey: {percent(self.level)} of right predictions")
+        if many:
+            legend_above(ax, min(3, len(lines)))
+        told = zip(np.asarray(self.groups).tolist(), self.size.tolist(), strict=True)
+        rows_of_names(ax, [f"{name} ({count})" for name, count in told])
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _outcomes(self):
+        """Name, residuals and bands of each; of two outcomes the one says it all."""
+        shown = [1] if len(self.outcomes) == 2 else list(reversed(range(len(self.outcomes))))
+        return [(self.outcomes[j], self.residual[:, j], self.band[:, j]) for j in shown]

@@ -1,0 +1,179 @@
+"""How often each item beats each other one, as a matrix."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skpref._utils import check_number
+from skpref.inspection import win_rates
+from skpref.plotting._style import (
+    check_matplotlib,
+    diverging,
+    letters,
+    make_room,
+    new_axes,
+    plain,
+    points_of,
+    shortened,
+)
+
+# Letters of a name; points that a row needs for letters, and those of the smallest; the largest, in
+# letters of the figure.
+_MOST, _LINE, _SMALLEST, _LARGEST = 16, 1.3, 5.0, 0.95
+# Width of a number in letters, and inches of new axes: the least, for one item, and at most.
+_NUMBER, _REST, _ROW, _WIDEST = 1.9, 1.9, 0.27, 12.0
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class WinRatesDisplay:
+    """Matrix of win probabilities: the item of the row beats that of the column, ties count half.
+
+    Made by `from_estimator`; the parameters are kept as attributes, the best item first.
+
+    Parameters
+    ----------
+    names : array-like of shape (n_items,)
+    win : ndarray of shape (n_items, n_items)
+        See `skpref.inspection.win_rates`.
+    tie : ndarray of shape (n_items, n_items), default=None
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    image_, colorbar_ : AxesImage and Colorbar
+    annotations_ : list of Text
+        Per cent; empty where cells are too small for them.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.plotting import WinRatesDisplay
+    >>> games = [["ann", "bob"], ["ann", "cid"], ["bob", "cid"]]  # winner first
+    >>> model = PairwisePreferenceRegressor(optimizer=None).fit(games)
+    >>> WinRatesDisplay.from_estimator(model).names.tolist()  # doctest: +SKIP
+    ['ann', 'bob', 'cid']
+    """
+
+    names: ArrayLike
+    win: NDArray[np.float64]
+    tie: NDArray[np.float64] | None = None
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        items: Any = None,
+        *,
+        user: Any = None,
+        at: Mapping | ArrayLike | None = None,
+        time: Any = None,
+        order: int = 0,
+        top: int | None = None,
+        ax: Any = None,
+        annotate: bool = True,
+    ) -> Self:
+        """Ask for the win rates and draw them.
+
+        Parameters
+        ----------
+        model, items, user, at, time, order
+            See `skpref.inspection.win_rates`.
+        top : int, default=None
+            Only so many items: those of the largest posterior means.
+        ax : matplotlib Axes, default=None
+        annotate : bool, default=True
+            Write the probabilities in the cells, in per cent, where there is room for letters.
+
+        Returns
+        -------
+        WinRatesDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            As `win_rates`.
+        """
+        check_matplotlib(f"{cls.__name__}.from_estimator")
+        if top is not None:
+            check_number("top", top, low=1, integer=True)
+        rates = win_rates(model, items, user=user, at=at, time=time, order=order)
+        win, tie = rates.win[:top, :top], rates.tie[:top, :top]
+        return cls(names=rates.names[:top], win=win, tie=tie).plot(ax=ax, annotate=annotate)
+
+    def plot(self, ax: Any = None, *, annotate: bool = True, cmap: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+        annotate : bool, default=True
+        cmap : matplotlib colormap, default=None
+            None: from orange (loses) over the ground at even chances to blue (wins).
+
+        Returns
+        -------
+        WinRatesDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        check_matplotlib(f"{type(self).__name__}.plot")
+        names = [plain(shortened(name, _MOST)) for name in np.asarray(self.names).tolist()]
+        n = len(names)
+        wide = float(np.clip(_REST + _ROW * n, 2.9, _WIDEST))
+        ax = new_axes(ax, (wide + 0.3, wide))
+        # Half of a tie goes to either, so that what is even is even in the picture.
+        share = self.win if self.tie is None else self.win + 0.5 * self.tie
+        ties = self.tie is not None and bool(np.any(self.tie))
+        shown = np.where(np.eye(n, dtype=bool), np.nan, share)
+        look = {"cmap": diverging(ax) if cmap is None else cmap, "vmin": 0.0, "vmax": 1.0}
+        self.image_ = ax.imshow(shown, aspect="equal", interpolation="nearest", **look)
+        self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, fraction=0.05, pad=0.03)
+        label = "P(row beats column)" + (" + ½ P(tie)" if ties else "")
+        ax.set_xlabel(label + (", in %" if annotate else ""))
+        self.colorbar_.outline.set_visible(False)
+        ax.spines[:].set_visible(False)
+        ax.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
+        ax.set_xticks(range(n), [""] * n)
+        ax.set_yticks(range(n), [""] * n)
+        cell = min(points_of(ax)) / n
+        largest = _LARGEST * letters()
+        size = float(np.clip(cell / _LINE, _SMALLEST, largest))
+        step = max(1, int(np.ceil(size * _LINE / max(cell, 1e-9))))
+        some = range(0, n, step)
+        ax.set_yticks(some, names[::step], fontsize=size)
+        ax.set_xticks(some, names[::step], fontsize=size, rotation=90)
+        make_room(ax)
+        self.annotations_ = []
+        fitting = min(min(points_of(ax)) / n / _NUMBER, largest)
+        if annotate and fitting >= _SMALLEST:
+            self.annotations_ = self._numbers(ax, share, fitting)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _numbers(self, ax, share, size):
+        """Per cent in every cell but those of the diagonal."""
+        from matplotlib.colors import to_rgb
+
+        found = []
+        for i, j in np.argwhere(~np.eye(len(share), dtype=bool)).tolist():
+            red, green, blue = to_rgb(self.image_.cmap(self.image_.norm(share[i, j])))
+            light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
+            look = {"ha": "center", "va": "center_baseline", "fontsize": size}
+            color = "black" if light else "white"
+            found.append(ax.text(j, i, _percent(share[i, j]), color=color, **look))
+        return found
+
+
+def _percent(share):
+    rounded = round(100.0 * share)
+    if rounded in (0, 100) and 0.0 < share < 1.0:
+        return "<1" if rounded == 0 else ">99"
+    return f"{rounded}"

@@ -1,0 +1,307 @@
+"""Fitted models in files: of plain arrays, read by another process; of skops; of older versions."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import saved_support
+from matrix import FACTORS, Case, refusals
+from matrix_support import fitted, predictions
+from numpy.testing import assert_array_equal
+from saved_support import GAMES, MODELS, NAMES, TABLE, WHO, X, Y, answers, largest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import skpref
+from skpref import (
+    CollaborativePreferenceRegressor,
+    PairwisePreferenceRegressor,
+    Posterior,
+    PreferenceOptimizer,
+)
+from skpref.inference import EP
+from skpref.io import SKOPS_TRUSTED
+from skpref.likelihoods import Probit
+from skpref.preprocessing import Itemwise
+
+HERE = Path(__file__).resolve().parent
+OLDER = sorted((HERE / "saved").glob("*/*.pickle"))
+
+
+def is_many(name):
+    return "user" in name
+
+
+@pytest.fixture(scope="module")
+def models():
+    return {name: fit() for name, fit in MODELS.items()}
+
+
+def again(model):
+    return type(model).from_arrays(model.to_arrays())
+
+
+# -- arrays ----------------------------------------------------------------------------------------
+
+
+def test_another_process_says_the_same(models, tmp_path):
+    for name, model in models.items():
+        np.savez(tmp_path / f"{name}.npz", **model.to_arrays())
+        with open(tmp_path / f"{name}.said", "wb") as file:
+            np.savez(file, *answers(name, model))
+    command = [sys.executable, str(HERE / "saved_support.py"), str(tmp_path)]
+    roots = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    ran = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": roots}
+    )
+    assert ran.returncode == 0, ran.stderr
+    off = json.loads(ran.stdout)
+    assert off.keys() == models.keys()
+    assert max(off.values()) < 1e-12, off
+
+
+@pytest.mark.filterwarnings("ignore")  # of chains and minibatches that are short
+@pytest.mark.parametrize("engine", FACTORS["engine"])
+def test_every_engine_with_every_kind_of_answer(engine):
+    for kind in FACTORS["answers"]:
+        case = Case(engine, kind, learning="learned" if engine == "auto" else "fixed")
+        if refusals(case):
+            continue
+        model = fitted(case)
+        for said, truth in zip(
+            predictions(case, again(model)), predictions(case, model), strict=True
+        ):
+            assert_array_equal(said, truth)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_posteriors_go_alone(models, name):
+    posterior = models[name].posterior_
+    kind = skpref.collaborative.CollaborativePosterior if is_many(name) else Posterior
+    if name == "one user":
+        kind = Posterior
+    copy = kind.from_arrays(posterior.to_arrays())
+    assert type(copy) is type(posterior)
+    anchors = posterior.anchors[:5]
+    assert_array_equal(copy.mean(anchors), posterior.mean(anchors))
+    assert_array_equal(copy.cov(anchors), posterior.cov(anchors))
+
+
+@pytest.mark.parametrize("inference", ["auto", "hmc"])
+def test_posteriors_of_optimizers_go_alone(inference):
+    optimizer = PreferenceOptimizer(candidates=TABLE, inference=inference, random_state=0)
+    optimizer.run(lambda a, b: a < b, 5)
+    posterior = optimizer.posterior_
+    copy = Posterior.from_arrays(posterior.to_arrays())
+    assert_array_equal(copy.mean(NAMES), posterior.mean(NAMES))
+    assert_array_equal(copy.sample(NAMES, 3, 0), posterior.sample(NAMES, 3, 0))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_arrays_need_no_pickle_and_hold_all(models, name):
+    model = models[name]
+    arrays = model.to_arrays()
+    assert all(type(each) is np.ndarray and each.dtype.kind in "biufMU" for each in arrays.values())
+    copy = type(model).from_arrays(arrays)
+    assert vars(copy).keys() == vars(model).keys()
+    for key, value in copy.to_arrays().items():  # the copy of the copy
+        assert_array_equal(value, arrays[key])
+        assert value.size == 0 or key == "document" or not np.shares_memory(value, arrays[key])
+    clone(copy)
+
+
+def test_learning_goes_on(models):
+    model, copy = models["learned"], again(models["learned"])
+    theta = model._model.theta + 0.1
+    assert copy.log_marginal_likelihood(theta) == model.log_marginal_likelihood(theta)
+    stream, other = again(models["stream"]), saved_support._stream(20)
+    other = again(other).partial_fit(X[20:], Y[20:])
+    assert_array_equal(other.predict(X), stream.predict(X))
+    assert_array_equal(clone(copy).fit(X, Y).predict(X), model.predict(X))
+
+
+def test_a_document_is_readable_by_others(models):
+    arrays = models["learned"].to_arrays()
+    document = json.loads(bytes(arrays["document"]))
+    assert document["format"] == 1 and document["skpref"] == skpref.__version__
+    told = document["object"]["posterior_"]
+    fitted = models["learned"].posterior_
+    assert told["likelihood"]["noise_variance"] == fitted.likelihood.noise_variance
+
+    def kernel(told, a, b):
+        """The kernel by another program's own hands."""
+        kind = told["class"]
+        if kind in ("sklearn.Sum", "sklearn.Product"):
+            one, other = (kernel(told[part], a, b) for part in ("k1", "k2"))
+            return one + other if kind.endswith("Sum") else one * other
+        if kind == "sklearn.ConstantKernel":
+            return told["constant_value"]
+        off = a[:, None] - b
+        if kind == "kernels.ItemEffect":
+            return np.all(off == 0.0, axis=2).astype(float)
+        assert kind == "sklearn.RBF"
+        length = told["length_scale"]
+        length = arrays[length["array"]] if isinstance(length, dict) else length
+        return np.exp(-0.5 * np.sum((off / length) ** 2, axis=2))
+
+    anchors, weights = (arrays[told[name]["array"]] for name in ("anchors", "weights"))
+    rows = np.linspace(-1.0, 1.0, 8).reshape(4, 2)
+    found = kernel(told["kernel"], rows, anchors) @ weights
+    np.testing.assert_allclose(found.mean(axis=1), fitted.mean(rows), rtol=1e-9)
+
+
+def test_tables_and_names_come_back(models):
+    copy = again(models["table"])
+    assert copy.items.frame.equals(TABLE.frame)
+    assert copy.items.names.tolist() == NAMES.tolist()
+    assert not copy.items.X.flags.writeable
+    assert again(models["users"]).users_.tolist() == list(dict.fromkeys(WHO.tolist()))
+    odd = [("a", 1), 3, 2.5, True]
+    model = CollaborativePreferenceRegressor(**saved_support.FIXED)
+    model.fit(X, Y, users=[odd[i % 4] for i in range(len(Y))])
+    assert again(model).users_.tolist() == odd
+
+
+class Own(RBF):
+    """A user's kernel."""
+
+
+class OwnProbit(Probit):
+    """A user's likelihood."""
+
+
+class OwnEngine(EP):
+    """A user's engine."""
+
+
+class Id:
+    """A hashable thing."""
+
+
+def flat(obj_func, initial_theta, bounds):
+    return initial_theta, obj_func(initial_theta)[0]
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"kernel": Own() + RBF()}, r"kernel\.k1 is a Own.*kernels of scikit-learn and.*pickle"),
+        ({"likelihood": OwnProbit()}, r"likelihood is a OwnProbit.*pickle"),
+        ({"inference": OwnEngine()}, r"inference is a OwnEngine.*pickle"),
+        ({"random_state": np.random.RandomState(0)}, r"random_state.*set_params\(random_state=0\)"),
+        ({"optimizer": flat}, r"optimizer is a function.*set the parameter to None"),
+    ],
+)
+def test_what_has_no_name_is_refused(params, message):
+    model = PairwisePreferenceRegressor(**{"optimizer": None} | params).fit(X, Y)
+    with pytest.raises(ValueError, match=message):
+        model.to_arrays()
+    for name in ("random_state", "optimizer"):
+        if name in params:
+            assert_array_equal(again(model.set_params(**{name: None})).predict(X), model.predict(X))
+
+
+def test_odd_ids_and_unfitted_models_are_refused():
+    judged = PairwisePreferenceRegressor(**saved_support.FIXED)
+    judged.fit(X[:4], Y[:4], judges=[Id(), Id(), Id(), Id()])
+    with pytest.raises(ValueError, match=r"judges_\..*is a Id.*texts, numbers"):
+        judged.to_arrays()
+    with pytest.raises(NotFittedError):
+        PairwisePreferenceRegressor().to_arrays()
+
+
+def test_what_is_no_file_of_a_model_is_refused(models):
+    read = PairwisePreferenceRegressor.from_arrays
+    with pytest.raises(ValueError, match=r"dict without the key 'document'.*numpy\.load"):
+        read({"weights": np.ones(3)})
+    with pytest.raises(ValueError, match="is not what to_arrays"):
+        read({"document": np.arange(3)})
+    with pytest.raises(TypeError, match=r"hold a Posterior.*Posterior\.from_arrays"):
+        read(models["learned"].posterior_.to_arrays())
+    arrays = models["learned"].to_arrays()
+    missing = {key: each for key, each in arrays.items() if key != "posterior_.factor"}
+    with pytest.raises(ValueError, match=r"incomplete.*posterior_\.factor"):
+        read(missing)
+
+    def changed(old, new):
+        text = bytes(arrays["document"]).replace(old, new)
+        return arrays | {"document": np.frombuffer(text, np.uint8)}
+
+    with pytest.raises(ValueError, match=r"of format 2.*reads formats up to 1.*newer"):
+        read(changed(b'"format": 1', b'"format": 2'))
+    with pytest.raises(ValueError, match=r"incomplete or not of a form.*os\.system"):
+        read(changed(b'"gp.Posterior"', b'"os.system"'))
+
+
+# -- pickles, and versions -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", OLDER, ids=lambda path: f"{path.parent.name} {path.stem}")
+def test_models_of_older_versions_are_read(path):
+    name, version = path.stem.replace("_", " "), path.parent.name
+    written = (path.parent / "versions.txt").read_text(encoding="utf-8")
+    numpy = next(line.partition("==")[2] for line in written.splitlines() if "numpy" in line)
+    if tuple(map(int, numpy.split(".")[:2])) > tuple(map(int, np.__version__.split(".")[:2])):
+        pytest.skip(f"pickled by numpy {numpy}, which is newer than {np.__version__}")
+    with np.load(path.with_name(f"{path.stem}_said.npz")) as file:
+        said = [file[key] for key in file.files]
+    with np.load(path.with_suffix(".npz")) as arrays:
+        kind = CollaborativePreferenceRegressor if is_many(name) else PairwisePreferenceRegressor
+        told = kind.from_arrays(arrays)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pickled = pickle.loads(path.read_bytes())
+    told_version = any(f"that skpref {version} wrote" in str(each.message) for each in caught)
+    assert told_version == (version != skpref.__version__)
+    # Another library of linear algebra rounds otherwise.
+    assert largest(answers(name, told, draws=False), said) < 1e-7
+    assert largest(answers(name, pickled, draws=False), said) < 1e-7
+
+
+def test_some_older_models_are_kept():
+    assert len(OLDER) >= 7
+
+
+def test_a_pickle_of_another_version_warns(models, monkeypatch):
+    written, version = pickle.dumps(models["names"]), skpref.__version__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        same = pickle.loads(written)
+    assert "_skpref_version" not in vars(same)
+    monkeypatch.setattr(skpref, "__version__", "99.1")
+    with pytest.warns(UserWarning, match=rf"skpref {version} wrote.*skpref 99\.1.*from_ar"):
+        other = pickle.loads(written)
+    assert_array_equal(other.predict(GAMES), same.predict(GAMES))
+
+
+# -- skops -----------------------------------------------------------------------------------------
+
+
+def test_skops_reads_pipelines():
+    io = pytest.importorskip("skops.io")
+    model = make_pipeline(Itemwise(StandardScaler()), PairwisePreferenceRegressor(optimizer=None))
+    written = io.dumps(model.fit(X, Y))
+    assert_array_equal(
+        io.loads(written, trusted=SKOPS_TRUSTED).predict_proba(X), model.predict_proba(X)
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_skops_reads_what_is_trusted(models, name):
+    io = pytest.importorskip("skops.io")
+    model = models[name]
+    if name == "table":  # of a DataFrame, which skops does not know
+        return
+    written = io.dumps(model)
+    assert set(io.get_untrusted_types(data=written)) <= set(SKOPS_TRUSTED)
+    copy = io.loads(written, trusted=SKOPS_TRUSTED)
+    assert largest(answers(name, copy), answers(name, model)) < 1e-12
