@@ -275,6 +275,15 @@ class TeamDuels(NamedTuple):
         Parameters for ``PairwisePreferenceRegressor(**duels.params)``: the kernel `Teams`, in which
         all members are alike before there are answers, and the noise of an answer to start from
         with its bounds, beside members of unit variance.
+
+    Examples
+    --------
+    >>> from skpref.duels import TeamDuels, from_teams
+    >>> duels = from_teams([("ann", "bob"), ("cid",)], [("cid", "dan"), ("ann",)])
+    >>> isinstance(duels, TeamDuels), duels.X.shape
+    (True, (2, 2, 2))
+    >>> sorted(duels.names)
+    ['ann', 'bob', 'cid', 'dan']
     """
 
     X: np.ndarray
