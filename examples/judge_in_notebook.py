@@ -1,5 +1,5 @@
-"""Judge pictures in a notebook
-============================
+"""Pictures judged in a notebook
+=============================
 
 Judge pictures side by side in a notebook: a sunset whose colours are tuned by eye.
 
@@ -9,6 +9,7 @@ answers what the page would show.
 """
 
 # %%
+import matplotlib.pyplot as plt
 import numpy as np
 
 from skpref import PreferenceOptimizer
@@ -53,3 +54,11 @@ best = judge.recommend()
 print(f"Best after {optimizer.n_told_} answers:")
 for name, value in best.items():
     print(f"  {name:7s} {value:.2f}  (liked best: {IDEAL[name]:.2f})")
+
+# %%
+_, axes = plt.subplots(1, 2, figsize=(8.0, 3.0), layout="constrained")
+for panel, (name, setting) in zip(axes, {"found": best, "liked best": IDEAL}.items(), strict=True):
+    panel.imshow(sunset(setting))
+    panel.set_title(name)
+    panel.set_axis_off()
+plt.show()
