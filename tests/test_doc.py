@@ -59,9 +59,13 @@ def page_id(page):
     return page.relative_to(DOC).as_posix() if page.is_relative_to(DOC) else page.name
 
 
+# Whole runs of many questions.
+LONG = {"optimising.md", "active.md"}
+
+
 def quick_or_slow(page):
     """Tutorials fit real data."""
-    is_slow = page.parent.name == "tutorials"
+    is_slow = page.parent.name == "tutorials" or page.name in LONG
     return pytest.param(page, id=page_id(page), marks=[pytest.mark.slow] * is_slow)
 
 
