@@ -22,6 +22,7 @@ COLUMNS = {
     "plotting": 2.0,
     "optimize": 4.5,
     "integrations": 4.5,
+    "widgets": 3.0,
     "_estimator": 1.0,
     "inspection": 2.0,
     "active": 4.0,

@@ -1,4 +1,7 @@
-"""Tune an image filter on the page of Optuna Dashboard: click the worst of three pictures.
+"""A picture filter, judged on a web page
+======================================
+
+Tune an image filter on the page of Optuna Dashboard: click the worst of three pictures.
 
 ``python examples/judge_in_browser.py --page`` starts the page and says where it is. A click says
 which picture is the worst; a new one takes its place. Pictures can be skipped, and answers taken
@@ -6,7 +9,7 @@ back under "Preference (History)". Everything is kept in the folder ``judge_run`
 (Ctrl-C), and start again to go on. Options: ``--folder``, ``--port``.
 
 Without ``--page`` a simulated judge compares with the undisturbed picture. The filter and the
-picture are those of ``tune_image_filter.py``. Needs ``pip install "skpref[optuna]"``.
+picture are those of ``tune_image_filter.py``. Needs ``pip install "skpref[optuna,plot]"``.
 """
 
 import argparse
@@ -24,7 +27,7 @@ from optuna.artifacts import FileSystemArtifactStore, upload_artifact
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
 from optuna_dashboard.preferential import create_study
-from tune_image_filter import SPACE, develop, disturbed, error_of, picture, show_best
+from tune_image_filter import SPACE, develop, disturbed, draw, error_of, picture, show_best
 
 from skpref.integrations.optuna import PreferentialSampler
 
@@ -111,7 +114,7 @@ def simulated(study, clean, noisy):
 
 
 def main():
-    reader = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    reader = argparse.ArgumentParser(description="A picture filter, judged on a web page.")
     reader.add_argument("--page", action="store_true", help="judge yourself, in a browser")
     reader.add_argument("--folder", type=Path, default=Path("judge_run"))
     reader.add_argument("--port", type=int, default=8080)
@@ -134,7 +137,9 @@ def main():
                 draw_next(study, store, noisy)
             simulated(study, clean, noisy)
         print(f"Best after {N_SIMULATED} answers to {N_SHOWN} pictures:")
-        show_best(PreferentialSampler().recommend(study).params, noisy, clean)
+        best = PreferentialSampler().recommend(study).params
+    show_best(best, noisy, clean)
+    draw(develop(noisy, best), noisy, clean)
 
 
 if __name__ == "__main__":

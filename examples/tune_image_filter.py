@@ -15,7 +15,6 @@ two are much alike.
 import sys
 from contextlib import suppress
 
-import matplotlib.pyplot as plt
 import numpy as np
 from scipy import ndimage
 
@@ -80,6 +79,8 @@ def simulated_judge(clean, noisy, rng):
 
 def by_eye(optimizer, noisy):
     """Show pairs until q is pressed."""
+    import matplotlib.pyplot as plt
+
     plt.rcParams["keymap.save"] = plt.rcParams["keymap.quit"] = []  # matplotlib's own s and q
     figure, axes = plt.subplots(1, 2, figsize=(10, 5.5))
     state = {}
@@ -127,6 +128,8 @@ def show_best(parameters, noisy, clean):
 
 def draw(found, noisy, clean):
     """The three pictures side by side."""
+    import matplotlib.pyplot as plt
+
     _, axes = plt.subplots(1, 3, figsize=(9.0, 3.4), layout="constrained")
     shown = {"noisy": noisy, "the filter that was found": found, "undisturbed": clean}
     for panel, (name, image) in zip(axes, shown.items(), strict=True):

@@ -280,10 +280,10 @@ class TeamDuels(NamedTuple):
     Examples
     --------
     >>> from skpref.duels import from_teams
-    >>> duels = from_teams([("ann", "bob")], [("cid",)])
-    >>> duels.rows([("cid", "ann"), ("bob",)])
-    array([[ 2.,  0.],
-           [ 1., -1.]])
+    >>> duels = from_teams([["ann", "bob"]], [["cid"]])
+    >>> duels.rows([["bob"], ["cid", "ann"]])
+    array([[ 1., -1.],
+           [ 2.,  0.]])
     """
 
     X: np.ndarray

@@ -36,9 +36,16 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def served(command: Sequence[str], url: str, log: Path, seconds: float = 60) -> Iterator:
+def served(
+    command: Sequence[str],
+    url: str,
+    log: Path,
+    seconds: float = 60,
+    environment: dict[str, str] | None = None,
+) -> Iterator:
     """A server, a process of its own, that answers at `url`; it is killed at the end."""
-    with log.open("ab") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
+    started = {"stdout": log.open("ab"), "stderr": subprocess.STDOUT, "env": environment}
+    with started["stdout"], subprocess.Popen(command, **started) as process:
         try:
             end = time.monotonic() + seconds
             while True:

@@ -27,6 +27,7 @@ DRAWS = ("looking.md", "tutorials/")
 PRINTS = ("tutorials/", "coming_from/")
 DISTRIBUTED = {"distributed.md"}
 ON_PAGES = {"judging.md"}
+NOTEBOOK = {"judging_notebook.md"}
 MODULES = (
     ["skpref"]
     + [
@@ -58,9 +59,13 @@ def page_id(page):
     return page.relative_to(DOC).as_posix() if page.is_relative_to(DOC) else page.name
 
 
+# Whole runs of many questions.
+LONG = {"optimising.md", "active.md"}
+
+
 def quick_or_slow(page):
     """Tutorials fit real data."""
-    is_slow = page.parent.name == "tutorials"
+    is_slow = page.parent.name == "tutorials" or page.name in LONG
     return pytest.param(page, id=page_id(page), marks=[pytest.mark.slow] * is_slow)
 
 
@@ -76,6 +81,8 @@ def test_blocks_run(page, run_pages, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if page.name in ON_PAGES:
         pytest.importorskip("optuna_dashboard")
+    if page.name in NOTEBOOK:
+        pytest.importorskip("anywidget")
     namespace = {}
     with config_context():
         for block in run_pages.blocks(page):

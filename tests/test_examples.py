@@ -18,6 +18,7 @@ PROMISED = {
     "first_steps_candy.py": ["P(Twix beats", "called right", "chocolate"],
     "football.py": ["at home is worth", "draws predicted", "Best of five", "Brazil"],
     "judge_in_browser.py": ["Best after 12 answers to 3 pictures", "of the noisy picture"],
+    "judge_in_notebook.py": ["Best after 20 answers", "liked best"],
     "language_models.py": ["ties 0.", "GPT 4", "95 % credible interval"],
     "leaving_one_machine.py": ["as in one process to 1e-8: True", "log loss"],
     "leaderboard_llm.py": ["GPT 4", "90 % interval", "within the best 20"],
@@ -49,6 +50,7 @@ NEEDS = {
     "judge_in_browser.py": "optuna_dashboard",
     "leaving_one_machine.py": "distributed",
     "raw_contests.py": "pandas",
+    "judge_in_notebook.py": "anywidget",
 }
 # Those of data that are fetched run where these are.
 FETCHED = {"tennis.py": fetch_atp_matches}

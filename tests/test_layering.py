@@ -34,6 +34,7 @@ ROOMS = (
     "optimize",
     "plotting",
     "integrations",
+    "widgets",
     "__init__",
     "_command",
     "__main__",
@@ -199,7 +200,10 @@ def test_what_is_imported_is_what_is_required():
     packages = {re.match(r"[\w-]+", line)[0] for line in required}
     assert packages == {"numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl"}
     allowed = packages - {"scikit-learn"} | {"sklearn", "skpref"}
-    optional = {"pandas", "polars", "matplotlib", "arviz", "tqdm", "optuna"}
+    optional = {"pandas", "polars", "matplotlib", "arviz", "tqdm", "optuna"} | {
+        "anywidget",
+        "traitlets",
+    }
     for path, tree in TREES.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):

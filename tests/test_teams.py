@@ -129,6 +129,8 @@ def test_later_days_are_filtered_and_newcomers_join():
         model.partial_fit(more.X, [1, 1, 1, 1], time=[9] * 4)
     others = from_teams([["hal"]], [["ida"]], like=more)  # in a league that is behind
     model.partial_fit(others.X, [1], time=[3])
+    said = repr(model.posterior_)
+    assert "10 members through time" in said and len(said) < 1000
     board = leaderboard(model, more.rows([[name] for name in more.names]), time=12)
     assert len(board.utility) == 7
 

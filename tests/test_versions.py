@@ -11,7 +11,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 # Tools, which change no result: any version that is new enough will do.
 TOOLS = {"ruff", "mypy", "build", "pytest-cov"}
 TOOLS |= {"sphinx", "docutils", "myst-parser", "numpydoc", "sphinx-gallery"}
-TOOLS |= {"pydata-sphinx-theme", "sphinx-copybutton", "playwright", "jupyterlab"}
+TOOLS |= {"pydata-sphinx-theme", "sphinx-copybutton", "playwright", "jupyterlab", "anywidget"}
 
 
 def least():

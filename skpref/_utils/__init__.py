@@ -43,6 +43,7 @@ from skpref._utils._parameters import (
 from skpref._utils._random import RandomLike, generator_of, seed_of, sobol, source_of
 from skpref._utils._records import Recorded, recorded, recorded_types, skpref_version
 from skpref._utils._roots import bracketed_roots
+from skpref._utils._summary import Summarised, html_table
 from skpref._utils._threads import blas_threads
 from skpref._utils._warnings import warn
 
@@ -55,6 +56,7 @@ __all__ = [
     "ProgressBar",
     "RandomLike",
     "Recorded",
+    "Summarised",
     "blas_threads",
     "bracketed_roots",
     "check_bounds",
@@ -67,6 +69,7 @@ __all__ = [
     "eigen_root",
     "floor_variance",
     "generator_of",
+    "html_table",
     "inverse_blocks",
     "inverse_cholesky",
     "is_covariance",

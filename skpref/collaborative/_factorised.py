@@ -421,7 +421,7 @@ class Weights(NamedTuple):
 
 
 @recorded
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FactorisedPosterior(CollaborativePosterior):
     """Weights and functions are independent Gaussian processes: f_u(x) = Σ_d w_ud h_d(x).
 

@@ -12,6 +12,7 @@ from skpref._utils import (
     Array,
     RandomLike,
     Recorded,
+    Summarised,
     eigen_root,
     floor_variance,
     generator_of,
@@ -27,8 +28,8 @@ from skpref.likelihoods import Likelihood
 _BLOCK = 2**22
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CollaborativePosterior(Recorded, ABC):
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class CollaborativePosterior(Recorded, Summarised, ABC):
     """Posterior of the utilities of many users, as a Gaussian.
 
     `of` says which users are meant. Without it all methods speak of somebody who was not fitted:
@@ -68,6 +69,21 @@ class CollaborativePosterior(Recorded, ABC):
     whiten: Array
     reader: Reader
     asked: tuple[NDArray[np.intp], Array | None, Array | None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {', '.join(map(str, self._facts().values()))}>"
+
+    def _facts(self):
+        asked = "somebody who was not fitted"
+        if self.asked is not None:
+            asked = f"{len(self.asked[0])} rows, each of its user"
+        m, n_features = self.anchors.shape
+        return {
+            "kernel": self.kernel,
+            "likelihood": self.likelihood,
+            "inducing points": f"{m} inducing points of {n_features} columns",
+            "of": f"of {asked}",
+        }
 
     def of(
         self, users: NDArray[np.intp], psi: Array | None = None, rest: Array | None = None
@@ -190,7 +206,7 @@ class CollaborativePosterior(Recorded, ABC):
 
 
 @recorded
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class TastesPosterior(CollaborativePosterior):
     """The population's utility and tastes are Gaussian: f_u(x) = f(x) + Σ_d w_ud h_d(x) + a rest.
 

@@ -14,6 +14,7 @@ from skpref._utils import (
     Array,
     RandomLike,
     Recorded,
+    Summarised,
     bracketed_roots,
     check_number,
     eigen_root,
@@ -109,8 +110,8 @@ _FOUND_AGAIN = ("_own", "utilities")
 BLOCK = 2**21
 
 
-@dataclass(frozen=True, eq=False)
-class Components(Recorded):
+@dataclass(frozen=True, eq=False, repr=False)
+class Components(Recorded, Summarised):
     """Fields, means and covariances of a `Posterior`, where the fields are documented."""
 
     kernel: Kernel
@@ -127,6 +128,18 @@ class Components(Recorded):
     def __post_init__(self) -> None:
         if self.reader is None:
             object.__setattr__(self, "reader", Reader(self.anchors.shape[1]))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {', '.join(map(str, self._facts().values()))}>"
+
+    def _facts(self):
+        n_anchors, n_features = self.anchors.shape
+        return {
+            "kernel": self.kernel,
+            "likelihood": self.likelihood,
+            "anchors": f"{n_anchors} anchors of {n_features} columns",
+            "components": f"{self.n_components} component{'s' * (self.n_components > 1)}",
+        }
 
     def __getstate__(self) -> dict[str, Any]:
         """Without caches."""
@@ -570,7 +583,7 @@ def _by_blocks(posterior, A, B):
 
 
 @recorded
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Posterior(Components):
     """Posterior of the utility f given duels; nothing else computes a mean or a variance.
 

@@ -141,7 +141,7 @@ class StaticFeatures:
 
 
 @recorded
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ThroughTime(Posterior):
     """Posterior of utilities through time; items are independent of each other.
 
@@ -180,6 +180,13 @@ class ThroughTime(Posterior):
         mean, root = np.zeros(rank), np.diag(np.sqrt(static.variance))
         mean[stay], root[np.ix_(stay, stay)] = self.static_mean, self.static_root
         return replace(self, static=static, static_mean=mean, static_root=root)
+
+    def _facts(self):
+        chains, span = self.chains, self.chains.course.times
+        known = f"{len(chains.who)} {'items' if self.teams is None else 'members'} through time"
+        if len(span):
+            known += f", answers from {np.min(span):g} to {np.max(span):g}"
+        return {"kernel": self.kernel, "likelihood": self.likelihood, "chains": known}
 
     @property
     def _drifts(self) -> Drifts:

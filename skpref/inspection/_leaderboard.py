@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from skpref._utils import Array, RandomLike, check_choice, check_number
+from skpref._utils import Array, RandomLike, check_choice, check_number, html_table
 from skpref.data import first_wins, table_frame
 from skpref.fitting import UNITS, Mixture, noise_deviation, unit_length
 from skpref.inspection._contenders import Columns, Contenders, contenders
@@ -200,22 +200,50 @@ class _Board(Bunch):
     """A leaderboard, which shows its first places."""
 
     def __repr__(self) -> str:
-        n, percent = len(self["names"]), f"{100.0 * self['level']:g} %"
-        head = f"Leaderboard of {n} in units of {self['unit']}, {percent} intervals"
-        names = [str(name) for name in self["names"][:_SHOWN].tolist()]
-        width = max((len(name) for name in names), default=0)
-        lines = [f"{head}: place, utility, ranks, chance of being best"]
-        for k, name in enumerate(names):
-            # 0 without a sign
-            mean, low, high = (round(float(self[of][k]), 2) + 0.0 for of in _ENDS)
+        rows = self._rows()
+        width = max((len(name) for name, *_ in rows), default=0)
+        lines = [f"{self._head()}: place, utility, ranks, chance of being best"]
+        for k, (name, mean, low, high, first, last, best) in enumerate(rows, start=1):
             lines.append(
-                f"  {k + 1:2d}  {name:<{width}}  {mean:7.2f}  [{low:7.2f}, {high:7.2f}]"
-                f"  {self['rank_lower'][k]:3d} to {self['rank_upper'][k]:3d}"
-                f"  {self['probability_best'][k]:6.1%}"
+                f"  {k:2d}  {name:<{width}}  {mean:7.2f}  [{low:7.2f}, {high:7.2f}]"
+                f"  {first:3d} to {last:3d}  {best:6.1%}"
             )
-        if n > len(names):
-            lines.append(f"  … {n - len(names)} more")
-        return "\n".join(lines)
+        return "\n".join([*lines, *[f"  {self._rest()}"] * bool(self._rest())])
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                k,
+                name,
+                f"{mean:.2f}",
+                f"{low:.2f} to {high:.2f}",
+                f"{first} to {last}",
+                f"{best:.1%}",
+            )
+            for k, (name, mean, low, high, first, last, best) in enumerate(self._rows(), start=1)
+        ]
+        titles = ("place", "name", "utility", "interval", "ranks", "chance of being best")
+        return html_table(self._head(), rows, titles, self._rest())
+
+    def _head(self):
+        percent = f"{100.0 * self['level']:g} %"
+        return (
+            f"Leaderboard of {len(self['names'])} in units of {self['unit']}, {percent} intervals"
+        )
+
+    def _rows(self):
+        """Name, utility and its ends, ranks, and chance of being best of the first places."""
+        found = []
+        for k, name in enumerate(self["names"][:_SHOWN].tolist()):
+            # 0 without a sign
+            utility = (round(float(self[of][k]), 2) + 0.0 for of in _ENDS)
+            ranks = self["rank_lower"][k], self["rank_upper"][k]
+            found.append((str(name), *utility, *ranks, self["probability_best"][k]))
+        return found
+
+    def _rest(self):
+        left = len(self["names"]) - _SHOWN
+        return f"… {left} more" if left > 0 else ""
 
 
 def _lead(

@@ -6,7 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from skpref._utils import CallbackSupportMixin, ProgressBar, check_number, with_callbacks
+from skpref._utils import (
+    CallbackSupportMixin,
+    ProgressBar,
+    Summarised,
+    check_number,
+    with_callbacks,
+)
+from skpref.data import DuelScale
 from skpref.optimize._dimensions import copied
 from skpref.optimize._session import Session
 from skpref.optimize._spaces import titled
@@ -16,7 +23,7 @@ from skpref.optimize._state import DUELS, HistoryEntry, User
 _MAX_SKIPS = 100
 
 
-class Asking(CallbackSupportMixin):
+class Asking(Summarised, CallbackSupportMixin):
     """Ask, tell, skip and undo, for a class with a session and a space.
 
     A subclass has `ask`, `tell` and `recommend`. Where a question is to somebody, it also says how
@@ -171,6 +178,16 @@ class Asking(CallbackSupportMixin):
     def _as_told(self, items: Any, outcome: Any, kind: Any) -> Any:
         """What a judge says of a question, as `tell` takes it."""
         return outcome
+
+    # -- for a page to judge on ----------------------------------------------------------
+
+    def _scale(self) -> DuelScale:
+        """Outcomes that a duel may have."""
+        return self._session.configuration.models.scale
+
+    def _check_takes(self, outcome: dict, n: int) -> None:
+        """Raise ValueError unless the model takes such an answer to n items."""
+        self._session.configuration.models.check_takes(outcome, n)
 
     # -- questions -----------------------------------------------------------------------
 

@@ -175,6 +175,17 @@ class ActiveLearner(Asking):
             f"{len(state.told)}, pending: {len(state.pending)}>"
         )
 
+    def _facts(self):
+        state, configuration = self._session.known, self._session.configuration
+        users = {} if configuration.users is None else {"users": len(configuration.users)}
+        return {
+            "pool": f"{len(configuration.pool.pairs)} duels of {len(self._space.pool)} items",
+            **users,
+            "strategy": configuration.strategy,
+            "duels told": len(state.told),
+            "pending": len(state.pending),
+        }
+
     def ask(self, n: int | None = None, *, user: str | int | None = None) -> Any:
         """The next duel, or the next n for judges in parallel.
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel, Matern
 
-from skpref.data import DUEL, Comparisons
+from skpref.data import DUEL, Comparisons, DuelScale
 from skpref.fitting import (
     Fitted,
     Hyperprior,
@@ -165,9 +165,14 @@ class Models:
         uses_order = self.whole.likelihood.uses_order
         return not uses_order and all(outcome in (0, 1) for _, outcome, *_ in told)
 
+    @property
+    def scale(self) -> DuelScale:
+        """Outcomes that a duel may have."""
+        return self.whole.likelihood.duel_scale
+
     def check_takes(self, outcome: int | str | dict, n: int) -> None:
         """Raise ValueError unless the model takes such an answer to n items."""
-        self.whole.likelihood.duel_scale.check_told(label_of(outcome))
+        self.scale.check_told(label_of(outcome))
         if outcome not in (0, 1):
             told = [(range(n), outcome)]
             seen = observed(np.arange(float(n))[:, None], told, self.whole, self.forgets)

@@ -22,7 +22,7 @@ from skpref.optimize._layouts import layouts_beside, layouts_of
 from skpref.optimize._model import LENGTHSCALE_PRIOR
 from skpref.optimize._questions import check_told
 from skpref.optimize._session import Session
-from skpref.optimize._spaces import make_space
+from skpref.optimize._spaces import make_space, titled
 
 
 class PreferenceOptimizer(Asking):
@@ -213,6 +213,16 @@ class PreferenceOptimizer(Asking):
             f"pending: {len(state.pending)}>"
         )
 
+    def _facts(self):
+        state, strategy = self._session.known, self._session.configuration.strategies["duel"]
+        return {
+            "dimensions": self._space.n_dimensions,
+            **strategy._asdict(),
+            "answers told": len(state.told),
+            "pending": len(state.pending),
+            "recommended": titled(self.recommend()) if state.told else "nothing was told yet",
+        }
+
     # -- the loop ------------------------------------------------------------------------
 
     def ask(
@@ -360,6 +370,39 @@ class PreferenceOptimizer(Asking):
             return "duel"
         return "set" if form is None else form.kind
 
+    def item_at(self, items: Any, position: Any) -> Any:
+        """The item at a position of a pending line or plane, such as where a slider stands.
+
+        Parameters
+        ----------
+        items : array-like of shape (k, d), or k dicts
+            A pending line or plane, in its order.
+        position : int, float or pair of them
+            As in `tell`.
+
+        Returns
+        -------
+        ndarray of shape (d,) or dict
+            What ``tell(items, position=position)`` would take for the best. Nothing is recorded.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the items are no pending line or plane, or it is no position on them.
+
+        Examples
+        --------
+        >>> from skpref import PreferenceOptimizer
+        >>> optimizer = PreferenceOptimizer({"gain": (0.0, 1.0)}, random_state=0)
+        >>> points = optimizer.ask(kind="line")
+        >>> optimizer.item_at(points, 8) == points[8]
+        True
+        >>> gains = [optimizer.item_at(points, at)["gain"] for at in (0, 0.5, 1)]
+        >>> gains[1] == sorted(gains)[1]
+        True
+        """
+        return self._session.item_at(items, position)
+
     # -- results -------------------------------------------------------------------------
 
     def recommend(self) -> Any:
@@ -456,6 +499,7 @@ class PreferenceOptimizer(Asking):
         )
 
     def _form_asked(self, size, kind):
+        layouts_of(kind, size, self._space)
         return {"size": size, "kind": kind}
 
     def _as_told(self, items, outcome, kind):

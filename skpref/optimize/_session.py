@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from skpref.optimize._answers import AnswerArguments
+from skpref.optimize._answers import AnswerArguments, leader
 from skpref.optimize._configuration import check_same, check_writable, describe
 from skpref.optimize._events import (
     Draft,
@@ -419,6 +419,14 @@ class Session:
         with self._lock:
             state = self.state
             return state.form_of(self._question(state.items, items)[1])
+
+    def item_at(self, items: Any, position: Any) -> Any:
+        """The item at a position of a pending line or plane, as people see it."""
+        said = AnswerArguments(position=position)
+        with self._lock:
+            form = self._form(items, said, None)
+            known, told, outcome = self._told(self._state.items, items, said, form)
+        return self.space.present(known.values[told[leader(outcome, len(told))]])
 
     def _pair(self, known, duel):
         """Items and the indices of the two of a duel, which is checked."""

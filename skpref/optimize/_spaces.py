@@ -462,8 +462,8 @@ def titled(item: Any) -> str:
     Examples
     --------
     >>> from skpref.optimize._spaces import titled
-    >>> titled({"dose": 3.14159, "kind": "green"}), titled([0.5, 10.0])
-    ('dose=3.142, kind=green', '(0.5, 10)')
+    >>> titled({"dose": 3.14159, "kind": "green"}), titled([0.5, 10.0]), titled("tea")
+    ('dose=3.142, kind=green', '(0.5, 10)', 'tea')
     """
 
     def short(value: Any) -> str:
@@ -471,6 +471,8 @@ def titled(item: Any) -> str:
 
     if hasattr(item, "items"):
         return ", ".join(f"{name}={short(value)}" for name, value in item.items())
+    if np.ndim(item) == 0:  # a name
+        return str(item)
     return f"({', '.join(map(short, plain(list(item))))})"
 
 

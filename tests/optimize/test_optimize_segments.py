@@ -545,3 +545,38 @@ def test_a_form_that_is_none_is_damage(tmp_path, form):
     event = Draft("ask", payload | {"form": form}).event(state, "", 0.0)
     with pytest.raises(ValueError, match=r"no form of a question|no list"):
         reader.applied(state, event)
+
+
+# --- the item at a position -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "positions"), [("line", [0, 3, 8, 2.25, 7.5]), ("plane", [0, 24, (1, 3), (1.5, 0.25)])]
+)
+def test_the_item_at_a_position_is_the_one_that_is_told(kind, positions):
+    for position in positions:
+        found = told(1, kind)
+        items = found.ask(kind=kind)
+        item, before = found.item_at(items, position), len(found.pending_)
+        assert len(found.pending_) == before
+        assert found.n_told_ == 1
+        found.tell(items, position=position)
+        entry = found.history_[-1]
+        np.testing.assert_array_equal(entry.items[entry.outcome["chosen"]], item)
+
+
+def test_the_item_at_a_position_of_a_journal_of_another(tmp_path):
+    one, other = (made(journal=tmp_path / "run.db") for _ in range(2))
+    items = one.ask(kind="line")
+    np.testing.assert_array_equal(other.item_at(items, 2), items[2])
+    assert read_journal(tmp_path / "run.db")["kind"] == ["ask"]
+
+
+@pytest.mark.parametrize("position", [None, 9, -0.5, "left", [1, 2]])
+def test_no_item_at_what_is_no_position(position):
+    found = made()
+    items = found.ask(kind="line")
+    with pytest.raises((TypeError, ValueError), match=r"position|answered"):
+        found.item_at(items, position)
+    with pytest.raises(ValueError, match="no such question"):
+        found.item_at(found.ask(), 0)

@@ -1,0 +1,9 @@
+"""A page to judge on in a notebook: what is asked is shown, and answered by a click or a key.
+
+Needs ``pip install "skpref[notebook]"``. The page is one file of JavaScript and one of CSS, which
+come with the package: nothing is fetched from elsewhere.
+"""
+
+from skpref.widgets._judge import Judge
+
+__all__ = ["Judge"]

@@ -1,0 +1,72 @@
+"""Which answers a page offers to a question, and what it says above them."""
+
+from typing import Any, NamedTuple
+
+from skpref.data import DuelScale
+
+# How clearly an item is better, by the number of grades.
+_GRADES = {
+    1: ("Better",),
+    2: ("Slightly better", "Clearly better"),
+    3: ("Slightly better", "Clearly better", "Far better"),
+}
+_PROMPTS = {
+    "duel": "Which is better?",
+    "line": "Move the slider to the best place.",
+    "plane": "Which is the best?",
+}
+
+
+class Way(NamedTuple):
+    """How a set of more than two items is answered.
+
+    Attributes
+    ----------
+    prompt : str
+    example : dict
+        An answer of this way, as `tell` takes it.
+    """
+
+    prompt: str
+    example: dict
+
+
+WAYS = {
+    "best": Way("Which is the best?", {"chosen": 0}),
+    "best_worst": Way("Which is the best? Then: which is the worst?", {"chosen": 0, "worst": 1}),
+    "ranking": Way("Choose the best, then the next best, and so on.", {"ranking": [0, 1]}),
+}
+
+
+def choices_of(scale: DuelScale) -> list[dict]:
+    """The answers to a duel, from the clearest win of the first item to that of the second.
+
+    Returns
+    -------
+    list of dict
+        ``outcome`` as `tell` takes it; its ``label``; the ``side`` of the item that wins, None
+        of a tie.
+    """
+    labels = _GRADES.get(scale.levels)
+    if labels is None:
+        labels = tuple(f"Better, grade {grade}" for grade in range(1, scale.levels + 1))
+    grades = [*enumerate(labels, start=1)]
+    first = [{"outcome": grade, "label": label, "side": 0} for grade, label in grades[::-1]]
+    second = [
+        {"outcome": 0 if grade == 1 else -grade, "label": label, "side": 1}
+        for grade, label in grades
+    ]
+    tie = {"outcome": "tie", "label": "No difference", "side": None}
+    return [*first, *[tie] * scale.ties, *second]
+
+
+def prompt_of(kind: str, way: str) -> str:
+    """What is asked of a question of a kind, sets answered in a way."""
+    return WAYS[way].prompt if kind == "set" else _PROMPTS[kind]
+
+
+def size_of_sets(kind: Any, size: Any) -> int:
+    """How many items the largest set has that these arguments of `ask` allow."""
+    if isinstance(kind, str):
+        return (size or 2) if kind == "set" else 0
+    return (size or {}).get("set", 4) if "set" in kind else 0

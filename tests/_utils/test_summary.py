@@ -1,0 +1,91 @@
+"""Tables for notebooks: what is in them, and that texts stay texts."""
+
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+
+from skpref import ItemTable, PairwisePreferenceRegressor, PreferenceOptimizer
+from skpref._utils import html_table
+from skpref.collaborative import CollaborativePreferenceRegressor
+from skpref.inspection import leaderboard
+from skpref.optimize import ActiveLearner
+
+NASTY = "<img src=x onerror=alert(1)> & 'co'"
+
+
+def cells(html):
+    """Text of every cell, row by row; raises unless it is well formed."""
+    return [["".join(cell.itertext()) for cell in row] for row in parsed(html).iter("tr")]
+
+
+def parsed(html):
+    found = ElementTree.fromstring(html)
+    assert {each.tag for each in found.iter()} <= {
+        *("div", "table", "caption", "thead", "tbody", "tr", "th", "td")
+    }
+    return found
+
+
+def test_texts_are_escaped():
+    html = html_table(NASTY, [(NASTY, NASTY)], [NASTY, "b"], NASTY)
+    assert cells(html) == [[NASTY, "b"], [NASTY, NASTY]]
+    assert parsed(html).find(".//caption").text == NASTY
+    assert parsed(html).find("./div").text == NASTY
+
+
+def test_an_optimizer_says_how_it_stands():
+    optimizer = PreferenceOptimizer({NASTY: (0.0, 1.0)}, random_state=0)
+    assert dict(cells(optimizer._repr_html_()))["recommended"] == "nothing was told yet"
+    optimizer.tell(optimizer.ask(), 1)
+    optimizer.ask()
+    found = dict(cells(optimizer._repr_html_()))
+    assert found["answers told"] == found["pending"] == found["dimensions"] == "1"
+    [(name, value)] = optimizer.recommend().items()
+    assert found["recommended"] == f"{name}={value:.4g}"
+
+
+def test_a_learner_says_how_it_stands():
+    learner = ActiveLearner(PairwisePreferenceRegressor(), np.eye(3), random_state=0)
+    learner.tell(learner.ask(), 1)
+    found = dict(cells(learner._repr_html_()))
+    assert found["pool"] == "3 duels of 3 items"
+    assert (found["strategy"], found["duels told"], found["pending"]) == ("bald", "1", "0")
+
+
+def posteriors():
+    X = np.random.default_rng(0).random((300, 2, 3))
+    y = X[:, 0, 0] > X[:, 1, 0]
+    model = PairwisePreferenceRegressor(optimizer=None)
+    yield model.fit(X, y).posterior_
+    yield model.set_params(inference="hmc", random_state=0).fit(X[:9], y[:9]).posterior_
+    users = np.arange(300) % 4
+    many = CollaborativePreferenceRegressor(optimizer=None).fit(X[:40], y[:40], users=users[:40])
+    yield many.posterior_
+    yield many.posterior_for([0, 1])
+
+
+def test_a_posterior_is_short():
+    for posterior in posteriors():
+        text, found = repr(posterior), cells(posterior._repr_html_())
+        assert text.startswith(f"<{type(posterior).__name__}: ")
+        assert len(text) < 400
+        assert "\n" not in text
+        assert str(posterior.kernel) in text
+        assert ["likelihood", str(posterior.likelihood)] in found
+        assert f" {len(posterior.anchors)} " in text
+
+
+def test_a_board_shows_what_it_prints():
+    names = [NASTY, *(f"player {k}" for k in range(24))]
+    games = [[names[k], names[k + 1]] for k in range(24)] * 2
+    model = PairwisePreferenceRegressor(items=ItemTable.from_names(games), optimizer=None)
+    board = leaderboard(model.fit(games), n_draws=200)
+    head, *rows = cells(board._repr_html_())
+    assert head[:3] == ["place", "name", "utility"]
+    assert len(rows) == 20
+    printed = repr(board).splitlines()
+    for row, line in zip(rows, printed[1:], strict=False):
+        assert line.split()[0] == row[0]
+        assert row[1] in line
+        assert all(part in line for part in (row[2], *row[3].split(" to "), row[5]))
+    assert parsed(board._repr_html_()).find("./div").text == printed[-1].strip() == "… 5 more"
