@@ -4,7 +4,8 @@ f(x) = φ(x)ᵀ w with w ~ N(0, diag(v)), so that margins are z = Z w with a row
 Z = φ(first) − φ(second), which no hyperparameter moves. Sites on the margins become a precision of
 the weights: all square matrices are of the number of features, whatever the number of items and
 answers, and all else is linear in the answers. Most features of a margin are zero: of a group, such
-as all answers about one competitor, those two alone that the margin's items belong to.
+as all answers about one competitor, those two alone that the margin's items belong to. Features of
+a team are the weighted sums of its members'.
 """
 
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ from skpref.gp._prior import (
 )
 from skpref.gp._shared_noise import JointNoise
 from skpref.gp._utilities import columns
-from skpref.kernels import FiniteFeatures, Kernel, Term, finite_features
+from skpref.kernels import FiniteFeatures, Kernel, Teams, Term, finite_features
 from skpref.likelihoods import Likelihood
 
 # Groups that are held as dense columns: so few are quicker that way.
@@ -92,6 +93,45 @@ def _sides(comparisons: Comparisons, term: Term, margins: Margins) -> _Sides:
     return found
 
 
+def _known(kernel: Kernel, n_columns: int) -> tuple[FiniteFeatures | None, Teams | None]:
+    """Features of items, or of their members where items are teams."""
+    if type(kernel) is Teams:
+        return finite_features(kernel.kernel, n_columns - kernel.n_beside), kernel
+    return finite_features(kernel, n_columns), None
+
+
+class _OfTeams(NamedTuple):
+    """What a term is of the members of teams.
+
+    Attributes
+    ----------
+    code : ndarray of int of shape (n_members, n_items)
+        Their groups, numbered from 0; of who is absent, any.
+    n_groups : int
+    values : ndarray of shape (n_members, n_items, n_monomials)
+        Times the weights.
+    """
+
+    code: NDArray[np.intp]
+    n_groups: int
+    values: Array
+
+
+def _of_teams(comparisons: Comparisons, term: Term, teams: Teams) -> _OfTeams:
+    """The members' groups and values of a term, found once."""
+    name = "members", term, str(teams.positions()), str(teams.weights)
+    if name not in comparisons.kept:
+        rows, shares = teams.member_rows(comparisons.items)
+        there = shares != 0.0
+        code = np.zeros(shares.shape, dtype=np.intp)
+        _, code[there] = distinct_rows(rows[there][:, list(term.group)])
+        values = np.stack([term.values(each) for each in rows]) * shares[:, :, None]
+        n_groups = int(code[there].max(initial=-1)) + 1 if term.group else 1
+        comparisons.kept[name] = _OfTeams(code, n_groups, values)
+    found: _OfTeams = comparisons.kept[name]
+    return found
+
+
 class _Size(NamedTuple):
     """Of features: their number, the entries of a margin, the dense columns, and whether these are
     kept by item."""
@@ -102,23 +142,27 @@ class _Size(NamedTuple):
     by_item: bool
 
 
-def _size(comparisons: Comparisons, terms: tuple[Term, ...]) -> _Size:
+def _size(comparisons: Comparisons, terms: tuple[Term, ...], teams: Teams | None) -> _Size:
     """How large the features of margins will be, found without them."""
-    name = "size", terms
+    name = "size", terms, str(teams and (teams.positions(), teams.weights))
     if name not in comparisons.kept:
         rank = n_entries = n_dense = 0
-        few = False
+        few = teams is not None
+        n_members = 1 if teams is None else len(teams.members)
         for term in terms:
             n = len(term.monomials)
             if not term.group:
-                n_dense += n - (term.monomials[0] == ())
+                n_dense += n - (term.monomials[0] == () and teams is None)
                 continue
-            n_groups = _sides(comparisons, term, comparisons.rows.margins).n_groups
+            if teams is None:
+                n_groups = _sides(comparisons, term, comparisons.rows.margins).n_groups
+            else:
+                n_groups = _of_teams(comparisons, term, teams).n_groups
             if n_groups <= _FEW:
                 n_dense, few = n_dense + n_groups * n, True
             else:
                 rank += n_groups * n
-                n_entries += 2 * n
+                n_entries += 2 * n * n_members
         n_margins = len(comparisons.rows.margins.first)
         by_item = not few and _by_item(n_dense, len(comparisons.items), n_margins)
         comparisons.kept[name] = _Size(rank + n_dense, n_entries, n_dense, by_item)
@@ -253,6 +297,8 @@ class MarginFeatures:
         Of the kernel.
     margins : Margins
         Between these items.
+    teams : Teams or None
+        Where items are teams: ``terms`` are of their members.
 
     Attributes
     ----------
@@ -261,7 +307,13 @@ class MarginFeatures:
         Which of the terms' monomials each feature is of.
     """
 
-    def __init__(self, comparisons: Comparisons, terms: tuple[Term, ...], margins: Margins):
+    def __init__(
+        self,
+        comparisons: Comparisons,
+        terms: tuple[Term, ...],
+        margins: Margins,
+        teams: Teams | None = None,
+    ):
         items = comparisons.items
         n = self.n_margins = len(margins.first)
         self._place: list[NDArray[np.intp]] = []  # one feature of every margin each
@@ -272,13 +324,21 @@ class MarginFeatures:
         begin = self._n_sparse = 0
         of_items: list[Array] = []
         n_alone = sum(len(term.monomials) for term in terms if not term.group)
-        few = any(
+        few = teams is not None or any(
             term.group and _sides(comparisons, term, margins).n_groups <= _FEW for term in terms
         )
         by_item = _by_item(n_alone, len(items), n) and not few
         for term in terms:
-            values, number = term.values(items), range(begin, begin + len(term.monomials))
+            number = range(begin, begin + len(term.monomials))
             begin += len(term.monomials)
+            if teams is not None:
+                n_groups = self._add_teams(_of_teams(comparisons, term, teams), margins, dense)
+                if n_groups > _FEW:
+                    of_entries.append(np.tile(np.array(number), n_groups))
+                else:
+                    of_dense += [*number] * n_groups
+                continue
+            values = term.values(items)
             if by_item and not term.group:
                 of_items.append(values)
                 of_dense += number
@@ -324,14 +384,48 @@ class MarginFeatures:
         told = entry.ravel(), place.ravel(), np.arange(n + 1) * k
         self._sparse = csr_array(told, shape=(n, self._n_sparse))
 
+    def _add_teams(self, found: _OfTeams, margins: Margins, dense: list[Array]) -> int:
+        """Add the features that a term has of teams, and say of how many groups."""
+        sides = ((margins.first, 1.0), (margins.second, -1.0))
+        n_monomials = found.values.shape[2]
+        if found.n_groups <= _FEW:
+            for group in range(found.n_groups):
+                there = (found.code == group)[:, :, None]
+                total = np.sum(np.where(there, found.values, 0.0), axis=0)
+                dense += list((total[margins.first] - total[margins.second]).T)
+            return found.n_groups
+        for at in range(n_monomials):
+            places: list[NDArray[np.intp]] = []
+            entries: list[Array] = []
+            for side, sign in sides:
+                for code, values in zip(found.code, found.values, strict=True):
+                    place = self._n_sparse + n_monomials * code[side] + at
+                    entry = sign * values[side, at]
+                    # Of who is in it twice, on either side, one entry is kept.
+                    for before, told in zip(places, entries, strict=True):
+                        same = (place == before) & (entry != 0.0)
+                        told[same] += entry[same]
+                        entry[same] = 0.0
+                    places.append(place)
+                    entries.append(entry)
+            self._place += places
+            self._entry += entries
+        self._n_sparse += n_monomials * found.n_groups
+        return found.n_groups
+
     @classmethod
     def of(
-        cls, comparisons: Comparisons, terms: tuple[Term, ...], margins: Margins
+        cls,
+        comparisons: Comparisons,
+        terms: tuple[Term, ...],
+        margins: Margins,
+        teams: Teams | None = None,
     ) -> "MarginFeatures":
         """Found once for the margins of some answers, and once for those between the same items."""
-        name = "features", terms, margins is comparisons.rows.margins
+        of_teams = str(teams and (teams.positions(), teams.weights))
+        name = "features", terms, of_teams, margins is comparisons.rows.margins
         if name not in comparisons.kept:
-            comparisons.kept[name] = cls(comparisons, terms, margins)
+            comparisons.kept[name] = cls(comparisons, terms, margins, teams)
         found: MarginFeatures = comparisons.kept[name]
         return found
 
@@ -448,7 +542,8 @@ class FiniteRank(ByVector):
     ):
         self.kernel, self.noise = kernel, noise
         self._finite, self._comparisons, self._margins = finite, comparisons, margins
-        features = self._features = MarginFeatures.of(comparisons, finite.terms, margins)
+        teams = kernel if type(kernel) is Teams else None
+        features = self._features = MarginFeatures.of(comparisons, finite.terms, margins, teams)
         self._own = finite.variance[features.source]  # v
         self._scale = np.sqrt(self._own)
         self.n_margins, self.n_shared = features.n_margins, margins.n_shared
@@ -467,7 +562,7 @@ class FiniteRank(ByVector):
         gradient: bool = False,
     ) -> Self:
         """See `Prior.of`; a ValueError if the kernel's features are not known to be few."""
-        finite = finite_features(kernel, comparisons.items.shape[1])
+        finite, _ = _known(kernel, comparisons.items.shape[1])
         if finite is None:
             raise ValueError(
                 f"The features of the kernel {kernel} are not known to be few. Use DenseItems."
@@ -485,10 +580,10 @@ class FiniteRank(ByVector):
     @classmethod
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
         """See `Prior.cost`; infinite for kernels of other features, or of none that counts."""
-        finite = None
+        finite = teams = None
         if kernel is not None:
-            finite = finite_features(kernel, comparisons.items.shape[1])
-        found = (0, 0, 0, False) if finite is None else _size(comparisons, finite.terms)
+            finite, teams = _known(kernel, comparisons.items.shape[1])
+        found = (0, 0, 0, False) if finite is None else _size(comparisons, finite.terms, teams)
         rank, k, d, by_item = found
         if not rank:
             return Cost(np.inf, np.inf, np.inf)

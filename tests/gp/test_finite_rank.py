@@ -14,7 +14,7 @@ from skpref import PairwisePreferenceRegressor
 from skpref.duels import Comparisons
 from skpref.gp import DenseItems, DenseMargins, FiniteRank, Prior, _finite_rank, choose_prior
 from skpref.inference import EP, HMC, Gibbs, Laplace, Problem
-from skpref.kernels import Identity, ItemEffect, OnColumns
+from skpref.kernels import Identity, ItemEffect, OnColumns, Teams
 from skpref.likelihoods import Probit
 
 IDS, SLOPES = OnColumns(Identity(), [0]), OnColumns(DotProduct(0.5, "fixed"), [2, 3])
@@ -69,6 +69,54 @@ def test_evidence_gradient_and_posterior_are_those_of_all_items(seed, name, kind
     close(own[2].mean(X), dense[2].mean(X))
     close(own[2].cov(X), dense[2].cov(X))
     close(own[1].conditioned.variance, dense[1].conditioned.variance)
+
+
+# Of two members, each with a category and a number; who is -1 is absent.
+OF_TEAMS = Teams(
+    0.7 * IDS + 0.2 * OnColumns(Identity(), [1]) + 0.3 * OnColumns(DotProduct(0.5), [2]),
+    members=[[0, 1, 2], [3, 4, 5]],
+    weights=[6, 7],
+)
+
+
+def teams(rng, n, n_players):
+    """Some are of one player, some name a player twice."""
+    sides = []
+    for _ in range(2):
+        who = rng.integers(0, n_players, n).astype(float)
+        sides += [who, rng.integers(0, 3, n), rng.normal(size=n)]
+    sides[3] = np.where(rng.random(n) < 0.3, -1.0, sides[3])
+    return np.column_stack([*sides, rng.uniform(0.2, 1.0, n), rng.uniform(0.2, 1.0, n)])
+
+
+@pytest.mark.parametrize("few", [0, 4, 99], ids=["sparse", "mixed", "dense"])
+@pytest.mark.parametrize("kind", ["duels", "choices"])
+def test_teams_are_those_of_all_items(kind, few, monkeypatch):
+    monkeypatch.setattr(_finite_rank, "_FEW", few)
+    rng = np.random.default_rng(few)
+    items = teams(rng, 40, 6)
+    if kind == "duels":
+        pairs = np.array([rng.choice(40, 2, replace=False) for _ in range(70)])
+        seen = Comparisons.from_duels(items, *pairs.T, rng.random(70) < 0.5)
+    else:
+        sets = [rng.choice(40, 3, replace=False).tolist() for _ in range(30)]
+        seen = Comparisons.from_ranks(items, sets, [[1, 2, 2]] * 30)
+    dense, own = both(OF_TEAMS, seen, Probit(0.4), ENGINES["ep"])
+    close(own[1].sites.log_evidence, dense[1].sites.log_evidence)
+    truth, slopes = (ENGINES["ep"].evidence_gradient(*each[:2]) for each in (dense, own))
+    close(slopes.kernel, truth.kernel)
+    close(own[0].prior.variance, dense[0].prior.variance)
+    X = np.concatenate([items[:5], teams(rng, 5, 8)])
+    close(own[2].mean(X), dense[2].mean(X))
+    close(own[2].cov(X), dense[2].cov(X))
+
+
+def test_many_matches_of_teams_take_features():
+    rng = np.random.default_rng(0)
+    items = teams(rng, 3000, 50)
+    pairs = rng.permutation(3000).reshape(2, 1500)
+    seen = Comparisons.from_duels(items, *pairs, rng.random(1500) < 0.5)
+    assert choose_prior(OF_TEAMS, seen, Probit(0.4)) is FiniteRank
 
 
 @pytest.mark.parametrize("scale", [1e3, 1e6])
