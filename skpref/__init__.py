@@ -7,7 +7,7 @@ from skpref.fitting import JudgePrior
 from skpref.gp import Posterior
 from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 
 __all__ = [
     "CollaborativePreferenceRegressor",
