@@ -5,8 +5,9 @@ Tune an image filter on the page of Optuna Dashboard: click the worst of three p
 
 ``python examples/judge_in_browser.py --page`` starts the page and says where it is. A click says
 which picture is the worst; a new one takes its place. Pictures can be skipped, and answers taken
-back under "Preference (History)". Everything is kept in the folder ``judge_run``: stop at any time
-(Ctrl-C), and start again to go on. Options: ``--folder``, ``--port``.
+back under "Preferences (History)", the clock on the left. Everything is kept in the folder
+``judge_run``: stop at any time (Ctrl-C), see the best setting so far, and start again to go on.
+Options: ``--folder``, ``--port``.
 
 Without ``--page`` a simulated judge compares with the undisturbed picture. The filter and the
 picture are those of ``tune_image_filter.py``. Needs ``pip install "skpref[optuna,plot]"``.
@@ -94,6 +95,21 @@ def draw_next(study, store, noisy):
     trial.set_user_attr(PICTURE, made)
 
 
+def judged(study, store, noisy):
+    """Draw what the page asks for until Ctrl-C, then say which setting is the best so far."""
+    try:
+        while True:
+            while study.should_generate():
+                draw_next(study, store, noisy)
+            time.sleep(0.1)
+    except KeyboardInterrupt:
+        if not study.preferences:
+            print("No answers yet.")
+            return
+        best = PreferentialSampler().recommend(study)
+        print(f"The best so far is trial {best.number}: {best.params}")
+
+
 def open_page(folder, port):
     """Optuna Dashboard, in the background."""
     storage = optuna.storages.RDBStorage(f"sqlite:///{folder / 'study.db'}")
@@ -126,10 +142,8 @@ def main():
         study, store = open_study(chosen.folder)
         drop_unfinished(chosen.folder)
         open_page(chosen.folder, chosen.port)
-        while True:
-            while study.should_generate():
-                draw_next(study, store, noisy)
-            time.sleep(0.1)
+        judged(study, store, noisy)
+        return
     with tempfile.TemporaryDirectory() as folder:
         study, store = open_study(Path(folder), seed=0)
         for _ in range(N_SIMULATED):

@@ -54,6 +54,19 @@ def test_rated_items(bad, match):
         model().fit(bad, RATINGS)
 
 
+@pytest.mark.parametrize("id_column", [None, 0])
+def test_words_as_ratings_are_not_blamed_on_the_items(id_column):
+    pd = pytest.importorskip("pandas")
+    sides = pd.DataFrame({"left_size": [1.0, 2.0], "right_size": [3.0, 1.0]})
+    won = pd.Series(["left", "tie"])
+    for y in (won, won.to_numpy(), np.array(["left", "tie"])):
+        with pytest.raises(ValueError, match=r"y holds words.*\(2, 2\) reads as.*from_columns"):
+            model(id_column=id_column).fit(sides, y)
+    # Numbers in quotes are numbers.
+    fitted = model().fit(sides, np.array(["1.0", "2.0"], dtype=object))
+    assert fitted.predict(sides)[1] > fitted.predict(sides)[0]
+
+
 def test_frames_of_texts():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": ["x", "y"], "b": [1.0, 2.0]})
@@ -91,7 +104,7 @@ def test_no_duel_at_all():
     ("three labels", [0, 1, -1, 1] * 5, r"got values such as \[0, 1, -1\].*leave out ties"),
     ("0 and -1", [0, -1] * 10, r"got values such as \[0, -1\]"),
     ("ratings", np.linspace(0, 1, 20), r"got values such as \[0.0, 0.05.*belong to 2-D items"),
-    ("strings", ["won", "lost"] * 10, r"got values such as \['won', 'lost'\]"),
+    ("strings", ["won", "lost"] * 10, r"\['won', 'lost'\]\. skpref\.duels\.from_columns and"),
     ("digits as strings", ["0", "1"] * 10, r"got values such as \['0', '1'\]"),
     ("strings in objects", np.array(["0", "1"] * 10, object), r"got values such as \['0', '1'\]"),
     ("other objects", np.array([{}, 1] * 10, object), r"got values such as \[\{\}, 1\]"),

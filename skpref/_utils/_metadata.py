@@ -88,9 +88,9 @@ def refuse_dropped(dropped: Mapping[str, str]) -> None:
     else:
         remedy = (
             "Call sklearn.set_config(enable_metadata_routing=True), pass "
-            f"params={{{params}}} (to a search: fit(X, y, {_by_name(passed_as)})), and "
-            f"{_asking(aliases)}. To score without them all the same, pass a function of your own "
-            "that calls a scorer of skpref.metrics: "
+            f"params={{{params}}} (to a search: fit(X, y, {_by_name(passed_as)}), and score "
+            f"likewise), and {_asking(aliases)}. To score without them all the same, pass a "
+            "function of your own that calls a scorer of skpref.metrics: "
             "scoring=lambda model, X, y: log_loss_scorer(model, X, y)."
         )
     raise ValueError(

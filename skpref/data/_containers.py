@@ -63,6 +63,14 @@ def all_strings(array: np.ndarray) -> bool:
     )
 
 
+def holds_words(values: Any) -> bool:
+    """Whether a word of letters stands in an array of one dimension or more."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "OUT":
+        return False
+    return any(isinstance(value, str) and value.strip().isalpha() for value in array.ravel())
+
+
 def distinct_values(array: np.ndarray) -> dict[Any, None]:
     """Distinct values of an array in order of first appearance, as keys."""
     found: dict[Any, None] = {}

@@ -30,6 +30,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
+from skpref.data._containers import holds_words
+
 # Kinds of row: one item beat another, neither did, or one inequality of an answer that states more
 # than one (whose noise is shared, and so belongs to the Gaussian that the row is taken under).
 DUEL, TIE, INEQUALITY = 0, 1, 2
@@ -170,6 +172,8 @@ class DuelScale(NamedTuple):
         more = ""
         if y.dtype.kind in "iuf" and np.isin(y, (-1, 0, 1)).all():
             more = f" If 0 is a tie, give {_TIES.parameter}, such as {_TIES.example}."
+        elif holds_words(y):
+            more = " skpref.duels.from_columns and from_pairs read words such as 'left' and 'tie'."
         elif y.dtype.kind in "iuf" and np.isin(y, np.arange(-9, 10)).all() and np.any(y < 0):
             more = (
                 f" If they say how much better, -2, -1, 1, 2, give {_GRADES.parameter}, such as "

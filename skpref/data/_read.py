@@ -797,7 +797,8 @@ def _id_place(estimator, parsed, names, width):
             came = f"X has columns {listed}" if listed else "the columns of X have no names"
             raise ValueError(
                 f"id_column={wanted!r} names no column: {came}. Give a name that it has, or the "
-                "position of the column."
+                "position of the column; behind Itemwise, its position in what the transformer "
+                "puts out."
             )
         return listed.index(wanted)
     whole = isinstance(wanted, int | np.integer) and not isinstance(wanted, bool)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import column_or_1d
 from skpref._utils import warn
 from skpref.data._builders import rated_pairs
 from skpref.data._comparisons import Comparisons
-from skpref.data._containers import is_frame, unmasked
+from skpref.data._containers import holds_words, is_frame, unmasked
 from skpref.data._items import ItemTable, distinct_rows
 from skpref.data._kinds import PLAIN, DuelScale
 from skpref.data._labels import check_order, check_outcomes, refuse_order
@@ -339,6 +339,12 @@ def _rated(
         )
     check_real(y, "y")
     y = unmasked(y)
+    if holds_words(y):
+        raise ValueError(
+            f"Ratings must be finite numbers, but y holds words. X of shape {shown.rows.shape} "
+            "reads as items with ratings. If the rows are duels, skpref.duels.from_columns makes X "
+            "and y of a frame and of words such as 'left' and 'tie'."
+        )
     if getattr(estimator, "id_column", None) is None:
         probe = copy.copy(estimator)
         X, y = validated(probe, shown.rows, y, y_numeric=True)

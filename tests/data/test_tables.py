@@ -285,7 +285,7 @@ def test_columns_of_ids_must_be_there(id_column, match):
     X, y = from_columns(contests(), "home_age", "away_age", "home_won", ids=("home", "away"))
     with pytest.raises(ValueError, match=match):
         model(id_column=id_column).fit(X, y)
-    with pytest.raises(ValueError, match="columns of X have no names"):
+    with pytest.raises(ValueError, match=r"columns of X have no names.*behind Itemwise"):
         model(id_column="id").fit(np.zeros((2, 2, 2)), [1, 0])
 
 

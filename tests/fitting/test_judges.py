@@ -290,6 +290,9 @@ def test_judges_are_routed(court):
         search.fit(court.X, court.y, judges=court.judge)
         best = search.best_estimator_[-1]
         assert best.judges_.n_answers.sum() == len(court.y)
+        with pytest.raises(ValueError, match=r"fit\(X, y, judges=judges\), and score likewise"):
+            search.score(court.X, court.y)
+        assert search.score(court.X, court.y, judges=court.judge) > 0.6
 
 
 def test_it_pickles_clones_and_is_seen_in_a_frame(fitted, court):

@@ -90,6 +90,26 @@ class Judge:
         self.page.wait_for_function("() => document.querySelectorAll('h5').length === 4")
 
 
+def test_ctrl_c_says_what_is_best(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    example = pytest.importorskip("judge_in_browser")
+    study, store = example.open_study(tmp_path, seed=0)
+    noisy = example.picture()
+
+    def stopped(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(example.time, "sleep", stopped)
+    example.judged(study, store, noisy)  # draws three pictures, and waits for an answer
+    assert capsys.readouterr().out == "No answers yet.\n"
+    shown = sorted(study.trials, key=lambda trial: trial.number)
+    study.report_preference(shown[::2], shown[1])
+    example.judged(study, store, noisy)
+    best = PreferentialSampler().recommend(study)
+    assert best.number != shown[1].number
+    assert capsys.readouterr().out == f"The best so far is trial {best.number}: {best.params}\n"
+
+
 @pytest.mark.browser
 def test_thirty_answers_on_the_page(tmp_path, monkeypatch):
     port = free_port()
