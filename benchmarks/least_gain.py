@@ -5,9 +5,10 @@
 
 The optimizer is `PreferenceOptimizer` as it comes, but for the least gain, in prior deviations of
 the utility; at 0 no turn is left. Problems are published functions, with 3 d random duels first,
-and those of the development set of ``_generated_problems.py``, after as many answers. Then 60 duels
-are told. Finished units (problem, seed, least) are appended to ``results/least_gain.csv``; those
-that it has are skipped. The table has the paired differences of log10 regret from those at 0.
+and those of the development set of ``_generated_problems.py``, after as many answers; names that
+begin with "held-out, " are of the held-out set, and "held-out" is all of it but the pools. Then 60
+duels are told. Finished units (problem, seed, least) are appended to ``results/least_gain.csv``;
+those that it has are skipped. The table has the paired differences of log10 regret from those at 0.
 """
 
 import argparse
@@ -30,14 +31,15 @@ from skpref.optimize import _questions
 FUNCTIONS = ("branin", "bukin-6", "ackley-4", "hartmann-3", "hartmann-4", "levy-13")
 ANSWERS = 60
 # Of regret: of functions in their own unit, of generated problems in shares of the range.
-FLOORS = {"function": 1e-4, "generated": 1e-5}
+FLOORS = {"function": 1e-4, "generated": 1e-5, "held-out": 1e-5}
+HELD_OUT = "held-out, "
 UNIT = ("problem", "seed", "least")
 COLUMNS = (*UNIT, "kind", "regret", "stuck")
 
 
 @cache
-def generated():
-    return {each.name: each for each in make_problems("development")}
+def generated(which):
+    return {each.name: each for each in make_problems(which)}
 
 
 def run(name, seed, least):
@@ -47,9 +49,15 @@ def run(name, seed, least):
     if name in TEST_FUNCTIONS:
         found = regret.run(name, "best", 0.0, seed, ANSWERS)
         return row | {"kind": "function", "regret": found["regret"].split()[-1], "stuck": ""}
-    found = generated_regret.run("development", generated()[name], "default", 0.0, seed, ANSWERS)
-    last = found["regret"].split()[-1]
-    return row | {"kind": "generated", "regret": last, "stuck": found["lesser"]}
+    which = "held-out" if name.startswith(HELD_OUT) else "development"
+    problem = generated(which)[name.removeprefix(HELD_OUT)]
+    found = generated_regret.run(which, problem, "default", 0.0, seed, ANSWERS)
+    kind = "held-out" if which == "held-out" else "generated"
+    return row | {
+        "kind": kind,
+        "regret": found["regret"].split()[-1],
+        "stuck": found["lesser"],
+    }
 
 
 def read(path):
@@ -98,6 +106,9 @@ def main():
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--table", action="store_true", help="print the file's figures only")
     options = parser.parse_args()
+    if options.problems == ["held-out"]:
+        every = generated("held-out").values()
+        options.problems = [HELD_OUT + each.name for each in every if each.pool is None]
     path = RESULTS / "least_gain.csv"
     for seed in () if options.table else options.seeds:
         for name in options.problems:
