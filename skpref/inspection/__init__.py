@@ -14,7 +14,7 @@ from skpref.inspection._leaderboard import (
     undecided_pairs,
     win_rates,
 )
-from skpref.inspection._outcomes import Predicted, predicted_outcomes
+from skpref.inspection._outcomes import Predicted, predicted_outcomes, predicted_proba
 from skpref.inspection._residuals import group_residuals
 from skpref.inspection._tastes import user_tastes
 from skpref.inspection._traces import sampler_traces

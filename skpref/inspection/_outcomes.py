@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from skpref._utils import Array
+from skpref._utils import Array, warn
 from skpref.data import DuelScale, chosen_of, parse_outcomes
 
 
@@ -42,6 +42,20 @@ class Predicted(NamedTuple):
         return type(self)(
             self.outcome, self.proba[there], self.happened[there], self.answers[there]
         )
+
+
+def predicted_proba(model: Any, X: Any, told: dict[str, Any] | None) -> Array:
+    """What a model predicts, told what else it takes; a warning where it lacks the judges."""
+    told = told or {}
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    if getattr(last, "judges_", None) is not None and told.get("judges") is None:
+        warn(
+            "The model was fitted with judges, and predict_params names none: these are the "
+            "probabilities of the reference judge, of reliability 1, which answers of others do "
+            'not follow. Pass predict_params={"judges": judges}.'
+        )
+    found: Array = model.predict_proba(X, **told)
+    return found
 
 
 def forecast_of(y: Any, proba: Any, classes: Any = None) -> Forecast:

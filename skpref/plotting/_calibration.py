@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from skpref._utils import Array, check_choice, check_number
-from skpref.inspection import Predicted, predicted_outcomes
+from skpref.inspection import Predicted, predicted_outcomes, predicted_proba
 from skpref.metrics import group_codes
 from skpref.plotting._style import (
     check_matplotlib,
@@ -136,7 +136,7 @@ class CalibrationDisplay:
                 f"{', '.join(misplaced)} came beside the display's own arguments; give what "
                 f"predict_proba takes as predict_params={{{misplaced[0]!r}: ...}}."
             )
-        proba = model.predict_proba(X, **(predict_params or {}))
+        proba = predicted_proba(model, X, predict_params)
         kwargs.setdefault("classes", model.classes_)
         return cls.from_predictions(y, proba, **kwargs)
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skpref._utils import check_choice
-from skpref.inspection import group_residuals
+from skpref.inspection import group_residuals, predicted_proba
 from skpref.plotting._style import (
     GREY,
     check_matplotlib,
@@ -104,7 +104,7 @@ class ResidualsDisplay:
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
         check_choice("kind", kind, _KINDS)
-        proba = model.predict_proba(X, **(predict_params or {}))
+        proba = predicted_proba(model, X, predict_params)
         told = {"classes": getattr(model, "classes_", None), "level": level, "kind": kind, "ax": ax}
         return cls.from_predictions(y, proba, groups, **told)
 

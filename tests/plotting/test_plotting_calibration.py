@@ -1,5 +1,6 @@
 """CalibrationDisplay: bins of exactly calibrated data lie on the diagonal; duels, ties, choices."""
 
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -173,7 +174,11 @@ def test_who_answered_goes_with_the_predictions():
         CalibrationDisplay.from_estimator(model, X, y, judges=judges)
     with pytest.raises(TypeError, match=r"time came.*predict_params=\{'time': \.\.\.\}"):
         CalibrationDisplay.from_estimator(model, X, y, time=judges)
-    shown = CalibrationDisplay.from_estimator(model, X, y, predict_params={"judges": judges})
+    with pytest.warns(UserWarning, match=r'Pass predict_params=\{"judges": judges\}'):
+        CalibrationDisplay.from_estimator(model, X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        shown = CalibrationDisplay.from_estimator(model, X, y, predict_params={"judges": judges})
     assert np.sum(shown.curves[0].size) == 12
 
 
