@@ -33,7 +33,7 @@ def test_the_oldest_that_is_admitted_is_the_oldest_that_is_tested():
     text = (ROOT / ".ci" / "oldest.txt").read_text("utf-8")
     pins = dict(re.findall(r"^([\w-]+)==([\d.]+)$", text, flags=re.MULTILINE))
     floors = dict(least())
-    # What comes along: distributed with dask, and pyparsing, of which matplotlib 3.8 needs an old one.
+    # distributed comes with dask; of pyparsing matplotlib 3.8 needs an old one.
     along = {"distributed", "pyparsing"}
     assert floors.keys() == pins.keys() - along
     assert {name: numbers(version) for name, version in floors.items()} == {
