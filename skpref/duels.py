@@ -459,6 +459,7 @@ def from_teams(
     every = {name for team in [*one, *two] for name in team}
     if like is None:
         try:
+            # Names that have no order are a TypeError, and stay as they came.
             names: list[Hashable] = sorted(every)  # type: ignore[type-var]
         except TypeError:
             names = list(dict.fromkeys(name for team in [*one, *two] for name in team))

@@ -34,6 +34,7 @@ T = TypeVar("T")
 
 def recorded(each: T) -> T:
     """Decorator: objects of this class, or this function, may be written; by its room and name."""
+    # T is any class or function: both have these two names, which its type does not tell.
     module, name = each.__module__.split("."), each.__name__  # type: ignore[attr-defined]
     room = module[1].lstrip("_") if module[0] == "skpref" else module[0]
     full = f"{room}.{name}"
@@ -186,7 +187,7 @@ class _Writer:
 def state_of(value: Any) -> dict[str, Any]:
     """Fields that make an object again: parameters, and what a fit has set; no caches."""
     if isinstance(value, tuple):
-        found: dict[str, Any] = value._asdict()  # type: ignore[attr-defined]
+        found: dict[str, Any] = value._asdict()  # type: ignore[attr-defined]  # a NamedTuple
         return found
     state = value.__getstate__() or {}
     if is_dataclass(value):
