@@ -320,11 +320,12 @@ class ThroughTime(Posterior):
     def component_sums(self, X: Array, weights: Array) -> tuple[Array, Array]:
         """See `Components.component_sums`; of rows of one time in memory linear in them."""
         means = weights @ self.means_at(X)
-        if not self.chains.at_one_time(X):
+        rows, shares = self._drifts.members(X)
+        members = rows.reshape(-1, rows.shape[2])
+        if not self.chains.at_one_time(members):
             cov = self.component_cov(X)
             return means, np.maximum(np.sum((weights @ cov) * weights, axis=1), 0.0)
-        rows, shares = self._drifts.members(X)
-        X = rows.reshape(-1, rows.shape[2])
+        X = members
         weights = (weights[:, None] * shares).reshape(len(weights), -1)
         variance = self.chains.variance_of_sums(X, weights)
         if self.static is not None:

@@ -140,6 +140,16 @@ def test_a_group_that_was_never_seen_has_the_variance_of_the_prior():
     assert_allclose(between, [2.0 * alone[0, 0], 4.0 + 2.0 * alone[0, 0]], rtol=1e-12)
 
 
+def test_weighted_sums_of_players_alone_at_several_times():
+    kernel, comparisons = CASES[OF.index("teams")]
+    posterior, _, _ = posterior_of(kernel, comparisons)
+    asked = items_to_ask(comparisons)
+    asked[:, 0], asked[:, 2] = 1.0, -1.0  # one player, at twelve times
+    weights = np.random.default_rng(1).normal(size=(2, 12))
+    expected = np.sum((weights @ posterior.cov(asked)) * weights, axis=1)
+    assert_allclose(posterior.component_sums(asked, weights)[1], expected, rtol=1e-9)
+
+
 def test_teams_of_players_without_loops_are_exact():
     # Every player was in one match alone, so that nothing is passed on to others.
     n = 12
