@@ -169,7 +169,7 @@ class IndependentItems(Prior):
         name = "static features", static.few.terms
         if name not in kept:
             margins = self._comparisons.rows.margins
-            rows = static.sums(*self.drifts.members(self._comparisons.items))
+            rows, _ = static.sums(*self.drifts.members(self._comparisons.items))
             kept[name] = rows[margins.first] - rows[margins.second]
         found: Array = kept[name]
         return found
@@ -453,8 +453,7 @@ class _Met(NamedTuple):
 
 def _ways(drifts: Drifts) -> tuple[Any, ...]:
     """What of drifts says which nodes there are."""
-    teams = None if drifts.teams is None else (drifts.teams.positions(), drifts.teams.weights)
-    return drifts.drift.who, drifts.drift.time, str(teams)
+    return drifts.drift.who, drifts.drift.time, drifts.teams and drifts.teams.layout
 
 
 def _met(comparisons: Comparisons, drifts: Drifts) -> _Met:

@@ -119,7 +119,7 @@ class _OfTeams(NamedTuple):
 
 def _of_teams(comparisons: Comparisons, term: Term, teams: Teams) -> _OfTeams:
     """The members' groups and values of a term, found once."""
-    name = "members", term, str(teams.positions()), str(teams.weights)
+    name = "members", term, teams.layout
     if name not in comparisons.kept:
         rows, shares = teams.member_rows(comparisons.items)
         there = shares != 0.0
@@ -144,7 +144,7 @@ class _Size(NamedTuple):
 
 def _size(comparisons: Comparisons, terms: tuple[Term, ...], teams: Teams | None) -> _Size:
     """How large the features of margins will be, found without them."""
-    name = "size", terms, str(teams and (teams.positions(), teams.weights))
+    name = "size", terms, teams and teams.layout
     if name not in comparisons.kept:
         rank = n_entries = n_dense = 0
         few = teams is not None
@@ -422,8 +422,7 @@ class MarginFeatures:
         teams: Teams | None = None,
     ) -> "MarginFeatures":
         """Found once for the margins of some answers, and once for those between the same items."""
-        of_teams = str(teams and (teams.positions(), teams.weights))
-        name = "features", terms, of_teams, margins is comparisons.rows.margins
+        name = "features", terms, teams and teams.layout, margins is comparisons.rows.margins
         if name not in comparisons.kept:
             comparisons.kept[name] = cls(comparisons, terms, margins, teams)
         found: MarginFeatures = comparisons.kept[name]

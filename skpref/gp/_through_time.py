@@ -105,12 +105,14 @@ class StaticFeatures:
             blocks.append(block.reshape(len(items), -1))
         return np.concatenate(blocks, axis=1), beside
 
-    def sums(self, rows: Array, weights: Array) -> Array:
-        """Weighted sums of the features of rows (k, n, d), weights (k, n): (n, rank)."""
-        found: Array = weights[0][:, None] * self.at(rows[0])[0]
-        for each, weight in zip(rows[1:], weights[1:], strict=True):
-            found += weight[:, None] * self.at(each)[0]
-        return found
+    def sums(self, rows: Array, weights: Array) -> tuple[Array, Array]:
+        """Weighted sums of the features of rows (k, n, d), weights (k, n): (n, rank); and of the
+        variances of what is in none of them, with squared weights: (n,)."""
+        found, unseen = np.zeros((rows.shape[1], len(self.source))), np.zeros(rows.shape[1])
+        for each, weight in zip(rows, weights, strict=True):
+            features, beside = self.at(each)
+            found, unseen = found + weight[:, None] * features, unseen + weight**2 * beside
+        return found, unseen
 
     def beside(self, one: Array, other: Array) -> Array:
         """Covariance of what is in none of them: items of a group that is not known share it.
@@ -244,12 +246,10 @@ class ThroughTime(Posterior):
             beside = self.chains.beside(rows[one, at], rows[other, at])
             variance[at] += 2.0 * both[at] * beside
         if self.static is not None:
-            features = self.static.sums(rows, weights)
+            features, unseen = self.static.sums(rows, weights)
             mean += features @ self.static_mean
-            variance += np.sum((features @ self.static_root.T) ** 2, axis=1)
-            for one in range(k):
-                unseen = weights[one] ** 2 * self.static.at(rows[one])[1]
-                variance, prior = variance + unseen, prior + unseen
+            variance += unseen + np.sum((features @ self.static_root.T) ** 2, axis=1)
+            prior += unseen
             for one, other in combinations(range(k), 2):
                 both = 2.0 * weights[one] * weights[other]
                 variance += both * self.static.beside(rows[one], rows[other])

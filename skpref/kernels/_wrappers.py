@@ -333,13 +333,15 @@ class Teams(Wrapper):
         """Columns of the members, as tuples."""
         return tuple(OnColumns(self.kernel, each).positions() for each in self.members)
 
+    @property
+    def layout(self) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...] | None]:
+        """Columns of the members, and of their weights: what says how teams are read."""
+        return self.positions(), None if self.weights is None else tuple(self.weights)
+
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return False
-        weights = (None if each.weights is None else list(each.weights) for each in (self, other))
-        one, two = weights
-        same = self.positions() == other.positions() and one == two
-        return same and bool(self.kernel == other.kernel)
+        return self.layout == other.layout and bool(self.kernel == other.kernel)
 
     def __repr__(self) -> str:
         weights = "" if self.weights is None else f", weights={list(self.weights)}"
