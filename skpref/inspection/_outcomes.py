@@ -47,12 +47,14 @@ class Predicted(NamedTuple):
 def predicted_proba(model: Any, X: Any, told: dict[str, Any] | None) -> Array:
     """What a model predicts, told what else it takes; a warning where it lacks the judges."""
     told = told or {}
-    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    best = getattr(model, "best_estimator_", model)  # of a search, which passes nothing on
+    last = best.steps[-1][1] if hasattr(best, "steps") else best
     if getattr(last, "judges_", None) is not None and told.get("judges") is None:
         warn(
             "The model was fitted with judges, and predict_params names none: these are the "
             "probabilities of the reference judge, of reliability 1, which answers of others do "
-            'not follow. Pass predict_params={"judges": judges}.'
+            'not follow. Pass predict_params={"judges": judges}'
+            + (" and the search's best_estimator_." if best is not model else ".")
         )
     found: Array = model.predict_proba(X, **told)
     return found

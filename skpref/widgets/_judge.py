@@ -11,8 +11,7 @@ import numpy as np
 from skpref._utils import check_choice, check_number
 from skpref.optimize import ActiveLearner, AlreadyAnswered, PreferenceOptimizer, Question
 from skpref.widgets._choices import WAYS, choices_of, prompt_of, size_of_sets
-from skpref.widgets._course import course_of
-from skpref.widgets._panel import make_panel
+from skpref.widgets._panel import course_of, make_panel
 from skpref.widgets._stimuli import described, stimulus_of
 
 

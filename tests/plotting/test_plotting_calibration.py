@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.model_selection import GridSearchCV
 
 from skpref import PairwisePreferenceRegressor
 from skpref.plotting import CalibrationDisplay
@@ -176,6 +177,10 @@ def test_who_answered_goes_with_the_predictions():
         CalibrationDisplay.from_estimator(model, X, y, time=judges)
     with pytest.warns(UserWarning, match=r'Pass predict_params=\{"judges": judges\}'):
         CalibrationDisplay.from_estimator(model, X, y)
+    search = GridSearchCV(PairwisePreferenceRegressor(RBF(0.5)), {"optimizer": [None]}, cv=2)
+    search.fit(X, y).best_estimator_ = model
+    with pytest.warns(UserWarning, match=r"judges\} and the search's best"):
+        CalibrationDisplay.from_estimator(search, X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         shown = CalibrationDisplay.from_estimator(model, X, y, predict_params={"judges": judges})

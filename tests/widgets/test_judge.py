@@ -12,7 +12,7 @@ from skpref.optimize import ActiveLearner, AlreadyAnswered, Question
 from skpref.plotting import OptimizationDisplay
 from skpref.widgets import Judge
 from skpref.widgets._choices import choices_of
-from skpref.widgets._course import course_of
+from skpref.widgets._panel import course_of
 
 pytest.importorskip("anywidget")
 
