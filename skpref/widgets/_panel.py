@@ -46,7 +46,7 @@ def _panel_class():
 
 
 def course_of(optimizer: Any) -> dict | None:
-    """The course of a run as `OptimizationDisplay` has it, in units of noise; None if there is none.
+    """The course of a run as `OptimizationDisplay` has it, in units of noise; None if none is.
 
     Returns
     -------
