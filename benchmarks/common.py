@@ -1,6 +1,7 @@
-"""What the benchmark scripts share: problems, versions, tables."""
+"""What the benchmark scripts share: problems, versions, tables, and tables that are resumed."""
 
 import csv
+import hashlib
 import json
 import os
 import platform
@@ -97,6 +98,14 @@ def _generate(name, noise_variance, n_duels):
     }
 
 
+def sources():
+    """Digest of the package's modules: units of different code are told apart."""
+    digest = hashlib.sha256()
+    for path in sorted((ROOT / "skpref").rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:8]
+
+
 def versions(*packages):
     """Versions that a table should carry."""
     found = {"python": platform.python_version(), "machine": platform.machine()}
@@ -127,5 +136,52 @@ def report(rows, path, *, quiet=False, **extra):
         print(f"written: {path}")
 
 
+class Table:
+    """Rows of finished units of work in a CSV: a second run does what is missing.
+
+    Parameters
+    ----------
+    path : Path
+    keys : tuple of str
+        Columns that name a unit.
+    """
+
+    def __init__(self, path, keys):
+        self.path, self.keys = Path(path), keys
+
+    def rows(self):
+        """All rows, numbers as floats."""
+        if not self.path.is_file():
+            return []
+        with self.path.open(newline="") as handle:
+            return [{k: _number(v) for k, v in row.items()} for row in csv.DictReader(handle)]
+
+    def missing(self, units):
+        """Units of which no row is stored."""
+        stored = {tuple(str(_number(str(row[k]))) for k in self.keys) for row in self.rows()}
+        return [u for u in units if tuple(str(_number(str(part))) for part in u) not in stored]
+
+    def add(self, rows):
+        """Append the rows of one unit at once."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        new = not self.path.is_file()
+        with self.path.open("a", newline="") as handle:
+            writer = csv.DictWriter(handle, list(rows[0]))
+            if new:
+                writer.writeheader()
+            writer.writerows([{k: _short(v) for k, v in row.items()} for row in rows])
+
+
 def _show(value):
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _number(text):
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _short(value):
+    return f"{value:.5g}" if isinstance(value, float | np.floating) else value

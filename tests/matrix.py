@@ -1,7 +1,7 @@
 """What combines and what is refused: engines, answers, context, shape, learning, pieces.
 
 The declaration is data: `FACTORS`, and `REFUSED`, whatever is refused and how. `covering` makes
-from it the cases that are tested every time; ``benchmarks/matrix.py`` runs them all.
+from it the cases that are tested every time; ``benchmarks/posterior/matrix.py`` runs them all.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""``benchmarks/answers.py``: gradients and probabilities of its baselines, scores, answers made."""
+"""``benchmarks/learning/answers.py``: gradients, probabilities, scores, answers made."""
 
 import sys
 from itertools import permutations
@@ -18,9 +18,11 @@ BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 @pytest.fixture(scope="module", autouse=True)
 def from_benchmarks():
-    sys.path.insert(0, str(BENCHMARKS))
+    folders = [str(BENCHMARKS), str(BENCHMARKS / "learning")]
+    sys.path[:0] = folders
     yield
-    sys.path.remove(str(BENCHMARKS))
+    for folder in folders:
+        sys.path.remove(folder)
 
 
 @pytest.fixture(scope="module")

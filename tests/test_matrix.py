@@ -4,11 +4,11 @@ import pytest
 from matrix import covering, refused_cases
 from matrix_check import compared, refused
 
-# Largest error of a probability, as measured over all cases (benchmarks/matrix.py) and rounded up.
-# Expectation propagation errs by up to .03 where contradictory answers weigh much; Laplace's
-# Gaussian sits at the mode, and is worst where reliable judges or little noise make answers sure;
-# the variational ones are too sure; a thousand draws have a standard error below .005. The
-# linearised update promises no calibration, only that it goes the right way.
+# Largest error of a probability, as measured over all cases (benchmarks/posterior/matrix.py),
+# rounded up. Expectation propagation errs by up to .03 where contradictory answers weigh much;
+# Laplace's Gaussian sits at the mode, and is worst where reliable judges or little noise make
+# answers sure; the variational ones are too sure; a thousand draws have a standard error below
+# .005. The linearised update promises no calibration, only that it goes the right way.
 TOLERANCE = {
     "auto": 0.03, "ep": 0.03, "laplace": 0.13, "hmc": 0.025, "gibbs": 0.025,
     "svi": 0.03, "minibatches": 0.05, "ekf": 0.25,

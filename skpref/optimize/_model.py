@@ -32,7 +32,7 @@ from skpref.optimize._answers import TIE, label_of, ranks_told
 # Log-normal priors: median and standard deviation of the logarithm.
 LENGTHSCALE_PRIOR = (0.5, 0.75)
 # Of σ², broad: smaller values trust a judge who errs, larger ones distrust one who does not
-# (benchmarks/regret.py with and without --flip 0.1).
+# (benchmarks/optimize/regret.py with and without --flip 0.1).
 NOISE_PRIOR = (3e-3, 2.0)
 TIE_PRIOR = (0.1, 1.5)
 LENGTHSCALE_BOUNDS = (0.02, 20.0)

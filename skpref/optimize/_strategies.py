@@ -131,10 +131,11 @@ STRATEGIES = {
 }
 # What stands for "auto" beside fields that were given.
 ORDINARY = Strategy("hallucination", "posterior_mean", "log_ei")
-# What is taken unless something else is said (benchmarks/generated_regret.py): duels that look
-# ahead find the right peak, those with the best item seen climb it; a set shows what several draws
-# of the utility think best. One more item beside several others (benchmarks/joining.py) by turns
-# raises the expected utility of the best of them and improves on the best item seen.
+# What is taken unless something else is said (benchmarks/optimize/generated_regret.py):
+# duels that look ahead find the right peak, those with the best item seen climb it; a set shows
+# what several draws of the utility think best. One more item beside several others
+# (benchmarks/optimize/joining.py) by turns raises the expected utility of the best of
+# them and improves on the best item seen.
 BEST = {
     "duel": STRATEGIES["KG+EI"],
     "set": STRATEGIES["DoubleTS"],

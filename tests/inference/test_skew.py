@@ -8,11 +8,11 @@ import pytest
 import sklearn
 from core_support import random_duels, won
 from numpy.testing import assert_allclose, assert_array_equal
-from oracles import duel_truth, incidence, small_problem
+from oracles import small_problem
 from scipy.integrate import quad
 from scipy.special import ndtr
 from scipy.stats import norm, skewnorm
-from skew_support import fitted, smooth_duels
+from skew_support import contradicts, fitted, smooth_duels, truth_of
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
@@ -26,7 +26,7 @@ from skpref.gp import _posterior as _pairs
 from skpref.inference import EP, HMC, Gibbs, Problem
 from skpref.inference._chains import tolerated
 from skpref.likelihoods import Probit
-from skpref.samplers import minimax_draws, rhat
+from skpref.samplers import rhat
 
 ENGINES = {"hmc": HMC, "gibbs": Gibbs}
 NOISES = (1e-6, 1e-4, 1e-2, 1.0)
@@ -35,31 +35,10 @@ NOISES = (1e-6, 1e-4, 1e-2, 1.0)
 # -- exactness -------------------------------------------------------------------------------
 
 
-def contradicts(small):
-    pairs = set(zip(small.winner, small.loser, strict=True))
-    return any((loser, winner) in pairs for winner, loser in pairs)
-
-
-def truth_of(small, noise_variance):
-    """Probabilities of winning: quasi-random points, or independent draws where these fail."""
-    found = duel_truth(small, noise_variance)
-    if found.probability_error.max() < 5e-4:
-        return found.probability
-    A = incidence(small.winner, small.loser, len(small.items))
-    covariance = A @ small.kernel(small.items) @ A.T + 2.0 * noise_variance * np.eye(len(A))
-    v = minimax_draws(covariance, 100_000, np.random.default_rng(0)).draws
-    cross = small.kernel(small.first, small.items) - small.kernel(small.second, small.items)
-    gain = np.linalg.solve(covariance, A @ cross.T)
-    pairs = np.stack([small.first, small.second], axis=1)
-    prior = np.array([[1.0, -1.0] @ small.kernel(pair) @ [1.0, -1.0] for pair in pairs])
-    left = prior + 2.0 * noise_variance - np.einsum("ij,ji->i", cross @ A.T, gain)
-    return ndtr(v @ gain / np.sqrt(left)).mean(axis=0)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("noise_variance", NOISES)
 def test_duel_probabilities_are_ratios_of_orthant_probabilities(noise_variance):
-    # The same on 200 problems is in benchmarks/skew_gp_study.py.
+    # The same on 200 problems is in benchmarks/posterior/skew_gp_study.py.
     for seed in range(7):
         small = small_problem(seed)
         X = np.stack([small.items[small.winner], small.items[small.loser]], axis=1)
