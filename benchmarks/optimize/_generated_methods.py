@@ -19,20 +19,28 @@ class Method(NamedTuple):
         Whether the worst is told beside the best.
     designs : bool
         Whether it asks its own first questions in place of random ones.
+    kind : str or None
+        "line" or "plane", of which the best point shown is told; None: duels or sets.
     """
 
     build: Callable
     size: int = 2
     worst: bool = False
     designs: bool = False
+    kind: str | None = None
+
+    @property
+    def form(self) -> dict:
+        """Arguments of `ask`."""
+        return {"size": self.size} if self.kind is None else {"kind": self.kind}
 
 
-def _of(size=2, worst=False, designs=False, **arguments: Any) -> Method:
+def _of(size=2, worst=False, designs=False, kind=None, **arguments: Any) -> Method:
     def build(problem, seed):
         made = {**problem.arguments, **arguments}
         return PreferenceOptimizer(**made, random_state=seed)
 
-    return Method(build, size, worst, designs)
+    return Method(build, size, worst, designs, kind)
 
 
 def _believer(problem, seed):
@@ -69,6 +77,8 @@ _TS_KG_EI = {
 METHODS = {
     "default": _of(designs=True),
     "default-4": _of(size=4, designs=True),
+    "default line": _of(designs=True, kind="line"),
+    "default plane": _of(designs=True, kind="plane"),
     "believer": Method(_believer),
     "believer-4": Method(_believer, 4),
     **{name: _of(**strategy._asdict()) for name, strategy in STRATEGIES.items()},

@@ -71,12 +71,12 @@ def run(which, problem, method, wrong, seed, n_answers, made=None):
             optimizer.tell(items, judge(items))
     else:
         for _ in range(3 * d):
-            items = optimizer.ask(size=size)
+            items = optimizer.ask(**made.form)
             optimizer.tell(items, judge(items))
     regret, rank, seconds = [], [], []
     for _ in range(n_answers):
         begin = time.process_time()
-        items = optimizer.ask(size=size)
+        items = optimizer.ask(**made.form)
         seconds.append(time.process_time() - begin)
         optimizer.tell(items, judge(items))
         best = optimizer.recommend()
