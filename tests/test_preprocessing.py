@@ -432,7 +432,7 @@ def test_a_model_behind_finds_the_ids_that_pass(ids, place):
 
 
 def test_a_feature_equal_to_the_ids_is_not_taken_for_them():
-    X, y = _matches(range(6))
+    X, _ = _matches(range(6))
     items = X.items.assign(again=X.items["id"])
     X = DuelFrame(items, X.pairs, id_column="id")
     parts = [("again", "passthrough", ["again"]), ("id", "passthrough", ["id"])]
