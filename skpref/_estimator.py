@@ -21,6 +21,7 @@ from skpref._utils import (
     passed,
     recorded,
     refuse_dropped,
+    refuse_unheard,
     scored_tags,
     skpref_version,
     source_of,
@@ -174,6 +175,8 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         settings = check_settings(self)
         qid, weight, order = (given.get(name) for name in ("qid", "sample_weight", "order"))
         time = given.get("time")
+        shown_first = order if settings.likelihood.uses_order else None
+        refuse_unheard(self, passed(order=shown_first, judges=judges, time=time))
         training = check_training(
             self, X, y, qid, weight, order, settings.likelihood, judges=judges, time=time
         )

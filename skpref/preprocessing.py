@@ -1,6 +1,7 @@
 """Transformers of items, applied to both sides of duels and to all items of a set."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from skpref._utils import warn
 from skpref.data import (
     DuelFrame,
     ItemTable,
@@ -28,6 +30,11 @@ from skpref.data import (
 )
 
 __all__ = ["Itemwise"]
+
+# Items looked at to find the ids in what a transformer puts out.
+_LOOKED_AT = 1000
+# A column whose correlation with the ids is this close to one in size holds them, rescaled.
+_AFFINE = 1e-9
 
 
 def _inner_has(name: str) -> Callable[[Any], bool]:
@@ -71,6 +78,11 @@ def _as_frame(rows, columns):
     import pandas as pd
 
     return pd.DataFrame(rows, columns=columns).infer_objects()
+
+
+def _column(frame, name):
+    """A column of a frame as numbers."""
+    return np.asarray(column_at(frame, list(frame.columns).index(name)), dtype=np.float64)
 
 
 def _takes_texts(transformer):
@@ -137,9 +149,10 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
 
     Ids that are texts (`DuelFrame.id_column`) become numbers before the transformer sees them,
     those not seen in `fit` new ones. So ``("id", "passthrough", ["id"])`` in a ColumnTransformer
-    keeps who an item is.
+    keeps who an item is: duels then come out as a `DuelFrame` that says which column the ids are,
+    and a model behind finds it as it does without `Itemwise`.
 
-    Duels come out as dense arrays (n_duels, 2, n_outputs), sets likewise (as a `DuelFrame` of
+    Other duels come out as dense arrays (n_duels, 2, n_outputs), sets likewise (as a `DuelFrame` of
     such rows where they differ in size), items as dense (n_items, n_outputs); after
     ``set_output(transform="pandas")`` as a `DuelFrame` and a DataFrame.
 
@@ -154,6 +167,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
 
     _text: bool
     _columns: Any
+    _id_output: int | None = None  # position of the ids in what comes out
 
     def __init__(self, transformer: Any = "passthrough") -> None:
         self.transformer = transformer
@@ -288,7 +302,34 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         shown = self._read(X, reset=True)
         first, _ = group_rows(shown.rows)
         self.transformer_ = inner.fit(take_rows(shown.rows, first), None)
+        self._id_output = None
+        if not self._text and self._id_column is not None and is_frame(shown.rows):
+            self._id_output = self._find_ids(take_rows(shown.rows, first[:_LOOKED_AT]))
         return shown
+
+    def _find_ids(self, rows):
+        """The column of outputs that holds the ids, as they are; None if there is none."""
+        ids = _column(rows, self._id_column)
+        output = _dense(self.transformer_.transform(rows), len(rows))
+        names = self._output_names(output.shape[1])
+        told = [str(name).rpartition("__")[2] == str(self._id_column) for name in names]
+        kept = np.flatnonzero((output == ids[:, None]).all(axis=0))
+        if len(kept):
+            return int(max(kept, key=lambda j: (told[j], -j)))
+        if len(np.unique(ids)) > 2:
+            apart = (ids - ids.mean()) / ids.std()
+            spread = output.std(axis=0)
+            scaled = (output - output.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+            near = np.abs(np.abs(apart @ scaled / len(ids)) - 1.0) < _AFFINE
+            if (near & told).any():
+                warn(
+                    f"The transformer rescales the column {self._id_column!r}, which says who an "
+                    "item is, so that a model behind takes it for a measured feature. Let it pass: "
+                    f'Itemwise(ColumnTransformer([("id", "passthrough", [{self._id_column!r}]), '
+                    '("rest", transformer, columns)])), with the other columns as columns; or '
+                    "leave it out there, to learn from the features alone."
+                )
+        return None
 
     def _read(self, X, reset):
         """X with validated rows of items, ids as numbers."""
@@ -363,11 +404,13 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         pairs = shown.pairs
         if pairs is not None:
             pairs = np.where(pairs < 0, -1, inverse[pairs])
-        if container == "default":
+        place = None if pairs is None else self._id_output
+        if container == "default" and place is None:
             return output[inverse] if pairs is None else shown_together(output, pairs)
         columns = self._output_names(output.shape[1])
         if pairs is not None:
-            return shown_together(_as_frame(output, columns), pairs)
+            ids = None if place is None else columns[place]
+            return shown_together(_as_frame(output, columns), pairs, ids)
         if container == "polars":
             import polars as pl
 
@@ -376,8 +419,8 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         return frame.set_index(shown.rows.index) if hasattr(shown.rows, "iloc") else frame
 
     def _output_names(self, n_outputs):
-        if hasattr(self.transformer_, "get_feature_names_out"):
-            return list(self.get_feature_names_out())
+        with suppress(AttributeError):  # it has none, or one of its parts has none
+            return list(self.transformer_.get_feature_names_out())
         return [f"x{i}" for i in range(n_outputs)]
 
     def __sklearn_tags__(self) -> Tags:

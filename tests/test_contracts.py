@@ -198,7 +198,7 @@ def test_the_noise_of_an_earlier_fit_is_forgotten(data):
 
 @pytest.mark.parametrize("nonsense", ["logistic", Logistic, 0.1])
 def test_what_is_no_likelihood_is_named(data, nonsense):
-    with pytest.raises(TypeError, match=r"likelihood must be None or an object of .*Likelihood"):
+    with pytest.raises(TypeError, match=r"such as Probit\(\).*subclass of Likelihood"):
         model(likelihood=nonsense).fit(*data)
     with pytest.raises(ValueError, match="scale must lie in"):
         model(likelihood=Logistic(-1.0)).fit(*data)

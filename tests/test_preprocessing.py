@@ -20,7 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from skpref.duels import DuelFrame
+from skpref import PairwisePreferenceRegressor
+from skpref.duels import DuelFrame, from_columns
 from skpref.preprocessing import Itemwise
 
 pd = pytest.importorskip("pandas")
@@ -394,3 +395,69 @@ def test_sparse_input_and_other_widths_are_refused(duels):
 def test_transformers_must_be_transformers(transformer):
     with pytest.raises(TypeError, match="give an object with fit and transform"):
         Itemwise(transformer).fit([[1.0]])
+
+
+# --- ids that pass
+
+
+def _matches(ids):
+    """Duels of players with a number each, and ids as they are given."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(6, size=60)
+    second = (first + rng.integers(1, 6, size=60)) % 6
+    table = pd.DataFrame({"a": np.asarray(ids)[first], "b": np.asarray(ids)[second]})
+    table["rest_a"], table["rest_b"] = rng.normal(size=(2, 60))
+    won = first - second + rng.standard_normal(60) > 0
+    return from_columns(table.assign(won=won), ["rest_a"], ["rest_b"], "won", ids=("a", "b"))
+
+
+def _passing(place):
+    """Itemwise that scales the number and lets ids pass, as this column of its output."""
+    parts = [("rest", StandardScaler(), ["rest"]), ("id", "passthrough", ["id"])]
+    return Itemwise(ColumnTransformer(parts[:: 1 if place else -1]))
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("ids", [list("abcdef"), [12, 7, 31, 5, 2, 90]], ids=["texts", "numbers"])
+def test_a_model_behind_finds_the_ids_that_pass(ids, place):
+    X, y = _matches(ids)
+    model = PairwisePreferenceRegressor(optimizer=None)
+    found = make_pipeline(_passing(place), model).fit(X, y)
+    told = make_pipeline(_passing(place), clone(model).set_params(id_column=place)).fit(X, y)
+    assert found[-1].kernel_ == told[-1].kernel_
+    assert f"Identity(), columns=[{place}]" in str(found[-1].kernel_)
+    np.testing.assert_array_equal(found.predict_proba(X), told.predict_proba(X))
+    asked = pd.DataFrame({"id": [*ids[:2], ids[0]], "rest": [0.0, 0.0, 0.5]})
+    np.testing.assert_array_equal(found.predict(asked), told.predict(asked))
+
+
+def test_a_feature_equal_to_the_ids_is_not_taken_for_them():
+    X, _ = _matches(range(6))
+    items = X.items.assign(again=X.items["id"])
+    X = DuelFrame(items, X.pairs, id_column="id")
+    parts = [("again", "passthrough", ["again"]), ("id", "passthrough", ["id"])]
+    for transformer in (ColumnTransformer(parts), "passthrough"):
+        found = Itemwise(transformer).fit_transform(X)
+        assert str(found.id_column).endswith("id")
+
+
+@pytest.mark.parametrize("transformer", [StandardScaler(), PCA(1), OneHotEncoder()])
+def test_ids_that_do_not_pass_are_not_found(transformer):
+    X, _ = _matches(list("abcdef"))
+    parts = [("id", transformer, ["id"]), ("rest", "passthrough", ["rest"])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert isinstance(Itemwise(ColumnTransformer(parts)).fit_transform(X), np.ndarray)
+
+
+def test_ids_that_are_rescaled_warn():
+    X, _ = _matches(range(6))
+    with pytest.warns(UserWarning, match="rescales the column 'id'.*passthrough"):
+        Itemwise(StandardScaler()).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _passing(0).fit(X)
+        dropped = Itemwise(ColumnTransformer([("rest", StandardScaler(), ["rest"])])).fit(X)
+        measured = DuelFrame(X.items, X.pairs)  # a column of integers that nobody called ids
+        Itemwise(StandardScaler()).fit(measured)
+    assert isinstance(dropped.transform(X), np.ndarray)

@@ -26,7 +26,7 @@ from skpref._utils._linalg import (
     spanning_columns,
     unit_band,
 )
-from skpref._utils._metadata import passed, refuse_dropped, unasked
+from skpref._utils._metadata import passed, refuse_dropped, refuse_unheard, unasked
 from skpref._utils._older_sklearn import (
     CallbackSupportMixin,
     ProgressBar,
@@ -80,6 +80,7 @@ __all__ = [
     "recorded",
     "recorded_types",
     "refuse_dropped",
+    "refuse_unheard",
     "row_blocks",
     "scored_tags",
     "seed_of",

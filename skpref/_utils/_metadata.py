@@ -1,22 +1,33 @@
 """Metadata beside X and y: those of a fit, and those that scikit-learn's scorers drop."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import FrameType
 from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
-from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.metadata_routing import UNUSED, get_routing_for_object
 
+_SCORERS, _CALIBRATION = "sklearn.metrics._scorer", "sklearn.calibration"
+_IMPORTANCE = "sklearn.inspection._permutation_importance"
+_OUR_IMPORTANCE = "skpref.inspection._features"
 # Modules that compare predictions with answers. They call predictions with X alone.
 _COMPARING = frozenset(
     {
-        "sklearn.inspection._permutation_importance",
-        "sklearn.metrics._scorer",
+        _CALIBRATION,
+        _IMPORTANCE,
+        _SCORERS,
         "sklearn.model_selection._validation",
-        "skpref.inspection._features",
+        _OUR_IMPORTANCE,
     }
 )
+# What may stand between such a module and a prediction.
+_PASSING = ("sklearn", "skpref", "joblib")
+_BY_MODULE = {
+    _CALIBRATION: "calibration",
+    _IMPORTANCE: "permutation_importance",
+    _OUR_IMPORTANCE: "permutation_importance",
+}
 _SEARCH = "sklearn.model_selection._search"
 
 # Default of an answer without metadata.
@@ -56,7 +67,7 @@ def refuse_dropped(dropped: Mapping[str, str]) -> None:
 
     What a user calls by hand stays: only where scikit-learn itself compares predictions with
     answers has something been dropped on the way. So the callers are looked at, up to the first
-    that belongs neither to scikit-learn nor to this package.
+    that belongs neither to scikit-learn and joblib nor to this package.
 
     Parameters
     ----------
@@ -70,14 +81,78 @@ def refuse_dropped(dropped: Mapping[str, str]) -> None:
         If there are any, and such a caller.
     """
     caller = _comparing() if dropped else None
-    if caller is None:
+    if caller is not None:
+        raise _dropped(dropped, caller)
+
+
+def refuse_unheard(estimator: BaseEstimator, told: Collection[str]) -> None:
+    """Raise an error in a fold's fit if the scores to come will drop what it was told.
+
+    A search takes an error of a score for NaN, and goes on to the end. If all of its fits fail it
+    says why, at once.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        That is being fitted.
+    told : collection of str
+        Metadata that came with the answers, on which predictions depend.
+
+    Raises
+    ------
+    ValueError
+        If a search or cross-validation has this fitted, and one of its scorers drops any.
+    """
+    fold = _frame("_fit_and_score") if told else None
+    if fold is None:
         return
+    seen = fold.f_locals
+    scorer, passed_on = seen.get("scorer"), seen.get("score_params") or {}
+    requests = estimator.get_metadata_routing()
+    for each in getattr(scorer, "_scorers", {"score": scorer}).values():
+        alias = _unheard(each, requests, told, passed_on)
+        if alias:
+            raise _dropped(alias, "cross-validation")
+
+
+def _unheard(scorer, requests, told, passed_on):
+    """Metadata that a scorer will not hand on to predictions, and the names that `fit` has."""
+    kind, known = type(scorer).__module__, None
+    if kind == _SCORERS and not hasattr(scorer, "_response_method"):  # the model's own score
+        known = requests.score.requests
+        methods = [known]
+    elif kind == _SCORERS:
+        named = scorer._response_method
+        named = [named] if isinstance(named, str) else named
+        methods = [getattr(requests, name).requests for name in named]
+    elif hasattr(scorer, "get_metadata_routing"):
+        known = get_routing_for_object(scorer).score.requests
+        methods = [requests.predict_proba.requests]
+    else:
+        return {}  # a function of the user's own, which may know them
+
+    def comes(name):
+        alias = None if known is None else known.get(name)
+        return alias is not None and (name in passed_on or alias in passed_on)
+
+    wanted = [name for name in told if all(part.get(name, False) is not False for part in methods)]
+    of_fit = requests.fit.requests
+    return {name: _alias(of_fit, name) for name in wanted if not comes(name)}
+
+
+def _alias(requests, name):
+    found = requests.get(name)
+    return found if isinstance(found, str) else name
+
+
+def _dropped(dropped: Mapping[str, str], caller: str) -> ValueError:
+    """The error that says what was dropped on the way, and what to do."""
     listed = " and ".join(f"{name}=" for name in dropped)
     others = " and of ".join(_WITHOUT[name] for name in dropped)
     passed_as = dropped.values()
     params = ", ".join(f'"{name}": {name}' for name in passed_as)
     aliases = {name: alias for name, alias in dropped.items() if alias != name}
-    if caller == "_fit_and_predict":
+    if caller in ("_fit_and_predict", "cross_val_predict"):
         remedy = (
             "cross_val_predict passes none on to predictions: fit and predict fold by fold, "
             f"model.fit(X[a], y[a], {_by_fold(dropped, 'a')}).predict_proba(X[b], "
@@ -85,6 +160,13 @@ def refuse_dropped(dropped: Mapping[str, str]) -> None:
         )
     elif caller == "permutation_importance":
         remedy = f"Take skpref.inspection.permutation_importance and pass {listed} to it."
+    elif caller == "calibration":
+        told = _by_name(dropped)
+        remedy = (
+            "CalibratedClassifierCV hands none on. Calibrate held-out answers by hand: margin = "
+            f"model.decision_function(X, {told})[:, None], LogisticRegression().fit(margin, y); or "
+            "trust the reliability of judges that the model has learned."
+        )
     else:
         remedy = (
             "Call sklearn.set_config(enable_metadata_routing=True), pass "
@@ -93,7 +175,7 @@ def refuse_dropped(dropped: Mapping[str, str]) -> None:
             "function of your own that calls a scorer of skpref.metrics: "
             "scoring=lambda model, X, y: log_loss_scorer(model, X, y)."
         )
-    raise ValueError(
+    return ValueError(
         f"The model was fitted with {listed}, but a score or prediction was asked for without, so "
         f"that the answers would count as those of {others}. {remedy}"
     )
@@ -122,15 +204,30 @@ def _by_fold(names, fold):
     return ", ".join(f"{name}={name}[{fold}]" for name in names)
 
 
+def _frame(function: str) -> FrameType | None:
+    """The nearest caller of this name, before any code of the user's own."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _within(frame):
+        if frame.f_code.co_name == function:
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def _within(frame):
+    return frame.f_globals.get("__name__", "").partition(".")[0] in _PASSING
+
+
 def _comparing():
     """Name of the outermost function that compares predictions with answers; None: users ask."""
     found: str | None = None
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         module, function = frame.f_globals.get("__name__", ""), frame.f_code.co_name
-        if module in _COMPARING or (module, function) == (_SEARCH, "score"):
-            found = "permutation_importance" if "importance" in module else function
-        elif module.partition(".")[0] not in ("sklearn", "skpref"):
+        by_hand = module == _CALIBRATION and function.startswith("predict")
+        if (module in _COMPARING and not by_hand) or (module, function) == (_SEARCH, "score"):
+            found = _BY_MODULE.get(module, function)
+        elif not _within(frame):
             break
         frame = frame.f_back
     return found

@@ -10,7 +10,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skpref._estimator import UtilityEstimator, fitted_on_duels
-from skpref._utils import RandomLike, check_number, passed, recorded, unasked, with_callbacks
+from skpref._utils import (
+    RandomLike,
+    check_number,
+    passed,
+    recorded,
+    refuse_unheard,
+    unasked,
+    with_callbacks,
+)
 from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._program import check_featured, collaborate, forget, several
 from skpref.collaborative._users import same_ids
@@ -242,6 +250,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         """
         ids = None if users is None else check_respondents(users, _num_samples(X), "user")
         known = None if ids is None else Respondents(ids, "user")
+        refuse_unheard(self, passed(users=users))
         apart = several(self, known)
         if ids is None or known is None or not apart:
             self._fit_utility(X, y, qid=qid, sample_weight=sample_weight, order=order)

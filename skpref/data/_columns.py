@@ -2,9 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -29,6 +30,7 @@ _SIDES = [("model_a", "model_b"), ("a", "b"), ("first", "second"), ("left", "rig
 _TIE = re.compile(
     r"(tie|tied|draw|drawn|equal|equally|same|no difference|no preference|both bad|bothbad)\b"
 )
+_SCORE = re.compile(r"\s*\d+([./]\d+)?\s*[-:\u2013]\s*\d+([./]\d+)?\s*")
 # Codes of outcomes beside 1, 0 and -1: there is none, or it says neither side nor a tie.
 MISSING, UNREAD = 2, 3
 
@@ -335,7 +337,17 @@ def one_sided(values: Sequence, codes: np.ndarray) -> str:
     return (
         f"{(codes == UNREAD).sum()} of {len(values)} outcomes are neither side nor a tie, such as "
         f"{shown}{missing}. Encode them (1: the first won, 0: the second, 0.5: a tie), or drop "
-        "such rows."
+        f"such rows.{_of_scores(value for value, _ in some)}"
+    )
+
+
+def _of_scores(values: Iterable[Any]) -> str:
+    """A sentence more where outcomes are scores, such as "2-1"."""
+    if not any(isinstance(each, str) and _SCORE.fullmatch(each) for each in values):
+        return ""
+    return (
+        " They look like scores, which no rule tells apart from other texts: make numbers of both "
+        "sides' and give numpy.sign(of_the_first - of_the_second) as the outcome."
     )
 
 
@@ -348,6 +360,7 @@ def _none_read(values, names, sides):
         "Outcomes of duels must be in {0, 1}, {-1, 1} or booleans (1: the first won), -1, 0 and 1 "
         f"or 0, 0.5 and 1 with ties, or words: {of_names}{called}, 'tie'. Got values such as "
         f"[{some}], none of which is one of these (or is wanted).{remedy}"
+        f"{_of_scores(values)}"
     )
 
 
@@ -540,11 +553,11 @@ def from_columns(
     order: str | ArrayLike | None = None,
     time: str | ArrayLike | None = None,
 ) -> tuple[np.ndarray | DuelFrame, ...]:
-    """Build duels from a DataFrame with one duel a row.
+    """Build duels from a table with one duel a row.
 
     Parameters
     ----------
-    frame : DataFrame
+    frame : DataFrame, or dict of array-likes by column name
     first, second : list of column names
         Features of the first and of the second item, in the same order. With ``ids`` they may
         be empty.
@@ -637,9 +650,7 @@ def from_columns(
     >>> from_columns(votes, [], [], "said", ids=("a", "b"), grades=words)[1].tolist()
     [2, -1]
     """
-    if not is_frame(frame):
-        raise ValueError(f"from_columns needs a DataFrame; {type(frame).__name__} came.")
-    frame = plain_frame(frame)
+    frame = _as_frame(frame)
     first = [first] if isinstance(first, str) else list(first)
     second = [second] if isinstance(second, str) else list(second)
     ids = None if ids is None else _check_ids(ids)
@@ -685,6 +696,38 @@ def from_columns(
     pairs = np.arange(len(items)).reshape(2, -1).T
     duels = DuelFrame(items, pairs, id_column=None if ids is None else _ID)
     return _finished(duels, outcomes, ties, grades, shown, when, rows)
+
+
+def _as_frame(table):
+    """A frame of pandas, where it is installed, of what holds named columns."""
+    if is_frame(table):
+        return plain_frame(table)
+    if not isinstance(table, Mapping):
+        named = isinstance(table, str | PathLike)
+        remedy = " Read a file by pandas.read_csv(path)." if named else ""
+        raise ValueError(
+            f"from_columns needs a DataFrame or a dict of columns; {type(table).__name__} came."
+            f"{remedy}"
+        )
+    pandas = _pandas()
+    columns = {name: unmasked(column) for name, column in table.items()}
+    lengths = {name: np.shape(column) for name, column in columns.items()}
+    if any(len(shape) != 1 for shape in lengths.values()) or len(set(lengths.values())) > 1:
+        raise ValueError(
+            f"The columns must have one dimension and one length; shapes {lengths} came."
+        )
+    return pandas.DataFrame({name: np.asarray(column) for name, column in columns.items()})
+
+
+def _pandas():
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError(
+            "from_columns needs pandas to keep named columns together; install it, or build duel "
+            "arrays with np.stack([first, second], axis=1)."
+        ) from None
+    return pandas
 
 
 def _times(time, frame):
@@ -798,14 +841,7 @@ def _floats(frame: Any, first: list, second: list) -> np.ndarray | None:
 
 def _stack(frame: Any, first: list, second: list, labels: list) -> Any:
     """Features of the first sides and, below, of the second."""
-    try:
-        import pandas as pd
-    except ImportError:
-        raise ImportError(
-            "from_columns needs pandas to keep named columns together; install it, or build duel "
-            "arrays with np.stack([first, second], axis=1)."
-        ) from None
-    sides = []
+    pd, sides = _pandas(), []
     for columns in (first, second):
         places = [list(frame.columns).index(column) for column in columns]
         side = [column_at(frame, j).reset_index(drop=True) for j in places]

@@ -69,6 +69,8 @@ class DuelFrame:
     <DuelFrame: 2 duels of items with columns kind, sugar>
     >>> X.shape, X.first["sugar"].tolist(), X[1:].second["kind"].tolist()
     ((2, 2, 2), [0.0, 0.3], ['cola'])
+    >>> X.head(1).to_frame().loc[0, ("second", "kind")]
+    'cola'
     >>> DuelFrame([[0.1], [0.5], [0.7]], [[2, 0, 1], [1, 2, -1]])
     <DuelFrame: 2 sets of up to 3 items with 1 feature>
     """
@@ -186,6 +188,59 @@ class DuelFrame:
         # Padding may stand elsewhere now, or too much of it: rows that keep all items are safe.
         alike = turned.shape[1:] == chosen.shape[1:] and (turned >= 0).all()
         return self._with(turned) if alike else np.asarray(self)[key]
+
+    def head(self, n: int = 5) -> "DuelFrame":
+        """The first duels or sets.
+
+        Parameters
+        ----------
+        n : int, default=5
+            How many; all but the last -n where it is negative.
+
+        Returns
+        -------
+        DuelFrame
+        """
+        return self[:n]
+
+    def tail(self, n: int = 5) -> "DuelFrame":
+        """The last duels or sets.
+
+        Parameters
+        ----------
+        n : int, default=5
+            How many; all but the first -n where it is negative.
+
+        Returns
+        -------
+        DuelFrame
+        """
+        return self[max(len(self) - n, 0) :] if n >= 0 else self[-n:]
+
+    def to_frame(self) -> Any:
+        """A row for each duel or set, to look at: columns of one item beside those of the next.
+
+        Returns
+        -------
+        DataFrame of shape (n_duels, 2 * n_features) or (n_sets, k * n_features)
+            Of pandas. Columns have two levels: "first" and "second", or the place in the set, and
+            the feature. Missing values stand where a set has no item.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError(
+                "to_frame() needs pandas; install it, or take the array X.to_numpy()."
+            ) from None
+        items = pd.DataFrame(self._items).reset_index(drop=True)
+        places = ["first", "second"] if self.pairs.shape[1] == 2 else range(self.pairs.shape[1])
+        sides = [items.reindex(rows).reset_index(drop=True) for rows in self.pairs.T]  # -1: absent
+        return pd.concat(sides, axis=1, keys=list(places))
 
     def to_numpy(self) -> np.ndarray:
         """The duels or sets as an array, see ``shape``, ``dtype`` and the notes."""

@@ -141,8 +141,9 @@ def check_likelihood(likelihood) -> Likelihood:
     """``likelihood=`` itself, checked; a copy."""
     if not isinstance(likelihood, Likelihood):
         raise TypeError(
-            f"likelihood must be None or an object of skpref.likelihoods.Likelihood, got "
-            f"{likelihood!r}."
+            "likelihood must be None (a probit, with noise_variance=, tie_threshold= and the like "
+            "of the model) or an object of skpref.likelihoods, such as Probit() or "
+            f"GradedProbit(), or of a subclass of Likelihood of your own; {likelihood!r} came."
         )
     likelihood.check()
     return clone(likelihood)

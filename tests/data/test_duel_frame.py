@@ -62,6 +62,24 @@ def test_rows_are_chosen_as_those_of_arrays(rows):
     assert_array_equal(DUELS[rows, :, 1], array[rows][:, :, 1])
 
 
+@pytest.mark.parametrize("n", [0, 2, 9, -1, -9])
+def test_first_and_last_rows_are_those_of_a_frame(n):
+    rows = pd.DataFrame({"row": range(len(DUELS))})
+    assert_array_equal(DUELS.head(n), np.asarray(DUELS)[rows.head(n)["row"]])
+    assert_array_equal(DUELS.tail(n), np.asarray(DUELS)[rows.tail(n)["row"]])
+
+
+def test_a_table_has_a_column_for_each_item_and_feature():
+    table = DuelFrame(KINDS, PAIRS).to_frame()
+    assert table["second", "kind"].tolist() == ["cola", "tea", "tea", "tea", "milk"]
+    pd.testing.assert_frame_equal(table["first"], DuelFrame(KINDS, PAIRS).first)
+    sets = DuelFrame(ITEMS, SETS).to_frame()
+    array = ITEMS.to_numpy()[SETS]
+    array[SETS < 0] = np.nan
+    assert_array_equal(sets.to_numpy(float), array.reshape(4, -1))
+    assert sets.columns.tolist() == [(k, name) for k in range(3) for name in ITEMS.columns]
+
+
 def test_sides_are_frames_with_types_kept():
     mixed = DuelFrame(KINDS.set_index("size", drop=False), PAIRS)
     pd.testing.assert_frame_equal(mixed.first, KINDS.iloc[PAIRS[:, 0]].reset_index(drop=True))

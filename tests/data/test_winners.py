@@ -176,3 +176,37 @@ def test_pairs_take_names_and_words_too():
     numbered = ItemTable([[0.1], [0.2], [0.3]], names=[10, 20, 30])
     X, y = from_pairs(numbered, [[10, 20], [30, 10]], [20, 30])
     assert (X[..., 0].tolist(), y.tolist()) == ([[0.1, 0.2], [0.3, 0.1]], [0, 1])
+
+
+def test_a_dict_of_columns_is_a_table():
+    table = {"a": [1.0, 2.0, 3.0], "b": (2.0, 3.0, 1.0), "won": np.array([1, 0, 1])}
+    X, y = from_columns(table, "a", "b", "won")
+    X_frame, y_frame = from_columns(pd.DataFrame(table), "a", "b", "won")
+    np.testing.assert_array_equal(X, X_frame)
+    np.testing.assert_array_equal(y, y_frame)
+
+
+@pytest.mark.parametrize(
+    ("table", "match"),
+    [
+        ("votes.csv", r"a dict of columns; str came\. Read a file by pandas\.read_csv"),
+        ([[1.0, 2.0]], "a dict of columns; list came"),
+        ({"a": [1.0, 2.0], "b": [1.0]}, "one length"),
+        ({"a": [[1.0]], "b": [[1.0]]}, "one dimension"),
+    ],
+    ids=["path", "rows", "lengths", "nested"],
+)
+def test_what_is_no_table_is_refused(table, match):
+    with pytest.raises(ValueError, match=match):
+        from_columns(table, "a", "b")
+
+
+@pytest.mark.parametrize("score", ["2-1", "3 : 0", "6\u20134", "1/2-1/2"])
+def test_scores_are_named(score):
+    frame = pd.DataFrame({"home": [0.1, 0.2], "away": [0.3, 0.4], "result": [score, "0-0"]})
+    with pytest.raises(ValueError, match=r"look like scores.*numpy\.sign"):
+        from_columns(frame, "home", "away", "result")
+    frame["result"] = ["2-1 points", "home win"]
+    with pytest.raises(ValueError) as refused:
+        from_columns(frame, "home", "away", "result")
+    assert "scores" not in str(refused.value)
