@@ -104,6 +104,18 @@ def test_a_drift_is_that_of_the_members():
     assert_allclose(model.kernel_(rows), expected)
 
 
+def test_a_drift_starts_from_the_spread_of_a_member_whatever_the_size_of_teams():
+    won, time = [1, 0, 1], [0.0, 4.0, 9.0]
+    pairs = from_teams([["ann", "bob"]] * 3, [["cid", "dan"], ["eva"], ["cid"]])
+    alone = from_teams([["ann"]] * 3, [["cid"], ["eva"], ["cid"]])
+    rates = []
+    for duels in (pairs, alone):
+        model = PairwisePreferenceRegressor(**duels.params, drift="wiener", optimizer=None)
+        walk = model.fit(duels.X, won, time=time).kernel_.kernel.k2.k2.kernel
+        rates.append([walk.rate, *walk.rate_bounds])
+    assert_allclose(rates[0], rates[1])
+
+
 def test_a_drift_of_teams_that_are_a_part_of_the_kernel_is_refused():
     duels, won, time = matches(10)
     model = PairwisePreferenceRegressor(2.0 * duels.params["kernel"], drift="wiener")

@@ -238,7 +238,7 @@ class _Times(NamedTuple):
         That of the times, after the features.
     spread : TimeSpread
     unit : float
-        Variance of what stays of the utilities; about one by default.
+        Variance of what stays of the utility of whatever drifts; about one by default.
     """
 
     drift: str | Kernel | None
@@ -257,7 +257,7 @@ class _Times(NamedTuple):
         unit = 1.0
         if kernel is not None and drift is not None:
             _check_teams(kernel)
-            unit = mean_variance(kernel, static.items)
+            unit = _mean_variance(kernel, static.items)
         return cls(drift, column, TimeSpread.of(comparisons.items[:, column]), unit)
 
     def beside(self, kernel: Kernel, id_column: int | None) -> Kernel:
@@ -291,6 +291,14 @@ def _check_teams(kernel):
             f"a part: {kernel}. Put the other factors and terms inside, as in "
             "Teams(2.0 * kernel, members), or leave drift= out and write the kernel of time inside."
         )
+
+
+def _mean_variance(kernel, items):
+    """Mean prior variance of what drifts: of items, or of the members of teams."""
+    if type(kernel) is not Teams:
+        return mean_variance(kernel, items)
+    rows, shares = kernel.member_rows(items)
+    return mean_variance(kernel.kernel, rows[shares != 0.0])
 
 
 def _stays(kernel):
