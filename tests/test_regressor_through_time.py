@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
+from sklearn.gaussian_process.kernels import ConstantKernel
 
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import ItemTable
 from skpref.fitting import _fit, _forecast
+from skpref.fitting._search import Learned
 from skpref.inference import EP, SVI, Laplace
+from skpref.kernels import Identity, OnColumns, Wiener
 from skpref.likelihoods import DUEL, Answers
 
 INDEPENDENT = EP(items="independent")
@@ -91,6 +94,45 @@ def test_the_search_ends_alike_from_far_starts_and_by_way_of_a_part(monkeypatch)
     ends = [each._model.log_prior(each._model.theta)[0] for each in fits]
     found = [e + each.log_marginal_likelihood_value_ for e, each in zip(ends, fits, strict=True)]
     assert_allclose(found, found[0], atol=0.1)
+
+
+@pytest.mark.parametrize("begin", [(1e-4, 1.0), (1e-4, 1e-4), (100.0, 1e-5)], ids=str)
+def test_what_stays_and_what_moves_are_found_from_far_starts(begin):
+    """A variance of what stays that says nothing at first was never found: 5 nats were left."""
+    rng = np.random.default_rng(0)
+    n, n_items = 600, 12
+    first = rng.integers(0, n_items, n)
+    X = np.column_stack([first, (first + rng.integers(1, n_items, n)) % n_items])
+    time = np.sort(rng.integers(0, 200, n)).astype(float)
+    walk = rng.normal(size=n_items) + np.cumsum(0.05 * rng.normal(size=(200, n_items)), axis=0)
+    f = walk[time.astype(int)[:, None], X]
+    y = f[:, 0] - f[:, 1] + rng.normal(size=n) > 0.0
+    who = OnColumns(Identity(), [0])
+
+    def evidence(amplitude, rate):
+        stays = ConstantKernel(amplitude, (1e-6, 1e6)) * who
+        moves = who * OnColumns(Wiener(rate, (1e-9, 1e3)), [1])
+        model = PairwisePreferenceRegressor(stays + moves, inference=INDEPENDENT, items=NAMES)
+        return model.fit(X, y, time=time).log_marginal_likelihood_value_
+
+    assert_allclose(evidence(*begin), evidence(1.0, 0.01), atol=0.01)
+
+
+def test_a_walk_that_a_first_part_has_no_use_for_begins_anew(monkeypatch):
+    """From next to nothing the search of all answers took thrice as long, or never came back."""
+    X, y, time = season(400, 8)
+    monkeypatch.setattr(_forecast, "FIRST_OF_MANY", 100)
+    begins, learn = [], _fit.learn
+
+    def noted(model, *rest):
+        begins.append(model.theta)
+        if len(begins) == 2:
+            return learn(model, *rest)
+        return Learned(model.at(model.theta - [3.0, 6.0, 0.5]), None)
+
+    monkeypatch.setattr(_fit, "learn", noted)
+    regressor(optimizer="fmin_l_bfgs_b", drift="wiener").fit(X, y, time=time)
+    assert_allclose(begins[1], begins[0] - [3.0, 0.0, 0.5])
 
 
 class Filtered:

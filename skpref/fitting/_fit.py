@@ -18,6 +18,10 @@ from skpref.fitting._search import Learned, Monitor, Search, learn
 from skpref.gp import Posterior, mean_variance
 from skpref.inference import Approximation, Engine, Pass, State, check_answers
 
+# A variance that a first part of the answers takes below this share of where it began is of no use
+# to that part; all of them may tell of it, and find it more easily from where it began.
+_VANISHED = 0.01
+
 
 class Start(NamedTuple):
     """State that one fit hands to the next.
@@ -227,7 +231,7 @@ def learned(
         model, first = _noisy(model, comparisons), first_part(part, model)
         if first is not part:
             near = learn(model, first, replace(search, n_restarts=0), None, rng, monitor)
-            model, sites = model.at(near.model.theta), None
+            model, sites = _begun_anew(near.model, model), None
     if part is comparisons and model.learner is model:
         return learn(model, comparisons, search, sites, rng, monitor)
     found = learn(model.learner, part, search, None, rng, monitor)
@@ -242,6 +246,16 @@ def _noisy(model: Model, comparisons: Comparisons) -> Model:
     theta = model.theta.copy()
     varies = np.log(mean_variance(model.kernel, comparisons.items[:1000]))
     theta[at] = np.clip(max(theta[at], varies), *model.bounds[at])
+    return model.at(theta)
+
+
+def _begun_anew(near: Model, model: Model) -> Model:
+    """The model where a part of the answers led, but for variances that the part had no use for."""
+    theta = near.theta.copy()
+    n_kernel = len(model.kernel.theta)
+    gone = theta[:n_kernel] < model.theta[:n_kernel] + np.log(_VANISHED)
+    gone &= model.powers[:n_kernel] == 2
+    theta[:n_kernel][gone] = model.theta[:n_kernel][gone]
     return model.at(theta)
 
 

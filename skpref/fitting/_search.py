@@ -224,6 +224,9 @@ _FTOL, _NATS = 1e-6, 1e-4
 # factor e) or it gained less than so many nats. Of fewer answers than `_LONG` there is one: they
 # leave hyperparameters open by far more than what it leaves.
 _FLAT, _DESCENTS, _GAINED = 0.02, 8, 0.01
+# Through time a descent goes no farther than this from where it begins in any coordinate (mostly
+# logarithms), and another one goes on: strengths that move far too fast make an evaluation long.
+_REACH = 3.0
 # From an objective of so many nats on, its gradient may be of any size.
 _LARGE = 1e3
 # A result that has not converged is not used where its residual is larger.
@@ -232,10 +235,11 @@ _ASTRAY = 0.1
 # evidence would grow by more than this if it were larger (smaller) by a factor e (or 1, if linear).
 _TOUCH = 1e-6
 _BINDING = 0.5
-# A variance of the kernel within so many nats of its lower bound leaves it by leaps that would gain
-# so many if the objective were linear in it, where its slope (nats for a factor e) is above the
-# last.
-_NEAR, _LEAPS, _RISING = 1.0, (1.0, 0.1), 1e-6
+# A variance of the kernel that says nothing is raised by leaps that would gain so many nats if the
+# objective were linear in it, where its slope (nats for a factor e) is above the last but one.
+# Within so many nats of its lower bound it is taken to say nothing; elsewhere, of many answers,
+# where its slope grows with it by more than the last power: by the first where it is linear.
+_NEAR, _LEAPS, _RISING, _LINEAR = 1.0, (1.0, 0.1), 1e-6, 0.5
 
 
 class Step(NamedTuple):
@@ -538,6 +542,7 @@ def _minimised(model, objective, search, begin, bounds):
             )
         return _Found(Best(value, theta, None, objective.state_at(theta)))
     theta, value, n_iter, ended, warning = begin, np.inf, 0, False, ""
+    reach = _REACH if model.rule.through_time else np.inf
     if not objective.many:
         n_iter = _descend(objective, Ratios.none(bounds), theta, search, 0)
         if objective.strayed and n_iter < search.max_iter:
@@ -548,7 +553,7 @@ def _minimised(model, objective, search, begin, bounds):
             n_iter += _descend(objective, Ratios.none(bounds), theta, search, n_iter)
     for _ in range(_DESCENTS if objective.many else 0):
         sure = n_iter > 0 and objective.best.sure
-        n_iter += _descend(objective, _ratios(model, theta, bounds), theta, search, n_iter)
+        n_iter += _descend(objective, _ratios(model, theta, bounds), theta, search, n_iter, reach)
         theta, gained = objective.best.theta, value - objective.best.value
         if objective.best.sure and not sure:  # what was astray is no measure
             gained = np.inf
@@ -601,25 +606,39 @@ def _strides(objective, ratios, theta, slopes):
 
 
 def _leaps(model, objective, bounds):
-    """Take variances of the kernel off their lower bounds where larger ones gain; whether any did.
+    """Raise variances of the kernel that say nothing where larger ones gain; whether any did.
 
     Far below what the answers tell of it, a variance changes nothing: the objective is linear in
-    it, and so flat in its logarithm, and a descent that came there in one step stays.
+    it, and so flat in its logarithm, and a descent that came there in one step, or began there,
+    stays.
     """
     begin, (low, high) = objective.best.value, bounds.T
     if objective.best.gradient is None:
         return False
     for k in np.flatnonzero(model.powers[: len(model.kernel.theta)] == 2):
-        before, theta, slope = objective.best.value, objective.best.theta, 0.0
-        if theta[k] <= low[k] + _NEAR < high[k]:
-            slope = -objective.best.gradient[k]
-        for nats in _LEAPS if slope > _RISING else ():
-            raised = theta.copy()
-            raised[k] = min(theta[k] + np.log1p(nats / slope), high[k])
-            objective(raised)
+        before, theta = objective.best.value, objective.best.theta
+        slope = -objective.best.gradient[k]
+        if slope <= _RISING or theta[k] >= high[k]:
+            continue
+        if theta[k] > low[k] + _NEAR:
+            if not objective.many:
+                continue
+            by = min(1.0, high[k] - theta[k])
+            after = -objective(_raised(theta, k, by))[1][k]
+            if after < slope * np.exp(_LINEAR * by):
+                continue
+        for nats in _LEAPS:
+            objective(_raised(theta, k, min(np.log1p(nats / slope), high[k] - theta[k])))
             if before - objective.best.value >= _GAINED:
                 break
     return begin - objective.best.value >= _GAINED
+
+
+def _raised(theta, k, by):
+    """Hyperparameters, one of them larger."""
+    raised = theta.copy()
+    raised[k] += by
+    return raised
 
 
 def _slopes(model, best, bounds):
@@ -632,9 +651,10 @@ def _slopes(model, best, bounds):
     return np.where(held, 0.0, slopes)
 
 
-def _descend(objective, ratios, theta, search, n_iter):
-    """One descent by L-BFGS-B; how many iterations it took."""
+def _descend(objective, ratios, theta, search, n_iter, reach=np.inf):
+    """One descent by L-BFGS-B, so far at most; how many iterations it took."""
     at = ratios.forward(theta)
+    low, high = ratios.bounds.T
     value, scale = objective.first_step(ratios.back(at))
 
     def scaled(at):
@@ -648,7 +668,7 @@ def _descend(objective, ratios, theta, search, n_iter):
         at,
         jac=True,
         method="L-BFGS-B",
-        bounds=ratios.bounds,
+        bounds=np.column_stack([np.maximum(low, at - reach), np.minimum(high, at + reach)]),
         options={"maxiter": search.max_iter - n_iter, "ftol": ftol, "gtol": search.gtol / scale},
     )
     return found.get("nit", 0)  # there is none where all bounds meet
