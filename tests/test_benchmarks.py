@@ -11,7 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = ROOT / "benchmarks"
 SCRIPTS = sorted(BENCHMARKS.glob("*/[a-z]*.py"))
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "doc").rglob("*.md"))]
+INDEX = BENCHMARKS / "README.md"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", INDEX, *sorted((ROOT / "doc").rglob("*.md"))]
 # Modules that an environment may lack: optional parts, and other packages that are compared.
 ABSENT = ("botorch", "distributed", "matplotlib", "optuna", "optuna_dashboard", "pandas", "torch")
 
@@ -60,6 +61,17 @@ def test_commands_name_scripts_and_their_options(page):
         assert (ROOT / script).is_file(), script
         source = (ROOT / script).read_text(encoding="utf-8")
         assert not [option for option in options if f'"{option}"' not in source], (script, options)
+
+
+def test_the_index_names_every_script_and_every_table_and_nothing_else():
+    text = INDEX.read_text(encoding="utf-8")
+    named = set(re.findall(r"(\w+\.py)\b", text))
+    assert named == {script.name for script in SCRIPTS}
+    linked = re.findall(r"\]\(([^)#]+)\)", text)
+    assert not [link for link in linked if not (BENCHMARKS / link).exists()]
+    tables = {Path(link).name for link in linked if link.startswith("results/")}
+    assert tables == {table.name for table in (BENCHMARKS / "results").glob("*.csv")}
+    assert [line for line in text.splitlines() if line.count("|") not in (0, 4)] == []
 
 
 def test_paths_of_scripts_in_code_and_docstrings_lead_to_them():
