@@ -1,5 +1,6 @@
 """The machinery of the documentation site: links, the reference, and the check of a built site."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -21,6 +22,7 @@ finally:
         ("../examples", "auto_examples/index.rst"),
         ("../benchmarks/common.py", "../benchmarks/common.py"),
         ("../CHANGELOG.md", "changelog.md"),
+        ("../benchmarks/README.md", "benchmarks.md"),
         ("../README.md", "index.md"),
         ("../README.md#two-commands", "index.md"),
         ("model.md#laplace", "model.md#laplace"),
@@ -40,6 +42,25 @@ def test_links_from_a_folder_below():
 def test_texts_at_the_root_are_shown_by_pages_of_the_site():
     turned = links.in_site("[a](doc/model.md) [b](SECURITY.md)", ROOT, DOC)
     assert turned == "[a](model.md) [b](security.md)"
+
+
+def test_every_link_to_a_text_leads_to_a_page_that_exists():
+    held = {page: ROOT / name for name, page in links.HELD.items() if name.endswith(".md")}
+    pages = {path.relative_to(DOC).with_suffix("").as_posix(): path for path in DOC.rglob("*.md")}
+    seen = 0
+    for name, path in pages.items():
+        if name.startswith("_"):
+            continue
+        source = held.get(name, path)
+        text = links.in_site(source.read_text("utf-8"), source.parent, path.parent)
+        for _, target in links.LINK.findall(links.FENCE.sub("", text)):
+            to = target.partition("#")[0]
+            if re.match(r"[a-z]+:", target) or not to.endswith(".md"):
+                continue
+            seen += 1
+            there = (path.parent / to).resolve()
+            assert there in pages.values(), f"{name}: {target}"
+    assert seen > 100
 
 
 def test_folders_are_named_without_a_link():

@@ -1,7 +1,8 @@
 """Links that lead out of ``doc/`` on a code host lead to a page or a file of the site.
 
 Scripts in ``examples/`` lead to their pages of the gallery, the texts at the root of the repository
-to the pages that hold them, all other files to copies. Folders are named without a link.
+and the list of benchmarks to the pages that hold them, all other files to copies. Folders are named
+without a link.
 """
 
 import os
@@ -9,12 +10,13 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Pages that stand at the root, where code hosts look for them; here is what holds each.
+# Texts that stand where code hosts look for them; here is the page that holds each.
 HELD = {
     "CHANGELOG.md": "changelog",
     "CONTRIBUTING.md": "contributing",
     "SECURITY.md": "security",
     "LICENSE": "licence",
+    "benchmarks/README.md": "benchmarks",
 }
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)\s*?$", flags=re.DOTALL | re.MULTILINE)
@@ -67,7 +69,8 @@ def on_read(app, docname, source):
     if held is None:
         source[0] = in_site(source[0], path.parent)
     elif held.endswith(".md"):
-        source[0] = in_site((ROOT / held).read_text("utf-8"), ROOT, path.parent)
+        text = ROOT / held
+        source[0] = in_site(text.read_text("utf-8"), text.parent, path.parent)
     else:
         source[0] += "\n```text\n" + (ROOT / held).read_text("utf-8") + "```\n"
 
