@@ -14,7 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import blas_threads, warn
 from skpref.data import Comparisons
+from skpref.fitting._hyperpriors import LogNormal, SharedLevel
 from skpref.fitting._model import Model
+from skpref.gp import mean_variance
 from skpref.inference import Engine, State
 
 Array = NDArray[np.float64]
@@ -240,6 +242,11 @@ _BINDING = 0.5
 # Within so many nats of its lower bound it is taken to say nothing; elsewhere, of many answers,
 # where its slope grows with it by more than the last power: by the first where it is linear.
 _NEAR, _LEAPS, _RISING, _LINEAR = 1.0, (1.0, 0.1), 1e-6, 0.5
+# Where lengthscales are free the evidence has more tops than one: short ones take the place of the
+# noise, and the noise that of the utility. After a search it is looked at with lengthscales at
+# their medians and so much noise for the mean variance of the utility: where it is larger there
+# than at the end another search begins.
+_ELSEWHERE = (0.1, 1.0)
 
 
 class Step(NamedTuple):
@@ -469,6 +476,11 @@ def learn(
         begin = np.clip(search.second[0], bounds[:, 0], bounds[:, 1])
         other = _search(model, comparisons, search, (begin, bounds), start, None)
         best = min(best, other, key=_value)
+    if not (callable(search.optimizer) or best.stopped):
+        begin = _elsewhere(model, comparisons, best.best, bounds)
+        if begin is not None:
+            other = _search(model, comparisons, search, (begin, bounds), None, None)
+            best = min(best, other, key=_value)
     if search.warn_not_converged:
         if best.warning:
             warn(best.warning, ConvergenceWarning)
@@ -510,6 +522,7 @@ class _Found(NamedTuple):
 
     best: Best
     warning: str = ""
+    stopped: bool = False  # by its monitor
 
 
 def _value(found):
@@ -524,7 +537,36 @@ def _search(model, comparisons, search, within, start, monitor):
         with blas_threads(model.evidence_engine.matrix_size(comparisons)):
             return _minimised(model, objective, search, *within)
     except StopSearch:
-        return _Found(objective.best)
+        return _Found(objective.best, stopped=True)
+
+
+def _elsewhere(model, comparisons, best, bounds):
+    """Hyperparameters of a larger evidence on another side of the end of a search, if any are."""
+    medians = best.theta.copy()
+    for prior in model.priors:
+        if isinstance(prior, LogNormal | SharedLevel):
+            lengths = np.flatnonzero(model.powers[prior.index] == 0)
+            lengths = lengths[prior.index[lengths] < len(model.kernel.theta)]
+            medians[prior.index[lengths]] = prior.centre[lengths]
+    at = model.noise_index
+    if at is None or np.array_equal(medians, best.theta) or model.rule.through_time:
+        return None
+    varies = np.log(mean_variance(model.at(best.theta).kernel, comparisons.items[:1000]))
+    # A threshold and an order effect stay where they are in deviations of utility and noise.
+    power = np.where(np.arange(len(medians)) < len(model.kernel.theta), 0, model.powers)
+    before = np.logaddexp(varies, 2.0 * best.theta[at] / power[at])
+    objective = Objective(model, comparisons)
+    for ratio in _ELSEWHERE:
+        theta, by = medians.copy(), 0.5 * (varies + np.log1p(ratio) - before)
+        theta = np.where(model.linear, theta * np.exp(power * by), theta + power * by)
+        theta[at] = 0.5 * power[at] * (varies + np.log(ratio))
+        try:
+            objective(np.clip(theta, bounds[:, 0], bounds[:, 1]), eval_gradient=False)
+        except ValueError:  # the end of a search is no place to fail
+            continue
+        if objective.best.sure and objective.best.value < best.value - _GAINED:
+            return objective.best.theta
+    return None
 
 
 def _minimised(model, objective, search, begin, bounds):
@@ -563,7 +605,7 @@ def _minimised(model, objective, search, begin, bounds):
             break
         ended = np.max(np.abs(slopes), initial=0.0) <= max(_FLAT, search.gtol)
         if not ended and gained < _GAINED:
-            _strides(objective, _ratios(model, theta, bounds), theta, slopes)
+            _strides(objective, _ratios(model, theta, bounds), slopes)
             ended = value - objective.best.value < _GAINED
         ended = ended and not _leaps(model, objective, bounds)
         theta, value = objective.best.theta, objective.best.value
@@ -590,18 +632,22 @@ def _ratios(model, theta, bounds):
     return Ratios.at(theta, model.powers, model.linear, bounds, model.noise_index)
 
 
-def _strides(objective, ratios, theta, slopes):
-    """Strides of a factor e down each coordinate that slopes, until one of them gains.
+def _strides(objective, ratios, slopes):
+    """Strides of a factor e, e², e⁴, … down a coordinate that slopes, while they gain.
 
     Beside coordinates in which the objective bends a thousand times as much, a descent goes nowhere
     along a slope that is slight and long.
     """
-    before = objective.best.value
+    begin = objective.best.value
     for k in np.flatnonzero(np.abs(slopes) > _FLAT):
-        at = ratios.forward(theta)
-        at[k] -= np.sign(slopes[k])
-        objective(ratios.back(np.clip(at, *ratios.bounds.T)))
-        if before - objective.best.value >= _GAINED:
+        stride, before = -np.sign(slopes[k]), np.inf
+        while before - objective.best.value >= _GAINED:
+            before = objective.best.value
+            at = ratios.forward(objective.best.theta)
+            at[k] += stride
+            objective(ratios.back(np.clip(at, *ratios.bounds.T)))
+            stride *= 2.0
+        if begin - objective.best.value >= _GAINED:
             return
 
 
