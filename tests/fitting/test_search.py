@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ex
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import Comparisons, ItemTable, from_pairs
 from skpref.fitting import _search
-from skpref.fitting._hyperpriors import LogNormal
+from skpref.fitting._hyperpriors import LogNormal, lengthscale_priors
 from skpref.fitting._model import Model
 from skpref.fitting._search import Search, StopSearch, learn
 from skpref.inference import EP, Laplace
@@ -455,6 +455,103 @@ def test_what_an_engine_that_went_astray_says_is_not_believed():
         order_effect_bounds=(-20.0, 20.0),
     ).fit(X, y)
     assert model.log_marginal_likelihood_value_ > -70.0  # -330 where it was believed
+
+
+@pytest.mark.parametrize(
+    ("noise", "threshold", "effect"), [(1e-4, 1e-3, 1.0), (1e-4, 0.1, 0.0), (0.01, 0.1, 1.0)]
+)
+def test_a_worse_top_of_the_evidence_is_left(noise, threshold, effect):
+    """Short lengthscales took the place of the noise (20 nats), or noise that of the utility (72).
+
+    Far from there, with much noise and a lengthscale of one, there is one top only.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(120, 2, 3))
+    margin = (X[:, 0] - X[:, 1]) @ [3.0, -2.0, 0.0] + 0.3 * rng.normal(size=120)
+    y = np.where(np.abs(margin) < 0.5, 0, np.sign(margin)).astype(int)
+    found = [
+        PairwisePreferenceRegressor(
+            tie_threshold=delta,
+            noise_variance=variance,
+            noise_variance_bounds=(1e-6, 1e3),
+            order_effect=order,
+            order_effect_bounds=(-20.0, 20.0),
+        ).fit(X, y)
+        for variance, delta, order in ((noise, threshold, effect), (1.0, 0.1, 0.0))
+    ]
+    evidence = [each.log_marginal_likelihood_value_ for each in found]
+    assert evidence[0] > evidence[1] - 0.1
+
+
+@pytest.mark.parametrize("n", [150, 300])
+def test_short_lengthscales_do_not_take_the_place_of_noise(n):
+    """Of items that each meet once a white utility says what noise says, but for all it knows."""
+    rng = np.random.default_rng(0)
+    X = rng.random((n, 2, 2))
+    utility = np.sin(6.0 * X[:, :, 0]) + X[:, :, 1]
+    margin = utility @ [1.0, -1.0] + 0.4 + rng.normal(size=n)
+    y = np.where(np.abs(margin) < 0.5, 0, np.sign(margin)).astype(int)
+    found = [
+        PairwisePreferenceRegressor(
+            RBF([lengthscale, lengthscale]),
+            noise_variance=noise,
+            tie_threshold=0.1,
+            order_effect_bounds=(-5.0, 5.0),
+        ).fit(X, y)
+        for lengthscale, noise in ((0.03, 1e-4), (0.5, 1.0))
+    ]
+    evidence = [each.log_marginal_likelihood_value_ for each in found]
+    assert abs(evidence[0] - evidence[1]) < 0.1  # 25 and 57 nats
+
+
+def test_a_slight_slope_is_gone_down_to_its_end(monkeypatch):
+    """Half a nat for a factor e of the unit, beside coordinates that bend so much that descents go
+    nowhere: the bound of a variance is 10 000 times the noise, and says nothing at the end."""
+    rng, n = np.random.default_rng(0), 400
+    ids = np.array([rng.permutation(8)[:2] for _ in range(n)])
+    controls = rng.normal(size=(n, 2))
+    margin = np.linspace(-1.0, 1.0, 8)[ids] @ [1.0, -1.0] + rng.normal(size=n)
+    y = np.where(np.abs(margin) < 0.4, 0, np.sign(margin)).astype(int)
+    X = np.stack([ids, controls], axis=2)
+    monkeypatch.setattr(
+        _search, "_descend", lambda objective, _, theta, *more: len(objective.first_step(theta)) - 1
+    )
+    found = []
+    for unit in (1e-8, 1.0):
+        slope = ConstantKernel(1e-4, (1e-4, 1e4)) * OnColumns(DotProduct(0.0, "fixed"), [1])
+        names = ConstantKernel(unit, (1e-12, 1e4)) * OnColumns(Identity(), [0])
+        model = PairwisePreferenceRegressor(
+            names + slope,
+            id_column=0,
+            noise_variance=unit,
+            noise_variance_bounds=(1e-12, 1e4),
+            tie_threshold=0.4 * np.sqrt(unit),
+            tie_threshold_bounds=(1e-8, 1e3),
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found.append(model.fit(X, y).log_marginal_likelihood_value_)
+    assert found[0] > found[1] - 0.2  # 2 nats and more
+
+
+def test_a_search_that_was_stopped_does_not_begin_elsewhere():
+    """Its monitor ended it, near a top that is worse."""
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 2, 2))
+    items, y = X.reshape(-1, 2), (X[:, 0, 0] > X[:, 1, 0])
+    first = np.arange(0, 120, 2)
+    comparisons = Comparisons.from_duels(items, first, first + 1, y)
+    priors = lengthscale_priors("lognormal", RBF([1.0, 1.0]), items)
+    model = Model(RBF([0.01, 0.01]), probit(1e-3, (1e-4, 1e2)), EP(), priors)
+    seen = []
+
+    def monitor(step):
+        seen.append(step.theta)
+        if step.number == 2:
+            raise StopSearch
+
+    found = learn(model, comparisons, Search(warn_not_converged=False), monitor=monitor)
+    assert any(np.array_equal(found.model.theta, theta) for theta in seen)
 
 
 @pytest.mark.parametrize("back", [True, False])
