@@ -321,9 +321,7 @@ def test_spellings_are_merged_where_that_is_said(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("missing", ["pandas", "matplotlib"])
-def test_optional_packages_are_optional(
-    votes_csv, tmp_path, monkeypatch, capsys, held, missing
-):
+def test_optional_packages_are_optional(votes_csv, tmp_path, monkeypatch, capsys, held, missing):
     for name in [name for name in sys.modules if name.split(".")[0] == missing]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, missing, None)

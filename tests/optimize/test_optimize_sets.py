@@ -281,28 +281,30 @@ def test_pickling_goes_on_the_same_way():
 # --- the loop -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        lambda order: order[0],
-        lambda order: order,
-        lambda order: tuple(order[:2]),
-        lambda order: np.array(order),
-        lambda order: np.int64(order[0]),
-        lambda order: {"worst": order[-1]},
-        lambda order: {"chosen": order[0], "worst": order[-1]},
-        lambda order: {"ranking": order},
-    ],
-)
-def test_a_judge_of_sets_may_answer_in_any_way(answer):
-    made, skips = optimizer(), iter([True] + 100 * [False])
+ANSWERS = [
+    (lambda order: order[0], "chosen"),
+    (lambda order: order, "ranking"),
+    (lambda order: tuple(order[:2]), "top"),
+    (lambda order: np.array(order), "ranking"),
+    (lambda order: np.int64(order[0]), "chosen"),
+    (lambda order: {"worst": order[-1]}, "worst"),
+    (lambda order: {"chosen": order[0], "worst": order[-1]}, "both"),
+    (lambda order: {"ranking": order}, "ranking"),
+]
+
+
+def test_a_judge_of_sets_may_answer_in_any_way():
+    made, asked = optimizer(), iter(range(-1, 14))
 
     def judge(*items):
         assert len(items) == 3
-        return None if next(skips) else answer(ranking(items))
+        number = next(asked)
+        return None if number < 0 else ANSWERS[number % len(ANSWERS)][0](ranking(items))
 
     best = made.run(judge, 14, size=3)
     assert made.n_told_ == 14
+    for number, entry in enumerate(made.history_):
+        assert entry.outcome == said(entry.items, ANSWERS[number % len(ANSWERS)][1])
     assert np.abs(best - BEST).max() < 0.15
 
 
