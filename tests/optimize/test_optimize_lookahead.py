@@ -308,7 +308,7 @@ def test_every_incumbent_meets_every_size(incumbent, acquisition):
 )
 def test_every_engine_and_answer(options, acquisition):
     made = build(acquisition=acquisition, n_initial=2, **options)
-    told(made, lambda x: -np.sum((x - 0.4) ** 2), 5)
+    told(made, lambda x: -np.sum((x - 0.4) ** 2), 3)
     first, second = made.ask()
     assert np.abs(first - second).max() > 1e-3
 
