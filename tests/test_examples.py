@@ -88,6 +88,7 @@ def run(name, *arguments):
         warnings.simplefilter("default")
         warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")
         patch.setattr(sys, "argv", [path, *arguments])
+        patch.syspath_prepend(ROOT / "examples")  # one imports another's filter
         patch.chdir(ROOT)
         patch.setenv("MPLBACKEND", "Agg")
         try:
