@@ -183,7 +183,7 @@ def test_all_examples_are_listed():
 
 
 # Those of the plain command.
-QUICK = {"first_steps_candy.py", "optimise_ten_lines.py", "resume_run.py"}
+QUICK = {"optimise_ten_lines.py", "resume_run.py"}
 
 
 @pytest.mark.parametrize(
