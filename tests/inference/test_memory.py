@@ -65,6 +65,7 @@ def test_a_fit_under_a_limit_ends_with_the_estimator_unchanged():
 @pytest.mark.parametrize("engine", [HMC(), Gibbs(), Hallucination()], ids=["hmc", "gibbs", "one"])
 def test_what_does_not_fit_is_refused_before_any_work(engine, monkeypatch):
     monkeypatch.setattr(EP, "run", None)
+    monkeypatch.setattr(_memory, "_SMALL", 0.0)
     monkeypatch.setattr(_memory, "available", lambda: 1e5)
     with pytest.raises(MemoryError, match=r"100 answers.*0\.0001 GB.*inference='ep'"):
         fitted(smooth_duels(100), engine)
