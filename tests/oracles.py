@@ -310,9 +310,11 @@ def dense_posterior(kernel, items, A, shift, precision, X):
 
 
 def central_gradient(function, point, step=1e-3):
-    """Gradient of a scalar function by central differences extrapolated once (order h⁴)."""
-    point = np.asarray(point, dtype=np.float64)
-    gradient = np.zeros(point.shape)
+    """Gradient of a function by central differences extrapolated once (order h⁴).
+
+    The axes of the point come first, then those of the function's value.
+    """
+    point, gradient = np.asarray(point, dtype=np.float64), []
     for i in np.ndindex(*point.shape):
         slopes = []
         for h in (step, 0.5 * step):
@@ -320,5 +322,5 @@ def central_gradient(function, point, step=1e-3):
             ahead[i] += h
             behind[i] -= h
             slopes.append((function(ahead) - function(behind)) / (2.0 * h))
-        gradient[i] = (4.0 * slopes[1] - slopes[0]) / 3.0
-    return gradient
+        gradient.append((4.0 * slopes[1] - slopes[0]) / 3.0)
+    return np.array(gradient).reshape(*point.shape, *np.shape(gradient)[1:])

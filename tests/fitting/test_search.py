@@ -327,7 +327,6 @@ def test_far_starts_end_together(ties):
     X, y, utility = many_verdicts(10_000, ties=ties)
     found = []
     for noise, threshold, effect in (
-        (1e-2, 0.1, 0.0),
         (1e-3, 0.3, 0.3),
         (8.0, 0.02, -1.0),
     ):
