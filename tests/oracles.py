@@ -309,6 +309,22 @@ def dense_posterior(kernel, items, A, shift, precision, X):
     return mean, kernel(X) - cross @ np.linalg.solve(S, cross.T)
 
 
+def slopes_along_signs(function, point, step=1e-3):
+    """Vectors of signs (m, n), few of them, and the function's slope along each.
+
+    Any two axes have equal signs in one of the vectors and unlike ones in another, or one of them
+    alone is ever negative, so that a slope of one or two axes that is wrong shows as it is.
+    """
+    point = np.asarray(point, dtype=np.float64)
+    bits = np.arange(len(point))[None] >> np.arange(len(point).bit_length())[:, None]
+    signs = 1.0 - 2.0 * (bits & 1)
+    along = [
+        central_gradient(lambda t, s=each: function(point + t[0] * s), [0.0], step)[0]
+        for each in signs
+    ]
+    return signs, np.array(along)
+
+
 def central_gradient(function, point, step=1e-3):
     """Gradient of a function by central differences extrapolated once (order h⁴).
 

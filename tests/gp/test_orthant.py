@@ -75,7 +75,7 @@ def test_raw_probabilities_sum_to_one(case, k, tolerance):
     np.testing.assert_allclose(best_of(mean, covariance).sum(axis=1), 1.0, rtol=4e-16)
 
 
-@pytest.mark.parametrize("k, n, tolerance", [(2, 100, 1e-12), (3, 100, 1e-8), (4, 6, 5e-6)])
+@pytest.mark.parametrize("k, n, tolerance", [(2, 100, 1e-12), (3, 100, 1e-8), (4, 3, 5e-6)])
 @pytest.mark.parametrize("case", [problems, scales, lambda n, k: twins(n, k, 1e-2)])
 def test_small_sets_agree_with_scipy(case, k, n, tolerance):
     """Of four items scipy's own rows sum to one only up to 1e-6."""
@@ -207,23 +207,23 @@ def test_many_items_agree_with_draws():
 @pytest.mark.parametrize("k", [5, 10])
 def test_many_independent_items_agree_with_quadrature(k):
     mean = np.random.default_rng(0).normal(size=(20, k))
-    z = np.linspace(-12.0, 12.0, 4001)[:, None, None] + mean
+    z = np.linspace(-12.0, 12.0, 1001)[:, None, None] + mean
     below = ndtr(z[:, :, :, None] - mean[None, :, None, :])
     below[..., np.arange(k), np.arange(k)] = 1.0
-    exact = np.sum(norm.pdf(z - mean) * below.prod(axis=-1), axis=0) * 24.0 / 4000.0
+    exact = np.sum(norm.pdf(z - mean) * below.prod(axis=-1), axis=0) * 24.0 / 1000.0
     found = raw(mean, np.tile(np.eye(k), (20, 1, 1)))
     np.testing.assert_allclose(found, exact, atol=2e-4)
 
 
 def independent(means, deviation):
     """P(each is the best) of every component of independent utilities, (k, n_components)."""
-    k, z = len(means), np.linspace(-12.0, 48.0, 2001)[:, None, None]
+    k, z = len(means), np.linspace(-12.0, 48.0, 1001)[:, None, None]
     at = means + deviation[:, None] * z  # (nodes, k, components)
     logs = norm.logpdf(z) + np.zeros_like(at)
     for i in range(k):
         for j in np.delete(np.arange(k), i):
             logs[:, i] += log_ndtr((at[:, i] - means[j]) / deviation[j])
-    return np.exp(logs).sum(axis=0) * 60.0 / 2000.0
+    return np.exp(logs).sum(axis=0) * 60.0 / 1000.0
 
 
 @pytest.mark.parametrize("k", [2, 4, 5, 7])
@@ -295,7 +295,7 @@ def test_of_items_that_are_one_each_has_half(k):
 @pytest.mark.parametrize("rank", [1, 2])
 def test_singular_covariances_are_continuous(k, rank):
     """What a singular covariance gives is the limit of what regular ones give."""
-    mean, covariance = problems(50, k, 8, rank)
+    mean, covariance = problems(8, k, 8, rank)
     found, logs = best_of(mean, covariance), log_best_of(mean, covariance)
     assert np.all(np.isfinite(found)) and np.all(np.isfinite(logs))
     near = best_of(mean, covariance + 1e-10 * np.eye(k))

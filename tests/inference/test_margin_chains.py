@@ -188,9 +188,10 @@ def test_the_quicker_way_is_taken_and_mixes(X, noise_variance, method):
     assert model.diagnostics_.ess_bulk.min() > 300
 
 
-@pytest.mark.parametrize(("X", "method"), [(smooth_duels(20), "walls"), (pair(5, 5), "margins")])
-def test_draws_repeat_with_their_seed(X, method):
-    one, two = (fitted(X, HMC(draws=100), 1e-4) for _ in range(2))
+@pytest.mark.parametrize("method", ["walls", "margins"])
+def test_draws_repeat_with_their_seed(method):
+    engine = HMC(draws=100, method=method)
+    one, two = (fitted(smooth_duels(20), engine) for _ in range(2))
     assert one.diagnostics_.method == method
     assert_array_equal(one.posterior_.weights, two.posterior_.weights)
 
@@ -247,7 +248,7 @@ def test_draws_in_batches_are_those_of_one_run(monkeypatch):
 def test_chains_that_neither_way_moves_stop_with_a_warning():
     X = np.concatenate([smooth_duels(20), smooth_duels(1)[:, ::-1]])
     with pytest.warns(ConvergenceWarning, match=r"not mixed.*inference='ep'.*noise_variance"):
-        model = fitted(X, HMC(draws=40), 1e-12)
+        model = fitted(X, HMC(draws=100), 1e-12)
     assert model.diagnostics_.burn_in == 15  # and no second try
 
 
