@@ -103,7 +103,7 @@ def test_what_rounding_decides_is_refused_with_the_remedy(size, kernel, inferenc
     torn = np.abs(limit - 0.5) < 0.485  # where others contradict; elsewhere weight goes on to count
     assert torn.sum() > 25
     refused = []
-    for weight in (1e9, 1e11, 3e11, 1e12):
+    for weight in (1e9, 1e11, 1e12):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

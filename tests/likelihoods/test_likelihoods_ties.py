@@ -91,7 +91,7 @@ def test_derivatives_in_the_hyperparameters_are_differences(z, threshold):
         d = model.at(theta).log_prob(margin, answers)
         return np.stack([d.value, d.gradient, d.curvature])
 
-    truth = central_gradient(function, model.theta, 1e-2)
+    truth = central_gradient(function, model.theta, 5e-3)
     for k, part in enumerate(found):
         assert part.shape == (3, 6)
         assert_allclose(part, truth[:, k], rtol=1e-7, atol=1e-7)
