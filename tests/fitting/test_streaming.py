@@ -142,7 +142,7 @@ def test_a_stream_that_begins_with_few_answers_learns_its_hyperparameters(
         "n_learning_answers": n_learning_answers,
     }
     whole = unfitted(X, **options).fit(pairs[:2500], y[:2500])
-    stream = streamed(unfitted(X, **options), pairs[order], y[order], 100)
+    stream = streamed(unfitted(X, **options), pairs[order], y[order], 40)
     losses = [log_loss(model, pairs[2500:], y[2500:]) for model in (whole, stream)]
     assert losses[1] - losses[0] < 0.01
     assert len(stream._stream.sample.answers.positions) == (
