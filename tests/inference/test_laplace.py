@@ -44,7 +44,7 @@ class Joint:
 
     def mode(self):
         start = minimize(lambda u: -self(u), np.zeros(self.n), method="BFGS").x
-        for _ in range(20):  # Newton with numerical derivatives
+        for _ in range(6):  # Newton with numerical derivatives
             gradient = central_gradient(self, start, 1e-2 * min(1.0, self.sd))
             start = start - np.linalg.solve(self.hessian(start), gradient)
         return start
@@ -62,8 +62,10 @@ class Joint:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise_variance", [1e-2, 0.1, 1.0])
-@pytest.mark.parametrize("seed", [0, 1, 8, 15, 22, 29, 34, 35])
+@pytest.mark.parametrize(
+    ("seed", "noise_variance"),
+    [(0, 1e-2), (1, 0.1), (8, 1.0), (15, 1e-2), (22, 0.1), (29, 1.0), (34, 1e-2), (35, 0.1)],
+)
 def test_mode_and_evidence_from_the_log_joint_by_differences(seed, noise_variance):
     small = small_problem(seed)
     joint = Joint(small, noise_variance)

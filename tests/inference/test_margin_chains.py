@@ -258,16 +258,16 @@ def test_a_hallucination_of_contradictions_is_drawn_by_margins():
     scale, X = 1e-3, pair(1, 1)
     rng, found = np.random.default_rng(0), []
     problem = solve(EP(), RBF(0.5), won(PAIR, [0, 1], [1, 0]), 0.5 * scale**2)[1:3]
-    for _ in range(1000):
+    for _ in range(400):
         found.append(
             Hallucination(max_walls=0).run(problem[0], None, rng, problem[1]).state["margins"][0]
         )
-    assert np.shape(found) == (1000, len(X))
+    assert np.shape(found) == (400, len(X))
     covariance = NoisyMargins(problem[0]).covariance()
     exact = minimax_draws(covariance, 20_000, rng).draws
     for power in (1, 2):
         a, b = np.array(found) ** power, exact**power
-        error = np.hypot(a.std(axis=0) / np.sqrt(1000), b.std(axis=0) / np.sqrt(20_000))
+        error = np.hypot(a.std(axis=0) / np.sqrt(400), b.std(axis=0) / np.sqrt(20_000))
         assert np.all(np.abs(a.mean(axis=0) - b.mean(axis=0)) < 4.5 * error)
 
 
