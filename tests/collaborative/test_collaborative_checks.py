@@ -12,12 +12,18 @@ from skpref import PairwisePreferenceRegressor
 from skpref.collaborative import CollaborativePreferenceRegressor
 
 
-def test_scikit_learn_checks():
+@pytest.mark.parametrize(
+    "learned", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["held", "learned"]
+)
+def test_scikit_learn_checks(learned):
+    model = CollaborativePreferenceRegressor()
+    if not learned:
+        model.set_params(optimizer=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sklearn.exceptions.SkipTestWarning)
         # scikit-learn's data have no noise; that its least is held back is said, and no failure.
         warnings.filterwarnings("ignore", "The search for hyperparameters ended with noise_var")
-        results = check_estimator(CollaborativePreferenceRegressor(), on_fail=None)
+        results = check_estimator(model, on_fail=None)
     assert_all_passed(results)
 
 

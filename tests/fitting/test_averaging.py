@@ -394,7 +394,7 @@ def test_where_all_points_lie_beyond_the_bounds_it_is_the_mode(monkeypatch):
     monkeypatch.setattr("skpref.fitting._averaging.lattice", lambda *_: np.full((9, 1), 1e6))
     (only,) = average(model._model, model.comparisons_)
     assert only.weight == 1.0
-    steps = np.linspace(*np.log(WIDE), 93)[:, None]
+    steps = np.linspace(-6.0, 6.0, 49)[:, None]
     prior = ratio_prior(model._model, model.comparisons_)
     weighed = replace(model._model, priors=(*model._model.priors, prior))
     at = [weighed.at(theta) for theta in steps]

@@ -84,11 +84,11 @@ def test_margins_are_taken_where_walls_do_not_fit(monkeypatch):
     ("engine", "n_duels", "repeats"),
     [
         (HMC(draws=40, method="walls"), 600, 1),
-        (HMC(draws=2000, method="walls"), 100, 1),
-        (HMC(draws=2000, method="margins"), 100, 1),
-        (HMC(draws=400, method="margins"), 10, 100),
+        (HMC(draws=2000, method="walls"), 50, 1),
+        (HMC(draws=2000, method="margins"), 50, 1),
+        (HMC(draws=400, method="margins"), 5, 100),
         (Gibbs(draws=40, burn_in=1, thin=1), 600, 1),
-        (Gibbs(draws=2000, burn_in=1, thin=2), 100, 1),
+        (Gibbs(draws=2000, burn_in=1, thin=2), 50, 1),
         (Hallucination(), 600, 1),
     ],
 )
