@@ -484,9 +484,9 @@ class Inspected:
         able = self.has_evidence
         if averaged != "auto" and not able:
             raise ValueError(
-                f"average=True needs an engine with evidence and all items; this fit has "
-                f"{type(model.engine).__name__}. Fit with inference='ep' or 'laplace', or leave "
-                "average= out."
+                "average=True needs an engine with evidence, and a fit of all answers at once; "
+                f"this has {model.engine!r}{' and partial_fit' * self._streamed}. Fit all answers "
+                "with inference='ep' or 'laplace', or leave average= out."
             )
         if not able or (averaged == "auto" and not affordable(model, comparisons)):
             return alone
@@ -497,10 +497,16 @@ class Inspected:
     @property
     def has_evidence(self) -> bool:
         """Whether hyperparameters were learned by an engine that can weigh others beside them."""
-        if self.learned is None:
+        if self.learned is None or self._streamed:
             return False
         model, _ = self.learned
-        return model.rule.exact and model.engine.capabilities.has_evidence
+        of_all = model.rule.exact or model.rule.through_time
+        return of_all and model.engine.capabilities.has_evidence
+
+    @property
+    def _streamed(self) -> bool:
+        """Whether `partial_fit` told of items through time, so that not all answers are here."""
+        return isinstance(self.posterior, ThroughTime) and self.posterior.told_later
 
     def _with(self, posterior):
         """The same of a posterior at other hyperparameters."""
@@ -635,9 +641,16 @@ def _averaged(model: Model, comparisons: Comparisons) -> list[Weighted]:
         return _LAST[model]
     found = list(average(model, comparisons))
     _LAST.clear()
-    if sum(each.posterior.factor.size for each in found) <= _KEPT:
+    if sum(_n_numbers(each.posterior) for each in found) <= _KEPT:
         _LAST[model] = found
     return found
+
+
+def _n_numbers(posterior: Posterior) -> int:
+    """How many numbers a posterior holds that others at other hyperparameters do not."""
+    if isinstance(posterior, ThroughTime):
+        return sum(part.size for part in posterior.chains.course)
+    return int(posterior.factor.size)
 
 
 def _learned(last, posterior):

@@ -416,3 +416,41 @@ def test_a_run_with_few_features_is_forecast_to_grow_with_the_answers():
         kernel = OnColumns(Identity(), [0]) + OnColumns(DotProduct(), [1])
         seconds.append(seconds_of_run(seen, Model(kernel, Probit(0.5), EP())))
     assert 4.0 < seconds[1] / seconds[0] < 10.0
+
+
+# -- items through time ------------------------------------------------------------------------
+
+
+def drifting(engine, n=30):
+    """Each item meets one that came before, once: no loop of comparisons closes."""
+    rng = np.random.default_rng(2)
+    first = np.arange(1, n + 1)
+    second = rng.integers(0, first)
+    names = np.array([f"p{k}" for k in range(n + 1)])
+    y = rng.normal(size=n) < 0.3
+    model = PairwisePreferenceRegressor(drift="matern12", inference=engine)
+    pairs = names[np.stack([first, second], axis=1)]
+    return model.fit(pairs, y, time=rng.integers(0, 20, n)), pairs
+
+
+def test_independent_items_without_loops_are_averaged_as_all_jointly():
+    """Their evidence is that of exact inference on all items, and so are the margins."""
+    (joint, pairs), (alone, _) = (drifting(EP(items=items)) for items in ("joint", "independent"))
+    theta = joint._model.theta
+    found = [
+        average(replace(each._model.at(theta)), each.comparisons_, 12) for each in (joint, alone)
+    ]
+    asked = [reader_rows(joint, side) for side in (pairs[:, 0], pairs[:, 1])]
+    assert np.ptp([each.weight for each in found[0]]) > 0.01
+    for one, other in zip(*found, strict=True):
+        assert_allclose(other.model.theta, one.model.theta, atol=1e-3)
+        assert_allclose(other.weight, one.weight, atol=1e-4)
+        # Of who met: between others independent items have no covariance.
+        for a, b in zip(one.posterior.margin(*asked), other.posterior.margin(*asked), strict=True):
+            assert_allclose(b, a, atol=2e-3)
+
+
+def reader_rows(model, names):
+    """Rows of names at the times of their answers, which are the first of the comparisons."""
+    reader = model.posterior_.reader
+    return reader.at_time(5.0).check_items(names) if hasattr(reader, "check_items") else names
