@@ -226,6 +226,8 @@ class Inspected:
         Whose items these are: it shows and names them.
     learned : (Model, Comparisons) or None
         The fit of one utility that learned hyperparameters, if there was one.
+    all_at_once : bool
+        Whether its answers are all that the posterior was told, and not those of a later day.
     id_place : int or None
         The column of the posterior's rows that says who an item is.
     columns : ndarray of shape (n_features,) or None
@@ -248,6 +250,7 @@ class Inspected:
     feature_names: NDArray[Any] | None
     source: Any = None
     learned: tuple[Model, Comparisons] | None = None
+    all_at_once: bool = True
     id_place: int | None = None
     columns: NDArray[Any] | None = None
     shown: Array | None = None
@@ -314,6 +317,7 @@ class Inspected:
         return cls(
             *(posterior, encode, encoder, column, training, names, source),
             learned=learned,
+            all_at_once=getattr(last, "_all_at_once", True),
             id_place=place,
             columns=columns,
             shown=shown,
@@ -485,7 +489,7 @@ class Inspected:
         if averaged != "auto" and not able:
             raise ValueError(
                 "average=True needs an engine with evidence, and a fit of all answers at once; "
-                f"this has {model.engine!r}{' and partial_fit' * self._streamed}. Fit all answers "
+                f"this has {model.engine!r}{'' if self.all_at_once else ' and partial_fit'}. Fit all answers "
                 "with inference='ep' or 'laplace', or leave average= out."
             )
         if not able or (averaged == "auto" and not affordable(model, comparisons)):
@@ -497,16 +501,11 @@ class Inspected:
     @property
     def has_evidence(self) -> bool:
         """Whether hyperparameters were learned by an engine that can weigh others beside them."""
-        if self.learned is None or self._streamed:
+        if self.learned is None or not self.all_at_once:
             return False
         model, _ = self.learned
         of_all = model.rule.exact or model.rule.through_time
         return of_all and model.engine.capabilities.has_evidence
-
-    @property
-    def _streamed(self) -> bool:
-        """Whether `partial_fit` told of items through time, so that not all answers are here."""
-        return isinstance(self.posterior, ThroughTime) and self.posterior.told_later
 
     def _with(self, posterior):
         """The same of a posterior at other hyperparameters."""

@@ -222,11 +222,6 @@ class ThroughTime(Posterior):
             self, chains=self.chains.told(news), static_mean=static_mean, static_root=static_root
         )
 
-    @property
-    def told_later(self) -> bool:
-        """Whether answers came after those of its engine's run, see `told`."""
-        return self.chains.last is not None
-
     def smoothed(self) -> "ThroughTime":
         """This posterior where what was told later counts for earlier times too.
 
