@@ -487,10 +487,11 @@ class Inspected:
         model, comparisons = self.learned
         able = self.has_evidence
         if averaged != "auto" and not able:
+            later = "" if self.all_at_once else " and partial_fit"
             raise ValueError(
                 "average=True needs an engine with evidence, and a fit of all answers at once; "
-                f"this has {model.engine!r}{'' if self.all_at_once else ' and partial_fit'}. Fit all answers "
-                "with inference='ep' or 'laplace', or leave average= out."
+                f"this has {model.engine!r}{later}. Fit all answers with inference='ep' or "
+                "'laplace', or leave average= out."
             )
         if not able or (averaged == "auto" and not affordable(model, comparisons)):
             return alone
