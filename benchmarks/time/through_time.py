@@ -19,7 +19,7 @@ evidence; and of both beside Hamiltonian Monte Carlo (10 000 draws) where there 
 differences to three of them, with standard errors over tournaments. "no average" is with the
 hyperparameters of the fit taken as known. (Learned − true) / standard error of log lengthscale and
 log amplitude over noise, with standard errors from differences of the evidence's gradient, and the
-share within 1.64 of them.
+share within 1.64 of them; ``--bands-only`` leaves these out.
 
 ``static``: strengths that do not change, and others that do: log-loss of later duels with a drift
 allowed, less that without.
@@ -194,7 +194,7 @@ def error(repeats):
     return rows
 
 
-def coverage(repeats, drifts, sizes):
+def coverage(repeats, drifts, sizes, scored=True):
     rows = []
     for kind in drifts:
         for n_items in sizes:
@@ -210,10 +210,11 @@ def coverage(repeats, drifts, sizes):
                 # Bands that are a mean over hyperparameters, and those at the ones of the fit.
                 given = {"average": "auto"}, {"average": False}
                 shares.append([held(model, grid[at], f[at], others, **each) for each in given])
-                scores.append(standardised(model))
+                if scored:
+                    scores.append(standardised(model))
             mean = np.mean(shares, axis=0)
             error = np.std(shares, axis=0, ddof=1) / np.sqrt(repeats)
-            scores = np.array(scores)
+            scores = np.array(scores or [[np.nan, np.nan]])
             known = np.all(np.isfinite(scores), axis=1)
             rows.append(
                 {
@@ -228,13 +229,16 @@ def coverage(repeats, drifts, sizes):
                     "of differences, error": float(error[0, 1]),
                     "of items, no average": float(mean[1, 0]),
                     "of differences, no average": float(mean[1, 1]),
+                }
+            )
+            if scored:
+                rows[-1] |= {
                     "known": int(known.sum()),
                     "lengthscale mean score": float(scores[known, 1].mean()),
                     "lengthscale within": float(np.mean(np.abs(scores[known, 1]) < 1.6449)),
                     "amplitude mean score": float(scores[known, 0].mean()),
                     "amplitude within": float(np.mean(np.abs(scores[known, 0]) < 1.6449)),
                 }
-            )
             print(rows[-1], flush=True)
     return rows
 
@@ -359,6 +363,7 @@ def main():
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
     parser.add_argument("--drifts", nargs="+", default=list(SMOOTHNESS), choices=SMOOTHNESS)
     parser.add_argument("--items", nargs="+", default=[20, 50], type=int, help="of coverage")
+    parser.add_argument("--bands-only", action="store_true", help="of coverage: no scores")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--largest", type=int, default=10**6)
     given = parser.parse_args()
@@ -366,7 +371,9 @@ def main():
     for part in given.parts:
         target = RESULTS / f"through_time_{part}.csv"
         if part == "coverage":
-            rows = coverage(given.repeats, given.drifts, given.items)
+            if given.bands_only:
+                target = RESULTS / "through_time_bands.csv"
+            rows = coverage(given.repeats, given.drifts, given.items, not given.bands_only)
             rows = [*others_of(target, rows), *rows]
         else:
             rows = PARTS[part](given.largest if part == "cost" else given.repeats)
