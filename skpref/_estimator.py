@@ -219,7 +219,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         likelihood = model.likelihood
         if judges is not None and isinstance(likelihood, JudgeReliability):
             likelihood = likelihood.base
-        self._model = model
+        self._model, self._all_at_once = model, True
         # Only chains are carried over, not the search.
         if not model.engine.capabilities.has_evidence:
             state = state._replace(sites=None)
@@ -720,6 +720,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             likelihood_=self.likelihood_,
             log_marginal_likelihood_value_=later.log_evidence,
         )
+        self._all_at_once = False
         self._fit_metadata |= passed(qid=qid, order=order, time=time).keys()
         return self
 

@@ -67,3 +67,12 @@ def test_a_taste_variance_outside_its_bounds_is_refused():
         CollaborativePreferenceRegressor(taste_variance=1e5).fit(X, users=users)
     model = CollaborativePreferenceRegressor(taste_variance=1e5, optimizer=None)
     assert model.fit(X, users=users).taste_variance_ == 1e5
+
+
+def test_times_are_refused_before_any_work_with_a_remedy():
+    model = CollaborativePreferenceRegressor()
+    with pytest.raises(TypeError, match=r"takes no time=.*PairwisePreferenceRegressor\(drift="):
+        model.fit([[[0.0], [1.0]]] * 2, users=[0, 1], time=[1, 2])
+    with pytest.raises(TypeError, match=r"takes X, y, users.*got judges"):
+        model.fit([[[0.0], [1.0]]] * 2, users=[0, 1], judges=[0, 1])
+    assert not hasattr(model, "posterior_")
