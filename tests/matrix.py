@@ -18,6 +18,7 @@ class Case(NamedTuple):
     order: str = "none"
     weights: str = "none"
     users: str = "none"
+    time: str = "none"
     identity: str = "features"
     shape: str = "shared"
     learning: str = "fixed"
@@ -35,13 +36,16 @@ class Case(NamedTuple):
 
 
 FACTORS = {
-    "engine": ("auto", "ep", "laplace", "hmc", "gibbs", "svi", "minibatches", "ekf"),
+    # Chains are expectation propagation with items that are independent through time.
+    "engine": ("auto", "ep", "laplace", "hmc", "gibbs", "svi", "minibatches", "ekf", "chains"),
     "answers": ("duels", "ties", "best", "worst", "rankings", "ratings"),
     # Who differ in reliability alone, or prefer what is shown first too.
     "judges": ("none", "some", "partial"),
     "order": ("none", "some"),
     "weights": ("none", "whole", "fractional"),
     "users": ("none", "some"),
+    # Of answers, and later ones of what is asked; utilities drift.
+    "time": ("none", "some"),
     # Ids beside the features by id_column=, or by from_columns(ids=); names without features.
     "identity": ("features", "id_column", "columns", "names"),
     # All answers about the same few items, each about its own, three often repeated, only one.
@@ -49,12 +53,12 @@ FACTORS = {
     "learning": ("fixed", "learned"),
     "fitting": ("whole", "pieces"),
 }
-CONTEXT = ("judges", "order", "weights", "users", "identity")
+CONTEXT = ("judges", "order", "weights", "users", "time", "identity")
 SETS = ("best", "worst", "rankings")
 SPARSE = ("svi", "minibatches", "ekf")
 SAMPLERS = ("hmc", "gibbs")
 SEVERAL = ("shared", "distinct", "repeated")  # one answer is one user's
-OTHERS = tuple(each for each in FACTORS["engine"] if each not in SPARSE)
+OTHERS = tuple(each for each in FACTORS["engine"] if each not in (*SPARSE, "chains"))
 
 
 class Refusal(NamedTuple):
@@ -72,12 +76,23 @@ class Refusal(NamedTuple):
 NO_CASE = (
     {"answers": ("ratings",), "identity": ("columns",)},  # from_columns makes duels
     {"answers": SETS, "identity": ("columns",)},
+    # Later pieces are of one time an answer; the first is as good as any.
+    {
+        "engine": ("chains",),
+        "answers": ("ratings",),
+        "shape": ("shared",),
+        "time": ("some",),
+        "fitting": ("pieces",),
+    },
     # Equal answers count together, so that it depends on the answers whether any is below 1.
     {"answers": SETS, "weights": ("fractional",), "shape": ("repeated",)},
 )
 
 REFUSED = (
     Refusal({"engine": ("laplace", *SPARSE), "answers": SETS}, ValueError, "inference='ep'"),
+    Refusal({"engine": ("chains",), "answers": SETS}, ValueError, "items='independent' out"),
+    Refusal({"engine": ("chains",), "time": ("none",)}, ValueError, "items='independent' out"),
+    Refusal({"users": ("some",), "time": ("some",)}, TypeError, "time"),
     Refusal({"engine": ("ekf",), "answers": ("ties",)}, ValueError, "SVI.local='expected'"),
     Refusal({"engine": ("ekf",), "order": ("some",)}, ValueError, "SVI.local='expected'"),
     Refusal(

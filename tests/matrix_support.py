@@ -7,8 +7,19 @@ import numpy as np
 import pandas as pd
 from matrix import SPARSE
 from matrix_oracle import JudgesLaw, Noise, exact
-from matrix_problems import EFFECT, LENGTH, NOISE, OWN, THRESHOLD, covariance, made_of, problem_of
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from matrix_problems import (
+    DRIFT,
+    EFFECT,
+    LASTS,
+    LENGTH,
+    NOISE,
+    OWN,
+    THRESHOLD,
+    covariance,
+    made_of,
+    problem_of,
+)
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
 from skpref import CollaborativePreferenceRegressor, JudgePrior, PairwisePreferenceRegressor
 from skpref.duels import ItemTable, from_columns
@@ -33,7 +44,7 @@ def truth_of(case, model):
     covariance of tastes that it found, which always is.
     """
     if case.learning == "fixed" and not hasattr(model.posterior_, "tastes"):
-        return _fixed_truth(*case[1:-2])
+        return _fixed_truth(*case[1:-2], linear=case.engine == "chains")
     return _exact(problem_of(case), *_learned(case, model), tastes=_tastes(case, model))
 
 
@@ -64,9 +75,10 @@ def _learned(case, model):
     """Prior covariance of the rows' utilities, and the noise."""
     rows = problem_of(case).rows
     if case.learning == "fixed":
-        return covariance(rows, case.identity), _noise(case.answers, case.order)
+        K = covariance(rows, case.identity, linear=case.engine == "chains")
+        return K, _noise(case.answers, case.order)
     found = model.noise_variance_, model.tie_threshold_, model.order_effect_
-    return model.kernel_(_encoded(case, rows)), Noise(*found)
+    return model.kernel_(_seen(case, rows)), Noise(*found)
 
 
 def _tastes(case, model):
@@ -84,12 +96,12 @@ def _tastes(case, model):
 
 
 @cache
-def _fixed_truth(answers, judges, order, weights, users, identity, shape):
-    made = made_of(answers, judges, order, weights, users, identity, shape)
+def _fixed_truth(answers, judges, order, weights, users, time, identity, shape, linear=False):
+    made = made_of(answers, judges, order, weights, users, time, identity, shape)
     law = None
     if judges != "none":
         law = JudgesLaw(RELIABILITY, *SHARES, OWN_ORDER if judges == "partial" else 0.0)
-    K = covariance(made.rows, identity)
+    K = covariance(made.rows, identity, linear)
     return _exact(made, K, _noise(answers, order), law)
 
 
@@ -124,6 +136,7 @@ def model_of(case, **more):
     engines = {
         "hmc": HMC(draws=1000), "gibbs": Gibbs(draws=1000), "svi": SVI(),
         "minibatches": SVI(batch_size=4), "ekf": SVI(local="ekf"),
+        "chains": EP(items="independent"),
     }  # fmt: skip
     options = {"random_state": 0, "inference": engines.get(case.engine, case.engine)}
     options["noise_variance"] = NOISE
@@ -137,8 +150,12 @@ def model_of(case, **more):
         options["noise_variance_bounds"] = NOISE_BOUNDS
         if case.judges != "none":  # the likelihood's alone: reliability depends on it
             options["kernel"] = kernel_of(case, "fixed")
+        elif case.engine == "chains":  # which the default kernel of features is not of
+            options["kernel"] = kernel_of(case)
         if case.order == "some":
             options["order_effect_bounds"] = (-1.0, 1.0)
+    if case.time != "none" and case.users == "none":
+        options["drift"] = drift_of(case)
     if case.identity == "id_column":
         options["id_column"] = 0
     if case.identity == "names":
@@ -153,18 +170,40 @@ def model_of(case, **more):
 def kernel_of(case, bounds=(1e-5, 1e5)):
     if case.identity == "names":
         return None
-    smooth = RBF(LENGTH, bounds)
+    if case.engine == "chains":
+        smooth = ConstantKernel(1.0, bounds) * DotProduct(0.0, "fixed")
+    else:
+        smooth = RBF(LENGTH, bounds)
     if case.identity == "features":
         return smooth
     own = ConstantKernel(OWN, bounds) * OnColumns(Identity(), [0])
     return OnColumns(smooth, [1, 2]) + own
 
 
+def drift_of(case):
+    """How utilities change, of given variance and lengthscale or learned from there."""
+    if case.learning == "learned":
+        return "matern12"
+    return ConstantKernel(DRIFT, "fixed") * Matern(LASTS, "fixed", nu=0.5)
+
+
 def _encoded(case, rows):
-    """Rows as the kernel sees them."""
+    """Rows as `fit` is told them; of what drifts the kernel sees the times as a column more."""
     if case.identity == "features":
-        return rows[:, 1:]
-    return rows[:, :1] if case.identity == "names" else rows
+        return rows[:, 1:3]
+    return rows[:, :1] if case.identity == "names" else rows[:, :3]
+
+
+def _seen(case, rows):
+    """Rows as the kernel sees them."""
+    return np.hstack([_encoded(case, rows), rows[:, 3:]])
+
+
+def _times(rows, shown):
+    """When each answer was given, about rows that are of one time."""
+    time = rows[shown, 3]
+    assert np.all(time == time[:, :1])
+    return time[:, 0]
 
 
 def _shown(case, rows, shown):
@@ -191,6 +230,8 @@ def arguments(case):
             told["judges"] = JUDGES[group % 3]
         if case.order != "none":
             told["order"] = np.ones(len(shown), dtype=int)
+        if case.time != "none":
+            told["time"] = problem.rows[shown, 3]
         return _shown(case, problem.rows, shown), rating, told
     said = problem.answers
     shown = np.array([one.shown for one in said])
@@ -208,6 +249,8 @@ def arguments(case):
         told["judges"] = JUDGES[judge]
     if case.users == "some":
         told["users"] = USERS[problem.user]
+    if case.time != "none":
+        told["time"] = _times(problem.rows, shown)
     return X, y, told
 
 
@@ -280,7 +323,7 @@ def predictions(case, model, common=False):
 
 def _proba(case, model, problem, asked, shown, users):
     if case.answers == "ratings":
-        rows = _encoded(case, problem.rows)[shown]
+        rows = _seen(case, problem.rows)[shown]
         posterior = model.posterior_for(users) if case.users == "some" else model.posterior_
         won = posterior.win_probability(rows[:, 0], rows[:, 1])
         return np.column_stack([1.0 - won, won])
@@ -299,6 +342,8 @@ def _proba(case, model, problem, asked, shown, users):
         told["judges"] = [names[0 if one.judge is None else one.judge + 1 or 4] for one in asked]
     if case.users == "some":
         told["users"] = users
+    if case.time != "none":
+        told["time"] = _times(problem.rows, shown)
     return model.predict_proba(X, **told)
 
 
@@ -309,6 +354,8 @@ def refit(case, model):
         more["tie_threshold"] = model.tie_threshold_
     if case.order == "some":
         more["order_effect"] = model.order_effect_
+    if case.time != "none":  # `kernel_` has it
+        more["drift"] = None
     if hasattr(model, "taste_variance_"):
         more["taste_variance"] = model.taste_variance_
     return fitted(case._replace(fitting="whole", learning="fixed"), **more)
