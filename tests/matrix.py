@@ -21,6 +21,7 @@ class Case(NamedTuple):
     time: str = "none"
     identity: str = "features"
     shape: str = "shared"
+    kernel: str = "smooth"
     learning: str = "fixed"
     fitting: str = "whole"
 
@@ -38,7 +39,7 @@ class Case(NamedTuple):
 FACTORS = {
     # Chains are expectation propagation with items that are independent through time.
     "engine": ("auto", "ep", "laplace", "hmc", "gibbs", "svi", "minibatches", "ekf", "chains"),
-    "answers": ("duels", "ties", "best", "worst", "rankings", "ratings"),
+    "answers": ("duels", "ties", "graded", "best", "worst", "rankings", "ratings"),
     # Who differ in reliability alone, or prefer what is shown first too.
     "judges": ("none", "some", "partial"),
     "order": ("none", "some"),
@@ -50,10 +51,12 @@ FACTORS = {
     "identity": ("features", "id_column", "columns", "names"),
     # All answers about the same few items, each about its own, three often repeated, only one.
     "shape": ("shared", "distinct", "repeated", "one"),
+    # Of the features: smooth, or linear, which is of finite rank.
+    "kernel": ("smooth", "linear"),
     "learning": ("fixed", "learned"),
     "fitting": ("whole", "pieces"),
 }
-CONTEXT = ("judges", "order", "weights", "users", "time", "identity")
+CONTEXT = ("judges", "order", "weights", "users", "time", "identity", "kernel")
 SETS = ("best", "worst", "rankings")
 SPARSE = ("svi", "minibatches", "ekf")
 SAMPLERS = ("hmc", "gibbs")
@@ -76,6 +79,7 @@ class Refusal(NamedTuple):
 NO_CASE = (
     {"answers": ("ratings",), "identity": ("columns",)},  # from_columns makes duels
     {"answers": SETS, "identity": ("columns",)},
+    {"identity": ("names",), "kernel": ("linear",)},  # there are no features
     # Later pieces are of one time an answer; the first is as good as any.
     {
         "engine": ("chains",),

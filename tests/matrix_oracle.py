@@ -26,7 +26,7 @@ class AnswerArguments(NamedTuple):
     """An answer: rows of g in the order shown, and their ranks (1 the best, 0 none; equal: a tie
     of two). ``lead``: 1 where the first was shown first, −1 the second, 0 none. ``reliability``
     multiplies the margin, ``own`` is added to that of what was shown first; with a law of judges
-    it says both."""
+    it says both. ``grade``: how clear a win is, 1 the least."""
 
     shown: tuple
     rank: tuple
@@ -35,14 +35,17 @@ class AnswerArguments(NamedTuple):
     judge: int | None = None
     reliability: float = 1.0
     own: float = 0.0
+    grade: int = 1
 
 
 class Noise(NamedTuple):
-    """What the probability of an answer depends on beside g."""
+    """What the probability of an answer depends on beside g; ``grades``: where the clearer wins of
+    duels begin."""
 
     variance: float
     threshold: float | None = None
     order_effect: float = 0.0
+    grades: tuple = ()
 
 
 class JudgesLaw(NamedTuple):
@@ -197,7 +200,13 @@ def _log_prob(g, noise, said, reliability, own):
                 return np.log(
                     ndtr((delta - np.abs(margin)) / s) - ndtr((-delta - np.abs(margin)) / s)
                 )
-        return log_ndtr((np.where(rank[0] < rank[1], margin, -margin) - delta) / s)
+        ahead = np.where(rank[0] < rank[1], margin, -margin)
+        if noise.grades:
+            begin, end = (delta, *noise.grades, np.inf)[said.grade - 1 : said.grade + 1]
+            middle = np.where(ahead > begin, -1.0, 1.0)  # of the two tails the one less near 1
+            ends = np.sort([middle * (ahead - begin) / s, middle * (ahead - end) / s], axis=0)
+            return np.log(np.maximum(ndtr(ends[1]) - ndtr(ends[0]), 1e-300))
+        return log_ndtr((ahead - delta) / s)
     u = [
         g[..., i] / scale + noise.order_effect / scale * ahead
         for i, ahead in zip(row, first, strict=True)
@@ -227,19 +236,23 @@ def _mean(function):
     return sum(w * function(e) for e, w in zip(_NODES, _WEIGHTS, strict=True))
 
 
-def _outcomes(g, effects, noise, one, law, by_reliability, uniform):
-    """Probabilities of the outcomes of one question, given each g: (n, n_outcomes)."""
-    if len(one.shown) > 2:
-        k = len(one.shown)
+def _outcomes_of(one, noise):
+    """All answers that a question may have."""
+    k, grades = len(one.shown), range(1, len(noise.grades) + 2)
+    if k > 2:
         ranks = [tuple(1 if i == j else 2 for j in range(k)) for i in range(k)]
-    else:
-        ranks = [(2, 1), (1, 1), (1, 2)] if noise.threshold is not None else [(2, 1), (1, 2)]
+        return [one._replace(rank=rank) for rank in ranks]
+    found = [one._replace(rank=(2, 1), grade=grade) for grade in reversed(grades)]
+    if noise.threshold is not None:
+        found.append(one._replace(rank=(1, 1)))
+    return found + [one._replace(rank=(1, 2), grade=grade) for grade in grades]
+
+
+def _outcomes(g, effects, noise, one, law, by_reliability, uniform):
+    outcomes = _outcomes_of(one, noise)
     if law is None or one.judge is None:
         return np.column_stack(
-            [
-                np.exp(_log_prob(g, noise, one._replace(rank=rank), one.reliability, one.own))
-                for rank in ranks
-            ]
+            [np.exp(_log_prob(g, noise, each, one.reliability, one.own)) for each in outcomes]
         )
     reliability, log_share = law.reliability()
     if one.judge >= 0:
@@ -250,9 +263,7 @@ def _outcomes(g, effects, noise, one, law, by_reliability, uniform):
         own = np.sqrt(law.order_variance) * ndtri(uniform)[:, None]
     share = np.exp(posterior - posterior.max(axis=1, keepdims=True))
     share /= share.sum(axis=1, keepdims=True)
-    found = [
-        _log_prob(g[:, None], noise, one._replace(rank=rank), reliability, own) for rank in ranks
-    ]
+    found = [_log_prob(g[:, None], noise, each, reliability, own) for each in outcomes]
     return np.column_stack([np.sum(share * np.exp(each), axis=1) for each in found])
 
 

@@ -8,6 +8,8 @@ from matrix import SETS
 from matrix_oracle import AnswerArguments
 
 NOISE, THRESHOLD, EFFECT = 0.2, 0.35, 0.4
+# Between a win and a clear win.
+GRADES = (1.0,)
 LENGTH, OWN = 0.8, 0.3
 # Of each item's walk the variance and the lengthscale, in the unit of times; answers are so far
 # apart, and what is asked is so much later than the last of them.
@@ -32,8 +34,8 @@ class Problem(NamedTuple):
 
 
 def problem_of(case):
-    """The problem that the levels other than engine, learning and fitting make."""
-    return made_of(*case[1:-2])
+    """The problem that the levels other than engine, kernel, learning and fitting make."""
+    return made_of(*case[1:-3])
 
 
 @cache
@@ -64,7 +66,12 @@ def _of_no_time(answers, judges, order, weights, users, identity, shape):
             lead = (1, 0, -1, 1)[n % 4] if k == 2 else (1, 0, 1)[n % 3]
         u = utility[here] + np.sqrt(NOISE) * rng.standard_normal(k)
         rank = _rank(answers, u, n)
-        said.append(AnswerArguments(tuple(here.tolist()), rank, lead, weight[n], int(judge[n])))
+        clear = answers == "graded" and (n % 4 == 0 or abs(u[0] - u[1]) > GRADES[0])
+        said.append(
+            AnswerArguments(
+                tuple(here.tolist()), rank, lead, weight[n], int(judge[n]), grade=2 if clear else 1
+            )
+        )
     if judges == "none":
         said = [one._replace(judge=None) for one in said]
     rows, asked = _asked(rows, order, judges, answers, identity)
@@ -104,11 +111,12 @@ def _versions(rng, ids, identity):
 def _rank(answers, u, n):
     """What is said of items that are seen so; of duels, either side wins somewhere."""
     place = (-u).argsort().argsort()
-    if answers == "ties" and (n % 3 == 1 or (n > 2 and abs(u[0] - u[1]) < THRESHOLD)):
+    tied = answers in ("ties", "graded")
+    if tied and (n % 3 == 1 or (n > 2 and abs(u[0] - u[1]) < THRESHOLD)):
         return 1, 1
-    if answers in ("duels", "ties"):
+    if tied or answers == "duels":
         if n < 3:
-            return (1, 2) if (n == 2) == (answers == "ties") else (2, 1)
+            return (1, 2) if (n == 2) == tied else (2, 1)
         return tuple((place + 1).tolist())
     if answers == "best":
         return tuple(np.where(place == 0, 1, 2).tolist())

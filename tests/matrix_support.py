@@ -10,6 +10,7 @@ from matrix_oracle import JudgesLaw, Noise, exact
 from matrix_problems import (
     DRIFT,
     EFFECT,
+    GRADES,
     LASTS,
     LENGTH,
     NOISE,
@@ -44,7 +45,7 @@ def truth_of(case, model):
     covariance of tastes that it found, which always is.
     """
     if case.learning == "fixed" and not hasattr(model.posterior_, "tastes"):
-        return _fixed_truth(*case[1:-2], linear=case.engine == "chains")
+        return _fixed_truth(*case[1:-3], linear=case.kernel == "linear")
     return _exact(problem_of(case), *_learned(case, model), tastes=_tastes(case, model))
 
 
@@ -75,10 +76,11 @@ def _learned(case, model):
     """Prior covariance of the rows' utilities, and the noise."""
     rows = problem_of(case).rows
     if case.learning == "fixed":
-        K = covariance(rows, case.identity, linear=case.engine == "chains")
+        K = covariance(rows, case.identity, linear=case.kernel == "linear")
         return K, _noise(case.answers, case.order)
     found = model.noise_variance_, model.tie_threshold_, model.order_effect_
-    return model.kernel_(_seen(case, rows)), Noise(*found)
+    grades = model.grade_thresholds_ if case.answers == "graded" else ()
+    return model.kernel_(_seen(case, rows)), Noise(*found, grades)
 
 
 def _tastes(case, model):
@@ -90,9 +92,12 @@ def _tastes(case, model):
     if case.identity == "columns":  # texts have numbers of the model's own
         known = {name: number for number, name in enumerate(model.ids_)}
         rows[:, 0] = [known.get(NAMES[int(i)], -1.0 - i) for i in rows[:, 0]]
-    high = model.kernel_(_encoded(case, rows), posterior.anchors)
-    axes, spare = (high @ posterior.whiten.T @ part for part in posterior.functions)
-    return axes @ posterior.tastes.prior.own @ axes.T + spare @ spare.T
+    told = _encoded(case, rows)
+    phi = model.kernel_(told, posterior.anchors) @ posterior.whiten.T
+    axes, spare = (phi @ part for part in posterior.functions)
+    # A taste is of the same kernel: what no item of training tells of it is of its own.
+    unseen = model.taste_variance_ * (model.kernel_(told) - phi @ phi.T)
+    return axes @ posterior.tastes.prior.own @ axes.T + spare @ spare.T + unseen
 
 
 @cache
@@ -106,9 +111,9 @@ def _fixed_truth(answers, judges, order, weights, users, time, identity, shape, 
 
 
 def _noise(answers, order):
-    return Noise(
-        NOISE, THRESHOLD if answers == "ties" else None, EFFECT if order == "some" else 0.0
-    )
+    threshold = THRESHOLD if answers in ("ties", "graded") else None
+    effect = EFFECT if order == "some" else 0.0
+    return Noise(NOISE, threshold, effect, GRADES if answers == "graded" else ())
 
 
 def _exact(problem, K, noise, law=None, tastes=None):
@@ -140,8 +145,10 @@ def model_of(case, **more):
     }  # fmt: skip
     options = {"random_state": 0, "inference": engines.get(case.engine, case.engine)}
     options["noise_variance"] = NOISE
-    if case.answers == "ties":
+    if case.answers in ("ties", "graded"):
         options["tie_threshold"] = THRESHOLD
+    if case.answers == "graded":
+        options["grade_thresholds"] = GRADES
     if case.order == "some":
         options["order_effect"] = EFFECT
     if case.learning == "fixed":
@@ -150,7 +157,7 @@ def model_of(case, **more):
         options["noise_variance_bounds"] = NOISE_BOUNDS
         if case.judges != "none":  # the likelihood's alone: reliability depends on it
             options["kernel"] = kernel_of(case, "fixed")
-        elif case.engine == "chains":  # which the default kernel of features is not of
+        elif case.kernel == "linear":  # which the default kernel is not
             options["kernel"] = kernel_of(case)
         if case.order == "some":
             options["order_effect_bounds"] = (-1.0, 1.0)
@@ -170,7 +177,7 @@ def model_of(case, **more):
 def kernel_of(case, bounds=(1e-5, 1e5)):
     if case.identity == "names":
         return None
-    if case.engine == "chains":
+    if case.kernel == "linear":
         smooth = ConstantKernel(1.0, bounds) * DotProduct(0.0, "fixed")
     else:
         smooth = RBF(LENGTH, bounds)
@@ -258,8 +265,8 @@ def _labels(case, said):
     rank = np.array([one.rank for one in said])
     if case.answers == "duels":
         return (rank[:, 0] < rank[:, 1]).astype(int)
-    if case.answers == "ties":
-        return np.sign(rank[:, 1] - rank[:, 0])
+    if case.answers in ("ties", "graded"):
+        return np.sign(rank[:, 1] - rank[:, 0]) * [one.grade for one in said]
     return rank.argmin(axis=1) if case.answers == "best" else rank
 
 
@@ -275,8 +282,8 @@ def _frame(rows, shown, **more):
 def _from_columns(case, problem, shown):
     frame = _frame(problem.rows, shown, said=_labels(case, problem.answers))
     features = [[f"{name}_x{j}" for j in (1, 2)] for name in ("home", "away")]
-    ties = True if case.answers == "ties" else None
-    X, y = from_columns(frame, *features, "said", ids=("home", "away"), ties=ties)
+    told = {"ties": {"ties": True}, "graded": {"grades": 2, "ties": True}}.get(case.answers, {})
+    X, y = from_columns(frame, *features, "said", ids=("home", "away"), **told)
     assert np.array_equal(y, frame["said"]), "turned round, so that order= would be another's"
     return X, y
 
@@ -350,8 +357,10 @@ def _proba(case, model, problem, asked, shown, users):
 def refit(case, model):
     """The same model and answers, whole, with hyperparameters fixed where they were learned."""
     more = {"optimizer": None, "kernel": model.kernel_, "noise_variance": model.noise_variance_}
-    if case.answers == "ties":
+    if case.answers in ("ties", "graded"):
         more["tie_threshold"] = model.tie_threshold_
+    if case.answers == "graded":
+        more["grade_thresholds"] = model.grade_thresholds_
     if case.order == "some":
         more["order_effect"] = model.order_effect_
     if case.time != "none":  # `kernel_` has it
