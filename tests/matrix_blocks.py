@@ -6,11 +6,12 @@ say of one counts as independent of what they say of another: each answer sends 
 message, how large its share of the margin must have been given what is known of the others from all
 else (belief propagation on Gaussians: Weiss and Freeman 2001; of items through time: Maystre,
 Kristof and Grossglauser 2019). Answers of a later group meet the parts as the groups before left
-them.
+them. An answer of weight 3 is three equal ones, with a site each; one of a weight below 1 is the
+power of a probability.
 """
 
 import numpy as np
-from matrix_oracle import _outcomes
+from matrix_oracle import log_prob, outcomes
 
 _STEPS, _SETTLED = 2_000, 1e-9
 _GRID = np.linspace(-9.0, 9.0, 901)
@@ -18,7 +19,7 @@ _DENSITY = np.exp(-0.5 * _GRID**2)
 _DENSITY = _DENSITY / _DENSITY.sum()
 
 
-def propagated(parts, noise, groups, asked, log_prob):
+def propagated(parts, noise, groups, asked):
     """Probabilities of the outcomes of ``asked``, one array each.
 
     Parameters
@@ -29,12 +30,10 @@ def propagated(parts, noise, groups, asked, log_prob):
     groups : list of list of AnswerArguments
         Of duels, in the order in which they are told.
     asked : list of AnswerArguments
-    log_prob : callable
-        (g, noise, said, reliability, own) -> log-probability of an answer given utilities g.
     """
     known = [(np.zeros(len(K)), K) for K in parts]
     for answers in groups:
-        known = _told(known, noise, _counted(answers), log_prob)
+        known = _told(known, noise, _counted(answers))
     found = []
     for one in asked:
         d = _contrast(one, len(parts[0]))
@@ -42,7 +41,7 @@ def propagated(parts, noise, groups, asked, log_prob):
         variance = sum(d @ cov @ d for _, cov in known)
         g = np.column_stack([mean + np.sqrt(variance) * _GRID, np.zeros(len(_GRID))])
         here = one._replace(shown=(0, 1))
-        found.append(_DENSITY @ _outcomes(g, None, noise, here, None, None, None))
+        found.append(_DENSITY @ outcomes(g, None, noise, here, None, None, None))
     return found
 
 
@@ -66,15 +65,17 @@ def _contrast(one, p):
     return d
 
 
-def _told(known, noise, answers, log_prob):
+def _told(known, noise, answers):
     """The parts, means and covariances, after some answers."""
     D = np.array([_contrast(one, len(known[0][0])) for one in answers])
     n = len(D)
     # Of each answer and part, precision and shift of the message about the part's share.
     precision, shift = np.zeros((2, len(known), n))
-    site, aim = np.zeros((2, n))
+    copies = np.maximum([one.weight for one in answers], 1.0)
+    site, aim = np.zeros((2, n))  # of one of these copies
     for _ in range(_STEPS):
-        after = [_given(D, *each, *told) for each, *told in zip(known, precision, shift)]
+        messages = zip(known, precision, shift, strict=True)
+        after = [_given(D, *each, *told) for each, *told in messages]
         mean = np.array([D @ m for m, _ in after])
         variance = np.array([np.einsum("ij,jk,ik->i", D, cov, D) for _, cov in after])
         # Of each share without the answer's own message.
@@ -83,14 +84,16 @@ def _told(known, noise, answers, log_prob):
         whole, middle = left.sum(axis=0), centre.sum(axis=0)
         moved = 0.0
         for i, one in enumerate(answers):
-            m, v = _tilted(one, noise, middle[i], whole[i], log_prob)
-            new = 1.0 / v - 1.0 / whole[i], m / v - middle[i] / whole[i]
+            cavity = 1.0 / whole[i] + (copies[i] - 1.0) * site[i]
+            pull = middle[i] / whole[i] + (copies[i] - 1.0) * aim[i]
+            m, v = _tilted(one, noise, pull / cavity, 1.0 / cavity)
+            new = 1.0 / v - cavity, m / v - pull
             moved = max(moved, abs(new[0] - site[i]), abs(new[1] - aim[i]))
             site[i] += 0.5 * (new[0] - site[i])
             aim[i] += 0.5 * (new[1] - aim[i])
         others, about = whole - left, middle - centre
-        precision = site / (1.0 + site * others)
-        shift = (aim - site * about) / (1.0 + site * others)
+        precision = copies * site / (1.0 + copies * site * others)
+        shift = copies * (aim - site * about) / (1.0 + copies * site * others)
         if moved < _SETTLED:
             return after
     raise AssertionError("did not settle")
@@ -103,12 +106,12 @@ def _given(D, mean, cov, precision, shift):
     return mean + gain @ (shift - precision * seen), cov - gain @ (precision[:, None] * (D @ cov))
 
 
-def _tilted(one, noise, mean, variance, log_prob):
+def _tilted(one, noise, mean, variance):
     """Mean and variance of a margin given an answer about it and all else."""
     z = mean + np.sqrt(variance) * _GRID
     g = np.column_stack([z, np.zeros_like(z)])
     here = one._replace(shown=(0, 1))
-    log = one.weight * log_prob(g, noise, here, one.reliability, one.own)
+    log = min(one.weight, 1.0) * log_prob(g, noise, here, one.reliability, one.own)
     weight = _DENSITY * np.exp(log - log.max())
     weight = weight / weight.sum()
     mean = weight @ z

@@ -71,9 +71,9 @@ class Truth(NamedTuple):
 
     proba: list
     error: float
-    mean: np.ndarray
-    deviation: np.ndarray
-    log_evidence: float
+    mean: np.ndarray | None = None
+    deviation: np.ndarray | None = None
+    log_evidence: float | None = None
 
 
 def exact(K, noise, answers, asked, law=None, n_judges=0):
@@ -119,7 +119,7 @@ def exact(K, noise, answers, asked, law=None, n_judges=0):
     shares = weight / weight.sum(axis=1, keepdims=True)
     proba, errors = [], []
     for one in asked:
-        found = _outcomes(g, effects, noise, one, law, by_reliability, uniform[:, -1])
+        found = outcomes(g, effects, noise, one, law, by_reliability, uniform[:, -1])
         each = np.einsum("rp,rpk->rk", shares, found.reshape(_REPEATS, -1, found.shape[1]))
         proba.append(each.mean(axis=0))
         errors.append(each.std(axis=0, ddof=1) / np.sqrt(_REPEATS))
@@ -163,7 +163,7 @@ def _log_likelihood(g, effects, noise, answers, law, n_judges):
     if law is None:
         total = sum(
             (
-                said.weight * _log_prob(g, noise, said, said.reliability, said.own)
+                said.weight * log_prob(g, noise, said, said.reliability, said.own)
                 for said in answers
             ),
             0.0,
@@ -173,7 +173,7 @@ def _log_likelihood(g, effects, noise, answers, law, n_judges):
     by_reliability = np.tile(log_share, (n_judges, n, 1))
     for said in answers:
         own = effects[:, said.judge][:, None] if effects.shape[1] else 0.0
-        by_reliability[said.judge] += said.weight * _log_prob(
+        by_reliability[said.judge] += said.weight * log_prob(
             g[:, None], noise, said, reliability, own
         )
     top = by_reliability.max(axis=2, keepdims=True)
@@ -181,7 +181,7 @@ def _log_likelihood(g, effects, noise, answers, law, n_judges):
     return total, by_reliability
 
 
-def _log_prob(g, noise, said, reliability, own):
+def log_prob(g, noise, said, reliability, own):
     """Log-probability of one answer; g (..., p)."""
     rank = np.array(said.rank)
     there = np.flatnonzero(rank > 0)
@@ -248,11 +248,11 @@ def _outcomes_of(one, noise):
     return found + [one._replace(rank=(1, 2), grade=grade) for grade in grades]
 
 
-def _outcomes(g, effects, noise, one, law, by_reliability, uniform):
+def outcomes(g, effects, noise, one, law, by_reliability, uniform):
     outcomes = _outcomes_of(one, noise)
     if law is None or one.judge is None:
         return np.column_stack(
-            [np.exp(_log_prob(g, noise, each, one.reliability, one.own)) for each in outcomes]
+            [np.exp(log_prob(g, noise, each, one.reliability, one.own)) for each in outcomes]
         )
     reliability, log_share = law.reliability()
     if one.judge >= 0:
@@ -263,7 +263,7 @@ def _outcomes(g, effects, noise, one, law, by_reliability, uniform):
         own = np.sqrt(law.order_variance) * ndtri(uniform)[:, None]
     share = np.exp(posterior - posterior.max(axis=1, keepdims=True))
     share /= share.sum(axis=1, keepdims=True)
-    found = [_log_prob(g[:, None], noise, each, reliability, own) for each in outcomes]
+    found = [log_prob(g[:, None], noise, each, reliability, own) for each in outcomes]
     return np.column_stack([np.sum(share * np.exp(each), axis=1) for each in found])
 
 

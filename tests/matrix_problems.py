@@ -66,7 +66,7 @@ def _of_no_time(answers, judges, order, weights, users, identity, shape):
             lead = (1, 0, -1, 1)[n % 4] if k == 2 else (1, 0, 1)[n % 3]
         u = utility[here] + np.sqrt(NOISE) * rng.standard_normal(k)
         rank = _rank(answers, u, n)
-        clear = answers == "graded" and (n % 4 == 0 or abs(u[0] - u[1]) > GRADES[0])
+        clear = answers == "graded" and (len(ids) == 1 or n > 2 and abs(u[0] - u[1]) > GRADES[0])
         said.append(
             AnswerArguments(
                 tuple(here.tolist()), rank, lead, weight[n], int(judge[n]), grade=2 if clear else 1

@@ -6,7 +6,8 @@ from functools import cache
 import numpy as np
 import pandas as pd
 from matrix import SPARSE
-from matrix_oracle import JudgesLaw, Noise, exact
+from matrix_blocks import propagated
+from matrix_oracle import JudgesLaw, Noise, Truth, exact
 from matrix_problems import (
     DRIFT,
     EFFECT,
@@ -69,7 +70,49 @@ def truth_given_reliability(case, model):
     ]
     asked = [one._replace(judge=None) for one in problem.asked]
     given = problem._replace(answers=said, asked=asked)
+    if case.engine == "chains":
+        return _of_independent_items(case, given, *_learned(case, model))
     return _exact(given, *_learned(case, model))
+
+
+def truth_of_independent_items(case):
+    """What is true of a posterior in which items, and what stays, count as independent.
+
+    At the hyperparameters given. How far that is from what is exact is no matter of how it is
+    computed.
+    """
+    problem = problem_of(case)
+    K = covariance(problem.rows, case.identity, linear=case.kernel == "linear")
+    return _of_independent_items(case, problem, K, _noise(case.answers, case.order))
+
+
+def _of_independent_items(case, problem, K, noise):
+    rows = problem.rows
+    static = np.zeros_like(K)
+    if case.identity != "names":  # the linear kernel, of which the amplitude is not learned
+        static = covariance(rows[:, :3], "features", linear=True)
+    parts = [static] if static.any() else []
+    for item in np.unique(rows[:, 0]):
+        own = rows[:, 0] == item
+        parts.append(np.where(np.outer(own, own), K - static, 0.0))
+    assert np.allclose(sum(parts), K, atol=1e-10)
+    return Truth(propagated(parts, noise, _in_turn(case, problem), problem.asked), 0.0)
+
+
+def _in_turn(case, problem):
+    """Answers in the groups that are told together: a first piece, then each piece by its times."""
+    if case.fitting == "whole":
+        return [problem.answers]
+    time = [problem.rows[one.shown[0], 3] for one in problem.answers]
+    if problem.rated is None:
+        pieces = _pieces(case, len(time), None)
+        piece = np.concatenate([np.full(len(some), k) for k, some in enumerate(pieces)])
+    else:  # a group of ratings is of one time
+        piece = np.unique(time, return_inverse=True)[1]
+    found = {}
+    for k, when, one in zip(piece, time, problem.answers, strict=True):
+        found.setdefault((k, when if k else None), []).append(one)
+    return list(found.values())
 
 
 def _learned(case, model):
