@@ -13,7 +13,7 @@ power of a probability.
 import numpy as np
 from matrix_oracle import log_prob, outcomes
 
-_STEPS, _SETTLED = 2_000, 1e-9
+_STEPS, _STEP, _SETTLED = 2_000, 0.7, 1e-9
 _GRID = np.linspace(-9.0, 9.0, 901)
 _DENSITY = np.exp(-0.5 * _GRID**2)
 _DENSITY = _DENSITY / _DENSITY.sum()
@@ -33,7 +33,9 @@ def propagated(parts, noise, groups, asked):
     """
     known = [(np.zeros(len(K)), K) for K in parts]
     for answers in groups:
-        known = _told(known, noise, _counted(answers))
+        counted = _counted(answers, noise)
+        if counted:
+            known = _told(known, noise, counted)
     found = []
     for one in asked:
         d = _contrast(one, len(parts[0]))
@@ -45,8 +47,10 @@ def propagated(parts, noise, groups, asked):
     return found
 
 
-def _counted(answers):
+def _counted(answers, noise):
     """Equal answers as one of their summed weight."""
+    if noise.order_effect == 0.0:
+        answers = [one._replace(lead=0) if one.own == 0.0 else one for one in answers]
     found = {}
     for one in answers:
         if one.weight == 0.0:
@@ -67,43 +71,52 @@ def _contrast(one, p):
 
 def _told(known, noise, answers):
     """The parts, means and covariances, after some answers."""
-    D = np.array([_contrast(one, len(known[0][0])) for one in answers])
-    n = len(D)
-    # Of each answer and part, precision and shift of the message about the part's share.
-    precision, shift = np.zeros((2, len(known), n))
+    contrasts = [_contrast(one, len(known[0][0])) for one in answers]
+    # Answers about the same two are factors of one margin, whichever comes first.
+    number, margin, sign = {}, [], []
+    for d in contrasts:
+        turned = -1.0 if d[np.flatnonzero(d)[0]] < 0.0 else 1.0
+        margin.append(number.setdefault(tuple(turned * d), len(number)))
+        sign.append(turned)
+    margin, sign = np.array(margin), np.array(sign)
+    D = np.array(list(number))
     copies = np.maximum([one.weight for one in answers], 1.0)
-    site, aim = np.zeros((2, n))  # of one of these copies
+    step = _STEP / np.bincount(margin, copies)[margin]
+    site, aim = np.zeros((2, len(answers)))  # of one of these copies, of the first's margin
+    prior = sum(cov for _, cov in known)
+    S, before = D @ prior @ D.T, D @ sum(mean for mean, _ in known)
+    # Of each part and margin the precision of the message about the part's share.
+    precision = np.zeros((len(known), len(D)))
     for _ in range(_STEPS):
-        messages = zip(known, precision, shift, strict=True)
-        after = [_given(D, *each, *told) for each, *told in messages]
-        mean = np.array([D @ m for m, _ in after])
-        variance = np.array([np.einsum("ij,jk,ik->i", D, cov, D) for _, cov in after])
-        # Of each share without the answer's own message.
-        left = variance / (1.0 - precision * variance)
-        centre = left * (mean / np.where(variance > 0.0, variance, 1.0) - shift)
-        whole, middle = left.sum(axis=0), centre.sum(axis=0)
+        total = np.bincount(margin, copies * site, len(D))
+        pull = np.bincount(margin, copies * sign * aim, len(D))
+        mean = before + S @ np.linalg.solve(np.eye(len(D)) + total[:, None] * S, pull - total * before)
+        after = [_given(D, cov, told) for (_, cov), told in zip(known, precision, strict=True)]
+        variance = np.array([np.einsum("ij,jk,ik->i", D, cov, D) for cov in after])
+        left = variance / (1.0 - precision * variance)  # without the margin's own message
+        whole = left.sum(axis=0)
         moved = 0.0
         for i, one in enumerate(answers):
-            cavity = 1.0 / whole[i] + (copies[i] - 1.0) * site[i]
-            pull = middle[i] / whole[i] + (copies[i] - 1.0) * aim[i]
-            m, v = _tilted(one, noise, pull / cavity, 1.0 / cavity)
-            new = 1.0 / v - cavity, m / v - pull
+            at = margin[i]
+            cavity = 1.0 / whole[at] + total[at] - site[i]
+            toward = sign[i] * (mean[at] * (1.0 / whole[at] + total[at])) - aim[i]
+            m, v = _tilted(one, noise, toward / cavity, 1.0 / cavity)
+            new = 1.0 / v - cavity, m / v - toward
             moved = max(moved, abs(new[0] - site[i]), abs(new[1] - aim[i]))
-            site[i] += 0.5 * (new[0] - site[i])
-            aim[i] += 0.5 * (new[1] - aim[i])
-        others, about = whole - left, middle - centre
-        precision = copies * site / (1.0 + copies * site * others)
-        shift = copies * (aim - site * about) / (1.0 + copies * site * others)
+            site[i] += step[i] * (new[0] - site[i])
+            aim[i] += step[i] * (new[1] - aim[i])
         if moved < _SETTLED:
-            return after
+            dual = (pull - total * mean) @ D
+            means = [mean + cov @ dual for mean, cov in known]
+            return list(zip(means, after, strict=True))
+        precision = total / (1.0 + total * (whole - left))
     raise AssertionError("did not settle")
 
 
-def _given(D, mean, cov, precision, shift):
-    """Mean and covariance of a part after messages about D times it."""
+def _given(D, cov, precision):
+    """Covariance of a part after messages about D times it."""
     gain = cov @ D.T @ np.linalg.inv(np.eye(len(D)) + precision[:, None] * (D @ cov @ D.T))
-    seen = D @ mean
-    return mean + gain @ (shift - precision * seen), cov - gain @ (precision[:, None] * (D @ cov))
+    return cov - gain @ (precision[:, None] * (D @ cov))
 
 
 def _tilted(one, noise, mean, variance):
