@@ -191,26 +191,41 @@ _FORBIDDEN = [
 
 def _completed(fixed, rng):
     """A case with these levels that is taken, at random; None if there is none."""
-    rest = [i for i in range(len(_LEVELS)) if i not in fixed]
-    if _is_forbidden(fixed):
+    if any(_is_forbidden(fixed, i) for i in fixed):
         return None
+    return _filled(fixed, rng)
+
+
+def _filled(fixed, rng):
+    rest = [i for i in range(len(_LEVELS)) if i not in fixed]
     if not rest:
         return Case(*(fixed[i] for i in range(len(_LEVELS))))
     at = rng.choice(rest)
     for level in rng.sample(_LEVELS[at], len(_LEVELS[at])):
-        found = _completed({**fixed, at: level}, rng)
+        more = {**fixed, at: level}
+        found = None if _is_forbidden(more, at) else _filled(more, rng)
         if found is not None:
             return found
     return None
 
 
-def _is_forbidden(levels):
-    return any(all(levels.get(i) in some for i, some in each.items()) for each in _FORBIDDEN)
+def _is_forbidden(levels, at):
+    """Whether a level, the last that was chosen, does not go with the others."""
+    return any(
+        all(levels.get(i) in some for i, some in each.items())
+        for each in _FORBIDDEN
+        if levels[at] in each.get(at, ())
+    )
 
 
 def _cost(case):
-    """Roughly, in fits at given hyperparameters."""
-    return 2 if case.learning == "fixed" else 7 if case.judges != "none" else 4
+    """Roughly, in seconds."""
+    if case.judges == "none":
+        found = 1.0 if case.learning == "fixed" else 3.0
+    else:
+        found = 2.0 if case.learning == "fixed" else 20.0
+        found *= 1.0 if case.answers == "duels" else 1.5
+    return found * (1.0 if case.time == "none" else 1.5) * (2.0 if case.engine in SPARSE else 1.0)
 
 
 def covering(seed=0, candidates=20):

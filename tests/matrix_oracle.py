@@ -16,6 +16,8 @@ from scipy_support import sobol
 
 _REPEATS, _LOG_2_POINTS, _ROUNDS = 4, 10, 6
 _PRIOR_SHARE = 0.25
+# Directions that answers see from which on there are more points.
+_MANY_SEEN = 8
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(24)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 _RELIABILITY_NODES, _RELIABILITY_WEIGHTS = np.polynomial.hermite_e.hermegauss(11)
@@ -95,7 +97,8 @@ def exact(K, noise, answers, asked, law=None, n_judges=0):
     basis, rank = _seen(root, answers)
     p = root.shape[1]
     # First what the answers see, judges' own order effects, then the rest.
-    more = 0 if law is None else 1  # of reliability there may be two modes
+    # Of reliability there may be two modes.
+    more = 0 if law is None and rank < _MANY_SEEN else 1
     uniform = _uniforms(p + n_own + 1, _LOG_2_POINTS + more)
 
     def unpack(x):
