@@ -219,7 +219,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         likelihood = model.likelihood
         if judges is not None and isinstance(likelihood, JudgeReliability):
             likelihood = likelihood.base
-        self._model = model
+        self._model, self._all_at_once = model, True
         # Only chains are carried over, not the search.
         if not model.engine.capabilities.has_evidence:
             state = state._replace(sites=None)
@@ -308,17 +308,20 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
 
     def _check_metadata(self, method, **metadata):
         """Refuse a scorer that dropped what `fit` was told, if predictions depend on it."""
-        given = passed(**metadata)
-        known = getattr(self, "_fit_metadata", ())
-        dropped = [name for name in metadata if name in known and name not in given]
+        dropped = set(metadata) & self._lacking(passed(**metadata))
         if dropped:
             routing = self.get_metadata_routing()
             requests, of_fit = getattr(routing, method).requests, routing.fit.requests
-            wanted = [name for name in dropped if requests.get(name) is not False]
-            aliases = {name: of_fit.get(name) for name in wanted if self._depends_on(name)}
+            wanted = [name for name in metadata if name in dropped]
+            aliases = {name: of_fit.get(name) for name in wanted if requests.get(name) is not False}
             refuse_dropped(
                 {name: as_ if isinstance(as_, str) else name for name, as_ in aliases.items()}
             )
+
+    def _lacking(self, given):
+        """Names of what `fit` was told, predictions depend on, and is not given with them."""
+        known = getattr(self, "_fit_metadata", frozenset())
+        return {name for name in known if name not in given and self._depends_on(name)}
 
     def _depends_on(self, name):
         return name != "order" or self.posterior_.likelihood.order_shift != 0.0
@@ -720,6 +723,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             likelihood_=self.likelihood_,
             log_marginal_likelihood_value_=later.log_evidence,
         )
+        self._all_at_once = False
         self._fit_metadata |= passed(qid=qid, order=order, time=time).keys()
         return self
 

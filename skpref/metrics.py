@@ -549,7 +549,16 @@ class _Told:
 
         @wraps(found)
         def told(X, **more):
-            return found(X, **{**self._metadata, **more})
+            try:
+                return found(X, **{**self._metadata, **more})
+            except TypeError as error:
+                if name != "predict" or "unexpected" not in str(error):
+                    raise
+                raise ValueError(
+                    "The scorer calls predict(X), which gives utilities and takes none of "
+                    f"{sorted(self._metadata)}. Take a scorer of probabilities, such as "
+                    "'neg_log_loss', or accuracy_scorer of skpref.metrics."
+                ) from error
 
         return told
 

@@ -20,7 +20,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from skpref import PairwisePreferenceRegressor, PreferenceOptimizer
 from skpref.inference import (
-    EP,
     Approximation,
     Capabilities,
     Engine,
@@ -298,9 +297,10 @@ def test_an_engine_must_know_how_to_run():
         Idle()
 
 
-@pytest.mark.parametrize("engine", [Variational(tol=1e-6), Mode(), EP()], ids=str)
 @pytest.mark.parametrize(
-    ("incumbent", "acquisition"), [("last_winner", "ei"), ("posterior_mean", "ucb")]
+    ("engine", "incumbent", "acquisition"),
+    [(Variational(tol=1e-6), "last_winner", "ei"), (Mode(), "posterior_mean", "ucb")],
+    ids=["variational", "mode"],
 )
 def test_an_engine_asks_the_questions_of_an_optimizer(engine, incumbent, acquisition):
     def better(first, second):
@@ -313,15 +313,16 @@ def test_an_engine_asks_the_questions_of_an_optimizer(engine, incumbent, acquisi
         acquisition=acquisition,
         random_state=0,
     )
-    asking.run(better, 18)
+    asking.run(better, 14)
     assert np.abs(asking.recommend() - 0.3).max() < 0.12
-    assert len(asking.history_) == 18
+    assert len(asking.history_) == 14
     mean = asking.posterior_.mean(np.array([[0.3, 0.3], [1.0, 1.0]]))
     assert mean[0] > mean[1]
 
 
-@pytest.mark.parametrize("inference", ["ep", "laplace"])
-@pytest.mark.parametrize("acquisition", ["log_ei", "muc", "eubo"])
+@pytest.mark.parametrize(
+    ("inference", "acquisition"), [("laplace", "log_ei"), ("laplace", "muc"), ("ep", "eubo")]
+)
 def test_a_likelihood_asks_the_questions_of_an_optimizer(inference, acquisition):
     asking = PreferenceOptimizer(
         [[0.0, 1.0], [0.0, 1.0]],

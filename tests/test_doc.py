@@ -59,8 +59,17 @@ def page_id(page):
     return page.relative_to(DOC).as_posix() if page.is_relative_to(DOC) else page.name
 
 
-# Whole runs of many questions.
-LONG = {"optimising.md", "active.md"}
+# Whole runs of many questions, and what learns from many answers.
+LONG = {
+    "active.md",
+    "collaborative.md",
+    "first_model.md",
+    "judges.md",
+    "looking.md",
+    "many_answers.md",
+    "optimising.md",
+    "optuna_dashboard.md",
+}
 
 
 def quick_or_slow(page):
@@ -69,9 +78,24 @@ def quick_or_slow(page):
     return pytest.param(page, id=page_id(page), marks=[pytest.mark.slow] * is_slow)
 
 
-@pytest.mark.parametrize(
-    "page", [quick_or_slow(page) for page in PAGES if "\n```python\n" in page.read_text("utf-8")]
-)
+WITH_CODE = [page for page in PAGES if "\n```python\n" in page.read_text("utf-8")]
+
+
+def test_blocks_of_every_page_can_be_read_and_import_what_there_is(run_pages):
+    """What a long page says is run by the slow tests."""
+    seen = set()
+    for page in WITH_CODE:
+        for block in run_pages.blocks(page):
+            for node in ast.walk(ast.parse(block.source, str(page))):
+                if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "skpref":
+                    seen |= {(page, node.module, name.name) for name in node.names}
+    for page, module, name in seen:
+        if find_spec("optuna") or "optuna" not in module:
+            assert hasattr(importlib.import_module(module), name), (page, module, name)
+    assert len(seen) > 100
+
+
+@pytest.mark.parametrize("page", [quick_or_slow(page) for page in WITH_CODE])
 def test_blocks_run(page, run_pages, tmp_path, monkeypatch):
     pytest.importorskip("pandas")
     if page_id(page).startswith(DRAWS):

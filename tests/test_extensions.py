@@ -1,4 +1,4 @@
-"""What a newcomer adds, each defined here alone: a likelihood, an engine, acquisitions.
+"""What a newcomer adds, each defined here alone: a likelihood, answers, an engine, acquisitions.
 
 Each works in the estimator and in an optimiser. A prior of a newcomer's is in
 `tests/gp/test_newcomers_prior.py`, further examples of a likelihood and an engine in
@@ -20,14 +20,16 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct
 
 from skpref import PairwisePreferenceRegressor, PreferenceOptimizer
 from skpref.inference import Approximation, Engine, Sites
-from skpref.likelihoods import DUEL, TIE, Derivatives, Likelihood
-from skpref.optimize import _acquisition
+from skpref.likelihoods import DUEL, GRADED, TIE, Derivatives, Likelihood
+from skpref.metrics import answer_log_loss
+from skpref.optimize import STRATEGIES, _acquisition
 from skpref.optimize._strategies import surface_of
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 UNIT_SQUARE = [[0.0, 1.0], [0.0, 1.0]]
 HELD = RBF(0.4, "fixed")
+MUC = STRATEGIES["EP-MUC"]._asdict()
 
 
 def model(**params):
@@ -146,6 +148,91 @@ def test_a_likelihood_with_ties_asks_the_questions_of_an_optimizer():
     assert np.abs(asking.recommend() - 0.3).max() < 0.2
     assert "tie" in [each.outcome for each in asking.history_]
     assert isinstance(asking.posterior_.likelihood, RaoKupper)
+
+
+# -- a kind of answer: by how many of three grades one item is better, with logistic noise ---------
+
+
+class CumulativeLogit(Likelihood):
+    """P(at most grade k) = expit((cut k − margin) / scale), ties in the middle (McCullagh 1980)."""
+
+    hyperparameters = ("scale", "step")
+
+    def __init__(self, scale=0.3, scale_bounds=(1e-2, 10.0), step=0.5, step_bounds=(1e-2, 10.0)):
+        self.scale, self.scale_bounds = scale, scale_bounds
+        self.step, self.step_bounds = step, step_bounds  # cuts are at ½, 1½ and 2½ steps
+
+    @property
+    def kinds(self):
+        return frozenset({TIE, GRADED + 1, GRADED + 2, GRADED + 3})
+
+    def log_prob(self, margin, answers):
+        # With F = expit: F(a) − F(b) = F(a) F(−b) (1 − exp(b − a)); of the clearest win a = ∞.
+        grade = np.where(answers.kind == TIE, 0, answers.kind - GRADED)
+        s, last = self.scale, grade == 3
+        a = (margin - self.step * (grade - 0.5)) / s
+        b = np.where(last, -np.inf, (margin - self.step * (grade + 0.5)) / s)
+        bend = [expit(x) * expit(-x) / s**2 for x in (a, b)]
+        third = [each * np.tanh(x / 2) / s for each, x in zip(bend, (a, b), strict=True)]
+        value = (
+            log_expit(a) + log_expit(-b) + np.where(last, 0.0, np.log(-np.expm1(-self.step / s)))
+        )
+        return Derivatives(value, (expit(-a) - expit(b)) / s, sum(bend), sum(third))
+
+
+def grade_of(gap):
+    """From -3 to 3, by steps of 0.1 and not more than three."""
+    return int(np.clip(np.rint(gap / 0.1), -3, 3))
+
+
+def test_a_newcomers_grades_are_exact_where_margins_are_independent():
+    X = np.array([[[1.5, 0.0], [0.0, 0.0]], [[0.0, 1.0], [0.0, 0.0]]])
+    y, scale, step = [2, -3], 0.3, 0.5
+    kernel = DotProduct(0.0, "fixed")
+    fitted = model(kernel=kernel, likelihood=CumulativeLogit(scale, step=step), optimizer=None)
+    fitted.fit(X, y)
+    assert fitted.classes_.tolist() == [-3, -2, -1, 0, 1, 2, 3]
+    inner = step * np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5])
+
+    def outcomes(z):
+        return np.diff([0.0, *expit((inner - z) / scale), 1.0])
+
+    def weighted(z, power, answer, deviation):
+        return z**power * outcomes(z)[answer + 3] * norm.pdf(z, 0.0, deviation)
+
+    moments = [
+        [quad(weighted, -12, 12, args=(power, *each), points=[0.0])[0] for power in range(3)]
+        for each in zip(y, (1.5, 1.0), strict=True)
+    ]
+    total, first, second = np.transpose(moments)
+    mean, std = fitted.predict(X, return_std=True)
+    assert_allclose(fitted.log_marginal_likelihood_value_, np.log(total).sum(), atol=1e-6)
+    assert_allclose(mean, first / total, atol=1e-5)
+    assert_allclose(std**2, second / total - (first / total) ** 2, rtol=1e-5)
+    # An answer that comes next, of a margin with these moments.
+    grid, weights = np.polynomial.hermite_e.hermegauss(200)
+    weights = weights / weights.sum()
+    expected = [
+        weights @ np.array([outcomes(m + s * node) for node in grid])
+        for m, s in zip(mean, std, strict=True)
+    ]
+    assert_allclose(fitted.predict_proba(X), expected, atol=1e-6)
+    said = -np.mean(np.log([expected[0][2 + 3], expected[1][-3 + 3]]))
+    assert_allclose(answer_log_loss(y, fitted.predict_proba(X)), said, atol=1e-6)
+
+
+def test_a_newcomers_grades_ask_the_questions_of_an_optimizer():
+    likelihood = CumulativeLogit(0.05, "fixed", 0.1, "fixed")
+    asking = PreferenceOptimizer(
+        UNIT_SQUARE, **MUC, likelihood=likelihood, kernel=HELD, n_initial=4, random_state=0
+    )
+    for _ in range(12):
+        first, second = asking.ask()
+        gap = np.linalg.norm(second - 0.3) - np.linalg.norm(first - 0.3)
+        asking.tell((first, second), grade_of(gap) or "tie")
+    assert np.abs(asking.recommend() - 0.3).max() < 0.2
+    with pytest.raises(ValueError, match="±1 to ±3"):
+        asking.tell(asking.ask(), 4)
 
 
 # -- an engine: power EP -------------------------------------------------------------------------
@@ -318,6 +405,6 @@ def test_an_acquisition_of_a_users_own_optimises(incumbent):
     assert np.abs(asking.recommend() - 0.3).max() < 0.12
 
 
-@pytest.mark.parametrize("each", [RaoKupper, PowerEP, margin_spread, Optimism])
+@pytest.mark.parametrize("each", [RaoKupper, CumulativeLogit, PowerEP, margin_spread, Optimism])
 def test_each_is_short(each):
     assert len(inspect.getsource(each).splitlines()) < 35

@@ -4,12 +4,19 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "skpref"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
+
+
+@cache
+def trees():
+    """Parsed on use alone: a second or two of every process that collects tests."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
+
 
 # Rooms and single files, lowest first: each may import those above it in this list.
 ROOMS = (
@@ -61,7 +68,7 @@ def imports(path):
     here = dotted(path)
     package = here if path.name == "__init__.py" else here.rpartition(".")[0]
     found = set()
-    for node in ast.walk(TREES[path]):
+    for node in ast.walk(trees()[path]):
         if isinstance(node, ast.Import):
             found |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -75,22 +82,24 @@ def imports(path):
     return {name for name in found if name in NAMES and name != here}
 
 
-GRAPH = {dotted(path): imports(path) for path in MODULES}
+@cache
+def graph():
+    return {dotted(path): imports(path) for path in MODULES}
 
 
 def test_the_rooms_are_those_of_the_list():
-    assert {room(name) for name in GRAPH} == set(ROOMS)
+    assert {room(name) for name in graph()} == set(ROOMS)
 
 
 def test_the_graph_was_read():
-    assert {"skpref.gp", "skpref.likelihoods"} <= GRAPH["skpref.inference._base"]
-    assert "skpref.kernels._views" in GRAPH["skpref.kernels._gradients"]
+    assert {"skpref.gp", "skpref.likelihoods"} <= graph()["skpref.inference._base"]
+    assert "skpref.kernels._views" in graph()["skpref.kernels._gradients"]
 
 
 def test_imports_point_downwards():
     above = [
         f"{name} imports {other}, which is not below it"
-        for name, others in sorted(GRAPH.items())
+        for name, others in sorted(graph().items())
         for other in sorted(others)
         if room(other) != room(name) and RANK[room(other)] >= RANK[room(name)]
     ]
@@ -100,7 +109,7 @@ def test_imports_point_downwards():
 def test_a_room_is_used_through_its_door():
     inside = [
         f"{name} imports {other}: import from skpref.{room(other)}, and export it there"
-        for name, others in sorted(GRAPH.items())
+        for name, others in sorted(graph().items())
         for other in sorted(others)
         if room(other) != room(name)
         and other.split(".")[-1].startswith("_")
@@ -111,7 +120,7 @@ def test_a_room_is_used_through_its_door():
 
 def test_a_door_says_what_its_room_is_for():
     for name in FOLDERS:
-        first = ast.get_docstring(TREES[PACKAGE / name / "__init__.py"]) or ""
+        first = ast.get_docstring(trees()[PACKAGE / name / "__init__.py"]) or ""
         assert 2 <= len(first.splitlines()) <= 8, f"skpref/{name}/__init__.py"
 
 
@@ -128,18 +137,18 @@ def test_there_are_no_cycles():
         if name in done:
             return
         path.append(name)
-        for other in sorted(GRAPH[name]):
+        for other in sorted(graph()[name]):
             visit(other)
         path.pop()
         done.add(name)
 
-    for name in sorted(GRAPH):
+    for name in sorted(graph()):
         visit(name)
 
 
 def test_users_get_errors_not_asserts_prints_or_exits():
     banned = {"print", "exit", "quit", "breakpoint"}
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             assert not isinstance(node, ast.Assert), f"{path}:{node.lineno}"
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -184,12 +193,12 @@ def test_factorisations_are_seen():
         "from scipy import linalg; linalg.lapack.dpotrf(K)",
     ):
         assert list(factorisations(ast.parse(line))), line
-    assert list(factorisations(TREES[PACKAGE / "_utils" / "_linalg.py"]))
+    assert list(factorisations(trees()[PACKAGE / "_utils" / "_linalg.py"]))
 
 
 def test_matrices_are_factorised_in_one_place():
     allowed = (PACKAGE / "_utils" / "_linalg.py", PACKAGE / "gp" / "_utilities.py")
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         found = set(factorisations(tree))
         assert not found or path in allowed or path.parent.name == "samplers", f"{path}: {found}"
 
@@ -204,7 +213,7 @@ def test_what_is_imported_is_what_is_required():
         "anywidget",
         "traitlets",
     }
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 roots = {name.name.split(".")[0] for name in node.names}

@@ -1,6 +1,5 @@
 """PairwisePreferenceRegressor: forms of X, Bradley–Terry use, scores, what the fit stores."""
 
-import doctest
 import warnings
 
 import numpy as np
@@ -14,7 +13,6 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-import skpref._estimator
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.datasets import load_candy, load_llm_duels
 from skpref.duels import from_pairs, from_ratings
@@ -37,11 +35,6 @@ def model(request):
 
 def utility(items):
     return np.cos(2.0 * items[:, 0]) - items[:, 1]
-
-
-def test_example_of_the_class():
-    found = doctest.testmod(skpref._estimator)
-    assert found.failed == 0 and found.attempted > 4
 
 
 # -- forms of X ----------------------------------------------------------------------------

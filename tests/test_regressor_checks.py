@@ -25,12 +25,17 @@ def model(request):
     return make_model(request.param)
 
 
-@pytest.mark.parametrize(
-    "inference",
-    ["auto", *(pytest.param(each, marks=pytest.mark.slow) for each in ("ep", "laplace", "svi"))],
-)
-def test_scikit_learn_checks(inference):
-    estimator = PairwisePreferenceRegressor(inference=inference)
+# Of so few answers "auto" is EP. Hyperparameters are learned in the slow tests.
+CHECKED = [
+    {"optimizer": None},
+    *(pytest.param(each, marks=pytest.mark.slow) for each in ({}, {"inference": "laplace"})),
+    pytest.param({"inference": "svi"}, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("options", CHECKED, ids=str)
+def test_scikit_learn_checks(options):
+    estimator = PairwisePreferenceRegressor(**options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sklearn.exceptions.SkipTestWarning)
         # scikit-learn's data have no noise; that its least is held back is said, and no failure.

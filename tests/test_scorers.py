@@ -405,6 +405,17 @@ def test_a_later_piece_of_a_stream_may_tell_the_order():
         get_scorer("neg_log_loss")(model, X, y)
 
 
+@pytest.mark.parametrize("through", [clone, piped])
+def test_scorers_of_utilities_are_refused_with_the_remedy(case, through, routed):
+    """predict gives utilities, which are neither classes nor those of a judge."""
+    model, y, metadata = case
+    wrapped = {"scoring": with_metadata("accuracy"), "params": metadata}
+    told = "users" in metadata  # predict takes them, and gives utilities all the same
+    match = "mix of binary and continuous" if told else r"calls predict.*accuracy_scorer"
+    with pytest.raises(ValueError, match=match):
+        cross_val_score(through(model), X, y, cv=SPLIT[:1], error_score="raise", **wrapped)
+
+
 @pytest.mark.parametrize("scoring", [None, 3])
 def test_what_is_no_scorer_is_refused(scoring):
     with pytest.raises(TypeError, match="give a name such as 'neg_log_loss'"):

@@ -14,10 +14,12 @@ hyperparameters: the largest and the mean difference of probabilities of 500 new
 among the answers', the mean ratio of their margins' deviations, the difference of the log
 evidence; and of both beside Hamiltonian Monte Carlo (10 000 draws) where there are few answers.
 
-``coverage``: hyperparameters learned by independent items; share of central 90 % intervals of f(i)
-less the mean of all items, at 20 times each, that hold the truth, and the same of differences of
-two random items; (learned − true) / standard error of log lengthscale and log amplitude over noise,
-with standard errors from differences of the evidence's gradient, and the share within 1.64 of them.
+``coverage``: hyperparameters learned by independent items; share of the 90 % bands of
+`trajectories` that hold the truth: of items less the mean of all, at 20 times each, and of their
+differences to three of them, with standard errors over tournaments. "no average" is with the
+hyperparameters of the fit taken as known. (Learned − true) / standard error of log lengthscale and
+log amplitude over noise, with standard errors from differences of the evidence's gradient, and the
+share within 1.64 of them; ``--bands-only`` leaves these out.
 
 ``static``: strengths that do not change, and others that do: log-loss of later duels with a drift
 allowed, less that without.
@@ -26,10 +28,11 @@ allowed, less that without.
 their logarithms, and milliseconds of `partial_fit` with 50 duels of a new day after 10⁵.
 
     python benchmarks/time/through_time.py [--parts equality error coverage static cost]
-        [--repeats 20]
+        [--repeats 20] [--drifts matern12 matern32] [--items 20 50]
 """
 
 import argparse
+import csv
 import os
 import sys
 from pathlib import Path
@@ -49,6 +52,7 @@ from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.duels import Comparisons
 from skpref.gp import ChainRule, PriorRule
 from skpref.inference import EP, HMC, Problem
+from skpref.inspection import trajectories
 from skpref.kernels import Identity, OnColumns, Wiener
 from skpref.likelihoods import Probit
 
@@ -190,31 +194,27 @@ def error(repeats):
     return rows
 
 
-def coverage(repeats):
+def coverage(repeats, drifts, sizes, scored=True):
     rows = []
-    for kind in SMOOTHNESS:
-        for n_items, n in ((20, 1000), (50, 2500)):
-            inside, between, scores = [], [], []
+    for kind in drifts:
+        for n_items in sizes:
+            n, shares, scores = 50 * n_items, [], []
             for seed in range(repeats):
                 rng = np.random.default_rng(seed)
                 X, y, t, grid, f = duels(rng, n, n_items, 50.0, kind)
                 options = {"optimizer": "fmin_l_bfgs_b", "n_learning_answers": None}
                 model = regressor(n_items, kind, kernel=None, drift=kind, **options)
                 model.fit(X, y, time=t)
-                unit = np.sqrt(model.noise_variance_ / NOISE)
-                for k in np.linspace(0, len(grid) - 1, 20).astype(int):
-                    mean, cov = model.predict(np.arange(n_items), return_cov=True, time=grid[k])
-                    C = np.eye(n_items) - 1.0 / n_items
-                    off = (C @ mean) / unit - C @ f[k]
-                    deviation = np.sqrt(np.diagonal(C @ cov @ C)) / unit
-                    inside.append(np.abs(off) < 1.6449 * deviation)
-                    a, b = rng.integers(n_items, size=(2, 50))
-                    apart = a != b
-                    off = (mean[a] - mean[b]) / unit - (f[k, a] - f[k, b])
-                    deviation = np.sqrt(cov[a, a] + cov[b, b] - 2.0 * cov[a, b]) / unit
-                    between.append((np.abs(off) < 1.6449 * deviation)[apart])
-                scores.append(standardised(model))
-            scores = np.array(scores)
+                at = np.linspace(0, len(grid) - 1, 20).astype(int)
+                others = rng.choice(n_items, 3, replace=False)
+                # Bands that are a mean over hyperparameters, and those at the ones of the fit.
+                given = {"average": "auto"}, {"average": False}
+                shares.append([held(model, grid[at], f[at], others, **each) for each in given])
+                if scored:
+                    scores.append(standardised(model))
+            mean = np.mean(shares, axis=0)
+            error = np.std(shares, axis=0, ddof=1) / np.sqrt(repeats)
+            scores = np.array(scores or [[np.nan, np.nan]])
             known = np.all(np.isfinite(scores), axis=1)
             rows.append(
                 {
@@ -223,17 +223,40 @@ def coverage(repeats):
                     "items": n_items,
                     "duels": n,
                     "tournaments": repeats,
-                    "of items": float(np.mean(np.concatenate(inside))),
-                    "of differences": float(np.mean(np.concatenate(between))),
+                    "of items": float(mean[0, 0]),
+                    "of items, error": float(error[0, 0]),
+                    "of differences": float(mean[0, 1]),
+                    "of differences, error": float(error[0, 1]),
+                    "of items, no average": float(mean[1, 0]),
+                    "of differences, no average": float(mean[1, 1]),
+                }
+            )
+            if scored:
+                rows[-1] |= {
                     "known": int(known.sum()),
                     "lengthscale mean score": float(scores[known, 1].mean()),
                     "lengthscale within": float(np.mean(np.abs(scores[known, 1]) < 1.6449)),
                     "amplitude mean score": float(scores[known, 0].mean()),
                     "amplitude within": float(np.mean(np.abs(scores[known, 0]) < 1.6449)),
                 }
-            )
             print(rows[-1], flush=True)
     return rows
+
+
+def held(model, times, f, others, **options):
+    """Share of 90 % bands of `trajectories` that hold the truth f (n_times, n_items): of items less
+    the mean of all, and of their differences to each of some others."""
+    names, unit = model.items.names, np.sqrt(NOISE)
+    found = trajectories(model, names, times, **options)
+    truth = (f - f.mean(axis=1, keepdims=True)).T / unit
+    of_items = np.mean((found.lower < truth) & (truth < found.upper))
+    inside = []
+    for other in others:
+        found = trajectories(model, names, times, relative=names[other], **options)
+        truth = (f - f[:, [other]]).T / unit
+        apart = np.arange(len(names)) != other
+        inside.append(((found.lower < truth) & (truth < found.upper))[apart])
+    return of_items, np.mean(inside)
 
 
 def standardised(model):
@@ -337,23 +360,34 @@ PARTS = {
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument(
-        "--parts", nargs="+", default=["equality", "error", "coverage", "static", "cost"]
-    )
+    parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
+    parser.add_argument("--drifts", nargs="+", default=list(SMOOTHNESS), choices=SMOOTHNESS)
+    parser.add_argument("--items", nargs="+", default=[20, 50], type=int, help="of coverage")
+    parser.add_argument("--bands-only", action="store_true", help="of coverage: no scores")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--largest", type=int, default=10**6)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     for part in given.parts:
-        made = {
-            "equality": equality,
-            "error": error,
-            "coverage": coverage,
-            "static": static,
-            "cost": cost,
-        }[part]
-        rows = made(given.largest if part == "cost" else given.repeats)
-        report(rows, RESULTS / f"through_time_{part}.csv")
+        target = RESULTS / f"through_time_{part}.csv"
+        if part == "coverage":
+            if given.bands_only:
+                target = RESULTS / "through_time_bands.csv"
+            rows = coverage(given.repeats, given.drifts, given.items, not given.bands_only)
+            rows = [*others_of(target, rows), *rows]
+        else:
+            rows = PARTS[part](given.largest if part == "cost" else given.repeats)
+        report(rows, target)
+
+
+def others_of(target, rows):
+    """Rows of earlier runs, of other drifts or numbers of items."""
+    if not target.is_file():
+        return []
+    with target.open(newline="") as handle:
+        before = list(csv.DictReader(handle))
+    made = {(row["drift"], str(row["items"])) for row in rows}
+    return [row for row in before if (row["drift"], row["items"]) not in made]
 
 
 if __name__ == "__main__":

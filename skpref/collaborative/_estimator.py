@@ -227,6 +227,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         order: ArrayLike | None = None,
+        **others: Any,
     ) -> Self:
         """Learn the utilities.
 
@@ -238,6 +239,8 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         users : array-like of shape (n_duels,) or (n_items,), default=None
             The user of each answer: ids of any hashable kind, none missing. None: all answers are
             of one user.
+        **others
+            Refused, as ``time`` is: utilities of users stay as they are.
 
         Returns
         -------
@@ -245,9 +248,22 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
 
         Raises
         ------
+        TypeError
+            With any of ``others``; of ``time`` it says what to do instead.
         ValueError
             If an argument or a parameter is not of an allowed form; the message says which are.
         """
+        if "time" in others:
+            raise TypeError(
+                f"{type(self).__name__} takes no time=: the utilities of its users do not drift. "
+                "Leave time= out, or fit a PairwisePreferenceRegressor(drift='matern12') to the "
+                "answers of one user, or of all as if one had given them."
+            )
+        if others:
+            raise TypeError(
+                f"{type(self).__name__}.fit takes X, y, users, qid, sample_weight and order; got "
+                f"{', '.join(sorted(others))}. Leave out what it does not take."
+            )
         ids = None if users is None else check_respondents(users, _num_samples(X), "user")
         known = None if ids is None else Respondents(ids, "user")
         refuse_unheard(self, passed(users=users))

@@ -1,8 +1,8 @@
 """From what people have to what engines see: items, labels and answers.
 
-Containers and builders turn tables, lists and votes into X and y; the reader says which items X
-names; labels say what y states; `Comparisons` holds the answers as inequalities between utilities.
-Nothing here knows of kernels, likelihoods or engines.
+Containers and builders turn tables, lists and votes into X and y; files of votes are opened as
+tables first. The reader says which items X names; labels say what y states; `Comparisons` holds the
+answers as inequalities between utilities. Nothing here knows of kernels, likelihoods or engines.
 """
 
 from skpref.data._builders import (

@@ -426,9 +426,14 @@ def check_items(items: Any) -> ItemTable | None:
                 "ItemTable.from_names(names)."
             ) from error
     if items.X is None:
+        frame = items.frame
+        columns = {
+            name: column_floats(column_at(frame, j)) for j, name in enumerate(frame.columns)
+        }
+        others = [k for k, v in columns.items() if v is None or not np.isfinite(v).all()]
         raise ValueError(
             "items= must hold finite numbers, but columns of its frame hold texts, categories or "
-            f"gaps: {list(items.frame.columns)}. Encode them first, ItemTable(transformer"
+            f"gaps: {others}. Encode them first, ItemTable(transformer"
             ".fit_transform(frame), names=...), or leave items= out and fit from_pairs(items, "
             "pairs) through Itemwise(transformer)."
         )

@@ -41,8 +41,10 @@ _STEP = 0.1
 _WIDER, _WIDEST = 1.15, 2.0
 # What no answer tells, the unit of all utilities, is held to this deviation of its logarithm.
 _HELD = 0.05
-# Points: so many and so many more a hyperparameter, up to the last.
+# Points: so many and so many more a hyperparameter, up to the last. Of chains through time, each
+# run of which takes long whatever it is of, fewer.
 _POINTS, _MORE, _MOST = 8, 8, 64
+_POINTS_ALONG, _MORE_ALONG = 4, 3
 # A mean over hyperparameters takes this many runs of the engine beside its points and differences.
 _RUNS_TO_MODE = 15
 # It is taken unasked where it is forecast to take no more seconds, of no more distinct answers.
@@ -193,13 +195,15 @@ def _shares(model: Model, comparisons: Comparisons) -> tuple[float, Array]:
 def affordable(model: Model, comparisons: Comparisons) -> bool:
     """Whether an average takes so little that it needs no asking for: seconds at most."""
     n = len(model.theta)
-    runs = n_points(n) + 2 * n + _RUNS_TO_MODE
+    runs = n_points(n, model.rule.through_time) + 2 * n + _RUNS_TO_MODE
     few = len(comparisons.rows) <= _MANY
     return few and runs * seconds_of_run(comparisons, model) <= _PATIENCE
 
 
-def n_points(n_theta: int) -> int:
-    """Points of an average over so many hyperparameters."""
+def n_points(n_theta: int, through_time: bool = False) -> int:
+    """Points of an average over so many hyperparameters; an even number."""
+    if through_time:
+        return min(_POINTS_ALONG + 2 * ((_MORE_ALONG * n_theta + 1) // 2), _MOST)
     return min(_POINTS + _MORE * n_theta, _MOST)
 
 
@@ -220,7 +224,8 @@ def average(
         As fitted, with an engine that has evidence and an exact prior.
     comparisons : Comparisons
     n_nodes : int, optional
-        Number of points, even. None: 8 and 8 more a hyperparameter, 64 at most.
+        Number of points, even. None: 8 and 8 more a hyperparameter, of chains through time 4 and 3
+        more; 64 at most.
 
     Returns
     -------
@@ -249,7 +254,8 @@ def average(
             value = found.approximation.sites.log_evidence + log_prior
             return value, None if found.gradient is None else found.gradient + slope, at, found
 
-        normal = lattice(n_nodes or n_points(len(mode)), len(mode))
+        n = n_nodes or n_points(len(mode), model.rule.through_time)
+        normal = lattice(n, len(mode))
         low, high = model.bounds.T
         spread = _WIDER * _spread(weighed, lambda theta: run(theta, True)[1])
         points, log_proposal = mode + normal @ spread.T, -0.5 * np.sum(normal**2, axis=1)

@@ -226,6 +226,8 @@ class Inspected:
         Whose items these are: it shows and names them.
     learned : (Model, Comparisons) or None
         The fit of one utility that learned hyperparameters, if there was one.
+    all_at_once : bool
+        Whether its answers are all that the posterior was told, and not those of a later day.
     id_place : int or None
         The column of the posterior's rows that says who an item is.
     columns : ndarray of shape (n_features,) or None
@@ -248,6 +250,7 @@ class Inspected:
     feature_names: NDArray[Any] | None
     source: Any = None
     learned: tuple[Model, Comparisons] | None = None
+    all_at_once: bool = True
     id_place: int | None = None
     columns: NDArray[Any] | None = None
     shown: Array | None = None
@@ -314,6 +317,7 @@ class Inspected:
         return cls(
             *(posterior, encode, encoder, column, training, names, source),
             learned=learned,
+            all_at_once=getattr(last, "_all_at_once", True),
             id_place=place,
             columns=columns,
             shown=shown,
@@ -483,10 +487,11 @@ class Inspected:
         model, comparisons = self.learned
         able = self.has_evidence
         if averaged != "auto" and not able:
+            later = "" if self.all_at_once else " and partial_fit"
             raise ValueError(
-                f"average=True needs an engine with evidence and all items; this fit has "
-                f"{type(model.engine).__name__}. Fit with inference='ep' or 'laplace', or leave "
-                "average= out."
+                "average=True needs an engine with evidence, and a fit of all answers at once; "
+                f"this has {model.engine!r}{later}. Fit all answers with inference='ep' or "
+                "'laplace', or leave average= out."
             )
         if not able or (averaged == "auto" and not affordable(model, comparisons)):
             return alone
@@ -497,10 +502,11 @@ class Inspected:
     @property
     def has_evidence(self) -> bool:
         """Whether hyperparameters were learned by an engine that can weigh others beside them."""
-        if self.learned is None:
+        if self.learned is None or not self.all_at_once:
             return False
         model, _ = self.learned
-        return model.rule.exact and model.engine.capabilities.has_evidence
+        of_all = model.rule.exact or model.rule.through_time
+        return of_all and model.engine.capabilities.has_evidence
 
     def _with(self, posterior):
         """The same of a posterior at other hyperparameters."""
@@ -635,9 +641,16 @@ def _averaged(model: Model, comparisons: Comparisons) -> list[Weighted]:
         return _LAST[model]
     found = list(average(model, comparisons))
     _LAST.clear()
-    if sum(each.posterior.factor.size for each in found) <= _KEPT:
+    if sum(_n_numbers(each.posterior) for each in found) <= _KEPT:
         _LAST[model] = found
     return found
+
+
+def _n_numbers(posterior: Posterior) -> int:
+    """How many numbers a posterior holds that others at other hyperparameters do not."""
+    if isinstance(posterior, ThroughTime):
+        return sum(part.size for part in posterior.chains.course)
+    return int(posterior.factor.size)
 
 
 def _learned(last, posterior):

@@ -1,8 +1,8 @@
 """The Gaussian process: its prior on the margins of some answers, and its posterior.
 
 Given Gaussian sites, each prior conditions on them: by all margins, by all items, by the weights
-of finitely many features, or by inducing points. The posterior predicts, draws functions, and says
-which of several items is chosen.
+of finitely many features, or by inducing points. `PriorRule` says which. The posterior predicts,
+draws functions, and says which of several items is chosen.
 """
 
 from skpref.gp._chain import ChainRule, IndependentItems

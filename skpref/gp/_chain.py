@@ -194,7 +194,8 @@ class IndependentItems(Prior):
         n, width = len(comparisons.rows), drifts.drift.size**2
         sides = 1 if drifts.teams is None else len(drifts.teams.members)
         many = n * sides * (_MARGIN + _STATE * width)
-        return Cost(many, 1.0, 8.0 * n * sides * (40.0 + 8.0 * width), many)
+        steps = len(_met(comparisons, drifts).nodes.steps)
+        return Cost(many, 1.0, 8.0 * n * sides * (40.0 + 8.0 * width), many, steps)
 
     # -- between nodes and margins ------------------------------------------------------------
 

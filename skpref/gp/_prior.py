@@ -122,6 +122,8 @@ class Cost(NamedTuple):
         Held at most, while hyperparameters are learned.
     linear : float, default=0.0
         Of the multiplications, those that are not of square matrices but grow with the answers.
+    steps : float, default=0.0
+        How many steps follow one another, each of which waits for the one before.
 
     Examples
     --------
@@ -135,6 +137,7 @@ class Cost(NamedTuple):
     side: float
     n_bytes: float
     linear: float = 0.0
+    steps: float = 0.0
 
 
 class Prior(ABC):

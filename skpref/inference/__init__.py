@@ -1,7 +1,8 @@
 """Engines: how the posterior is computed. Each is also an options object for ``inference=``.
 
 An engine replaces each answer by a Gaussian site: EP, Laplace, variational inference on many
-answers, and exact samplers. A subclass of `Engine` of your own works wherever a name of one does.
+answers, and exact samplers. An engine without evidence names another, by default EP, that learns
+hyperparameters. A subclass of `Engine` of your own works wherever a name of one does.
 """
 
 from skpref.gp import Cost, Marginals, Prior, PriorRule, Sites

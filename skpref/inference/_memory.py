@@ -40,6 +40,8 @@ def check_memory(n_bytes: float, what: str, remedy: str) -> None:
     remedy : str
         What to do instead, a sentence.
     """
+    if fits(n_bytes):
+        return
     free = available()
     if n_bytes > free:
         raise MemoryError(

@@ -6,8 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from skpref._utils import Array, warn
+from skpref._utils import Array, passed, warn
 from skpref.data import DuelScale, chosen_of, parse_outcomes
+
+# Whose answers those without metadata are taken for.
+_WITHOUT = {
+    "judges": "the reference judge, of reliability 1",
+    "order": "people who are shown the first item first",
+    "time": "the last time of training",
+    "users": "somebody of the population",
+}
 
 
 class Forecast(NamedTuple):
@@ -45,15 +53,18 @@ class Predicted(NamedTuple):
 
 
 def predicted_proba(model: Any, X: Any, told: dict[str, Any] | None) -> Array:
-    """What a model predicts, told what else it takes; a warning where it lacks the judges."""
+    """What a model predicts, told what else it takes; a warning where it lacks some of it."""
     told = told or {}
     best = getattr(model, "best_estimator_", model)  # of a search, which passes nothing on
     last = best.steps[-1][1] if hasattr(best, "steps") else best
-    if getattr(last, "judges_", None) is not None and told.get("judges") is None:
+    lacking = getattr(last, "_lacking", lambda given: set())(passed(**told)) & _WITHOUT.keys()
+    if lacking:
+        names = sorted(lacking)
+        params = ", ".join(f'"{name}": {name}' for name in names)
         warn(
-            "The model was fitted with judges, and predict_params names none: these are the "
-            "probabilities of the reference judge, of reliability 1, which answers of others do "
-            'not follow. Pass predict_params={"judges": judges}'
+            f"The model was fitted with {' and '.join(names)}, and predict_params names none: "
+            f"these are the probabilities of {' and of '.join(_WITHOUT[name] for name in names)}, "
+            f"which other answers do not follow. Pass predict_params={{{params}}}"
             + (" and the search's best_estimator_." if best is not model else ".")
         )
     found: Array = model.predict_proba(X, **told)

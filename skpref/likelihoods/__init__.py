@@ -1,8 +1,8 @@
 """Likelihoods: how probable an answer is, given the margin of the items.
 
 `Probit` is the one that `PairwisePreferenceRegressor` uses unless another object is passed as
-``likelihood=``. A subclass of `Likelihood` of your own works in the estimator and the optimisers;
-its probabilities must be log-concave in the margin.
+``likelihood=``. A subclass of `Likelihood` of your own works in the estimator and the optimisers:
+it writes `log_prob`, with three derivatives and log-concave in the margin.
 """
 
 from skpref.data import DUEL, GRADED, INEQUALITY, TIE, Answers

@@ -2,6 +2,7 @@
 
 An optimizer proposes items of a space or a pool, and learns from each answer. A journal keeps every
 event on disk before a call returns, so that a run goes on after a crash or on another machine.
+`PreferenceOptimizer` fits its own model; the active learner takes an estimator.
 """
 
 from skpref.optimize._gain import ExpectedGain

@@ -10,6 +10,7 @@ swapped row is noticed where SQLite sees nothing. `read_journal` gives the histo
 """
 
 import json
+import math
 import os
 import sqlite3
 import stat
@@ -47,6 +48,7 @@ _SCHEMA = {
     "memory": "CREATE TABLE memory (seq INTEGER PRIMARY KEY, arrays BLOB NOT NULL)",
 }
 _TYPES = (int, str, str, float, str, bytes)  # of an event's columns
+_MAGIC = bytes.fromhex("d9d505f920a163d7")  # SQLite's rollback journal begins with it
 
 
 class Damaged(ValueError):
@@ -238,6 +240,7 @@ class Journal:
 
     def _once(self, work: Callable[[sqlite3.Connection], Any], create: bool = False) -> Any:
         """Do something in a transaction of its own, which is rolled back unless it commits."""
+        self._check_logs()
         end = time.monotonic() + _PATIENCE
         name = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
         while True:
@@ -256,6 +259,23 @@ class Journal:
                         f"The journal {self.path} was being written by another process for "
                         f"{_PATIENCE:.0f} s. See what holds it, and try again."
                     ) from error
+
+    def _check_logs(self):
+        """A log of SQLite's whose database is gone is deleted by the next who opens that name.
+
+        The first transaction of a run has such a log, too, which says that no page was before it.
+        """
+        if _size(self.path):
+            return
+        for end in ("-wal", "-journal"):
+            log = self.path.with_name(self.path.name + end)
+            if _is_of_pages(log) and not _size(self.path):
+                state = "is empty" if self.path.exists() else "is not there"
+                raise Damaged(
+                    f"The journal {self.path} {state}, but {log.name} beside it is the log of a "
+                    "database that was, and a new run would destroy it. Put that database back "
+                    "under this name; or move the log away, or give another path."
+                )
 
     def _set_up(self, connection):
         """Faults of the schema, which is read here, are reported in bytes that may be no text."""
@@ -300,6 +320,30 @@ class Journal:
             "it was replaced by another file. What this optimizer knows can still be looked at; "
             "open a new one to go on with the file."
         )
+
+
+def _size(path):
+    """Bytes of a file, 0 if there is none, infinite if that cannot be told."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+    except OSError:
+        return math.inf
+
+
+def _is_of_pages(log):
+    """Whether a file beside a database may hold pages of it (or is not SQLite's at all)."""
+    try:
+        with log.open("rb") as file:
+            start = file.read(20)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    if log.name.endswith("-journal") and start[:8] in (_MAGIC, bytes(len(start[:8]))):
+        return any(start[16:20])  # pages of the database before the transaction
+    return bool(start)
 
 
 def _code(error):

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from skpref import PairwisePreferenceRegressor
 from skpref._utils import _threads
-from skpref._utils._threads import SMALL, blas_threads
+from skpref._utils._threads import blas_threads
 from skpref.inference import HMC
 from skpref.inference import _sampling as _skew
 from skpref.optimize import HallucinationBelieverOptimizer
@@ -35,8 +35,9 @@ def two_threads():
         assert threads() == {2}
 
 
-@pytest.mark.parametrize(("n_duels", "expected"), [(30, 1), (SMALL, 2)])
-def test_a_fit_shares_only_large_matrices_out(n_duels, expected):
+@pytest.mark.parametrize(("n_duels", "expected"), [(30, 1), (150, 2)])
+def test_a_fit_shares_only_large_matrices_out(n_duels, expected, monkeypatch):
+    monkeypatch.setattr(_threads, "SMALL", 150)
     seen = set()
 
     class Watching(RBF):
@@ -75,8 +76,9 @@ def test_chains_of_many_repeated_duels_share_their_matrices_out(monkeypatch):
         return hmc(*args, **options)
 
     monkeypatch.setattr(_skew, "hmc", watching)
+    monkeypatch.setattr(_threads, "SMALL", 150)
     X = np.array([[[0.0], [1.0]]])
-    for n_duels in (20, SMALL):
+    for n_duels in (20, 150):
         model = PairwisePreferenceRegressor(
             RBF(), inference=HMC(draws=4, method="walls"), optimizer=None
         )

@@ -12,12 +12,18 @@ from skpref import PairwisePreferenceRegressor
 from skpref.collaborative import CollaborativePreferenceRegressor
 
 
-def test_scikit_learn_checks():
+@pytest.mark.parametrize(
+    "learned", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["held", "learned"]
+)
+def test_scikit_learn_checks(learned):
+    model = CollaborativePreferenceRegressor()
+    if not learned:
+        model.set_params(optimizer=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sklearn.exceptions.SkipTestWarning)
         # scikit-learn's data have no noise; that its least is held back is said, and no failure.
         warnings.filterwarnings("ignore", "The search for hyperparameters ended with noise_var")
-        results = check_estimator(CollaborativePreferenceRegressor(), on_fail=None)
+        results = check_estimator(model, on_fail=None)
     assert_all_passed(results)
 
 
@@ -61,3 +67,12 @@ def test_a_taste_variance_outside_its_bounds_is_refused():
         CollaborativePreferenceRegressor(taste_variance=1e5).fit(X, users=users)
     model = CollaborativePreferenceRegressor(taste_variance=1e5, optimizer=None)
     assert model.fit(X, users=users).taste_variance_ == 1e5
+
+
+def test_times_are_refused_before_any_work_with_a_remedy():
+    model = CollaborativePreferenceRegressor()
+    with pytest.raises(TypeError, match=r"takes no time=.*PairwisePreferenceRegressor\(drift="):
+        model.fit([[[0.0], [1.0]]] * 2, users=[0, 1], time=[1, 2])
+    with pytest.raises(TypeError, match=r"takes X, y, users.*got judges"):
+        model.fit([[[0.0], [1.0]]] * 2, users=[0, 1], judges=[0, 1])
+    assert not hasattr(model, "posterior_")

@@ -39,6 +39,17 @@ def client():
         yield client
 
 
+@pytest.fixture
+def nearby():
+    """Of two workers that are threads of this process: there in no time."""
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(processes=False, **options) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
 @pytest.fixture(autouse=True)
 def rows(monkeypatch):
     monkeypatch.setattr(_shards, "_ROWS", 50)
@@ -64,7 +75,9 @@ def test_a_fit_is_that_of_one_process(client):
         assert_allclose(*bounds, rtol=1e-10)
 
 
-def test_restarts_end_where_they_do_in_one_process(client):
+@pytest.mark.parametrize("cluster", ["nearby", pytest.param("client", marks=pytest.mark.slow)])
+def test_restarts_end_where_they_do_in_one_process(cluster, request):
+    request.getfixturevalue(cluster)
     X, pairs, y = duels(60, 15)
     models = [
         PairwisePreferenceRegressor(
@@ -96,6 +109,7 @@ def test_a_grid_search_scores_as_in_one_process(client):
     assert_allclose(*scores, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_worker_killed_in_mid_fit_changes_nothing(client, tmp_path, monkeypatch):
     order = tmp_path / "order"
     likelihood = Deadly(order=str(order), maker=os.getpid())

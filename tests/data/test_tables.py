@@ -174,7 +174,7 @@ _turns = np.array([[0, 1], [1, 0]] * 3)  # every second duel is turned round
 
 
 def test_tables_that_are_no_numbers_are_refused_with_the_remedy():
-    with pytest.raises(ValueError, match=r"items= must hold finite numbers.*'kind'.*Itemwise"):
+    with pytest.raises(ValueError, match=r"gaps: \['sour', 'kind'\].*Itemwise"):
         model(items=MIXED).fit([[0, 1]])
     X, y = from_pairs(MIXED, PAIRS)
     with pytest.raises(ValueError, match=r"must be numeric: columns \['kind'\].*Itemwise"):

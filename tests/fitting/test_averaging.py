@@ -21,7 +21,7 @@ from skpref.fitting._forecast import seconds_of_run
 from skpref.fitting._model import Model
 from skpref.inference import EP, HMC, SVI
 from skpref.inspection import leaderboard, without_item_effects
-from skpref.kernels import Identity, ItemEffect, OnColumns
+from skpref.kernels import Identity, ItemEffect, OnColumns, Wiener
 from skpref.likelihoods import Probit
 from skpref.preprocessing import Itemwise
 
@@ -394,7 +394,7 @@ def test_where_all_points_lie_beyond_the_bounds_it_is_the_mode(monkeypatch):
     monkeypatch.setattr("skpref.fitting._averaging.lattice", lambda *_: np.full((9, 1), 1e6))
     (only,) = average(model._model, model.comparisons_)
     assert only.weight == 1.0
-    steps = np.linspace(*np.log(WIDE), 93)[:, None]
+    steps = np.linspace(-6.0, 6.0, 49)[:, None]
     prior = ratio_prior(model._model, model.comparisons_)
     weighed = replace(model._model, priors=(*model._model.priors, prior))
     at = [weighed.at(theta) for theta in steps]
@@ -416,3 +416,70 @@ def test_a_run_with_few_features_is_forecast_to_grow_with_the_answers():
         kernel = OnColumns(Identity(), [0]) + OnColumns(DotProduct(), [1])
         seconds.append(seconds_of_run(seen, Model(kernel, Probit(0.5), EP())))
     assert 4.0 < seconds[1] / seconds[0] < 10.0
+
+
+# -- items through time ------------------------------------------------------------------------
+
+
+def drifting(engine, n=30):
+    """Each item meets one that came before, once: no loop of comparisons closes."""
+    rng = np.random.default_rng(2)
+    first = np.arange(1, n + 1)
+    second = rng.integers(0, first)
+    names = np.array([f"p{k}" for k in range(n + 1)])
+    y = rng.normal(size=n) < 0.3
+    model = PairwisePreferenceRegressor(drift="matern12", inference=engine)
+    pairs = names[np.stack([first, second], axis=1)]
+    return model.fit(pairs, y, time=rng.integers(0, 20, n)), pairs
+
+
+def test_independent_items_without_loops_are_averaged_as_all_jointly():
+    """Their evidence is that of exact inference on all items, and so are the margins."""
+    joint, alone = (drifting(EP(items=items))[0] for items in ("joint", "independent"))
+    theta = joint._model.theta
+    found = [average(each._model.at(theta), each.comparisons_, 12) for each in (joint, alone)]
+    assert np.ptp([each.weight for each in found[0]]) > 0.01
+    rows = joint.comparisons_.items
+    for one, other in zip(*found, strict=True):
+        assert_allclose(other.model.theta, one.model.theta, atol=1e-3)
+        assert_allclose(other.weight, one.weight, atol=1e-4)
+        one, other = one.posterior, other.posterior
+        assert_allclose(other.means_at(rows), one.means_at(rows), atol=2e-3)
+        assert_allclose(other.shared_var(rows), one.shared_var(rows), rtol=5e-3)
+
+
+def test_boards_of_independent_items_are_a_mean_unasked():
+    model, _ = drifting(EP(items="independent"))
+    found = leaderboard(model, n_draws=100)
+    assert found.n_hyperparameters > 1
+    alone = leaderboard(model, n_draws=100, average=False)
+    width = {name: each.upper - each.lower for name, each in (("mean", found), ("fit", alone))}
+    assert width["mean"].mean() > width["fit"].mean()
+
+
+def test_what_partial_fit_was_told_is_not_averaged():
+    """Only its last answers are at hand, which do not weigh hyperparameters."""
+    model, pairs = drifting(EP(items="independent"))
+    model.partial_fit(pairs[:2], [1, 0], time=30.0)
+    for posterior in (model.posterior_, model.posterior_.smoothed()):
+        model.posterior_ = posterior
+        assert leaderboard(model, n_draws=100).n_hyperparameters == 1
+        with pytest.raises(ValueError, match=r"average=True needs .*partial_fit"):
+            leaderboard(model, average=True)
+    model.fit(pairs, np.arange(len(pairs)) % 3 > 0, time=np.arange(len(pairs)))
+    assert leaderboard(model, n_draws=100).n_hyperparameters > 1
+
+
+def test_a_run_of_chains_is_forecast_to_grow_with_the_longest():
+    """Steps along a chain wait for one another; chains beside it do not."""
+    kernel = OnColumns(Identity(), [0]) + OnColumns(Identity(), [0]) * OnColumns(Wiener(), [1])
+    seconds = []
+    for n_items in (2, 100):
+        first, at = np.arange(1000) % n_items, np.arange(1000) // (n_items // 2)
+        items = np.column_stack([np.append(first, (first + 1) % n_items), np.append(at, at)])
+        seen = Comparisons.from_duels(
+            items.astype(float), np.arange(1000), 1000 + np.arange(1000), np.ones(1000)
+        )
+        model = Model(kernel, Probit(0.5), EP(items="independent"))
+        seconds.append(seconds_of_run(seen, model))
+    assert seconds[0] > 4.0 * seconds[1]

@@ -223,8 +223,9 @@ def test_probabilities_are_averages_over_reliability(fitted, court):
     judges = fitted.judges_
 
     def truth(reliability):
-        seen = [fitted.likelihood_.outcome_proba(c * mean, c**2 * variance) for c in reliability]
-        return np.mean(seen, axis=0)
+        c = reliability[:, None]
+        at = (c * mean).ravel(), (c**2 * variance).ravel()
+        return fitted.likelihood_.outcome_proba(*at).reshape(len(c), 2, 2).mean(axis=0)
 
     for k in (0, 6, 9, 11):
         share = judges.marginals.weights[k] / judges.marginals.weights[k].sum()
@@ -403,16 +404,17 @@ def test_a_variance_that_is_held_may_lie_anywhere(court):
 
 def test_a_search_tries_expectations_of_judges(court):
     """The parameters of the prior are nested, are cloned, and the default is that of None."""
-    model = model_of(judge_prior=JudgePrior(), optimizer=None)
+    model, some = model_of(judge_prior=JudgePrior(), optimizer=None), slice(None, None, 4)
+    X, y, judge = court.X[some], court.y[some], court.judge[some]
     with sklearn.config_context(enable_metadata_routing=True):
         search = GridSearchCV(model, {"judge_prior__random": [0.1, 0.4]}, cv=2)
-        search.fit(court.X, court.y, judges=court.judge)
+        search.fit(X, y, judges=judge)
     assert model.judge_prior.random == 0.1
     best = search.best_estimator_
     assert best.judge_prior is not model.judge_prior
     assert best.judges_.law.random == search.best_params_["judge_prior__random"]
     one, other = (
-        model_of(judge_prior=prior, optimizer=None).fit(court.X, court.y, judges=court.judge)
+        model_of(judge_prior=prior, optimizer=None).fit(X, y, judges=judge)
         for prior in (None, JudgePrior())
     )
     np.testing.assert_array_equal(one.judges_.reliability, other.judges_.reliability)

@@ -54,9 +54,15 @@ def log_evidence_of(model, comparisons):
     return model.evaluate(comparisons).approximation.sites.log_evidence
 
 
-@pytest.mark.parametrize("noise_variance", [1e-3, 0.1, 1.0])
-@pytest.mark.parametrize("space", ["margins", "items"])
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("engine", "space", "noise_variance"),
+    [
+        ("ep", "margins", 1e-3),
+        ("ep", "items", 0.1),
+        ("laplace", "items", 1e-3),
+        ("laplace", "margins", 1.0),
+    ],
+)
 @pytest.mark.parametrize("name", KERNELS)
 def test_gradient_agrees_with_differences(name, engine, space, noise_variance, monkeypatch):
     only(monkeypatch, space)

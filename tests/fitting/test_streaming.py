@@ -45,7 +45,7 @@ def streamed(model, pairs, y, pieces):
 def test_a_stream_of_many_pieces_ends_near_one_fit():
     X, pairs, y = problem()
     whole = unfitted(X).fit(pairs[:2500], y[:2500])
-    stream = streamed(unfitted(X), pairs[:2500], y[:2500], 100)
+    stream = streamed(unfitted(X), pairs[:2500], y[:2500], 50)
     losses = [log_loss(model, pairs[2500:], y[2500:]) for model in (whole, stream)]
     assert losses[1] - losses[0] < 0.01
 
@@ -70,7 +70,7 @@ def test_a_stream_whose_later_pieces_bring_unseen_items():
     X, pairs, y = problem(n=4000)
     order = np.argsort(np.maximum(X[pairs[:3500, 0], 0], X[pairs[:3500, 1], 0]))
     whole = unfitted(X).fit(pairs[:3500], y[:3500])
-    stream = streamed(unfitted(X), pairs[order], y[order], 100)
+    stream = streamed(unfitted(X), pairs[order], y[order], 50)
     losses = [log_loss(model, pairs[3500:], y[3500:]) for model in (whole, stream)]
     assert losses[1] - losses[0] < 0.01
     assert len(stream.posterior_.anchors) <= 120
@@ -80,10 +80,10 @@ def test_pickled_in_mid_stream_it_goes_on_with_the_same_bits():
     X, pairs, y = problem(1000)
     one, other = (unfitted(X, n_learning_answers=200, optimizer="fmin_l_bfgs_b") for _ in range(2))
     for model in (one, other):
-        streamed(model, pairs[:300], y[:300], 3)
+        streamed(model, pairs[:300], y[:300], 2)
     other = pickle.loads(pickle.dumps(other))
     for model in (one, other):
-        streamed(model, pairs[300:], y[300:], 7)
+        streamed(model, pairs[300:], y[300:], 3)
     assert np.array_equal(one.predict(X), other.predict(X))
     assert np.array_equal(one.posterior_.factor, other.posterior_.factor)
 
@@ -142,7 +142,7 @@ def test_a_stream_that_begins_with_few_answers_learns_its_hyperparameters(
         "n_learning_answers": n_learning_answers,
     }
     whole = unfitted(X, **options).fit(pairs[:2500], y[:2500])
-    stream = streamed(unfitted(X, **options), pairs[order], y[order], 100)
+    stream = streamed(unfitted(X, **options), pairs[order], y[order], 40)
     losses = [log_loss(model, pairs[2500:], y[2500:]) for model in (whole, stream)]
     assert losses[1] - losses[0] < 0.01
     assert len(stream._stream.sample.answers.positions) == (

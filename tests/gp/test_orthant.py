@@ -75,7 +75,7 @@ def test_raw_probabilities_sum_to_one(case, k, tolerance):
     np.testing.assert_allclose(best_of(mean, covariance).sum(axis=1), 1.0, rtol=4e-16)
 
 
-@pytest.mark.parametrize("k, n, tolerance", [(2, 100, 1e-12), (3, 100, 1e-8), (4, 6, 5e-6)])
+@pytest.mark.parametrize("k, n, tolerance", [(2, 100, 1e-12), (3, 100, 1e-8), (4, 3, 5e-6)])
 @pytest.mark.parametrize("case", [problems, scales, lambda n, k: twins(n, k, 1e-2)])
 def test_small_sets_agree_with_scipy(case, k, n, tolerance):
     """Of four items scipy's own rows sum to one only up to 1e-6."""
@@ -90,13 +90,13 @@ def test_small_sets_agree_with_scipy(case, k, n, tolerance):
 def test_utilities_with_one_common_factor_agree_with_quadrature(k):
     """u = mean + loading·z + deviation·e, summed over a grid of z and e to rounding."""
     rng = np.random.default_rng(0)
-    mean, loading = rng.normal(size=(2, 50, k))
-    deviation = rng.uniform(0.3, 2.0, size=(50, k))
+    mean, loading = rng.normal(size=(2, 20, k))
+    deviation = rng.uniform(0.3, 2.0, size=(20, k))
     covariance = loading[:, :, None] * loading[:, None] + np.eye(k) * deviation[:, None] ** 2
     found = raw(mean, covariance)
     z = np.linspace(-8.5, 8.5, 341)
     weight = norm.pdf(z) * (z[1] - z[0])
-    for row in range(50):
+    for row in range(20):
         centre = mean[row] + loading[row] * z[:, None]
         for i in range(k):
             u = centre[:, [i]] + deviation[row, i] * z
@@ -113,22 +113,19 @@ def test_independent_utilities_agree_with_one_dimensional_quadrature(k, ratio):
     deviation = np.ones((17, k))
     deviation[:, 0] = ratio
     found = raw(mean, np.eye(k) * deviation[:, :, None] ** 2)
+    nodes, weights = np.polynomial.legendre.leggauss(80)
     for row in range(17):
         for i in range(k):
             others = np.delete(np.arange(k), i)
-
-            def density(z, row=row, i=i, others=others):
-                u = mean[row, i] + deviation[row, i] * z
-                limits = (u - mean[row, others]) / deviation[row, others]
-                return norm.pdf(z) * np.prod(ndtr(limits))
-
             steps = (mean[row, others] - mean[row, i]) / deviation[row, i]
             widths = 9.0 * deviation[row, others] / deviation[row, i]
             near = np.concatenate([steps - widths, steps, steps + widths])
             edges = np.unique(np.clip([-9.0, *near, 9.0], -9.0, 9.0))
-            exact = sum(
-                quad(density, a, b, epsabs=1e-13, epsrel=1e-11)[0] for a, b in pairwise(edges)
-            )
+            half = 0.5 * np.diff(edges)[:, None]
+            z = edges[:-1, None] + half * (1.0 + nodes)
+            u = mean[row, i] + deviation[row, i] * z[..., None]
+            below = ndtr((u - mean[row, others]) / deviation[row, others]).prod(axis=-1)
+            exact = np.sum(half * weights * norm.pdf(z) * below)
             assert found[row, i] == pytest.approx(exact, abs=2e-9)
 
 
@@ -163,9 +160,10 @@ def test_bivariate_tails_agree_with_conditioning(low, high, rho):
     def log_density(x):
         return norm.logpdf(x) + log_ndtr((high - rho * x) / np.sqrt(1.0 - rho * rho))
 
-    grid = low - np.linspace(0.0, 600.0, 60_001)
-    top = log_density(grid).max()
-    inside = grid[log_density(grid) > top - 45.0]
+    grid = low - np.linspace(0.0, 600.0, 12_001)
+    logs = log_density(grid)
+    top = logs.max()
+    inside = grid[logs > top - 45.0]
     edges = np.union1d(np.linspace(inside.min() - 0.01, low, 40), low - np.logspace(-4, 0, 20))
     exact = sum(
         quad(lambda x: np.exp(log_density(x) - top), a, b, epsabs=0.0, epsrel=1e-10)[0]
@@ -181,7 +179,7 @@ def test_tails_of_independent_utilities(k):
         mean = np.zeros((1, k))
         mean[0, 0] = low
         found = log_best_of(mean, np.eye(k)[None])[0]
-        z = np.linspace(-10.0, 80.0, 400_001)
+        z = np.linspace(-10.0, 80.0, 20_001)
         logs = norm.logpdf(z) + (k - 1) * log_ndtr(z + low)
         exact = logsumexp(logs) + np.log(z[1] - z[0])
         assert found[0] == pytest.approx(exact, abs=1e-7 if k < 5 else 2e-3)
@@ -190,7 +188,7 @@ def test_tails_of_independent_utilities(k):
 
 @pytest.mark.parametrize("k", [2, 3, 4, 6])
 def test_logarithms_are_those_of_the_probabilities(k):
-    mean, covariance = problems(60, k, 4)
+    mean, covariance = problems(25, k, 4)
     found, logs = best_of(mean, covariance), log_best_of(mean, covariance)
     np.testing.assert_allclose(logsumexp(logs, axis=1), 0.0, atol=1e-14)
     likely = found > 1e-5
@@ -209,23 +207,23 @@ def test_many_items_agree_with_draws():
 @pytest.mark.parametrize("k", [5, 10])
 def test_many_independent_items_agree_with_quadrature(k):
     mean = np.random.default_rng(0).normal(size=(20, k))
-    z = np.linspace(-12.0, 12.0, 4001)[:, None, None] + mean
+    z = np.linspace(-12.0, 12.0, 1001)[:, None, None] + mean
     below = ndtr(z[:, :, :, None] - mean[None, :, None, :])
     below[..., np.arange(k), np.arange(k)] = 1.0
-    exact = np.sum(norm.pdf(z - mean) * below.prod(axis=-1), axis=0) * 24.0 / 4000.0
+    exact = np.sum(norm.pdf(z - mean) * below.prod(axis=-1), axis=0) * 24.0 / 1000.0
     found = raw(mean, np.tile(np.eye(k), (20, 1, 1)))
     np.testing.assert_allclose(found, exact, atol=2e-4)
 
 
 def independent(means, deviation):
     """P(each is the best) of every component of independent utilities, (k, n_components)."""
-    k, z = len(means), np.linspace(-12.0, 48.0, 2001)[:, None, None]
+    k, z = len(means), np.linspace(-12.0, 48.0, 1001)[:, None, None]
     at = means + deviation[:, None] * z  # (nodes, k, components)
     logs = norm.logpdf(z) + np.zeros_like(at)
     for i in range(k):
         for j in np.delete(np.arange(k), i):
             logs[:, i] += log_ndtr((at[:, i] - means[j]) / deviation[j])
-    return np.exp(logs).sum(axis=0) * 60.0 / 2000.0
+    return np.exp(logs).sum(axis=0) * 60.0 / 1000.0
 
 
 @pytest.mark.parametrize("k", [2, 4, 5, 7])
@@ -297,7 +295,7 @@ def test_of_items_that_are_one_each_has_half(k):
 @pytest.mark.parametrize("rank", [1, 2])
 def test_singular_covariances_are_continuous(k, rank):
     """What a singular covariance gives is the limit of what regular ones give."""
-    mean, covariance = problems(50, k, 8, rank)
+    mean, covariance = problems(8, k, 8, rank)
     found, logs = best_of(mean, covariance), log_best_of(mean, covariance)
     assert np.all(np.isfinite(found)) and np.all(np.isfinite(logs))
     near = best_of(mean, covariance + 1e-10 * np.eye(k))

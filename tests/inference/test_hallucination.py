@@ -148,7 +148,8 @@ def test_bad_options_are_refused(engine, message, monkeypatch):
 
 @pytest.mark.slow
 def test_scikit_learn_checks():
-    estimator = PairwisePreferenceRegressor(inference=Hallucination(), optimizer=None)
+    engine = Hallucination(burn_in=2, between=1)
+    estimator = PairwisePreferenceRegressor(inference=engine, optimizer=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sklearn.exceptions.SkipTestWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -65,6 +65,7 @@ def test_a_fit_under_a_limit_ends_with_the_estimator_unchanged():
 @pytest.mark.parametrize("engine", [HMC(), Gibbs(), Hallucination()], ids=["hmc", "gibbs", "one"])
 def test_what_does_not_fit_is_refused_before_any_work(engine, monkeypatch):
     monkeypatch.setattr(EP, "run", None)
+    monkeypatch.setattr(_memory, "_SMALL", 0.0)
     monkeypatch.setattr(_memory, "available", lambda: 1e5)
     with pytest.raises(MemoryError, match=r"100 answers.*0\.0001 GB.*inference='ep'"):
         fitted(smooth_duels(100), engine)
@@ -83,11 +84,11 @@ def test_margins_are_taken_where_walls_do_not_fit(monkeypatch):
     ("engine", "n_duels", "repeats"),
     [
         (HMC(draws=40, method="walls"), 600, 1),
-        (HMC(draws=2000, method="walls"), 100, 1),
-        (HMC(draws=2000, method="margins"), 100, 1),
-        (HMC(draws=400, method="margins"), 10, 100),
+        (HMC(draws=2000, method="walls"), 50, 1),
+        (HMC(draws=2000, method="margins"), 50, 1),
+        (HMC(draws=400, method="margins"), 5, 100),
         (Gibbs(draws=40, burn_in=1, thin=1), 600, 1),
-        (Gibbs(draws=2000, burn_in=1, thin=2), 100, 1),
+        (Gibbs(draws=2000, burn_in=1, thin=2), 50, 1),
         (Hallucination(), 600, 1),
     ],
 )

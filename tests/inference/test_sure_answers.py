@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from skpref import PairwisePreferenceRegressor
-from skpref.inference import Laplace
 
 
 def contradictory(n_items, n_duels):
@@ -89,21 +88,20 @@ def test_weak_ties_between_strong_ones_are_not_lost(space):
 
 
 @pytest.mark.parametrize(
-    ("size", "kernel", "inference"),
+    ("kernel", "inference", "weights"),
     [
-        ((12, 30), RBF(0.5), "ep"),
-        ((12, 30), RBF(2.0), "laplace"),
-        ((12, 30), RBF(2.0), Laplace()),
+        (RBF(0.5), "ep", (1e9, 1e11, 1e12)),
+        (RBF(2.0), "laplace", (1e9, 1e10, 1e11, 2e11, 3e11, 5e11, 7e11, 1e12)),
     ],
 )
-def test_what_rounding_decides_is_refused_with_the_remedy(size, kernel, inference):
+def test_what_rounding_decides_is_refused_with_the_remedy(kernel, inference, weights):
     """Which weights rounding decides differs between processors; nobody gets another answer."""
-    X, y, _ = contradictory(*size)
+    X, y, _ = contradictory(12, 30)
     limit = sure(kernel, 1e6, 1e-8, inference)(X, y).predict_proba(X)[:, 1]
     torn = np.abs(limit - 0.5) < 0.485  # where others contradict; elsewhere weight goes on to count
     assert torn.sum() > 25
     refused = []
-    for weight in (1e9, 1e10, 1e11, 2e11, 3e11, 5e11, 7e11, 1e12):
+    for weight in weights:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

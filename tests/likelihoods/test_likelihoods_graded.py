@@ -88,28 +88,26 @@ def test_derivatives_are_differences(z, bounds):
     found = model.theta_derivatives(margin, answers)
     by_tilting = model.tilted_theta_gradient(margin, np.full(len(KINDS), 0.5), answers)
     expected = model.expected_theta_gradient(margin, *np.full((2, len(KINDS)), 0.5), answers)
-    for row in range(len(KINDS)):
-        one = answers.take(np.array([row]))
+    half = np.full(len(KINDS), 0.5)
 
-        def value(theta, part, one=one):
-            d = model.at(theta).log_prob(np.array([z]), one)
-            return getattr(d, part)[0]
+    def parts(theta):
+        d = model.at(theta).log_prob(margin, answers)
+        return np.stack([d.value, d.gradient, d.curvature])
 
-        for name, part in zip(("value", "gradient", "curvature"), found, strict=True):
-            slope = central_gradient(lambda t, n=name: value(t, n), model.theta, 1e-2)
-            assert_allclose(part[:, row], slope, rtol=1e-6, atol=1e-6)
+    slopes = central_gradient(parts, model.theta, 1e-2)
+    assert_allclose(np.stack(found, axis=1), slopes, rtol=1e-6, atol=1e-6)
 
-        def normaliser(theta, one=one):
-            return model.at(theta).log_normaliser(np.array([z]), np.array([0.5]), one)[0]
+    def normaliser(theta):
+        return model.at(theta).log_normaliser(margin, half, answers)
 
-        slope = central_gradient(normaliser, model.theta, 1e-2)
-        assert_allclose(by_tilting[:, row], slope, rtol=1e-7, atol=1e-7)
+    slopes = central_gradient(normaliser, model.theta, 1e-2)
+    assert_allclose(by_tilting, slopes, rtol=1e-7, atol=1e-7)
 
-        def mean(theta, one=one):
-            return model.at(theta).expected(np.array([z]), *np.full((2, 1), 0.5), one).value[0]
+    def mean(theta):
+        return model.at(theta).expected(margin, half, half, answers).value
 
-        slope = central_gradient(mean, model.theta, 1e-2)
-        assert_allclose(expected[:, row], slope, rtol=1e-6, atol=1e-6)
+    slopes = central_gradient(mean, model.theta, 1e-2)
+    assert_allclose(expected, slopes, rtol=1e-6, atol=1e-6)
 
 
 def test_thresholds_move_by_their_increments_from_that_of_ties():

@@ -113,6 +113,55 @@ def test_a_file_that_was_overwritten_takes_no_more_answers(tmp_path):
         assert (tmp_path / "run.db").read_bytes() == other.read_bytes()
 
 
+@pytest.mark.parametrize("gone", [True, False], ids=["missing", "empty"])
+@pytest.mark.parametrize("end", ["-wal", "-journal"])
+def test_a_log_whose_database_is_gone_is_not_destroyed(tmp_path, torn, end, gone):
+    """SQLite deletes it when a file of that name is begun: what it holds would be lost."""
+    path, log = tmp_path / "run.db", tmp_path / f"run.db{end}"
+    if end == "-wal":
+        source = tmp_path / "other.db"
+        connection = sqlite3.connect(source, isolation_level=None)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE events (seq)")
+        shutil.copy(f"{source}-wal", log)
+        connection.close()
+    else:
+        log.write_bytes(torn.journal)
+    if not gone:
+        path.touch()
+    content, state = log.read_bytes(), "is not there" if gone else "is empty"
+    for _ in range(2):
+        with pytest.raises(ValueError, match=rf"{state}, but run.db{end} beside it is the log"):
+            cheap(path)
+        assert log.read_bytes() == content
+        assert path.exists() != gone
+    if end == "-journal":  # what the message advises
+        path.write_bytes(torn.torn)
+        assert cheap(path).n_told_ == torn.n_told
+    else:
+        log.rename(tmp_path / "away")
+        assert answer(cheap(path)).n_told_ == 1
+
+
+def test_a_beginning_that_was_cut_off_is_begun_again(tmp_path):
+    """The log of a run's first transaction has no page of before to give back."""
+    source, path = tmp_path / "other.db", tmp_path / "run.db"
+    connection = sqlite3.connect(source, isolation_level=None)
+    connection.execute("PRAGMA cache_size = 1")
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("CREATE TABLE meta (key)")
+    connection.executemany("INSERT INTO meta VALUES (?)", [("x" * 5000,)] * 9)
+    journal = Path(f"{source}-journal").read_bytes()
+    connection.rollback()
+    connection.close()
+    assert len(journal) > 20
+    path.touch()
+    for content in (journal, bytes(len(journal)), journal[:12]):
+        (tmp_path / "run.db-journal").write_bytes(content)
+        path.write_bytes(b"")
+        assert answer(cheap(path)).n_told_ == 1
+
+
 # --- crashes in mid-transaction ---------------------------------------------------------------
 
 

@@ -89,11 +89,11 @@ def test_who_hardly_forgets_is_as_one_who_does_not(name):
 @pytest.mark.parametrize("maker", [PreferenceOptimizer, HallucinationBelieverOptimizer])
 def test_a_taste_that_moves_is_followed(maker):
     made = maker([[0.0, 1.0]], forgetting_rate=0.1, random_state=0)
-    for n in range(24):
-        best = 0.2 if n < 10 else 0.8
+    for n in range(20):
+        best = 0.2 if n < 8 else 0.8
         duel = made.ask()
         made.tell(duel, abs(duel[0, 0] - best) < abs(duel[1, 0] - best))
-        if n == 9:
+        if n == 7:
             assert abs(made.recommend()[0] - 0.2) < 0.1
     assert abs(made.recommend()[0] - 0.8) < 0.1
     assert made.expected_gain_.utility > 0.0

@@ -57,7 +57,7 @@ def test_the_spread_is_laplaces():
 
 
 def test_draws_have_that_covariance():
-    fit = fit_of(told(20))
+    fit = fit_of(told(8))
     root = 0.1 * hyperparameter_spread(fit.model, fit.comparisons)  # far within the bounds
     rng = np.random.default_rng(0)
     drawn = np.array([redrawn(fit, root, rng).model.theta for _ in range(400)])

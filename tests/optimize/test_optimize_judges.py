@@ -170,7 +170,7 @@ def test_threads_ask_and_tell_at_will(tmp_path, kept):
 
     def work(number):
         try:
-            for k in range(8):
+            for k in range(4):
                 duel = made.ask(6)[number]
                 made.tell(duel, k % 2)
                 told.append(duel.tobytes())
@@ -186,7 +186,7 @@ def test_threads_ask_and_tell_at_will(tmp_path, kept):
     assert not errors
     assert Counter(entry.duel.tobytes() for entry in made.history_) == Counter(told)
     if kept:
-        assert cheap(tmp_path / "run.db").n_told_ == 48
+        assert cheap(tmp_path / "run.db").n_told_ == 24
 
 
 def test_an_answer_told_while_a_question_is_found_is_kept(tmp_path):

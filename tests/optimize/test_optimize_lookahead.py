@@ -264,7 +264,7 @@ def test_a_mixed_space_is_climbed_and_swapped(incumbent):
     def taste(item):
         return -abs(item["x"] - 0.3) - 0.1 * abs(item["n"] - 7) + 0.4 * (item["kind"] == "b")
 
-    made = told(build(space=space, n_initial=5, incumbent=incumbent), taste, 20)
+    made = told(build(space=space, n_initial=5, incumbent=incumbent), taste, 16)
     best = made.recommend()
     assert (best["kind"], abs(best["n"] - 7) <= 1) == ("b", True)
     assert abs(best["x"] - 0.3) < 0.15
@@ -308,7 +308,7 @@ def test_every_incumbent_meets_every_size(incumbent, acquisition):
 )
 def test_every_engine_and_answer(options, acquisition):
     made = build(acquisition=acquisition, n_initial=2, **options)
-    told(made, lambda x: -np.sum((x - 0.4) ** 2), 5)
+    told(made, lambda x: -np.sum((x - 0.4) ** 2), 3)
     first, second = made.ask()
     assert np.abs(first - second).max() > 1e-3
 

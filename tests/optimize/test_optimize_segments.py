@@ -10,6 +10,7 @@ from journal_support import cheap, closed, copied, optimizer, other_process
 from scipy import stats
 from sets_support import BEST, taste
 
+from skpref.inference import HMC
 from skpref.optimize import (
     STRATEGIES,
     AlreadyAnswered,
@@ -353,10 +354,13 @@ def test_the_design_is_left_to_sets():
     np.testing.assert_array_equal(found.ask(), given[0])
 
 
+@pytest.mark.filterwarnings("ignore:The chains have not mixed")
 @pytest.mark.parametrize("kind", ["line", "plane"])
 @pytest.mark.parametrize("name", [n for n, s in STRATEGIES.items() if s.inference != "laplace"])
 def test_every_strategy_has_them(name, kind):
     fields = STRATEGIES[name]._asdict()
+    if fields["inference"] == "hmc":
+        fields["inference"] = HMC(draws=60, chains=20)
     found = PreferenceOptimizer(SQUARE, **fields, n_initial=1, random_state=0)
     for _ in range(2):
         items = found.ask(kind=kind, size=4)

@@ -1,7 +1,5 @@
 """Ask and tell: what a run of questions promises, and that the best is found."""
 
-import doctest
-import importlib
 import pickle
 
 import numpy as np
@@ -45,15 +43,6 @@ def told(n, space=SQUARE, utility=branin, **options):
     made = optimizer(space, **options)
     made.run(judge(utility), n)
     return made
-
-
-@pytest.mark.parametrize(
-    "name", ["_utils._random", "_utils._warnings", "optimize._optimizer", "optimize._dimensions"]
-)
-def test_examples_in_docstrings_are_true(name):
-    found = doctest.testmod(importlib.import_module(f"skpref.{name}"))
-    assert found.attempted > 0
-    assert found.failed == 0
 
 
 # --- it optimises ---------------------------------------------------------------------------
@@ -125,7 +114,7 @@ def test_the_callable_acquisition_sees_unit_cube_rows():
 
 @pytest.mark.parametrize("acquisition", ["ei", "log_ei", "ucb", "mean", "pi"])
 def test_every_acquisition_of_the_challenger_optimises(acquisition):
-    best = optimizer([[0.0, 1.0]] * 2, acquisition=acquisition).run(judge(bowl), 25)
+    best = optimizer([[0.0, 1.0]] * 2, acquisition=acquisition).run(judge(bowl), 18)
     assert np.abs(best - 0.3).max() < 0.1
 
 

@@ -1,18 +1,16 @@
 """All Displays: matplotlib is theirs alone, wanted on use, and said to be missing."""
 
-import subprocess
 import sys
 
 import pytest
+from fresh_support import fresh
 
 from skpref import plotting
 from skpref.plotting._style import plain, shortened
 
 
 def test_matplotlib_is_not_imported_before_it_is_used():
-    code = "import sys, skpref, skpref.plotting; print('matplotlib' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert "matplotlib" not in fresh()["loaded"]
 
 
 def made(name):

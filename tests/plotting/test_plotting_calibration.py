@@ -9,8 +9,8 @@ from scipy.stats import binom
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.model_selection import GridSearchCV
 
-from skpref import PairwisePreferenceRegressor
-from skpref.plotting import CalibrationDisplay
+from skpref import CollaborativePreferenceRegressor, PairwisePreferenceRegressor
+from skpref.plotting import CalibrationDisplay, ResidualsDisplay
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -185,6 +185,36 @@ def test_who_answered_goes_with_the_predictions():
         warnings.simplefilter("error")
         shown = CalibrationDisplay.from_estimator(model, X, y, predict_params={"judges": judges})
     assert np.sum(shown.curves[0].size) == 12
+
+
+@pytest.mark.parametrize("display", [CalibrationDisplay, ResidualsDisplay])
+@pytest.mark.parametrize("name", ["order", "users", "time"])
+def test_what_else_predictions_depend_on_is_missed(name, display):
+    rng = np.random.default_rng(0)
+    X, told = rng.uniform(size=(12, 2, 1)), {name: np.where(np.arange(12) % 2, 1, -1)}
+    y = (X[:, 0, 0] > X[:, 1, 0]).astype(int)
+    options: dict = {"optimizer": None, "kernel": RBF(0.5)}
+    made = {
+        "order": PairwisePreferenceRegressor(order_effect=0.3, **options),
+        "users": CollaborativePreferenceRegressor(optimizer=None),
+        "time": PairwisePreferenceRegressor(drift="wiener", **options),
+    }[name]
+    model = made.fit(X, y, **told)
+    more = {"groups": y} if display is ResidualsDisplay else {}
+    with pytest.warns(UserWarning, match=rf'fitted with {name}.*predict_params=\{{"{name}": '):
+        display.from_estimator(model, X, y, **more)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        display.from_estimator(model, X, y, predict_params=told, **more)
+
+
+def test_an_order_without_an_effect_is_not_missed():
+    X = np.random.default_rng(0).uniform(size=(12, 2, 1))
+    y, order = (X[:, 0, 0] > X[:, 1, 0]).astype(int), np.where(np.arange(12) % 2, 1, -1)
+    model = PairwisePreferenceRegressor(RBF(0.5), optimizer=None).fit(X, y, order=order)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CalibrationDisplay.from_estimator(model, X, y)
 
 
 def test_each_group_has_the_curve_of_its_own_answers():

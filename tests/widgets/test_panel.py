@@ -1,36 +1,19 @@
 """The page's files, and the error where what it needs is not installed."""
 
 import re
-import subprocess
-import sys
 import tomllib
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from fresh_support import fresh
 
 ROOT = Path(__file__).resolve().parents[2]
-WITHOUT = """
-import sys
-from skpref import PreferenceOptimizer
-from skpref.widgets import Judge
-heavy = {"anywidget", "matplotlib", "PIL"} & set(sys.modules)
-assert not heavy, heavy
-sys.modules["anywidget"] = None
-try:
-    Judge(PreferenceOptimizer([(0.0, 1.0)]))
-except ImportError as error:
-    assert "pip install \\"skpref[notebook]\\"" in str(error), error
-else:
-    raise SystemExit("it was made without anywidget")
-"""
 
 
 def test_anywidget_is_asked_for_on_use_alone():
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    assert not {"anywidget", "matplotlib", "PIL"} & set(fresh()["loaded"])
+    assert 'pip install "skpref[notebook]"' in fresh()["errors"]["anywidget"]
 
 
 @pytest.mark.parametrize("name", ["judge.js", "judge.css"])
