@@ -5,13 +5,15 @@ from matrix import covering, refused_cases
 from matrix_check import compared, refused
 
 # Largest error of a probability, as measured over all cases (benchmarks/posterior/matrix.py),
-# rounded up. Expectation propagation errs by up to .03 where contradictory answers weigh much;
-# Laplace's Gaussian sits at the mode, and is worst where reliable judges or little noise make
-# answers sure; the variational ones are too sure; a thousand draws have a standard error below
-# .005. Items that are independent are compared with that approximation by other means, of which
-# nothing is left but where iterations end. The linearised update promises no calibration, only that it goes the right way.
+# rounded up. Expectation propagation errs by up to .03 where contradictory answers weigh much.
+# Laplace's Gaussian sits at the mode: where one answer is all there is on a margin whose variance is
+# eleven times that of the noise, quadrature and a mode found by scipy are .147 apart. The
+# variational ones are too sure; a thousand draws have a standard error below .005. Items that are
+# independent are compared with that approximation by other means, of which nothing is left but
+# where iterations end. The linearised update promises no calibration, only that it goes the right
+# way.
 TOLERANCE = {
-    "auto": 0.03, "ep": 0.03, "laplace": 0.13, "hmc": 0.025, "gibbs": 0.025,
+    "auto": 0.03, "ep": 0.03, "laplace": 0.15, "hmc": 0.025, "gibbs": 0.025,
     "svi": 0.03, "minibatches": 0.05, "ekf": 0.25, "chains": 1e-6,
 }  # fmt: skip
 # What earlier pieces told is kept as a normal density, which later ones may contradict; where
