@@ -106,7 +106,9 @@ REFUSED = (
         "items='independent' out",
     ),
     Refusal({"users": ("some",), "time": ("some",)}, TypeError, "time"),
-    Refusal({"engine": ("ekf",), "answers": ("ties", "graded")}, ValueError, "SVI.local='expected'"),
+    Refusal(
+        {"engine": ("ekf",), "answers": ("ties", "graded")}, ValueError, "SVI.local='expected'"
+    ),
     Refusal({"engine": ("ekf",), "order": ("some",)}, ValueError, "SVI.local='expected'"),
     Refusal(
         {"engine": ("ekf",), "judges": ("some", "partial")}, ValueError, "SVI.local='expected'"

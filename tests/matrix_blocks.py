@@ -55,7 +55,8 @@ def _counted(answers, noise):
     for one in answers:
         if one.weight == 0.0:
             continue
-        if one.rank[0] > one.rank[1] or (one.rank[0] == one.rank[1] and one.shown[0] > one.shown[1]):
+        turned, tied = one.rank[0] > one.rank[1], one.rank[0] == one.rank[1]
+        if turned or (tied and one.shown[0] > one.shown[1]):
             one = one._replace(shown=one.shown[::-1], rank=one.rank[::-1], lead=-one.lead)
         key = one._replace(weight=0.0)
         found[key] = found.get(key, 0.0) + one.weight
@@ -90,7 +91,8 @@ def _told(known, noise, answers):
     for _ in range(_STEPS):
         total = np.bincount(margin, copies * site, len(D))
         pull = np.bincount(margin, copies * sign * aim, len(D))
-        mean = before + S @ np.linalg.solve(np.eye(len(D)) + total[:, None] * S, pull - total * before)
+        gain = np.linalg.solve(np.eye(len(D)) + total[:, None] * S, pull - total * before)
+        mean = before + S @ gain
         after = [_given(D, cov, told) for (_, cov), told in zip(known, precision, strict=True)]
         variance = np.array([np.einsum("ij,jk,ik->i", D, cov, D) for cov in after])
         left = variance / (1.0 - precision * variance)  # without the margin's own message

@@ -66,7 +66,7 @@ def _of_no_time(answers, judges, order, weights, users, identity, shape):
             lead = (1, 0, -1, 1)[n % 4] if k == 2 else (1, 0, 1)[n % 3]
         u = utility[here] + np.sqrt(NOISE) * rng.standard_normal(k)
         rank = _rank(answers, u, n)
-        clear = answers == "graded" and (len(ids) == 1 or n > 2 and abs(u[0] - u[1]) > GRADES[0])
+        clear = answers == "graded" and (len(ids) == 1 or (n > 2 and abs(u[0] - u[1]) > GRADES[0]))
         said.append(
             AnswerArguments(
                 tuple(here.tolist()), rank, lead, weight[n], int(judge[n]), grade=2 if clear else 1
@@ -221,7 +221,7 @@ def _through_time(problem, shape):
         times = STEP * (np.arange(n) // 2 * 2)  # two at a time
         answers = [shown(one, time) for one, time in zip(problem.answers, times, strict=True)]
     else:
-        items, rating, group, weight, user = rated
+        items, _, group, _, _ = rated
         within = np.arange(len(items)) % 2 if shape == "shared" else 0
         times = STEP * (4 * group + within)
         pairs = _pairs_of_ratings(rated)
@@ -247,8 +247,6 @@ def covariance(rows, identity, linear=False):
     if identity == "names":
         return same + walk
     x = rows[:, 1:3]
-    if linear:
-        K = x @ x.T
-    else:
-        K = np.exp(-0.5 * np.sum((x[:, None] - x) ** 2, axis=2) / LENGTH**2)
+    smooth = np.exp(-0.5 * np.sum((x[:, None] - x) ** 2, axis=2) / LENGTH**2)
+    K = x @ x.T if linear else smooth
     return K + walk + OWN * same if identity in ("id_column", "columns") else K + walk

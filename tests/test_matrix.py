@@ -6,8 +6,8 @@ from matrix_check import compared, refused
 
 # Largest error of a probability, as measured over all cases (benchmarks/posterior/matrix.py),
 # rounded up. Expectation propagation errs by up to .03 where contradictory answers weigh much.
-# Laplace's Gaussian sits at the mode: where one answer is all there is on a margin whose variance is
-# eleven times that of the noise, quadrature and a mode found by scipy are .147 apart. The
+# Laplace's Gaussian sits at the mode: where one answer is all there is on a margin whose variance
+# is eleven times that of the noise, quadrature and a mode found by scipy are .147 apart. The
 # variational ones are too sure; a thousand draws have a standard error below .005. Items that are
 # independent are compared with that approximation by other means, of which nothing is left but
 # where iterations end. The linearised update promises no calibration, only that it goes the right
